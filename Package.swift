@@ -1,0 +1,152 @@
+// swift-tools-version: 6.2
+import PackageDescription
+
+// Every target is compiled in the Swift 6 language mode with these on top.
+let strict: [SwiftSetting] = [
+  .swiftLanguageMode(.v6),
+  .enableUpcomingFeature("ExistentialAny"),
+  .enableUpcomingFeature("InternalImportsByDefault"),
+  .enableUpcomingFeature("MemberImportVisibility"),
+  .enableUpcomingFeature("NonisolatedNonsendingByDefault"),
+]
+
+/// A plug-in: one target, one product, one folder below `Plugins`.
+func plugin(_ name: String, _ dependencies: [Target.Dependency] = []) -> Target {
+  .target(
+    name: "Downpipe\(name)",
+    dependencies: ["DownpipeCore"] + dependencies,
+    path: "Plugins/\(name)",
+    swiftSettings: strict
+  )
+}
+
+func tests(_ name: String, _ dependencies: [Target.Dependency], exclude: [String] = []) -> Target {
+  .testTarget(
+    name: "\(name)Tests",
+    dependencies: dependencies,
+    path: "Tests/\(name)Tests",
+    exclude: exclude,
+    swiftSettings: strict
+  )
+}
+
+func example(_ name: String, _ dependencies: [Target.Dependency], exclude: [String] = []) -> Target {
+  .executableTarget(
+    name: name,
+    dependencies: dependencies,
+    path: "Examples/\(name)",
+    exclude: exclude,
+    swiftSettings: strict
+  )
+}
+
+let sqlite: TargetDependencyCondition? = .when(traits: ["SQLite"])
+let zlib: TargetDependencyCondition? = .when(traits: ["Zlib"])
+
+let package = Package(
+  name: "downpipe",
+  platforms: [.macOS(.v15), .iOS(.v18)],
+  products: [
+    .library(name: "Downpipe", targets: ["Downpipe"]),
+    .library(name: "DownpipeCore", targets: ["DownpipeCore"]),
+    .library(name: "DownpipeTesting", targets: ["DownpipeTesting"]),
+    .library(name: "DownpipeHTTP", targets: ["DownpipeHTTP"]),
+    .library(name: "DownpipeURLSession", targets: ["DownpipeURLSession"]),
+    .library(name: "DownpipeFiles", targets: ["DownpipeFiles"]),
+    .library(name: "DownpipeScheduling", targets: ["DownpipeScheduling"]),
+    .library(name: "DownpipeGates", targets: ["DownpipeGates"]),
+    .library(name: "DownpipeSQLite", targets: ["DownpipeSQLite"]),
+    .library(name: "DownpipeGzip", targets: ["DownpipeGzip"]),
+    .library(name: "DownpipeChecksum", targets: ["DownpipeChecksum"]),
+    .library(name: "DownpipeService", targets: ["DownpipeService"]),
+    .executable(name: "downpipe", targets: ["downpipe"]),
+  ],
+  traits: [
+    .trait(name: "SQLite", description: "DownpipeSQLite: a ledger in a SQLite file (needs libsqlite3)."),
+    .trait(name: "Zlib", description: "DownpipeGzip and CRC-32 in DownpipeChecksum (need libz)."),
+    .default(enabledTraits: ["SQLite", "Zlib"]),
+  ],
+  dependencies: [
+    .package(url: "https://github.com/swift-server/async-http-client", from: "1.37.0"),
+    .package(url: "https://github.com/apple/swift-nio", from: "2.101.2"),
+    .package(url: "https://github.com/apple/swift-nio-ssl", from: "2.37.6"),
+    .package(url: "https://github.com/apple/swift-crypto", from: "4.5.2"),
+    .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),
+    .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
+    .package(url: "https://github.com/swift-server/swift-service-lifecycle", from: "2.13.0"),
+    .package(url: "https://github.com/swiftlang/swift-docc-plugin", from: "1.5.0"),
+  ],
+  targets: [
+    // Core
+    .target(name: "DownpipeCore", swiftSettings: strict),
+    .systemLibrary(
+      name: "CZlib", pkgConfig: "zlib", providers: [.apt(["zlib1g-dev"]), .brew(["zlib"])]),
+
+    // Plug-ins
+    plugin(
+      "HTTP",
+      [
+        .product(name: "AsyncHTTPClient", package: "async-http-client"),
+        .product(name: "NIOCore", package: "swift-nio"),
+        .product(name: "NIOPosix", package: "swift-nio"),
+        .product(name: "NIOHTTP1", package: "swift-nio"),
+        .product(name: "NIOSSL", package: "swift-nio-ssl"),
+      ]),
+    plugin("URLSession"),
+    plugin("Files"),
+    plugin("Scheduling"),
+    plugin("Gates"),
+    plugin("SQLite", [.product(name: "GRDB", package: "GRDB.swift", condition: sqlite)]),
+    plugin("Gzip", [.target(name: "CZlib", condition: zlib)]),
+    plugin(
+      "Checksum",
+      [.product(name: "Crypto", package: "swift-crypto"), .target(name: "CZlib", condition: zlib)]),
+    plugin("Service", [.product(name: "ServiceLifecycle", package: "swift-service-lifecycle")]),
+
+    // The batteries, and the test kit
+    .target(
+      name: "Downpipe",
+      dependencies: [
+        "DownpipeCore", "DownpipeHTTP", "DownpipeFiles", "DownpipeScheduling", "DownpipeGates",
+        "DownpipeChecksum",
+        .target(name: "DownpipeSQLite", condition: sqlite),
+        .target(name: "DownpipeGzip", condition: zlib),
+      ],
+      swiftSettings: strict),
+    .target(
+      name: "DownpipeTesting",
+      dependencies: [
+        "DownpipeCore",
+        .product(name: "NIOCore", package: "swift-nio"),
+        .product(name: "NIOPosix", package: "swift-nio"),
+      ],
+      swiftSettings: strict),
+
+    // Examples
+    example(
+      "downpipe",
+      [
+        "Downpipe", "DownpipeURLSession", "DownpipeTesting",
+        .product(name: "ArgumentParser", package: "swift-argument-parser"),
+        .product(name: "Crypto", package: "swift-crypto"),
+      ]),
+
+    // Tests
+    tests("DownpipeCore", ["DownpipeCore", "DownpipeTesting"]),
+    tests("DownpipeTesting", ["DownpipeTesting", "DownpipeCore"]),
+    tests(
+      "DownpipeHTTP",
+      [
+        "DownpipeHTTP", "DownpipeCore", "DownpipeTesting",
+        .product(name: "NIOCore", package: "swift-nio"), .product(name: "NIOSSL", package: "swift-nio-ssl"),
+      ]),
+    tests("DownpipeURLSession", ["DownpipeURLSession", "DownpipeCore", "DownpipeTesting"]),
+    tests("DownpipeFiles", ["DownpipeFiles", "DownpipeCore", "DownpipeTesting"]),
+    tests("DownpipeScheduling", ["DownpipeScheduling", "DownpipeCore", "DownpipeTesting"]),
+    tests("DownpipeGates", ["DownpipeGates", "DownpipeCore", "DownpipeTesting"]),
+    tests("DownpipeSQLite", ["DownpipeSQLite", "DownpipeCore", "DownpipeTesting"]),
+    tests("DownpipeGzip", ["DownpipeGzip", "DownpipeCore", "DownpipeTesting"]),
+    tests("DownpipeChecksum", ["DownpipeChecksum", "DownpipeCore", "DownpipeTesting"]),
+    tests("EndToEnd", ["Downpipe", "DownpipeURLSession", "DownpipeTesting"]),
+  ]
+)

@@ -1,0 +1,84 @@
+public import Foundation
+
+/// Dates as HTTP writes them (RFC 9110 §5.6.7).
+public enum HTTPDate {
+  private static let days = ["Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"]
+  private static let months = [
+    "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
+  ]
+
+  /// `Sun, 06 Nov 1994 08:49:37 GMT`.
+  public static func string(from date: Date) -> String {
+    let seconds = Int64(date.timeIntervalSince1970.rounded(.down))
+    let (days, rest) = seconds.quotientAndRemainder(flooringBy: 86_400)
+    let (year, month, day) = civil(fromDays: days)
+    func two(_ number: Int64) -> String { number < 10 ? "0\(number)" : "\(number)" }
+    let weekday = Self.days[Int((days + 4).quotientAndRemainder(flooringBy: 7).remainder)]
+    let time = "\(two(rest / 3600)):\(two(rest / 60 % 60)):\(two(rest % 60))"
+    let digits = String(year)
+    let yyyy = String(repeating: "0", count: max(0, 4 - digits.count)) + digits
+    return "\(weekday), \(two(day)) \(months[Int(month) - 1]) \(yyyy) \(time) GMT"
+  }
+
+  /// Reads the three forms that RFC 9110 lists: IMF-fixdate, RFC 850 and asctime; `nil` for anything else.
+  public static func date(from text: String) -> Date? {
+    let words = text.trimmingHTTPWhitespace.split(whereSeparator: { $0 == " " || $0 == "," || $0 == "-" })
+    guard words.count >= 5 else { return nil }
+    if words.count == 5 {
+      // asctime: Sun Nov  6 08:49:37 1994
+      return make(day: words[2], month: words[1], year: words[4], time: words[3])
+    }
+    guard words.count == 6, words[5] == "GMT" else { return nil }
+    return make(day: words[1], month: words[2], year: words[3], time: words[4])
+  }
+
+  private static func make(day: Substring, month: Substring, year: Substring, time: Substring) -> Date? {
+    let clock = time.split(separator: ":", omittingEmptySubsequences: false)
+    guard clock.count == 3, clock.allSatisfy({ $0.count == 2 }), day.count <= 2,
+      let day = Int64(day), var year = Int64(year),
+      let month = months.firstIndex(where: { $0.caseInsensitivelyEquals(month) }),
+      let hour = Int64(clock[0]), let minute = Int64(clock[1]), let second = Int64(clock[2]),
+      (1...31).contains(day), (0...23).contains(hour), (0...59).contains(minute), (0...60).contains(second),
+      year >= 0, year <= 9999
+    else { return nil }
+    if year < 100 { year += year < 70 ? 2000 : 1900 }
+    let days = self.days(year: year, month: Int64(month + 1), day: day)
+    guard civil(fromDays: days) == (year, Int64(month + 1), day) else { return nil }
+    return Date(timeIntervalSince1970: Double(days * 86_400 + hour * 3600 + minute * 60 + second))
+  }
+
+  /// Days since 1970-01-01 in the proleptic Gregorian calendar, by Howard Hinnant's formula.
+  private static func days(year: Int64, month: Int64, day: Int64) -> Int64 {
+    let y = month <= 2 ? year - 1 : year
+    let (era, yearOfEra) = y.quotientAndRemainder(flooringBy: 400)
+    let dayOfYear = (153 * (month + (month > 2 ? -3 : 9)) + 2) / 5 + day - 1
+    return era * 146_097 + yearOfEra * 365 + yearOfEra / 4 - yearOfEra / 100 + dayOfYear - 719_468
+  }
+
+  private static func civil(fromDays days: Int64) -> (Int64, Int64, Int64) {
+    let (era, dayOfEra) = (days + 719_468).quotientAndRemainder(flooringBy: 146_097)
+    let yearOfEra = (dayOfEra - dayOfEra / 1460 + dayOfEra / 36_524 - dayOfEra / 146_096) / 365
+    let dayOfYear = dayOfEra - (365 * yearOfEra + yearOfEra / 4 - yearOfEra / 100)
+    let shifted = (5 * dayOfYear + 2) / 153
+    let month = shifted + (shifted < 10 ? 3 : -9)
+    return (yearOfEra + era * 400 + (month <= 2 ? 1 : 0), month, dayOfYear - (153 * shifted + 2) / 5 + 1)
+  }
+}
+
+extension Int64 {
+  fileprivate func quotientAndRemainder(flooringBy divisor: Int64) -> (quotient: Int64, remainder: Int64) {
+    let (quotient, remainder) = quotientAndRemainder(dividingBy: divisor)
+    return remainder < 0 ? (quotient - 1, remainder + divisor) : (quotient, remainder)
+  }
+}
+
+extension StringProtocol {
+  /// Without the spaces and tabs around it (RFC 9110 §5.6.3).
+  package var trimmingHTTPWhitespace: String {
+    let bytes = Array(utf8)
+    func isBlank(_ byte: UInt8) -> Bool { byte == 0x20 || byte == 0x09 }
+    guard let first = bytes.firstIndex(where: { !isBlank($0) }), let last = bytes.lastIndex(where: { !isBlank($0) })
+    else { return "" }
+    return String(decoding: bytes[first...last], as: UTF8.self)
+  }
+}

@@ -1,0 +1,144 @@
+public import Foundation
+
+/// All that survives of a download: what ledgers keep.
+public struct DownloadRecord: Sendable, Hashable {
+  /// What was asked for; its id names the record.
+  public var request: DownloadRequest
+  /// Unique to this addition of the id, and growing; see ``PartialKey``.
+  public var generation: Int64
+  /// The order of arrival.
+  public var arrival: Int64
+  /// The key that sorts waiting downloads.
+  public var rank: Rank
+  /// Where it stands.
+  public var phase: DownloadState.Phase
+  /// Not to be started before this time; at once when `nil`.
+  public var notBefore: Date?
+  /// Who holds it, while it is active.
+  public var owner: String?
+  /// The last error, while it waits for another attempt or has failed.
+  public var error: DownloadError?
+  /// The attempts begun.
+  public var attempts: Int
+  /// The attempts that failed in a row without progress.
+  public var consecutiveFailures: Int
+  /// Bytes received over the network, the repeated ones too.
+  public var bytesFetched: Int64
+  /// The byte at which the latest transfer went on.
+  public var resumedFrom: Int64
+  /// What is on disk.
+  public var checkpoint: Checkpoint
+  /// What the steps have done.
+  public var steps: StepLog
+  /// When it was first added.
+  public var createdAt: Date
+  /// When it last changed.
+  public var updatedAt: Date
+
+  /// The download's name.
+  public var id: DownloadID { request.id }
+  /// The name of its partial.
+  public var partialKey: PartialKey { PartialKey(id: request.id, generation: generation) }
+
+  /// Makes the record of a download that waits for its first attempt.
+  public init(
+    request: DownloadRequest, generation: Int64, arrival: Int64, rank: Rank, createdAt: Date
+  ) {
+    self.request = request
+    self.generation = generation
+    self.arrival = arrival
+    self.rank = rank
+    self.phase = .waiting
+    self.attempts = 0
+    self.consecutiveFailures = 0
+    self.bytesFetched = 0
+    self.resumedFrom = 0
+    self.checkpoint = Checkpoint()
+    self.steps = StepLog()
+    self.createdAt = createdAt
+    self.updatedAt = createdAt
+  }
+
+  /// The record as policies and gates see it.
+  public var candidate: Candidate {
+    Candidate(
+      id: request.id, host: request.host, intent: request.intent, priority: request.priority, tags: request.tags)
+  }
+}
+
+/// What is on disk of a download, and which representation it belongs to. The ledger never claims
+/// bytes that the disk may not have: data first, then the checkpoint.
+public struct Checkpoint: Sendable, Hashable {
+  /// The bytes on disk.
+  public var ranges: ByteRangeSet
+  /// The size of the whole.
+  public var total: ByteCount
+  /// Which representation the bytes belong to.
+  public var validator: Validator?
+  /// The coding the bytes are in; `nil` for the plain bytes.
+  public var contentCoding: String?
+  /// The name the server suggested, made safe.
+  public var name: String?
+  /// The media type.
+  public var mediaType: String?
+  /// Digests the server promised for the whole.
+  public var digests: [Digest]
+  /// Whether the transfer is complete.
+  public var isComplete: Bool
+
+  /// Nothing is on disk.
+  public init(
+    ranges: ByteRangeSet = ByteRangeSet(), total: ByteCount = .unknown, validator: Validator? = nil,
+    contentCoding: String? = nil, name: String? = nil, mediaType: String? = nil, digests: [Digest] = [],
+    isComplete: Bool = false
+  ) {
+    self.ranges = ranges
+    self.total = total
+    self.validator = validator
+    self.contentCoding = contentCoding
+    self.name = name
+    self.mediaType = mediaType
+    self.digests = digests
+    self.isComplete = isComplete
+  }
+}
+
+/// What the steps after the transfer have done so far.
+public struct StepLog: Sendable, Hashable, Codable {
+  /// How many steps of the chain are done.
+  public var completed: Int
+  /// The artifact they gave, with its path as the storage keeps it.
+  public var artifact: StoredArtifact?
+  /// What the step under way noted.
+  public var note: String?
+
+  /// Nothing is done.
+  public init(completed: Int = 0, artifact: StoredArtifact? = nil, note: String? = nil) {
+    self.completed = completed
+    self.artifact = artifact
+    self.note = note
+  }
+}
+
+/// An artifact as ledgers keep it.
+public struct StoredArtifact: Sendable, Hashable, Codable {
+  /// What it is.
+  public var kind: Artifact.Kind
+  /// Its path, as ``Storage/storedPath(for:)`` gave it; `nil` for one in memory.
+  public var path: String?
+  /// Its name.
+  public var name: String
+  /// Its size in bytes, where known.
+  public var size: Int64?
+  /// Its media type.
+  public var mediaType: String?
+
+  /// Makes one.
+  public init(kind: Artifact.Kind, path: String?, name: String, size: Int64?, mediaType: String?) {
+    self.kind = kind
+    self.path = path
+    self.name = name
+    self.size = size
+    self.mediaType = mediaType
+  }
+}

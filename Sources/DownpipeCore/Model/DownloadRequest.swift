@@ -1,0 +1,128 @@
+public import Foundation
+
+/// What somebody wants downloaded. A plain value: change it freely before adding it.
+public struct DownloadRequest: Sendable, Hashable {
+  /// The download's own name; a random one unless given. Adding the same id again updates the download.
+  public var id: DownloadID
+  /// Where the bytes are.
+  public var url: URL
+  /// Other places that hold the same bytes, tried in order when the first one fails for good.
+  public var mirrors: [URL]
+  /// How much it matters beside others.
+  public var priority: Priority
+  /// Why it is wanted; gates and policies read it.
+  public var intent: Intent
+  /// Free labels, for queries, limits and bulk operations.
+  public var tags: Set<String>
+  /// Free-form information that travels with the download.
+  public var metadata: [String: String]
+  /// The size the whole file must have, if known beforehand.
+  public var expectedSize: Int64?
+  /// Digests the whole file must have; `VerifyChecksum` checks them.
+  public var expectedDigests: [Digest]
+  /// The most bytes the body may have; a longer one fails with `.tooLarge`. Unbounded when `nil`.
+  public var maximumSize: Int64?
+  /// Header fields to send.
+  public var headers: HeaderFields
+  /// Where the file goes below the storage's root, and under which name.
+  public var destination: Destination
+
+  /// Where a file goes: both parts are optional, and both are relative to the storage's root.
+  public struct Destination: Sendable, Hashable, Codable {
+    /// A folder below the root, made if it is missing; the root itself when `nil`.
+    public var directory: String?
+    /// The file's name; otherwise the server's suggestion, made safe, or the URL's last part.
+    public var name: String?
+
+    /// Makes a destination.
+    public init(directory: String? = nil, name: String? = nil) {
+      self.directory = directory
+      self.name = name
+    }
+  }
+
+  /// Describes a download.
+  public init(
+    _ url: URL,
+    id: DownloadID = DownloadID(),
+    mirrors: [URL] = [],
+    priority: Priority = .normal,
+    intent: Intent = .userInitiated,
+    tags: Set<String> = [],
+    metadata: [String: String] = [:],
+    expectedSize: Int64? = nil,
+    expectedDigests: [Digest] = [],
+    maximumSize: Int64? = nil,
+    headers: HeaderFields = [],
+    destination: Destination = Destination()
+  ) {
+    self.id = id
+    self.url = url
+    self.mirrors = mirrors
+    self.priority = priority
+    self.intent = intent
+    self.tags = tags
+    self.metadata = metadata
+    self.expectedSize = expectedSize
+    self.expectedDigests = expectedDigests
+    self.maximumSize = maximumSize
+    self.headers = headers
+    self.destination = destination
+  }
+
+  /// Describes a download by the text of its URL.
+  ///
+  /// - Throws: ``DownloadError`` with `.unsupportedURL` when the text is no absolute URL.
+  public init(
+    _ text: String,
+    id: DownloadID = DownloadID(),
+    mirrors: [URL] = [],
+    priority: Priority = .normal,
+    intent: Intent = .userInitiated,
+    tags: Set<String> = [],
+    metadata: [String: String] = [:],
+    expectedSize: Int64? = nil,
+    expectedDigests: [Digest] = [],
+    maximumSize: Int64? = nil,
+    headers: HeaderFields = [],
+    destination: Destination = Destination()
+  ) throws(DownloadError) {
+    guard let url = URL(string: text), let scheme = url.scheme, !scheme.isEmpty else {
+      throw DownloadError(
+        .unsupportedURL,
+        "“\(text.prefix(200))” is not an absolute URL: write it with its scheme, such as https://example.org/file")
+    }
+    self.init(
+      url, id: id, mirrors: mirrors, priority: priority, intent: intent, tags: tags, metadata: metadata,
+      expectedSize: expectedSize, expectedDigests: expectedDigests, maximumSize: maximumSize, headers: headers,
+      destination: destination)
+  }
+
+  /// The host that per-host limits count: lower case, with the port when it is not the scheme's own.
+  public var host: String { url.hostKey }
+}
+
+extension DownloadRequest: Codable {}
+
+extension URL {
+  /// The host that per-host limits count: lower case, with an explicit port; empty for URLs without a host.
+  package var hostKey: String {
+    guard let host = host(percentEncoded: true)?.lowercased() else { return "" }
+    return port.map { "\(host):\($0)" } ?? host
+  }
+
+  /// The URL's text without user name, password and fragment, and with the values of the query
+  /// hidden: fit for messages and logs.
+  package var redacted: String {
+    guard var parts = URLComponents(url: self, resolvingAgainstBaseURL: true) else { return "(malformed URL)" }
+    if parts.user != nil { parts.user = "…" }
+    parts.password = nil
+    parts.fragment = nil
+    if let items = parts.queryItems, !items.isEmpty {
+      let names = items.map { "\($0.name)=…" }.joined(separator: "&")
+      parts.query = nil
+      return (parts.string ?? "") + "?" + names
+    }
+    return parts.string ?? absoluteString
+  }
+}

@@ -1,0 +1,98 @@
+/// The stages of a downloader, put together.
+///
+/// ```swift
+/// let pipeline = Pipeline {
+///   HTTPSource()
+///   FileStore("~/Downloads")
+///   Gunzip()
+/// }
+/// print(pipeline)
+/// ```
+/// A pipeline without a source or without a storage, and a chain of steps that do not fit, do not compile.
+public struct Pipeline: Sendable {
+  /// The sources, tried in order by ``Source/accepts(_:)``.
+  public internal(set) var sources: [any Source]
+  /// Who goes next; the order of arrival when `nil`.
+  public internal(set) var scheduling: (any SchedulingPolicy)?
+  /// Who may run beside whom; all must admit.
+  public internal(set) var admission: [any AdmissionPolicy]
+  /// Whether the network may be used; all must be open.
+  public internal(set) var gates: [any Gate]
+  /// What a failure means; ``Retry`` with its defaults when left out.
+  public internal(set) var retry: any RetryPolicy
+  /// What wraps each opening, the outermost first.
+  public internal(set) var interceptors: [any RequestInterceptor]
+  /// Where bytes land.
+  public let storage: any Storage
+  /// What survives; ``MemoryLedger``, which survives nothing, when left out.
+  public let ledger: any Ledger
+  /// What is done with complete bytes, in order.
+  public let steps: [PipelineStep]
+  /// Who watches.
+  public let observers: [any Observer]
+
+  /// Puts stages together.
+  public init(@PipelineBuilder _ stages: () -> PipelineStages) {
+    self.init(stages())
+  }
+
+  package init(_ stages: PipelineStages) {
+    let parts = stages.parts
+    sources = parts.sources
+    scheduling = parts.scheduling
+    admission = parts.admission
+    gates = parts.gates
+    retry = parts.retry ?? Retry()
+    interceptors = parts.interceptors
+    // The builder makes a `PipelineStages` only where its type proves that there is a storage.
+    storage = parts.storages[parts.storages.endIndex - 1]
+    ledger = parts.ledger ?? MemoryLedger()
+    steps = parts.steps
+    observers = parts.observers
+  }
+}
+
+/// What the builder has proven to be a pipeline.
+public struct PipelineStages: Sendable {
+  let parts: PipelineParts
+}
+
+/// The stages of a pipeline in the making; ``Stage/contribute(to:)`` fills it.
+public struct PipelineParts: Sendable {
+  /// The sources so far.
+  public var sources: [any Source] = []
+  /// The scheduling policy so far.
+  public var scheduling: (any SchedulingPolicy)?
+  /// The admission policies so far.
+  public var admission: [any AdmissionPolicy] = []
+  /// The gates so far.
+  public var gates: [any Gate] = []
+  /// The retry policy so far.
+  public var retry: (any RetryPolicy)?
+  /// The interceptors so far.
+  public var interceptors: [any RequestInterceptor] = []
+  /// The storages so far; a pipeline has one.
+  public var storages: [any Storage] = []
+  /// The ledger so far.
+  public var ledger: (any Ledger)?
+  /// The steps so far.
+  public var steps: [PipelineStep] = []
+  /// The observers so far.
+  public var observers: [any Observer] = []
+
+  /// No stages.
+  public init() {}
+
+  mutating func append(_ other: PipelineParts) {
+    sources += other.sources
+    scheduling = other.scheduling ?? scheduling
+    admission += other.admission
+    gates += other.gates
+    retry = other.retry ?? retry
+    interceptors += other.interceptors
+    storages += other.storages
+    ledger = other.ledger ?? ledger
+    steps += other.steps
+    observers += other.observers
+  }
+}

@@ -1,0 +1,85 @@
+/// Says whether one more download may run beside those that do. Several compose by *and*.
+public protocol AdmissionPolicy: Stage {
+  /// Whether `candidate` may start while `running` runs. Pure and cheap: it is asked for each
+  /// candidate in order of rank.
+  func admit(_ candidate: Candidate, beside running: RunningDownloads) -> Admission
+
+  /// The most downloads this policy ever lets run at once; sources size their pools by it.
+  var maximumConcurrent: Int? { get }
+  /// The most downloads this policy ever lets run at once from one host.
+  var maximumPerHost: Int? { get }
+}
+
+extension AdmissionPolicy {
+  /// No limit.
+  public var maximumConcurrent: Int? { nil }
+  /// No limit.
+  public var maximumPerHost: Int? { nil }
+  /// Adds the policy to those that must all admit.
+  public func contribute(to parts: inout PipelineParts) { parts.admission.append(self) }
+}
+
+/// A waiting download, as policies and gates see it.
+public struct Candidate: Sendable, Hashable {
+  /// Which download.
+  public var id: DownloadID
+  /// The host it is fetched from, lower case, with an explicit port.
+  public var host: String
+  /// Why it is wanted.
+  public var intent: Intent
+  /// How much it matters.
+  public var priority: Priority
+  /// Its labels.
+  public var tags: Set<String>
+
+  /// Makes a candidate.
+  public init(
+    id: DownloadID, host: String = "", intent: Intent = .userInitiated, priority: Priority = .normal,
+    tags: Set<String> = []
+  ) {
+    self.id = id
+    self.host = host
+    self.intent = intent
+    self.priority = priority
+    self.tags = tags
+  }
+}
+
+/// What runs at the moment, counted.
+public struct RunningDownloads: Sendable, Hashable {
+  /// How many run.
+  public private(set) var total = 0
+  /// How many run from each host.
+  public private(set) var perHost: [String: Int] = [:]
+  /// How many run with each label.
+  public private(set) var perTag: [String: Int] = [:]
+
+  /// Nothing runs.
+  public init() {}
+
+  /// Counts one more.
+  public mutating func insert(_ candidate: Candidate) {
+    total += 1
+    perHost[candidate.host, default: 0] += 1
+    for tag in candidate.tags { perTag[tag, default: 0] += 1 }
+  }
+
+  /// Counts one less.
+  public mutating func remove(_ candidate: Candidate) {
+    total -= 1
+    perHost[candidate.host] = perHost[candidate.host].flatMap { $0 > 1 ? $0 - 1 : nil }
+    for tag in candidate.tags { perTag[tag] = perTag[tag].flatMap { $0 > 1 ? $0 - 1 : nil } }
+  }
+}
+
+/// Whether a download may start.
+public enum Admission: Sendable, Hashable {
+  /// It may.
+  case admitted
+  /// It may not, nor may any other for now.
+  case full(String)
+  /// It may not, nor may any other from its host; others may.
+  case hostFull(String)
+  /// This one may not; others may.
+  case refused(String)
+}

@@ -1,0 +1,54 @@
+/// Takes the chunks of a body, one after the other, on whatever thread the transport has.
+///
+/// It returns when the chunk is dealt with, which is all the back-pressure there is: the transport
+/// reads no further before. A sink that throws ends the transfer.
+public typealias ChunkSink = @Sendable (RawSpan) throws -> Void
+
+/// The bytes of a reply, pushed by the transport.
+public struct Body: Sendable {
+  private let push: @Sendable (@escaping ChunkSink) async throws -> Void
+  private let abandon: @Sendable () -> Void
+
+  /// A path at which the transport has already put the whole body (URLSession's download tasks do);
+  /// a storage may move it instead of copying. ``forEachChunk(_:)`` works all the same.
+  public let file: String?
+
+  /// Makes a body.
+  ///
+  /// - Parameters:
+  ///   - file: a finished file, for transports that hand over one.
+  ///   - discard: ends the request when nobody wants the bytes. Called at most once, never after `push` began.
+  ///   - push: calls the sink for each chunk, in order and never at the same time, and returns after
+  ///     the last one. It throws when the body ends early, and `CancellationError` when its task is cancelled.
+  public init(
+    file: String? = nil,
+    discard: @escaping @Sendable () -> Void = {},
+    push: @escaping @Sendable (_ sink: @escaping ChunkSink) async throws -> Void
+  ) {
+    self.file = file
+    self.abandon = discard
+    self.push = push
+  }
+
+  /// A body that is in memory already.
+  public static func bytes(_ bytes: [UInt8]) -> Body {
+    Body { sink in
+      if !bytes.isEmpty { try sink(bytes.span.bytes) }
+    }
+  }
+
+  /// No bytes.
+  public static var empty: Body { Body { _ in } }
+
+  /// Pushes every chunk through `sink`; call it once.
+  ///
+  /// `sink` runs on the transport's own thread, and back-pressure is its return: no queue, no task
+  /// hop, no copy. Chunks are of any size but never empty.
+  /// - Throws: what `sink` threw; ``DownloadError`` when the body ends early; `CancellationError`.
+  public func forEachChunk(_ sink: @escaping ChunkSink) async throws {
+    try await push(sink)
+  }
+
+  /// Ends the request without reading the body.
+  public func discard() { abandon() }
+}

@@ -1,0 +1,105 @@
+/// A step after the transfer: turns one artifact into the next.
+///
+/// A step never mutates its own configuration. It writes what is new into ``ProcessingContext/workspace``,
+/// under another name than its input has, and returns it; the engine records the result and only then
+/// removes the input. After a crash a step that was not recorded runs again from its input.
+///
+/// ```swift
+/// struct Reverse: PostProcessor {
+///   func process(_ file: File, in context: ProcessingContext) async throws -> File { … }
+/// }
+/// ```
+public protocol PostProcessor<Input, Output>: Stage {
+  /// What it takes.
+  associatedtype Input: ArtifactForm
+  /// What it gives.
+  associatedtype Output: ArtifactForm
+
+  /// Does the work. It may block; the engine runs it on threads made for that.
+  ///
+  /// Cancelling the task ends it; what it left in the workspace is removed.
+  /// - Throws: ``DownloadError``; any other error is reported with `.processing`.
+  func process(_ input: Input, in context: ProcessingContext) async throws -> Output
+}
+
+extension PostProcessor {
+  /// Adds the step behind those that are there.
+  public func contribute(to parts: inout PipelineParts) {
+    parts.steps.append(
+      PipelineStep(name: name, summary: summary, input: Input.kind, output: Output.kind) { artifact, context in
+        try await process(Input(artifact), in: context).artifact
+      })
+  }
+}
+
+/// A step that takes an artifact of any form and gives back the same form: moving, checking, notifying.
+public protocol UniversalPostProcessor: Stage {
+  /// Does the work; the same contract as ``PostProcessor/process(_:in:)``.
+  func process(_ artifact: Artifact, in context: ProcessingContext) async throws -> Artifact
+}
+
+extension UniversalPostProcessor {
+  /// Adds the step behind those that are there.
+  public func contribute(to parts: inout PipelineParts) {
+    parts.steps.append(
+      PipelineStep(name: name, summary: summary, input: nil, output: nil) { artifact, context in
+        try await process(artifact, in: context)
+      })
+  }
+}
+
+/// A step with its types erased, as the pipeline keeps it.
+public struct PipelineStep: Sendable {
+  /// The step's name.
+  public let name: String
+  /// What the step is set to.
+  public let summary: String
+  /// What it takes; any kind when `nil`.
+  public let input: Artifact.Kind?
+  /// What it gives; the kind it took when `nil`.
+  public let output: Artifact.Kind?
+  /// The work.
+  public let process: @Sendable (Artifact, ProcessingContext) async throws -> Artifact
+
+  /// Erases a step.
+  public init(
+    name: String, summary: String = "", input: Artifact.Kind?, output: Artifact.Kind?,
+    process: @escaping @Sendable (Artifact, ProcessingContext) async throws -> Artifact
+  ) {
+    self.name = name
+    self.summary = summary
+    self.input = input
+    self.output = output
+    self.process = process
+  }
+}
+
+/// What a step may know and do.
+public struct ProcessingContext: Sendable {
+  /// The download being worked on.
+  public let request: DownloadRequest
+  /// A folder for the step's output, on the destination's file system; `nil` with storages without paths.
+  public let workspace: String?
+  /// Digests that the whole file must have: those of the request, then those the server promised.
+  public let digests: [Digest]
+  /// What this same step noted before the process died; `nil` on a first run.
+  public let priorNote: String?
+
+  private let record: @Sendable (String) async throws -> Void
+
+  /// Makes a context.
+  public init(
+    request: DownloadRequest, workspace: String?, digests: [Digest] = [], priorNote: String? = nil,
+    note: @escaping @Sendable (String) async throws -> Void = { _ in }
+  ) {
+    self.request = request
+    self.workspace = workspace
+    self.digests = digests
+    self.priorNote = priorNote
+    self.record = note
+  }
+
+  /// Keeps a few words in the ledger before a step does something that cannot be done twice; after a
+  /// crash the step finds them in ``priorNote``. Returns once they are durable.
+  public func note(_ text: String) async throws { try await record(text) }
+}

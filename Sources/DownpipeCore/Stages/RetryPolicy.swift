@@ -1,0 +1,41 @@
+/// Says what a failure means. It only decides; it never waits or acts.
+public protocol RetryPolicy: Stage {
+  /// What to do about a failure. Pure: chance comes from `failure.random`.
+  func decide(_ failure: Failure) -> RetryDecision
+}
+
+extension RetryPolicy {
+  /// Becomes the pipeline's retry policy; the last one written counts.
+  public func contribute(to parts: inout PipelineParts) { parts.retry = self }
+}
+
+/// A failed attempt, as a retry policy sees it.
+public struct Failure: Sendable {
+  /// What went wrong.
+  public var error: DownloadError
+  /// Attempts that failed in a row without a byte of progress, this one included: 1 at first.
+  /// Progress gives the attempts back.
+  public var consecutive: Int
+  /// All attempts so far.
+  public var attempts: Int
+  /// A number from 0 up to 1, drawn by the engine, for jitter.
+  public var random: Double
+
+  /// Describes a failure.
+  public init(error: DownloadError, consecutive: Int, attempts: Int, random: Double) {
+    self.error = error
+    self.consecutive = consecutive
+    self.attempts = attempts
+    self.random = random
+  }
+}
+
+/// What to do about a failure.
+public enum RetryDecision: Sendable, Hashable {
+  /// Go on from the bytes on disk after a while.
+  case resume(after: Duration)
+  /// Throw the bytes away and begin again after a while.
+  case restart(after: Duration)
+  /// Report the failure; the bytes are kept.
+  case giveUp
+}

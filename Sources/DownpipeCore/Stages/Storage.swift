@@ -1,0 +1,104 @@
+/// Where bytes land, how they become durable and how a finished file appears.
+///
+/// A storage never decides what to ask the server. It keeps one partial for each (id, generation),
+/// under its own control, and publishes finished artifacts atomically.
+public protocol Storage: Stage {
+  /// Opens the partial of a download, which is empty when there was none.
+  ///
+  /// - Throws: ``DownloadError`` with `.permission`, `.noSpace` or `.storage`.
+  func openPartial(_ key: PartialKey) async throws -> any Partial
+
+  /// Removes the partial and everything its steps left behind. No error when there is nothing.
+  func removePartial(_ key: PartialKey) async throws
+
+  /// A folder for the steps of this download, on the file system of the destination; made if missing.
+  /// `nil` for a storage without paths.
+  func workspace(_ key: PartialKey) async throws -> String?
+
+  /// Makes a finished artifact appear at its destination, atomically, and settles conflicts.
+  ///
+  /// Called again after a crash with the same `context.priorNote`, it finds out whether the first
+  /// call succeeded, and does not publish twice.
+  /// - Returns: the artifact where it is now.
+  /// - Throws: ``DownloadError`` with `.alreadyExists`, `.unsafePath`, `.permission`, `.noSpace` or `.storage`.
+  func publish(_ artifact: Artifact, at destination: DownloadRequest.Destination, in context: ProcessingContext)
+    async throws -> Artifact
+
+  /// Whether a published artifact is still there.
+  func contains(_ artifact: Artifact) async -> Bool
+
+  /// An artifact that makes the transfer unnecessary because it is there already, for storages whose
+  /// conflict policy is to reuse; `nil` otherwise.
+  func existing(for request: DownloadRequest) async throws -> Artifact?
+
+  /// Removes a published artifact. No error when there is nothing.
+  func remove(_ artifact: Artifact) async throws
+
+  /// A path as the ledger keeps it: relative to the storage's root where it is below it, since the
+  /// root may be elsewhere at the next start.
+  func storedPath(for path: String) -> String
+
+  /// The absolute path behind what ``storedPath(for:)`` gave.
+  /// - Throws: ``DownloadError`` with `.unsafePath` for text that leaves the root.
+  func path(forStored storedPath: String) throws -> String
+}
+
+extension Storage {
+  /// Becomes the pipeline's storage.
+  public func contribute(to parts: inout PipelineParts) { parts.storages.append(self) }
+}
+
+/// Names a partial: the download's id and the generation it belongs to, so that a stale task of an
+/// earlier generation can never write into a later one's bytes.
+public struct PartialKey: Sendable, Hashable {
+  /// The download.
+  public let id: DownloadID
+  /// Grows each time an id is added anew.
+  public let generation: Int64
+
+  /// Makes a key.
+  public init(id: DownloadID, generation: Int64) {
+    self.id = id
+    self.generation = generation
+  }
+}
+
+/// The bytes of an unfinished download. Used by one transfer at a time; closed once.
+public protocol Partial: Sendable {
+  /// The length of what is stored, holes included, in bytes.
+  func size() throws -> Int64
+
+  /// Writes a chunk at a position, the whole of it. Called on the transport's thread: no task hop.
+  /// - Throws: ``DownloadError`` with `.noSpace`, `.permission` or `.storage`.
+  func write(_ bytes: RawSpan, at offset: Int64) throws
+
+  /// Reads up to `count` bytes at a position; fewer only at the end.
+  func read(at offset: Int64, count: Int) throws -> [UInt8]
+
+  /// Cuts or extends to `size` bytes.
+  func truncate(to size: Int64) throws
+
+  /// Makes what was written so far as durable as the storage promises, before the ledger claims it.
+  func synchronize() async throws
+
+  /// Closes the partial; errors that only closing brings to light are thrown.
+  func close() throws
+
+  /// The closed partial as the artifact that the steps begin with.
+  func artifact(name: String, mediaType: String?) throws -> Artifact
+}
+
+/// A partial that takes over a file the transport has already written, instead of copying its bytes.
+public protocol FileAdoptingPartial: Partial {
+  /// Replaces the partial's bytes with those of the file, which is gone afterwards.
+  /// - Returns: false when that cannot be done cheaply; the caller copies then.
+  func adopt(_ path: String) throws -> Bool
+}
+
+/// How much a finished write is trusted to survive.
+public enum Durability: String, Sendable, Hashable, Codable {
+  /// The death of the process.
+  case process
+  /// The loss of power: file data and folders are flushed to the disk before the ledger claims them.
+  case power
+}

@@ -1,0 +1,1 @@
+// The tests of DownpipeScheduling go here.
