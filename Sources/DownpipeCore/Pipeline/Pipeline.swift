@@ -30,6 +30,8 @@ public struct Pipeline: Sendable {
   public let steps: [PipelineStep]
   /// Who watches.
   public let observers: [any Observer]
+  /// How many storages were written down; the type system lets no pipeline have none.
+  let storageCount: Int
 
   /// Puts stages together.
   public init(@PipelineBuilder _ stages: () -> PipelineStages) {
@@ -46,6 +48,7 @@ public struct Pipeline: Sendable {
     interceptors = parts.interceptors
     // The builder makes a `PipelineStages` only where its type proves that there is a storage.
     storage = parts.storages[parts.storages.endIndex - 1]
+    storageCount = parts.storages.count
     ledger = parts.ledger ?? MemoryLedger()
     steps = parts.steps
     observers = parts.observers

@@ -1,3 +1,5 @@
+public import Foundation
+
 /// Says what a failure means. It only decides; it never waits or acts.
 public protocol RetryPolicy: Stage {
   /// What to do about a failure. Pure: chance comes from `failure.random`.
@@ -20,13 +22,19 @@ public struct Failure: Sendable {
   public var attempts: Int
   /// A number from 0 up to 1, drawn by the engine, for jitter.
   public var random: Double
+  /// The calendar's time, for `Retry-After` dates.
+  public var now: Date
 
   /// Describes a failure.
-  public init(error: DownloadError, consecutive: Int, attempts: Int, random: Double) {
+  public init(
+    error: DownloadError, consecutive: Int = 1, attempts: Int = 1, random: Double = 0.5,
+    now: Date = Date(timeIntervalSince1970: 0)
+  ) {
     self.error = error
     self.consecutive = consecutive
     self.attempts = attempts
     self.random = random
+    self.now = now
   }
 }
 

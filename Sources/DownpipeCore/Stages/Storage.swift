@@ -24,6 +24,9 @@ public protocol Storage: Stage {
   func publish(_ artifact: Artifact, at destination: DownloadRequest.Destination, in context: ProcessingContext)
     async throws -> Artifact
 
+  /// Whether the artifact still lies among partials and workspaces, and has to be published.
+  func isStaged(_ artifact: Artifact) -> Bool
+
   /// Whether a published artifact is still there.
   func contains(_ artifact: Artifact) async -> Bool
 

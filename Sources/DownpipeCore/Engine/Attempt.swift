@@ -1,0 +1,98 @@
+internal import Foundation
+internal import Synchronization
+
+/// One attempt at one download: transfer, steps, publication. It decides nothing about further
+/// attempts; it leaves what was reached in `run.record` and throws.
+struct Attempt: Sendable {
+  let run: Run
+  let pipeline: Pipeline
+  let store: any LedgerStore
+  let options: DownloaderOptions
+  let hub: EventHub
+
+  var storage: any Storage { pipeline.storage }
+
+  /// Works until the artifact is published.
+  /// - Throws: whatever ended the attempt; bytes received by then are in the record's checkpoint.
+  func perform() async throws -> Artifact {
+    let record = run.record
+    if record.checkpoint.ranges.isEmpty, record.steps.artifact == nil,
+      let existing = try await located(storage.name, { () async throws -> Artifact? in
+        try await storage.existing(for: record.request)
+      })
+    {
+      return existing
+    }
+    if let stored = record.steps.artifact {
+      let artifact = try artifact(from: stored)
+      // A step that left a note knows better what became of its input.
+      if record.steps.note != nil { return try await process(artifact) }
+      if await storage.contains(artifact) { return try await process(artifact) }
+      try await forgetBytes(because: DownloadError(.storage, "the complete file has disappeared from the storage"))
+    }
+    return try await process(try await Transfer(attempt: self).perform())
+  }
+
+  // MARK: The ledger
+
+  /// Writes fields of the record.
+  /// - Throws: `.notOwner` when somebody else has taken the download over.
+  func save(_ fields: RecordFields) async throws {
+    let saved = try await located(pipeline.ledger.name) {
+      try await store.save(run.record, fields, at: options.time.date)
+    }
+    guard saved else {
+      run.stopSignal.stop(.lostOwnership)
+      throw DownloadError(.notOwner, "another owner has taken this download over", stage: pipeline.ledger.name)
+    }
+  }
+
+  /// Drops what is on disk from the ledger, before anything else may be written in its place.
+  func forgetBytes(because error: DownloadError) async throws {
+    announce(.restarted(error))
+    run.update { record in
+      record.checkpoint = Checkpoint()
+      record.steps = StepLog()
+    }
+    run.received.store(0, ordering: .relaxed)
+    try await save([.checkpoint, .steps])
+  }
+
+  // MARK: Events
+
+  /// Tells those who watch.
+  func announce(_ kind: DownloadEvent.Kind) {
+    hub.publish(DownloadEvent(id: run.id, kind: kind)) { run.status }
+  }
+
+  /// Tells those who watch about a new state.
+  func announce(state: DownloadState) {
+    run.state.withLock { $0.publicState = state }
+    announce(.state(state))
+  }
+
+  /// Runs a stage's work, and gives its errors the stage's name.
+  func located<Result>(_ stage: String, _ work: () async throws -> Result) async throws -> Result {
+    do {
+      return try await work()
+    } catch let error where !(error is CancellationError) {
+      throw DownloadError(error, as: .storage, stage: stage)
+    }
+  }
+
+  // MARK: Artifacts in the ledger
+
+  func artifact(from stored: StoredArtifact) throws -> Artifact {
+    let location: Artifact.Location =
+      if let path = stored.path { .path(try storage.path(forStored: path)) } else { .memory([]) }
+    return Artifact(
+      kind: stored.kind, location: location, name: stored.name, size: ByteCount(stored.size),
+      mediaType: stored.mediaType)
+  }
+
+  func stored(_ artifact: Artifact) -> StoredArtifact {
+    StoredArtifact(
+      kind: artifact.kind, path: artifact.path.map(storage.storedPath(for:)), name: artifact.name,
+      size: artifact.size.bytes, mediaType: artifact.mediaType)
+  }
+}

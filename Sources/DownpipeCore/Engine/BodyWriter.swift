@@ -1,0 +1,75 @@
+internal import Synchronization
+
+/// Puts the chunks of one body where they belong, and refuses what does not belong there.
+///
+/// Runs on the transport's thread, one chunk after the other; the atomics let other threads look on.
+final class BodyWriter: Sendable {
+  private let partial: any Partial
+  private let run: Run
+  /// Bytes before this position are on disk already and are compared instead of written.
+  private let compareUntil: Int64
+  /// The position after the last byte that the reply announced.
+  private let end: Int64?
+  private let maximumSize: Int64?
+  private let checkpointBytes: Int64
+  private let position: Atomic<Int64>
+  private let nextRequest: Atomic<Int64>
+
+  init(
+    partial: any Partial, run: Run, start: Int64, compareUntil: Int64, end: Int64?, maximumSize: Int64?,
+    checkpointBytes: Int64
+  ) {
+    self.partial = partial
+    self.run = run
+    self.compareUntil = compareUntil
+    self.end = end
+    self.maximumSize = maximumSize
+    self.checkpointBytes = max(1, checkpointBytes)
+    position = Atomic(start)
+    nextRequest = Atomic(max(start, compareUntil) + max(1, checkpointBytes))
+  }
+
+  /// The position after the last byte taken.
+  var offset: Int64 { position.load(ordering: .acquiring) }
+
+  /// Takes a chunk.
+  func take(_ bytes: RawSpan) throws {
+    var offset = position.load(ordering: .relaxed)
+    var bytes = bytes
+    let count = Int64(bytes.byteCount)
+    run.fetched.wrappingAdd(count, ordering: .relaxed)
+    if let end, offset + count > end {
+      throw DownloadError(.lengthMismatch, "the server sent more than the \(end) bytes it announced")
+    }
+    if let maximumSize, offset + count > maximumSize {
+      throw DownloadError(.tooLarge, "the file has more than the \(maximumSize) bytes allowed")
+    }
+    if offset < compareUntil {
+      let overlap = Int(min(count, compareUntil - offset))
+      try compare(bytes.extracting(first: overlap), at: offset)
+      offset += Int64(overlap)
+      position.store(offset, ordering: .releasing)
+      bytes = bytes.extracting(droppingFirst: overlap)
+      if bytes.isEmpty { return }
+    }
+    try partial.write(bytes, at: offset)
+    offset += Int64(bytes.byteCount)
+    position.store(offset, ordering: .releasing)
+    run.received.store(offset, ordering: .relaxed)
+    if offset >= nextRequest.load(ordering: .relaxed) {
+      nextRequest.store(offset + checkpointBytes, ordering: .relaxed)
+      run.checkpointIsDue.store(true, ordering: .relaxed)
+    }
+  }
+
+  private func compare(_ bytes: RawSpan, at offset: Int64) throws {
+    let onDisk = try partial.read(at: offset, count: bytes.byteCount)
+    let isEqual =
+      onDisk.count == bytes.byteCount
+      && bytes.withUnsafeBytes { fresh in onDisk.withUnsafeBytes { kept in fresh.elementsEqual(kept) } }
+    guard isEqual else {
+      throw DownloadError(
+        .contentChanged, "the bytes at \(offset) differ from those on disk: the file on the server has changed")
+    }
+  }
+}

@@ -1,0 +1,127 @@
+/// A handle on one download: its id and the downloader it belongs to. Cheap to copy and to throw away.
+public struct Download: Sendable, Identifiable {
+  /// The download's name.
+  public let id: DownloadID
+  /// Whether adding it made it, or found one that was there.
+  public let isNew: Bool
+  private let downloader: Downloader
+
+  struct Ticket: Sendable {
+    let id: DownloadID
+    let isNew: Bool
+  }
+
+  init(id: DownloadID, isNew: Bool, downloader: Downloader) {
+    self.id = id
+    self.isNew = isNew
+    self.downloader = downloader
+  }
+
+  /// How it stands.
+  /// - Throws: ``DownloadError`` with `.removed` when it is gone, or `.ledger`.
+  public var status: DownloadStatus {
+    get async throws {
+      guard let status = try await downloader.status(of: id) else { throw gone }
+      return status
+    }
+  }
+
+  /// What happens to it. Whoever comes late gets the present state first; the sequence ends with the state
+  /// `finished`, `failed` or `cancelled`, when the download is removed, and when the downloader shuts down.
+  ///
+  /// A reader that is slow misses events, never the last one.
+  public var events: DownloadEvents { DownloadEvents(id: id, downloader: downloader) }
+
+  /// The artifact, once it is finished.
+  ///
+  /// Cancelling the waiting task ends the wait, not the download.
+  /// - Throws: ``DownloadError`` when it fails, is cancelled or removed, or the downloader shuts down;
+  ///   `CancellationError`.
+  public var value: Artifact {
+    get async throws {
+      for await event in events {
+        switch event.kind {
+        case .state(.finished(let artifact)): return artifact
+        case .state(.failed(let error)): throw error
+        case .state(.cancelled): throw DownloadError(.cancelled, "the download was cancelled")
+        default: continue
+        }
+      }
+      try Task.checkCancellation()
+      if try await downloader.status(of: id) == nil { throw gone }
+      throw DownloadError(.shutDown, "the downloader was shut down before the download ended")
+    }
+  }
+
+  /// Pauses it; see ``Downloader/pause(_:)``.
+  @discardableResult
+  public func pause() async throws -> Bool { try await downloader.pause(id) }
+
+  /// Lets it go on; see ``Downloader/resume(_:)``.
+  @discardableResult
+  public func resume() async throws -> Bool { try await downloader.resume(id) }
+
+  /// Cancels it; see ``Downloader/cancel(_:)``.
+  @discardableResult
+  public func cancel() async throws -> Bool { try await downloader.cancel(id) }
+
+  /// Removes it; see ``Downloader/remove(_:deletingFile:)``.
+  @discardableResult
+  public func remove(deletingFile: Bool = false) async throws -> Bool {
+    try await downloader.remove(id, deletingFile: deletingFile)
+  }
+
+  private var gone: DownloadError { DownloadError(.removed, "there is no download “\(id)” any more") }
+}
+
+/// What happens to one download, beginning with its present state.
+public struct DownloadEvents: AsyncSequence, Sendable {
+  /// An event.
+  public typealias Element = DownloadEvent
+  /// Nothing is thrown.
+  public typealias Failure = Never
+
+  let id: DownloadID
+  let downloader: Downloader
+
+  /// Begins to watch.
+  public func makeAsyncIterator() -> Iterator { Iterator(id: id, downloader: downloader) }
+
+  /// Reads events.
+  public struct Iterator: AsyncIteratorProtocol {
+    private let id: DownloadID
+    private let downloader: Downloader
+    private var stream: AsyncStream<DownloadEvent>.Iterator?
+    private var isOver = false
+
+    init(id: DownloadID, downloader: Downloader) {
+      self.id = id
+      self.downloader = downloader
+    }
+
+    /// The next event; `nil` at the end.
+    public mutating func next() async -> DownloadEvent? {
+      await next(isolation: #isolation)
+    }
+
+    /// The next event; `nil` at the end.
+    public mutating func next(isolation actor: isolated (any Actor)?) async -> DownloadEvent? {
+      guard !isOver else { return nil }
+      let event: DownloadEvent?
+      if stream == nil {
+        // Subscribed first, asked second: nothing can happen in between unseen.
+        stream = downloader.engine.hub.events(of: id).makeAsyncIterator()
+        let status = try? await downloader.status(of: id)
+        event = status.map { DownloadEvent(id: id, kind: .state($0.state)) }
+      } else {
+        event = await stream?.next(isolation: actor)
+      }
+      guard let event else {
+        isOver = true
+        return nil
+      }
+      if case .state(let state) = event.kind, state.phase.isFinal { isOver = true }
+      return event
+    }
+  }
+}

@@ -1,0 +1,256 @@
+/// Downloads what is added to it, through a pipeline.
+///
+/// ```swift
+/// let downloader = try await Downloader {
+///   HTTPSource()
+///   FileStore("~/Downloads")
+/// }
+/// let file = try await downloader.add(DownloadRequest("https://example.org/file"))
+/// print(try await file.value)
+/// await downloader.shutdown()
+/// ```
+/// It starts with what the ledger still has to do. Safe to use from any thread. All of its work is owned:
+/// ``shutdown()`` ends it at a checkpoint and returns when nothing is left; a downloader that is let go
+/// of ends as well, but nobody waits for it.
+public final class Downloader: Sendable {
+  let engine: Engine
+  private let loop: Task<Void, Never>
+
+  /// Puts a pipeline together and starts it.
+  /// - Throws: see ``init(_:options:)``.
+  public convenience init(
+    options: DownloaderOptions = DownloaderOptions(), @PipelineBuilder _ stages: () -> PipelineStages
+  ) async throws {
+    try await self.init(Pipeline(stages()), options: options)
+  }
+
+  /// Starts a pipeline.
+  ///
+  /// - Throws: ``DownloadError`` with `.ledger` when the ledger cannot be opened, with `.invalidPipeline`
+  ///   when steps behind opaque groups do not fit, and what a source's start throws.
+  public init(_ pipeline: Pipeline, options: DownloaderOptions = DownloaderOptions()) async throws {
+    try pipeline.check()
+    let store = try await pipeline.ledger.open()
+    var sources: [any Source] = []
+    do {
+      for source in pipeline.sources { sources.append(try await source.start(in: pipeline.sourceContext)) }
+    } catch {
+      for source in sources { await source.stop() }
+      try? await store.close()
+      throw error
+    }
+    let engine = Engine(pipeline: pipeline, sources: sources, store: store, options: options)
+    self.engine = engine
+    // The one task that is no child of another; the downloader owns it, and everything else is its child.
+    loop = Task {
+      await engine.run()
+      await engine.close()
+    }
+  }
+
+  deinit { loop.cancel() }
+
+  /// Stops every transfer at a checkpoint, keeps everything resumable, and returns when nothing runs any more.
+  ///
+  /// Further calls on the downloader throw `.shutDown`. Calling it again waits as well.
+  public func shutdown() async {
+    await engine.beginShutdown()
+    await loop.value
+  }
+
+  /// Returns when nothing waits and nothing runs: everything is finished, failed, cancelled or paused.
+  ///
+  /// A download that waits at a closed gate keeps this waiting.
+  /// - Throws: ``DownloadError`` with `.shutDown`, or `.ledger` when the ledger fails time and again.
+  public func waitUntilIdle() async throws {
+    try await engine.waitUntilIdle()
+  }
+
+  // MARK: Adding
+
+  /// Adds a download, or updates the one with the same id; see ``LedgerStore/add(_:at:)``.
+  ///
+  /// - Throws: ``DownloadError`` with `.unsupportedURL` or `.invalidRequest` for a request that cannot be
+  ///   carried out, `.ledger`, or `.shutDown`.
+  @discardableResult
+  public func add(_ request: DownloadRequest) async throws -> Download {
+    try await add(contentsOf: [request])[0]
+  }
+
+  /// Adds downloads, all or none of them, in one step of the ledger.
+  ///
+  /// - Throws: as ``add(_:)-(DownloadRequest)``; the first request that cannot be carried out counts.
+  @discardableResult
+  public func add(contentsOf requests: [DownloadRequest]) async throws -> [Download] {
+    let tickets = try await engine.add(requests)
+    return tickets.map { Download(id: $0.id, isNew: $0.isNew, downloader: self) }
+  }
+
+  /// Checks a request as adding it would, without adding it.
+  /// - Throws: ``DownloadError`` with `.unsupportedURL` or `.invalidRequest`.
+  public func validate(_ request: DownloadRequest) async throws {
+    try Engine.check(request, sources: await engine.startedSources)
+  }
+
+  // MARK: Looking up
+
+  /// The handle of a download that was added, now or in an earlier run; `nil` when there is none.
+  public func download(_ id: DownloadID) async throws -> Download? {
+    try await contains(id) ? Download(id: id, isNew: false, downloader: self) : nil
+  }
+
+  /// Whether there is a download with the id.
+  public func contains(_ id: DownloadID) async throws -> Bool {
+    try await engine.store.record(id) != nil
+  }
+
+  /// How a download stands; `nil` when there is none.
+  public func status(of id: DownloadID) async throws -> DownloadStatus? {
+    try await engine.status(of: id)
+  }
+
+  /// How the downloads stand that a query names, a page at a time.
+  public func statuses(_ query: LedgerQuery = LedgerQuery()) async throws -> [DownloadStatus] {
+    try await engine.statuses(query)
+  }
+
+  /// How many downloads there are in each phase; with `tag`, of those that bear it.
+  public func counts(tag: String? = nil) async throws -> [DownloadState.Phase: Int] {
+    try await engine.store.counts(tag: tag)
+  }
+
+  /// The pipeline as it is now, replaced stages included.
+  public var pipeline: Pipeline {
+    get async { await engine.pipeline }
+  }
+
+  // MARK: Watching
+
+  /// Whatever changes, in batches: at most one in each interval, with the latest status of each download.
+  ///
+  /// One reader a sequence. Statuses are copies, safe to show anywhere.
+  public func changes(every interval: Duration = .milliseconds(100)) -> AsyncStream<DownloadChanges> {
+    let buffer = engine.hub.changeBuffer()
+    let time = engine.options.time
+    return AsyncStream {
+      // At the end the last batch comes at once.
+      if !buffer.isFinished { try? await time.sleep(for: interval) }
+      return await buffer.next()
+    }
+  }
+
+  // MARK: Control
+
+  /// Pauses a download: its place is freed at once, and its bytes are kept.
+  ///
+  /// Returns when it has stopped.
+  /// - Returns: whether there was anything to pause.
+  /// - Throws: ``DownloadError`` with `.invalidRequest` when there is no such download, or `.ledger`.
+  @discardableResult
+  public func pause(_ id: DownloadID) async throws -> Bool {
+    try await engine.command(.pause, to: .paused, reason: .pause, id)
+  }
+
+  /// Lets a paused, failed or cancelled download go on, and one that waits for another attempt at once.
+  ///
+  /// - Returns: whether there was anything to resume.
+  /// - Throws: as ``pause(_:)``.
+  @discardableResult
+  public func resume(_ id: DownloadID) async throws -> Bool {
+    try await engine.command(.resume, to: .waiting, reason: nil, id)
+  }
+
+  /// Cancels a download and removes its partial; its record stays. Returns when it has stopped.
+  ///
+  /// - Returns: whether there was anything to cancel.
+  /// - Throws: as ``pause(_:)``.
+  @discardableResult
+  public func cancel(_ id: DownloadID) async throws -> Bool {
+    try await engine.command(.cancel, to: .cancelled, reason: .cancel, id)
+  }
+
+  /// Removes a download: work is ended first, then record and partial go together.
+  ///
+  /// - Parameter deletingFile: whether a finished file is removed, too.
+  /// - Returns: whether there was such a download.
+  @discardableResult
+  public func remove(_ id: DownloadID, deletingFile: Bool = false) async throws -> Bool {
+    try await engine.remove(id, deletingFile: deletingFile)
+  }
+
+  /// Pauses everything, or everything with a tag. What waits is paused all at once.
+  /// - Returns: how many were paused.
+  @discardableResult
+  public func pauseAll(tag: String? = nil) async throws -> Int {
+    try await engine.commandAll(.pause, to: .paused, reason: .pause, tag: tag)
+  }
+
+  /// Lets everything that is paused, failed or cancelled go on, or that with a tag, the earliest first.
+  /// - Returns: how many go on.
+  @discardableResult
+  public func resumeAll(tag: String? = nil) async throws -> Int {
+    try await engine.commandAll(.resume, to: .waiting, reason: nil, tag: tag)
+  }
+
+  /// Cancels everything, or everything with a tag.
+  /// - Returns: how many were cancelled.
+  @discardableResult
+  public func cancelAll(tag: String? = nil) async throws -> Int {
+    try await engine.commandAll(.cancel, to: .cancelled, reason: .cancel, tag: tag)
+  }
+
+  /// Removes everything, or everything with a tag.
+  /// - Returns: how many were removed.
+  @discardableResult
+  public func removeAll(tag: String? = nil, deletingFiles: Bool = false) async throws -> Int {
+    try await engine.removeAll(tag: tag, deletingFiles: deletingFiles)
+  }
+
+  /// Sends everything that runs back to waiting and starts nothing: at log-out, say. Not kept over restarts.
+  public func suspend() async { await engine.suspend() }
+
+  /// Ends ``suspend()``.
+  public func unsuspend() async { await engine.unsuspend() }
+
+  // MARK: Replacing stages
+
+  /// Replaces the gate of the same name, or adds the gate. Takes effect on what is running.
+  public func replace(_ gate: some Gate) async { await engine.replace(gate: gate) }
+
+  /// Removes the gate with a name.
+  /// - Returns: whether there was one.
+  @discardableResult
+  public func removeGate(named name: String) async -> Bool { await engine.removeGate(named: name) }
+
+  /// Replaces the admission policy of the same name, or adds the policy. Running downloads beyond a smaller
+  /// limit go back to waiting, those of the last rank first; their bytes are kept.
+  public func replace(_ policy: some AdmissionPolicy) async { await engine.replace(admission: policy) }
+
+  /// Replaces the scheduling policy and ranks all that waits anew.
+  public func replace(_ policy: some SchedulingPolicy) async throws { try await engine.replace(scheduling: policy) }
+
+  /// Replaces the retry policy, from the next failure on.
+  public func replace(_ policy: some RetryPolicy) async { await engine.replace(retry: policy) }
+
+  /// Replaces the source of the same name, or adds the source behind the others, from the next attempt on.
+  public func replace(_ source: some Source) async throws { try await engine.replace(source: source) }
+}
+
+extension Pipeline {
+  /// Finds what the compiler cannot see: a second storage, and steps behind opaque groups that do not fit.
+  func check() throws(DownloadError) {
+    guard storageCount == 1 else {
+      throw DownloadError(.invalidPipeline, "a pipeline has one storage, this one has \(storageCount)")
+    }
+    guard !sources.isEmpty else { throw DownloadError(.invalidPipeline, "this pipeline has no source") }
+    var kind = Artifact.Kind.file
+    for step in steps {
+      if let input = step.input, input != kind {
+        throw DownloadError(
+          .invalidPipeline, "\(step.name) takes a \(input.rawValue), but is given a \(kind.rawValue)",
+          stage: step.name)
+      }
+      kind = step.output ?? kind
+    }
+  }
+}

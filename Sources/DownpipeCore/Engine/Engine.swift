@@ -1,0 +1,347 @@
+internal import Foundation
+internal import Synchronization
+
+/// Decides what runs. One actor; the work itself runs outside of it, in child tasks of ``run()``.
+actor Engine {
+  let options: DownloaderOptions
+  let store: any LedgerStore
+  let hub = EventHub()
+  let storage: any Storage
+
+  var pipeline: Pipeline
+  /// The sources as they were started for this run, in the pipeline's order.
+  var startedSources: [any Source]
+  /// Sources that were replaced; transfers may still use them, so they are stopped last.
+  var retiredSources: [any Source] = []
+  var gates: [GateSlot]
+  var nextGate = 0
+
+  var running: [DownloadID: Run] = [:]
+  var counts = RunningDownloads()
+  /// Commands for a download that the ledger has handed out but that has not been registered yet.
+  var latched: [DownloadID: StopReason] = [:]
+  var isSuspended = false
+  var isStopping = false
+  var lastArrival: Int64 = 0
+  var ledgerFailures = 0
+  private var lastLedgerError: DownloadError?
+  private var idleWaiters: [CheckedContinuation<Result<Void, DownloadError>, Never>] = []
+  private var armedFor: Date?
+  private var tickerRuns = false
+
+  /// Asks the main loop to look around; what there is to see is kept elsewhere, so one in the buffer is enough.
+  private let wakeStream: AsyncStream<Void>
+  private let wakes: AsyncStream<Void>.Continuation
+
+  init(pipeline: Pipeline, sources: [any Source], store: any LedgerStore, options: DownloaderOptions) {
+    self.pipeline = pipeline
+    self.startedSources = sources
+    self.store = store
+    self.options = options
+    self.storage = pipeline.storage
+    self.gates = []
+    (wakeStream, wakes) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1))
+    for gate in pipeline.gates {
+      gates.append(GateSlot(number: nextGate, gate: gate))
+      nextGate += 1
+    }
+  }
+
+  /// Looks for work soon.
+  nonisolated func wake() { wakes.yield() }
+
+  // MARK: The main loop
+
+  /// Runs until ``shutdown()``, or until its task is cancelled. Everything that happens is a child of this.
+  func run() async {
+    await withDiscardingTaskGroup { group in
+      for observer in pipeline.observers {
+        let events = hub.allEvents()
+        group.addTask { await observer.observe(events) }
+      }
+      group.addTask { await self.maintain() }
+      startWatches(in: &group)
+      await reclaim()
+      wake()
+      for await _ in wakeStream {
+        startWatches(in: &group)
+        if isStopping || Task.isCancelled { break }
+        enforceGates()
+        await startWork(in: &group)
+        await armTimer(in: &group)
+        await settleIdle()
+      }
+      for run in running.values { run.stopSignal.stop(.shutdown) }
+      while let run = running.values.first { await run.settlement() }
+      hub.finish()
+      group.cancelAll()
+    }
+    finishIdleWaiters(.failure(DownloadError(.shutDown, "the downloader was shut down")))
+  }
+
+  private func startWork(in group: inout DiscardingTaskGroup) async {
+    guard !isSuspended else { return }
+    let claimed: [DownloadRecord]
+    do {
+      claimed = try await claim()
+      ledgerFailures = 0
+    } catch {
+      ledgerFailed(DownloadError(error, as: .ledger, stage: pipeline.ledger.name))
+      return
+    }
+    for record in claimed {
+      let run = Run(record, at: options.time.now)
+      running[record.id] = run
+      counts.insert(run.candidate)
+      if let reason = latched.removeValue(forKey: record.id) { run.stopSignal.stop(reason) }
+      group.addTask { await self.work(on: run) }
+    }
+    if !running.isEmpty, !tickerRuns {
+      tickerRuns = true
+      group.addTask { await self.tick() }
+    }
+  }
+
+  private func claim() async throws -> [DownloadRecord] {
+    let rules = gates.map(\.rule)
+    // A gate that is closed for all needs no look into the ledger.
+    for case .all(.closed) in rules.map(\.extent) { return [] }
+    let selector = ClaimSelector(policies: pipeline.admission, rules: rules, running: counts)
+    let now = options.time.date
+    return try await store.claim(at: now, lease: now.addingTimeInterval(options.lease / .seconds(1))) {
+      selector.select($0)
+    }
+  }
+
+  private func ledgerFailed(_ error: DownloadError) {
+    lastLedgerError = error
+    ledgerFailures += 1
+  }
+
+  /// Wakes the loop when the next download becomes due.
+  private func armTimer(in group: inout DiscardingTaskGroup) async {
+    let now = options.time.date
+    var due = try? await store.nextDue(after: now)
+    if ledgerFailures > 0 { due = now.addingTimeInterval(1) }
+    guard let due, armedFor.map({ due < $0 }) ?? true else { return }
+    armedFor = due
+    let delay = Duration.seconds(max(0, due.timeIntervalSince(now)))
+    group.addTask { await self.sleepThenWake(delay) }
+  }
+
+  private func sleepThenWake(_ delay: Duration) async {
+    guard (try? await options.time.sleep(for: delay)) != nil else { return }
+    armedFor = nil
+    wake()
+  }
+
+  /// Gives back what dead owners hold, every now and then.
+  private func maintain() async {
+    while (try? await options.time.sleep(for: options.lease)) != nil {
+      await reclaim()
+      wake()
+    }
+  }
+
+  private func reclaim() async {
+    do {
+      _ = try await store.reclaim(at: options.time.date)
+    } catch {
+      ledgerFailed(DownloadError(error, as: .ledger, stage: pipeline.ledger.name))
+    }
+  }
+
+  // MARK: Gates
+
+  private func startWatches(in group: inout DiscardingTaskGroup) {
+    for index in gates.indices where !gates[index].isWatched {
+      gates[index].isWatched = true
+      let slot = gates[index]
+      group.addTask {
+        await slot.stop.guarding {
+          do {
+            try await slot.gate.watch { rule in
+              slot.latest.withLock { $0 = rule }
+              self.wake()
+            }
+          } catch is CancellationError {
+          } catch {
+            // The gate no longer knows: it does not veto by guess.
+            slot.latest.withLock { $0 = .open }
+            self.wake()
+          }
+        }
+      }
+    }
+  }
+
+  /// Suspends what a closed gate does not allow any more.
+  func enforceGates() {
+    for slot in gates {
+      for run in running.values {
+        if case .closed(let reason) = slot.rule.verdict(for: run.candidate) { run.stopSignal.stop(.gate(reason)) }
+      }
+    }
+  }
+
+  // MARK: Work
+
+  private nonisolated func work(on run: Run) async {
+    let attempt = await attempt(for: run)
+    let result: Result<Artifact, any Error>? = await run.stopSignal.guarding {
+      do {
+        return .success(try await attempt.perform())
+      } catch {
+        return .failure(error)
+      }
+    }
+    await Settlement(attempt: attempt, engine: self).settle(result)
+  }
+
+  private func attempt(for run: Run) -> Attempt {
+    var current = pipeline
+    current.sources = startedSources
+    return Attempt(run: run, pipeline: current, store: store, options: options, hub: hub)
+  }
+
+  /// The work on a download has ended, and its new state is in the ledger.
+  func settled(_ run: Run) {
+    running[run.id] = nil
+    counts.remove(run.candidate)
+    run.settle()
+    wake()
+  }
+
+  // MARK: The ticker
+
+  /// Reports progress, asks for checkpoints and renews leases while something runs.
+  private func tick() async {
+    var renewed = options.time.now
+    while !running.isEmpty {
+      guard (try? await options.time.sleep(for: options.progressInterval)) != nil else { break }
+      let now = options.time.now
+      for run in running.values { tick(run, at: now) }
+      if now - renewed > options.lease / 3 {
+        renewed = now
+        try? await store.renewLeases(until: options.time.date.addingTimeInterval(options.lease / .seconds(1)))
+      }
+    }
+    tickerRuns = false
+    if !running.isEmpty { wake() }
+  }
+
+  private func tick(_ run: Run, at now: Duration) {
+    let received = run.received.load(ordering: .relaxed)
+    let enough = run.checkpointIsDue.exchange(false, ordering: .relaxed)
+    let request = run.state.withLock { state -> AsyncStream<Void>.Continuation? in
+      state.speed.record(received, at: now)
+      let isDue = now - state.lastCheckpointAt >= options.checkpoints.interval
+      guard enough || isDue, received > state.lastCheckpointBytes else { return nil }
+      state.lastCheckpointAt = now
+      state.lastCheckpointBytes = received
+      return state.checkpointRequest
+    }
+    request?.yield()
+    if hub.isWatched(run.id) {
+      hub.publish(DownloadEvent(id: run.id, kind: .progress(run.progress))) { run.status }
+    }
+  }
+
+  // MARK: Idleness
+
+  /// Returns when nothing waits and nothing runs, here or elsewhere.
+  func waitUntilIdle() async throws(DownloadError) {
+    let result: Result<Void, DownloadError> = await withCheckedContinuation { continuation in
+      if isStopping {
+        continuation.resume(returning: .failure(DownloadError(.shutDown, "the downloader was shut down")))
+      } else {
+        idleWaiters.append(continuation)
+        wake()
+      }
+    }
+    try result.get()
+  }
+
+  private func settleIdle() async {
+    guard !idleWaiters.isEmpty, running.isEmpty else { return }
+    if ledgerFailures >= 5, let lastLedgerError { return finishIdleWaiters(.failure(lastLedgerError)) }
+    guard let counts = try? await store.counts(tag: nil) else { return }
+    let unfinished = [.waiting, .transferring, .processing].reduce(0) { $0 + counts[$1, default: 0] }
+    if unfinished == 0, running.isEmpty { finishIdleWaiters(.success(())) }
+  }
+
+  private func finishIdleWaiters(_ result: Result<Void, DownloadError>) {
+    let waiters = idleWaiters
+    idleWaiters = []
+    for waiter in waiters { waiter.resume(returning: result) }
+  }
+
+  /// Ends everything at a checkpoint. The main loop does the rest.
+  func beginShutdown() {
+    isStopping = true
+    wake()
+  }
+}
+
+/// A gate of this run: what it said last, and the task that listens to it.
+struct GateSlot: Sendable {
+  let number: Int
+  let gate: any Gate
+  let stop = StopSignal<Void>()
+  let latest: Latest
+  var isWatched = false
+
+  /// A box for the latest rule, written by the gate's own task.
+  final class Latest: Sendable {
+    private let rule: Mutex<GateRule>
+    init(_ rule: GateRule) { self.rule = Mutex(rule) }
+    func withLock<Result>(_ body: (inout sending GateRule) -> sending Result) -> sending Result { rule.withLock(body) }
+  }
+
+  init(number: Int, gate: any Gate) {
+    self.number = number
+    self.gate = gate
+    latest = Latest(.closed("\(gate.name): has not reported yet"))
+  }
+
+  var rule: GateRule { latest.withLock { $0 } }
+}
+
+/// Takes candidates while limits and gates allow; used for one claim, inside the ledger's transaction.
+final class ClaimSelector: Sendable {
+  private let policies: [any AdmissionPolicy]
+  private let rules: [GateRule]
+  private let running: Mutex<RunningDownloads>
+
+  init(policies: [any AdmissionPolicy], rules: [GateRule], running: RunningDownloads) {
+    self.policies = policies.isEmpty ? [DefaultLimit()] : policies
+    self.rules = rules
+    self.running = Mutex(running)
+  }
+
+  func select(_ candidate: Candidate) -> ClaimSelection {
+    for rule in rules {
+      if case .closed = rule.verdict(for: candidate) { return .skip }
+    }
+    return running.withLock { running in
+      for policy in policies {
+        switch policy.admit(candidate, beside: running) {
+        case .admitted: continue
+        case .full: return .stop
+        case .hostFull: return .skipHost
+        case .refused: return .skip
+        }
+      }
+      running.insert(candidate)
+      return .take
+    }
+  }
+}
+
+/// What limits a pipeline that says nothing about limits: five at once.
+struct DefaultLimit: AdmissionPolicy {
+  func admit(_ candidate: Candidate, beside running: RunningDownloads) -> Admission {
+    running.total < 5 ? .admitted : .full("5 of 5 downloads are running")
+  }
+  var maximumConcurrent: Int? { 5 }
+}

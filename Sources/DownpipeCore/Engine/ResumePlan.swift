@@ -1,0 +1,203 @@
+/// What to do with the bytes of a reply, given the bytes on disk: the heart of the engine.
+///
+/// A pure function through which every byte of every source passes. **No byte is written unless
+/// coverage (start, end and total), length, validator and content coding agree with what is on disk.**
+public enum ResumePlan: Sendable, Hashable {
+  /// Go on at byte `offset`. The body begins `comparing` bytes earlier; those must equal the bytes on
+  /// disk, or nothing of the body is written.
+  case append(at: Int64, comparing: Int64)
+  /// Write the body from byte 0. What was on disk is of no use any more: why; `nil` when there was nothing.
+  case restart(because: DownloadError?)
+  /// Everything is on disk; the body, if any, is not needed.
+  case alreadyComplete
+  /// Nothing of the body may be written. Whether to resume, restart or give up is the retry policy's business.
+  case reject(DownloadError)
+}
+
+/// What to believe when the server gives no strong validator to resume with.
+public enum ResumeValidation: Sendable, Hashable {
+  /// Nothing: begin again.
+  case strict
+  /// Fetch the last so many bytes again and compare them with the disk.
+  case overlap(Int64)
+  /// That the digest of the whole, checked at the end, will tell. Without an expected digest, the same as `.strict`.
+  case digest
+
+  /// Compare the last 64 KiB.
+  public static let standard = ResumeValidation.overlap(65_536)
+}
+
+extension ResumePlan {
+  /// What to ask the server for, given what is on disk.
+  public struct Question: Sendable, Hashable {
+    /// The bytes to ask for; the whole when `nil`.
+    public var range: RequestedRange?
+    /// The validator to send with the range.
+    public var validator: Validator?
+  }
+
+  /// The question that goes with a checkpoint.
+  ///
+  /// - Parameters:
+  ///   - checkpoint: what is on disk.
+  ///   - validation: what to believe without a strong validator.
+  ///   - hasDigest: whether a digest of the whole will be checked at the end.
+  public static func question(
+    for checkpoint: Checkpoint, validation: ResumeValidation = .standard, hasDigest: Bool = false
+  ) -> Question {
+    let have = checkpoint.ranges.prefixLength
+    // Bytes in a content coding were produced for that one answer: they cannot be continued.
+    guard have > 0, checkpoint.contentCoding == nil else { return Question() }
+    if let validator = checkpoint.validator, validator.isStrong {
+      // With an unknown total, one byte is asked for again: a file that is complete already then
+      // answers 206 with its total instead of a 416 that some servers send without one.
+      let start = checkpoint.total == .unknown ? have - 1 : have
+      return start == 0 ? Question() : Question(range: RequestedRange(from: start), validator: validator)
+    }
+    let start: Int64 =
+      switch validation {
+      case .strict: 0
+      case .overlap(let bytes): max(0, have - max(1, bytes))
+      case .digest: hasDigest ? have : 0
+      }
+    return start == 0 ? Question() : Question(range: RequestedRange(from: start), validator: checkpoint.validator)
+  }
+
+  /// Decides what to do with a reply.
+  ///
+  /// - Parameters:
+  ///   - checkpoint: what is on disk, and which representation it belongs to.
+  ///   - request: what was asked.
+  ///   - reply: what came back; its body is not looked at.
+  ///   - validation: what to believe without a strong validator.
+  ///   - expectedSize: the size the whole must have, if known beforehand.
+  ///   - hasDigest: whether a digest of the whole will be checked at the end.
+  public static func decide(
+    checkpoint: Checkpoint, request: SourceRequest, reply: SourceReply,
+    validation: ResumeValidation = .standard, expectedSize: Int64? = nil, hasDigest: Bool = false
+  ) -> ResumePlan {
+    let have = checkpoint.ranges.prefixLength
+    let comparison = checkpoint.validator?.compare(to: reply.validator) ?? .absent
+    switch reply.coverage {
+    case .none(let refusal):
+      return decide(refusal, have: have, comparison: comparison, checkpoint: checkpoint, request: request, reply: reply)
+    case .multipart:
+      return .reject(
+        DownloadError(.wrongRange, "the server answered with several ranges in one body, which nobody asked for"))
+    case .unreadable(let field):
+      return .reject(
+        DownloadError(.wrongRange, "the server's 206 has no usable Content-Range (“\(field.prefix(100))”)"))
+    case .whole:
+      if let error = sizeError(reply.length, expected: expectedSize) { return .reject(error) }
+      if have == 0 { return .restart(because: nil) }
+      if comparison == .sameStrong, reply.contentCoding == checkpoint.contentCoding, reply.length == .known(have) {
+        return .alreadyComplete
+      }
+      return .restart(
+        because: comparison == .changed
+          ? DownloadError(.contentChanged, "the file on the server is another one than the \(have) bytes on disk")
+          : DownloadError(.wrongRange, "the server sent the whole file instead of the rest"))
+    case .range(let range, let total):
+      return decide(
+        range, total: total, have: have, comparison: comparison, checkpoint: checkpoint, request: request,
+        reply: reply, validation: validation, expectedSize: expectedSize, hasDigest: hasDigest)
+    }
+  }
+
+  /// A 206 with a range that can be read.
+  private static func decide(
+    _ range: ByteRange, total: ByteCount, have: Int64, comparison: Validator.Comparison, checkpoint: Checkpoint,
+    request: SourceRequest, reply: SourceReply, validation: ResumeValidation, expectedSize: Int64?, hasDigest: Bool
+  ) -> ResumePlan {
+    guard let asked = request.range else {
+      return .reject(DownloadError(.wrongRange, "the server answered with a range although the whole was asked for"))
+    }
+    guard range.lowerBound == asked.start else {
+      return .reject(
+        DownloadError(.wrongRange, "the server's range begins at \(range.lowerBound) instead of \(asked.start)"))
+    }
+    if let end = asked.end, range.upperBound > end {
+      return .reject(DownloadError(.wrongRange, "the server's range ends at \(range.upperBound) instead of \(end)"))
+    }
+    if case .known(let total) = total, range.upperBound > total {
+      return .reject(DownloadError(.wrongRange, "the server's range ends behind the end of the file"))
+    }
+    if case .known(let length) = reply.length, length != range.upperBound - range.lowerBound {
+      return .reject(
+        DownloadError(.lengthMismatch, "Content-Length says \(length) bytes, Content-Range another number"))
+    }
+    guard reply.contentCoding == checkpoint.contentCoding else {
+      return .reject(
+        DownloadError(
+          .wrongContentCoding, "the server sent the range in the coding “\(reply.contentCoding ?? "identity")”"))
+    }
+    if let error = sizeError(total, expected: expectedSize) { return .reject(error) }
+    if case .known(let old) = checkpoint.total, case .known(let new) = total, old != new {
+      return .reject(DownloadError(.contentChanged, "the file's size changed from \(old) to \(new) bytes"))
+    }
+    if case .known(let total) = total, have > total {
+      return .reject(DownloadError(.contentChanged, "there are \(have) bytes on disk of a file of \(total)"))
+    }
+    if comparison == .changed {
+      return .reject(DownloadError(.contentChanged, "the file on the server has changed"))
+    }
+    // Asking from behind the end of what is there would leave a hole; a body that ends before the bytes
+    // on disk do brings nothing.
+    let overlap = have - asked.start
+    guard overlap >= 0, range.upperBound >= have else {
+      return .reject(DownloadError(.wrongRange, "the server's range does not continue the \(have) bytes on disk"))
+    }
+    if comparison == .sameStrong { return .append(at: have, comparing: overlap) }
+    switch validation {
+    case .overlap where overlap > 0:
+      return .append(at: have, comparing: overlap)
+    case .digest where hasDigest:
+      return .append(at: have, comparing: overlap)
+    case .strict, .overlap, .digest:
+      return .reject(
+        DownloadError(.contentChanged, "nothing proves that the file is still the one on disk, so it begins again"))
+    }
+  }
+
+  /// An answer without bytes.
+  private static func decide(
+    _ refusal: Coverage.Refusal, have: Int64, comparison: Validator.Comparison, checkpoint: Checkpoint,
+    request: SourceRequest, reply: SourceReply
+  ) -> ResumePlan {
+    func status(_ status: Int, _ message: String) -> ResumePlan {
+      .reject(DownloadError(.httpStatus, message, httpStatus: status, retryAfter: reply.retryAfter))
+    }
+    switch refusal {
+    case .notModified:
+      return status(304, "the server said “not modified” to a request without a condition of ours")
+    case .preconditionFailed:
+      return status(412, "a condition in the request's own header fields does not hold")
+    case .status(let code):
+      return status(code, "the server answered \(code)")
+    case .rangeNotSatisfiable(let total):
+      guard let asked = request.range, have > 0 else {
+        return status(416, "the server refused a range although the whole was asked for")
+      }
+      guard case .known(let total) = total else {
+        return .reject(
+          DownloadError(
+            .wrongRange, "the server refused the range from \(asked.start) and did not say how long the file is",
+            httpStatus: 416))
+      }
+      // If-Range was evaluated before the range was (RFC 9110 §13.2.2), so its 416 speaks of the same file.
+      let sameFile = comparison == .sameStrong || (comparison == .absent && request.validator?.ifRange != nil)
+      if total == have, checkpoint.total == .unknown || checkpoint.total == .known(total), sameFile {
+        return .alreadyComplete
+      }
+      return .reject(
+        DownloadError(
+          .contentChanged, "the server's file has \(total) bytes and cannot be the one of which \(have) are on disk",
+          httpStatus: 416))
+    }
+  }
+
+  private static func sizeError(_ size: ByteCount, expected: Int64?) -> DownloadError? {
+    guard let expected, case .known(let size) = size, size != expected else { return nil }
+    return DownloadError(.lengthMismatch, "the file has \(size) bytes, \(expected) were expected")
+  }
+}

@@ -1,0 +1,116 @@
+internal import Synchronization
+
+/// Why the engine ends work that is under way.
+enum StopReason: Sendable, Hashable {
+  case gate(String)
+  case limit(String)
+  case pause
+  case cancel
+  case remove
+  case shutdown
+  case suspend
+  case lostOwnership
+}
+
+/// One claimed download while it is worked on: what the work, the ticker and the watchers share.
+final class Run: Sendable {
+  struct State: Sendable {
+    var record: DownloadRecord
+    var publicState: DownloadState
+    var speed = SpeedMeter()
+    var lastCheckpointAt: Duration
+    var lastCheckpointBytes: Int64 = 0
+    /// Asks the transfer under way to write a checkpoint; its buffer of one coalesces requests.
+    var checkpointRequest: AsyncStream<Void>.Continuation?
+    var settled = false
+    var waiters: [CheckedContinuation<Void, Never>] = []
+  }
+
+  let id: DownloadID
+  let key: PartialKey
+  let candidate: Candidate
+  let rank: Rank
+  /// The bytes on disk when the run began.
+  let bytesAtStart: Int64
+  let stopSignal = StopSignal<StopReason>()
+  /// Bytes on disk; written on the transport's thread for each chunk.
+  let received: Atomic<Int64>
+  /// Bytes received over the network by this run.
+  let fetched = Atomic<Int64>(0)
+  /// Set when enough bytes have come for a checkpoint; the ticker takes it up.
+  let checkpointIsDue = Atomic<Bool>(false)
+  let state: Mutex<State>
+
+  init(_ record: DownloadRecord, at now: Duration) {
+    id = record.id
+    key = record.partialKey
+    candidate = record.candidate
+    rank = record.rank
+    bytesAtStart = record.checkpoint.ranges.prefixLength
+    received = Atomic(record.checkpoint.ranges.prefixLength)
+    state = Mutex(
+      State(
+        record: record, publicState: .transferring, lastCheckpointAt: now,
+        lastCheckpointBytes: record.checkpoint.ranges.prefixLength))
+  }
+
+  var record: DownloadRecord { state.withLock { $0.record } }
+
+  /// Changes the record that will be saved next.
+  @discardableResult
+  func update<Result>(_ change: (inout DownloadRecord) -> Result) -> Result {
+    state.withLock { change(&$0.record) }
+  }
+
+  /// Returns once the engine has put the download into its next state.
+  func settlement() async {
+    await withCheckedContinuation { continuation in
+      let now = state.withLock { state in
+        if state.settled { return true }
+        state.waiters.append(continuation)
+        return false
+      }
+      if now { continuation.resume() }
+    }
+  }
+
+  func settle() {
+    let waiters = state.withLock { state in
+      state.settled = true
+      defer { state.waiters = [] }
+      return state.waiters
+    }
+    for waiter in waiters { waiter.resume() }
+  }
+
+  /// How far it is, with the speed.
+  var progress: TransferProgress {
+    let received = received.load(ordering: .relaxed)
+    return state.withLock {
+      TransferProgress(
+        received: received, total: $0.record.checkpoint.total, bytesPerSecond: $0.speed.bytesPerSecond)
+    }
+  }
+}
+
+extension Run {
+  /// Everything there is to know about it now.
+  var status: DownloadStatus {
+    let progress = progress
+    let (record, state) = state.withLock { ($0.record, $0.publicState) }
+    return DownloadStatus(record: record, state: state, progress: progress, moreFetched: fetched.load(ordering: .relaxed))
+  }
+}
+
+extension DownloadStatus {
+  /// The status of a record, in a state that only the engine knows in full.
+  init(record: DownloadRecord, state: DownloadState, progress: TransferProgress? = nil, moreFetched: Int64 = 0) {
+    self.init(
+      id: record.id, request: record.request, state: state,
+      progress: progress
+        ?? TransferProgress(received: record.checkpoint.ranges.byteCount, total: record.checkpoint.total),
+      attempts: record.attempts, resumedFrom: record.resumedFrom, bytesFetched: record.bytesFetched + moreFetched,
+      name: record.request.destination.name ?? record.steps.artifact?.name ?? record.checkpoint.name,
+      createdAt: record.createdAt, updatedAt: record.updatedAt)
+  }
+}

@@ -1,0 +1,66 @@
+internal import Synchronization
+
+/// Ends work from outside, once: latched, so that a stop before the work begins counts as well.
+final class StopSignal<Reason: Sendable>: Sendable {
+  private struct State {
+    var reason: Reason?
+    var waiter: CheckedContinuation<Void, Never>?
+    var isDone = false
+  }
+  private let state = Mutex(State())
+
+  /// The first reason given.
+  var reason: Reason? { state.withLock { $0.reason } }
+
+  /// Asks the work to end; later calls change nothing.
+  /// - Returns: whether this was the first call.
+  @discardableResult
+  func stop(_ reason: Reason) -> Bool {
+    let (first, waiter) = state.withLock { state -> (Bool, CheckedContinuation<Void, Never>?) in
+      guard state.reason == nil else { return (false, nil) }
+      state.reason = reason
+      defer { state.waiter = nil }
+      return (true, state.waiter)
+    }
+    waiter?.resume()
+    return first
+  }
+
+  /// Runs `work` as a child task that is cancelled when somebody calls ``stop(_:)``.
+  func guarding<Result: Sendable>(_ work: @escaping @Sendable () async -> Result) async -> Result? {
+    await withTaskGroup(of: Result?.self) { group in
+      group.addTask { await work() }
+      group.addTask {
+        await self.stopped()
+        return nil
+      }
+      var result: Result?
+      // Whichever ends first ends the other one.
+      for await outcome in group {
+        result = result ?? outcome
+        group.cancelAll()
+      }
+      return result
+    }
+  }
+
+  private func stopped() async {
+    await withTaskCancellationHandler {
+      await withCheckedContinuation { continuation in
+        let resumeNow = state.withLock { state in
+          if state.reason != nil || state.isDone { return true }
+          state.waiter = continuation
+          return false
+        }
+        if resumeNow { continuation.resume() }
+      }
+    } onCancel: {
+      let waiter = state.withLock { state in
+        state.isDone = true
+        defer { state.waiter = nil }
+        return state.waiter
+      }
+      waiter?.resume()
+    }
+  }
+}

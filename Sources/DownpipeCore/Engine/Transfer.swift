@@ -1,0 +1,264 @@
+internal import Foundation
+internal import Synchronization
+
+/// Gets the bytes of a download onto the disk: asks, plans, writes, until all are there.
+struct Transfer: Sendable {
+  let attempt: Attempt
+
+  private var run: Run { attempt.run }
+  private var pipeline: Pipeline { attempt.pipeline }
+  private var request: DownloadRequest { run.record.request }
+
+  /// Transfers what is missing, from the URL and then from its mirrors.
+  func perform() async throws -> Artifact {
+    let storage = attempt.storage
+    let partial = try await attempt.located(storage.name) { try await storage.openPartial(run.key) }
+    do {
+      // The ledger claims nothing that the disk may not have; still, a disk can be tampered with.
+      let size = try partial.size()
+      run.update { $0.checkpoint.ranges.remove(contentsOf: size..<Int64.max) }
+      run.received.store(run.record.checkpoint.ranges.prefixLength, ordering: .relaxed)
+      try await transferFromAny(into: partial)
+    } catch {
+      await keepBytes(of: partial)
+      try? partial.close()
+      throw error
+    }
+    return try await attempt.located(storage.name) {
+      let checkpoint = run.record.checkpoint
+      if case .known(let total) = checkpoint.total, try partial.size() > total { try partial.truncate(to: total) }
+      try await partial.synchronize()
+      try partial.close()
+      run.update { $0.checkpoint.isComplete = true }
+      return try partial.artifact(name: checkpoint.name ?? "download", mediaType: checkpoint.mediaType)
+    }
+  }
+
+  private func transferFromAny(into partial: any Partial) async throws {
+    let urls = [request.url] + request.mirrors
+    for (index, url) in urls.enumerated() {
+      do {
+        while try await transferOnce(from: url, into: partial) {}
+        return
+      } catch let error as DownloadError where index + 1 < urls.count && run.stopSignal.reason == nil {
+        // Another mirror is only asked when trying this one again makes no sense.
+        guard Self.sourceFaults.contains(error.code),
+          pipeline.retry.decide(Failure(error: error, now: attempt.options.time.date)) == .giveUp
+        else { throw error }
+        attempt.announce(.attemptFailed(error.located(stage: nil, url: url, attempt: run.record.attempts)))
+      }
+    }
+  }
+
+  private static let sourceFaults: Set<DownloadError.Code> = [
+    .network, .hostNotFound, .tls, .timedOut, .httpStatus, .invalidResponse, .tooManyRedirects, .wrongRange,
+    .wrongContentCoding, .lengthMismatch, .unsupportedURL,
+  ]
+
+  // MARK: One request
+
+  /// Asks once and writes what comes.
+  /// - Returns: whether more has to be asked for, since the server answered with less than all.
+  private func transferOnce(from url: URL, into partial: any Partial) async throws -> Bool {
+    let record = run.record
+    let checkpoint = record.checkpoint
+    let have = checkpoint.ranges.prefixLength
+    if case .known(let total) = checkpoint.total, have == total, have > 0 { return false }
+
+    guard let source = pipeline.sources.first(where: { $0.accepts(url) }) else {
+      throw DownloadError(
+        .unsupportedURL, "no source of this pipeline takes “\(url.scheme ?? "")” URLs").located(
+          stage: nil, url: url, attempt: record.attempts)
+    }
+    do {
+      let hasDigest = !request.expectedDigests.isEmpty
+      let validation = attempt.options.resumeValidation
+      let question = ResumePlan.question(for: checkpoint, validation: validation, hasDigest: hasDigest)
+      let ask = SourceRequest(
+        url: url, id: run.id, range: question.range, validator: question.validator, headers: record.request.headers,
+        attempt: record.attempts)
+      let reply = try await open(ask, with: source)
+      do {
+        let plan = ResumePlan.decide(
+          checkpoint: checkpoint, request: ask, reply: reply, validation: validation,
+          expectedSize: record.request.expectedSize, hasDigest: hasDigest)
+        return try await carryOut(plan, of: reply, asked: ask, into: partial)
+      } catch {
+        reply.body.discard()
+        throw error
+      }
+    } catch let error where !(error is CancellationError) {
+      throw DownloadError(error, as: .network, stage: source.name).located(
+        stage: source.name, url: url, attempt: record.attempts)
+    }
+  }
+
+  /// Opens the source through the interceptors, the first one outermost.
+  private func open(_ request: SourceRequest, with source: any Source) async throws -> SourceReply {
+    var next: RequestInterceptorNext = { try await source.open($0) }
+    for interceptor in pipeline.interceptors.reversed() {
+      let inner = next
+      next = { try await interceptor.intercept($0, next: inner) }
+    }
+    return try await next(request)
+  }
+
+  // MARK: The plan
+
+  private func carryOut(
+    _ plan: ResumePlan, of reply: SourceReply, asked: SourceRequest, into partial: any Partial
+  ) async throws -> Bool {
+    let start: Int64
+    let compareUntil: Int64
+    switch plan {
+    case .reject(let error):
+      throw error
+    case .alreadyComplete:
+      reply.body.discard()
+      run.update { $0.checkpoint.total = .known($0.checkpoint.ranges.prefixLength) }
+      return false
+    case .append(let offset, let comparing):
+      start = offset - comparing
+      compareUntil = offset
+    case .restart(let reason):
+      // The ledger lets go of the old bytes before the first new one is written over them.
+      if let reason { try await attempt.forgetBytes(because: reason) }
+      if try partial.size() > 0 { try partial.truncate(to: 0) }
+      start = 0
+      compareUntil = 0
+    }
+    adopt(reply, resumingAt: compareUntil)
+    let end = end(of: reply)
+    if let maximum = request.maximumSize, let end, end > maximum {
+      throw DownloadError(.tooLarge, "the file has \(end) bytes, \(maximum) are allowed")
+    }
+    attempt.announce(.started(attempt: run.record.attempts, from: compareUntil))
+    if let final = reply.finalURL, final != asked.url { attempt.announce(.redirected(to: final.redacted)) }
+
+    let adopted = try adoptFile(of: reply, start: start, into: partial)
+    let offset: Int64
+    if let adopted {
+      offset = adopted
+      run.received.store(adopted, ordering: .relaxed)
+    } else {
+      offset = try await write(reply.body, from: start, compareUntil: compareUntil, end: end, into: partial)
+    }
+    if let end, offset < end {
+      throw DownloadError(.lengthMismatch, "the body ended after \(offset) of \(end) bytes")
+    }
+    guard offset >= compareUntil else {
+      throw DownloadError(.lengthMismatch, "the body ended within the bytes that were to be compared")
+    }
+    return try settle(offset, resumedAt: compareUntil)
+  }
+
+  /// Notes what the reply says about the file.
+  private func adopt(_ reply: SourceReply, resumingAt offset: Int64) {
+    run.update { record in
+      record.resumedFrom = offset
+      var checkpoint = record.checkpoint
+      switch reply.coverage {
+      case .whole: checkpoint.total = reply.length
+      case .range(_, let total) where total != .unknown: checkpoint.total = total
+      default: break
+      }
+      // A weaker validator never replaces a stronger one of the same bytes.
+      if offset == 0 || checkpoint.validator?.isStrong != true { checkpoint.validator = reply.validator }
+      checkpoint.contentCoding = reply.contentCoding
+      checkpoint.mediaType = reply.mediaType ?? checkpoint.mediaType
+      if !reply.digests.isEmpty { checkpoint.digests = reply.digests }
+      if offset == 0 || checkpoint.name == nil {
+        checkpoint.name = SafeFileName.make(
+          from: reply.suggestedName, url: reply.finalURL ?? record.request.url)
+      }
+      record.checkpoint = checkpoint
+    }
+  }
+
+  private func end(of reply: SourceReply) -> Int64? {
+    if case .range(let range, _) = reply.coverage { range.upperBound } else { reply.length.bytes }
+  }
+
+  /// Takes over a file that the transport has finished, where storage and plan allow.
+  private func adoptFile(of reply: SourceReply, start: Int64, into partial: any Partial) throws -> Int64? {
+    guard let file = reply.body.file, start == 0, let partial = partial as? any FileAdoptingPartial,
+      try partial.adopt(file)
+    else { return nil }
+    return try partial.size()
+  }
+
+  /// Whether more has to be asked for, now that `offset` bytes are there.
+  private func settle(_ offset: Int64, resumedAt start: Int64) throws -> Bool {
+    try run.update { record -> Result<Bool, DownloadError> in
+      if offset > 0 { record.checkpoint.ranges.insert(contentsOf: 0..<offset) }
+      switch record.checkpoint.total {
+      case .known(let total) where offset < total:
+        // A server that serves less than was asked for is asked again, as long as it brings something.
+        if offset > start { return .success(true) }
+        return .failure(DownloadError(.lengthMismatch, "the server stops at byte \(offset) of \(total)"))
+      case .known:
+        break
+      case .unknown:
+        record.checkpoint.total = .known(offset)
+      }
+      if let expected = record.request.expectedSize, expected != offset {
+        return .failure(
+          DownloadError(.lengthMismatch, "the file has \(offset) bytes, \(expected) were expected"))
+      }
+      return .success(false)
+    }.get()
+  }
+
+  // MARK: Writing
+
+  private func write(
+    _ body: Body, from start: Int64, compareUntil: Int64, end: Int64?, into partial: any Partial
+  ) async throws -> Int64 {
+    let writer = BodyWriter(
+      partial: partial, run: run, start: start, compareUntil: compareUntil, end: end,
+      maximumSize: request.maximumSize, checkpointBytes: attempt.options.checkpoints.bytes)
+    let (requests, continuation) = AsyncStream<Void>.makeStream(bufferingPolicy: .bufferingNewest(1))
+    run.state.withLock { $0.checkpointRequest = continuation }
+    defer {
+      run.state.withLock { $0.checkpointRequest = nil }
+      continuation.finish()
+      // Whatever ended the body: what was written is there, and belongs to this representation.
+      let offset = writer.offset
+      if offset > 0, offset >= compareUntil { run.update { $0.checkpoint.ranges.insert(contentsOf: 0..<offset) } }
+    }
+    // A child task, ended and awaited when this scope is left: no checkpoint can overtake what follows.
+    async let checkpoints: Void = writeCheckpoints(requests, writer: writer, partial: partial, from: compareUntil)
+    try await body.forEachChunk { try writer.take($0) }
+    continuation.finish()
+    try await checkpoints
+    return writer.offset
+  }
+
+  private func writeCheckpoints(
+    _ requests: AsyncStream<Void>, writer: BodyWriter, partial: any Partial, from known: Int64
+  ) async throws {
+    for await _ in requests {
+      let offset = writer.offset
+      guard offset > known else { continue }
+      // Data first, then the ledger.
+      try await attempt.located(attempt.storage.name) { try await partial.synchronize() }
+      run.update { $0.checkpoint.ranges.insert(contentsOf: 0..<offset) }
+      do {
+        try await attempt.save([.checkpoint])
+      } catch let error as DownloadError where error.code == .ledger {
+        // A checkpoint missed is not a transfer lost; the next one may succeed.
+        attempt.announce(.attemptFailed(error))
+      }
+    }
+  }
+
+  /// Makes the bytes of a broken transfer durable, or lets go of those that cannot be.
+  private func keepBytes(of partial: any Partial) async {
+    do {
+      try await partial.synchronize()
+    } catch {
+      let durable = run.state.withLock { $0.lastCheckpointBytes }
+      run.update { $0.checkpoint.ranges.remove(contentsOf: durable..<Int64.max) }
+    }
+  }
+}
