@@ -135,10 +135,14 @@ actor Engine {
     wake()
   }
 
-  /// Gives back what dead owners hold, every now and then.
+  /// Every now and then, gives back what dead owners hold and looks at what other owners have done.
   private func maintain() async {
     while (try? await options.time.sleep(for: options.lease)) != nil {
       await reclaim()
+      for id in hub.watchedDownloads where running[id] == nil {
+        guard let status = try? await status(of: id), running[id] == nil else { continue }
+        hub.publish(DownloadEvent(id: id, kind: .state(status.state))) { status }
+      }
       wake()
     }
   }

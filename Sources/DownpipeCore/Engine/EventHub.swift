@@ -17,6 +17,9 @@ final class EventHub: Sendable {
     state.withLock { !$0.observers.isEmpty || !$0.changes.isEmpty || $0.byDownload[id] != nil }
   }
 
+  /// The downloads that somebody watches by themselves.
+  var watchedDownloads: [DownloadID] { state.withLock { Array($0.byDownload.keys) } }
+
   /// Hands out an event; `status` is only computed for those who collect changes.
   func publish(_ event: DownloadEvent, status: () -> DownloadStatus) {
     let (single, observers, changes) = state.withLock { state in

@@ -21,6 +21,10 @@ struct Settlement: Sendable {
       state = await stop(for: run.stopSignal.reason ?? .shutdown)
     }
     attempt.announce(state: state)
+    if state == .waiting(.elsewhere), (try? await attempt.store.record(run.id)) == .some(nil) {
+      // Not elsewhere: gone.
+      attempt.hub.finish(run.id)
+    }
     await engine.settled(run)
   }
 
@@ -38,7 +42,6 @@ struct Settlement: Sendable {
   }
 
   private func finish(_ artifact: Artifact) async -> DownloadState {
-    let hadSteps = !attempt.pipeline.steps.isEmpty
     // A file that was there already has skipped the transfer.
     if run.record.phase == .transferring { _ = advance(.bytesComplete) }
     let effects = advance(.stepsComplete) { record in
@@ -49,8 +52,8 @@ struct Settlement: Sendable {
       record.steps.note = nil
     }
     if let error = await save([.state, .steps, .checkpoint]) { return Self.state(whenUnsaved: error) }
-    // Publishing has moved the partial away; what steps left lying is of no use to anybody now.
-    if effects.contains(.removePartial), hadSteps { try? await attempt.storage.removePartial(run.key) }
+    // What is left of the partial and what the steps left lying is of no use to anybody now.
+    if effects.contains(.removePartial) { try? await attempt.storage.removePartial(run.key) }
     return .finished(artifact)
   }
 

@@ -43,7 +43,7 @@ extension Source {
 }
 
 /// What a source may know of the run it serves.
-public struct SourceContext: Sendable {
+public struct SourceContext: Sendable, Hashable {
   /// The most downloads that run at once.
   public let concurrentDownloads: Int
   /// The most downloads that run at once from one host.

@@ -1,0 +1,30 @@
+// The pipeline of the README, for real: swift run Quickstart URL [FOLDER]
+import Downpipe
+
+guard CommandLine.arguments.count >= 2 else { throw DownloadError(.invalidRequest, "usage: Quickstart URL [FOLDER]") }
+let folder = CommandLine.arguments.count > 2 ? CommandLine.arguments[2] : "~/Downloads"
+
+let downloader = try await Downloader {
+  HTTPSource()
+  PriorityQueue()
+  Limits(concurrent: 3, perHost: 2)
+  Online()
+  Retry(.exponential(attempts: 5))
+  FileStore(folder)
+  SQLiteLedger("\(folder)/.downpipe/ledger.sqlite")
+  VerifyChecksum()
+  if CommandLine.arguments[1].hasSuffix(".gz") { Gunzip() }
+  MoveInto("\(folder)/Finished")
+}
+
+let film = try await downloader.add(DownloadRequest(CommandLine.arguments[1], priority: .high))
+for await event in film.events {
+  switch event.kind {
+  case .progress(let progress): print(progress.fraction.map { "\(Int($0 * 100)) %" } ?? "\(progress.received) bytes")
+  case .state(let state): print(state.phase)
+  default: break
+  }
+}
+let artifact = try await film.value
+print("→", artifact.path ?? artifact.name)
+await downloader.shutdown()

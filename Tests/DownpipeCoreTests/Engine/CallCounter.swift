@@ -1,0 +1,7 @@
+import Synchronization
+
+/// Counts from 1.
+final class CallCounter: Sendable {
+  private let count = Atomic(0)
+  func next() -> Int { count.add(1, ordering: .relaxed).newValue }
+}

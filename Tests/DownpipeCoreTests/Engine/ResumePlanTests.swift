@@ -1,0 +1,264 @@
+import DownpipeCore
+import Foundation
+import Testing
+
+/// Every row of (what is on disk) × (what the server answers) × (how the validators relate).
+///
+/// The server's file has 100 bytes. The question is always the one the engine would ask.
+@Suite(.timeLimit(.minutes(1)))
+struct ResumePlanTests {
+  enum OnDisk: String, CaseIterable, Sendable { case nothing, some, all, more }
+  enum Answer: String, CaseIterable, Sendable {
+    case whole200, right206, wrongStart206, wrongEnd206, wrongTotal206, multipart206, unreadable206, encoded206
+    case notModified304, notFound404, precondition412, unsatisfiable416, unsatisfiable416WithoutTotal, unavailable503
+  }
+  /// How the validator kept with the partial relates to the answer's.
+  enum Relation: String, CaseIterable, Sendable { case sameStrong, sameWeak, changed, absent }
+
+  /// What comes out, in a word.
+  enum Outcome: Equatable, Sendable {
+    case append, restart, complete
+    case reject(DownloadError.Code)
+    init(_ plan: ResumePlan) {
+      self =
+        switch plan {
+        case .append: .append
+        case .restart: .restart
+        case .alreadyComplete: .complete
+        case .reject(let error): .reject(error.code)
+        }
+    }
+  }
+
+  /// The outcomes for sameStrong, sameWeak, changed, absent.
+  static let table: [OnDisk: [Answer: [Outcome]]] = {
+    let http: [Outcome] = .init(repeating: .reject(.httpStatus), count: 4)
+    let range: [Outcome] = .init(repeating: .reject(.wrongRange), count: 4)
+    let changed: [Outcome] = .init(repeating: .reject(.contentChanged), count: 4)
+    let coding: [Outcome] = .init(repeating: .reject(.wrongContentCoding), count: 4)
+    let restart: [Outcome] = .init(repeating: .restart, count: 4)
+    let goOn: [Outcome] = [.append, .append, .reject(.contentChanged), .append]
+    return [
+      // Nothing on disk: the whole is asked for, so no 206 is an answer, whatever it says.
+      .nothing: [
+        .whole200: restart, .right206: range, .wrongStart206: range, .wrongEnd206: range, .wrongTotal206: range,
+        .multipart206: range, .unreadable206: range, .encoded206: range, .notModified304: http,
+        .notFound404: http, .precondition412: http, .unsatisfiable416: http, .unsatisfiable416WithoutTotal: http,
+        .unavailable503: http,
+      ],
+      // 40 of 100 bytes on disk.
+      .some: [
+        .whole200: restart, .right206: goOn, .wrongStart206: range, .wrongEnd206: range, .wrongTotal206: changed,
+        .multipart206: range, .unreadable206: range, .encoded206: coding, .notModified304: http,
+        .notFound404: http, .precondition412: http, .unsatisfiable416: changed,
+        .unsatisfiable416WithoutTotal: range, .unavailable503: http,
+      ],
+      // All 100 bytes are on disk, but nobody knows that they are all.
+      .all: [
+        .whole200: [.complete, .restart, .restart, .restart],
+        .right206: goOn, .wrongStart206: range, .wrongEnd206: range,
+        // There is more than anybody knew of: it goes on, as after any break.
+        .wrongTotal206: [.append, .append, .reject(.contentChanged), .append],
+        .multipart206: range, .unreadable206: range, .encoded206: coding, .notModified304: http,
+        .notFound404: http, .precondition412: http,
+        .unsatisfiable416: [.complete, .reject(.contentChanged), .reject(.contentChanged), .reject(.contentChanged)],
+        .unsatisfiable416WithoutTotal: range, .unavailable503: http,
+      ],
+      // 120 bytes are on disk of a file that has 100.
+      .more: [
+        .whole200: restart, .right206: range, .wrongStart206: range, .wrongEnd206: range,
+        .wrongTotal206: [.append, .append, .reject(.contentChanged), .append],
+        .multipart206: range, .unreadable206: range,
+        .encoded206: range, .notModified304: http, .notFound404: http,
+        .precondition412: http, .unsatisfiable416: changed, .unsatisfiable416WithoutTotal: range,
+        .unavailable503: http,
+      ],
+    ]
+  }()
+
+  @Test(arguments: OnDisk.allCases, Answer.allCases)
+  func row(onDisk: OnDisk, answer: Answer) throws {
+    let outcomes = try #require(Self.table[onDisk]?[answer])
+    for (relation, expected) in zip(Relation.allCases, outcomes) {
+      let checkpoint = Self.checkpoint(onDisk, relation)
+      let question = ResumePlan.question(for: checkpoint, validation: .overlap(10))
+      let request = SourceRequest(url: Self.url, range: question.range, validator: question.validator)
+      let reply = Self.reply(answer, to: request, relation)
+      let plan = ResumePlan.decide(
+        checkpoint: checkpoint, request: request, reply: reply, validation: .overlap(10))
+      #expect(Outcome(plan) == expected, "\(onDisk) × \(answer) × \(relation): \(plan)")
+      try Self.checkInvariant(plan, checkpoint: checkpoint, request: request, reply: reply)
+    }
+  }
+
+  /// Whatever the row: bytes are only appended where the answer's own range meets those on disk.
+  static func checkInvariant(
+    _ plan: ResumePlan, checkpoint: Checkpoint, request: SourceRequest, reply: SourceReply
+  ) throws {
+    switch plan {
+    case .append(let offset, let comparing):
+      let have = checkpoint.ranges.prefixLength
+      guard case .range(let range, _) = reply.coverage else {
+        Issue.record("appended something that is no range")
+        return
+      }
+      #expect(offset == have)
+      #expect(range.lowerBound == offset - comparing)
+      #expect(reply.contentCoding == checkpoint.contentCoding)
+      let relation = checkpoint.validator?.compare(to: reply.validator) ?? .absent
+      #expect(relation != .changed)
+      #expect(relation == .sameStrong || comparing > 0, "nothing proves that these bytes belong together")
+    case .restart:
+      #expect(reply.coverage == .whole)
+    case .alreadyComplete, .reject:
+      break
+    }
+  }
+
+  // MARK: Validation policies
+
+  @Test func strictBeginsAgainWithoutAStrongValidator() {
+    let checkpoint = Self.checkpoint(.some, .sameWeak)
+    #expect(ResumePlan.question(for: checkpoint, validation: .strict).range == nil)
+    let request = SourceRequest(url: Self.url, range: RequestedRange(from: 40))
+    let plan = ResumePlan.decide(
+      checkpoint: checkpoint, request: request, reply: Self.reply(.right206, to: request, .sameWeak),
+      validation: .strict)
+    #expect(Outcome(plan) == .reject(.contentChanged))
+  }
+
+  @Test func digestTrustsTheEndOnlyWhenThereIsADigest() {
+    let checkpoint = Self.checkpoint(.some, .absent)
+    #expect(ResumePlan.question(for: checkpoint, validation: .digest, hasDigest: false).range == nil)
+    let question = ResumePlan.question(for: checkpoint, validation: .digest, hasDigest: true)
+    #expect(question.range == RequestedRange(from: 40))
+    let request = SourceRequest(url: Self.url, range: question.range)
+    let reply = Self.reply(.right206, to: request, .absent)
+    let trusting = ResumePlan.decide(
+      checkpoint: checkpoint, request: request, reply: reply, validation: .digest, hasDigest: true)
+    #expect(trusting == .append(at: 40, comparing: 0))
+    let wary = ResumePlan.decide(
+      checkpoint: checkpoint, request: request, reply: reply, validation: .digest, hasDigest: false)
+    #expect(Outcome(wary) == .reject(.contentChanged))
+  }
+
+  @Test func overlapAsksForTheBytesItCompares() {
+    let question = ResumePlan.question(for: Self.checkpoint(.some, .absent), validation: .overlap(10))
+    #expect(question.range == RequestedRange(from: 30))
+    #expect(ResumePlan.question(for: Self.checkpoint(.some, .absent), validation: .overlap(4096)).range == nil)
+  }
+
+  @Test func aStrongValidatorGoesOutAsIfRange() {
+    let question = ResumePlan.question(for: Self.checkpoint(.some, .sameStrong))
+    #expect(question.range == RequestedRange(from: 40))
+    #expect(question.validator?.ifRange == "\"v1\"")
+    #expect(ResumePlan.question(for: Self.checkpoint(.some, .sameWeak)).validator?.ifRange == nil)
+  }
+
+  @Test func encodedBytesAreNeverContinued() {
+    var checkpoint = Self.checkpoint(.some, .sameStrong)
+    checkpoint.contentCoding = "gzip"
+    #expect(ResumePlan.question(for: checkpoint).range == nil)
+  }
+
+  // MARK: Sizes
+
+  @Test func aShorterRangeThanAskedForIsTaken() {
+    let checkpoint = Self.checkpoint(.some, .sameStrong)
+    let request = SourceRequest(url: Self.url, range: RequestedRange(from: 40))
+    let reply = SourceReply(
+      coverage: .range(40..<60, total: .known(100)), length: .known(20), validator: Self.strong, body: .empty)
+    #expect(
+      ResumePlan.decide(checkpoint: checkpoint, request: request, reply: reply) == .append(at: 40, comparing: 0))
+  }
+
+  @Test func contentLengthMustAgreeWithContentRange() {
+    let checkpoint = Self.checkpoint(.some, .sameStrong)
+    let request = SourceRequest(url: Self.url, range: RequestedRange(from: 40))
+    let reply = SourceReply(
+      coverage: .range(40..<100, total: .known(100)), length: .known(61), validator: Self.strong, body: .empty)
+    let plan = ResumePlan.decide(checkpoint: checkpoint, request: request, reply: reply)
+    #expect(Outcome(plan) == .reject(.lengthMismatch))
+  }
+
+  @Test(arguments: [Answer.whole200, .right206])
+  func anExpectedSizeIsHeldAgainstTheAnswer(answer: Answer) {
+    let checkpoint = Self.checkpoint(answer == .whole200 ? .nothing : .some, .sameStrong)
+    let question = ResumePlan.question(for: checkpoint)
+    let request = SourceRequest(url: Self.url, range: question.range, validator: question.validator)
+    let reply = Self.reply(answer, to: request, .sameStrong)
+    let plan = ResumePlan.decide(checkpoint: checkpoint, request: request, reply: reply, expectedSize: 99)
+    #expect(Outcome(plan) == .reject(.lengthMismatch))
+  }
+
+  @Test func statusAndRetryAfterAreHandedOn() {
+    let request = SourceRequest(url: Self.url)
+    var reply = Self.reply(.unavailable503, to: request, .absent)
+    reply.retryAfter = .seconds(7)
+    guard case .reject(let error) = ResumePlan.decide(checkpoint: Checkpoint(), request: request, reply: reply) else {
+      Issue.record("503 must be refused")
+      return
+    }
+    #expect(error.httpStatus == 503)
+    #expect(error.retryAfter == .seconds(7))
+  }
+
+  // MARK: The cells
+
+  static let url = URL(filePath: "/file")
+  static let strong = Validator(entityTag: EntityTag("v1"))
+
+  static func checkpoint(_ onDisk: OnDisk, _ relation: Relation) -> Checkpoint {
+    let validator: Validator? =
+      switch relation {
+      case .sameStrong, .changed: strong
+      case .sameWeak: Validator(entityTag: EntityTag("v1", isWeak: true))
+      case .absent: nil
+      }
+    switch onDisk {
+    case .nothing: return Checkpoint()
+    case .some: return Checkpoint(ranges: ByteRangeSet(0..<40), total: .known(100), validator: validator)
+    case .all: return Checkpoint(ranges: ByteRangeSet(0..<100), validator: validator)
+    case .more: return Checkpoint(ranges: ByteRangeSet(0..<120), validator: validator)
+    }
+  }
+
+  static func reply(_ answer: Answer, to request: SourceRequest, _ relation: Relation) -> SourceReply {
+    let start = request.range?.start ?? 0
+    var contentCoding: String?
+    let coverage: Coverage
+    switch answer {
+    case .whole200: coverage = .whole
+    case .right206: coverage = .range(start..<max(100, start + 1), total: .known(100))
+    case .wrongStart206: coverage = .range(start + 1..<max(100, start + 2), total: .known(200))
+    case .wrongEnd206: coverage = .range(start..<max(101, start + 1), total: .known(100))
+    case .wrongTotal206: coverage = .range(start..<200, total: .known(200))
+    case .multipart206: coverage = .multipart
+    case .unreadable206: coverage = .unreadable("bytes 9-3/2")
+    case .encoded206:
+      coverage = .range(start..<max(100, start + 1), total: .known(100))
+      contentCoding = "gzip"
+    case .notModified304: coverage = .none(.notModified)
+    case .notFound404: coverage = .none(.status(404))
+    case .precondition412: coverage = .none(.preconditionFailed)
+    case .unsatisfiable416: coverage = .none(.rangeNotSatisfiable(total: .known(100)))
+    case .unsatisfiable416WithoutTotal: coverage = .none(.rangeNotSatisfiable(total: .unknown))
+    case .unavailable503: coverage = .none(.status(503))
+    }
+    let validator: Validator? =
+      switch relation {
+      case .sameStrong: strong
+      case .sameWeak: Validator(entityTag: EntityTag("v1", isWeak: true))
+      case .changed: Validator(entityTag: EntityTag("v2"))
+      case .absent: nil
+      }
+    let length: ByteCount =
+      switch coverage {
+      case .range(let range, _): .known(range.upperBound - range.lowerBound)
+      case .whole: .known(100)
+      default: .unknown
+      }
+    return SourceReply(
+      coverage: coverage, length: length, validator: validator, contentCoding: contentCoding, body: .empty)
+  }
+}
