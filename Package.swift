@@ -131,6 +131,9 @@ let package = Package(
         .product(name: "Crypto", package: "swift-crypto"),
       ]),
 
+    example("Quickstart", ["Downpipe"]),
+    example("CustomStages", ["Downpipe"]),
+
     // Tests
     tests("DownpipeCore", ["DownpipeCore", "DownpipeTesting"]),
     tests("DownpipeTesting", ["DownpipeTesting", "DownpipeCore"]),
@@ -148,5 +151,7 @@ let package = Package(
     tests("DownpipeGzip", ["DownpipeGzip", "DownpipeCore", "DownpipeTesting"]),
     tests("DownpipeChecksum", ["DownpipeChecksum", "DownpipeCore", "DownpipeTesting"]),
     tests("EndToEnd", ["Downpipe", "DownpipeURLSession", "DownpipeTesting"]),
+    tests("DownpipeTool", ["downpipe", "Downpipe", "DownpipeTesting"]),
+    tests("CustomStages", ["CustomStages", "Downpipe", "DownpipeTesting"]),
   ]
 )

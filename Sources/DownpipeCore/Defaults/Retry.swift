@@ -1,5 +1,56 @@
-/// Placeholder until the table is written.
-public struct Retry: RetryPolicy {
-  public init() {}
-  public func decide(_ failure: Failure) -> RetryDecision { .giveUp }
+/// Tries again where that makes sense: a ``FailureTable`` says what a failure means, a ``BackOff`` how often and
+/// how long to wait.
+///
+/// ```swift
+/// Retry(.exponential(attempts: 8), table: .standard.with(.httpStatus(404), .resume, because: "it is being uploaded"))
+/// ```
+/// - Attempts are counted in a row and *without progress*: a transfer that gets a byte further than it ever was
+///   has all its attempts again. Bytes that replace discarded ones are no progress, so that restarts come to an end.
+/// - A server's `Retry-After` (RFC 9110 §10.2.3) is obeyed: the back-off begins when that time is over. Where it
+///   asks for more than ``maximumRetryAfter`` the failure is reported: coming earlier would be
+///   rude, and waiting that long is for somebody else to decide. The bytes are kept either way.
+public struct Retry: RetryPolicy, Hashable {
+  /// How often and how long.
+  public let backOff: BackOff
+  /// What each failure means.
+  public let table: FailureTable
+  /// The longest `Retry-After` to sit out.
+  public let maximumRetryAfter: Duration
+
+  /// Makes a policy.
+  ///
+  /// - Parameters:
+  ///   - backOff: how often to try and how long to wait.
+  ///   - table: what each failure means.
+  ///   - maximumRetryAfter: the longest `Retry-After` to sit out; an hour unless told.
+  public init(
+    _ backOff: BackOff = .exponential(attempts: 5), table: FailureTable = .standard,
+    maximumRetryAfter: Duration = .seconds(3600)
+  ) {
+    self.backOff = backOff
+    self.table = table
+    self.maximumRetryAfter = maximumRetryAfter
+  }
+
+  /// How often, and how long it waits.
+  public var summary: String { backOff.description }
+
+  /// What to do about a failure: the table's row, while attempts are left and the server does not ask for too long.
+  public func decide(_ failure: Failure) -> RetryDecision {
+    let row = table.row(for: failure.error)
+    let attempts = min(backOff.attempts, row.attempts ?? .max)
+    guard failure.consecutive < attempts, let wait = wait(after: failure) else { return .giveUp }
+    return switch row.action {
+    case .resume: .resume(after: wait)
+    case .restart: .restart(after: wait)
+    default: .giveUp
+    }
+  }
+
+  /// How long to wait; `nil` when the server asks for longer than anybody wants to wait.
+  private func wait(after failure: Failure) -> Duration? {
+    let delay = backOff.delay(afterFailures: failure.consecutive, random: failure.random)
+    guard let asked = failure.error.retryAfter?.delay(from: failure.now) else { return delay }
+    return asked <= maximumRetryAfter ? asked + delay : nil
+  }
 }

@@ -7,9 +7,11 @@ public enum HTTPDate {
     "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
   ]
 
-  /// `Sun, 06 Nov 1994 08:49:37 GMT`.
+  /// `Sun, 06 Nov 1994 08:49:37 GMT`. Dates outside the years 0 to 9999 become the nearest one inside.
   public static func string(from date: Date) -> String {
-    let seconds = Int64(date.timeIntervalSince1970.rounded(.down))
+    // HTTP has four digits for the year; a date may hold anything, even no number.
+    let interval = date.timeIntervalSince1970.rounded(.down)
+    let seconds = interval.isNaN ? 0 : Int64(min(max(interval, -62_167_219_200), 253_402_300_799))
     let (days, rest) = seconds.quotientAndRemainder(flooringBy: 86_400)
     let (year, month, day) = civil(fromDays: days)
     func two(_ number: Int64) -> String { number < 10 ? "0\(number)" : "\(number)" }
@@ -22,8 +24,9 @@ public enum HTTPDate {
 
   /// Reads the three forms that RFC 9110 lists: IMF-fixdate, RFC 850 and asctime; `nil` for anything else.
   public static func date(from text: String) -> Date? {
+    guard text.utf8.count <= 128 else { return nil }
     let words = text.trimmingHTTPWhitespace.split(whereSeparator: { $0 == " " || $0 == "," || $0 == "-" })
-    guard words.count >= 5 else { return nil }
+    guard words.count >= 5, days.contains(where: { $0.caseInsensitivelyEquals(words[0].prefix(3)) }) else { return nil }
     if words.count == 5 {
       // asctime: Sun Nov  6 08:49:37 1994
       return make(day: words[2], month: words[1], year: words[4], time: words[3])
@@ -34,14 +37,18 @@ public enum HTTPDate {
 
   private static func make(day: Substring, month: Substring, year: Substring, time: Substring) -> Date? {
     let clock = time.split(separator: ":", omittingEmptySubsequences: false)
-    guard clock.count == 3, clock.allSatisfy({ $0.count == 2 }), day.count <= 2,
-      let day = Int64(day), var year = Int64(year),
+    // RFC 850 wrote two digits of the year.
+    // Before 1583 there was no Gregorian calendar, nor a web server.
+    let isShortYear = year.count == 2
+    guard clock.count == 3, clock.allSatisfy({ $0.count == 2 }), day.count <= 2, [2, 4].contains(year.count),
+      let day = Int64(decimalDigits: day), var year = Int64(decimalDigits: year),
       let month = months.firstIndex(where: { $0.caseInsensitivelyEquals(month) }),
-      let hour = Int64(clock[0]), let minute = Int64(clock[1]), let second = Int64(clock[2]),
-      (1...31).contains(day), (0...23).contains(hour), (0...59).contains(minute), (0...60).contains(second),
-      year >= 0, year <= 9999
+      let hour = Int64(decimalDigits: clock[0]), let minute = Int64(decimalDigits: clock[1]),
+      let second = Int64(decimalDigits: clock[2]),
+      (1...31).contains(day), isShortYear || year >= 1583, (0...23).contains(hour), (0...59).contains(minute),
+      (0...60).contains(second)
     else { return nil }
-    if year < 100 { year += year < 70 ? 2000 : 1900 }
+    if isShortYear { year += year < 70 ? 2000 : 1900 }
     let days = self.days(year: year, month: Int64(month + 1), day: day)
     guard civil(fromDays: days) == (year, Int64(month + 1), day) else { return nil }
     return Date(timeIntervalSince1970: Double(days * 86_400 + hour * 3600 + minute * 60 + second))

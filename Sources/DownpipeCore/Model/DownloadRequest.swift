@@ -107,7 +107,8 @@ extension DownloadRequest: Codable {}
 extension URL {
   /// The host that per-host limits count: lower case, with an explicit port; empty for URLs without a host.
   package var hostKey: String {
-    guard let host = host(percentEncoded: true)?.lowercased() else { return "" }
+    guard var host = host(percentEncoded: true)?.lowercased() else { return "" }
+    if host.contains(":"), !host.hasPrefix("[") { host = "[\(host)]" }
     return port.map { "\(host):\($0)" } ?? host
   }
 

@@ -1,0 +1,38 @@
+import ArgumentParser
+import Downpipe
+import Foundation
+
+/// `downpipe list`: shows what is in a ledger. It starts nothing.
+struct ListCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "list", abstract: "Show the downloads of a ledger.")
+
+  @OptionGroup(title: "Folder options") var folder: LedgerOptions
+
+  @Option(help: ArgumentHelp("Only those in this state (may be repeated).", valueName: "state"))
+  var state: [DownloadState.Phase] = []
+
+  @Flag(help: "One JSON object a line.")
+  var json = false
+
+  func run() async throws {
+    try await folder.withLedger { store, storage in try await show(store, storage) }
+  }
+
+  private func show(_ store: any LedgerStore, _ storage: FileStore) async throws {
+    let page = 1000
+    var offset = 0
+    if !json { try OutputFile.standardOutput.write(RecordTable.heading + "\n") }
+    while true {
+      let phases = state.isEmpty ? nil : Set(state)
+      let records = try await store.records(LedgerQuery(phases: phases, limit: page, offset: offset))
+      var text = ""
+      for record in records {
+        text += (json ? RecordTable.json(record, storage) : RecordTable.row(record)) + "\n"
+      }
+      try OutputFile.standardOutput.write(text)
+      guard records.count == page else { return }
+      offset += page
+    }
+  }
+}

@@ -1,0 +1,74 @@
+import Foundation
+
+#if canImport(Glibc)
+  import Glibc
+#elseif canImport(Musl)
+  import Musl
+#elseif canImport(Darwin)
+  import Darwin
+#endif
+
+/// Folders that a command is given.
+enum Folder {
+  /// The absolute path of what was typed; `~` is the home folder.
+  static func absolutePath(_ text: String) -> String {
+    var path = text
+    if path == "~" || path.hasPrefix("~/") {
+      path = FileManager.default.homeDirectoryForCurrentUser.path() + path.dropFirst(1)
+    }
+    return URL(filePath: path, directoryHint: .isDirectory).standardizedFileURL.path(percentEncoded: false)
+      .droppingTrailingSlashes
+  }
+
+  /// Makes sure that a folder is there and can be written, making it if it is missing.
+  ///
+  /// - Parameters:
+  ///   - text: the path as it was typed.
+  ///   - option: the option it was given with, for the message.
+  /// - Returns: its absolute path.
+  static func prepare(_ text: String, option: String) throws(UsageError) -> String {
+    guard !text.isEmpty else { throw UsageError("\(option) needs the path of a folder") }
+    let path = absolutePath(text)
+    switch kind(path) {
+    case .file: throw UsageError("“\(text)” is a file: \(option) needs a folder")
+    case .directory: break
+    case .none:
+      guard make(path) else {
+        throw UsageError("the folder “\(text)” cannot be made: \(String(cString: strerror(errno)))")
+      }
+    }
+    guard access(path, W_OK | X_OK) == 0 else {
+      throw UsageError("the folder “\(text)” cannot be written: \(String(cString: strerror(errno)))")
+    }
+    return path
+  }
+
+  /// What is at a path; links are followed.
+  static func kind(_ path: String) -> Kind? {
+    var isDirectory: ObjCBool = false
+    guard FileManager.default.fileExists(atPath: path, isDirectory: &isDirectory) else { return nil }
+    return isDirectory.boolValue ? .directory : .file
+  }
+
+  /// What is at a path.
+  enum Kind: Hashable {
+    case file
+    case directory
+  }
+
+  /// Makes a folder and those above it. Foundation's own way loses the reason of a failure.
+  /// - Returns: whether it is there; otherwise `errno` says why not.
+  private static func make(_ path: String) -> Bool {
+    if mkdir(path, 0o777) == 0 || (errno == EEXIST && kind(path) == .directory) { return true }
+    guard errno == ENOENT, let slash = path.lastIndex(of: "/"), slash != path.startIndex else { return false }
+    return make(String(path[..<slash])) && (mkdir(path, 0o777) == 0 || errno == EEXIST)
+  }
+}
+
+extension String {
+  fileprivate var droppingTrailingSlashes: String {
+    var path = self[...]
+    while path.count > 1, path.hasSuffix("/") { path.removeLast() }
+    return String(path)
+  }
+}

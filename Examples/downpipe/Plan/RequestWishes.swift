@@ -1,0 +1,41 @@
+import Downpipe
+import Foundation
+
+/// What a command asks to be done with a file afterwards. It travels with the request, so that `resume` and a
+/// later run treat each file as the command that asked for it wanted.
+struct RequestWishes: Sendable, Hashable {
+  /// Whether the file is unpacked.
+  var unpacks = false
+  /// The absolute path of the folder it goes to in the end.
+  var folder: String?
+
+  private static let unpackKey = "downpipe.gunzip"
+  private static let folderKey = "downpipe.move-into"
+
+  init(unpacks: Bool = false, folder: String? = nil) {
+    self.unpacks = unpacks
+    self.folder = folder
+  }
+
+  /// The wishes that came with a request.
+  init(_ request: DownloadRequest) {
+    unpacks = request.metadata[Self.unpackKey] != nil
+    folder = request.metadata[Self.folderKey]
+  }
+
+  /// Sends the wishes along with a request.
+  func attach(to request: inout DownloadRequest) {
+    if unpacks { request.metadata[Self.unpackKey] = "yes" }
+    if let folder { request.metadata[Self.folderKey] = folder }
+  }
+}
+
+extension DownloadRequest {
+  private static let givenURLKey = "downpipe.url"
+
+  /// The URL as it was typed, which is what scripts know it by.
+  var givenURL: String {
+    get { metadata[Self.givenURLKey] ?? url.absoluteString }
+    set { if newValue != url.absoluteString { metadata[Self.givenURLKey] = newValue } }
+  }
+}

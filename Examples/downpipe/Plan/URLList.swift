@@ -1,0 +1,122 @@
+import Foundation
+import Synchronization
+
+#if canImport(Glibc)
+  import Glibc
+#elseif canImport(Musl)
+  import Musl
+#elseif canImport(Darwin)
+  import Darwin
+#endif
+
+/// A file of URLs, one a line, read a piece at a time: neither a million of them nor a pipe that never ends
+/// has to fit into memory.
+final class URLList: Sendable {
+  private struct State {
+    var parser = URLListParser()
+    var isAtEnd = false
+  }
+
+  private let descriptor: Int32
+  private let name: String
+  private let state = Mutex(State())
+  /// Reading blocks, and must not block the threads that downloads need.
+  private let queue = DispatchQueue(label: "downpipe.url-list")
+
+  /// Opens a file; `-` is standard input.
+  init(_ path: String) throws(UsageError) {
+    name = path == "-" ? "standard input" : "“\(path)”"
+    if path == "-" {
+      descriptor = STDIN_FILENO
+      return
+    }
+    guard Folder.kind(path) != .directory else { throw UsageError("--input-file: \(name) is a folder") }
+    descriptor = open(path, O_RDONLY | O_CLOEXEC)
+    guard descriptor >= 0 else {
+      throw UsageError("--input-file: \(name) cannot be read: \(String(cString: strerror(errno)))")
+    }
+  }
+
+  deinit {
+    if descriptor != STDIN_FILENO { close(descriptor) }
+  }
+
+  /// The next URLs: those that are there, as soon as there is one; `nil` at the end.
+  func next() async throws -> [String]? {
+    while !Task.isCancelled {
+      let isCancelled = Flag()
+      let urls: [String]? = try await withTaskCancellationHandler {
+        try await withCheckedThrowingContinuation { continuation in
+          queue.async { continuation.resume(with: Result { try self.read(until: isCancelled) }) }
+        }
+      } onCancel: {
+        isCancelled.raise()
+      }
+      guard let urls else { return nil }
+      if !urls.isEmpty { return urls }
+    }
+    throw CancellationError()
+  }
+
+  private func read(until isCancelled: Flag) throws -> [String]? {
+    if state.withLock({ $0.isAtEnd }) { return nil }
+    var wanted = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
+    while poll(&wanted, 1, 100) == 0 {
+      if isCancelled.isRaised { throw CancellationError() }
+    }
+    var bytes = [UInt8](repeating: 0, count: 64 * 1024)
+    #if canImport(Glibc)
+      let count = Glibc.read(descriptor, &bytes, bytes.count)
+    #elseif canImport(Musl)
+      let count = Musl.read(descriptor, &bytes, bytes.count)
+    #elseif canImport(Darwin)
+      let count = Darwin.read(descriptor, &bytes, bytes.count)
+    #endif
+    guard count >= 0 else {
+      if errno == EINTR || errno == EAGAIN { return [] }
+      throw UsageError("--input-file: \(name) cannot be read: \(String(cString: strerror(errno)))")
+    }
+    return state.withLock { state in
+      if count == 0 { state.isAtEnd = true }
+      return count == 0 ? state.parser.end() : state.parser.take(bytes[..<count])
+    }
+  }
+
+  /// Something that can happen once, seen from another thread.
+  private final class Flag: Sendable {
+    private let value = Atomic(false)
+    var isRaised: Bool { value.load(ordering: .relaxed) }
+    func raise() { value.store(true, ordering: .relaxed) }
+  }
+}
+
+/// Finds the URLs in the lines of a file. Blank lines and lines that begin with `#` are comments.
+struct URLListParser {
+  /// A longer line is no URL; only so much of it is kept, which is enough to say so.
+  private static let longestLine = 16 * 1024
+  private var line: [UInt8] = []
+
+  /// Takes some bytes and gives the URLs of the lines that they end.
+  mutating func take(_ bytes: some Collection<UInt8>) -> [String] {
+    var urls: [String] = []
+    for piece in bytes.split(separator: 0x0A, omittingEmptySubsequences: false).enumerated() {
+      if piece.offset > 0, let url = takeLine() { urls.append(url) }
+      line += piece.element.prefix(Self.longestLine - line.count)
+    }
+    return urls
+  }
+
+  /// The URL of a last line without an end.
+  mutating func end() -> [String] { takeLine().map { [$0] } ?? [] }
+
+  private mutating func takeLine() -> String? {
+    defer { line.removeAll(keepingCapacity: true) }
+    var text = line[...]
+    // The byte order mark of editors that write one.
+    if text.starts(with: [0xEF, 0xBB, 0xBF]) { text = text.dropFirst(3) }
+    while let first = text.first, first <= 0x20 { text.removeFirst() }
+    while let last = text.last, last <= 0x20 { text.removeLast() }
+    guard let first = text.first, first != UInt8(ascii: "#") else { return nil }
+    return String(decoding: text, as: UTF8.self)
+  }
+}

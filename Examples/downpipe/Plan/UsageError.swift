@@ -1,0 +1,7 @@
+/// The command was given something it cannot use: exit status 2.
+struct UsageError: Error, CustomStringConvertible {
+  /// What is wrong and what to do.
+  let description: String
+
+  init(_ description: String) { self.description = description }
+}

@@ -1,0 +1,124 @@
+import Downpipe
+import Foundation
+
+/// Runs a downloader for one command: adds, follows, reports, and ends in good order.
+struct DownloadRun: Sendable {
+  /// How a command ended.
+  enum Ending: Sendable, Hashable {
+    case complete(Tally)
+    case interrupted(Tally)
+    case readerGone
+
+    /// The exit status.
+    var exitStatus: Int32 {
+      switch self {
+      case .complete(let tally): tally.failed == 0 ? 0 : 1
+      case .interrupted, .readerGone: Interruption.exitStatus
+      }
+    }
+  }
+
+  /// Adds downloads to `downloader`, saying each to `monitor` first.
+  typealias Feed = @Sendable (_ downloader: Downloader, _ monitor: RunMonitor) async throws -> Void
+
+  /// What to run.
+  var pipeline: Pipeline
+  /// Who keeps count.
+  var monitor: RunMonitor
+  /// Whether something moves on the screen even when nothing changes.
+  var isAnimated: Bool
+
+  private enum Step: Sendable {
+    case over
+    case interrupted
+    case nothing
+  }
+
+  /// Runs until every download of the command is over or somebody interrupts.
+  func run(_ interruption: Interruption = Interruption(), feed: @escaping Feed) async throws -> Ending {
+    let downloader: Downloader
+    do {
+      downloader = try await Downloader(pipeline)
+    } catch let error as DownloadError {
+      // Nothing has begun: a ledger or a certificate that the command names cannot be used.
+      throw UsageError(error.sentence)
+    }
+    do {
+      let isInterrupted = try await follow(downloader, interruption, feed)
+      let tally = await monitor.result
+      try await monitor.end()
+      return isInterrupted ? .interrupted(tally) : .complete(tally)
+    } catch is OutputFile.BrokenPipe {
+      try? await monitor.end()
+      return .readerGone
+    } catch {
+      try? await monitor.end()
+      throw error
+    }
+  }
+
+  /// Ends with everything stopped, whatever happens.
+  /// - Returns: whether somebody has interrupted.
+  private func follow(
+    _ downloader: Downloader, _ interruption: Interruption, _ feed: @escaping Feed
+  ) async throws -> Bool {
+    let monitor = monitor
+    // Before anything is added, so that nothing is missed.
+    let changes = downloader.changes(every: .milliseconds(100))
+
+    return try await withThrowingTaskGroup(of: Step.self) { group in
+      group.addTask { await interruption.wait() ? .interrupted : .nothing }
+      group.addTask {
+        for await batch in changes {
+          try await monitor.receive(batch.statuses)
+          if !batch.isComplete { try await monitor.reconcile(downloader) }
+          if await monitor.isOver { return .over }
+        }
+        return .nothing
+      }
+      group.addTask {
+        try await feed(downloader, monitor)
+        await monitor.tookAll()
+        if await monitor.isOver { return .over }
+        // Batches of changes come with a delay; the end of it all is seen at once.
+        try await downloader.waitUntilIdle()
+        try await monitor.reconcile(downloader)
+        return await monitor.isOver ? .over : .nothing
+      }
+      group.addTask { try await tick(downloader) }
+
+      let result = await Result { try await ending(of: &group) }
+      group.cancelAll()
+      // Stops transfers at a checkpoint; the ledger knows where to go on. What waits for the downloader is released.
+      await downloader.shutdown()
+      return try result.get()
+    }
+  }
+
+  private func ending(of group: inout ThrowingTaskGroup<Step, any Error>) async throws -> Bool {
+    while let step = try await group.next() {
+      switch step {
+      case .over: return false
+      case .interrupted: return true
+      case .nothing: continue
+      }
+    }
+    return false
+  }
+
+  private func tick(_ downloader: Downloader) async throws -> Step {
+    while !Task.isCancelled {
+      try await Task.sleep(for: isAnimated ? .milliseconds(100) : .milliseconds(500))
+      try await monitor.tick()
+      try await monitor.reconcileIfQuiet(downloader)
+      if await monitor.isOver { return .over }
+    }
+    return .nothing
+  }
+}
+
+extension Result where Failure == any Error {
+  fileprivate init(_ work: () async throws -> Success) async {
+    do { self = .success(try await work()) } catch { self = .failure(error) }
+  }
+}

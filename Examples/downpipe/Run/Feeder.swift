@@ -1,0 +1,78 @@
+import Downpipe
+import Foundation
+
+/// Adds URLs to a downloader, many at once.
+struct Feeder: Sendable {
+  /// What is to be done with them.
+  var plan: GetPlan
+  /// How much they matter.
+  var priority = Priority.normal
+
+  /// The same, with a priority before everything that waits: the downloads of other commands are not admitted, and
+  /// would be looked at again and again if they came first.
+  func beforeAllThatWaits(in downloader: Downloader) async throws -> Feeder {
+    let query = LedgerQuery(phases: [.waiting], order: .rank, limit: 1)
+    guard let highest = try await downloader.statuses(query).first?.request.priority.rawValue else { return self }
+    var copy = self
+    copy.priority = Priority(max(Priority.normal.rawValue, highest < .max ? highest + 1 : highest))
+    return copy
+  }
+
+  /// Adds those that can be used, and says the last word on the others.
+  func add(_ urls: [String], to downloader: Downloader, _ monitor: RunMonitor) async throws {
+    guard !urls.isEmpty else { return }
+    var requests: [DownloadRequest] = []
+    requests.reserveCapacity(urls.count)
+    for text in urls {
+      do throws(DownloadError) {
+        var request = try plan.request(for: text)
+        request.priority = priority
+        if await monitor.take(request.id) { requests.append(request) }
+      } catch {
+        let id = DownloadIdentity(url: text, outputName: plan.outputName).id
+        if await monitor.take(id) { try await monitor.close(LastWord(id: id, url: text, error: error)) }
+      }
+    }
+    let paused = try await settleEarlier(&requests, downloader, monitor)
+    if !requests.isEmpty { try await downloader.add(contentsOf: requests) }
+    for id in paused { try await downloader.resume(id) }
+    try await monitor.tick()
+  }
+
+  /// Looks at what earlier runs have left in the ledger: what they finished is not fetched again.
+  ///
+  /// - Returns: those that somebody has paused, which adding alone does not start.
+  private func settleEarlier(
+    _ requests: inout [DownloadRequest], _ downloader: Downloader, _ monitor: RunMonitor
+  ) async throws -> [DownloadID] {
+    // A new ledger has nothing to tell, and is not asked two thousand times.
+    let counts = try await downloader.counts()
+    guard counts[.finished, default: 0] + counts[.paused, default: 0] > 0 else { return [] }
+    var paused: [DownloadID] = []
+    var left: [DownloadRequest] = []
+    for request in requests {
+      guard let status = try await downloader.status(of: request.id) else {
+        left.append(request)
+        continue
+      }
+      if status.state.phase == .paused { paused.append(request.id) }
+      if isDone(status, asked: request), let word = LastWord(status, wasFinishedBefore: true) {
+        try await monitor.close(word)
+        continue
+      }
+      // Finished, but gone meanwhile or wanted otherwise now: it begins anew.
+      if status.state.phase == .finished { try await downloader.remove(request.id) }
+      left.append(request)
+    }
+    requests = left
+    return paused
+  }
+
+  /// Whether a download that is in the ledger is what is asked for now, and its file is still there.
+  private func isDone(_ status: DownloadStatus, asked request: DownloadRequest) -> Bool {
+    guard let artifact = status.artifact, RequestWishes(status.request) == RequestWishes(request),
+      Set(request.expectedDigests).isSubset(of: status.request.expectedDigests)
+    else { return false }
+    return artifact.path.map { Folder.kind($0) != nil } ?? true
+  }
+}

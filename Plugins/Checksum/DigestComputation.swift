@@ -1,0 +1,128 @@
+import Crypto
+public import DownpipeCore
+
+#if Zlib
+  import CZlib
+#endif
+
+/// Computes a digest of bytes as they come.
+///
+/// ```swift
+/// var computation = try DigestComputation(.sha256)
+/// for chunk in chunks { computation.update(chunk.span.bytes) }
+/// let digest = computation.finalize()
+/// ```
+///
+/// A value: a copy goes on by itself. Memory is constant; `update` neither blocks nor fails.
+public struct DigestComputation: Sendable {
+  private enum State: Sendable {
+    case sha256(SHA256)
+    case sha384(SHA384)
+    case sha512(SHA512)
+    case sha1(Insecure.SHA1)
+    case md5(Insecure.MD5)
+    #if Zlib
+      case crc32(UInt32)
+    #endif
+    /// While another state is being changed; never seen from outside.
+    case moved
+  }
+
+  /// What is computed.
+  public let algorithm: DigestAlgorithm
+  private var state: State
+
+  /// The algorithms that can be computed: SHA-256, SHA-384, SHA-512, SHA-1, MD5, and CRC-32 when the package
+  /// is built with its `Zlib` trait.
+  public static let supportedAlgorithms: [DigestAlgorithm] = {
+    var algorithms: [DigestAlgorithm] = [.sha256, .sha384, .sha512, .sha1, .md5]
+    #if Zlib
+      algorithms.append(.crc32)
+    #endif
+    return algorithms
+  }()
+
+  /// Begins a digest.
+  ///
+  /// - Throws: ``DownloadError`` with `.invalidRequest` for an algorithm that cannot be computed.
+  public init(_ algorithm: DigestAlgorithm) throws(DownloadError) {
+    self.algorithm = algorithm
+    switch algorithm {
+    case .sha256: state = .sha256(SHA256())
+    case .sha384: state = .sha384(SHA384())
+    case .sha512: state = .sha512(SHA512())
+    case .sha1: state = .sha1(Insecure.SHA1())
+    case .md5: state = .md5(Insecure.MD5())
+    #if Zlib
+      case .crc32: state = .crc32(0)
+    #endif
+    default:
+      throw DownloadError(
+        .invalidRequest,
+        "digests of the algorithm “\(algorithm.name.prefix(64))” cannot be computed: use one of \(Self.supportedNames)")
+    }
+  }
+
+  /// The supported algorithms in words, for messages.
+  static var supportedNames: String { supportedAlgorithms.map(\.name).joined(separator: ", ") }
+
+  /// Takes the next bytes.
+  public mutating func update(_ bytes: RawSpan) {
+    // The hash is taken out of the enum while it changes: were two references to it alive, each update
+    // would copy its state first.
+    let taken = state
+    state = .moved
+    state = bytes.withUnsafeBytes { Self.next(taken, $0) }
+  }
+
+  private static func next(_ state: consuming State, _ bytes: UnsafeRawBufferPointer) -> State {
+    switch consume state {
+    case .sha256(var hash):
+      hash.update(bufferPointer: bytes)
+      return .sha256(hash)
+    case .sha384(var hash):
+      hash.update(bufferPointer: bytes)
+      return .sha384(hash)
+    case .sha512(var hash):
+      hash.update(bufferPointer: bytes)
+      return .sha512(hash)
+    case .sha1(var hash):
+      hash.update(bufferPointer: bytes)
+      return .sha1(hash)
+    case .md5(var hash):
+      hash.update(bufferPointer: bytes)
+      return .md5(hash)
+    #if Zlib
+      case .crc32(var value):
+        // libz counts in 32 bits.
+        var rest = bytes[...]
+        while !rest.isEmpty {
+          let part = UnsafeRawBufferPointer(rebasing: rest.prefix(1 << 30))
+          let start = part.baseAddress?.assumingMemoryBound(to: UInt8.self)
+          value = UInt32(truncatingIfNeeded: CZlib.crc32(UInt(value), start, UInt32(part.count)))
+          rest = rest.dropFirst(part.count)
+        }
+        return .crc32(value)
+    #endif
+    case .moved:
+      return .moved
+    }
+  }
+
+  /// The digest of all bytes so far; more may follow.
+  public func finalize() -> DownpipeCore.Digest {
+    let bytes: [UInt8] =
+      switch state {
+      case .sha256(let hash): Array(hash.finalize())
+      case .sha384(let hash): Array(hash.finalize())
+      case .sha512(let hash): Array(hash.finalize())
+      case .sha1(let hash): Array(hash.finalize())
+      case .md5(let hash): Array(hash.finalize())
+      #if Zlib
+        case .crc32(let value): [24, 16, 8, 0].map { UInt8(truncatingIfNeeded: value >> $0) }
+      #endif
+      case .moved: []
+      }
+    return DownpipeCore.Digest(algorithm, bytes: bytes)
+  }
+}

@@ -1,0 +1,165 @@
+public import DownpipeCore
+public import Foundation
+
+#if canImport(Glibc)
+  import Glibc
+#elseif canImport(Musl)
+  import Musl
+#elseif canImport(Darwin)
+  import Darwin
+#endif
+
+extension DownloadError.Code {
+  /// There is no file where a `file:` URL points.
+  public static let fileNotFound = DownloadError.Code("fileNotFound")
+}
+
+/// Reads files of this machine, by `file:` URLs (RFC 8089), as a server would serve them: ranges, size and
+/// validators included.
+///
+/// The entity tag is made of device, inode, size and the time of the last change in nanoseconds. A file that
+/// changes while it is read ends the transfer with `.contentChanged`, one that shrinks with `.lengthMismatch`.
+public struct FileSource: Source {
+  /// The bytes pushed at a time.
+  static let chunkSize = 256 << 10
+
+  let system: FileSystem
+
+  /// Describes the source.
+  public init() { self.init(system: .system) }
+
+  init(system: FileSystem) { self.system = system }
+
+  /// Whether the URL's scheme is `file`.
+  public func accepts(_ url: URL) -> Bool { url.scheme?.caseInsensitivelyEquals("file") ?? false }
+
+  /// Opens the file.
+  ///
+  /// A range is answered with the whole when the request's validator is strong and the file is another one by now,
+  /// as `If-Range` has it (RFC 9110 §13.1.5).
+  /// - Throws: `DownloadError` with `.fileNotFound`, `.permission`, `.storage`;
+  ///   `.unsupportedURL` for another host and for what is no file; `.invalidRequest` for an empty range.
+  public func open(_ request: SourceRequest) async throws -> SourceReply {
+    let path = try path(of: request.url)
+    let file: ReadableFile
+    do {
+      file = try ReadableFile(path, system: system)
+    } catch  where error.code == ENOENT {
+      throw DownloadError(.fileNotFound, "there is no file \(path): check the URL", cause: error)
+    } catch {
+      throw error.downloadError("open", path)
+    }
+    let status = file.status
+    guard status.kind == .file else {
+      throw DownloadError(
+        .unsupportedURL, "\(path) is \(status.kind == .folder ? "a folder" : "a device or a pipe"): name a file")
+    }
+    let validator = Validator(
+      entityTag: status.entityTag,
+      lastModified: Date(timeIntervalSince1970: TimeInterval(status.modified.seconds)), responseDate: Date())
+    var reply = SourceReply(
+      coverage: .whole, length: .known(status.size), validator: validator,
+      suggestedName: PathText.split(path).name, finalURL: request.url, acceptsRanges: true, body: .empty)
+    guard let range = request.range, isCurrent(request.validator, validator) else {
+      reply.body = file.body(0..<status.size)
+      return reply
+    }
+    guard range.start >= 0, range.end.map({ $0 > range.start }) ?? true else {
+      throw DownloadError(.invalidRequest, "the range \(range.field) is empty: ask for at least one byte")
+    }
+    guard range.start < status.size else {
+      reply.coverage = .none(.rangeNotSatisfiable(total: .known(status.size)))
+      reply.length = .known(0)
+      return reply
+    }
+    let bytes = range.start..<min(range.end ?? status.size, status.size)
+    reply.coverage = .range(bytes, total: .known(status.size))
+    reply.length = .known(bytes.upperBound - bytes.lowerBound)
+    reply.body = file.body(bytes)
+    return reply
+  }
+
+  private func isCurrent(_ asked: Validator?, _ present: Validator) -> Bool {
+    guard let asked, asked.ifRange != nil else { return true }
+    return asked.compare(to: present) == .sameStrong
+  }
+
+  private func path(of url: URL) throws(DownloadError) -> String {
+    let host = url.host(percentEncoded: false) ?? ""
+    guard host.isEmpty || host.caseInsensitivelyEquals("localhost") else {
+      throw DownloadError(.unsupportedURL, "the file is on the host “\(host)”: only files of this machine can be read")
+    }
+    let path = url.path(percentEncoded: false)
+    guard path.hasPrefix("/"), !path.utf8.contains(0), !url.path(percentEncoded: true).contains("%00") else {
+      throw DownloadError(.unsupportedURL, "the URL has no absolute path: write file:///folder/file")
+    }
+    return path
+  }
+}
+
+extension FileStatus {
+  /// A strong tag: another file, or another state of the file, has another one.
+  fileprivate var entityTag: EntityTag {
+    func hex(_ number: UInt64) -> String { String(number, radix: 16) }
+    let time = "\(hex(UInt64(bitPattern: modified.seconds))).\(hex(UInt64(bitPattern: modified.nanoseconds)))"
+    return EntityTag("\(hex(device))-\(hex(inode))-\(hex(UInt64(bitPattern: size)))-\(time)")
+  }
+}
+
+/// A file held open for reading; it closes itself.
+private final class ReadableFile: Sendable {
+  let path: String
+  let status: FileStatus
+  private let descriptor: CInt
+  private let system: FileSystem
+
+  init(_ path: String, system: FileSystem) throws(SystemError) {
+    self.path = path
+    self.system = system
+    // A pipe without a writer would hold us here for ever.
+    descriptor = try system.open(Entry(path), O_RDONLY | O_NONBLOCK)
+    do {
+      status = try system.status(descriptor)
+    } catch {
+      try? system.close(descriptor)
+      throw error
+    }
+  }
+
+  deinit { try? system.close(descriptor) }
+
+  func body(_ range: ByteRange) -> Body {
+    Body { [self] sink in
+      try await Blocking.run { [self] cancellation in
+        try withUnsafeTemporaryAllocation(byteCount: FileSource.chunkSize, alignment: 16) { buffer in
+          try push(range, through: buffer, cancellation, sink)
+        }
+      }
+    }
+  }
+
+  private func push(
+    _ range: ByteRange, through buffer: UnsafeMutableRawBufferPointer, _ cancellation: Blocking.Cancellation,
+    _ sink: ChunkSink
+  ) throws {
+    var offset = range.lowerBound
+    while offset < range.upperBound {
+      try cancellation.check()
+      let wanted = Int(min(Int64(buffer.count), range.upperBound - offset))
+      let chunk = UnsafeMutableRawBufferPointer(rebasing: buffer[..<wanted])
+      let count = try reporting("read", path) { () throws(SystemError) in
+        try system.read(descriptor, into: chunk, at: offset)
+      }
+      if count > 0 { try sink(UnsafeRawBufferPointer(rebasing: chunk[..<count]).bytes) }
+      offset += Int64(count)
+      guard count == wanted else {
+        throw DownloadError(
+          .lengthMismatch, "\(path) shrank to \(offset) bytes while it was read: start the download again")
+      }
+    }
+    let now = try reporting("look at", path) { () throws(SystemError) in try system.status(descriptor) }
+    guard now.entityTag == status.entityTag else {
+      throw DownloadError(.contentChanged, "\(path) changed while it was read: start the download again")
+    }
+  }
+}

@@ -1,0 +1,107 @@
+import DownpipeCore
+import Synchronization
+
+/// What copies of one store share.
+final class MemoryContents: Sendable {
+  let state = Mutex(State())
+
+  struct State: Sendable {
+    var partials: [PartialKey: [UInt8]] = [:]
+    /// The bytes of all partials.
+    var partialBytes = 0
+    /// The published artifacts under their name.
+    var published: [String: Artifact] = [:]
+    /// Their bytes.
+    var publishedBytes = 0
+  }
+}
+
+extension Artifact {
+  /// The bytes it has in memory.
+  var byteCount: Int {
+    if case .memory(let bytes) = location { bytes.count } else { 0 }
+  }
+}
+
+/// The bytes of an unfinished download in memory.
+final class MemoryPartial: Partial {
+  private let key: PartialKey
+  private let store: MemoryStore
+  private let isClosed = Atomic(false)
+
+  init(key: PartialKey, store: MemoryStore) {
+    self.key = key
+    self.store = store
+  }
+
+  func size() throws -> Int64 { try withBytes { bytes, _ in Int64(bytes.count) } }
+
+  func write(_ bytes: RawSpan, at offset: Int64) throws {
+    let count = bytes.byteCount
+    guard offset >= 0, offset <= Int64(store.maximumBytes), count <= store.maximumBytes - Int(offset) else {
+      throw store.full("write at \(offset)")
+    }
+    try bytes.withUnsafeBytes { new in
+      try withBytes { [store] kept, room in
+        let start = Int(offset)
+        let growth = max(0, start + count - kept.count)
+        guard growth <= room else { throw store.full("write at \(offset)") }
+        if start > kept.count { kept.append(contentsOf: repeatElement(0, count: start - kept.count)) }
+        let overlap = min(count, kept.count - start)
+        if overlap > 0 {
+          kept.withUnsafeMutableBytes { buffer in
+            UnsafeMutableRawBufferPointer(rebasing: buffer[start..<(start + overlap)])
+              .copyMemory(from: UnsafeRawBufferPointer(rebasing: new[..<overlap]))
+          }
+        }
+        kept.append(contentsOf: new[max(0, overlap)...])
+      }
+    }
+  }
+
+  func read(at offset: Int64, count: Int) throws -> [UInt8] {
+    try withBytes { bytes, _ in
+      guard offset >= 0, offset < Int64(bytes.count) else { return [] }
+      return Array(bytes[Int(offset)...].prefix(max(0, count)))
+    }
+  }
+
+  func truncate(to size: Int64) throws {
+    guard size >= 0, size <= Int64(store.maximumBytes) else { throw store.full("extend to \(size) bytes") }
+    try withBytes { [store] bytes, room in
+      let size = Int(size)
+      if size <= bytes.count {
+        bytes.removeLast(bytes.count - size)
+      } else {
+        guard size - bytes.count <= room else { throw store.full("extend to \(size) bytes") }
+        bytes.append(contentsOf: repeatElement(0, count: size - bytes.count))
+      }
+    }
+  }
+
+  func synchronize() async throws {}
+
+  func close() throws { isClosed.store(true, ordering: .relaxed) }
+
+  func artifact(name: String, mediaType: String?) throws -> Artifact {
+    let bytes = store.contents.state.withLock { $0.partials[key] }
+    guard let bytes else { throw gone }
+    return Artifact(location: .memory(bytes), name: name, size: .known(Int64(bytes.count)), mediaType: mediaType)
+  }
+
+  private var gone: DownloadError {
+    DownloadError(.storage, "the partial of “\(key.id)” was closed or removed: open it again")
+  }
+
+  private func withBytes<Value: Sendable>(_ body: (inout [UInt8], _ room: Int) throws -> Value) throws -> Value {
+    if isClosed.load(ordering: .relaxed) { throw gone }
+    return try store.contents.state.withLock { state in
+      guard let index = state.partials.index(forKey: key) else { throw gone }
+      let before = state.partials.values[index].count
+      let room = store.maximumBytes - state.partialBytes - state.publishedBytes
+      // In place: a copy for each chunk would be quadratic.
+      defer { state.partialBytes += state.partials.values[index].count - before }
+      return try body(&state.partials.values[index], room)
+    }
+  }
+}

@@ -1,0 +1,168 @@
+public import DownpipeCore
+import Synchronization
+
+/// Keeps downloads in memory: for tests, and for small files that somebody wants as bytes.
+///
+/// ```swift
+/// let store = MemoryStore()
+/// let downloader = try await Downloader { HTTPSource(); store }
+/// let bytes = try await downloader.add("https://example.org/feed.json").value.location
+/// ```
+/// Published artifacts stay in the store under their name until ``remove(_:)``; destination folders are not
+/// kept apart. Nothing survives the process. Copies of the value share their contents.
+public struct MemoryStore: Storage {
+  /// The most bytes of partials and published artifacts together.
+  public let maximumBytes: Int
+  /// The most published artifacts.
+  public let maximumArtifacts: Int
+  /// What happens when a name is taken.
+  public let onConflict: ConflictPolicy
+
+  let contents = MemoryContents()
+
+  /// Makes a store.
+  ///
+  /// - Parameters:
+  ///   - maximumBytes: the most bytes of partials and published artifacts together.
+  ///   - maximumArtifacts: the most published artifacts.
+  ///   - onConflict: what happens when a name is taken.
+  public init(
+    maximumBytes: Int = 256 << 20, maximumArtifacts: Int = 10_000, onConflict: ConflictPolicy = .keepBoth
+  ) {
+    self.maximumBytes = max(0, maximumBytes)
+    self.maximumArtifacts = max(0, maximumArtifacts)
+    self.onConflict = onConflict
+  }
+
+  /// The bounds.
+  public var summary: String { "at most \(maximumBytes) bytes, \(onConflict.words)" }
+
+  /// The published artifact of a name.
+  public subscript(name: String) -> Artifact? { contents.state.withLock { $0.published[name] } }
+
+  /// Opens the partial of a download, which is empty when there was none.
+  public func openPartial(_ key: PartialKey) async throws -> any Partial {
+    contents.state.withLock { state in
+      if state.partials[key] == nil { state.partials[key] = [] }
+    }
+    return MemoryPartial(key: key, store: self)
+  }
+
+  /// Removes the partial. No error when there is none.
+  public func removePartial(_ key: PartialKey) async throws {
+    contents.state.withLock { state in
+      state.partialBytes -= state.partials.removeValue(forKey: key)?.count ?? 0
+    }
+  }
+
+  /// There are no paths.
+  public func workspace(_ key: PartialKey) async throws -> String? { nil }
+
+  /// Keeps an artifact under its name. One that a step has put into a file stays there.
+  ///
+  /// - Throws: `DownloadError` with `.alreadyExists`, `.unsafePath` or `.noSpace`.
+  public func publish(
+    _ artifact: Artifact, at destination: DownloadRequest.Destination, in context: ProcessingContext
+  ) async throws -> Artifact {
+    guard case .memory(let bytes) = artifact.location else { return artifact }
+    let name = destination.name ?? artifact.name
+    try PathText.checkName(name)
+    if let directory = destination.directory { _ = try PathText.components(of: directory) }
+    var final = artifact
+    final.size = .known(Int64(bytes.count))
+    if let prior = context.priorNote, let kept = self[prior], kept.location == artifact.location { return kept }
+    // Nothing else decides between choosing the name and taking it, for the note must be kept in between.
+    while true {
+      let choice = try contents.state.withLock { state throws(DownloadError) in try choose(name, bytes, in: state) }
+      if let existing = choice.existing { return existing }
+      try await context.note(choice.name)
+      final.name = choice.name
+      let taken = try contents.state.withLock { [final] state throws(DownloadError) in
+        guard onConflict == .replace || state.published[choice.name] == nil else { return false }
+        try insert(final, bytes.count, for: context.request.id, into: &state)
+        return true
+      }
+      if taken { return final }
+    }
+  }
+
+  private func choose(
+    _ name: String, _ bytes: [UInt8], in state: MemoryContents.State
+  ) throws(DownloadError) -> (name: String, existing: Artifact?) {
+    guard let occupant = state.published[name], onConflict != .replace else { return (name, nil) }
+    if onConflict == .fail {
+      throw DownloadError(
+        .alreadyExists, "“\(name)” exists already, and the conflict policy is to fail: choose another name or policy")
+    }
+    if onConflict == .reuse, occupant.location == .memory(bytes) { return (name, occupant) }
+    let number = NumberedName.firstFree { state.published[NumberedName.make(name, $0, kind: .file)] != nil }
+    return (NumberedName.make(name, number, kind: .file), nil)
+  }
+
+  private func insert(
+    _ artifact: Artifact, _ count: Int, for id: DownloadID, into state: inout MemoryContents.State
+  ) throws(DownloadError) {
+    let replaced = state.published[artifact.name]
+    // The artifact shares the bytes of the download's own partial, which is removed next.
+    let own = state.partials.reduce(0) { $1.key.id == id ? $0 + $1.value.count : $0 }
+    let others = state.partialBytes - own + state.publishedBytes - (replaced?.byteCount ?? 0)
+    guard count <= maximumBytes - others, replaced != nil || state.published.count < maximumArtifacts else {
+      throw full("publish “\(artifact.name)”")
+    }
+    state.publishedBytes += count - (replaced?.byteCount ?? 0)
+    state.published[artifact.name] = artifact
+  }
+
+  /// Whether the artifact is in memory and not yet published.
+  public func isStaged(_ artifact: Artifact) -> Bool {
+    artifact.path == nil && self[artifact.name]?.location != artifact.location
+  }
+
+  /// Whether a published artifact is still there.
+  public func contains(_ artifact: Artifact) async -> Bool {
+    guard let path = artifact.path else { return !isStaged(artifact) }
+    return (try? FileSystem.system.status(Entry(path), following: true)) != nil
+  }
+
+  /// With ``ConflictPolicy/reuse``, the artifact of the download's name, when it has the expected size.
+  public func existing(for request: DownloadRequest) async throws -> Artifact? {
+    guard onConflict == .reuse else { return nil }
+    let name = request.destination.name ?? SafeFileName.make(from: nil, url: request.url)
+    guard let kept = self[name], request.expectedSize == nil || kept.size == .known(request.expectedSize ?? 0)
+    else { return nil }
+    return kept
+  }
+
+  /// Removes a published artifact. No error when there is none.
+  ///
+  /// - Throws: `DownloadError` with `.permission` or `.storage` for an artifact that a step has put into a file.
+  public func remove(_ artifact: Artifact) async throws {
+    guard artifact.path == nil else { return try await FileStore("/").remove(artifact) }
+    contents.state.withLock { state in
+      guard let kept = state.published[artifact.name], kept.location == artifact.location else { return }
+      state.published[artifact.name] = nil
+      state.publishedBytes -= kept.byteCount
+    }
+  }
+
+  /// The path itself.
+  public func storedPath(for path: String) -> String { path }
+
+  /// The path itself.
+  ///
+  /// - Throws: `DownloadError` with `.unsafePath` for a path that is not absolute or has `..` in it.
+  public func path(forStored storedPath: String) throws -> String {
+    guard storedPath.hasPrefix("/"), !PathText.climbs(storedPath) else {
+      throw DownloadError(
+        .unsafePath, "the path “\(storedPath.prefix(200))” is not plainly absolute: remove the download")
+    }
+    return storedPath
+  }
+
+  func full(_ action: String) -> DownloadError {
+    DownloadError(
+      .noSpace,
+      "no room to \(action): the memory store takes \(maximumBytes) bytes and \(maximumArtifacts) artifacts; "
+        + "remove some or raise the limits")
+  }
+}

@@ -1,0 +1,158 @@
+import DownpipeCore
+
+/// Makes finished artifacts appear below a root, atomically, and settles conflicts: `FileStore` publishes with
+/// it, and `MoveInto` moves with it.
+///
+/// It goes through a ``PublishNote``: what is to appear and where is written down first, so that a second run
+/// after a crash finds out whether the first one got that far. Nothing is published twice.
+struct Publisher: Sendable {
+  /// The absolute path of the folder that destinations are relative to; made if it is missing.
+  let root: String
+  let onConflict: ConflictPolicy
+  let durability: Durability
+  /// A folder directly below the root that destinations may not enter.
+  var reserved: String?
+  var system = FileSystem.system
+
+  /// Moves an artifact to its place.
+  ///
+  /// - Parameters:
+  ///   - directory: a folder below the root, made if it is missing; the root itself when `nil`.
+  ///   - name: the name there, unless a conflict gives it a number.
+  /// - Returns: the artifact where it is now.
+  /// - Throws: `DownloadError` with `.alreadyExists`, `.unsafePath`, `.permission`, `.noSpace` or `.storage`.
+  func publish(
+    _ artifact: Artifact, directory: String?, name: String, in context: ProcessingContext
+  ) async throws -> Artifact {
+    let components = try destination(directory, name)
+    let note = context.priorNote.flatMap(PublishNote.init)
+    if let note, let published = try await resume(note, artifact, context.request.id) { return published }
+    guard
+      let folder = try OpenFolder.open(
+        root: root, components: components.dropLast(), creating: true, durability: durability, system: system)
+    else { throw DownloadError(.storage, "\(root) has disappeared: start the download again") }
+    let publication = Publication(
+      publisher: self, artifact: artifact, folder: folder, name: name, components: components.dropLast(),
+      claimed: note.flatMap { claim(in: $0, below: components.dropLast()) }, context: context)
+    do {
+      return try await publication.run()
+    } catch let error as SystemError {
+      throw error.downloadError("publish", PathText.join(folder.path, name))
+    }
+  }
+
+  /// The artifact that has a name already; `nil` when there is none, or it is no file or not of the size.
+  ///
+  /// - Throws: `DownloadError` as ``publish(_:directory:name:in:)`` does.
+  func existing(directory: String?, name: String, size: Int64?) throws -> Artifact? {
+    let components = try destination(directory, name)
+    guard
+      let folder = try OpenFolder.open(
+        root: root, components: components.dropLast(), creating: false, durability: durability, system: system)
+    else { return nil }
+    let path = PathText.join(folder.path, name)
+    let status = try reporting("look at", path) { () throws(SystemError) in
+      try system.statusIfPresent(folder.entry(name))
+    }
+    guard let status, status.kind == .file, size == nil || size == status.size else { return nil }
+    return Artifact(location: .path(path), name: name, size: .known(status.size))
+  }
+
+  /// The components of the destination, the name last.
+  private func destination(_ directory: String?, _ name: String) throws(DownloadError) -> [String] {
+    try PathText.checkName(name)
+    let components =
+      try (directory.map { text throws(DownloadError) in try PathText.components(of: text) } ?? []) + [name]
+    // Some file systems do not tell `.Downpipe` from `.downpipe`.
+    if let reserved, components[0].lowercased() == reserved {
+      throw DownloadError(
+        .unsafePath, "“\(reserved)” below the root holds unfinished downloads: choose another destination")
+    }
+    return components
+  }
+
+  /// The artifact, when a run before the crash has published it already; what it left undone is done.
+  private func resume(_ note: PublishNote, _ artifact: Artifact, _ id: DownloadID) async throws -> Artifact? {
+    let components = try PathText.components(of: note.target)
+    guard let name = components.last,
+      let folder = try OpenFolder.open(
+        root: root, components: components.dropLast(), creating: false, durability: durability, system: system)
+    else { return nil }
+    let path = PathText.join(folder.path, name)
+    do {
+      guard let status = try system.statusIfPresent(folder.entry(name)), note.describes(status) else { return nil }
+      try await Leftovers(artifact: artifact, id: id, folder: folder, name: name, published: status).remove()
+      try folder.flush(durability)
+      return artifact.published(at: path, status)
+    } catch let error as SystemError {
+      throw error.downloadError("publish", path)
+    }
+  }
+
+  /// The name that a run before the crash may have taken with something empty.
+  private func claim(in note: PublishNote, below folders: [String]) -> String? {
+    guard note.manner == .claiming, let components = try? PathText.components(of: note.target),
+      components.dropLast().elementsEqual(folders)
+    else { return nil }
+    return components.last
+  }
+}
+
+extension Artifact {
+  /// The artifact as it is once it has its final name.
+  func published(at path: String, _ status: FileStatus) -> Artifact {
+    var copy = self
+    copy.location = .path(path)
+    copy.name = PathText.split(path).name
+    if status.kind == .file { copy.size = .known(status.size) }
+    return copy
+  }
+}
+
+/// What a publication leaves beside the artifact: what it was published from, and names of its own.
+struct Leftovers: Sendable {
+  let artifact: Artifact
+  let id: DownloadID
+  let folder: OpenFolder
+  let name: String
+  let published: FileStatus
+
+  /// The name of a copy being made beside the target. The same for every run, so that the next one finds it.
+  static func copyName(_ artifact: Artifact, _ id: DownloadID) -> String { name(artifact, id) + ".part" }
+
+  /// The name of a folder that makes room for its successor.
+  static func asideName(_ artifact: Artifact, _ id: DownloadID) -> String { name(artifact, id) + ".old" }
+
+  private static func name(_ artifact: Artifact, _ id: DownloadID) -> String {
+    // FNV-1a, 128 bits: the id may be longer than a name, and nobody gains anything from a collision.
+    var hash: UInt128 = 0x6C62_272E_07BB_0142_62B8_2175_6295_C58D
+    for byte in id.rawValue.utf8 + [0] + (artifact.path ?? "").utf8 {
+      hash = (hash ^ UInt128(byte)) &* 0x0000_0000_0100_0000_0000_0000_0000_013B
+    }
+    return ".downpipe-" + String(hash, radix: 36)
+  }
+
+  /// Removes them.
+  func remove() async throws {
+    try await Blocking.run { [self] _ in
+      let tree = FileTree(system: folder.system)
+      try tree.remove(folder.entry(Self.copyName(artifact, id)))
+      if artifact.kind == .directory { try tree.remove(folder.entry(Self.asideName(artifact, id))) }
+      guard let path = artifact.path, try !isTarget(path) else { return }
+      try tree.remove(Entry(path))
+    }
+  }
+
+  /// Whether a path leads to the published entry itself, and not to another name of the same file.
+  func isTarget(_ path: String) throws(SystemError) -> Bool {
+    guard let status = try folder.system.statusIfPresent(Entry(path)), status.isSame(as: published) else {
+      return false
+    }
+    if status.kind == .folder || status.links == 1 { return true }
+    let (parent, last) = PathText.split(path)
+    // Some file systems do not tell upper case from lower case.
+    guard last.lowercased() == name.lowercased() else { return false }
+    let here = try folder.system.status(folder.descriptor)
+    return try folder.system.status(Entry(parent), following: true).isSame(as: here)
+  }
+}

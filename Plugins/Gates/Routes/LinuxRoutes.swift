@@ -1,0 +1,135 @@
+#if os(Linux)
+  import DownpipeCore
+  #if canImport(Glibc)
+    import Glibc
+  #elseif canImport(Musl)
+    import Musl
+  #endif
+
+  /// The kernel's own tables: routes from `/proc/net`, links and addresses from `getifaddrs`, changes from rtnetlink.
+  package struct LinuxRoutes: RouteSource {
+    /// The most that is read of one table: about 16,000 routes.
+    private static let sizeLimit = 4 << 20
+
+    private let folder: String
+    private let interfaces: @Sendable () -> Interfaces?
+    private let openEvents: @Sendable () -> AsyncStream<Void>?
+
+    /// The routes of the network namespace that the process is in.
+    package init() {
+      self.init(
+        folder: "/proc/net", interfaces: Interfaces.read, events: { RouteEvents.open().map(RouteEvents.stream) })
+    }
+
+    /// The routes below a folder that is laid out as `/proc/net` is.
+    package init(
+      folder: String, interfaces: @escaping @Sendable () -> Interfaces?,
+      events: @escaping @Sendable () -> AsyncStream<Void>?
+    ) {
+      self.folder = folder
+      self.interfaces = interfaces
+      self.openEvents = events
+    }
+
+    /// Reads both tables. One may be missing: a kernel need not have both protocols.
+    package func read() throws -> RouteTable {
+      let ipv4 = try text("route")
+      let ipv6 = try text("ipv6_route")
+      guard ipv4 != nil || ipv6 != nil else {
+        throw DownloadError(
+          .network, "\(folder)/route and \(folder)/ipv6_route do not exist: mount proc, or leave out the gate")
+      }
+      var table = RouteTable(
+        ipv4: ipv4?.text, ipv6: ipv6?.text, isTruncated: ipv4?.isCut ?? false || ipv6?.isCut ?? false)
+      if let interfaces = interfaces() {
+        table.downInterfaces = interfaces.down
+        table.ownAddresses = interfaces.addresses
+      }
+      return table
+    }
+
+    package func changes() -> AsyncStream<Void>? { openEvents() }
+
+    private func text(_ name: String) throws -> (text: String, isCut: Bool)? {
+      let path = "\(folder)/\(name)"
+      let file = open(path, O_RDONLY | O_CLOEXEC)
+      guard file >= 0 else {
+        if errno == ENOENT { return nil }
+        throw Self.failure("open", path)
+      }
+      defer { _ = close(file) }
+      var bytes: [UInt8] = []
+      var buffer = [UInt8](repeating: 0, count: 64 << 10)
+      while bytes.count < Self.sizeLimit {
+        let count = buffer.withUnsafeMutableBytes { readBytes(file, $0.baseAddress, $0.count) }
+        if count == 0 { return (String(decoding: bytes, as: UTF8.self), false) }
+        if count < 0 {
+          if errno == EINTR { continue }
+          throw Self.failure("read", path)
+        }
+        bytes += buffer[..<count]
+      }
+      // The last line may be cut in the middle, and its rest read as something else.
+      let whole = bytes.lastIndex(of: 0x0A).map { bytes[..<$0] } ?? []
+      return (String(decoding: whole, as: UTF8.self), true)
+    }
+
+    private static func failure(_ call: String, _ path: String) -> DownloadError {
+      let code = errno
+      return DownloadError(.network, "\(call) of \(path) failed: \(String(cString: strerror(code)))")
+    }
+  }
+
+  /// The C function, which the method of the same name hides.
+  private func readBytes(_ file: Int32, _ buffer: UnsafeMutableRawPointer?, _ count: Int) -> Int {
+    read(file, buffer, count)
+  }
+
+  /// The network interfaces, as far as routes are concerned.
+  package struct Interfaces: Sendable, Hashable {
+    /// Those that are switched off or have no link.
+    package var down: Set<String>
+    /// The machine's own addresses.
+    package var addresses: Set<IPAddress>
+
+    package init(down: Set<String> = [], addresses: Set<IPAddress> = []) {
+      self.down = down
+      self.addresses = addresses
+    }
+
+    /// Asks the system; `nil` when it does not tell.
+    package static func read() -> Interfaces? {
+      var list: UnsafeMutablePointer<ifaddrs>?
+      guard getifaddrs(&list) == 0 else { return nil }
+      defer { freeifaddrs(list) }
+      // The kernel sets IFF_RUNNING (0x40) while the link works, and where it cannot tell (RFC 2863's operational state).
+      let upAndRunning: UInt32 = 0x41
+      var result = Interfaces()
+      var next = list
+      while let entry = next?.pointee {
+        next = entry.ifa_next
+        guard let name = entry.ifa_name else { continue }
+        if entry.ifa_flags & upAndRunning != upAndRunning { result.down.insert(String(cString: name)) }
+        if let address = entry.ifa_addr.flatMap(IPAddress.init(socketAddress:)) { result.addresses.insert(address) }
+      }
+      return result
+    }
+  }
+
+  extension IPAddress {
+    /// Reads a socket address of the IPv4 or IPv6 family.
+    fileprivate init?(socketAddress: UnsafeMutablePointer<sockaddr>) {
+      let raw = UnsafeRawPointer(socketAddress)
+      switch Int32(socketAddress.pointee.sa_family) {
+      case AF_INET:
+        let bits = raw.loadUnaligned(as: sockaddr_in.self).sin_addr.s_addr
+        self.init(family: .v4, bits: UInt128(UInt32(bigEndian: bits)))
+      case AF_INET6:
+        let address = raw.loadUnaligned(as: sockaddr_in6.self).sin6_addr
+        self.init(bytes: withUnsafeBytes(of: address) { Array($0) })
+      default:
+        return nil
+      }
+    }
+  }
+#endif

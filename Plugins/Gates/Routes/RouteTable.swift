@@ -1,0 +1,135 @@
+package import DownpipeCore
+
+/// One way out of the machine, or a place that is closed to it.
+package struct Route: Sendable, Hashable {
+  /// The addresses it is for.
+  package var prefix: IPAddress
+  /// How many of the first bits count.
+  package var prefixLength: Int
+  /// The interface it leads over; `nil` for one that leads nowhere.
+  package var interface: String?
+  /// The smaller one wins among equals.
+  package var metric: UInt32
+  /// Whether it refuses what is sent there.
+  package var isReject: Bool
+
+  package init(
+    _ prefix: IPAddress, length: Int, interface: String?, metric: UInt32 = 0, isReject: Bool = false
+  ) {
+    self.prefix = prefix
+    self.prefixLength = length
+    self.interface = interface
+    self.metric = metric
+    self.isReject = isReject
+  }
+
+  fileprivate var isLoopback: Bool { interface == "lo" }
+}
+
+/// What the system knows about ways to other machines, at one moment; a pure value.
+package struct RouteTable: Sendable, Hashable {
+  /// The routes that are up, in the order in which the system lists them.
+  package var routes: [Route]
+  /// Interfaces without a link (a pulled cable, a lost radio); their routes are as good as none.
+  package var downInterfaces: Set<String>
+  /// Addresses of the machine itself.
+  package var ownAddresses: Set<IPAddress>
+  /// Whether there were more routes than were read.
+  package var isTruncated: Bool
+
+  package init(
+    _ routes: [Route] = [], downInterfaces: Set<String> = [], ownAddresses: Set<IPAddress> = [],
+    isTruncated: Bool = false
+  ) {
+    self.routes = routes
+    self.downInterfaces = downInterfaces
+    self.ownAddresses = ownAddresses
+    self.isTruncated = isTruncated
+  }
+
+  /// Why an address cannot be reached; `nil` when there is a route: of those whose link is up the one with the
+  /// longest prefix, which must not refuse.
+  package func obstacle(to address: IPAddress, zone: String? = nil) -> String? {
+    if address.isLoopback || ownAddresses.contains(address) { return nil }
+    let matching = routes.filter {
+      address.begins(with: $0.prefix, length: $0.prefixLength) && (zone == nil || $0.interface == zone)
+    }
+    let linked = matching.filter { route in route.interface.map { !downInterfaces.contains($0) } ?? true }
+    guard let best = linked.min(by: Self.isBetter) else {
+      if isTruncated { return nil }
+      if let down = matching.min(by: Self.isBetter)?.interface { return "\(down) has no link" }
+      return "there is no route to the address"
+    }
+    guard best.isReject || best.interface == nil else { return nil }
+    // Linux ends its IPv6 table with a default route that refuses everything.
+    return best.prefixLength == 0 ? "there is no route to the address" : "the route to the address refuses it"
+  }
+
+  /// Why names in general cannot be reached; `nil` when there is a default route, for IPv4 or IPv6. Where a name
+  /// leads is not known before it is resolved, and to resolve it the network is needed.
+  package var obstacleToNames: String? {
+    if isTruncated { return nil }
+    var down: String?
+    for family in [IPAddress.Family.v4, .v6] {
+      for cover in Self.defaultCovers(family) {
+        let routes = cover.map { prefix, length in
+          self.routes.filter { $0.prefix == prefix && $0.prefixLength == length }.sorted(by: Self.isBetter)
+        }
+        if routes.allSatisfy({ $0.first(where: leadsOut) != nil }) { return nil }
+        down = down ?? routes.joined().first { isUsable($0) && !leadsOut($0) }?.interface
+      }
+    }
+    return down.map { "the default route is over \($0), which has no link" } ?? "there is no default route"
+  }
+
+  /// Why no other machine can be reached at all; `nil` when any route leads out.
+  package var obstacleToNeighbours: String? {
+    isTruncated || routes.contains(where: leadsOut) ? nil : "there is no route to any other machine"
+  }
+
+  private func isUsable(_ route: Route) -> Bool { !route.isReject && route.interface != nil && !route.isLoopback }
+
+  private func leadsOut(_ route: Route) -> Bool {
+    isUsable(route) && route.interface.map { !downInterfaces.contains($0) } ?? false
+      && !(route.prefix.family == .v6 && route.prefix.bits >> 120 == 0xFF)
+  }
+
+  private static func isBetter(_ left: Route, _ right: Route) -> Bool {
+    left.prefixLength != right.prefixLength
+      ? left.prefixLength > right.prefixLength
+      : left.metric < right.metric
+  }
+
+  /// Prefixes that together are as good as a default route: VPNs put two halves before the real one, so as not to
+  /// replace it; and all of IPv6 that is reached over the internet begins with the bits 001.
+  private static func defaultCovers(_ family: IPAddress.Family) -> [[(IPAddress, Int)]] {
+    let zero = IPAddress(family: family, bits: 0)
+    let upperHalf = IPAddress(family: family, bits: 1 << UInt128(family.bitCount - 1))
+    let covers = [[(zero, 0)], [(zero, 1), (upperHalf, 1)]]
+    let unicast = IPAddress(family: .v6, bits: 1 << 125)
+    return family == .v6 ? covers + [[(unicast, 3)]] : covers
+  }
+}
+
+extension RouteTable {
+  /// The gate's rule: what each download's host needs.
+  ///
+  /// - Parameters:
+  ///   - name: the gate's name, for reasons.
+  ///   - namesNeedDefaultRoute: whether a name can only be reached over a default route.
+  ///   - remark: words to add to each reason.
+  package func rule(name: String, namesNeedDefaultRoute: Bool = true, remark: String = "") -> GateRule {
+    let strangers = namesNeedDefaultRoute ? obstacleToNames : obstacleToNeighbours
+    let neighbours = obstacleToNeighbours
+    return .each { candidate in
+      let obstacle: String? =
+        switch RoutedHost(candidate.host) {
+        case .local: nil
+        case .address(let address, let zone): self.obstacle(to: address, zone: zone)
+        // RFC 6762 §3: names below .local are on the same link.
+        case .name(let host): host.lowercased().hasSuffix(".local") ? neighbours : strangers
+        }
+      return obstacle.map { .closed("\(name): \($0)\(remark)") } ?? .open
+    }
+  }
+}

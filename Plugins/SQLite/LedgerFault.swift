@@ -1,0 +1,55 @@
+#if SQLite
+  import DownpipeCore
+  import GRDB
+
+  /// Turns what SQLite says into an error that says what to do.
+  enum LedgerFault {
+    static let stage = "SQLiteLedger"
+
+    static func error(_ message: String, cause: (any Error)? = nil) -> DownloadError {
+      DownloadError(.ledger, message, stage: stage, cause: cause)
+    }
+
+    /// A record whose columns cannot be read back.
+    static func damagedRecord(_ id: String, _ column: String) -> DownloadError {
+      error("the ledger's record of “\(id.prefix(300))” is damaged in the column “\(column)”: remove that download")
+    }
+
+    static var closed: DownloadError {
+      error("this opening of the ledger has been closed: open the ledger again")
+    }
+
+    static func translate(_ failure: any Error, path: String) -> any Error {
+      if failure is DownloadError { return failure }
+      guard let failure = failure as? DatabaseError else {
+        return error("the ledger “\(path)” failed: \(failure)", cause: failure)
+      }
+      let message =
+        switch failure.resultCode {
+        case .SQLITE_NOTADB:
+          "“\(path)” is not a SQLite database: give the ledger another path, or move that file away"
+        case .SQLITE_CORRUPT:
+          "the ledger “\(path)” is damaged: move it away together with its -wal and -shm files, and add the "
+            + "downloads again"
+        case .SQLITE_BUSY, .SQLITE_LOCKED:
+          "the ledger “\(path)” is locked by another program: close it, or raise the lock timeout"
+        case .SQLITE_READONLY, .SQLITE_PERM, .SQLITE_AUTH:
+          "the ledger “\(path)” may not be written: change its permissions and those of its folder, or choose "
+            + "another path"
+        case .SQLITE_CANTOPEN:
+          "the ledger “\(path)” cannot be opened: check that its folder exists and may be written"
+        case .SQLITE_FULL:
+          "the disk that holds the ledger “\(path)” is full: make room and try again"
+        case .SQLITE_IOERR:
+          "the disk that holds the ledger “\(path)” cannot be read or written: check it, then try again"
+        case .SQLITE_TOOBIG:
+          "a download is too large for the ledger: shorten its metadata"
+        case .SQLITE_MISUSE:
+          "this opening of the ledger has been closed: open the ledger again"
+        default:
+          "the ledger “\(path)” failed: \(failure.message ?? "SQLite says \(failure.extendedResultCode)")"
+        }
+      return error(message, cause: failure)
+    }
+  }
+#endif

@@ -1,0 +1,181 @@
+#if SQLite
+  import DownpipeCore
+  import Foundation
+
+  /// How a record becomes columns, and columns a record.
+  enum RecordColumns {
+    // MARK: The columns
+
+    /// What was asked for, in the order of ``bind(_:host:from:to:)``.
+    private static let requestColumns = [
+      "url", "host", "priority", "intent", "expected_size", "maximum_size", "directory", "file_name", "mirrors",
+      "metadata", "tags", "expected_digests", "headers",
+    ]
+
+    static let request = requestColumns.joined(separator: ", ")
+
+    /// Every column, in the order of ``record(_:)``.
+    static let list =
+      """
+      id, generation, phase, rank, arrival, not_before, owner, attempts, consecutive_failures, bytes_fetched, \
+      resumed_from, created_at, updated_at, error, \(request), ranges, total, etag, last_modified, response_date, \
+      content_coding, suggested_name, media_type, is_complete, digests, steps
+      """
+
+    /// What a record is left with when its bytes are gone.
+    static let clearedProgress =
+      """
+      ranges = NULL, total = NULL, etag = NULL, last_modified = NULL, response_date = NULL, content_coding = NULL, \
+      suggested_name = NULL, media_type = NULL, is_complete = 0, digests = NULL, steps = NULL
+      """
+
+    static func requestPlaceholders(from first: Int) -> String {
+      requestColumns.indices.map { "?\(first + $0)" }.joined(separator: ", ")
+    }
+
+    static func requestAssignments(from first: Int) -> String {
+      requestColumns.enumerated().map { "\($1) = ?\(first + $0)" }.joined(separator: ", ")
+    }
+
+    // MARK: Keys
+
+    /// Swift's strings are equal when they look the same, SQLite's when their bytes are: ids and tags
+    /// are kept in the one form that both agree on (NFC).
+    static func key(_ text: String) -> String {
+      text.utf8.allSatisfy { $0 < 0x80 } ? text : text.precomposedStringWithCanonicalMapping
+    }
+
+    // MARK: Binding
+
+    /// Binds the columns of ``request`` from a position on.
+    static func bind(_ request: DownloadRequest, from first: Int32, to statement: PreparedStatement) throws {
+      statement.bind(request.url.absoluteString, first)
+      statement.bind(request.host, first + 1)
+      statement.bind(Int64(request.priority.rawValue), first + 2)
+      statement.bind(request.intent == .userInitiated ? nil : request.intent.rawValue, first + 3)
+      statement.bind(request.expectedSize, first + 4)
+      statement.bind(request.maximumSize, first + 5)
+      statement.bind(request.destination.directory, first + 6)
+      statement.bind(request.destination.name, first + 7)
+      statement.bind(request.mirrors.isEmpty ? nil : try json(request.mirrors.map(\.absoluteString)), first + 8)
+      statement.bind(request.metadata.isEmpty ? nil : try json(request.metadata), first + 9)
+      statement.bind(try tags(request.tags), first + 10)
+      statement.bind(request.expectedDigests.isEmpty ? nil : try json(request.expectedDigests), first + 11)
+      statement.bind(request.headers.isEmpty ? nil : try json(request.headers), first + 12)
+    }
+
+    /// Binds what is on disk from a position on: ten columns.
+    static func bind(_ checkpoint: Checkpoint, from first: Int32, to statement: PreparedStatement) throws {
+      let ranges = checkpoint.ranges
+      statement.bind(ranges.isEmpty ? nil : ranges.storedText, first)
+      statement.bind(checkpoint.total.bytes, first + 1)
+      statement.bind(checkpoint.validator?.entityTag?.field, first + 2)
+      statement.bind(checkpoint.validator?.lastModified, first + 3)
+      statement.bind(checkpoint.validator?.responseDate, first + 4)
+      statement.bind(checkpoint.contentCoding, first + 5)
+      statement.bind(checkpoint.name, first + 6)
+      statement.bind(checkpoint.mediaType, first + 7)
+      statement.bind(Int64(checkpoint.isComplete ? 1 : 0), first + 8)
+      statement.bind(checkpoint.digests.isEmpty ? nil : try json(checkpoint.digests), first + 9)
+    }
+
+    static func tags(_ tags: Set<String>) throws -> String? {
+      tags.isEmpty ? nil : try json(tags.map(key).sorted())
+    }
+
+    static func steps(_ steps: StepLog) throws -> String? {
+      steps == StepLog() ? nil : try json(steps)
+    }
+
+    static func error(_ error: DownloadError?) throws -> String? { try error.map(json) }
+
+    private static func json(_ value: some Encodable) throws -> String {
+      String(decoding: try JSONEncoder().encode(value), as: UTF8.self)
+    }
+
+    // MARK: Reading
+
+    /// The record in the present row of a statement that selects ``list``.
+    static func record(_ row: PreparedStatement) throws -> DownloadRecord {
+      let id = row.text(0)
+
+      func damaged(_ column: String) -> DownloadError { LedgerFault.damagedRecord(id, column) }
+      func value<Value: Decodable>(_ column: Int32, _ name: String, or empty: Value) throws -> Value {
+        guard let text = row.optionalText(column) else { return empty }
+        do {
+          return try JSONDecoder().decode(Value.self, from: Data(text.utf8))
+        } catch { throw damaged(name) }
+      }
+
+      guard let url = URL(string: row.text(14)) else { throw damaged("url") }
+      var request = DownloadRequest(
+        url, id: DownloadID(id), priority: Priority(Int16(clamping: row.int64(16))), intent: intent(row, 17),
+        expectedSize: row.optionalInt64(18), maximumSize: row.optionalInt64(19),
+        destination: .init(directory: row.optionalText(20), name: row.optionalText(21)))
+      if !row.isNull(22) {
+        request.mirrors = try value(22, "mirrors", or: [String]()).map { text in
+          guard let url = URL(string: text) else { throw damaged("mirrors") }
+          return url
+        }
+      }
+      if !row.isNull(23) { request.metadata = try value(23, "metadata", or: [:]) }
+      if !row.isNull(24) { request.tags = Set(try value(24, "tags", or: [String]())) }
+      if !row.isNull(25) { request.expectedDigests = try value(25, "expected_digests", or: []) }
+      if !row.isNull(26) { request.headers = try value(26, "headers", or: []) }
+
+      var record = DownloadRecord(
+        request: request, generation: row.int64(1), arrival: row.int64(4), rank: Rank(value: row.uint128(3)),
+        createdAt: row.date(11))
+      guard let phase = DownloadState.Phase(rawValue: row.text(2)) else { throw damaged("phase") }
+      record.phase = phase
+      record.notBefore = row.optionalDate(5)
+      record.owner = row.optionalText(6)
+      record.attempts = Int(row.int64(7))
+      record.consecutiveFailures = Int(row.int64(8))
+      record.bytesFetched = row.int64(9)
+      record.resumedFrom = row.int64(10)
+      record.updatedAt = row.date(12)
+      if !row.isNull(13) { record.error = try value(13, "error", or: nil) }
+
+      if let text = row.optionalText(27) {
+        guard let ranges = ByteRangeSet(storedText: text) else { throw damaged("ranges") }
+        record.checkpoint.ranges = ranges
+      }
+      record.checkpoint.total = ByteCount(row.optionalInt64(28))
+      record.checkpoint.validator = validator(row)
+      record.checkpoint.contentCoding = row.optionalText(32)
+      record.checkpoint.name = row.optionalText(33)
+      record.checkpoint.mediaType = row.optionalText(34)
+      record.checkpoint.isComplete = row.int64(35) != 0
+      if !row.isNull(36) { record.checkpoint.digests = try value(36, "digests", or: []) }
+      if !row.isNull(37) { record.steps = try value(37, "steps", or: StepLog()) }
+      return record
+    }
+
+    static func intent(_ row: PreparedStatement, _ column: Int32) -> Intent {
+      row.optionalText(column).map(Intent.init) ?? .userInitiated
+    }
+
+    /// A list of tags, as ``tags(_:)`` wrote it.
+    static func tags(_ text: String?, of id: String) throws -> Set<String> {
+      guard let text else { return [] }
+      do {
+        return Set(try JSONDecoder().decode([String].self, from: Data(text.utf8)))
+      } catch { throw LedgerFault.damagedRecord(id, "tags") }
+    }
+
+    private static func validator(_ row: PreparedStatement) -> Validator? {
+      let validator = Validator(
+        entityTag: row.optionalText(29).map(entityTag), lastModified: row.optionalDate(30),
+        responseDate: row.optionalDate(31))
+      return validator == Validator() ? nil : validator
+    }
+
+    /// Reads what `EntityTag.field` wrote, however odd the tag is.
+    private static func entityTag(_ field: String) -> EntityTag {
+      let isWeak = field.utf8.starts(with: "W/\"".utf8)
+      let bytes = field.utf8.dropFirst(isWeak ? 3 : 1).dropLast()
+      return EntityTag(String(decoding: Array(bytes), as: UTF8.self), isWeak: isWeak)
+    }
+  }
+#endif

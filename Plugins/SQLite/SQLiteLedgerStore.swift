@@ -1,0 +1,151 @@
+#if SQLite
+  import DownpipeCore
+  import Foundation
+  import GRDB
+
+  /// One opening of a ``SQLiteLedger``.
+  final class SQLiteLedgerStore: LedgerStore {
+    let owner: String
+    private let identity: LedgerOwner
+    private let pool: DatabasePool
+    private let queue: CommitQueue
+    private let path: String
+
+    init(pool: DatabasePool, path: String) {
+      identity = .new()
+      owner = identity.text
+      self.pool = pool
+      self.path = path
+      queue = CommitQueue(pool: pool, path: path)
+    }
+
+    /// A store that nobody holds any more cannot save: its owner is gone.
+    deinit { identity.end() }
+
+    /// Reads on a connection of its own, beside the writer. What this store has committed is seen.
+    private func read<Value: Sendable>(
+      _ body: @escaping @Sendable (LedgerConnection) throws -> Value
+    ) async throws -> Value {
+      guard !queue.isClosed else { throw LedgerFault.closed }
+      let path = path
+      return try await withCheckedThrowingContinuation { continuation in
+        pool.asyncRead { result in
+          do {
+            continuation.resume(returning: try body(LedgerConnection(try result.get())))
+          } catch {
+            continuation.resume(throwing: LedgerFault.translate(error, path: path))
+          }
+        }
+      }
+    }
+
+    func add(_ additions: [LedgerAddition], at now: Date) async throws -> [LedgerAddOutcome] {
+      let now = now.asStored
+      return try await queue.commit { connection in try additions.map { try connection.add($0, at: now) } }
+    }
+
+    func record(_ id: DownloadID) async throws -> DownloadRecord? {
+      try await read { try $0.record(id) }
+    }
+
+    func records(_ query: LedgerQuery) async throws -> [DownloadRecord] {
+      try await read { try $0.records(query) }
+    }
+
+    func counts(tag: String?) async throws -> [DownloadState.Phase: Int] {
+      try await read { try $0.counts(tag: tag) }
+    }
+
+    func claim(
+      at now: Date, lease: Date, select: @escaping @Sendable (Candidate) -> ClaimSelection
+    ) async throws -> [DownloadRecord] {
+      let owner = owner
+      return try await queue.commit { try $0.claim(at: now, lease: lease, owner: owner, select: select) }
+    }
+
+    func save(_ record: DownloadRecord, _ fields: RecordFields, at now: Date) async throws -> Bool {
+      let owner = owner
+      return try await queue.commit(isSingleStatement: !fields.contains(.request) && fields.isOneBit) {
+        try $0.save(record, fields, owner: owner, at: now)
+      }
+    }
+
+    func transition(
+      _ selection: LedgerSelection, from phases: Set<DownloadState.Phase>, to phase: DownloadState.Phase, at now: Date
+    ) async throws -> LedgerTransitionResult {
+      guard !phase.isActive else {
+        throw LedgerFault.error(
+          "records cannot be moved to “\(phase.rawValue)”, which has an owner: claim them instead")
+      }
+      return try await queue.commit { try $0.transition(selection, from: phases, to: phase, at: now) }
+    }
+
+    func remove(_ selection: LedgerSelection, limit: Int) async throws -> [DownloadRecord] {
+      let owner = owner
+      return try await queue.commit { try $0.remove(selection, limit: limit, owner: owner) }
+    }
+
+    func renewLeases(until lease: Date) async throws {
+      let owner = owner
+      try await queue.commit(isSingleStatement: true) { try $0.renewLeases(of: owner, until: lease) }
+    }
+
+    func reclaim(at now: Date) async throws -> Int {
+      try await queue.commit { connection in
+        var verdicts: [String: Bool] = [:]
+        return try connection.giveBack(at: now) { owner, lease in
+          if lease.map({ $0 <= now }) ?? true { return true }
+          if let known = verdicts[owner] { return known }
+          let isGone = LedgerOwner(owner)?.isGone ?? false
+          verdicts[owner] = isGone
+          return isGone
+        }
+      }
+    }
+
+    func nextDue(after now: Date) async throws -> Date? {
+      try await read { try $0.nextDue(after: now) }
+    }
+
+    func rerank(_ rank: @escaping @Sendable (RankingContext) -> Rank) async throws {
+      try await queue.commit { try $0.rerank(rank) }
+    }
+
+    func close() async throws {
+      let owner = owner
+      let pool = pool
+      let path = path
+      guard !queue.isClosed else { return }
+      let result: Result<Void, any Error>
+      do {
+        _ = try await queue.commit { try $0.giveBack(at: nil) { holder, _ in holder == owner } }
+        result = .success(())
+      } catch { result = .failure(error) }
+      // Whatever came of it, the connections are closed: the lease and the owner's end do the rest.
+      guard queue.close() else { return }
+      identity.end()
+      try await onBlockingThread {
+        do {
+          try? pool.writeWithoutTransaction { db in
+            // Moves the log into the file; a program that is reading may keep it from becoming empty.
+            try db.execute(sql: "PRAGMA busy_timeout = 200")
+            _ = try db.checkpoint(.truncate)
+          }
+          // The readers first: only a connection that may write takes the log away when it closes last.
+          pool.releaseMemory()
+          try pool.close()
+        } catch { throw LedgerFault.translate(error, path: path) }
+      }
+      try result.get()
+    }
+  }
+
+  extension RecordFields {
+    fileprivate var isOneBit: Bool { rawValue.nonzeroBitCount == 1 }
+  }
+
+  extension Date {
+    /// The time as it comes back from the file: a count from 1970 is a little coarser than one from 2001.
+    fileprivate var asStored: Date { Date(timeIntervalSince1970: timeIntervalSince1970) }
+  }
+#endif

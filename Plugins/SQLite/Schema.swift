@@ -1,0 +1,84 @@
+#if SQLite
+  import GRDB
+
+  /// The tables. A migration, once released, is never changed: add another one.
+  enum Schema {
+    static var migrator: DatabaseMigrator {
+      var migrator = DatabaseMigrator()
+      migrator.registerMigration("1: downloads") { db in
+        try db.execute(sql: "PRAGMA application_id = \(LedgerFile.applicationID)")
+        try db.execute(sql: downloads)
+        try db.execute(sql: indexes)
+      }
+      return migrator
+    }
+
+    /// Columns for what changes often or is searched; JSON for what is rarely used, NULL when it is empty.
+    /// Times are seconds since 1970.
+    private static let downloads = """
+      CREATE TABLE download (
+        generation INTEGER PRIMARY KEY AUTOINCREMENT,
+        id TEXT NOT NULL UNIQUE,
+        phase TEXT NOT NULL,
+        rank BLOB NOT NULL,
+        arrival INTEGER NOT NULL,
+        not_before REAL,
+        owner TEXT,
+        lease REAL,
+        attempts INTEGER NOT NULL DEFAULT 0,
+        consecutive_failures INTEGER NOT NULL DEFAULT 0,
+        bytes_fetched INTEGER NOT NULL DEFAULT 0,
+        resumed_from INTEGER NOT NULL DEFAULT 0,
+        created_at REAL NOT NULL,
+        updated_at REAL NOT NULL,
+        error TEXT,
+        url TEXT NOT NULL,
+        host TEXT NOT NULL,
+        priority INTEGER NOT NULL,
+        intent TEXT,
+        expected_size INTEGER,
+        maximum_size INTEGER,
+        directory TEXT,
+        file_name TEXT,
+        mirrors TEXT,
+        metadata TEXT,
+        tags TEXT,
+        expected_digests TEXT,
+        headers TEXT,
+        ranges TEXT,
+        total INTEGER,
+        etag TEXT,
+        last_modified REAL,
+        response_date REAL,
+        content_coding TEXT,
+        suggested_name TEXT,
+        media_type TEXT,
+        is_complete INTEGER NOT NULL DEFAULT 0,
+        digests TEXT,
+        steps TEXT
+      );
+      CREATE TABLE tag (
+        tag TEXT NOT NULL,
+        generation INTEGER NOT NULL,
+        PRIMARY KEY (tag, generation)
+      ) WITHOUT ROWID;
+      CREATE TABLE tally (
+        phase TEXT PRIMARY KEY,
+        count INTEGER NOT NULL
+      ) WITHOUT ROWID;
+      """
+
+    /// Claims read `download_ready` in order, and nothing else, until they have enough. What waits for a
+    /// time is in `download_delayed` instead, so that any number of it costs claims nothing. The host
+    /// is in the index so that downloads of a host that is full are passed over without reading them.
+    private static let indexes = """
+      CREATE INDEX download_ready ON download (rank, arrival, generation, host)
+        WHERE phase = 'waiting' AND not_before IS NULL;
+      CREATE INDEX download_delayed ON download (not_before)
+        WHERE phase = 'waiting' AND not_before IS NOT NULL;
+      CREATE INDEX download_held ON download (owner) WHERE owner IS NOT NULL;
+      CREATE INDEX download_arrival ON download (phase, arrival);
+      CREATE INDEX download_change ON download (phase, updated_at);
+      """
+  }
+#endif

@@ -1,0 +1,114 @@
+#if SQLite
+  import DownpipeCore
+
+  /// The statements that are run often. Each is compiled once a connection.
+  enum StatementText: Int, CaseIterable {
+    case begin, commit, rollBack, savepoint, release, rollBackToSavepoint, gain
+    case record, recordOfGeneration, insert, updateRequest, waitAgain, clearProgress
+    case insertTag, deleteTag
+    case promoteDue, promoteJumped, ready, candidate, claim
+    case held, saveState, saveCheckpoint, saveSteps, touch
+    case renew, active, giveBack, delete, rankPage, rerank, nextDue
+
+    var sql: String {
+      switch self {
+      case .begin: "BEGIN IMMEDIATE"
+      case .commit: "COMMIT"
+      case .rollBack: "ROLLBACK"
+      case .savepoint: "SAVEPOINT change"
+      case .release: "RELEASE change"
+      case .rollBackToSavepoint: "ROLLBACK TO change"
+      case .gain:
+        """
+        INSERT INTO tally (phase, count) VALUES (?1, ?2)
+        ON CONFLICT (phase) DO UPDATE SET count = count + excluded.count
+        """
+
+      case .record: "SELECT \(RecordColumns.list) FROM download WHERE id = ?1"
+      case .recordOfGeneration: "SELECT \(RecordColumns.list) FROM download WHERE generation = ?1"
+      case .insert:
+        """
+        INSERT INTO download (id, phase, rank, arrival, created_at, updated_at, \(RecordColumns.request))
+        VALUES (?1, 'waiting', ?2, ?3, ?4, ?4, \(RecordColumns.requestPlaceholders(from: 5)))
+        ON CONFLICT (id) DO NOTHING
+        """
+      case .updateRequest:
+        """
+        UPDATE download SET rank = ?2, updated_at = ?3, \(RecordColumns.requestAssignments(from: 5))
+        WHERE generation = ?1
+        """
+      case .waitAgain:
+        """
+        UPDATE download SET phase = 'waiting', not_before = NULL, error = NULL, consecutive_failures = 0
+        WHERE generation = ?1
+        """
+      case .clearProgress: "UPDATE download SET \(RecordColumns.clearedProgress) WHERE generation = ?1"
+
+      case .insertTag: "INSERT OR IGNORE INTO tag (tag, generation) VALUES (?1, ?2)"
+      case .deleteTag: "DELETE FROM tag WHERE tag = ?1 AND generation = ?2"
+
+      // The indexes are named because without statistics SQLite would take another one, and read it all.
+      case .promoteDue:
+        """
+        UPDATE download INDEXED BY download_delayed SET not_before = NULL
+        WHERE phase = 'waiting' AND not_before IS NOT NULL AND not_before <= ?1
+        """
+      case .promoteJumped:
+        """
+        UPDATE download INDEXED BY download_delayed SET not_before = NULL
+        WHERE phase = 'waiting' AND not_before IS NOT NULL AND not_before > ?1
+        """
+      case .ready:
+        """
+        SELECT generation, host FROM download INDEXED BY download_ready
+        WHERE phase = 'waiting' AND not_before IS NULL ORDER BY rank, arrival, generation
+        """
+      case .candidate: "SELECT id, host, intent, priority, tags FROM download WHERE generation = ?1"
+      case .claim:
+        """
+        UPDATE download SET phase = 'transferring', owner = ?2, lease = ?3, attempts = attempts + 1, updated_at = ?4
+        WHERE generation = ?1
+        """
+
+      case .held: "SELECT phase, tags FROM download WHERE generation = ?1 AND id = ?2 AND owner = ?3"
+      case .saveState:
+        """
+        UPDATE download SET phase = ?2, not_before = ?3, error = ?4, attempts = ?5, consecutive_failures = ?6,
+          bytes_fetched = ?7, resumed_from = ?8, updated_at = ?9,
+          owner = CASE WHEN ?10 THEN owner END, lease = CASE WHEN ?10 THEN lease END
+        WHERE generation = ?1
+        """
+      case .saveCheckpoint:
+        """
+        UPDATE download SET ranges = ?4, total = ?5, etag = ?6, last_modified = ?7, response_date = ?8,
+          content_coding = ?9, suggested_name = ?10, media_type = ?11, is_complete = ?12, digests = ?13,
+          updated_at = ?14
+        WHERE generation = ?1 AND id = ?2 AND owner = ?3
+        """
+      case .saveSteps: "UPDATE download SET steps = ?2, updated_at = ?3 WHERE generation = ?1"
+      case .touch: "UPDATE download SET updated_at = ?2 WHERE generation = ?1"
+
+      case .renew: "UPDATE download SET lease = ?2 WHERE owner = ?1"
+      case .active: "SELECT generation, phase, owner, lease FROM download WHERE owner IS NOT NULL"
+      case .giveBack:
+        """
+        UPDATE download SET phase = 'waiting', not_before = NULL, owner = NULL, lease = NULL,
+          updated_at = coalesce(?2, updated_at)
+        WHERE generation = ?1
+        """
+      case .delete: "DELETE FROM download WHERE generation = ?1"
+      case .rankPage:
+        """
+        SELECT generation, arrival, rank, id, priority, intent, created_at, expected_size FROM download
+        WHERE phase = 'waiting' AND (arrival, generation) > (?1, ?2) ORDER BY arrival, generation LIMIT 1000
+        """
+      case .rerank: "UPDATE download SET rank = ?2 WHERE generation = ?1"
+      case .nextDue:
+        """
+        SELECT min(not_before) FROM download INDEXED BY download_delayed
+        WHERE phase = 'waiting' AND not_before IS NOT NULL AND not_before > ?1
+        """
+      }
+    }
+  }
+#endif

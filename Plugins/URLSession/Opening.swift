@@ -1,0 +1,86 @@
+import DownpipeCore
+import Foundation
+import Synchronization
+
+/// Opens one request: asks, follows redirects, makes the reply.
+struct Opening {
+  let session: TransferSession
+  let configuration: URLSessionSource.Configuration
+  /// Whether the session is there for this reply alone.
+  let ownsSession: Bool
+
+  func open(_ request: SourceRequest) async throws -> SourceReply {
+    try Task.checkCancellation()
+    guard RequestURL.isSupported(request.url) else {
+      throw DownloadError(.unsupportedURL, "URLSessionSource takes http and https URLs with a host only")
+    }
+    let deadline = configuration.totalTimeLimit.map { ContinuousClock.now + $0 }
+    var redirects = Redirects(
+      request.url, try HTTPRequestFields.fields(for: request), maximum: configuration.maximumRedirects)
+    while true {
+      let transfer = Transfer(configuration, deadline: deadline, session: session)
+      session.begin(transfer, RequestURL.request(redirects.url, redirects.fields))
+      let answer = try await transfer.answer()
+      do {
+        if try redirects.follow(status: answer.status, location: answer.headers["Location"]) {
+          transfer.discard()
+          continue
+        }
+        return try reply(answer, from: redirects.url, transfer)
+      } catch {
+        transfer.discard()
+        throw error
+      }
+    }
+  }
+
+  private func reply(_ answer: Transfer.Answer, from url: URL, _ transfer: Transfer) throws(DownloadError)
+    -> SourceReply
+  {
+    try refuseTransferCodings(answer.headers)
+    let lease = ReplyLease(transfer: transfer, session: ownsSession ? session : nil)
+    var reply = try SourceReply(
+      httpStatus: answer.status, headers: answer.headers, url: url,
+      body: Body(
+        discard: { lease.transfer.discard() },
+        push: { sink in
+          defer { withExtendedLifetime(lease) {} }
+          try await lease.transfer.push(to: sink)
+        }))
+    if let coding = reply.contentCoding {
+      // The bytes are not those whose length, digests and ranges the server speaks of.
+      reply.contentCoding = "decoded-\(coding)"
+      reply.length = .unknown
+      reply.digests = []
+    }
+    return reply
+  }
+}
+
+/// Refuses transfer codings but `chunked`, which nobody asked for: libcurl takes `chunked, gzip` for an empty body.
+private func refuseTransferCodings(_ headers: HeaderFields) throws(DownloadError) {
+  for value in headers.values("Transfer-Encoding") {
+    let coding = value.trimmingHTTPWhitespace
+    guard coding.caseInsensitivelyEquals("chunked") || coding.caseInsensitivelyEquals("identity") else {
+      throw DownloadError(
+        .invalidResponse, "the answer has the Transfer-Encoding “\(coding.prefix(64).escaped)”, which was not asked for"
+      )
+    }
+  }
+}
+
+/// Ends what a reply holds when nobody has the reply any more, even if it was neither read nor discarded.
+private final class ReplyLease: Sendable {
+  let transfer: Transfer
+  private let session: TransferSession?
+
+  init(transfer: Transfer, session: TransferSession?) {
+    self.transfer = transfer
+    self.session = session
+  }
+
+  deinit {
+    transfer.discard()
+    session?.finish()
+  }
+}

@@ -1,0 +1,82 @@
+import DownpipeCore
+import Foundation
+import Synchronization
+
+#if canImport(FoundationNetworking)
+  import FoundationNetworking
+#endif
+
+/// Tells each transfer what Foundation tells about its task.
+final class SessionDelegate: NSObject, URLSessionDataDelegate {
+  /// Set once, before the first task. The session lives until Foundation lets go of its delegate, at the end.
+  let session = Mutex<TransferSession?>(nil)
+
+  private func transfer(of task: URLSessionTask) -> Transfer? {
+    session.withLock { $0 }?.transfer(of: task)
+  }
+
+  func urlSession(
+    _ session: URLSession, dataTask: URLSessionDataTask, didReceive response: URLResponse,
+    completionHandler: @escaping (URLSession.ResponseDisposition) -> Void
+  ) {
+    if let response = response as? HTTPURLResponse { transfer(of: dataTask)?.didReceive(response) }
+    completionHandler(.allow)
+  }
+
+  func urlSession(_ session: URLSession, dataTask: URLSessionDataTask, didReceive data: Data) {
+    transfer(of: dataTask)?.didReceive(data)
+  }
+
+  func urlSession(
+    _ session: URLSession, task: URLSessionTask, willPerformHTTPRedirection response: HTTPURLResponse,
+    newRequest request: URLRequest, completionHandler: @escaping (URLRequest?) -> Void
+  ) {
+    // `Redirects` follows it, by rules that can be tested.
+    completionHandler(nil)
+  }
+
+  func urlSession(_ session: URLSession, task: URLSessionTask, didCompleteWithError error: (any Error)?) {
+    guard let transfer = self.session.withLock({ $0 })?.remove(task) else { return }
+    // On Linux a redirect without a target is never shown as a response, only found at the end.
+    if error == nil, let response = task.response as? HTTPURLResponse { transfer.didReceive(response) }
+    transfer.didComplete(error)
+  }
+
+  func urlSession(_ session: URLSession, didBecomeInvalidWithError error: (any Error)?) {
+    let ended = self.session.withLock { $0.take() }
+    ended?.didBecomeInvalid()
+  }
+
+  #if canImport(FoundationNetworking)
+    /// On Linux the only challenge is a 401 with `Basic`, after its response and body have been shown. Left to
+    /// itself the task would never end, and cancelling it here would wait for this very thread.
+    func urlSession(
+      _ session: URLSession, task: URLSessionTask, didReceive challenge: URLAuthenticationChallenge,
+      completionHandler: @escaping (URLSession.AuthChallengeDisposition, URLCredential?) -> Void
+    ) {
+      transfer(of: task)?.didComplete(nil)
+      self.session.withLock { $0 }?.cancel(task)
+    }
+  #endif
+}
+
+#if canImport(FoundationNetworking)
+  /// A delegate queue that runs what it is given at once, in the calling thread, which is that of libcurl: it reads no
+  /// further before the delegate returns. An ordinary queue takes every chunk without bound.
+  private final class InlineQueue: OperationQueue, @unchecked Sendable {
+    // Sound, because it holds nothing: only what OperationQueue, which is Sendable itself, holds.
+    override func addOperation(_ block: @escaping @Sendable () -> Void) { block() }
+  }
+#endif
+
+/// The queue on which Foundation calls the delegate; calls never overlap.
+func makeDelegateQueue() -> OperationQueue {
+  #if canImport(FoundationNetworking)
+    let queue = InlineQueue()
+  #else
+    let queue = OperationQueue()
+  #endif
+  queue.maxConcurrentOperationCount = 1
+  queue.name = "downpipe.urlsession"
+  return queue
+}

@@ -1,0 +1,81 @@
+import DownpipeCore
+import Foundation
+
+#if canImport(FoundationNetworking)
+  import FoundationNetworking
+#endif
+
+extension HeaderFields {
+  /// The fields of an answer. Foundation has joined those of one name with commas.
+  init(_ response: HTTPURLResponse) {
+    var fields: [HeaderField] = []
+    for (name, value) in response.allHeaderFields {
+      if let name = name as? String, let value = value as? String { fields.append(HeaderField(name, value)) }
+    }
+    // A dictionary has no order; a reply should not change with it.
+    self.init(fields.sorted { ($0.name, $0.value) < ($1.name, $1.value) })
+  }
+}
+
+extension DownloadError {
+  /// What Foundation reports of a task that failed.
+  init(transport error: any Error) {
+    let error = error as NSError
+    guard error.domain == NSURLErrorDomain else {
+      self.init(.network, error.localizedDescription, cause: error)
+      return
+    }
+    let text = error.localizedDescription
+    var code = Self.codes.first { $0.key.rawValue == error.code }?.value ?? Self.code(ofUnnamed: text)
+    // libcurl's “unsupported protocol” is said of answers, too; the URL's scheme was looked at before.
+    if code == .unsupportedURL, Self.code(ofUnnamed: text) == .invalidResponse { code = .invalidResponse }
+    self.init(code, "\(text.prefix(500)) (URLError \(error.code))", cause: error)
+  }
+
+  /// Everything else is `.network`.
+  private static let codes: [URLError.Code: Code] = [
+    .timedOut: .timedOut,
+    .cannotFindHost: .hostNotFound,
+    .dnsLookupFailed: .hostNotFound,
+    .cannotConnectToHost: .network,
+    .networkConnectionLost: .network,
+    .notConnectedToInternet: .network,
+    .dataNotAllowed: .network,
+    .internationalRoamingOff: .network,
+    .callIsActive: .network,
+    .resourceUnavailable: .network,
+    // On Linux this is a connection closed without an answer, which another attempt may survive.
+    .badServerResponse: .network,
+    .secureConnectionFailed: .tls,
+    .serverCertificateHasBadDate: .tls,
+    .serverCertificateUntrusted: .tls,
+    .serverCertificateHasUnknownRoot: .tls,
+    .serverCertificateNotYetValid: .tls,
+    .clientCertificateRejected: .tls,
+    .clientCertificateRequired: .tls,
+    .appTransportSecurityRequiresSecureConnection: .tls,
+    .httpTooManyRedirects: .tooManyRedirects,
+    .redirectToNonExistentLocation: .invalidResponse,
+    .cannotParseResponse: .invalidResponse,
+    .cannotDecodeContentData: .invalidResponse,
+    .cannotDecodeRawData: .invalidResponse,
+    .zeroByteResource: .invalidResponse,
+    .dataLengthExceedsMaximum: .tooLarge,
+    .badURL: .unsupportedURL,
+    .unsupportedURL: .unsupportedURL,
+    .cancelled: .cancelled,
+  ]
+
+  /// On Linux most failures of libcurl come as “unknown”, told apart by libcurl's words only (libcurl-errors(3)).
+  private static func code(ofUnnamed text: String) -> Code {
+    let lower = text.lowercased()
+    if ["ssl", "certificate", "tls"].contains(where: lower.contains) { return .tls }
+    let broken = [
+      "http/0.9", "response code", "weird server reply", "content or transfer-encoding", "content encoding",
+      "failed writing",
+      "failure writing", "bad chunk", "chunk hex-length", "invalid content-length", "header", "unsupported http",
+      "illegal or missing", "malformed", "nul byte",
+    ]
+    return broken.contains(where: lower.contains) ? .invalidResponse : .network
+  }
+}

@@ -1,0 +1,146 @@
+import Dispatch
+import DownpipeCore
+import Foundation
+import Synchronization
+
+#if canImport(FoundationNetworking)
+  import FoundationNetworking
+#endif
+
+/// One URLSession and the transfers that run in it.
+final class TransferSession: Sendable {
+  private struct State {
+    var transfers: [Int: Transfer] = [:]
+    var isClosing = false
+    var isInvalid = false
+    var isWatching = false
+    /// Wait until no transfer is left, then until the session is invalid.
+    var idleWaiter: CheckedContinuation<Void, Never>?
+    var invalidWaiter: CheckedContinuation<Void, Never>?
+  }
+
+  private let state = Mutex(State())
+  private let session: URLSession
+  /// Everything that waits for Foundation's own queue happens here: that queue may be busy with a sink, and the
+  /// threads of Swift's concurrency must not wait for it. In order, so that no task is made in an invalid session.
+  private let control = DispatchQueue(label: "downpipe.urlsession.control")
+  private let clock = DispatchQueue(label: "downpipe.urlsession.clock")
+  private let interval: DispatchTimeInterval
+
+  init(_ configuration: URLSessionSource.Configuration, connectionsPerHost: Int) {
+    let delegate = SessionDelegate()
+    session = URLSession(
+      configuration: configuration.sessionConfiguration(connectionsPerHost: connectionsPerHost), delegate: delegate,
+      delegateQueue: makeDelegateQueue())
+    // A limit is noticed at most an eighth of it, or a second, too late.
+    let shortest = min(
+      configuration.connectTimeLimit, configuration.idleTimeLimit, configuration.totalTimeLimit ?? .seconds(3600))
+    interval = .milliseconds(max(10, min(1000, Int(shortest / .milliseconds(8)))))
+    delegate.session.withLock { $0 = self }
+  }
+
+  // MARK: Transfers
+
+  /// Makes and starts the task of a transfer, soon.
+  func begin(_ transfer: Transfer, _ request: URLRequest) {
+    control.async { [self] in
+      guard !state.withLock({ $0.isClosing }) else {
+        transfer.fail(DownloadError(.shutDown, "the source was stopped"))
+        return
+      }
+      // A transfer that was cancelled in the meantime needs no task.
+      guard !transfer.isOver else { return }
+      let task = session.dataTask(with: request)
+      let mustWatch = state.withLock { state in
+        state.transfers[task.taskIdentifier] = transfer
+        defer { state.isWatching = true }
+        return !state.isWatching
+      }
+      transfer.bind(task)
+      task.resume()
+      if mustWatch { watch() }
+    }
+  }
+
+  /// Cancels a task, soon.
+  func cancel(_ task: URLSessionTask) { control.async { task.cancel() } }
+
+  /// The transfer of a task that runs.
+  func transfer(of task: URLSessionTask) -> Transfer? {
+    state.withLock { $0.transfers[task.taskIdentifier] }
+  }
+
+  /// Takes the transfer out: its task is at its end.
+  func remove(_ task: URLSessionTask) -> Transfer? {
+    let (transfer, waiter) = state.withLock { state in
+      let transfer = state.transfers.removeValue(forKey: task.taskIdentifier)
+      let isIdle = state.transfers.isEmpty
+      return (transfer, isIdle ? state.idleWaiter.take() : nil)
+    }
+    waiter?.resume()
+    return transfer
+  }
+
+  /// Looks at the clock for as long as something runs.
+  private func watch() {
+    clock.asyncAfter(deadline: .now() + interval) { [weak self] in
+      guard let self else { return }
+      let transfers = self.state.withLock { state in
+        state.isWatching = !state.transfers.isEmpty
+        return Array(state.transfers.values)
+      }
+      let now = ContinuousClock.now
+      for transfer in transfers { transfer.checkTime(now) }
+      if !transfers.isEmpty { self.watch() }
+    }
+  }
+
+  // MARK: The end
+
+  /// Lets nothing new begin, and ends the session once its last task is over. Returns at once.
+  func finish() {
+    state.withLock { $0.isClosing = true }
+    control.async { [session] in session.finishTasksAndInvalidate() }
+  }
+
+  /// Ends every transfer and returns when the session is gone.
+  func stop() async {
+    let transfers = state.withLock { state in
+      state.isClosing = true
+      return Array(state.transfers.values)
+    }
+    for transfer in transfers { transfer.fail(DownloadError(.shutDown, "the source was stopped")) }
+    await drainControl()
+    await withCheckedContinuation { continuation in
+      let isIdle = state.withLock { state in
+        if !state.transfers.isEmpty { state.idleWaiter = continuation }
+        return state.transfers.isEmpty
+      }
+      if isIdle { continuation.resume() }
+    }
+    finish()
+    await withCheckedContinuation { continuation in
+      let isInvalid = state.withLock { state in
+        if !state.isInvalid { state.invalidWaiter = continuation }
+        return state.isInvalid
+      }
+      if isInvalid { continuation.resume() }
+    }
+  }
+
+  /// Waits for a `begin` that came before the session began to close.
+  private func drainControl() async {
+    await withCheckedContinuation { continuation in control.async { continuation.resume() } }
+    let late = state.withLock { Array($0.transfers.values) }
+    for transfer in late { transfer.fail(DownloadError(.shutDown, "the source was stopped")) }
+  }
+
+  /// The session calls its delegate no more.
+  func didBecomeInvalid() {
+    let waiter = state.withLock { state in
+      state.isInvalid = true
+      return state.invalidWaiter.take()
+    }
+    waiter?.resume()
+  }
+}

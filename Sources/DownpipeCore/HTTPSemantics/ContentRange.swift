@@ -1,0 +1,51 @@
+/// What a `Content-Range` field says (RFC 9110 §14.4). Only the unit `bytes` is known.
+public enum ContentRange: Sendable, Hashable {
+  /// The content is this part of the representation, whose length may be unsaid (`bytes 0-9/*`).
+  case part(ByteRange, total: ByteCount)
+  /// No range could be served (`bytes */1234`, with status 416).
+  case unsatisfied(total: Int64)
+
+  /// Parses a field value; `nil` when it is malformed.
+  ///
+  /// Blanks around the parts are tolerated, since servers send them. What contradicts itself is not: a
+  /// last byte before the first one, a last byte at or behind the total, numbers beyond 63 bits.
+  public init?(field: String) {
+    let text = field.trimmingHTTPWhitespace
+    // The unit ends at a space; a tab alone does not separate it.
+    guard text.utf8.count <= 256, let space = text.firstIndex(of: " "),
+      text[..<space].trimmingHTTPWhitespace.caseInsensitivelyEquals("bytes")
+    else { return nil }
+    let halves = text[space...].split(separator: "/", omittingEmptySubsequences: false)
+    guard halves.count == 2 else { return nil }
+    let positions = halves[0].trimmingHTTPWhitespace
+    let size = halves[1].trimmingHTTPWhitespace
+
+    if positions == "*" {
+      guard let total = Int64(decimalDigits: size) else { return nil }
+      self = .unsatisfied(total: total)
+      return
+    }
+    let ends = positions.split(separator: "-", omittingEmptySubsequences: false)
+    // The byte after the last must have a number, too.
+    guard ends.count == 2,
+      let first = Int64(decimalDigits: ends[0].trimmingHTTPWhitespace),
+      let last = Int64(decimalDigits: ends[1].trimmingHTTPWhitespace),
+      first <= last, last < .max
+    else { return nil }
+    if size == "*" {
+      self = .part(first..<(last + 1), total: .unknown)
+    } else if let total = Int64(decimalDigits: size), last < total {
+      self = .part(first..<(last + 1), total: .known(total))
+    } else {
+      return nil
+    }
+  }
+}
+
+extension Int64 {
+  /// Reads `1*DIGIT`: no sign, no blanks; `nil` for anything else and for more than 63 bits.
+  package init?(decimalDigits text: some StringProtocol) {
+    guard !text.isEmpty, text.utf8.allSatisfy({ (0x30...0x39).contains($0) }) else { return nil }
+    self.init(text)
+  }
+}

@@ -1,0 +1,120 @@
+public import Foundation
+
+extension SourceReply {
+  /// Interprets the head of an HTTP answer, for sources of one's own that speak HTTP.
+  ///
+  /// The coverage comes from the status and from Content-Range alone, never from what was asked for.
+  /// - Parameters:
+  ///   - httpStatus: the final status; redirects are over.
+  ///   - headers: the answer's header fields.
+  ///   - url: the URL that answered.
+  ///   - body: the content, in the coding that Content-Encoding names.
+  /// - Throws: ``DownloadError`` with `.invalidResponse` when an answer that brings bytes has no readable length.
+  public init(httpStatus: Int, headers: HeaderFields, url: URL, body: Body) throws(DownloadError) {
+    let coverage = Coverage(httpStatus: httpStatus, headers: headers)
+    let coding = Self.contentCoding(headers)
+    let length: ByteCount =
+      switch coverage {
+      case .none:
+        // The length of an error page decides nothing; that of a 304 is the representation's.
+        .unknown
+      default:
+        // Transfer-Encoding overrides Content-Length (RFC 9112 §6.3).
+        headers["Transfer-Encoding"] == nil ? try ContentLength.parse(headers) : .unknown
+      }
+    let validator = Validator(
+      entityTag: headers["ETag"].flatMap(EntityTag.init(field:)),
+      lastModified: headers["Last-Modified"].flatMap(HTTPDate.date(from:)),
+      responseDate: headers["Date"].flatMap(HTTPDate.date(from:)))
+    self.init(
+      coverage: coverage,
+      length: length,
+      validator: validator.isEmpty ? nil : validator,
+      contentCoding: coding,
+      suggestedName: headers["Content-Disposition"].flatMap { ContentDisposition(field: $0).fileName },
+      mediaType: Self.mediaType(headers),
+      digests: coverage.hasBytes
+        ? ReprDigest.digests(in: headers, isWholeContent: coverage == .whole && coding == nil) : [],
+      finalURL: url,
+      retryAfter: headers["Retry-After"].flatMap(RetryAfter.init(field:)),
+      acceptsRanges: Self.acceptsRanges(headers, coverage),
+      body: body)
+  }
+
+  /// The codings joined by `, `, lower case, under their registered names; `nil` for the plain bytes.
+  private static func contentCoding(_ headers: HeaderFields) -> String? {
+    var codings: [String] = []
+    for coding in headers.list("Content-Encoding").map({ $0.lowercased() }) where coding != "identity" {
+      // Old names that recipients must take for the new ones (RFC 9110 §8.4.1).
+      codings.append(coding == "x-gzip" ? "gzip" : coding == "x-compress" ? "compress" : coding)
+    }
+    return codings.isEmpty ? nil : String(codings.joined(separator: ", ").prefix(255))
+  }
+
+  private static func mediaType(_ headers: HeaderFields) -> String? {
+    guard let value = headers["Content-Type"]?.trimmingHTTPWhitespace, !value.isEmpty else { return nil }
+    return String(value.prefix(255))
+  }
+
+  private static func acceptsRanges(_ headers: HeaderFields, _ coverage: Coverage) -> Bool? {
+    if case .range = coverage { return true }
+    let units = headers.list("Accept-Ranges")
+    if units.contains(where: { $0.caseInsensitivelyEquals("bytes") }) { return true }
+    return units.contains { $0.caseInsensitivelyEquals("none") } ? false : nil
+  }
+}
+
+extension Coverage {
+  /// What the bytes of an HTTP answer are.
+  fileprivate init(httpStatus: Int, headers: HeaderFields) {
+    switch httpStatus {
+    case 200, 203:
+      self = .whole
+    case 206:
+      self = Self.partial(headers)
+    case 304:
+      self = .none(.notModified)
+    case 412:
+      self = .none(.preconditionFailed)
+    case 416:
+      let range = headers["Content-Range"].flatMap(ContentRange.init(field:))
+      if case .unsatisfied(let total) = range {
+        self = .none(.rangeNotSatisfiable(total: .known(total)))
+      } else {
+        self = .none(.rangeNotSatisfiable(total: .unknown))
+      }
+    default:
+      self = .none(.status(httpStatus))
+    }
+  }
+
+  private static func partial(_ headers: HeaderFields) -> Coverage {
+    let type = headers["Content-Type"]?.trimmingHTTPWhitespace ?? ""
+    if type.prefix(20).caseInsensitivelyEquals("multipart/byteranges") { return .multipart }
+    let values = Set(headers.values("Content-Range"))
+    guard let value = values.first else { return .unreadable("206 without Content-Range") }
+    guard values.count == 1 else { return .unreadable("206 with several different Content-Ranges") }
+    guard case .part(let range, let total) = ContentRange(field: value) else {
+      return .unreadable("206 with the malformed Content-Range “\(value.prefix(64).escaped)”")
+    }
+    return .range(range, total: total)
+  }
+
+  fileprivate var hasBytes: Bool {
+    if case .none = self { false } else { true }
+  }
+}
+
+extension HeaderFields {
+  /// The members of a comma-separated list over all fields of a name (RFC 9110 §5.6.1).
+  fileprivate func list(_ name: String) -> [String] {
+    var members: [String] = []
+    for value in values(name) {
+      for member in value.split(separator: ",") {
+        let trimmed = member.trimmingHTTPWhitespace
+        if !trimmed.isEmpty { members.append(trimmed) }
+      }
+    }
+    return members
+  }
+}

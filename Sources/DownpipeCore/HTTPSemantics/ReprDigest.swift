@@ -1,0 +1,91 @@
+import Foundation
+
+/// Digests of whole representations, as header fields promise them.
+public enum ReprDigest {
+  /// The digests in `Repr-Digest` (RFC 9530 §3) and in the older `Digest` (RFC 3230), strongest statement first.
+  ///
+  /// Both are about the whole representation in its content coding, also in an answer that brings a part
+  /// of it. `Content-Digest` is about the content of the message alone, so it counts only when
+  /// `isWholeContent` says that the content is the whole representation, uncoded. Algorithms that
+  /// ``DigestAlgorithm`` has no length for are skipped, as are members that are malformed.
+  public static func digests(in headers: HeaderFields, isWholeContent: Bool) -> [Digest] {
+    var found: [Digest] = []
+    func add(_ digests: [Digest]) {
+      for digest in digests where !found.contains(where: { $0.algorithm == digest.algorithm }) {
+        found.append(digest)
+      }
+    }
+    add(parse(headers.values("Repr-Digest").joined(separator: ",")))
+    if isWholeContent { add(parse(headers.values("Content-Digest").joined(separator: ","))) }
+    add(parseLegacy(headers.values("Digest").joined(separator: ",")))
+    return found
+  }
+
+  /// The byte sequences of a structured dictionary (RFC 9651 §3.2), `sha-256=:…:, sha-512=:…:`.
+  private static func parse(_ field: String) -> [Digest] {
+    var found: [Digest] = []
+    for member in members(of: field) {
+      guard let equals = member.firstIndex(of: "=") else { continue }
+      let key = member[..<equals]
+      let value = member[member.index(after: equals)...]
+      // Keys are lower case; what follows the closing colon are parameters.
+      guard value.first == ":", let close = value.dropFirst().firstIndex(of: ":"),
+        key.utf8.allSatisfy({ $0 < 0x41 || $0 > 0x5A }), !key.contains(where: { $0 == " " || $0 == "\t" }),
+        isEnd(value[value.index(after: close)...])
+      else { continue }
+      let text = value[value.index(after: value.startIndex)..<close]
+      guard let digest = Digest(algorithm: key, base64: text) else { continue }
+      // The last member of a key counts (RFC 9651 §4.2.2).
+      found.removeAll { $0.algorithm == digest.algorithm }
+      found.append(digest)
+    }
+    return found
+  }
+
+  private static func isEnd(_ rest: Substring) -> Bool {
+    rest.trimmingHTTPWhitespace.isEmpty || rest.first == ";"
+  }
+
+  /// `SHA-256=base64, md5=base64`.
+  private static func parseLegacy(_ field: String) -> [Digest] {
+    members(of: field).compactMap { member in
+      guard let equals = member.firstIndex(of: "=") else { return nil }
+      return Digest(algorithm: member[..<equals], base64: member[member.index(after: equals)...])
+    }
+  }
+
+  /// The parts between the commas that are not inside a string; few, since nobody needs many.
+  private static func members(of field: String) -> [String] {
+    var members: [String] = []
+    var member = ""
+    var isQuoted = false
+    var isEscaped = false
+    for character in field.prefix(8192) {
+      if isEscaped {
+        isEscaped = false
+      } else if isQuoted, character == "\\" {
+        isEscaped = true
+      } else if character == "\"" {
+        isQuoted.toggle()
+      } else if character == ",", !isQuoted {
+        members.append(member.trimmingHTTPWhitespace)
+        member = ""
+        continue
+      }
+      member.append(character)
+    }
+    if !isQuoted { members.append(member.trimmingHTTPWhitespace) }
+    return Array(members.filter { !$0.isEmpty }.prefix(32))
+  }
+}
+
+extension Digest {
+  fileprivate init?(algorithm: some StringProtocol, base64: some StringProtocol) {
+    let algorithm = DigestAlgorithm(String(algorithm))
+    // RFC 8941 §4.2.7: padding may be missing.
+    var text = String(base64)
+    if text.utf8.count % 4 != 0 { text += String(repeating: "=", count: 4 - text.utf8.count % 4) }
+    guard let count = algorithm.byteCount, let data = Data(base64Encoded: text), data.count == count else { return nil }
+    self.init(algorithm, bytes: Array(data))
+  }
+}

@@ -1,0 +1,103 @@
+public import Foundation
+
+/// Makes file names that are safe to create from names that come from the network.
+public enum SafeFileName {
+  /// The most bytes a name may have in UTF-8. File systems take 255; the rest is left for suffixes of others.
+  public static let maximumLength = 200
+
+  /// One path component that is safe on every file system.
+  ///
+  /// The first of these that leaves something wins: the suggestion, the last part of the URL's path
+  /// (percent-decoded), the fallback, `download`. Of each only the last component counts, `/` and `\` both
+  /// being separators. Control and invisible formatting characters (bidirectional overrides among them) go, as
+  /// do dots and blanks at both ends: the name is never hidden, never `.` or `..`, never `.downpipe`.
+  /// Names of Windows devices get an underscore in front. Long names are cut to ``maximumLength`` bytes and
+  /// keep their extension. Unicode normalisation is left as it is.
+  public static func make(from suggested: String?, url: URL?, fallback: String = "download") -> String {
+    suggested.flatMap(component(of:)) ?? url.flatMap(lastPart(of:)).flatMap(component(of:))
+      ?? component(of: fallback) ?? "download"
+  }
+
+  /// The last part of the path that is not empty, percent-decoded after splitting.
+  private static func lastPart(of url: URL) -> String? {
+    let path = url.path(percentEncoded: true)
+    // Other paths, of `data:` URLs say, are no paths.
+    guard path.hasPrefix("/"), let part = path.split(separator: "/").last else { return nil }
+    let octets = Array(part.utf8)
+    guard let bytes = PercentEncoding.decode(octets) else { return String(part) }
+    return Charset.utf8.decode(bytes) ?? Charset.latin1.decode(bytes)
+  }
+
+  private static func component(of text: String) -> String? {
+    // The end counts, and a name may be as long as a header field.
+    let scalars = text.unicodeScalars.suffix(4096)
+    let last = scalars.split(omittingEmptySubsequences: true) { $0 == "/" || $0 == "\\" }.last
+    var kept = String.UnicodeScalarView()
+    for scalar in last ?? scalars[scalars.endIndex...] where isKept(scalar) {
+      // Tabs and odd blanks would be a trap to whoever types the name.
+      kept.append(scalar.properties.isWhitespace ? " " : scalar)
+    }
+    let trimmed = trim(String(kept))
+    guard !trimmed.isEmpty else { return nil }
+    let harmless = isDeviceName(trimmed) ? "_" + trimmed : trimmed
+    return shorten(harmless)
+  }
+
+  private static func isKept(_ scalar: Unicode.Scalar) -> Bool {
+    switch scalar.properties.generalCategory {
+    case .control, .lineSeparator, .paragraphSeparator, .surrogate: false
+    // Joiners belong to the spelling of Persian and of emoji; other formatting is invisible or deceives.
+    case .format: scalar.value == 0x200C || scalar.value == 0x200D
+    default: true
+    }
+  }
+
+  private static func trim(_ text: String) -> String {
+    func isEdge(_ scalar: Unicode.Scalar) -> Bool { scalar == "." || scalar == " " }
+    let scalars = text.unicodeScalars
+    guard let first = scalars.firstIndex(where: { !isEdge($0) }), let last = scalars.lastIndex(where: { !isEdge($0) })
+    else { return "" }
+    return String(scalars[first...last])
+  }
+
+  /// The devices that Windows sees in every folder, with any extension.
+  private static func isDeviceName(_ name: String) -> Bool {
+    let stem = trim(String(name.prefix { $0 != "." && $0 != ":" })).uppercased()
+    if ["CON", "PRN", "AUX", "NUL", "CONIN$", "CONOUT$", "CLOCK$"].contains(stem) { return true }
+    guard stem.count == 4, stem.hasPrefix("COM") || stem.hasPrefix("LPT"), let last = stem.last else { return false }
+    return "0123456789¹²³".contains(last)
+  }
+
+  private static func shorten(_ name: String) -> String {
+    guard name.utf8.count > maximumLength else { return name }
+    let ending = self.ending(of: name)
+    let room = maximumLength - ending.utf8.count
+    let stem = name.unicodeScalars.dropLast(ending.unicodeScalars.count)
+    var kept = ""
+    for character in String(stem) {
+      guard kept.utf8.count + character.utf8.count <= room else { break }
+      kept.append(character)
+    }
+    if kept.isEmpty {
+      // One character with endless combining marks.
+      for scalar in stem where kept.utf8.count + UTF8.width(scalar) <= room { kept.unicodeScalars.append(scalar) }
+    }
+    return trim(kept) + ending
+  }
+
+  /// The extension with its dot, two of them for `.tar.gz` and the like; empty when there is none of a usual length.
+  private static func ending(of name: String) -> String {
+    let parts = name.split(separator: ".", omittingEmptySubsequences: false)
+    guard parts.count >= 2, let last = parts.last, (1...16).contains(last.utf8.count),
+      !last.contains(" ")
+    else { return "" }
+    if parts.count >= 3, parts[parts.count - 2].caseInsensitivelyEquals("tar") {
+      return ".\(parts[parts.count - 2]).\(last)"
+    }
+    return ".\(last)"
+  }
+}
+
+extension UTF8 {
+  fileprivate static func width(_ scalar: Unicode.Scalar) -> Int { UTF8.encode(scalar)?.count ?? 0 }
+}

@@ -1,0 +1,117 @@
+public import DownpipeCore
+
+/// Checks that an admission policy keeps the contract of ``DownpipeCore/AdmissionPolicy``.
+///
+/// ```swift
+/// try await AdmissionPolicyConformance(MyLimit()).run()
+/// ```
+public struct AdmissionPolicyConformance: Sendable {
+  private let policy: any AdmissionPolicy
+  private let limit: Duration
+  private let exclusions: [ConformanceExclusion]
+
+  /// Describes what is to be checked: the policy, the longest a rule may take, and rules that are not checked.
+  public init(
+    _ policy: any AdmissionPolicy, limit: Duration = .seconds(10), excluding exclusions: [ConformanceExclusion] = []
+  ) {
+    self.policy = policy
+    self.limit = limit
+    self.exclusions = exclusions
+  }
+
+  /// Checks every rule.
+  /// - Throws: ``ConformanceFailure`` with all that are broken.
+  public func run() async throws {
+    let report = ConformanceReport("AdmissionPolicyConformance(\(policy.name))", excluding: exclusions, limit: limit)
+    let policy = policy
+    let candidates = Candidate.conformanceTable
+    await report.check("admit-is-pure", "the same question has the same answer") {
+      for candidate in candidates {
+        for running in Self.growing(candidate, to: 8) {
+          let answers = (0..<3).map { _ in policy.admit(candidate, beside: running) }
+          try expect(Set(answers).count == 1, "\(candidate) was answered \(answers)")
+        }
+      }
+    }
+    await report.check("refusal-is-monotone", "what is refused beside n of its like is refused beside n + 1") {
+      for candidate in candidates {
+        var refusedBeside: Int?
+        for running in Self.growing(candidate, to: 128) {
+          if policy.admit(candidate, beside: running) != .admitted {
+            refusedBeside = refusedBeside ?? running.total
+          } else if let refusedBeside {
+            throw Deviation("\(candidate) is refused beside \(refusedBeside) and admitted beside \(running.total)")
+          }
+        }
+      }
+    }
+    await report.check("something-may-run", "while nothing runs, some download is admitted") {
+      try expect(
+        candidates.contains { policy.admit($0, beside: RunningDownloads()) == .admitted },
+        "each of \(candidates.count) downloads of all sorts was refused")
+    }
+    await report.check("refusal-says-why", "a refusal carries a reason") {
+      for candidate in candidates {
+        for running in Self.growing(candidate, to: 128) {
+          let reason: String
+          switch policy.admit(candidate, beside: running) {
+          case .admitted: continue
+          case .full(let why), .hostFull(let why), .refused(let why): reason = why
+          }
+          try expect(reason.contains { !$0.isWhitespace }, "the reason for \(candidate) is empty")
+        }
+      }
+    }
+    await report.check("full-holds-for-all", "when it is full for one download it is full for every other") {
+      for candidate in candidates {
+        for running in Self.growing(candidate, to: 32) {
+          guard case .full = policy.admit(candidate, beside: running) else { continue }
+          for other in candidates where policy.admit(other, beside: running) == .admitted {
+            throw Deviation("beside \(running.total) it is full for \(candidate), and \(other) is admitted")
+          }
+          break
+        }
+      }
+    }
+    await report.check("host-full-holds-for-the-host", "when a host is full it is full for every download from it") {
+      for candidate in candidates {
+        for running in Self.growing(candidate, to: 32) {
+          guard case .hostFull = policy.admit(candidate, beside: running) else { continue }
+          for other in candidates where other.host == candidate.host {
+            if policy.admit(other, beside: running) == .admitted {
+              throw Deviation("the host of \(candidate) is full beside \(running.total), and \(other) is admitted")
+            }
+          }
+          break
+        }
+      }
+    }
+    await report.check("maximum-is-kept", "no more are admitted than maximumConcurrent and maximumPerHost say") {
+      for candidate in candidates {
+        for (what, most) in [
+          ("maximumConcurrent", policy.maximumConcurrent), ("maximumPerHost", policy.maximumPerHost),
+        ] {
+          guard let most, (0...10_000).contains(most) else { continue }
+          // The host of a URL without one is not counted by every policy.
+          if what == "maximumPerHost", candidate.host.isEmpty { continue }
+          var running = RunningDownloads()
+          for _ in 0..<most { running.insert(candidate) }
+          try expect(
+            policy.admit(candidate, beside: running) != .admitted,
+            "\(what) is \(most), and one more is admitted beside \(most)")
+        }
+      }
+    }
+    try report.finish()
+  }
+
+  /// Nothing, one, two … downloads like `candidate`.
+  private static func growing(_ candidate: Candidate, to count: Int) -> [RunningDownloads] {
+    var running = RunningDownloads()
+    return [running]
+      + (0..<max(0, count)).map { _ in
+        running.insert(candidate)
+        return running
+      }
+  }
+}

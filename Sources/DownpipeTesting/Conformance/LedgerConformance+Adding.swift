@@ -1,0 +1,142 @@
+import DownpipeCore
+import Foundation
+
+extension LedgerConformance {
+  func checkOpening(_ report: ConformanceReport) async {
+    await report.check("owner-is-unique", "the owner is unique to each opening") {
+      let (ledger, first) = try await opened()
+      let second = try await ledger.open()
+      try expect(!first.owner.isEmpty, "the owner is empty")
+      try expect(first.owner != second.owner, "two openings have the owner “\(first.owner)”")
+    }
+    await report.check("openings-share", "what one opening has written, every other one sees") {
+      let (ledger, first) = try await opened()
+      let second = try await ledger.open()
+      _ = try await first.add([try Self.addition("a", order: 1)], at: Self.start)
+      _ = try await second.known("a")
+      _ = try await second.add([try Self.addition("b", order: 2)], at: Self.start)
+      _ = try await first.known("b")
+      try await first.close()
+      _ = try await second.known("a")
+    }
+    await report.check("close-gives-back", "close gives back what this owner holds, and nothing else") {
+      let (ledger, first) = try await filled(["a", "b", "c"])
+      let second = try await ledger.open()
+      _ = try await first.claimed(["a"])
+      _ = try await second.claimed(["b"])
+      try await first.close()
+      try expectEqual(try await second.known("a").phase, .waiting, "the phase of what the closed owner held")
+      try expectEqual(try await second.known("a").owner, nil, "the owner of what the closed owner held")
+      try expectEqual(try await second.known("b").owner, second.owner, "the owner of what another opening holds")
+      let third = try await ledger.open()
+      try expectEqual(try await third.claimed().map(\.id), ["a", "c"], "what can be claimed afterwards")
+    }
+  }
+
+  func checkAdding(_ report: ConformanceReport) async {
+    await report.check("new-waits", "a new download waits, has no owner and no history") {
+      let (_, store) = try await opened()
+      let addition = try Self.addition("a", order: 7)
+      let outcome = try expectValue(
+        try await store.add([addition], at: Self.start).first, "adding one download gave no outcome")
+      var expected = DownloadRecord(
+        request: addition.request, generation: outcome.record.generation, arrival: 7, rank: addition.rank,
+        createdAt: Self.start)
+      expected.updatedAt = Self.start
+      try expect(outcome.isNew, "the outcome does not say that it is new")
+      try expectEqual(outcome.record, expected, "the outcome's record")
+      try expectEqual(try await store.known("a"), expected, "the record in the ledger")
+      try expectEqual(try await store.record("b"), nil, "the record of an unknown id")
+    }
+    await report.check("add-keeps-order", "the order of the result is that of the additions; an id may come twice") {
+      let (_, store) = try await opened()
+      var again = try Self.addition("b", order: 4)
+      again.request.priority = .high
+      let outcomes = try await store.add(
+        [
+          try Self.addition("c", order: 1), try Self.addition("b", order: 2), try Self.addition("a", order: 3), again,
+        ], at: Self.start)
+      try expectEqual(outcomes.map(\.record.id), ["c", "b", "a", "b"], "the order of the outcomes")
+      try expectEqual(outcomes.map(\.isNew), [true, true, true, false], "which of them are new")
+      try expectEqual(try await store.known("b").request.priority, .high, "the priority of what was added twice")
+      try expectEqual(try await store.counts(tag: nil)[.waiting] ?? 0, 3, "the number of downloads")
+      try expectEqual(try await store.add([], at: Self.start).count, 0, "the outcome of adding nothing")
+    }
+    await report.check("known-is-updated", "a known download gets the new request and rank; it stays the same one") {
+      let (_, store) = try await filled(["a", "b"])
+      let before = try await store.known("b")
+      var update = try Self.addition("b", order: 0, host: "mirror.example", tags: ["new"])
+      update.arrival = 99
+      let outcome = try await store.add([update], at: Self.time(5))
+      let after = try await store.known("b")
+      try expectEqual(outcome.map(\.isNew), [false], "whether it is new")
+      try expectEqual(outcome.map(\.record), [after], "the outcome's record, beside the one in the ledger,")
+      try expectEqual(after.request, update.request, "the request")
+      try expectEqual(after.rank, update.rank, "the rank")
+      try expectEqual(after.generation, before.generation, "the generation")
+      try expectEqual(after.arrival, before.arrival, "the order of arrival, which an update keeps,")
+      try expectEqual(after.createdAt, Self.start, "the time of the first addition")
+      try expectEqual(after.updatedAt, Self.time(5), "the time of the last change")
+      try expectEqual(try await store.counts(tag: "new")[.waiting] ?? 0, 1, "how many bear the new tag")
+      try expectEqual(try await store.claimed().map(\.id), ["b", "a"], "the order after the update")
+    }
+    await report.check("active-is-updated", "updating an active download leaves its claim alone") {
+      let (_, store) = try await filled(["a"])
+      var record = try expectValue(try await store.claimed().first, "nothing was handed out")
+      _ = try await store.add([try Self.addition("a", order: 5, tags: ["t"])], at: Self.time(1))
+      let after = try await store.known("a")
+      try expectEqual(after.request.tags, ["t"], "the tags of the updated request")
+      try expectEqual(after.phase, .transferring, "the phase")
+      try expectEqual(after.owner, store.owner, "the owner")
+      record.bytesFetched = 9
+      try expect(try await store.save(record, .state, at: Self.time(2)), "the owner's save was refused")
+      try expectEqual(try await store.known("a").request.tags, ["t"], "the tags after a save of the state only")
+    }
+    for phase in [DownloadState.Phase.failed, .cancelled] {
+      await report.check("\(phase.rawValue)-waits-again", "a download that had \(phase.rawValue) waits again, at once")
+      {
+        let (_, store) = try await filled(["a"])
+        try await store.bring("a", to: phase, Self.fill)
+        _ = try await store.add([try Self.addition("a", order: 1)], at: Self.time(1))
+        let record = try await store.known("a")
+        try expectEqual(record.phase, .waiting, "the phase")
+        try expectEqual(record.error, nil, "the error")
+        try expectEqual(record.notBefore, nil, "the due time")
+        try expectEqual(record.consecutiveFailures, 0, "the failures in a row")
+        if phase == .cancelled {
+          try expectEqual(record.checkpoint, Checkpoint(), "the checkpoint, whose partial is gone,")
+          try expectEqual(record.steps, StepLog(), "the steps, whose partial is gone,")
+        } else {
+          try expectEqual(record.checkpoint, Self.fullCheckpoint, "the checkpoint, whose partial is kept,")
+        }
+        try expectEqual(try await store.claimed(at: Self.time(1)).map(\.id), ["a"], "what can be claimed")
+      }
+    }
+    for phase in [DownloadState.Phase.finished, .paused] {
+      await report.check("\(phase.rawValue)-stays", "adding a download that is \(phase.rawValue) leaves it so") {
+        let (_, store) = try await filled(["a"])
+        try await store.bring("a", to: phase, Self.fill)
+        _ = try await store.add([try Self.addition("a", order: 1, tags: ["t"])], at: Self.time(1))
+        let record = try await store.known("a")
+        try expectEqual(record.phase, phase, "the phase")
+        try expectEqual(record.request.tags, ["t"], "the tags of the new request")
+        try expectEqual(record.checkpoint, Self.fullCheckpoint, "the checkpoint")
+        try expectEqual(try await store.claimed().count, 0, "how many can be claimed")
+      }
+    }
+    await report.check("generation-grows", "a generation never comes again, not for an id that was removed either") {
+      let (ledger, store) = try await filled(["a", "b"])
+      let old = try await store.known("b").generation
+      _ = try await store.remove(.ids(["b"]), limit: 10)
+      _ = try await store.add([try Self.addition("b", order: 2)], at: Self.start)
+      let new = try await store.known("b").generation
+      try expect(new > old, "the generation after remove and add is \(new), before it was \(old)")
+      _ = try await store.remove(.all, limit: 10)
+      try await store.close()
+      let second = try await ledger.open()
+      _ = try await second.add([try Self.addition("b", order: 2)], at: Self.start)
+      let last = try await second.known("b").generation
+      try expect(last > new, "the generation after a restart is \(last), before it was \(new)")
+    }
+  }
+}

@@ -1,0 +1,139 @@
+import DownpipeCore
+import Foundation
+import Synchronization
+
+extension LedgerConformance {
+  func checkClaiming(_ report: ConformanceReport) async {
+    await report.check("claim-takes-over", "a claimed download is transferring, owned, with one attempt more") {
+      let (_, store) = try await filled(["a"])
+      let claimed = try expectValue(try await store.claimed(at: Self.time(1)).first, "nothing was handed out")
+      try expectEqual(claimed.phase, .transferring, "the phase")
+      try expectEqual(claimed.owner, store.owner, "the owner")
+      try expectEqual(claimed.attempts, 1, "the attempts")
+      try expectEqual(claimed.updatedAt, Self.time(1), "the time of the last change")
+      try expectEqual(try await store.known("a"), claimed, "the record in the ledger, beside the one handed out,")
+      try expectEqual(try await store.claimed().count, 0, "how many can be claimed again")
+    }
+    await report.check("claim-in-rank-order", "downloads are handed out in order of rank, equal ranks by arrival") {
+      let (_, store) = try await opened()
+      // All 128 bits count, as unsigned numbers.
+      let ranks: [UInt128] = [.max, 1 << 127, 5, 5, 1 << 64, (1 << 64) - 1, 0, 1 << 63]
+      let additions = try ranks.enumerated().map { index, rank in
+        LedgerAddition(
+          request: try Self.request(DownloadID("\(index)")), rank: Rank(value: rank), arrival: Int64(100 - index))
+      }
+      _ = try await store.add(additions, at: Self.start)
+      try expectEqual(
+        try await store.claimed().map(\.id.rawValue), ["6", "3", "2", "7", "5", "4", "1", "0"], "the order")
+    }
+    await report.check("select-sees-candidates", "select sees each candidate as it is, in order, once") {
+      let (_, store) = try await opened()
+      var addition = try Self.addition("b", order: 2, host: "Example.ORG:81", tags: ["x", "y"])
+      addition.request.priority = .high
+      addition.request.intent = .prefetch
+      _ = try await store.add([addition, try Self.addition("a", order: 1)], at: Self.start)
+      let seen = Mutex<[Candidate]>([])
+      let claimed = try await store.claim(at: Self.start, lease: Self.time(60)) { candidate in
+        seen.withLock { $0.append(candidate) }
+        return .skip
+      }
+      try expectEqual(claimed.count, 0, "how many were handed out although all were skipped")
+      let expected = [
+        Candidate(id: "a", host: "example.org"),
+        Candidate(id: "b", host: "example.org:81", intent: .prefetch, priority: .high, tags: ["x", "y"]),
+      ]
+      try expectEqual(seen.withLock { $0 }, expected, "what select saw")
+    }
+    await report.check("select-is-obeyed", "skip leaves one, skipHost leaves a host, stop ends the search") {
+      let (_, store) = try await opened()
+      let hosts = ["one", "two", "one", "three", "two", "three", "four", "five"]
+      _ = try await store.add(
+        try hosts.enumerated().map { try Self.addition(DownloadID("\($0)"), order: Int64($0), host: $1) },
+        at: Self.start)
+      let asked = Mutex<[String]>([])
+      let claimed = try await store.claim(at: Self.start, lease: Self.time(60)) { candidate in
+        asked.withLock { $0.append(candidate.id.rawValue) }
+        switch candidate.id.rawValue {
+        case "0": return .skipHost
+        case "3": return .skip
+        case "6": return .stop
+        default: return .take
+        }
+      }
+      try expectEqual(claimed.map(\.id.rawValue), ["1", "4", "5"], "what was handed out")
+      try expectEqual(asked.withLock { $0 }, ["0", "1", "3", "4", "5", "6"], "what select was asked about")
+      try expectEqual(
+        try await store.claimed().map(\.id.rawValue), ["0", "2", "3", "6", "7"], "what is left for the next claim")
+    }
+    await report.check("claim-once", "each download is handed out once, whoever asks at the same time") {
+      let ids = (0..<60).map { DownloadID("\($0)") }
+      let (ledger, first) = try await filled(ids)
+      let stores = [first, try await ledger.open(), try await ledger.open()]
+      let taken = try await withThrowingTaskGroup(of: [DownloadID].self) { group in
+        for index in 0..<30 {
+          let store = stores[index % stores.count]
+          group.addTask {
+            let left = Mutex(3)
+            return try await store.claim(at: Self.start, lease: Self.time(60)) { _ in
+              left.withLock { left in
+                left -= 1
+                return left >= 0 ? .take : .stop
+              }
+            }.map(\.id)
+          }
+        }
+        return try await group.reduce(into: []) { $0 += $1 }
+      }
+      try expectEqual(taken.count, 60, "how many were handed out in all")
+      try expectEqual(Set(taken), Set(ids), "which were handed out")
+    }
+  }
+
+  func checkDueTimes(_ report: ConformanceReport) async {
+    await report.check("not-before-is-honoured", "a download is not handed out before its due time, and at it") {
+      let (_, store) = try await filled(["late", "now"])
+      try await store.bring("late", to: .waiting) { $0.notBefore = Self.time(10) }
+      try expectEqual(try await store.claimed(at: Self.time(9.75)).map(\.id), ["now"], "what is due too early")
+      try expectEqual(try await store.claimed(at: Self.time(10)).map(\.id), ["late"], "what is due in time")
+    }
+    await report.check("due-keeps-rank", "what has become due is handed out in its place by rank") {
+      let (_, store) = try await filled(["first", "second", "third"])
+      try await store.bring("second", to: .waiting) { $0.notBefore = Self.time(10) }
+      try await store.bring("first", to: .waiting) { $0.notBefore = Self.time(20) }
+      try expectEqual(
+        try await store.claimed(at: Self.time(20)).map(\.id), ["first", "second", "third"], "the order")
+    }
+    await report.check("clock-jump-is-survived", "a due time more than 400 days ahead counts as due") {
+      let (_, store) = try await filled(["a", "b"])
+      try await store.bring("a", to: .waiting) { $0.notBefore = Self.time(401 * 86_400) }
+      try await store.bring("b", to: .waiting) { $0.notBefore = Self.time(399 * 86_400) }
+      try expectEqual(try await store.nextDue(after: Self.start), Self.time(399 * 86_400), "when the next one is due")
+      try expectEqual(try await store.claimed().map(\.id), ["a"], "what is due")
+    }
+    await report.check("next-due", "nextDue is the earliest due time after now of a waiting download") {
+      let (_, store) = try await filled(["a", "b", "c", "d"])
+      try expectEqual(try await store.nextDue(after: Self.start), nil, "when none waits for a time")
+      try await store.bring("a", to: .waiting) { $0.notBefore = Self.time(30) }
+      try await store.bring("b", to: .waiting) { $0.notBefore = Self.time(10) }
+      try await store.bring("c", to: .failed) { $0.notBefore = Self.time(5) }
+      try expectEqual(try await store.nextDue(after: Self.start), Self.time(10), "the first due time")
+      try expectEqual(try await store.nextDue(after: Self.time(10)), Self.time(30), "the one after it")
+      try expectEqual(try await store.nextDue(after: Self.time(30)), nil, "the one after the last")
+    }
+    await report.check("rerank", "rerank computes the rank of every waiting download anew, due or not") {
+      let (_, store) = try await filled(["a", "b", "c", "d"])
+      try await store.bring("b", to: .waiting) { $0.notBefore = Self.time(10) }
+      _ = try await store.claimed(["d"])
+      let seen = Mutex<Set<RankingContext>>([])
+      try await store.rerank { context in
+        seen.withLock { _ = $0.insert(context) }
+        return Rank().ascending(100 - context.arrival)
+      }
+      let expected = (1...3).map { arrival in
+        RankingContext(id: ["a", "b", "c"][arrival - 1], arrival: Int64(arrival), createdAt: Self.start)
+      }
+      try expectEqual(seen.withLock { $0 }, Set(expected), "what was ranked")
+      try expectEqual(try await store.claimed(at: Self.time(10)).map(\.id), ["c", "b", "a"], "the new order")
+    }
+  }
+}

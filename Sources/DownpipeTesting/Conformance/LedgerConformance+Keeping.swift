@@ -1,0 +1,106 @@
+import DownpipeCore
+import Foundation
+
+extension LedgerConformance {
+  /// A checkpoint with everything in it.
+  static let fullCheckpoint = Checkpoint(
+    ranges: ByteRangeSet([0..<1_000, 5_000..<(1 << 40)]), total: .known(1 << 41),
+    validator: Validator(
+      entityTag: EntityTag("x\\y'z", isWeak: true), lastModified: time(-100), responseDate: time(-1)),
+    contentCoding: "gzip", name: "na'me.bin", mediaType: "application/octet-stream",
+    digests: [Digest(.sha256, bytes: Array(repeating: 7, count: 32))], isComplete: true)
+
+  /// Puts something into every field that a save writes.
+  @Sendable static func fill(_ record: inout DownloadRecord) {
+    record.notBefore = time(30)
+    record.error = DownloadError(
+      .httpStatus, "the server said “503”", stage: "HTTPSource", httpStatus: 503, retryAfter: .seconds(30))
+    record.error?.attempt = 3
+    record.error?.url = "https://example.org/file"
+    record.consecutiveFailures = 2
+    record.bytesFetched = 1 << 42
+    record.resumedFrom = 1 << 39
+    record.checkpoint = fullCheckpoint
+    record.steps = StepLog(
+      completed: 2, artifact: StoredArtifact(kind: .directory, path: "a/b", name: "b", size: 12, mediaType: "x/y"),
+      note: "half way")
+  }
+
+  /// A request with everything in it, and text that is easily mangled.
+  static func fullRequest(_ id: DownloadID) throws -> DownloadRequest {
+    let odd = "quote ' double \" back \\ percent % nul \0 line \n emoji 🛰️ accent é"
+    return try DownloadRequest(
+      "https://user@example.org:8443/a%20b?token=1#part", id: id,
+      mirrors: [try mirror("https://one.example/f"), try mirror("ftp://two.example/f")], priority: Priority(-32768),
+      intent: Intent(odd), tags: [odd, "", "plain"], metadata: [odd: odd, "": ""], expectedSize: .max,
+      expectedDigests: [Digest(.md5, bytes: Array(0..<16)), Digest(.sha1, bytes: Array(0..<20))], maximumSize: 0,
+      headers: HeaderFields([HeaderField("Accept", "a"), HeaderField("accept", odd)]),
+      destination: .init(directory: "deep/er", name: odd))
+  }
+
+  private static func mirror(_ text: String) throws -> URL {
+    try expectValue(URL(string: text), "“\(text)” is no URL")
+  }
+
+  /// Ids that are easily mangled; all are allowed.
+  static let oddIDs: [DownloadID] = [
+    " ", "a\0b", "a\0c", "a", "A", "' OR 1=1 --", "\"", "\\", "%", "_", "🛰️", "é", "NULL", "1", "01", "1.0",
+    DownloadID(String(repeating: "x", count: 255)), DownloadID(String(repeating: "x", count: 254)),
+  ]
+
+  func checkKeeping(_ report: ConformanceReport) async {
+    await report.check("request-is-kept", "a record holds its whole request, after a restart too") {
+      let (ledger, store) = try await opened()
+      let addition = LedgerAddition(
+        request: try Self.fullRequest("full"), rank: Rank(value: .max), arrival: .max)
+      _ = try await store.add([addition], at: Self.start)
+      try expectEqual(try await store.known("full").request, addition.request, "the request")
+      try await store.close()
+      let second = try await ledger.open()
+      let record = try await second.known("full")
+      try expectEqual(record.request, addition.request, "the request after a restart")
+      try expectEqual(record.rank, addition.rank, "the rank after a restart")
+      try expectEqual(record.arrival, .max, "the order of arrival after a restart")
+    }
+    await report.check("save-is-kept", "a record holds all that was saved, after a restart too") {
+      let (ledger, store) = try await filled(["a"])
+      var record = try expectValue(try await store.claimed().first, "nothing was handed out")
+      Self.fill(&record)
+      record.phase = .failed
+      record.request = try Self.fullRequest("a")
+      record.rank = Rank(value: 1)
+      try expect(
+        try await store.save(record, [.state, .checkpoint, .steps, .request], at: Self.time(3)), "save was refused")
+      record.owner = nil
+      record.updatedAt = Self.time(3)
+      try expectEqual(try await store.known("a"), record, "the record")
+      try await store.close()
+      let second = try await ledger.open()
+      try expectEqual(try await second.known("a"), record, "the record after a restart")
+    }
+    await report.check("odd-text-is-kept", "ids and tags are any text, and never mixed up") {
+      let (_, store) = try await opened()
+      let additions = try Self.oddIDs.enumerated().map {
+        try Self.addition($1, order: Int64($0), tags: [$1.rawValue])
+      }
+      let outcomes = try await store.add(additions, at: Self.start)
+      try expect(outcomes.allSatisfy(\.isNew), "ids were taken for one another")
+      for id in Self.oddIDs {
+        try expectEqual(try await store.known(id).id, id, "the id of a record")
+        try expectEqual(
+          try await store.records(LedgerQuery(tag: id.rawValue)).map(\.id), [id], "what bears the tag “\(id)”")
+      }
+      for id in Self.oddIDs {
+        try expectEqual(try await store.remove(.ids([id]), limit: 10).map(\.id), [id], "what was removed")
+      }
+    }
+    await report.check("equal-ids-are-one", "ids that are equal as strings are one download") {
+      let (_, store) = try await opened()
+      _ = try await store.add([try Self.addition("caf\u{E9}", order: 1, tags: ["\u{E9}"])], at: Self.start)
+      let outcome = try await store.add([try Self.addition("cafe\u{301}", order: 2, tags: ["\u{E9}"])], at: Self.start)
+      try expectEqual(outcome.map(\.isNew), [false], "whether the second spelling of the id is new")
+      _ = try await store.known("cafe\u{301}")
+      try expectEqual(try await store.counts(tag: "e\u{301}")[.waiting] ?? 0, 1, "how many bear the tag")
+    }
+  }
+}

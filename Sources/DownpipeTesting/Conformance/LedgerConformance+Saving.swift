@@ -1,0 +1,129 @@
+import DownpipeCore
+import Foundation
+
+extension LedgerConformance {
+  func checkSaving(_ report: ConformanceReport) async {
+    let parts: [(name: String, fields: RecordFields)] = [
+      ("state", .state), ("checkpoint", .checkpoint), ("steps", .steps), ("request", .request),
+    ]
+    for part in parts {
+      await report.check("save-\(part.name)-only", "a save of the \(part.name) writes that and nothing else") {
+        let (_, store) = try await filled(["a"])
+        let before = try expectValue(try await store.claimed().first, "nothing was handed out")
+        var full = before
+        Self.fill(&full)
+        full.attempts = 5
+        full.phase = .processing
+        full.request = try Self.fullRequest("a")
+        full.rank = Rank(value: 3)
+        try expect(try await store.save(full, part.fields, at: Self.time(2)), "save was refused")
+        var expected = before
+        expected.updatedAt = Self.time(2)
+        if part.fields.contains(.checkpoint) { expected.checkpoint = full.checkpoint }
+        if part.fields.contains(.steps) { expected.steps = full.steps }
+        if part.fields.contains(.request) {
+          expected.request = full.request
+          expected.rank = full.rank
+        }
+        if part.fields.contains(.state) {
+          expected.phase = full.phase
+          expected.notBefore = full.notBefore
+          expected.error = full.error
+          expected.attempts = full.attempts
+          expected.consecutiveFailures = full.consecutiveFailures
+          expected.bytesFetched = full.bytesFetched
+          expected.resumedFrom = full.resumedFrom
+        }
+        try expectEqual(try await store.known("a"), expected, "the record")
+      }
+    }
+    await report.check(
+      "save-needs-the-claim", "save is refused, and writes nothing, unless this owner holds the record"
+    ) {
+      let (ledger, first) = try await filled(["a", "b"])
+      let second = try await ledger.open()
+      let before = try await first.known("b")
+      var changed = before
+      changed.bytesFetched = 1
+      changed.checkpoint.name = "changed"
+      changed.steps.completed = 1
+      let all: RecordFields = [.state, .checkpoint, .steps, .request]
+      for fields in [all, .state, .checkpoint, .steps, .request] {
+        try expect(try await !first.save(changed, fields, at: Self.time(1)), "a save of a waiting record was accepted")
+      }
+      try expectEqual(try await first.known("b"), before, "the record after the refusal")
+
+      var held = try expectValue(try await second.claimed(["a"]).first, "nothing was handed out")
+      for fields in [all, .state, .checkpoint, .steps, .request] {
+        try expect(
+          try await !first.save(held, fields, at: Self.time(1)), "a save of what another owner holds was accepted")
+      }
+      try expectEqual(try await first.known("a"), held, "the record after the refusal")
+
+      held.generation += 1_000
+      for fields in [all, .checkpoint] {
+        try expect(try await !second.save(held, fields, at: Self.time(1)), "a save of another generation was accepted")
+      }
+    }
+    await report.check("save-after-remove", "save is refused when the record is gone, or was removed and added anew") {
+      let (_, store) = try await filled(["a"])
+      let old = try expectValue(try await store.claimed().first, "nothing was handed out")
+      _ = try await store.remove(.ids(["a"]), limit: 1)
+      try expect(try await !store.save(old, .state, at: Self.time(1)), "a save of a removed record was accepted")
+      _ = try await store.add([try Self.addition("a", order: 1)], at: Self.time(1))
+      let new = try expectValue(try await store.claimed().first, "nothing was handed out")
+      try expect(try await !store.save(old, .checkpoint, at: Self.time(2)), "a save of the old generation was accepted")
+      try expectEqual(try await store.known("a"), new, "the new record")
+    }
+    for phase in DownloadState.Phase.allCases {
+      let gives = phase.isActive ? "keeps the claim" : "gives the claim back"
+      await report.check("save-\(phase.rawValue)-claim", "a save with the phase “\(phase.rawValue)” \(gives)") {
+        let (ledger, store) = try await filled(["a"])
+        try await store.bring("a", to: phase)
+        let record = try await store.known("a")
+        try expectEqual(record.phase, phase, "the phase")
+        try expectEqual(record.owner, phase.isActive ? store.owner : nil, "the owner")
+        try expectEqual(
+          try await store.save(record, .checkpoint, at: Self.time(1)), phase.isActive,
+          "whether a later save is accepted")
+        let second = try await ledger.open()
+        try expectEqual(
+          try await second.claimed().count, phase == .waiting ? 1 : 0, "how many another owner can claim")
+      }
+    }
+  }
+
+  func checkLeases(_ report: ConformanceReport) async {
+    await report.check("reclaim-lapsed", "what has a lapsed lease waits again, with its checkpoint; nothing else does")
+    {
+      let (ledger, first) = try await filled(["a", "b", "c"])
+      var record = try expectValue(try await first.claimed(["a"], lease: Self.time(10)).first, "nothing was handed out")
+      _ = try await first.claimed(["b"], lease: Self.time(20))
+      Self.fill(&record)
+      record.phase = .processing
+      _ = try await first.save(record, [.state, .checkpoint, .steps], at: Self.start)
+      let second = try await ledger.open()
+      try expectEqual(try await second.reclaim(at: Self.time(9)), 0, "how many were taken before any lease lapsed")
+      try expectEqual(try await second.reclaim(at: Self.time(10)), 1, "how many were taken when one lease lapsed")
+      let after = try await second.known("a")
+      try expectEqual(after.phase, .waiting, "the phase")
+      try expectEqual(after.owner, nil, "the owner")
+      try expectEqual(after.checkpoint, Self.fullCheckpoint, "the checkpoint")
+      try expectEqual(after.steps, record.steps, "the steps")
+      try expectEqual(try await second.known("b").owner, first.owner, "the owner of what is still leased")
+      try expect(try await !first.save(record, .checkpoint, at: Self.time(11)), "the former owner's save was accepted")
+      try expectEqual(try await second.claimed(["a"], at: Self.time(11)).count, 1, "how many can be claimed by another")
+    }
+    await report.check("renewed-is-kept", "renewing extends the lease of everything this owner holds, and only that") {
+      let (ledger, first) = try await filled(["a", "b", "c"])
+      let second = try await ledger.open()
+      _ = try await first.claimed(["a", "b"], lease: Self.time(10))
+      _ = try await second.claimed(["c"], lease: Self.time(10))
+      try await first.renewLeases(until: Self.time(100))
+      try expectEqual(try await second.reclaim(at: Self.time(50)), 1, "how many were taken")
+      try expectEqual(try await first.known("a").owner, first.owner, "the owner of what was renewed")
+      try expectEqual(try await first.known("b").owner, first.owner, "the owner of what was renewed")
+      try expectEqual(try await first.known("c").phase, .waiting, "the phase of what was not renewed")
+    }
+  }
+}

@@ -1,0 +1,115 @@
+public import DownpipeCore
+import Foundation
+
+/// Checks a ledger against the contract of ``Ledger`` and ``LedgerStore``, sentence by sentence.
+///
+/// ```swift
+/// @Test func keepsTheContract() async throws {
+///   try await LedgerConformance { MyLedger(path: folder.appending(path: UUID().uuidString)) }.run()
+/// }
+/// ```
+/// Each rule asks for a fresh, empty ledger, and opens it once or several times: every opening of one ledger
+/// must show the same records, as two processes or a restart would.
+public struct LedgerConformance: Sendable {
+  let make: @Sendable () async throws -> any Ledger
+  let exclusions: [ConformanceExclusion]
+  let limit: Duration
+
+  /// Describes a run.
+  ///
+  /// - Parameters:
+  ///   - exclusions: Rules that are left out, each with its reason.
+  ///   - limit: The longest that one rule may take.
+  ///   - make: Makes a fresh, empty ledger each time it is called.
+  public init(
+    excluding exclusions: [ConformanceExclusion] = [], limit: Duration = .seconds(30),
+    _ make: @escaping @Sendable () async throws -> any Ledger
+  ) {
+    self.make = make
+    self.exclusions = exclusions
+    self.limit = limit
+  }
+
+  /// Checks every rule.
+  ///
+  /// - Throws: ``ConformanceFailure`` that lists the broken rules.
+  public func run() async throws {
+    let report = ConformanceReport("LedgerConformance", excluding: exclusions, limit: limit)
+    await checkOpening(report)
+    await checkAdding(report)
+    await checkKeeping(report)
+    await checkClaiming(report)
+    await checkDueTimes(report)
+    await checkSaving(report)
+    await checkLeases(report)
+    await checkTransitions(report)
+    await checkRemoving(report)
+    await checkQueries(report)
+    try report.finish()
+  }
+
+  // MARK: What the rules work with
+
+  /// The beginning of the suite's time.
+  static let start = Date(timeIntervalSince1970: 1_700_000_000)
+
+  static func time(_ seconds: Double) -> Date { start.addingTimeInterval(seconds) }
+
+  static func request(
+    _ id: DownloadID, host: String = "example.org", tags: Set<String> = []
+  ) throws -> DownloadRequest {
+    try DownloadRequest("https://\(host)/file", id: id, tags: tags)
+  }
+
+  /// An addition whose rank and arrival are `order`.
+  static func addition(
+    _ id: DownloadID, order: Int64, host: String = "example.org", tags: Set<String> = []
+  ) throws -> LedgerAddition {
+    LedgerAddition(
+      request: try request(id, host: host, tags: tags), rank: Rank().ascending(order), arrival: order)
+  }
+
+  /// A ledger with one opening.
+  func opened() async throws -> (ledger: any Ledger, store: any LedgerStore) {
+    let ledger = try await make()
+    return (ledger, try await ledger.open())
+  }
+
+  /// Opens a fresh ledger with downloads named `ids`, which rank in that order.
+  func filled(_ ids: [DownloadID]) async throws -> (ledger: any Ledger, store: any LedgerStore) {
+    let (ledger, store) = try await opened()
+    let additions = try ids.enumerated().map { try Self.addition($1, order: Int64($0 + 1)) }
+    _ = try await store.add(additions, at: Self.start)
+    return (ledger, store)
+  }
+}
+
+extension LedgerStore {
+  /// Claims the named downloads, or everything that is due.
+  func claimed(
+    _ ids: Set<DownloadID>? = nil, at now: Date = LedgerConformance.start, lease: Date = LedgerConformance.time(60)
+  ) async throws -> [DownloadRecord] {
+    try await claim(at: now, lease: lease) { candidate in
+      ids?.contains(candidate.id) ?? true ? .take : .skip
+    }
+  }
+
+  /// Brings a waiting download into a phase, as the engine would.
+  func bring(
+    _ id: DownloadID, to phase: DownloadState.Phase, at now: Date = LedgerConformance.start,
+    _ change: (inout DownloadRecord) -> Void = { _ in }
+  ) async throws {
+    var record = try expectValue(
+      try await claimed([id], at: now).first, "the waiting download “\(id)” was not handed out")
+    record.phase = phase
+    change(&record)
+    try expect(
+      try await save(record, [.state, .checkpoint, .steps], at: now),
+      "the owner's save of the claimed download “\(id)” was refused")
+  }
+
+  /// A record that must be there.
+  func known(_ id: DownloadID) async throws -> DownloadRecord {
+    try expectValue(try await record(id), "the download “\(id)” is not in the ledger")
+  }
+}

@@ -1,0 +1,88 @@
+public import DownpipeCore
+import Foundation
+
+/// Checks that a retry policy keeps the contract of ``DownpipeCore/RetryPolicy``.
+///
+/// ```swift
+/// try await RetryPolicyConformance(MyPolicy()).run()
+/// ```
+public struct RetryPolicyConformance: Sendable {
+  private let policy: any RetryPolicy
+  private let limit: Duration
+  private let exclusions: [ConformanceExclusion]
+
+  /// Describes what is to be checked: the policy, the longest a rule may take, and rules that are not checked.
+  public init(
+    _ policy: any RetryPolicy, limit: Duration = .seconds(10), excluding exclusions: [ConformanceExclusion] = []
+  ) {
+    self.policy = policy
+    self.limit = limit
+    self.exclusions = exclusions
+  }
+
+  /// Checks every rule.
+  /// - Throws: ``ConformanceFailure`` with all that are broken.
+  public func run() async throws {
+    let report = ConformanceReport("RetryPolicyConformance(\(policy.name))", excluding: exclusions, limit: limit)
+    let policy = policy
+    await report.check("decide-is-pure", "the same failure has the same decision: chance comes from the failure") {
+      for failure in Self.failures(consecutive: [1, 2, 5]) {
+        let decisions = Set((0..<3).map { _ in policy.decide(failure) })
+        try expect(decisions.count == 1, "\(Self.describe(failure)) was decided \(decisions)")
+      }
+    }
+    await report.check("delays-are-sensible", "a delay is not negative, and not longer than a year and a day") {
+      for failure in Self.failures(consecutive: [1, 2, 3, 10, 64, 1000, 1_000_000]) {
+        switch policy.decide(failure) {
+        case .resume(let delay), .restart(let delay):
+          try expect(
+            delay >= .zero && delay <= .seconds(366 * 86_400), "\(Self.describe(failure)): the delay is \(delay)")
+        case .giveUp: continue
+        }
+      }
+    }
+    await report.check("gives-up", "a failure that comes again and again without progress is given up in the end") {
+      for failure in Self.failures(consecutive: [1_000_000]) {
+        try expect(
+          policy.decide(failure) == .giveUp, "\(Self.describe(failure)): the decision is \(policy.decide(failure))")
+      }
+    }
+    try report.finish()
+  }
+
+  private static func describe(_ failure: Failure) -> String {
+    "“\(failure.error)”, the \(failure.consecutive). in a row, with chance \(failure.random)"
+  }
+
+  /// Failures of every code and of many statuses.
+  private static func failures(consecutive: [Int]) -> [Failure] {
+    let codes: [DownloadError.Code] = [
+      .network, .hostNotFound, .tls, .timedOut, .invalidResponse, .tooManyRedirects, .contentChanged, .wrongRange,
+      .wrongContentCoding, .lengthMismatch, .digestMismatch, .noSpace, .permission, .storage, .alreadyExists,
+      .unsafePath, .tooLarge, .unsupportedURL, .invalidRequest, .invalidPipeline, .processing, .ledger, .cancelled,
+      .removed, .shutDown, .notOwner, .init("conformance"),
+    ]
+    let statuses = [
+      204, 300, 304, 400, 401, 403, 404, 407, 408, 409, 410, 412, 416, 418, 421, 423, 425, 429, 451, 500, 501, 502,
+      503, 504, 507, 511, 522, 599,
+    ]
+    let now = Date(timeIntervalSince1970: 1_000_000_000)
+    let waits: [RetryAfter?] = [
+      nil, .seconds(0), .seconds(30), .seconds(.max), .date(now.addingTimeInterval(-60)),
+      .date(now.addingTimeInterval(60)), .date(.distantFuture),
+    ]
+    var errors = codes.map { DownloadError($0, "conformance") }
+    for status in statuses {
+      for wait in waits {
+        errors.append(DownloadError(.httpStatus, "conformance", httpStatus: status, retryAfter: wait))
+      }
+    }
+    return errors.flatMap { error in
+      consecutive.flatMap { count in
+        [0, 0.25, 0.5, 1.0.nextDown].map { random in
+          Failure(error: error, consecutive: count, attempts: count, random: random, now: now)
+        }
+      }
+    }
+  }
+}

@@ -1,0 +1,81 @@
+public import DownpipeCore
+import Foundation
+
+/// Checks that a scheduling policy keeps the contract of ``DownpipeCore/SchedulingPolicy``.
+///
+/// ```swift
+/// try await SchedulingPolicyConformance(MyPolicy()).run()
+/// ```
+public struct SchedulingPolicyConformance: Sendable {
+  private let policy: any SchedulingPolicy
+  private let limit: Duration
+  private let exclusions: [ConformanceExclusion]
+
+  /// Describes what is to be checked: the policy, the longest a rule may take, and rules that are not checked.
+  public init(
+    _ policy: any SchedulingPolicy, limit: Duration = .seconds(10), excluding exclusions: [ConformanceExclusion] = []
+  ) {
+    self.policy = policy
+    self.limit = limit
+    self.exclusions = exclusions
+  }
+
+  /// Checks every rule.
+  /// - Throws: ``ConformanceFailure`` with all that are broken.
+  public func run() async throws {
+    let report = ConformanceReport("SchedulingPolicyConformance(\(policy.name))", excluding: exclusions, limit: limit)
+    let policy = policy
+    let table = Self.table
+    await report.check("rank-is-pure", "equal contexts have equal ranks") {
+      let forwards = table.map { policy.rank($0) }
+      let backwards = Array(table.reversed().map { policy.rank($0) }.reversed())
+      for (index, context) in table.enumerated() where forwards[index] != backwards[index] {
+        throw Deviation("\(context) has had two ranks")
+      }
+    }
+    await report.check("arrival-breaks-ties", "of two downloads that differ in nothing else the earlier goes first") {
+      for context in table {
+        let arrivals: [Int64] = [1, 2, 3, 1000, 65_536, 10_000_000, 4_294_967_296]
+        for (early, late) in zip(arrivals, arrivals.dropFirst()) {
+          var first = context
+          var second = context
+          first.arrival = early
+          second.arrival = late
+          try expect(
+            policy.rank(first) < policy.rank(second), "arrival \(late) does not come behind \(early) in \(context)")
+        }
+      }
+    }
+    await report.check("order-is-total", "no two downloads have the same rank") {
+      var seen: [Rank: RankingContext] = [:]
+      for (arrival, context) in table.enumerated() {
+        var context = context
+        context.arrival = Int64(arrival) + 1
+        if let other = seen.updateValue(context, forKey: policy.rank(context)) {
+          throw Deviation("\(other) and \(context) have the same rank")
+        }
+      }
+    }
+    try report.finish()
+  }
+
+  /// Downloads of all sorts, with the extremes of each value.
+  private static var table: [RankingContext] {
+    var table: [RankingContext] = []
+    for priority in [Priority.low, .normal, .high, Priority(.min), Priority(.max)] {
+      for intent in [Intent.userInitiated, .prefetch, .silent, Intent("conformance")] {
+        for size in [nil, 0, 1, 1_000_000, .max] as [Int64?] {
+          for created in [0, 1_000_000_000, 4_000_000_000] {
+            for arrival in [0, 1, .max] as [Int64] {
+              table.append(
+                RankingContext(
+                  id: DownloadID("conformance-\(table.count)"), priority: priority, intent: intent, arrival: arrival,
+                  createdAt: Date(timeIntervalSince1970: TimeInterval(created)), expectedSize: size))
+            }
+          }
+        }
+      }
+    }
+    return table
+  }
+}

@@ -1,0 +1,105 @@
+import DownpipeCore
+import Foundation
+
+extension SourceConformance {
+  /// An error that no source throws by itself.
+  private struct SinkStopped: Error, Equatable {
+    let number: Int
+  }
+
+  /// With less than this to come, a transport may be through before it hears of a cancellation.
+  private static let enoughLeft = 512 * 1024
+
+  func head(_ source: any Source, _ request: SourceRequest) async throws -> SourceReply {
+    let reply = try await source.open(request)
+    reply.body.discard()
+    return reply
+  }
+
+  func read(_ source: any Source, _ request: SourceRequest) async throws -> (SourceReply, ReceivedBody) {
+    let reply = try await source.open(request)
+    let body = ReceivedBody(limit: content.count)
+    try await reply.body.forEachChunk(body.sink)
+    body.end()
+    return (reply, body)
+  }
+
+  func checkEndings(_ source: any Source, _ report: ConformanceReport) async {
+    await report.check("sink-error-ends-the-transfer", "what the sink throws is thrown, and it is not called again") {
+      let reply = try await source.open(request())
+      let calls = Watched(0)
+      do {
+        try await reply.body.forEachChunk { _ in
+          throw SinkStopped(
+            number: calls.update { count in
+              count += 1
+              return count
+            })
+        }
+      } catch let error as SinkStopped {
+        try expectEqual(error.number, 1, "the call of the sink whose error was thrown")
+        try expectEqual(calls.value, 1, "the number of calls of a sink that throws")
+        return
+      } catch {
+        throw Deviation("instead of the sink's error it threw \(error)")
+      }
+      throw Deviation("the sink's error was dropped")
+    }
+    await report.check("cancelled-before-opening", "a cancelled task gets no bytes") {
+      let content = content
+      let task = Task {
+        withUnsafeCurrentTask { $0?.cancel() }
+        let reply = try await source.open(request())
+        try await reply.body.forEachChunk(ReceivedBody(limit: content.count).sink)
+      }
+      try expectCancellation(await task.result)
+    }
+    await report.check("cancelled-in-the-body", "cancelling the task ends the body, with CancellationError") {
+      let body = ReceivedBody(limit: content.count)
+      let handle = Watched<Task<Void, any Error>?>(nil)
+      let task = Task {
+        await handle.wait { $0 != nil }
+        let reply = try await source.open(request())
+        try await reply.body.forEachChunk { chunk in
+          try body.sink(chunk)
+          handle.value?.cancel()
+        }
+      }
+      handle.update { $0 = task }
+      let result = await task.result
+      if case .success = result, content.count - body.firstChunk < Self.enoughLeft {
+        return try body.expectBytes(content[...])
+      }
+      try expectCancellation(result)
+    }
+    await report.check(
+      "cancelled-while-stalled", "cancelling the task ends a body that does not go on", when: stallingURL != nil
+    ) {
+      guard let stallingURL else { return }
+      let opened = Watched(false)
+      let task = Task {
+        defer { opened.update { $0 = true } }
+        let reply = try await source.open(SourceRequest(url: stallingURL))
+        opened.update { $0 = true }
+        try await reply.body.forEachChunk { _ in }
+      }
+      await opened.wait { $0 }
+      task.cancel()
+      try expectCancellation(await task.result)
+    }
+    await report.check("discard-ends-the-request", "after discarding a reply the source serves as before") {
+      for _ in 0..<4 { _ = try await head(source, request()) }
+      let (_, body) = try await read(source, request())
+      try body.expectBytes(content[...])
+    }
+  }
+
+  private func expectCancellation(_ result: Result<Void, any Error>) throws {
+    switch result {
+    case .success: throw Deviation("the cancelled transfer ended as if nothing had happened")
+    case .failure(let error):
+      let isCancellation = error is CancellationError || (error as? DownloadError)?.code == .cancelled
+      try expect(isCancellation, "instead of CancellationError it threw \(error)")
+    }
+  }
+}

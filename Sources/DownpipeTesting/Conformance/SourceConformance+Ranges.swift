@@ -1,0 +1,78 @@
+import DownpipeCore
+import Foundation
+
+extension SourceConformance {
+  /// Ranges of every kind, and the whole.
+  var ranges: [RequestedRange?] {
+    let total = Int64(content.count)
+    return [
+      nil, RequestedRange(from: 0), RequestedRange(from: 1), RequestedRange(from: total / 2),
+      RequestedRange(from: total - 1), RequestedRange(from: 0, to: 1), RequestedRange(from: total / 4, to: total / 2),
+      RequestedRange(from: total / 2, to: total), RequestedRange(from: total / 2, to: total + 100),
+    ]
+  }
+
+  func describe(_ range: RequestedRange?) -> String { range?.field ?? "the whole" }
+
+  func describe(_ validator: Validator?) -> String {
+    guard let validator, !validator.isEmpty else { return "no validator" }
+    return [validator.entityTag?.field, validator.lastModified.map { "Last-Modified \($0)" }]
+      .compactMap { $0 }.joined(separator: ", ")
+  }
+
+  func checkRanges(_ source: any Source, _ report: ConformanceReport) async {
+    let total = Int64(content.count)
+    let served: [(rule: String, range: RequestedRange, bytes: ByteRange)] = [
+      ("range-to-the-end", RequestedRange(from: total / 2), (total / 2)..<total),
+      ("range-from-the-beginning", RequestedRange(from: 0), 0..<total),
+      ("last-byte", RequestedRange(from: total - 1), (total - 1)..<total),
+      ("bounded-range", RequestedRange(from: total / 4, to: total / 2), (total / 4)..<(total / 2)),
+      ("range-over-the-end", RequestedRange(from: total / 2, to: total + 100), (total / 2)..<total),
+    ]
+    for (rule, range, bytes) in served {
+      await report.check(rule, "a range within the file is delivered, and no other bytes", when: supportsRanges) {
+        let (reply, body) = try await read(source, request(range))
+        // The whole may be answered to a range that is the whole.
+        let isWhole = reply.coverage == .whole && bytes == 0..<total
+        guard case .range(bytes, _) = reply.coverage else {
+          try expect(isWhole, "the coverage of \(describe(range)) is \(reply.coverage)")
+          return try body.expectBytes(content[...])
+        }
+        try body.expectBytes(content[Int(bytes.lowerBound)..<Int(bytes.upperBound)])
+      }
+    }
+    await report.check("range-beyond-the-end", "a range behind the end brings no bytes", when: supportsRanges) {
+      for start in [total, total + 10] {
+        let (reply, body) = try await read(source, request(RequestedRange(from: start)))
+        guard case .none(.rangeNotSatisfiable(let said)) = reply.coverage else {
+          throw Deviation("the coverage of \(describe(RequestedRange(from: start))) is \(reply.coverage)")
+        }
+        if case .known(let said) = said { try expectEqual(said, total, "the total") }
+        try body.expectBytes([])
+      }
+    }
+    await report.check("coverage-is-true", "the coverage says what the bytes are, whatever was asked for") {
+      for range in ranges {
+        let (reply, body) = try await read(source, request(range))
+        try expectTruth(reply, body, for: range)
+      }
+    }
+  }
+
+  /// Checks the bytes against what the reply says that they are.
+  func expectTruth(_ reply: SourceReply, _ body: ReceivedBody, for range: RequestedRange?) throws {
+    try expect(reply.contentCoding == nil, "the bytes are coded: \(reply.contentCoding ?? "")")
+    switch reply.coverage {
+    case .whole:
+      try body.expectBytes(content[...])
+    case .range(let claimed, let total):
+      try expect(
+        claimed.lowerBound >= 0 && claimed.upperBound <= Int64(content.count) && !claimed.isEmpty,
+        "for \(describe(range)) the reply claims to be \(claimed), in a file of \(content.count)")
+      if case .known(let total) = total { try expectEqual(total, Int64(content.count), "the total of a range") }
+      try body.expectBytes(content[Int(claimed.lowerBound)..<Int(claimed.upperBound)])
+    case .multipart, .unreadable, .none:
+      throw Deviation("for \(describe(range)) the coverage is \(reply.coverage)")
+    }
+  }
+}

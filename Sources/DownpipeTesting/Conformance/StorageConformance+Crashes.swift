@@ -1,0 +1,102 @@
+import DownpipeCore
+import Foundation
+
+extension StorageConformance {
+  /// Stands for the death of the process while a note is written.
+  private struct Crash: Error {}
+
+  func checkCrashes(_ report: ConformanceReport) async {
+    let bytes = DownloadFixtures.pattern(size: 70_000)
+    await report.check(
+      "publishing-again-after-success",
+      "after a crash that lost only the record of it, publishing again finds what was published, and does nothing twice"
+    ) {
+      try await withStaged(bytes, as: "conformance.bin") { staged, key in
+        let notes = Watched<[String]>([])
+        let destination = newName()
+        let first = try await storage.publish(
+          staged, at: destination,
+          in: try await context(key) { note in notes.update { $0.append(note) } })
+        let second = try await storage.publish(
+          staged, at: destination, in: try await context(key, priorNote: notes.value.last))
+        try expectEqual(second.location, first.location, "the place after publishing again")
+        try expectEqual(second.name, first.name, "the name after publishing again")
+        try await expectPublished(second, bytes)
+        try await storage.remove(second)
+      }
+    }
+    await report.check(
+      "publishing-again-after-a-crash", "after a crash in the middle publishing goes on, and publishes the right bytes"
+    ) {
+      try await withStaged(bytes, as: "conformance.bin") { staged, key in
+        let notes = Watched<[String]>([])
+        let destination = newName()
+        do {
+          let early = try await storage.publish(
+            staged, at: destination,
+            in: try await context(key) { note in
+              notes.update { $0.append(note) }
+              throw Crash()
+            })
+          // A storage that needs no note has published; that is the other rule's business.
+          return try await storage.remove(early)
+        } catch {
+          guard let note = notes.value.last else { throw error }
+          let published = try await storage.publish(
+            staged, at: destination, in: try await context(key, priorNote: note))
+          try await expectPublished(published, bytes)
+          try expectEqual(published.name, destination.name ?? "", "the name")
+          try await storage.remove(published)
+        }
+      }
+    }
+  }
+
+  func checkPaths(_ report: ConformanceReport) async {
+    let bytes = DownloadFixtures.pattern(size: 1000)
+    await report.check("unsafe-names-are-refused", "a name that leads elsewhere is refused with .unsafePath") {
+      for name in ["../x", "/etc/downpipe-conformance", "a/../../b", "..", ".", "nul\u{0}byte"] {
+        try await expectError(.unsafePath, when: "publishing under the name “\(name)”") {
+          try await publish(bytes, at: .init(name: name))
+        }
+      }
+    }
+    await report.check("unsafe-folders-are-refused", "a folder that is not below the root is refused with .unsafePath")
+    {
+      for directory in ["..", "../x", "/etc", "a/../../b", "a/..", "nul\u{0}byte"] {
+        try await expectError(.unsafePath, when: "publishing into the folder “\(directory)”") {
+          try await publish(bytes, at: .init(directory: directory, name: "downpipe-conformance"))
+        }
+      }
+    }
+    await report.check("unsafe-artifact-names-are-refused", "an artifact's own name is not trusted more") {
+      for name in ["../x", "/etc/downpipe-conformance", "..", "."] {
+        try await expectError(.unsafePath, when: "publishing an artifact of the name “\(name)”") {
+          try await withStaged(bytes, as: "conformance.bin") { staged, key in
+            var hostile = staged
+            hostile.name = name
+            _ = try await storage.publish(hostile, at: .init(), in: try await context(key))
+          }
+        }
+      }
+    }
+    await report.check("stored-paths-come-back", "path(forStored:) gives what storedPath(for:) was given") {
+      try await publish(bytes, at: .init(directory: "conformance folder", name: "ä %2e.bin")) { staged, published in
+        for artifact in [staged, published] {
+          guard let path = artifact.path else { continue }
+          let stored = storage.storedPath(for: path)
+          try expectEqual(try storage.path(forStored: stored), path, "the path behind “\(stored)”")
+        }
+        guard let path = published.path else { return }
+        try expect(!storage.storedPath(for: path).hasPrefix("/"), "the stored path is not relative to the root")
+      }
+    }
+    await report.check("unsafe-stored-paths-are-refused", "a stored path that leaves the root is refused") {
+      for stored in ["../x", "a/../../b", ".."] {
+        try await expectError(.unsafePath, when: "path(forStored: “\(stored)”)") {
+          _ = try storage.path(forStored: stored)
+        }
+      }
+    }
+  }
+}

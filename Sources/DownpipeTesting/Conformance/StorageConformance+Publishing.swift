@@ -1,0 +1,223 @@
+import DownpipeCore
+import Foundation
+
+extension StorageConformance {
+  /// Makes a finished artifact and publishes it.
+  func publish(
+    _ bytes: [UInt8], at destination: DownloadRequest.Destination, as name: String = "conformance.bin",
+    _ body: @Sendable (_ staged: Artifact, _ published: Artifact) async throws -> Void = { _, _ in }
+  ) async throws {
+    try await withStaged(bytes, as: name) { staged, key in
+      let published = try await storage.publish(staged, at: destination, in: context(key))
+      do {
+        try await body(staged, published)
+      } catch {
+        try? await storage.remove(published)
+        throw error
+      }
+      try await storage.remove(published)
+    }
+  }
+
+  /// Makes a finished artifact, and removes its partial afterwards.
+  func withStaged(
+    _ bytes: [UInt8], as name: String, _ body: (Artifact, PartialKey) async throws -> Void
+  ) async throws {
+    let key = newKey()
+    do {
+      let partial = try await storage.openPartial(key)
+      if !bytes.isEmpty { try partial.put(bytes, at: 0) }
+      try await partial.synchronize()
+      try partial.close()
+      try await body(try partial.artifact(name: name, mediaType: "application/octet-stream"), key)
+    } catch {
+      try? await storage.removePartial(key)
+      throw error
+    }
+    try await storage.removePartial(key)
+  }
+
+  func context(
+    _ key: PartialKey, priorNote: String? = nil, note: @escaping @Sendable (String) async throws -> Void = { _ in }
+  ) async throws -> ProcessingContext {
+    ProcessingContext(
+      request: try DownloadRequest("https://example.org/conformance.bin", id: key.id),
+      workspace: try await storage.workspace(key), priorNote: priorNote, note: note)
+  }
+
+  /// A destination that is free.
+  func newName() -> DownloadRequest.Destination { .init(name: "conformance-\(DownloadID()).bin") }
+
+  func expectPublished(_ artifact: Artifact, _ bytes: [UInt8]) async throws {
+    try expect(await storage.contains(artifact), "contains(_:) is false for \(artifact.name)")
+    try expect(!storage.isStaged(artifact), "isStaged(_:) is true for \(artifact.name)")
+    let found = try await reading(artifact)
+    try expect(
+      sameBytes(found[...], bytes[...]),
+      "\(artifact.name) holds \(found.count) other bytes than the \(bytes.count) of the partial")
+  }
+
+  func checkArtifacts(_ report: ConformanceReport) async {
+    let bytes = DownloadFixtures.pattern(size: 70_000)
+    await report.check("artifact-of-a-closed-partial", "a closed partial is a file with its bytes, still staged") {
+      try await withStaged(bytes, as: "a name.bin") { artifact, _ in
+        try expectEqual(artifact.kind, .file, "the kind")
+        try expectEqual(artifact.name, "a name.bin", "the name")
+        try expectEqual(artifact.mediaType, "application/octet-stream", "the media type")
+        if case .known(let size) = artifact.size { try expectEqual(size, Int64(bytes.count), "the size") }
+        try expect(try await reading(artifact) == bytes, "its bytes are others")
+        try expect(storage.isStaged(artifact), "isStaged(_:) is false")
+      }
+    }
+    await report.check("adopting-a-file", "a file that is adopted becomes the partial's bytes, and is gone") {
+      try await withPartial { partial, key in
+        guard let adopting = partial as? any FileAdoptingPartial, let folder = try await storage.workspace(key) else {
+          return
+        }
+        try partial.put([9, 9, 9], at: 0)
+        let file = folder + "/conformance-adopted"
+        try Data(bytes).write(to: URL(filePath: file, directoryHint: .notDirectory))
+        guard try adopting.adopt(file) else { return }
+        try expectEqual(try partial.size(), Int64(bytes.count), "the size")
+        try expect(try partial.read(at: 0, count: bytes.count) == bytes, "the bytes are others")
+        try expect(!FileManager.default.fileExists(atPath: file), "the file is still there")
+        try partial.put([7], at: 0)
+        try expectEqual(try partial.read(at: 0, count: 1), [7], "a byte written afterwards")
+      }
+    }
+  }
+
+  func checkPublishing(_ report: ConformanceReport) async {
+    let bytes = DownloadFixtures.pattern(size: 70_000)
+    let other = DownloadFixtures.pattern(size: 50_000, seed: 2)
+    await report.check("publishing", "a published artifact is at its destination, whole") {
+      let destination = newName()
+      try await publish(bytes, at: destination) { _, published in
+        try expectEqual(published.kind, .file, "the kind")
+        try expectEqual(published.name, destination.name ?? "", "the name")
+        try await expectPublished(published, bytes)
+      }
+    }
+    await report.check("publishing-into-a-folder", "the destination's folder is made") {
+      let folder = "conformance-\(DownloadID())"
+      for directory in ["\(folder)/one", "\(folder)/one/two", folder] {
+        try await publish(bytes, at: .init(directory: directory, name: "file.bin")) { _, published in
+          try expectEqual(published.name, "file.bin", "the name")
+          try await expectPublished(published, bytes)
+          if let path = published.path {
+            try expect(path.hasSuffix("\(directory)/file.bin"), "it lies at \(path)")
+          }
+        }
+      }
+    }
+    await report.check("publishing-without-a-name", "without a name in the destination the artifact's own counts") {
+      let name = "conformance-\(DownloadID()).dat"
+      try await publish(bytes, at: .init(), as: name) { _, published in
+        try expectEqual(published.name, name, "the name")
+        try await expectPublished(published, bytes)
+      }
+    }
+    await report.check("publishing-an-empty-file", "a file without bytes is published like any other") {
+      try await publish([], at: newName()) { _, published in try await expectPublished(published, []) }
+    }
+    await report.check("publishing-a-folder", "a folder is published with all that is in it") {
+      let key = newKey()
+      guard let workspace = try await storage.workspace(key) else { return }
+      let folder = workspace + "/conformance-folder"
+      try FileManager.default.createDirectory(atPath: folder + "/inner", withIntermediateDirectories: true)
+      try Data(bytes).write(to: URL(filePath: folder + "/inner/file.bin", directoryHint: .notDirectory))
+      let artifact = Artifact(kind: .directory, location: .path(folder), name: "conformance-folder")
+      try expect(storage.isStaged(artifact), "isStaged(_:) is false for a folder in the workspace")
+      let published = try await storage.publish(
+        artifact, at: .init(name: "conformance-\(DownloadID())"), in: try await context(key))
+      try expectEqual(published.kind, .directory, "the kind")
+      try expect(await storage.contains(published), "contains(_:) is false")
+      let path = try expectValue(published.path, "a published folder has no path")
+      let file = Artifact(location: .path(path + "/inner/file.bin"), name: "file.bin")
+      try expect(try await reading(file) == bytes, "the file in it holds other bytes")
+      try await storage.remove(published)
+      try expect(!(await storage.contains(published)), "contains(_:) is true after removing")
+      try await storage.removePartial(key)
+    }
+    await report.check("removing-what-was-published", "a removed artifact is gone; removing it again is no error") {
+      try await publish(bytes, at: newName()) { _, published in
+        try await storage.remove(published)
+        try expect(!(await storage.contains(published)), "contains(_:) is true after removing")
+      }
+    }
+    await report.check("conflict", "a taken destination is settled as the storage is set to", when: conflict != nil) {
+      let destination = newName()
+      try await publish(bytes, at: destination) { _, first in
+        if conflict == .fails {
+          try await expectError(.alreadyExists, when: "publishing at a taken destination") {
+            try await publish(other, at: destination)
+          }
+          return try await expectPublished(first, bytes)
+        }
+        try await publish(other, at: destination) { _, second in
+          try await expectPublished(second, other)
+          switch conflict {
+          case .replaces:
+            // The place of bytes in memory is the bytes.
+            if first.path != nil { try expectEqual(second.location, first.location, "the place of the second") }
+          case .keepsBoth:
+            try expect(second.location != first.location, "both are at \(first.location)")
+            try await expectPublished(first, bytes)
+          case .reuses, .fails, nil: break
+          }
+        }
+      }
+    }
+    await report.check("existing-artifacts", "what makes a transfer unnecessary is found", when: conflict != nil) {
+      let destination = newName()
+      let request = try DownloadRequest("https://example.org/conformance.bin", destination: destination)
+      try expect(try await storage.existing(for: request) == nil, "something is found where nothing is")
+      try await publish(bytes, at: destination) { _, published in
+        let found = try await storage.existing(for: request)
+        if conflict == .reuses {
+          let found = try expectValue(found, "what was published is not found")
+          try expectEqual(found.name, published.name, "the name of what is found")
+          try await expectPublished(found, bytes)
+        } else {
+          try expect(found == nil, "a storage that does not reuse says that the transfer is unnecessary")
+        }
+      }
+    }
+    await report.check(
+      "publishing-is-atomic", "a reader sees the old file or the new one, never a part", when: conflict == .replaces
+    ) {
+      let old = DownloadFixtures.pattern(size: 1 << 20, seed: 3)
+      let new = DownloadFixtures.pattern(size: 1 << 20, seed: 4)
+      let destination = newName()
+      try await publish(old, at: destination) { _, first in
+        guard let path = first.path, FileManager.default.fileExists(atPath: path) else { return }
+        let url = URL(filePath: path, directoryHint: .notDirectory)
+        try await withThrowingTaskGroup(of: Void.self) { group in
+          group.addTask {
+            for round in 0..<8 { try await replace(first, with: round.isMultiple(of: 2) ? new : old, destination) }
+          }
+          group.addTask {
+            while !Task.isCancelled {
+              let seen = [UInt8](try Data(contentsOf: url))
+              try expect(
+                sameBytes(seen[...], old[...]) || sameBytes(seen[...], new[...]),
+                "a reader saw \(seen.count) bytes that are neither file")
+              await Task.yield()
+            }
+          }
+          try await group.next()
+          group.cancelAll()
+          try await group.waitForAll()
+        }
+      }
+    }
+  }
+
+  private func replace(_ first: Artifact, with bytes: [UInt8], _ destination: DownloadRequest.Destination) async throws
+  {
+    try await withStaged(bytes, as: "conformance.bin") { staged, key in
+      let second = try await storage.publish(staged, at: destination, in: try await context(key))
+      try expectEqual(second.location, first.location, "the place of the second")
+    }
+  }
+}

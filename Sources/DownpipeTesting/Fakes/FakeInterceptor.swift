@@ -1,0 +1,34 @@
+public import DownpipeCore
+
+/// An interceptor made of a closure; it records the requests that came in.
+///
+/// ```swift
+/// let token = FakeInterceptor { request, next in
+///   var request = request
+///   request.headers["Authorization"] = "Bearer test"
+///   return try await next(request)
+/// }
+/// ```
+public final class FakeInterceptor: RequestInterceptor {
+  private let intercepting: @Sendable (SourceRequest, RequestInterceptorNext) async throws -> SourceReply
+  private let seen = Watched<[SourceRequest]>([])
+
+  /// Makes an interceptor; it passes everything on unless a closure says otherwise.
+  public init(
+    _ intercepting:
+      @escaping @Sendable (
+        _ request: SourceRequest, _ next: RequestInterceptorNext
+      ) async throws -> SourceReply = { try await $1($0) }
+  ) {
+    self.intercepting = intercepting
+  }
+
+  /// What came in, in order.
+  public var requests: [SourceRequest] { seen.value }
+
+  /// Asks the closure.
+  public func intercept(_ request: SourceRequest, next: RequestInterceptorNext) async throws -> SourceReply {
+    seen.update { $0.append(request) }
+    return try await intercepting(request, next)
+  }
+}

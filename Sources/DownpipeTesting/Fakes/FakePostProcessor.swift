@@ -1,0 +1,86 @@
+public import DownpipeCore
+import Foundation
+
+/// A step made of a closure; it records its inputs.
+///
+/// ```swift
+/// let unpack = FakePostProcessor<File, Directory>(name: "Unpack") { file, context in … }
+/// let reverse = FakePostProcessor<File, File>.bytes { $0.reversed() }
+/// ```
+public final class FakePostProcessor<Input: ArtifactForm, Output: ArtifactForm>: PostProcessor {
+  /// The name in the printed pipeline and in events.
+  public let name: String
+  private let processing: @Sendable (Input, ProcessingContext) async throws -> Output
+  private let seen = Watched<[Artifact]>([])
+  private let noted = Watched<[String?]>([])
+
+  /// Makes a step.
+  public init(
+    name: String = "FakePostProcessor",
+    _ processing: @escaping @Sendable (_ input: Input, _ context: ProcessingContext) async throws -> Output
+  ) {
+    self.name = name
+    self.processing = processing
+  }
+
+  /// What it was given, in order.
+  public var inputs: [Artifact] { seen.value }
+  /// The note it found at each call, in order.
+  public var priorNotes: [String?] { noted.value }
+
+  /// Waits until it was called at least `count` times. Returns early when the waiting task is cancelled.
+  public func calls(atLeast count: Int) async {
+    await seen.wait { $0.count >= count }
+  }
+
+  /// Asks the closure.
+  public func process(_ input: Input, in context: ProcessingContext) async throws -> Output {
+    noted.update { $0.append(context.priorNote) }
+    seen.update { $0.append(input.artifact) }
+    return try await processing(input, context)
+  }
+}
+
+extension FakePostProcessor where Input == File, Output == File {
+  /// A step that turns the bytes of a file, on disk or in memory, into other bytes, and keeps the whole
+  /// contract: it writes into the workspace, leaves its input alone and heeds cancellation.
+  public static func bytes(
+    name: String = "FakePostProcessor",
+    _ change: @escaping @Sendable ([UInt8]) throws -> [UInt8]
+  ) -> FakePostProcessor {
+    FakePostProcessor(name: name) { file, context in
+      try Task.checkCancellation()
+      let changed = try change(try file.artifact.readBytes())
+      try Task.checkCancellation()
+      var output = file.artifact
+      output.size = .known(Int64(changed.count))
+      if let workspace = context.workspace {
+        let path = "\(workspace)/\(name)-\(DownloadID())"
+        do {
+          try Data(changed).write(to: URL(filePath: path, directoryHint: .notDirectory))
+        } catch {
+          throw DownloadError(.storage, "the step's output cannot be written: \(error)", stage: name, cause: error)
+        }
+        output.location = .path(path)
+      } else {
+        output.location = .memory(changed)
+      }
+      return File(output)
+    }
+  }
+}
+
+extension Artifact {
+  /// The bytes of a file, from disk or from memory.
+  package func readBytes() throws(DownloadError) -> [UInt8] {
+    switch location {
+    case .memory(let bytes): return bytes
+    case .path(let path):
+      do {
+        return [UInt8](try Data(contentsOf: URL(filePath: path, directoryHint: .notDirectory)))
+      } catch {
+        throw DownloadError(.storage, "\(path) cannot be read: \(error)", cause: error)
+      }
+    }
+  }
+}

@@ -1,0 +1,113 @@
+public import DownpipeCore
+import Foundation
+
+extension FakeStorage {
+  /// Puts a file's bytes at the destination, all at once.
+  public func publish(
+    _ artifact: Artifact, at destination: DownloadRequest.Destination, in context: ProcessingContext
+  ) async throws -> Artifact {
+    let (directory, name) = try safePath(destination, defaultName: artifact.name)
+    try enter(.publish)
+    // The note names one publication: finding it again after a crash says whether that one succeeded.
+    if let note = context.priorNote, state.value.notes.contains(note) {
+      return describe(artifact, at: String(note.drop { $0 != " " }.dropFirst()))
+    }
+    let files = try collect(artifact)
+    let target = try state.update { state throws(DownloadError) in try state.reserve(directory, name, conflict) }
+    defer { state.update { state in _ = state.reserved.remove(target) } }
+    let note = "\(DownloadID()) \(target)"
+    try await context.note(note)
+    state.update { state in
+      state.notes.insert(note)
+      if artifact.kind == .directory { state.directories.insert(target) }
+      for (path, bytes) in files { state.published[target + path] = bytes }
+    }
+    return describe(artifact, at: target)
+  }
+
+  /// The files of an artifact, each by what its path adds to that of the artifact.
+  private func collect(_ artifact: Artifact) throws -> [String: [UInt8]] {
+    guard artifact.kind == .directory, let root = artifact.path else {
+      return ["": try bytes(of: artifact) ?? artifact.readBytes()]
+    }
+    var files: [String: [UInt8]] = [:]
+    for path in try FileManager.default.subpathsOfDirectory(atPath: root) {
+      let file = Artifact(location: .path("\(root)/\(path)"), name: path)
+      var isDirectory: ObjCBool = false
+      _ = FileManager.default.fileExists(atPath: "\(root)/\(path)", isDirectory: &isDirectory)
+      if !isDirectory.boolValue { files["/" + path] = try file.readBytes() }
+    }
+    return files
+  }
+
+  private func describe(_ artifact: Artifact, at target: String) -> Artifact {
+    var published = artifact
+    published.location = .path("\(root)/\(target)")
+    published.name = String(target[(target.lastIndex(of: "/").map(target.index(after:)) ?? target.startIndex)...])
+    if artifact.kind == .file, let bytes = state.value.published[target] { published.size = .known(Int64(bytes.count)) }
+    return published
+  }
+
+  /// The folder, with a slash at its end unless it is the root, and the name.
+  private func safePath(
+    _ destination: DownloadRequest.Destination, defaultName: String
+  ) throws(DownloadError) -> (directory: String, name: String) {
+    let name = destination.name ?? defaultName
+    let folders = (destination.directory ?? "").split(separator: "/", omittingEmptySubsequences: true).map(String.init)
+    let isSafe =
+      !(destination.directory ?? "").hasPrefix("/") && !name.isEmpty && !name.contains("/")
+      && (folders + [name]).allSatisfy { $0 != "." && $0 != ".." && !$0.utf8.contains(0) && $0.utf8.count <= 255 }
+    guard isSafe else {
+      throw DownloadError(
+        .unsafePath,
+        "“\(destination.directory ?? "")”/“\(name)” is no path below the storage's root: name a folder below it",
+        stage: self.name)
+    }
+    return (folders.map { $0 + "/" }.joined(), name)
+  }
+
+  /// Whether the artifact is in memory, or in a workspace.
+  public func isStaged(_ artifact: Artifact) -> Bool {
+    guard let path = artifact.path else { return true }
+    return workspaces.map { path.hasPrefix($0 + "/") } ?? false
+  }
+
+  /// Whether the artifact was published and not removed.
+  public func contains(_ artifact: Artifact) async -> Bool {
+    guard let path = artifact.path.flatMap(relative) else { return false }
+    let state = state.value
+    return state.published[path] != nil || state.directories.contains(path)
+  }
+
+  /// What is at the request's destination, when conflicts are settled by using it.
+  public func existing(for request: DownloadRequest) async throws -> Artifact? {
+    guard conflict == .reuse, request.destination.name != nil else { return nil }
+    let (directory, name) = try safePath(request.destination, defaultName: "")
+    guard let bytes = state.value.published[directory + name] else { return nil }
+    return Artifact(location: .path("\(root)/\(directory)\(name)"), name: name, size: .known(Int64(bytes.count)))
+  }
+
+  /// Forgets a published artifact.
+  public func remove(_ artifact: Artifact) async throws {
+    try enter(.remove)
+    guard let path = artifact.path.flatMap(relative) else { return }
+    state.update { state in
+      state.published[path] = nil
+      if state.directories.remove(path) != nil {
+        state.published = state.published.filter { !$0.key.hasPrefix(path + "/") }
+      }
+    }
+  }
+
+  /// The path below the root, for paths there.
+  public func storedPath(for path: String) -> String { relative(path) ?? path }
+
+  /// The path behind a stored one.
+  public func path(forStored storedPath: String) throws -> String {
+    if storedPath.hasPrefix("/") { return storedPath }
+    guard !storedPath.split(separator: "/").contains("..") else {
+      throw DownloadError(.unsafePath, "the stored path “\(storedPath)” leaves the storage's root", stage: name)
+    }
+    return "\(root)/\(storedPath)"
+  }
+}

@@ -1,0 +1,210 @@
+public import DownpipeCore
+import Foundation
+
+/// A storage in memory that records what is done with it and fails where a test wants it to.
+///
+/// ```swift
+/// let storage = FakeStorage()
+/// storage.fail(.write, at: 3, with: DownloadError(.noSpace, "the disk is full"))
+/// …
+/// #expect(storage.published["films/film.mkv"] == bytes)
+/// #expect(storage.calls.map(\.operation) == [.openPartial, .write, .write, .write, .close])
+/// ```
+/// Published artifacts have a made-up path below ``root``, at which there is nothing on the disk:
+/// ``published`` and ``bytes(of:)`` have their bytes. Safe to use from any thread.
+public final class FakeStorage: Storage {
+  /// What can be done with a storage, and can fail.
+  public enum Operation: String, Sendable, Hashable, CaseIterable {
+    /// `openPartial`
+    case openPartial
+    /// `removePartial`
+    case removePartial
+    /// `workspace`
+    case workspace
+    /// `publish`
+    case publish
+    /// `remove`
+    case remove
+    /// `Partial.write`
+    case write
+    /// `Partial.read`
+    case read
+    /// `Partial.truncate`
+    case truncate
+    /// `Partial.synchronize`
+    case synchronize
+    /// `Partial.close`
+    case close
+  }
+
+  /// One call, the failed ones too.
+  public struct Call: Sendable, Hashable {
+    /// What was done.
+    public let operation: Operation
+    /// To which partial, where it was one.
+    public let key: PartialKey?
+    /// The bytes that were written, read, or left by a truncation (from 0).
+    public let range: ByteRange?
+  }
+
+  /// What happens when the destination is taken.
+  public enum Conflict: Sendable, Hashable {
+    /// What is there is replaced.
+    case replace
+    /// The new one gets a number in its name.
+    case keepBoth
+    /// Publishing fails with `.alreadyExists`.
+    case fail
+    /// What is there is used, and nothing is fetched.
+    case reuse
+  }
+
+  struct Stored: Sendable {
+    var bytes: [UInt8] = []
+    var durable: [UInt8] = []
+    var openings = 0
+  }
+
+  struct State: Sendable {
+    var plan = FaultPlan<Operation>()
+    var calls: [Call] = []
+    var partials: [PartialKey: Stored] = [:]
+    var published: [String: [UInt8]] = [:]
+    var directories: Set<String> = []
+    var notes: Set<String> = []
+    var openPartials = 0
+    /// Targets of publications under way.
+    var reserved: Set<String> = []
+
+    func isTaken(_ path: String) -> Bool {
+      published[path] != nil || directories.contains(path) || reserved.contains(path)
+    }
+
+    /// Decides where something is published.
+    mutating func reserve(_ directory: String, _ name: String, _ conflict: Conflict) throws(DownloadError) -> String {
+      var target = directory + name
+      if isTaken(target) {
+        switch conflict {
+        case .replace, .reuse: break
+        case .keepBoth:
+          var number = 2
+          while isTaken("\(directory)\(number) \(name)") { number += 1 }
+          target = "\(directory)\(number) \(name)"
+        case .fail:
+          throw DownloadError(
+            .alreadyExists, "\(target) is there already: choose another name", stage: "FakeStorage")
+        }
+      }
+      reserved.insert(target)
+      return target
+    }
+  }
+
+  /// The made-up folder that published artifacts lie in.
+  public let root = "/fake-storage"
+  /// The name in messages.
+  public let name: String
+  let state = Watched(State())
+  let conflict: Conflict
+  let workspaces: String?
+
+  /// Makes an empty storage.
+  ///
+  /// - Parameters:
+  ///   - conflict: what happens when a destination is taken.
+  ///   - workspaces: an existing folder for the workspaces of steps; without it steps work in memory.
+  public init(onConflict conflict: Conflict = .replace, workspaces: String? = nil, name: String = "FakeStorage") {
+    self.conflict = conflict
+    self.workspaces = workspaces
+    self.name = name
+  }
+
+  /// Lets `times` calls of an operation fail, the first of them the `call`th since the storage was made,
+  /// counted from 1 over all downloads. Nothing is done by a call that fails.
+  public func fail(_ operation: Operation, at call: Int = 1, times: Int = 1, with error: DownloadError) {
+    state.update { $0.plan.fail(operation, at: call, times: times, with: error) }
+  }
+
+  /// What was done, in order.
+  public var calls: [Call] { state.value.calls }
+  /// The published files by their path below the root.
+  public var published: [String: [UInt8]] { state.value.published }
+  /// The partials there are.
+  public var partials: [PartialKey: [UInt8]] { state.value.partials.mapValues(\.bytes) }
+  /// How many partials are open at the moment.
+  public var openPartials: Int { state.value.openPartials }
+
+  /// Waits until an operation was called at least `count` times. Returns early when the waiting task is cancelled.
+  public func calls(of operation: Operation, atLeast count: Int) async {
+    await state.wait { $0.plan.count(operation) >= count }
+  }
+
+  /// Loses every byte that was not synchronised, as a loss of power may, and closes every partial.
+  public func losePower() {
+    state.update { state in
+      state.partials = state.partials.mapValues { stored in
+        // An opening of before belongs to a process that is dead: it can do nothing more.
+        Stored(bytes: stored.durable, durable: stored.durable, openings: stored.openings + 1)
+      }
+      state.openPartials = 0
+    }
+  }
+
+  /// The bytes of a file that this storage gave out, published or not; `nil` when there is no such file.
+  public func bytes(of artifact: Artifact) -> [UInt8]? {
+    switch artifact.location {
+    case .memory(let bytes): bytes
+    case .path(let path): relative(path).flatMap { state.value.published[$0] }
+    }
+  }
+
+  func enter(_ operation: Operation, _ key: PartialKey? = nil, _ range: ByteRange? = nil) throws(DownloadError) {
+    let error = state.update { state -> DownloadError? in
+      state.calls.append(Call(operation: operation, key: key, range: range))
+      return state.plan.next(operation)
+    }
+    if let error { throw error }
+  }
+
+  /// The path below the root; `nil` for a path elsewhere.
+  func relative(_ path: String) -> String? {
+    path.hasPrefix(root + "/") ? String(path.dropFirst(root.count + 1)) : nil
+  }
+}
+
+extension FakeStorage {
+  /// Opens a partial in memory.
+  public func openPartial(_ key: PartialKey) async throws -> any Partial {
+    try enter(.openPartial, key)
+    let opening = state.update { state in
+      state.partials[key, default: Stored()].openings += 1
+      state.openPartials += 1
+      return state.partials[key, default: Stored()].openings
+    }
+    return FakePartial(storage: self, key: key, opening: opening)
+  }
+
+  /// Forgets a partial, and deletes its workspace.
+  public func removePartial(_ key: PartialKey) async throws {
+    try enter(.removePartial, key)
+    state.update { state in _ = state.partials.removeValue(forKey: key) }
+    if let path = workspacePath(key), FileManager.default.fileExists(atPath: path) {
+      try FileManager.default.removeItem(atPath: path)
+    }
+  }
+
+  /// A folder below the one given for workspaces, or none.
+  public func workspace(_ key: PartialKey) async throws -> String? {
+    try enter(.workspace, key)
+    guard let path = workspacePath(key) else { return nil }
+    try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
+    return path
+  }
+
+  private func workspacePath(_ key: PartialKey) -> String? {
+    // An id is any text: only its bytes in hexadecimal are a safe name for certain.
+    workspaces.map { folder in
+      "\(folder)/" + key.id.rawValue.utf8.map { String($0, radix: 16) }.joined() + "-\(key.generation)"
+    }
+  }
+}

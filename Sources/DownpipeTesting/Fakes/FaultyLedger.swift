@@ -1,0 +1,177 @@
+public import DownpipeCore
+import Foundation
+
+/// A ledger around another one, that records the calls and fails where a test wants it to.
+///
+/// ```swift
+/// let ledger = FaultyLedger(MemoryLedger())
+/// ledger.fail(.save, at: 2, with: DownloadError(.ledger, "the disk is full"))
+/// ```
+public final class FaultyLedger: Ledger {
+  /// What can be done with a ledger, and can fail.
+  public enum Operation: String, Sendable, Hashable, CaseIterable {
+    /// `Ledger.open`
+    case open
+    /// `add`
+    case add
+    /// `record`
+    case record
+    /// `records`
+    case records
+    /// `counts`
+    case counts
+    /// `claim`
+    case claim
+    /// `save`
+    case save
+    /// `transition`
+    case transition
+    /// `remove`
+    case remove
+    /// `renewLeases`
+    case renewLeases
+    /// `reclaim`
+    case reclaim
+    /// `nextDue`
+    case nextDue
+    /// `rerank`
+    case rerank
+    /// `close`
+    case close
+  }
+
+  /// When a call fails.
+  public enum Moment: Sendable, Hashable {
+    /// Before anything is done.
+    case before
+    /// After it is done: the answer is lost.
+    case after
+  }
+
+  private struct State {
+    var calls: [Operation] = []
+    var before = FaultPlan<Operation>()
+    var after = FaultPlan<Operation>()
+    var saves: [(record: DownloadRecord, fields: RecordFields)] = []
+  }
+
+  private let base: any Ledger
+  private let state = Watched(State())
+  /// The name of the ledger inside.
+  public var name: String { base.name }
+
+  /// Wraps a ledger.
+  public init(_ base: any Ledger) { self.base = base }
+
+  /// Lets `times` calls of an operation fail, the first of them the `call`th since the ledger was made,
+  /// counted from 1 over all openings.
+  public func fail(
+    _ operation: Operation, at call: Int = 1, times: Int = 1, _ moment: Moment = .before, with error: DownloadError
+  ) {
+    state.update { state in
+      switch moment {
+      case .before: state.before.fail(operation, at: call, times: times, with: error)
+      case .after: state.after.fail(operation, at: call, times: times, with: error)
+      }
+    }
+  }
+
+  /// What was called, in order, the failed calls too.
+  public var calls: [Operation] { state.value.calls }
+  /// What was to be saved, in order.
+  public var saves: [(record: DownloadRecord, fields: RecordFields)] { state.value.saves }
+
+  /// Waits until an operation was called at least `count` times. Returns early when the waiting task is cancelled.
+  public func calls(of operation: Operation, atLeast count: Int) async {
+    await state.wait { $0.before.count(operation) >= count }
+  }
+
+  /// Opens the ledger inside.
+  public func open() async throws -> any LedgerStore {
+    try await perform(.open) { FaultyLedgerStore(base: try await base.open(), ledger: self) }
+  }
+
+  fileprivate func perform<Result>(_ operation: Operation, _ body: () async throws -> Result) async throws -> Result {
+    let errors = state.update { state in
+      state.calls.append(operation)
+      return (before: state.before.next(operation), after: state.after.next(operation))
+    }
+    if let error = errors.before { throw error }
+    let result = try await body()
+    if let error = errors.after { throw error }
+    return result
+  }
+
+  fileprivate func recordSave(_ record: DownloadRecord, _ fields: RecordFields) {
+    state.update { $0.saves.append((record, fields)) }
+  }
+}
+
+private final class FaultyLedgerStore: LedgerStore {
+  private let base: any LedgerStore
+  private let ledger: FaultyLedger
+
+  init(base: any LedgerStore, ledger: FaultyLedger) {
+    self.base = base
+    self.ledger = ledger
+  }
+
+  var owner: String { base.owner }
+
+  func add(_ additions: [LedgerAddition], at now: Date) async throws -> [LedgerAddOutcome] {
+    try await ledger.perform(.add) { try await base.add(additions, at: now) }
+  }
+
+  func record(_ id: DownloadID) async throws -> DownloadRecord? {
+    try await ledger.perform(.record) { try await base.record(id) }
+  }
+
+  func records(_ query: LedgerQuery) async throws -> [DownloadRecord] {
+    try await ledger.perform(.records) { try await base.records(query) }
+  }
+
+  func counts(tag: String?) async throws -> [DownloadState.Phase: Int] {
+    try await ledger.perform(.counts) { try await base.counts(tag: tag) }
+  }
+
+  func claim(
+    at now: Date, lease: Date, select: @escaping @Sendable (Candidate) -> ClaimSelection
+  ) async throws -> [DownloadRecord] {
+    try await ledger.perform(.claim) { try await base.claim(at: now, lease: lease, select: select) }
+  }
+
+  func save(_ record: DownloadRecord, _ fields: RecordFields, at now: Date) async throws -> Bool {
+    ledger.recordSave(record, fields)
+    return try await ledger.perform(.save) { try await base.save(record, fields, at: now) }
+  }
+
+  func transition(
+    _ selection: LedgerSelection, from phases: Set<DownloadState.Phase>, to phase: DownloadState.Phase, at now: Date
+  ) async throws -> LedgerTransitionResult {
+    try await ledger.perform(.transition) { try await base.transition(selection, from: phases, to: phase, at: now) }
+  }
+
+  func remove(_ selection: LedgerSelection, limit: Int) async throws -> [DownloadRecord] {
+    try await ledger.perform(.remove) { try await base.remove(selection, limit: limit) }
+  }
+
+  func renewLeases(until lease: Date) async throws {
+    try await ledger.perform(.renewLeases) { try await base.renewLeases(until: lease) }
+  }
+
+  func reclaim(at now: Date) async throws -> Int {
+    try await ledger.perform(.reclaim) { try await base.reclaim(at: now) }
+  }
+
+  func nextDue(after now: Date) async throws -> Date? {
+    try await ledger.perform(.nextDue) { try await base.nextDue(after: now) }
+  }
+
+  func rerank(_ rank: @escaping @Sendable (RankingContext) -> Rank) async throws {
+    try await ledger.perform(.rerank) { try await base.rerank(rank) }
+  }
+
+  func close() async throws {
+    try await ledger.perform(.close) { try await base.close() }
+  }
+}

@@ -1,0 +1,220 @@
+public import Foundation
+import NIOCore
+import NIOPosix
+import Synchronization
+
+/// An HTTP/1.1 server on a loopback port that answers as a script says: well, badly or not at all.
+///
+/// ```swift
+/// let server = try await ScriptedHTTPServer.start { request in
+///   request.number == 1 ? .status(503, retryAfter: .seconds(1)) : .file(.pattern(size: 1 << 20), for: request)
+/// }
+/// let url = server.url("/file.bin")
+/// // …
+/// await server.shutdown()
+/// ```
+/// It runs on a thread of its own. Bodies are made while they are sent, one piece at a time, and a
+/// client that does not read holds the server up as it does in life.
+public final class ScriptedHTTPServer: Sendable {
+  /// Decides what is done with a request; called on the server's thread, so it must not block.
+  public typealias Script = @Sendable (ScriptedRequest) -> ScriptedReply
+
+  /// What the server has seen and done so far.
+  public struct Activity: Sendable {
+    /// The requests, oldest first; the latest 10,000 of them.
+    public internal(set) var requests: [ScriptedRequest] = []
+    /// Requests received.
+    public internal(set) var requestCount = 0
+    /// Connections accepted.
+    public internal(set) var connections = 0
+    /// Connections that are open.
+    public internal(set) var openConnections = 0
+    /// Bytes that the operating system has taken.
+    public internal(set) var bytesSent: Int64 = 0
+    /// How often a client took nothing for a fifth of a second while there was something to send.
+    public internal(set) var stalls = 0
+  }
+
+  fileprivate struct State {
+    var activity = Activity()
+    var numbers: [String: Int] = [:]
+    var channels: [ObjectIdentifier: any Channel] = [:]
+    var watchers: [Int: (condition: @Sendable (Activity) -> Bool, continuation: CheckedContinuation<Void, Never>)] =
+      [:]
+    var nextWatcher = 0
+    var isShutDown = false
+  }
+
+  private static let loggedRequests = 10_000
+
+  /// The TCP port.
+  public let port: Int
+  private let group: MultiThreadedEventLoopGroup
+  private let channel: any Channel
+  private let shared: Shared
+
+  /// What connections tell the server.
+  final class Shared: Sendable {
+    fileprivate let state = Mutex(State())
+    let script: Script
+
+    init(script: @escaping Script) { self.script = script }
+
+    var isShutDown: Bool { state.withLock { $0.isShutDown } }
+
+    /// Notes a connection; its number, or `nil` when the server is shutting down.
+    func connected(_ channel: any Channel) -> Int? {
+      update { state in
+        guard !state.isShutDown else { return nil }
+        state.activity.connections += 1
+        state.activity.openConnections += 1
+        state.channels[ObjectIdentifier(channel)] = channel
+        return state.activity.connections
+      }
+    }
+
+    func disconnected(_ channel: any Channel) {
+      update { state in
+        if state.channels.removeValue(forKey: ObjectIdentifier(channel)) != nil { state.activity.openConnections -= 1 }
+      }
+    }
+
+    /// The how many-th request for the path this is.
+    func count(_ path: String) -> Int {
+      state.withLock { state in
+        // A test server meets as many paths as its test makes up; past a bound they all count as one.
+        let key = state.numbers.count < ScriptedHTTPServer.loggedRequests ? path : ""
+        state.numbers[key, default: 0] += 1
+        return state.numbers[key, default: 1]
+      }
+    }
+
+    func received(_ request: ScriptedRequest) {
+      update { state in
+        state.activity.requestCount += 1
+        if state.activity.requests.count >= 2 * ScriptedHTTPServer.loggedRequests {
+          state.activity.requests.removeFirst(ScriptedHTTPServer.loggedRequests)
+        }
+        state.activity.requests.append(request)
+      }
+    }
+
+    func sent(_ bytes: Int) { update { $0.activity.bytesSent += Int64(bytes) } }
+    func stalled() { update { $0.activity.stalls += 1 } }
+
+    private func update<R: Sendable>(_ change: (inout State) -> R) -> R {
+      let (result, reached) = state.withLock { state in
+        let result = change(&state)
+        guard !state.watchers.isEmpty else { return (result, [CheckedContinuation<Void, Never>]()) }
+        let reached = state.watchers.filter { $0.value.condition(state.activity) }
+        for key in reached.keys { state.watchers[key] = nil }
+        return (result, reached.values.map(\.continuation))
+      }
+      for continuation in reached { continuation.resume() }
+      return result
+    }
+  }
+
+  private init(channel: any Channel, port: Int, group: MultiThreadedEventLoopGroup, shared: Shared) {
+    self.channel = channel
+    self.port = port
+    self.group = group
+    self.shared = shared
+  }
+
+  /// Starts a server on a free port of 127.0.0.1.
+  public static func start(_ script: @escaping Script) async throws -> ScriptedHTTPServer {
+    let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
+    let shared = Shared(script: script)
+    do {
+      let channel = try await ServerBootstrap(group: group)
+        .serverChannelOption(.backlog, value: 1024)
+        .serverChannelOption(.socketOption(.so_reuseaddr), value: 1)
+        .childChannelOption(.tcpOption(.tcp_nodelay), value: 1)
+        .childChannelInitializer { channel in
+          channel.eventLoop.makeCompletedFuture {
+            try channel.pipeline.syncOperations.addHandler(ScriptedConnection(shared: shared))
+          }
+        }
+        .bind(host: "127.0.0.1", port: 0).get()
+      return ScriptedHTTPServer(
+        channel: channel, port: channel.localAddress?.port ?? 0, group: group, shared: shared)
+    } catch {
+      try? await group.shutdownGracefully()
+      throw error
+    }
+  }
+
+  /// The URL of a path, which is given with its slash, and perhaps a query: `"/a?b=c"`.
+  public func url(_ path: String = "/") -> URL {
+    URL(string: "http://127.0.0.1:\(port)\(path)") ?? URL(filePath: "/dev/null")
+  }
+
+  /// What the server has seen and done so far.
+  public var activity: Activity {
+    shared.state.withLock { state in
+      var activity = state.activity
+      activity.requests = activity.requests.suffix(Self.loggedRequests)
+      return activity
+    }
+  }
+
+  /// The requests received, oldest first; the latest 10,000 of them.
+  public var requests: [ScriptedRequest] { activity.requests }
+
+  /// Returns as soon as the condition holds, which is looked at after everything the server sees or does.
+  ///
+  /// ```swift
+  /// try await server.until { $0.openConnections == 0 }
+  /// ```
+  /// - Parameter condition: looks at the activity; it must not call the server.
+  /// - Throws: `CancellationError` when the task is cancelled, as by a test's time limit.
+  public func until(_ condition: @escaping @Sendable (Activity) -> Bool) async throws {
+    let key = shared.state.withLock { state in
+      state.nextWatcher += 1
+      return state.nextWatcher
+    }
+    await withTaskCancellationHandler {
+      await withCheckedContinuation { continuation in
+        let isMet = shared.state.withLock { state in
+          if Task.isCancelled || condition(state.activity) { return true }
+          state.watchers[key] = (condition, continuation)
+          return false
+        }
+        if isMet { continuation.resume() }
+      }
+    } onCancel: {
+      shared.state.withLock { $0.watchers.removeValue(forKey: key) }?.continuation.resume()
+    }
+    try Task.checkCancellation()
+  }
+
+  /// Closes every connection and ends the server's thread. More than once does no harm.
+  public func shutdown() async {
+    let channels = shared.state.withLock { state -> [any Channel]? in
+      guard !state.isShutDown else { return nil }
+      state.isShutDown = true
+      return Array(state.channels.values)
+    }
+    guard let channels else { return }
+    try? await channel.close()
+    for channel in channels { try? await channel.close() }
+    try? await group.shutdownGracefully()
+  }
+}
+
+/// Runs `body` with a server that is shut down afterwards, whatever happens.
+@discardableResult
+public func withScriptedServer<R>(
+  _ script: @escaping ScriptedHTTPServer.Script, _ body: (ScriptedHTTPServer) async throws -> R
+) async throws -> R {
+  let server = try await ScriptedHTTPServer.start(script)
+  do {
+    let result = try await body(server)
+    await server.shutdown()
+    return result
+  } catch {
+    await server.shutdown()
+    throw error
+  }
+}

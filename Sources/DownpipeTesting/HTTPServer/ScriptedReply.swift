@@ -1,0 +1,165 @@
+public import DownpipeCore
+
+/// What a scripted server does with a request: steps, done one after the other.
+///
+/// ```swift
+/// ScriptedReply.file(.pattern(size: 1_000_000), etag: "\"v1\"", for: request)         // behaves well
+/// ScriptedReply.file(.pattern(size: 1_000_000), for: request).truncated(after: 1_000) // does not
+/// ScriptedReply([.send("HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n"), .close])     // anything at all
+/// ```
+public struct ScriptedReply: Sendable {
+  /// One thing to do.
+  public enum Step: Sendable {
+    /// Sends a status line and header fields, and nothing that was not given.
+    case head(Int, HeaderFields)
+    /// Sends these bytes as they are.
+    case bytes([UInt8])
+    /// Sends a range of a content, made as the client takes it.
+    case content(ScriptedContent, Range<Int64>)
+    /// Waits. Prefer ``hold(_:)``, which does not depend on time.
+    case delay(Duration)
+    /// Sends from here on so many bytes a second at most.
+    case throttle(bytesPerSecond: Int)
+    /// Waits until the test opens the gate.
+    case hold(ServerGate)
+    /// Closes the connection in an orderly way.
+    case close
+    /// Cuts the connection off with a reset (RST).
+    case reset
+
+    /// Sends these bytes as they are.
+    public static func send(_ bytes: [UInt8]) -> Step { .bytes(bytes) }
+    /// Sends a text as it is.
+    public static func send(_ text: String) -> Step { .bytes(Array(text.utf8)) }
+    /// Sends a whole content.
+    public static func send(_ content: ScriptedContent) -> Step { .content(content, 0..<content.size) }
+  }
+
+  /// What is done, in order. Afterwards the connection is kept for the next request, unless a step closed it
+  /// or the request said `Connection: close`.
+  public var steps: [Step]
+
+  /// Makes a reply of steps.
+  public init(_ steps: [Step]) { self.steps = steps }
+
+  /// A status with header fields and a body of known length.
+  public init(_ status: Int, _ headers: HeaderFields = [], body: ScriptedContent = .bytes([])) {
+    var headers = headers
+    if headers["Content-Length"] == nil { headers["Content-Length"] = String(body.size) }
+    steps = [.head(status, headers)]
+    if body.size > 0 { steps.append(.send(body)) }
+  }
+
+  /// A status, with `Retry-After` if there is one.
+  public static func status(_ status: Int, retryAfter: RetryAfter? = nil) -> ScriptedReply {
+    var headers = HeaderFields()
+    switch retryAfter {
+    case .seconds(let seconds): headers["Retry-After"] = String(seconds)
+    case .date(let date): headers["Retry-After"] = HTTPDate.string(from: date)
+    case nil: break
+    }
+    return ScriptedReply(status, headers, body: .text("status \(status)\n"))
+  }
+
+  /// A redirect; `location` is sent as it is.
+  public static func redirect(to location: String, status: Int = 302) -> ScriptedReply {
+    ScriptedReply(status, ["Location": location])
+  }
+
+  /// A body in chunks (RFC 9112 §7.1), one for each element.
+  public static func chunked(_ chunks: [[UInt8]], headers: HeaderFields = []) -> ScriptedReply {
+    var headers = headers
+    headers["Transfer-Encoding"] = "chunked"
+    var steps: [Step] = [.head(200, headers)]
+    for chunk in chunks where !chunk.isEmpty {
+      steps.append(.send(String(chunk.count, radix: 16) + "\r\n"))
+      steps.append(.send(chunk + [0x0D, 0x0A]))
+    }
+    steps.append(.send("0\r\n\r\n"))
+    return ScriptedReply(steps)
+  }
+
+  /// Bytes that are no HTTP at all, and the end of the connection.
+  public static var garbage: ScriptedReply {
+    ScriptedReply([.send(ScriptedContent.pattern(size: 512, seed: 0x6761_7262_6167_65)), .close])
+  }
+
+  /// The end of the connection without an answer.
+  public static var closed: ScriptedReply { ScriptedReply([.close]) }
+
+  /// The same reply, cut off after so many bytes of its body: everything behind them is left out.
+  public func truncated(after count: Int64, reset: Bool = false) -> ScriptedReply {
+    var left = max(0, count)
+    var kept: [Step] = []
+    steps: for step in steps {
+      switch step {
+      case .bytes(let bytes):
+        if Int64(bytes.count) <= left {
+          kept.append(step)
+          left -= Int64(bytes.count)
+        } else {
+          kept.append(.bytes(Array(bytes.prefix(Int(left)))))
+          break steps
+        }
+      case .content(let content, let range):
+        if Int64(range.count) <= left {
+          kept.append(step)
+          left -= Int64(range.count)
+        } else {
+          kept.append(.content(content, range.lowerBound..<range.lowerBound + left))
+          break steps
+        }
+      default: kept.append(step)
+      }
+    }
+    return ScriptedReply(kept + [reset ? .reset : .close])
+  }
+
+  /// The same reply, with other steps in front.
+  public func after(_ first: Step...) -> ScriptedReply { ScriptedReply(first + steps) }
+
+  /// The same reply, held at the gate once the head and so many bytes of the body are sent.
+  public func held(at gate: ServerGate, after count: Int64 = 0) -> ScriptedReply {
+    var left = count
+    var result: [Step] = []
+    var isHeld = false
+    for step in steps {
+      if case .content(let content, let range) = step, !isHeld {
+        let middle = range.lowerBound + min(left, Int64(range.count))
+        left -= middle - range.lowerBound
+        if left == 0 {
+          result += [.content(content, range.lowerBound..<middle), .hold(gate)]
+          result.append(.content(content, middle..<range.upperBound))
+          isHeld = true
+          continue
+        }
+      }
+      result.append(step)
+    }
+    return ScriptedReply(isHeld ? result : result + [.hold(gate)])
+  }
+
+  /// The same reply, with header fields set in its first head.
+  public func setting(_ headers: HeaderFields) -> ScriptedReply {
+    var copy = self
+    for (index, step) in steps.enumerated() {
+      guard case .head(let status, var fields) = step else { continue }
+      for field in headers.fields { fields[field.name] = nil }
+      fields.fields += headers.fields
+      copy.steps[index] = .head(status, fields)
+      break
+    }
+    return copy
+  }
+
+  /// A status line and header fields as bytes.
+  static func render(_ status: Int, _ headers: HeaderFields) -> [UInt8] {
+    let reasons = [
+      200: "OK", 206: "Partial Content", 301: "Moved Permanently", 302: "Found", 304: "Not Modified",
+      404: "Not Found", 412: "Precondition Failed", 416: "Range Not Satisfiable", 503: "Service Unavailable",
+    ]
+    var text = "HTTP/1.1 \(status) \(reasons[status] ?? "Scripted")\r\n"
+    for field in headers.fields { text += "\(field.name): \(field.value)\r\n" }
+    return Array((text + "\r\n").utf8)
+  }
+}

@@ -1,0 +1,47 @@
+import DownpipeCore
+import Testing
+
+@testable import DownpipeChecksum
+
+@Suite(.timeLimit(.minutes(1)))
+struct DigestParsingTests {
+  static let hex = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
+
+  @Test(
+    "algorithm and digits, as people write them",
+    arguments: ["sha256=" + hex, "SHA-256=" + hex.uppercased(), "sha-256=" + hex])
+  func parses(_ text: String) throws {
+    let digest = try Digest(parsing: text)
+    #expect(digest.algorithm == .sha256)
+    #expect(digest.hex == Self.hex)
+  }
+
+  @Test("every supported algorithm parses what it prints")
+  func roundTrip() throws {
+    for algorithm in DigestComputation.supportedAlgorithms {
+      let digest = try DigestSamples.digest(algorithm, of: DigestSamples.abc)
+      #expect(try Digest(parsing: digest.description) == digest)
+    }
+  }
+
+  /// Text that is no digest, and what the message has to say.
+  static let malformed: [(String, String)] = {
+    let short = String(hex.dropLast())
+    var texts: [(String, String)] = []
+    texts += [("", "ALGORITHM=HEX"), (hex, "ALGORITHM=HEX"), ("sha256:\(hex)", "ALGORITHM=HEX")]
+    texts += [("=\(hex)", "no known digest algorithm"), ("blake3=\(hex)", "use one of sha-256")]
+    texts += [("sha256=", "64 hexadecimal digits, not 0"), ("sha256=ab", "64 hexadecimal digits, not 2")]
+    texts += [("sha256=\(hex)00", "64 hexadecimal digits, not 66"), ("sha256=\(short)", "not 63")]
+    texts += [("md5=\(hex)", "32 hexadecimal digits, not 64"), ("sha256=\(short)g", "“g” is no hexadecimal digit")]
+    texts += [("sha256= \(hex)", "“ ” is no hexadecimal digit"), ("sha256=\(hex)\n", "is no hexadecimal digit")]
+    texts += [("sha256=\(short)１", "is no hexadecimal digit")]
+    return texts
+  }()
+
+  @Test("anything else is refused with the reason", arguments: malformed)
+  func refuses(_ text: String, _ reason: String) {
+    let error = #expect(throws: DownloadError.self) { try Digest(parsing: text) }
+    #expect(error?.code == .invalidRequest)
+    #expect(error?.message.contains(reason) == true, "\(error?.message ?? "")")
+  }
+}

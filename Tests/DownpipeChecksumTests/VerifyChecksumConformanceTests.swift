@@ -1,0 +1,17 @@
+import DownpipeChecksum
+import DownpipeCore
+import DownpipeTesting
+import Testing
+
+@Suite(.timeLimit(.minutes(1)))
+struct VerifyChecksumConformanceTests {
+  @Test("VerifyChecksum keeps the contract of a step")
+  func conformance() async throws {
+    let digest = try DigestSamples.digest(.sha256, of: DigestSamples.abc)
+    try await PostProcessorConformance(
+      VerifyChecksum(), .init(DigestSamples.abc, named: "abc", digests: [digest], named: "abc"),
+      and: .init(DigestSamples.millionA, digests: [try DigestSamples.digest(.md5, of: DigestSamples.millionA)]),
+      bad: .init(DigestSamples.nineDigits, digests: [digest])
+    ).run()
+  }
+}

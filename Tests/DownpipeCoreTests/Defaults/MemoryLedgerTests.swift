@@ -1,0 +1,123 @@
+import DownpipeCore
+import DownpipeTesting
+import Foundation
+import Testing
+
+@testable import DownpipeCore
+
+@Suite(.timeLimit(.minutes(1)))
+struct MemoryLedgerTests {
+  private let start = Date(timeIntervalSince1970: 1_700_000_000)
+
+  private func addition(_ id: DownloadID, _ order: Int64) throws -> LedgerAddition {
+    LedgerAddition(
+      request: try DownloadRequest("https://example.org/\(order)", id: id), rank: Rank().ascending(order),
+      arrival: order)
+  }
+
+  @Test func keepsTheContract() async throws {
+    try await LedgerConformance { MemoryLedger() }.run()
+  }
+
+  @Test func copiesShareRecordsAndOtherLedgersDoNot() async throws {
+    let ledger = MemoryLedger()
+    let copy = ledger
+    _ = try await ledger.open().add([addition("a", 1)], at: start)
+    #expect(try await copy.open().record("a") != nil)
+    #expect(try await MemoryLedger().open().record("a") == nil)
+  }
+
+  @Test func aDroppedStoreIsADeadOwner() async throws {
+    let ledger = MemoryLedger()
+    var store: (any LedgerStore)? = try await ledger.open()
+    _ = try await store?.add([addition("a", 1)], at: start)
+    let claimed = try await store?.claim(at: start, lease: start.addingTimeInterval(60)) { _ in .take }
+    #expect(claimed?.count == 1)
+    store = nil
+
+    let next = try await ledger.open()
+    #expect(try await next.record("a")?.phase == .transferring)
+    #expect(try await next.reclaim(at: start) == 1)
+    #expect(try await next.record("a")?.phase == .waiting)
+  }
+
+  @Test func aClosedStoreSaysSo() async throws {
+    let store = try await MemoryLedger().open()
+    try await store.close()
+    try await store.close()
+    let error = await #expect(throws: DownloadError.self) { try await store.record("a") }
+    #expect(error?.code == .ledger)
+    #expect(error?.message.contains("closed") == true)
+  }
+
+  @Test func nothingIsMovedIntoAnActivePhase() async throws {
+    let store = try await MemoryLedger().open()
+    _ = try await store.add([addition("a", 1)], at: start)
+    let error = await #expect(throws: DownloadError.self) {
+      try await store.transition(.all, from: [.waiting], to: .transferring, at: start)
+    }
+    #expect(error?.code == .ledger)
+    #expect(try await store.record("a")?.phase == .waiting)
+  }
+
+  @Test func manyDownloadsComeInOrder() async throws {
+    let store = try await MemoryLedger().open()
+    let order = (0..<5_000).map { Int64(($0 * 2_654_435_761) % 5_003) }
+    _ = try await store.add(
+      order.map {
+        LedgerAddition(request: try addition(DownloadID("\($0)"), $0).request, rank: Rank().ascending($0), arrival: $0)
+      },
+      at: start)
+    let claimed = try await store.claim(at: start, lease: start) { _ in .take }
+    #expect(claimed.map(\.arrival) == order.sorted())
+  }
+}
+
+@Suite(.timeLimit(.minutes(1)))
+struct SortedKeysTests {
+  @Test(arguments: [1, 2, 511, 512, 513, 3_000])
+  func agreesWithASortedSet(_ count: Int) {
+    var keys = SortedKeys<Int>()
+    var reference = Set<Int>()
+    var generator = SystemRandomNumberGenerator()
+    for step in 0..<count * 3 {
+      let key = Int.random(in: 0..<count * 2, using: &generator)
+      if step % 3 == 2 {
+        keys.remove(key)
+        reference.remove(key)
+      } else {
+        keys.insert(key)
+        reference.insert(key)
+      }
+    }
+    var found: [Int] = []
+    keys.forEach {
+      found.append($0)
+      return true
+    }
+    #expect(found == reference.sorted())
+    #expect(keys.count == reference.count)
+    #expect(keys.first == reference.min())
+
+    found = []
+    keys.forEach(from: count) {
+      found.append($0)
+      return found.count < 3
+    }
+    #expect(found == Array(reference.sorted().filter { $0 >= count }.prefix(3)))
+    for key in reference { keys.remove(key) }
+    #expect(keys.count == 0)
+    #expect(keys.first == nil)
+  }
+
+  @Test func growingKeysFillTheirChunks() {
+    var keys = SortedKeys<Int>()
+    for key in 0..<100_000 { keys.insert(key) }
+    var sum = 0
+    keys.forEach {
+      sum += $0
+      return true
+    }
+    #expect(sum == 100_000 * 99_999 / 2)
+  }
+}

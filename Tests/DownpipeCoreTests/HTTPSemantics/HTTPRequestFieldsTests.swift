@@ -1,0 +1,64 @@
+import DownpipeCore
+import Foundation
+import Testing
+
+@Suite(.timeLimit(.minutes(1)))
+struct HTTPRequestFieldsTests {
+  private func fields(
+    _ headers: HeaderFields = [], range: RequestedRange? = nil, validator: Validator? = nil
+  ) throws -> HeaderFields {
+    try HTTPRequestFields.fields(
+      for: SourceRequest(url: URL(filePath: "/unused"), range: range, validator: validator, headers: headers))
+  }
+
+  @Test func whatEveryRequestSends() throws {
+    #expect(
+      try fields().fields == [
+        HeaderField("Accept-Encoding", "identity"), HeaderField("User-Agent", "downpipe"), HeaderField("Accept", "*/*"),
+      ])
+  }
+
+  @Test func usersFields() throws {
+    let sent = try fields([
+      "user-agent": "mine", "ACCEPT": "text/html", "accept-encoding": "gzip", "Host": "a", "X-A": "1", "x-a": "2",
+    ])
+    #expect(sent.values("User-Agent") == ["mine"])
+    #expect(sent.values("Accept") == ["text/html"])
+    #expect(sent.values("Accept-Encoding") == ["identity"])
+    #expect(sent.values("X-A") == ["1", "2"])
+    #expect(sent["Host"] == "a")
+  }
+
+  @Test func rangeAndCondition() throws {
+    let strong = Validator(entityTag: EntityTag("abc"))
+    let weak = Validator(entityTag: EntityTag("abc", isWeak: true))
+    let sent = try fields(range: RequestedRange(from: 5, to: 10), validator: strong)
+    #expect(sent["Range"] == "bytes=5-9")
+    #expect(sent["If-Range"] == "\"abc\"")
+    #expect(try fields(range: RequestedRange(from: 5))["Range"] == "bytes=5-")
+    #expect(try fields(range: RequestedRange(from: 5), validator: weak)["If-Range"] == nil)
+    #expect(try fields(validator: strong)["If-Range"] == nil)
+    let evil = Validator(entityTag: EntityTag("a\r\nX: y"))
+    #expect(try fields(range: RequestedRange(from: 5), validator: evil)["If-Range"] == nil)
+  }
+
+  @Test(arguments: [
+    HeaderField("Content-Length", "5"), HeaderField("transfer-encoding", "chunked"), HeaderField("Connection", "close"),
+    HeaderField("Range", "bytes=0-1"), HeaderField("If-Range", "\"a\""), HeaderField("TE", "trailers"),
+    HeaderField("Upgrade", "h2c"), HeaderField("Expect", "100-continue"), HeaderField("X", "a\r\nY: b"),
+    HeaderField("X Y", "a"), HeaderField("", "a"), HeaderField("X:", "a"), HeaderField("X", "a\u{0}b"),
+  ])
+  func refused(_ field: HeaderField) {
+    let error = #expect(throws: DownloadError.self) { try fields(HeaderFields([field])) }
+    #expect(error?.code == .invalidRequest)
+  }
+
+  @Test(arguments: [
+    RequestedRange(from: -1), RequestedRange(from: 5, to: 5), RequestedRange(from: 5, to: 4),
+    RequestedRange(from: 0, to: .min),
+  ])
+  func emptyRange(_ range: RequestedRange) {
+    let error = #expect(throws: DownloadError.self) { try fields(range: range) }
+    #expect(error?.code == .invalidRequest)
+  }
+}

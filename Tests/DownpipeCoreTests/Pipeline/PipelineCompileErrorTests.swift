@@ -1,0 +1,210 @@
+import Foundation
+import Testing
+
+/// Wrong pipelines, given to the real compiler: it must refuse them with a message that says what is missing.
+@Suite(.timeLimit(.minutes(5)))
+struct PipelineCompileErrorTests {
+  struct Snippet: Sendable, CustomTestStringConvertible {
+    let testDescription: String
+    /// What the message must contain; `nil` for a snippet that compiles.
+    let message: String?
+    let code: String
+
+    init(_ title: String, _ message: String?, _ code: String) {
+      testDescription = title
+      self.message = message
+      self.code = code
+    }
+
+    /// A snippet that is the stages of a pipeline.
+    static func pipeline(_ title: String, _ message: String?, _ stages: String) -> Snippet {
+      Snippet(title, message, "private func snippet(_ yes: Bool) { _ = Pipeline { \(stages) } }")
+    }
+  }
+
+  static let noSource = "this pipeline has no source: add one, such as HTTPSource()"
+  static let noStorage = "this pipeline has no storage: add one, such as FileStore(\"~/Downloads\")"
+  static let neither = "this pipeline has no source and no storage: add both"
+  static let misfit = "these steps do not fit: the second takes another form (File or Directory) than the first gives"
+  static let firstStep = "the first step of a pipeline takes a File"
+  static let optionalForm = "steps inside an `if` without `else` must give the form they take"
+  static let repeatedForm = "steps inside a `for` must give the form they take"
+
+  static let snippets: [Snippet] = [
+    .pipeline("no source", noSource, "NamedStorage(); NamedGate()"),
+    .pipeline("no source, with steps", noSource, "NamedStorage(); Gunzip()"),
+    .pipeline("no storage", noStorage, "NamedSource(); NamedLimit()"),
+    .pipeline("no storage, with steps", noStorage, "NamedSource(); Untar(); Prune()"),
+    .pipeline("neither", neither, "NamedGate(); NamedLimit()"),
+    .pipeline("nothing at all", neither, ""),
+    .pipeline("untar, then gunzip", misfit, "NamedSource(); NamedStorage(); Untar(); Gunzip()"),
+    .pipeline(
+      "a misfit with universal steps between", misfit, "NamedSource(); NamedStorage(); Untar(); NamedStep(); Gunzip()"),
+    .pipeline("the first step takes a directory", firstStep, "NamedSource(); NamedStorage(); Prune()"),
+    .pipeline("an optional step changes the form", optionalForm, "NamedSource(); NamedStorage(); if yes { Untar() }"),
+    .pipeline(
+      "a repeated step changes the form", repeatedForm, "NamedSource(); NamedStorage(); for _ in 0..<2 { Untar() }"),
+    .pipeline("a source that may be left out", noSource, "NamedStorage(); if yes { NamedSource() }"),
+    .pipeline("a storage that may be left out", noStorage, "NamedSource(); if yes { NamedStorage() }"),
+    .pipeline("a source in one branch", noSource, "NamedStorage(); if yes { NamedSource() } else { NamedGate() }"),
+    .pipeline("a storage in one branch", noStorage, "NamedSource(); if yes { NamedStorage() } else { NamedGate() }"),
+    .pipeline(
+      "a source in two cases of three", noSource,
+      """
+      NamedStorage()
+      switch (yes, yes) {
+      case (true, true): NamedSource()
+      case (true, false): NamedSource()
+      default: NamedGate()
+      }
+      """),
+    .pipeline("a source in a loop", noSource, "NamedStorage(); for _ in 0..<2 { NamedSource() }"),
+    .pipeline(
+      "branches of different forms", "Steps<File, Directory>",
+      "NamedSource(); NamedStorage(); if yes { Untar() } else { Gunzip() }"),
+    .pipeline(
+      "something that is no stage", "no exact matches in call to static method 'buildExpression'",
+      "NamedSource(); NamedStorage(); 42"),
+    Snippet(
+      "a group that hides its source", "HasSource",
+      """
+      private struct Hidden: StageGroup { var body: some Stage { NamedSource(); NamedGate() } }
+      """),
+    Snippet(
+      "a group that hides its steps", "Steps<File, Directory>",
+      """
+      private struct Hidden: StageGroup { var body: some Stage { NamedGate(); Untar() } }
+      """),
+    Snippet(
+      "a group without what it promises", "HasStorage",
+      """
+      private struct Promise: StageGroup {
+        var body: some PipelineFragment<HasSource, HasStorage, NoSteps> { NamedSource() }
+      }
+      """),
+    Snippet(
+      "a group whose steps do not fit what follows", misfit,
+      """
+      private struct Unpack: StageGroup {
+        var body: some PipelineFragment<NoSource, NoStorage, Steps<File, Directory>> { Gunzip(); Untar() }
+      }
+      private func snippet() { _ = Pipeline { NamedSource(); NamedStorage(); Unpack(); Gunzip() } }
+      """),
+
+    .pipeline("right: the least", nil, "NamedSource(); NamedStorage()"),
+    .pipeline(
+      "right: all there is", nil,
+      """
+      NamedSource(); NamedPolicy(); NamedLimit(); NamedGate(); NamedInterceptor(); Retry(.never); NamedStorage(); NamedLedger()
+      NamedStep(); Gunzip(); Untar(); Prune(); NamedObserver()
+      """),
+    .pipeline(
+      "right: branches", nil,
+      """
+      if yes { NamedSource(); NamedStorage() } else { NamedStorage(); NamedGate(); NamedSource() }
+      if yes { Gunzip() }
+      for _ in 0..<2 { NamedGate() }
+      """),
+    Snippet(
+      "right: a group with everything", nil,
+      """
+      private struct Whole: StageGroup {
+        var body: some PipelineFragment<HasSource, HasStorage, Steps<File, Directory>> {
+          NamedSource(); NamedStorage(); Untar()
+        }
+      }
+      private func snippet() { _ = Pipeline { Whole(); Prune() } }
+      """),
+  ]
+
+  @Test(arguments: snippets.indices)
+  func theCompilerSaysWhatIsMissing(index: Int) async throws {
+    let errors = try await Self.diagnostics.value[index, default: []]
+    let snippet = Self.snippets[index]
+    if let message = snippet.message {
+      #expect(errors.contains { $0.contains(message) }, "\(snippet.testDescription): \(errors)")
+    } else {
+      #expect(errors.isEmpty, "\(snippet.testDescription): \(errors)")
+    }
+  }
+
+  // MARK: The compiler
+
+  private struct CannotCompile: Error, CustomStringConvertible {
+    let description: String
+  }
+
+  /// The errors in each snippet. The compiler runs once for all of them, each in a file of its own.
+  private static let diagnostics = Task { try await compile() }
+
+  private static func compile() async throws -> [Int: [String]] {
+    let products = URL(filePath: CommandLine.arguments[0]).deletingLastPathComponent()
+    // On Apple platforms the program lies inside the test bundle.
+    let folders = sequence(first: products) { $0.path.count > 1 ? $0.deletingLastPathComponent() : nil }.prefix(5)
+    guard
+      let modules = folders.map({ $0.appending(path: "Modules") }).first(where: {
+        FileManager.default.fileExists(atPath: $0.appending(path: "DownpipeCore.swiftmodule").path)
+      })
+    else {
+      throw CannotCompile(
+        description: "Modules/DownpipeCore.swiftmodule is not beside the tests (\(products.path)): run `swift build`")
+    }
+    let stages = URL(filePath: #filePath).deletingLastPathComponent().appending(path: "NamedStages.swift")
+    guard FileManager.default.fileExists(atPath: stages.path) else {
+      throw CannotCompile(description: "\(stages.path) is not there: run the tests beside their sources")
+    }
+
+    let folder = FileManager.default.temporaryDirectory.appending(path: "downpipe-snippets-\(UUID().uuidString)")
+    try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+    defer { try? FileManager.default.removeItem(at: folder) }
+    for (index, snippet) in snippets.enumerated() {
+      let text = "import DownpipeCore\n" + snippet.code + "\n"
+      try Data(text.utf8).write(to: folder.appending(path: "snippet-\(index).swift"))
+    }
+    let output = try await swiftc(
+      [
+        "-typecheck", "-whole-module-optimization", "-parse-as-library", "-module-name", "Snippets", "-swift-version",
+        "6",
+      ]
+        + ["-diagnostic-style", "llvm", "-module-cache-path", folder.appending(path: "cache").path]
+        + ["-I", modules.path, stages.path]
+        + snippets.indices.map { folder.appending(path: "snippet-\($0).swift").path },
+      in: folder)
+    return try parse(output)
+  }
+
+  private static func swiftc(_ arguments: [String], in folder: URL) async throws -> String {
+    let file = folder.appending(path: "output")
+    try Data().write(to: file)
+    let process = Process()
+    process.executableURL = URL(filePath: "/usr/bin/env")
+    process.arguments = ["swiftc"] + arguments
+    process.standardOutput = FileHandle.nullDevice
+    process.standardError = try FileHandle(forWritingTo: file)
+    let status = try await withCheckedThrowingContinuation { (continuation: CheckedContinuation<Int32, any Error>) in
+      process.terminationHandler = { continuation.resume(returning: $0.terminationStatus) }
+      do { try process.run() } catch {
+        process.terminationHandler = nil
+        continuation.resume(throwing: error)
+      }
+    }
+    let output = String(decoding: try Data(contentsOf: file), as: UTF8.self)
+    // Wrong snippets make it fail with 1; anything else is about the compiler itself.
+    guard status == 1 else { throw CannotCompile(description: "`swiftc` ended with status \(status): \(output)") }
+    return output
+  }
+
+  /// Collects `…/snippet-7.swift:2:5: error: …` by snippet; errors elsewhere are thrown, since they spoil the rest.
+  private static func parse(_ output: String) throws -> [Int: [String]] {
+    var errors: [Int: [String]] = [:]
+    for line in output.split(separator: "\n") {
+      if let match = line.firstMatch(of: /snippet-(\d+)\.swift:\d+:\d+: (?:error|note): (.*)/), let index = Int(match.1)
+      {
+        errors[index, default: []].append(String(match.2))
+      } else if line.contains(": error: ") || line.hasPrefix("error: ") {
+        throw CannotCompile(description: output)
+      }
+    }
+    return errors
+  }
+}

@@ -1,0 +1,56 @@
+import DownpipeCore
+import DownpipeFiles
+import DownpipeTesting
+import Foundation
+import Testing
+
+@Suite(.timeLimit(.minutes(1)))
+struct ConformanceTests {
+  @Test(arguments: [
+    (ConflictPolicy.keepBoth, StorageConformance.Conflict.keepsBoth), (.replace, .replaces), (.fail, .fails),
+    (.reuse, .reuses),
+  ])
+  func fileStoreConforms(_ policy: ConflictPolicy, _ conflict: StorageConformance.Conflict) async throws {
+    let folder = try TemporaryFolder()
+    try await StorageConformance(FileStore(folder.path, onConflict: policy), onConflict: conflict).run()
+    try await StorageConformance(
+      FileStore(folder.path("power"), onConflict: policy, durability: .power), onConflict: conflict
+    ).run()
+  }
+
+  @Test(arguments: [
+    (ConflictPolicy.keepBoth, StorageConformance.Conflict.keepsBoth), (.replace, .replaces), (.fail, .fails),
+    (.reuse, .reuses),
+  ])
+  func memoryStoreConforms(_ policy: ConflictPolicy, _ conflict: StorageConformance.Conflict) async throws {
+    let exclusions = [
+      ConformanceExclusion(
+        "conflict", because: "the rule compares places, and the place of bytes in memory is the bytes")
+    ]
+    try await StorageConformance(
+      MemoryStore(onConflict: policy), onConflict: conflict, excluding: policy == .replace ? exclusions : []
+    ).run()
+  }
+
+  @Test func fileSourceConforms() async throws {
+    let folder = try TemporaryFolder()
+    let content = DownloadFixtures.pattern(size: 2_000_003)
+    let path = try folder.write(content, to: "a file ä.bin")
+    try await SourceConformance(
+      FileSource(), url: URL(filePath: path), content: content,
+      missingURL: URL(filePath: folder.path("missing"))
+    ).run()
+  }
+
+  @Test func moveIntoConforms() async throws {
+    let folder = try TemporaryFolder()
+    try await PostProcessorConformance(
+      MoveInto(folder.path("moved")), .init(Array("bytes".utf8), named: "a.txt"),
+      and: .init(Array("other bytes".utf8), named: "b.txt"),
+      excluding: [
+        .init("input-is-kept", because: "it moves its input"),
+        .init("output-is-in-the-workspace", because: "the folder it moves into is the point"),
+      ]
+    ).run()
+  }
+}

@@ -1,0 +1,194 @@
+import DownpipeCore
+import DownpipeTesting
+import Foundation
+import Testing
+
+@testable import DownpipeFiles
+
+#if canImport(Glibc)
+  import Glibc
+#elseif canImport(Darwin)
+  import Darwin
+#endif
+
+@Suite(.timeLimit(.minutes(1)))
+struct FileStoreTests {
+  @Test func nothingIsMadeBeforeItIsNeeded() async throws {
+    let folder = try TemporaryFolder()
+    let store = FileStore(folder.path("deep/root"))
+    #expect(try folder.tree().isEmpty)
+    #expect(try store.partials().isEmpty)
+    try await store.removePartial(key())
+    #expect(try folder.tree().isEmpty)
+    _ = try await store.staged([1])
+    #expect(try folder.tree() == ["deep/root/.downpipe/partials/id.1.part": [1]])
+  }
+
+  @Test func deletedFoldersAreMadeAgain() async throws {
+    let folder = try TemporaryFolder()
+    let store = FileStore(folder.path("root"))
+    for _ in 0..<2 {
+      _ = try await store.publish(someBytes, name: "file.bin")
+      _ = try await store.workspace(key())
+      try FileManager.default.removeItem(atPath: folder.path("root"))
+    }
+  }
+
+  @Test func aSmallFileCostsFewCalls() async throws {
+    let folder = try TemporaryFolder()
+    _ = try await FileStore(folder.path).publish([1], name: "warm.bin")
+    let calls = Calls()
+    let store = FileStore(folder.path, system: calls.system)
+    _ = try await store.publish([1], id: "second", name: "file.bin")
+    // The partial; its size; the root, the two entries, from one name to the other.
+    #expect(calls.made == [.open, .write, .close, .status, .open, .status, .status, .link, .unlink, .close])
+  }
+
+  @Test func aFileInPlaceOfTheRootIsExplained() async throws {
+    let folder = try TemporaryFolder()
+    let store = FileStore(try folder.write([1], to: "file"))
+    await #expect {
+      _ = try await store.openPartial(key())
+    } throws: { error in
+      guard let error = error as? DownloadError else { return false }
+      return error.code == .permission && error.message.contains("choose another folder")
+    }
+    await #expect { _ = try await store.workspace(key()) } throws: { ($0 as? DownloadError)?.code == .permission }
+  }
+
+  @Test(arguments: [
+    (EACCES, DownloadError.Code.permission), (EROFS, .permission), (ENOSPC, .noSpace), (EMFILE, .storage),
+  ])
+  func rootsThatCannotBeMadeAreExplained(_ number: CInt, _ code: DownloadError.Code) async throws {
+    let folder = try TemporaryFolder()
+    let store = FileStore(
+      folder.path("root"), system: Calls.failing([number == EMFILE ? .open : .makeFolder], with: number))
+    await #expect {
+      _ = try await store.openPartial(key())
+    } throws: { error in
+      guard let error = error as? DownloadError else { return false }
+      return error.code == code && error.message.contains("/root")
+    }
+  }
+
+  @Test func linksInPlaceOfPartialsAreNotFollowed() async throws {
+    let folder = try TemporaryFolder()
+    let store = FileStore(folder.path)
+    _ = try await store.staged([1])
+    let path = folder.path(".downpipe/partials/id.1.part")
+    try FileManager.default.removeItem(atPath: path)
+    try FileManager.default.createSymbolicLink(atPath: path, withDestinationPath: folder.path("victim"))
+    await #expect(throws: DownloadError.self) { _ = try await store.openPartial(key()) }
+    #expect(!FileManager.default.fileExists(atPath: folder.path("victim")))
+  }
+
+  @Test func partialsAreListedAndRemoved() async throws {
+    let folder = try TemporaryFolder()
+    let store = FileStore(folder.path)
+    let keys = PartialNameTests.ids.map { key(DownloadID($0), 3) } + [key("a", 4)]
+    for key in keys {
+      _ = try await store.staged([1], key)
+      let workspace = try #require(try await store.workspace(key))
+      try FileManager.default.createDirectory(atPath: workspace + "/inner", withIntermediateDirectories: true)
+      try FileManager.default.createSymbolicLink(atPath: workspace + "/up", withDestinationPath: "../..")
+    }
+    _ = try folder.write([1], to: ".downpipe/partials/notes.txt")
+    #expect(Set(try store.partials()) == Set(keys))
+    for key in keys { try await store.removePartial(key) }
+    #expect(try store.partials().isEmpty)
+    #expect(try folder.tree() == [".downpipe/partials/notes.txt": [1]])
+    #expect(try FileManager.default.contentsOfDirectory(atPath: folder.path(".downpipe/work")).isEmpty)
+    #expect(try FileManager.default.contentsOfDirectory(atPath: folder.path(".downpipe/partials")) == ["notes.txt"])
+  }
+
+  @Test func stagedIsWhatLiesInTheStoresOwnFolders() async throws {
+    let folder = try TemporaryFolder()
+    let store = FileStore(folder.path)
+    let staged = try await store.staged([1])
+    #expect(store.isStaged(staged))
+    let workspace = try #require(try await store.workspace(key()))
+    #expect(store.isStaged(Artifact(location: .path(workspace + "/x"), name: "x")))
+    #expect(store.isStaged(Artifact(location: .memory([1]), name: "x")))
+    let published = try await store.publish(staged, at: .init(), in: try context())
+    #expect(!store.isStaged(published))
+    #expect(!store.isStaged(Artifact(location: .path("/elsewhere"), name: "x")))
+  }
+
+  @Test func storedPathsComeBack() throws {
+    let root = PathText.join(PathText.home, "downpipe-root")
+    let store = FileStore(root)
+    for (path, stored) in [
+      (root + "/a/b", "a/b"), (root + "/~", "./~"), (root + "/~/x", "./~/x"), (root, "."), (root + "x", nil),
+      (PathText.join(PathText.home, "Movies/a"), "~/Movies/a"), ("/srv/a", "/srv/a"), (root + "/a\nb", "a\nb"),
+    ] {
+      if let stored { #expect(store.storedPath(for: path) == stored) }
+      #expect(try store.path(forStored: store.storedPath(for: path)) == path)
+    }
+    #expect(store.storedPath(for: root + "//a") == "a")
+    #expect(try FileStore("/").path(forStored: FileStore("/").storedPath(for: "/a")) == "/a")
+  }
+
+  @Test(arguments: ["", "..", "../a", "a/..", "a/../b", "~/../x", "/a/../b", "nul\u{0}"])
+  func storedPathsThatLeaveAreRefused(_ stored: String) {
+    #expect {
+      try FileStore("/srv/root").path(forStored: stored)
+    } throws: { ($0 as? DownloadError)?.code == .unsafePath }
+  }
+
+  @Test func containsAndRemove() async throws {
+    let folder = try TemporaryFolder()
+    let store = FileStore(folder.path)
+    let file = try await store.publish(someBytes, name: "file.bin")
+    #expect(await store.contains(file))
+    #expect(file.size == .known(Int64(someBytes.count)))
+    var asFolder = file
+    asFolder.kind = .directory
+    #expect(await !store.contains(asFolder))
+    try await store.remove(file)
+    try await store.remove(file)
+    #expect(await !store.contains(file))
+  }
+
+  @Test func theStoreItselfIsNeverRemoved() async throws {
+    let folder = try TemporaryFolder()
+    let store = FileStore(folder.path("root"))
+    _ = try await store.staged([1])
+    for path in [folder.path("root"), folder.path("root/.downpipe"), folder.path, "/", PathText.home] {
+      await #expect {
+        try await store.remove(Artifact(kind: .directory, location: .path(path), name: "x"))
+      } throws: { ($0 as? DownloadError)?.code == .unsafePath }
+    }
+    #expect(try store.partials() == [key()])
+  }
+
+  @Test func existingFilesAreFoundBeforehand() async throws {
+    let folder = try TemporaryFolder()
+    _ = try folder.write([1, 2, 3], to: "a/named.bin")
+    _ = try folder.write([1, 2], to: "from url.bin")
+    try folder.makeFolder("folder.bin")
+    let store = FileStore(folder.path, onConflict: .reuse)
+    func found(_ destination: DownloadRequest.Destination, _ size: Int64? = nil, in store: FileStore) async throws
+      -> Artifact?
+    {
+      try await store.existing(
+        for: try DownloadRequest(
+          "https://example.org/x/from%20url.bin?q", expectedSize: size, destination: destination))
+    }
+    let named = try #require(try await found(.init(directory: "a", name: "named.bin"), in: store))
+    #expect(named.path == folder.path("a/named.bin") && named.size == .known(3))
+    #expect(try await found(.init(), 2, in: store)?.path == folder.path("from url.bin"))
+    #expect(try await found(.init(), 3, in: store) == nil)
+    #expect(try await found(.init(name: "folder.bin"), in: store) == nil)
+    #expect(try await found(.init(directory: "missing", name: "x"), in: store) == nil)
+    #expect(try folder.contents().contains("missing") == false)
+    #expect(try await found(.init(), in: FileStore(folder.path)) == nil)
+    await #expect { try await found(.init(name: "../x"), in: store) } throws: {
+      ($0 as? DownloadError)?.code == .unsafePath
+    }
+  }
+
+  @Test func summariesShowTheRoot() {
+    #expect(FileStore("~/Downloads").summary == "~/Downloads, keep both")
+    #expect(FileStore("/srv/a", onConflict: .reuse, durability: .power).summary.contains("power"))
+  }
+}

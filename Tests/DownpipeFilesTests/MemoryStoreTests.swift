@@ -1,0 +1,103 @@
+import DownpipeCore
+import DownpipeTesting
+import Foundation
+import Testing
+
+@testable import DownpipeFiles
+
+@Suite(.timeLimit(.minutes(1)))
+struct MemoryStoreTests {
+  private let isFull: (any Error) -> Bool = { ($0 as? DownloadError)?.code == .noSpace }
+
+  @Test func publishedBytesAreFoundByName() async throws {
+    let store = MemoryStore()
+    let staged = try await store.staged(someBytes, name: "x.bin")
+    #expect(store.isStaged(staged))
+    #expect(await !store.contains(staged))
+    let published = try await store.publish(staged, at: .init(directory: "a"), in: try context())
+    try await store.removePartial(key())
+    #expect(!store.isStaged(published))
+    #expect(store["x.bin"] == published && published.location == .memory(someBytes))
+    try await store.remove(published)
+    #expect(store["x.bin"] == nil)
+  }
+
+  @Test func growthIsBounded() async throws {
+    let store = MemoryStore(maximumBytes: 100)
+    let first = try await store.openPartial(key("a"))
+    let second = try await store.openPartial(key("b"))
+    try first.put([UInt8](repeating: 1, count: 60), at: 0)
+    try second.put([UInt8](repeating: 1, count: 40), at: 0)
+    #expect { try second.put([1], at: 40) } throws: { isFull($0) }
+    #expect { try first.put([1], at: .max) } throws: { isFull($0) }
+    #expect { try first.put([1], at: -1) } throws: { isFull($0) }
+    #expect { try first.truncate(to: .max) } throws: { isFull($0) }
+    #expect { try first.truncate(to: 61) } throws: { isFull($0) }
+    #expect(try second.size() == 40)
+    try first.truncate(to: 59)
+    try second.put([2], at: 40)
+    #expect(try second.read(at: 39, count: 10) == [1, 2])
+    try await store.removePartial(key("a"))
+    try second.put([UInt8](repeating: 3, count: 59), at: 41)
+    #expect { try first.size() } throws: { ($0 as? DownloadError)?.code == .storage }
+  }
+
+  @Test func publishingSharesTheBytesOfItsPartial() async throws {
+    let store = MemoryStore(maximumBytes: 100, maximumArtifacts: 2)
+    let bytes = [UInt8](repeating: 1, count: 80)
+    let staged = try await store.staged(bytes, name: "x")
+    let published = try await store.publish(staged, at: .init(), in: try context())
+    try await store.removePartial(key())
+    let more = Artifact(location: .memory([UInt8](repeating: 2, count: 21)), name: "y")
+    await #expect { try await store.publish(more, at: .init(), in: try context()) } throws: { isFull($0) }
+    try await store.remove(published)
+    _ = try await store.publish(more, at: .init(), in: try context())
+    _ = try await store.publish(more, at: .init(name: "z"), in: try context())
+    await #expect { try await store.publish(more, at: .init(name: "w"), in: try context()) } throws: { isFull($0) }
+  }
+
+  @Test func conflictsAreSettled() async throws {
+    func publish(_ store: MemoryStore, _ byte: UInt8) async throws -> Artifact {
+      try await store.publish(Artifact(location: .memory([byte]), name: "x.gz"), at: .init(), in: try context())
+    }
+    let both = MemoryStore()
+    #expect(try await publish(both, 1).name == "x.gz")
+    #expect(try await publish(both, 2).name == "x (1).gz")
+    let replacing = MemoryStore(onConflict: .replace)
+    _ = try await publish(replacing, 1)
+    #expect(try await publish(replacing, 2) == replacing["x.gz"])
+    let failing = MemoryStore(onConflict: .fail)
+    _ = try await publish(failing, 1)
+    await #expect { try await publish(failing, 1) } throws: { ($0 as? DownloadError)?.code == .alreadyExists }
+    let reusing = MemoryStore(onConflict: .reuse)
+    #expect(try await publish(reusing, 1) == publish(reusing, 1))
+    #expect(try await publish(reusing, 2).name == "x (1).gz")
+    let request = try DownloadRequest("https://a/x.gz", expectedSize: 1)
+    #expect(try await reusing.existing(for: request)?.location == .memory([1]))
+    #expect(try await both.existing(for: request) == nil)
+  }
+
+  @Test func fartherWritesLeaveZeroes() async throws {
+    let partial = try await MemoryStore().openPartial(key())
+    try partial.put([1, 2], at: 3)
+    try partial.put([9, 9], at: 4)
+    #expect(try partial.read(at: 0, count: 10) == [0, 0, 0, 1, 9, 9])
+    try partial.truncate(to: 4)
+    try partial.truncate(to: 5)
+    #expect(try partial.read(at: 0, count: 10) == [0, 0, 0, 1, 0])
+    #expect(try partial.read(at: -1, count: 1) == [])
+  }
+
+  @Test func whatAStepPutIntoAFileStaysThere() async throws {
+    let folder = try TemporaryFolder()
+    let store = MemoryStore()
+    let staged = try await store.staged([1], name: "x")
+    let moved = try await MoveInto(folder.path).process(staged, in: try context())
+    #expect(try folder.tree() == ["x": [1]])
+    #expect(!store.isStaged(moved))
+    #expect(await store.contains(moved))
+    #expect(try store.path(forStored: store.storedPath(for: folder.path("x"))) == folder.path("x"))
+    try await store.remove(moved)
+    #expect(await !store.contains(moved))
+  }
+}

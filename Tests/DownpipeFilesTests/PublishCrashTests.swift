@@ -1,0 +1,175 @@
+import DownpipeCore
+import DownpipeTesting
+import Foundation
+import Synchronization
+import Testing
+
+@testable import DownpipeFiles
+
+#if canImport(Glibc)
+  import Glibc
+#elseif canImport(Darwin)
+  import Darwin
+#endif
+
+/// Publishing dies at each of its calls in turn, and is then run again with the last note: exactly one file
+/// is there, whole, and nothing else is left.
+@Suite(.timeLimit(.minutes(1)))
+struct PublishCrashTests {
+  static let newBytes = Array("new bytes".utf8)
+  static let oldBytes = Array("old".utf8)
+  private var newBytes: [UInt8] { Self.newBytes }
+  private var oldBytes: [UInt8] { Self.oldBytes }
+
+  /// What kind of file system the publication meets.
+  enum Ground: String, CaseIterable, Sendable {
+    case plain, withoutHardLinks, otherFileSystem
+
+    func verdict(_ call: FileSystem.Call, _ path: String) -> FileSystem.Verdict {
+      switch self {
+      case .plain, .otherFileSystem: .proceed
+      case .withoutHardLinks: call == .link ? .fail(EPERM) : .proceed
+      }
+    }
+  }
+
+  struct Scenario: Sendable, CustomTestStringConvertible {
+    var policy: ConflictPolicy
+    var kind: Artifact.Kind
+    var ground: Ground
+    var durability: Durability
+    var isTaken: Bool
+    var inMemory = false
+    var testDescription: String {
+      "\(policy) \(kind) \(ground) \(durability) \(isTaken ? "taken" : "free")\(inMemory ? " memory" : "")"
+    }
+  }
+
+  static let scenarios: [Scenario] = {
+    var all: [Scenario] = []
+    for policy in ConflictPolicy.allCases {
+      for kind in [Artifact.Kind.file, .directory] {
+        for ground in Ground.allCases where ground != .otherFileSystem || SmallMount.isPossible {
+          for durability in [Durability.process, .power] {
+            for isTaken in policy == .fail ? [false] : [false, true] {
+              all.append(
+                Scenario(policy: policy, kind: kind, ground: ground, durability: durability, isTaken: isTaken))
+            }
+          }
+        }
+      }
+    }
+    return all
+  }()
+
+  @Test(arguments: scenarios)
+  func everyCallMayBeTheLast(_ scenario: Scenario) async throws {
+    for last in 1... {
+      let folder = try TemporaryFolder()
+      let mount = scenario.ground == .otherFileSystem ? try SmallMount(folder.path("root/there")) : nil
+      defer { mount?.unmount() }
+      let root = folder.path("root")
+      let staged = try await prepare(scenario, folder)
+      let before = try folder.tree().filter { !$0.key.contains(".downpipe") }
+      let notes = Notes()
+      let isDead = Atomic(false)
+      let calls = Calls { number, call, path in
+        if number > last { isDead.store(true, ordering: .relaxed) }
+        // What a dead process does not do; its descriptors are closed.
+        if number > last, call != .close { return .fail(EIO) }
+        return scenario.ground.verdict(call, path)
+      }
+      let destination = DownloadRequest.Destination(directory: "there", name: "x.bin")
+      let dying = FileStore(root, onConflict: scenario.policy, durability: scenario.durability, system: calls.system)
+      let dyingContext = ProcessingContext(
+        request: try DownloadRequest("http://a/b", id: "id", destination: destination), workspace: nil
+      ) { note in
+        if isDead.load(ordering: .relaxed) { throw SystemError(EIO) }
+        notes.keep(note)
+      }
+      let survived = try? await dying.publish(staged, at: destination, in: dyingContext)
+      let again = FileStore(
+        root, onConflict: scenario.policy, durability: scenario.durability,
+        system: Calls { _, call, path in scenario.ground.verdict(call, path) }.system)
+      // Not recorded, though it may have been done.
+      let published = try await again.publish(
+        staged, at: destination, in: try context(destination: destination, prior: notes.last, notes: notes))
+      try check(scenario, folder, before, published, "dead after call \(last)")
+      let third = try await again.publish(
+        staged, at: destination, in: try context(destination: destination, prior: notes.last))
+      #expect(third == published, "\(last)")
+      if let survived { #expect(survived == published, "\(last)") }
+      try check(scenario, folder, before, published, "published a third time, dead after call \(last)")
+      // All calls were made: the run did not die.
+      if !isDead.load(ordering: .relaxed) { return }
+    }
+  }
+
+  private func prepare(_ scenario: Scenario, _ folder: TemporaryFolder) async throws -> Artifact {
+    let store = FileStore(folder.path("root"))
+    if scenario.isTaken {
+      if scenario.kind == .file {
+        _ = try folder.write(scenario.policy == .reuse ? newBytes : oldBytes, to: "root/there/x.bin")
+      } else {
+        _ = try folder.write(oldBytes, to: "root/there/x.bin/old")
+      }
+    }
+    if scenario.kind == .file { return try await store.staged(newBytes, name: "x.bin") }
+    let workspace = try #require(try await store.workspace(key()))
+    try FileManager.default.createDirectory(atPath: workspace + "/x.bin/inner", withIntermediateDirectories: true)
+    try Data(newBytes).write(to: URL(filePath: workspace + "/x.bin/inner/new"))
+    return Artifact(kind: .directory, location: .path(workspace + "/x.bin"), name: "x.bin")
+  }
+
+  private func check(
+    _ scenario: Scenario, _ folder: TemporaryFolder, _ before: [String: [UInt8]], _ published: Artifact, _ when: String
+  ) throws {
+    let isNumbered =
+      scenario.isTaken && (scenario.policy == .keepBoth || (scenario.policy == .reuse && scenario.kind == .directory))
+    let name: String
+    if isNumbered {
+      name = scenario.kind == .file ? "x (1).bin" : "x.bin (1)"
+    } else {
+      name = "x.bin"
+    }
+    #expect(published.name == name, "\(when)")
+    #expect(published.path == folder.path("root/there/" + name), "\(when)")
+    var expected = isNumbered ? before : [:]
+    expected["root/there/" + name + (scenario.kind == .file ? "" : "/inner/new")] = newBytes
+    #expect(try folder.tree() == expected, "\(when)")
+  }
+
+  @Test func anEmptyFileInTheWayIsNotTakenForOurs() async throws {
+    let folder = try TemporaryFolder()
+    let store = FileStore(folder.path)
+    let staged = try await store.staged(newBytes)
+    let status = try FileSystem.system.status(Entry(staged.path ?? ""))
+    _ = try folder.write([], to: "x")
+    // The note speaks of one call that does all: whatever is there is somebody else's.
+    let note = PublishNote(manner: .atOnce, status: status, target: "x").text
+    let published = try await store.publish(staged, at: .init(name: "x"), in: try context(prior: note))
+    #expect(published.name == "x (1)")
+  }
+
+  @Test(arguments: ["", "nonsense", "publish1 move 1 2 ../../etc/passwd", "publish1 move 1 2 /etc/passwd"])
+  func spoiltNotesDoNoHarm(_ note: String) async throws {
+    let folder = try TemporaryFolder()
+    let store = FileStore(folder.path)
+    let staged = try await store.staged(newBytes)
+    do {
+      let published = try await store.publish(staged, at: .init(name: "x"), in: try context(prior: note))
+      #expect(published.path == folder.path("x"))
+    } catch let error as DownloadError {
+      #expect(error.code == .unsafePath && note.hasPrefix("publish1"))
+    }
+  }
+
+  @Test func notesComeBack() throws {
+    let folder = try TemporaryFolder()
+    let status = try FileSystem.system.status(Entry(try folder.write([1, 2], to: "a")))
+    let note = PublishNote(manner: .claiming, status: status, target: "a b/c d\ne")
+    #expect(PublishNote(note.text) == note)
+    #expect(note.describes(status))
+    #expect(!note.describes(try FileSystem.system.status(Entry(folder.path))))
+  }
+}

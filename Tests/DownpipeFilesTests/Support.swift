@@ -1,0 +1,140 @@
+import DownpipeCore
+import DownpipeTesting
+import Foundation
+import Synchronization
+
+@testable import DownpipeFiles
+
+#if canImport(Glibc)
+  import Glibc
+#elseif canImport(Darwin)
+  import Darwin
+#endif
+
+/// Watches the calls of a file system, and decides what becomes of each.
+final class Calls: Sendable {
+  private let log = Mutex<[(call: FileSystem.Call, path: String)]>([])
+  private let decide: @Sendable (_ number: Int, FileSystem.Call, String) -> FileSystem.Verdict
+
+  /// The number that `decide` gets counts from 1.
+  init(_ decide: @escaping @Sendable (Int, FileSystem.Call, String) -> FileSystem.Verdict = { _, _, _ in .proceed }) {
+    self.decide = decide
+  }
+
+  /// A file system that fails a kind of call with a number.
+  static func failing(_ calls: Set<FileSystem.Call>, with code: CInt) -> FileSystem {
+    Calls { _, call, _ in calls.contains(call) ? .fail(code) : .proceed }.system
+  }
+
+  var system: FileSystem {
+    FileSystem { [self] call, path in
+      let number = log.withLock { log in
+        log.append((call, path))
+        return log.count
+      }
+      return decide(number, call, path)
+    }
+  }
+
+  var made: [FileSystem.Call] { log.withLock { $0.map(\.call) } }
+}
+
+/// Keeps the last note, as a ledger would.
+final class Notes: Sendable {
+  private let notes = Mutex<[String]>([])
+  var last: String? { notes.withLock { $0.last } }
+  var all: [String] { notes.withLock { $0 } }
+  func keep(_ note: String) { notes.withLock { $0.append(note) } }
+}
+
+func context(
+  id: DownloadID = "id", destination: DownloadRequest.Destination = .init(), prior: String? = nil,
+  notes: Notes? = nil
+) throws -> ProcessingContext {
+  ProcessingContext(
+    request: try DownloadRequest("https://example.org/a/file.bin", id: id, destination: destination), workspace: nil,
+    priorNote: prior
+  ) { notes?.keep($0) }
+}
+
+func key(_ id: DownloadID = "id", _ generation: Int64 = 1) -> PartialKey { PartialKey(id: id, generation: generation) }
+
+extension Storage {
+  /// A closed partial with these bytes.
+  func staged(_ bytes: [UInt8], name: String = "file.bin", _ key: PartialKey = key()) async throws -> Artifact {
+    let partial = try await openPartial(key)
+    try partial.put(bytes, at: 0)
+    try partial.close()
+    return try partial.artifact(name: name, mediaType: nil)
+  }
+
+  func publish(
+    _ bytes: [UInt8], id: DownloadID = "id", directory: String? = nil, name: String
+  ) async throws -> Artifact {
+    let destination = DownloadRequest.Destination(directory: directory, name: name)
+    return try await publish(
+      try await staged(bytes, PartialKey(id: id, generation: 1)), at: destination, in: try context(id: id))
+  }
+}
+
+extension Partial {
+  /// Writes bytes that are in an array.
+  func put(_ bytes: [UInt8], at offset: Int64) throws { try write(bytes.span.bytes, at: offset) }
+}
+
+extension TemporaryFolder {
+  /// Every file below, with what is in it; links and empty folders with a slash behind their name. The store's
+  /// own empty folders are left out.
+  func tree(_ below: String = "") throws -> [String: [UInt8]] {
+    var found: [String: [UInt8]] = [:]
+    // Not an enumerator: that stops at mounts.
+    for child in try FileManager.default.contentsOfDirectory(atPath: path(below)) {
+      let name = below.isEmpty ? child : below + "/" + child
+      switch try FileSystem.system.status(Entry(path(name))).kind {
+      case .file: found[name] = try read(name)
+      case .folder: found.merge(try tree(name)) { $1 }
+      case .link, .other: found[name + "/"] = []
+      }
+    }
+    if found.isEmpty, !below.isEmpty, !below.contains(".downpipe") { found[below + "/"] = [] }
+    return found
+  }
+
+  func makeFolder(_ name: String) throws {
+    try FileManager.default.createDirectory(atPath: path(name), withIntermediateDirectories: true)
+  }
+}
+
+/// A small file system of its own, mounted for one test.
+final class SmallMount: Sendable {
+  let path: String
+
+  /// Whether this process may mount.
+  static let isPossible: Bool = {
+    guard let folder = try? TemporaryFolder(), let mount = try? SmallMount(folder.path("probe")) else { return false }
+    mount.unmount()
+    return true
+  }()
+
+  struct Refused: Error {}
+
+  init(_ path: String, bytes: Int = 1 << 20) throws {
+    self.path = path
+    try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
+    #if canImport(Glibc)
+      guard mount("tmpfs", path, "tmpfs", 0, "size=\(bytes)") == 0 else { throw Refused() }
+    #else
+      throw Refused()
+    #endif
+  }
+
+  /// Ends it, whoever still has something open there. Before its folder is removed.
+  func unmount() {
+    #if canImport(Glibc)
+      umount2(path, CInt(MNT_DETACH))
+    #endif
+  }
+}
+
+let someBytes = DownloadFixtures.pattern(size: 70_000)
+let otherBytes = DownloadFixtures.pattern(size: 70_000, seed: 2)

@@ -1,0 +1,188 @@
+import DownpipeCore
+import DownpipeGates
+import DownpipeTesting
+import Foundation
+import Synchronization
+import Testing
+
+/// Routes that a test changes by hand.
+private final class FakeRoutes: RouteSource {
+  private struct State {
+    var result: Result<RouteTable, DownloadError>
+    var reads = 0
+  }
+
+  private let state: Mutex<State>
+  private let events: AsyncStream<Void>?
+  private let continuation: AsyncStream<Void>.Continuation?
+
+  init(_ table: RouteTable, tells: Bool = true) {
+    state = Mutex(State(result: .success(table)))
+    if tells {
+      let (events, continuation) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
+      self.events = events
+      self.continuation = continuation
+    } else {
+      events = nil
+      continuation = nil
+    }
+  }
+
+  func set(_ table: RouteTable) { state.withLock { $0.result = .success(table) } }
+  func fail() { state.withLock { $0.result = .failure(DownloadError(.network, "unreadable")) } }
+  func tell() { continuation?.yield() }
+  func stopTelling() { continuation?.finish() }
+  var reads: Int { state.withLock(\.reads) }
+
+  func read() throws -> RouteTable {
+    try state.withLock { state in
+      state.reads += 1
+      return try state.result.get()
+    }
+  }
+
+  func changes() -> AsyncStream<Void>? { events }
+}
+
+@Suite(.timeLimit(.minutes(1)))
+struct OnlineTests {
+  private static let none = RouteTable()
+  private static let some = RouteTable([Route(IPAddress(family: .v4, bits: 0), length: 0, interface: "eth0")])
+  private static let closed = GateRule.Verdict.closed("Online: there is no default route")
+  private static let closedUntold = GateRule.Verdict.closed(
+    "Online: there is no default route (looked at every 5 s: the system sends no word)")
+
+  @Test func publishesAtOnceAndAfterEachChange() async {
+    let routes = FakeRoutes(Self.none)
+    let time = VirtualTime()
+    let watch = GateWatch(Online(routes: routes, time: time))
+    #expect(await watch.verdict() == Self.closed)
+    routes.set(Self.some)
+    routes.tell()
+    await time.sleepers(atLeast: 1)
+    time.advance(by: Online.settlingTime)
+    #expect(await watch.verdict() == .open)
+    routes.set(Self.none)
+    routes.tell()
+    await time.sleepers(atLeast: 1)
+    time.advance(by: Online.settlingTime)
+    #expect(await watch.verdict() == Self.closed)
+  }
+
+  @Test func wordOfNothingNewIsNotPublished() async {
+    let routes = FakeRoutes(Self.none)
+    let time = VirtualTime()
+    let watch = GateWatch(Online(routes: routes, time: time))
+    #expect(await watch.verdict() == Self.closed)
+    for _ in 0..<3 {
+      routes.tell()
+      await time.sleepers(atLeast: 1)
+      time.advance(by: Online.settlingTime)
+    }
+    routes.set(Self.some)
+    routes.tell()
+    await time.sleepers(atLeast: 1)
+    time.advance(by: Online.settlingTime)
+    #expect(await watch.verdict() == .open)
+  }
+
+  @Test func manyChangesAreOneLook() async {
+    let routes = FakeRoutes(Self.none)
+    let time = VirtualTime()
+    let watch = GateWatch(Online(routes: routes, time: time))
+    #expect(await watch.verdict() == Self.closed)
+    routes.tell()
+    await time.sleepers(atLeast: 1)
+    for _ in 0..<100 { routes.tell() }
+    routes.set(Self.some)
+    time.advance(by: Online.settlingTime)
+    #expect(await watch.verdict() == .open)
+    // One at the beginning, one now; the hundred are one more.
+    #expect(routes.reads == 2)
+    await time.sleepers(atLeast: 1)
+    #expect(routes.reads == 2)
+  }
+
+  @Test func looksNowAndThenWhereTheSystemDoesNotTell() async {
+    let routes = FakeRoutes(Self.none, tells: false)
+    let time = VirtualTime()
+    let watch = GateWatch(Online(routes: routes, time: time))
+    #expect(await watch.verdict() == Self.closedUntold)
+    await time.sleepers(atLeast: 1)
+    #expect(time.pendingSleeps == [Online.interval])
+    routes.set(Self.some)
+    time.advance(by: Online.interval)
+    #expect(await watch.verdict() == .open)
+  }
+
+  @Test func looksNowAndThenOnceTheSystemStopsTelling() async {
+    let routes = FakeRoutes(Self.none)
+    let time = VirtualTime()
+    let watch = GateWatch(Online(routes: routes, time: time))
+    #expect(await watch.verdict() == Self.closed)
+    routes.stopTelling()
+    #expect(await watch.verdict() == Self.closedUntold)
+    routes.set(Self.some)
+    await time.sleepers(atLeast: 1)
+    time.advance(by: Online.interval)
+    #expect(await watch.verdict() == .open)
+  }
+
+  @Test func isOpenWhileItDoesNotKnow() async {
+    let routes = FakeRoutes(Self.none)
+    let time = VirtualTime()
+    let watch = GateWatch(Online(routes: routes, time: time))
+    #expect(await watch.verdict() == Self.closed)
+    routes.fail()
+    routes.tell()
+    await time.sleepers(atLeast: 1)
+    time.advance(by: Online.settlingTime)
+    #expect(await watch.verdict() == .open)
+    // It tries again by itself.
+    routes.set(Self.none)
+    await time.sleepers(atLeast: 1)
+    time.advance(by: Online.interval)
+    #expect(await watch.verdict() == Self.closed)
+  }
+
+  @Test func saysWhenItCannotKnowAtAll() async {
+    let routes = FakeRoutes(Self.none)
+    routes.fail()
+    let watch = GateWatch(Online(routes: routes, time: VirtualTime()))
+    let end = await watch.end()
+    #expect(throws: DownloadError.self) { try end.get() }
+    #expect(await watch.next() == nil)
+  }
+
+  @Test(arguments: [true, false])
+  func cancellingEndsTheWatch(tells: Bool) async {
+    let watch = GateWatch(Online(routes: FakeRoutes(Self.some, tells: tells), time: VirtualTime()))
+    #expect(await watch.verdict() == .open)
+    let end = await watch.cancel()
+    #expect(throws: CancellationError.self) { try end.get() }
+  }
+
+  @Test func namesMayDoWithoutADefaultRoute() async {
+    let local = RouteTable([Route(IPAddress(family: .v4, bits: 0x0A00_0000), length: 8, interface: "eth0")])
+    let strict = Online(routes: FakeRoutes(local), time: VirtualTime())
+    #expect(strict.summary == "")
+    #expect(await GateWatch(strict).verdict() == Self.closed)
+    let lenient = Online(namesNeedDefaultRoute: false, routes: FakeRoutes(local), time: VirtualTime())
+    #expect(lenient.summary == "names need no default route")
+    #expect(await GateWatch(lenient).verdict() == .open)
+  }
+
+  @Test func loopbackIsOpenOnAnyMachine() async {
+    let watch = GateWatch(Online())
+    #expect(await watch.verdict("127.0.0.1:8080") == .open)
+  }
+
+  @Test(arguments: [none, some])
+  func keepsTheContract(table: RouteTable) async throws {
+    try await GateConformance(Online(routes: FakeRoutes(table, tells: false), time: VirtualTime())).run()
+  }
+
+  @Test func keepsTheContractOnThisMachine() async throws {
+    try await GateConformance(Online()).run()
+  }
+}

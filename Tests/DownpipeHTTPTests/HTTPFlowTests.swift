@@ -1,0 +1,345 @@
+import Dispatch
+import DownpipeCore
+import DownpipeHTTP
+import DownpipeTesting
+import Foundation
+import Synchronization
+import Testing
+
+/// Back-pressure, cancellation, abandoned bodies, time limits.
+@Suite(.timeLimit(.minutes(1)))
+struct HTTPFlowTests {
+  /// Larger than all buffers on the way together.
+  static let endless = ScriptedContent.pattern(size: 1 << 40)
+  static let buffers: Int64 = 48 << 20
+
+  @Test func anUnreadBodyHoldsTheServerUp() async throws {
+    try await withScriptedServer {
+      .file(Self.endless, for: $0)
+    } _: { server in
+      let reply = try await HTTPSource().open(SourceRequest(url: server.url()))
+      try await server.until { $0.stalls > 0 }
+      #expect(server.activity.bytesSent < Self.buffers)
+      reply.body.discard()
+      try await server.until { $0.openConnections == 0 }
+    }
+  }
+
+  @Test func aSlowSinkHoldsTheServerUp() async throws {
+    try await withScriptedServer {
+      .file(Self.endless, for: $0)
+    } _: { server in
+      let reply = try await HTTPSource().open(SourceRequest(url: server.url()))
+      let (entered, release) = (ServerGate(), DispatchSemaphore(value: 0))
+      let received = Atomic<Int64>(0)
+      struct Enough: Error {}
+      let reading = Task {
+        try await reply.body.forEachChunk { span in
+          let before = received.load(ordering: .relaxed)
+          received.store(before + Int64(span.byteCount), ordering: .relaxed)
+          if before == 0 {
+            entered.open()
+            release.wait()
+          }
+          if before > 1 << 20 { throw Enough() }
+        }
+      }
+      await entered.wait()
+      try await server.until { $0.stalls > 0 }
+      #expect(server.activity.bytesSent < Self.buffers)
+      release.signal()
+      await #expect(throws: Enough.self) { try await reading.value }
+      #expect(received.load(ordering: .relaxed) < 3 << 20)
+      try await server.until { $0.openConnections == 0 }
+    }
+  }
+
+  @Test func deliversInOrderAndNeverEmpty() async throws {
+    let content = ScriptedContent.pattern(size: 20 << 20)
+    try await withScriptedServer {
+      .file(content, for: $0)
+    } _: { server in
+      let reply = try await HTTPSource().open(SourceRequest(url: server.url()))
+      let state = Mutex((position: Int64(0), faults: 0))
+      try await reply.body.forEachChunk { span in
+        state.withLock { state in
+          if span.isEmpty || !content.matches(span, at: state.position) { state.faults += 1 }
+          state.position += Int64(span.byteCount)
+        }
+      }
+      let (position, faults) = state.withLock { $0 }
+      #expect(position == 20 << 20)
+      #expect(faults == 0)
+    }
+  }
+
+  @Test func bytesAreNotAskedForBeforeASinkIsThere() async throws {
+    let gate = ServerGate()
+    try await withScriptedServer {
+      .file(.pattern(size: 100), for: $0).held(at: gate)
+    } _: { server in
+      // The head alone is enough for `open` to return.
+      let reply = try await HTTPSource().open(SourceRequest(url: server.url()))
+      #expect(reply.length == .known(100))
+      gate.open()
+      let collector = Collector()
+      try await reply.body.forEachChunk { collector.append($0) }
+      #expect(collector.bytes.count == 100)
+    }
+  }
+
+  // MARK: Errors of the sink
+
+  @Test func rethrowsWhatTheSinkThrows() async throws {
+    struct Full: Error, Equatable {}
+    try await withScriptedServer {
+      .file(Self.endless, for: $0)
+    } _: { server in
+      try await withRunning { source in
+        let reply = try await source.open(SourceRequest(url: server.url()))
+        let calls = Atomic<Int>(0)
+        await #expect(throws: Full.self) {
+          try await reply.body.forEachChunk { _ in
+            calls.add(1, ordering: .relaxed)
+            throw Full()
+          }
+        }
+        #expect(calls.load(ordering: .relaxed) == 1)
+        try await server.until { $0.openConnections == 0 }
+      }
+    }
+  }
+
+  // MARK: Cancelling
+
+  @Test func cancellingBeforeTheHead() async throws {
+    let gate = ServerGate()
+    try await withScriptedServer { _ in
+      ScriptedReply([.hold(gate)])
+    } _: { server in
+      let task = Task { try await HTTPSource().open(SourceRequest(url: server.url())) }
+      await gate.arrivals(1)
+      task.cancel()
+      await #expect(throws: CancellationError.self) { try await task.value }
+      try await server.until { $0.openConnections == 0 }
+    }
+  }
+
+  @Test func cancellingBeforeItBegan() async throws {
+    try await withScriptedServer { _ in
+      ScriptedReply(200)
+    } _: { server in
+      let url = server.url()
+      let begin = ServerGate()
+      let task = Task {
+        await begin.wait()
+        return try await HTTPSource().open(SourceRequest(url: url))
+      }
+      task.cancel()
+      begin.open()
+      await #expect(throws: CancellationError.self) { try await task.value }
+      #expect(server.activity.requestCount == 0)
+    }
+  }
+
+  @Test func cancellingInTheMiddleOfTheBody() async throws {
+    let gate = ServerGate()
+    try await withScriptedServer {
+      .file(Self.endless, for: $0).held(at: gate, after: 1000)
+    } _: { server in
+      try await withRunning { source in
+        let received = Atomic<Int>(0)
+        let task = Task {
+          let reply = try await source.open(SourceRequest(url: server.url()))
+          try await reply.body.forEachChunk { received.add($0.byteCount, ordering: .relaxed) }
+        }
+        await gate.arrivals(1)
+        task.cancel()
+        await #expect(throws: CancellationError.self) { try await task.value }
+        #expect(received.load(ordering: .relaxed) <= 1000)
+        try await server.until { $0.openConnections == 0 }
+      }
+    }
+  }
+
+  @Test func cancellingAnUnreadBodyThatHasArrived() async throws {
+    try await withScriptedServer { _ in
+      ScriptedReply(200, body: .text("all of it"))
+    } _: { server in
+      try await withRunning { source in
+        let reply = try await source.open(SourceRequest(url: server.url()))
+        let begin = ServerGate()
+        let task = Task {
+          await begin.wait()
+          try await reply.body.forEachChunk { _ in }
+        }
+        task.cancel()
+        begin.open()
+        await #expect(throws: CancellationError.self) { try await task.value }
+      }
+    }
+  }
+
+  // MARK: Bodies nobody reads
+
+  @Test func discardingEndsTheRequest() async throws {
+    try await withScriptedServer {
+      .file(Self.endless, for: $0)
+    } _: { server in
+      try await withRunning { source in
+        let reply = try await source.open(SourceRequest(url: server.url()))
+        reply.body.discard()
+        try await server.until { $0.openConnections == 0 }
+        let error = await failure { try await reply.body.forEachChunk { _ in } }
+        #expect(error?.code == .cancelled)
+      }
+    }
+  }
+
+  @Test func droppingEndsTheRequest() async throws {
+    try await withScriptedServer {
+      .file(Self.endless, for: $0)
+    } _: { server in
+      try await withRunning { source in
+        _ = try await source.open(SourceRequest(url: server.url()))
+        try await server.until { $0.connections == 1 && $0.openConnections == 0 }
+      }
+      // Without a downloader: the one-shot session goes with the reply.
+      _ = try await HTTPSource().open(SourceRequest(url: server.url()))
+      try await server.until { $0.connections == 2 && $0.openConnections == 0 }
+    }
+  }
+
+  @Test func aBodyIsReadOnce() async throws {
+    try await withScriptedServer { _ in
+      ScriptedReply(200, body: .text("once"))
+    } _: { server in
+      let reply = try await HTTPSource().open(SourceRequest(url: server.url()))
+      try await reply.body.forEachChunk { _ in }
+      let error = await failure { try await reply.body.forEachChunk { _ in } }
+      #expect(error?.code == .invalidRequest)
+    }
+  }
+
+  @Test func stoppingDoesNotWaitForUnreadBodies() async throws {
+    let gate = ServerGate()
+    try await withScriptedServer { request in
+      switch request.path {
+      case "/small": ScriptedReply(200, body: .text("small"))
+      case "/held": ScriptedReply([.hold(gate)])
+      default: .file(Self.endless, for: request)
+      }
+    } _: { server in
+      let source = try await HTTPSource().start(in: SourceContext())
+      let small = try await source.open(SourceRequest(url: server.url("/small")))
+      let large = try await source.open(SourceRequest(url: server.url("/large")))
+      let asking = Task { try await source.open(SourceRequest(url: server.url("/held"))) }
+      await gate.arrivals(1)
+      await source.stop()
+      await source.stop()
+      for reply in [small, large] {
+        let error = await failure { try await reply.body.forEachChunk { _ in } }
+        #expect(error?.code == .shutDown)
+      }
+      let error = await failure { try await asking.value }
+      #expect(error?.code == .shutDown)
+      let late = await failure { try await source.open(SourceRequest(url: server.url("/small"))) }
+      #expect(late?.code == .shutDown)
+      try await server.until { $0.openConnections == 0 }
+    }
+  }
+
+  @Test func aSourceThatIsNeverStoppedClosesItsConnections() async throws {
+    try await withScriptedServer { _ in
+      ScriptedReply(200, body: .text("ok"))
+    } _: { server in
+      _ = try await HTTPSource().start(in: SourceContext()).fetch(server.url())
+      try await server.until { $0.openConnections == 0 }
+    }
+  }
+
+  // MARK: Time limits
+
+  @Test func silenceBeforeTheHead() async throws {
+    let gate = ServerGate()
+    try await withScriptedServer { _ in
+      ScriptedReply([.hold(gate)])
+    } _: { server in
+      let source = HTTPSource { $0.idleLimit = .milliseconds(50) }
+      let error = await failure { try await source.open(SourceRequest(url: server.url())) }
+      #expect(error?.code == .timedOut)
+      #expect(error?.message.contains("0.05 s") ?? false)
+    }
+  }
+
+  @Test func silenceInTheBody() async throws {
+    let gate = ServerGate()
+    try await withScriptedServer {
+      .file(Self.endless, for: $0).held(at: gate, after: 10)
+    } _: { server in
+      let source = HTTPSource { $0.idleLimit = .milliseconds(50) }
+      let error = await failure { try await source.fetch(server.url()) }
+      #expect(error?.code == .timedOut)
+    }
+  }
+
+  @Test func aBodyThatWaitsForItsReaderIsNotSilent() async throws {
+    let gate = ServerGate()
+    let content = ScriptedContent.pattern(size: 64 << 20)
+    try await withScriptedServer { request in
+      request.path == "/file" ? .file(content, for: request) : ScriptedReply([.hold(gate)])
+    } _: { server in
+      let source = HTTPSource { $0.idleLimit = .milliseconds(300) }
+      let reply = try await source.open(SourceRequest(url: server.url("/file")))
+      // Another request's limit runs out in the meantime, and so would this one's.
+      let error = await failure { try await source.open(SourceRequest(url: server.url("/held"))) }
+      #expect(error?.code == .timedOut)
+      try await reply.body.forEachChunk { _ in }
+    }
+  }
+
+  @Test func theWholeTakesTooLong() async throws {
+    try await withScriptedServer { request in
+      ScriptedReply([.throttle(bytesPerSecond: 1000)] + ScriptedReply.file(Self.endless, for: request).steps)
+    } _: { server in
+      let source = HTTPSource { $0.totalLimit = .milliseconds(300) }
+      let error = await failure { try await source.fetch(server.url()) }
+      #expect(error?.code == .timedOut)
+      #expect(error?.message.contains("totalLimit") ?? false)
+    }
+  }
+
+  // MARK: Connections that do not come to be
+
+  @Test func nothingListens() async throws {
+    let server = try await ScriptedHTTPServer.start { _ in .closed }
+    let url = server.url()
+    await server.shutdown()
+    let error = await failure { try await HTTPSource().fetch(url) }
+    #expect(error?.code == .network)
+    #expect(error?.message.contains("refused") ?? false)
+  }
+
+  @Test func theNameIsUnknown() async throws {
+    let url = try #require(URL(string: "http://no-such-host.invalid/"))
+    let error = await failure { try await HTTPSource().fetch(url) }
+    #expect(error?.code == .hostNotFound)
+  }
+
+  @Test func manyAtOnce() async throws {
+    let content = ScriptedContent.pattern(size: 10_000)
+    try await withScriptedServer {
+      .file(content, for: $0)
+    } _: { server in
+      try await withRunning { source in
+        let expected = content.allBytes
+        let url = server.url()
+        let right = try await withThrowingTaskGroup(of: Bool.self) { group in
+          for _ in 0..<200 { group.addTask { try await source.fetch(url).bytes == expected } }
+          return try await group.reduce(into: 0) { $0 += $1 ? 1 : 0 }
+        }
+        #expect(right == 200)
+      }
+    }
+  }
+}

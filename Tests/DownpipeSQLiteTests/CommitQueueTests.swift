@@ -1,0 +1,142 @@
+#if SQLite
+  import DownpipeCore
+  import Foundation
+  import GRDB
+  import Synchronization
+  import Testing
+
+  @testable import DownpipeSQLite
+
+  /// Changes that wait at the same time are committed together, and fail alone.
+  @Suite(.timeLimit(.minutes(1)))
+  struct CommitQueueTests {
+    private struct Refused: Error {}
+
+    /// A database whose writer is busy until it is let go, so that changes gather.
+    private func gather(
+      _ queue: CommitQueue, _ changes: [@Sendable () async throws -> Void]
+    ) async throws -> [Bool] {
+      let gate = DispatchSemaphore(value: 0)
+      return try await withThrowingTaskGroup(of: (Int, Bool).self) { group in
+        // The first change opens a batch of its own, and holds the writer.
+        group.addTask {
+          try await queue.commit { _ in gate.wait() }
+          return (changes.count, true)
+        }
+        while !queue.isCommitting { await Task.yield() }
+        for (index, change) in changes.enumerated() {
+          group.addTask {
+            do {
+              try await change()
+              return (index, true)
+            } catch { return (index, false) }
+          }
+          while queue.waitingCount <= index { await Task.yield() }
+        }
+        gate.signal()
+        let outcome = try await group.reduce(into: Array(repeating: false, count: changes.count + 1)) {
+          $0[$1.0] = $1.1
+        }
+        return Array(outcome.dropLast())
+      }
+    }
+
+    private func withQueue(_ body: (DatabasePool, CommitQueue) async throws -> Void) async throws {
+      try await withFolder { folder in
+        let pool = try LedgerFile(path: "\(folder)/l", durability: .process, lockTimeout: .seconds(5)).open()
+        try await body(pool, CommitQueue(pool: pool, path: "\(folder)/l"))
+        try pool.close()
+      }
+    }
+
+    private func ids(_ pool: DatabasePool) async throws -> [String] {
+      try await pool.read { try String.fetchAll($0, sql: "SELECT id FROM download ORDER BY generation") }
+    }
+
+    private func tally(_ pool: DatabasePool) async throws -> Int? {
+      try await pool.read { try Int.fetchOne($0, sql: "SELECT count FROM tally WHERE phase = 'waiting'") }
+    }
+
+    @Test func changesThatWaitTogetherShareACommit() async throws {
+      try await withQueue { pool, queue in
+        let commits = Mutex(0)
+        try await pool.writeWithoutTransaction { db in
+          db.trace { event in if "\(event)".hasPrefix("COMMIT") { commits.withLock { $0 += 1 } } }
+        }
+        let outcome = try await gather(
+          queue,
+          (0..<20).map { index in
+            { try await queue.commit { _ = try $0.add(addition(DownloadID("\(index)")), at: start) } }
+          })
+        #expect(outcome == Array(repeating: true, count: 20))
+        #expect(try await ids(pool) == (0..<20).map(String.init), "the order is that of arrival")
+        #expect(commits.withLock { $0 } == 2)
+        #expect(try await tally(pool) == 20)
+      }
+    }
+
+    @Test func aFailedChangeFailsAlone() async throws {
+      try await withQueue { pool, queue in
+        let outcome = try await gather(
+          queue,
+          [
+            { try await queue.commit { _ = try $0.add(addition("a"), at: start) } },
+            {
+              try await queue.commit {
+                _ = try $0.add(addition("half"), at: start)
+                throw Refused()
+              }
+            },
+            { try await queue.commit { _ = try $0.add(addition("b"), at: start) } },
+          ])
+        #expect(outcome == [true, false, true])
+        #expect(try await ids(pool) == ["a", "b"])
+        #expect(try await tally(pool) == 2)
+      }
+    }
+
+    @Test func aLostTransactionFailsEveryChange() async throws {
+      try await withQueue { pool, queue in
+        let outcome = try await gather(
+          queue,
+          [
+            { try await queue.commit { _ = try $0.add(addition("a"), at: start) } },
+            {
+              try await queue.commit {
+                // As SQLite does by itself when the disk is full.
+                $0.rollBack()
+                throw Refused()
+              }
+            },
+            { try await queue.commit { _ = try $0.add(addition("b"), at: start) } },
+          ])
+        #expect(outcome == [false, false, false])
+        #expect(try await ids(pool) == [])
+        try await queue.commit { _ = try $0.add(addition("c"), at: start) }
+        #expect(try await ids(pool) == ["c"], "the queue goes on")
+        #expect(try await tally(pool) == 1)
+      }
+    }
+
+    @Test func aFailedCommitFailsEveryChange() async throws {
+      try await withQueue { pool, queue in
+        // A constraint that is only checked by COMMIT.
+        try await pool.write { db in
+          try db.execute(sql: "CREATE TABLE child (parent INTEGER REFERENCES download DEFERRABLE INITIALLY DEFERRED)")
+        }
+        try await pool.writeWithoutTransaction { try $0.execute(sql: "PRAGMA foreign_keys = ON") }
+        let outcome = try await gather(
+          queue,
+          [
+            { try await queue.commit { _ = try $0.add(addition("a"), at: start) } },
+            { try await queue.commit { try $0.db.execute(sql: "INSERT INTO child VALUES (99)") } },
+          ])
+        #expect(outcome == [false, false])
+        #expect(try await ids(pool) == [])
+        try await queue.commit { _ = try $0.add(addition("b"), at: start) }
+        #expect(try await ids(pool) == ["b"])
+        #expect(try await tally(pool) == 1)
+      }
+    }
+  }
+#endif

@@ -1,0 +1,18 @@
+#if SQLite
+  import DownpipeCore
+  import DownpipeTesting
+  import Foundation
+  import Testing
+
+  @testable import DownpipeSQLite
+
+  @Suite(.timeLimit(.minutes(1)))
+  struct SQLiteLedgerTests {
+    @Test(arguments: [Durability.process, .power])
+    func keepsTheContract(_ durability: Durability) async throws {
+      try await withFolder { folder in
+        try await LedgerConformance { SQLiteLedger("\(folder)/\(DownloadID()).sqlite", durability: durability) }.run()
+      }
+    }
+  }
+#endif

@@ -1,0 +1,181 @@
+#if SQLite
+  import DownpipeCore
+  import Foundation
+  import GRDB
+  import Synchronization
+  import Testing
+
+  @testable import DownpipeSQLite
+
+  /// Several users of one file: who holds what, and what becomes of it when they are gone.
+  @Suite(.timeLimit(.minutes(1)))
+  struct SharingTests {
+    /// Takes at most `count` downloads.
+    private func claim(_ store: any LedgerStore, _ count: Int) async throws -> [DownloadRecord] {
+      let left = Mutex(count)
+      return try await store.claim(at: start, lease: time(60)) { _ in
+        left.withLock { left in
+          left -= 1
+          return left >= 0 ? .take : .stop
+        }
+      }
+    }
+
+    @Test func eachDownloadIsHandedOutOnce() async throws {
+      try await withFolder { folder in
+        let path = "\(folder)/l.sqlite"
+        var stores: [any LedgerStore] = []
+        for _ in 0..<4 { stores.append(try await SQLiteLedger(path).open()) }
+        _ = try await stores[0].add(try (0..<400).map { try addition(DownloadID("\($0)"), $0) }, at: start)
+        let taken = try await withThrowingTaskGroup(of: [DownloadID].self) { group in
+          for store in stores {
+            group.addTask {
+              var mine: [DownloadID] = []
+              while true {
+                let claimed = try await claim(store, 3)
+                if claimed.isEmpty { return mine }
+                for var record in claimed {
+                  record.phase = .finished
+                  let isSaved = try await store.save(record, .state, at: start)
+                  #expect(isSaved)
+                  mine.append(record.id)
+                }
+              }
+            }
+          }
+          return try await group.reduce(into: []) { $0 += $1 }
+        }
+        #expect(taken.count == 400)
+        #expect(Set(taken).count == 400)
+        #expect(try await stores[3].counts(tag: nil) == [.finished: 400])
+        for store in stores { try await store.close() }
+      }
+    }
+
+    @Test func aDroppedStoreIsADeadOwner() async throws {
+      try await withFolder { folder in
+        let ledger = SQLiteLedger("\(folder)/l.sqlite")
+        var store: (any LedgerStore)? = try await ledger.open()
+        _ = try await store?.add([try addition("a")], at: start)
+        if let store {
+          let claimed = try await claim(store, 1)
+          #expect(claimed.count == 1)
+        }
+        let next = try await ledger.open()
+        #expect(try await next.reclaim(at: start) == 0, "its owner lives, and its lease runs")
+        store = nil
+        #expect(try await next.reclaim(at: start) == 1)
+        #expect(try await next.record("a")?.phase == .waiting)
+        try await next.close()
+      }
+    }
+
+    @Test func onlyTheLeaseDecidesAboutStrangers() async throws {
+      try await withFolder { folder in
+        let path = "\(folder)/l.sqlite"
+        let store = try await SQLiteLedger(path).open()
+        _ = try await store.add([try addition("a"), try addition("b")], at: start)
+        _ = try await claim(store, 2)
+        var stranger = try #require(LedgerOwner(store.owner))
+        stranger.host = "elsewhere"
+        stranger.process = 1 << 30
+        let names = ["a": stranger.text, "b": "some other scheme"]
+        let other = try DatabaseQueue(path: path)
+        for (id, owner) in names {
+          try await other.write {
+            try $0.execute(sql: "UPDATE download SET owner = ? WHERE id = ?", arguments: [owner, id])
+          }
+        }
+        try other.close()
+        #expect(try await store.reclaim(at: time(59)) == 0)
+        #expect(try await store.reclaim(at: time(60)) == 2)
+        try await store.close()
+      }
+    }
+
+    @Test func theQueueIsReadThroughIndexes() async throws {
+      try await withFolder { folder in
+        let pool = try LedgerFile(path: "\(folder)/l", durability: .process, lockTimeout: .seconds(5)).open()
+        func plan(_ sql: String) async throws -> String {
+          try await pool.read { db in
+            try Row.fetchAll(db, sql: "EXPLAIN QUERY PLAN " + sql).map { $0["detail"] as String }.joined(
+              separator: "; ")
+          }
+        }
+        let ready = try await plan(StatementText.ready.sql)
+        #expect(ready.contains("USING COVERING INDEX download_ready") || ready.contains("USING INDEX download_ready"))
+        #expect(!ready.contains("TEMP B-TREE"), "claims do not sort: \(ready)")
+        for text in [StatementText.promoteDue, .promoteJumped, .nextDue] {
+          let sql = text.sql.replacing("?1", with: "1")
+          let plan = try await plan(sql)
+          #expect(plan.hasPrefix("SEARCH") && plan.contains("download_delayed"), "\(plan)")
+        }
+        try pool.close()
+      }
+    }
+  }
+
+  @Suite(.timeLimit(.minutes(1)))
+  struct LedgerOwnerTests {
+    @Test func itsTextComesBack() {
+      let owner = LedgerOwner.new()
+      defer { owner.end() }
+      #expect(LedgerOwner(owner.text) == owner)
+      #expect(LedgerOwner("") == nil)
+      #expect(LedgerOwner("a/b/c/d/e/f") == nil)
+      #expect(LedgerOwner("a/b/c/1/2") == nil)
+      #expect(owner.start > 0)
+      #expect(!owner.boot.isEmpty)
+    }
+
+    @Test func anOpeningIsGoneWhenItHasEnded() {
+      let owner = LedgerOwner.new()
+      let other = LedgerOwner.new()
+      #expect(!owner.isGone)
+      owner.end()
+      #expect(owner.isGone)
+      #expect(!other.isGone)
+      other.end()
+    }
+
+    @Test func aRealProcessIsGoneWhenItHasEnded() throws {
+      let process = Process()
+      process.executableURL = URL(filePath: "/bin/cat")
+      let input = Pipe()
+      process.standardInput = input
+      process.standardOutput = FileHandle.nullDevice
+      try process.run()
+      var owner = LedgerOwner.new()
+      owner.end()
+      owner.process = process.processIdentifier
+      owner.start = try #require(LedgerOwner.startTime(of: process.processIdentifier))
+      #expect(!owner.isGone)
+
+      var earlier = owner
+      earlier.start -= 1
+      #expect(earlier.isGone, "the number belongs to another process now")
+      var container = earlier
+      container.space = "elsewhere"
+      #expect(!container.isGone, "numbers of another space say nothing")
+      var boot = owner
+      boot.boot = "before"
+      #expect(boot.isGone, "no process survives a restart of the machine")
+      boot.host = "elsewhere"
+      #expect(!boot.isGone)
+
+      try input.fileHandleForWriting.close()
+      process.waitUntilExit()
+      #expect(owner.isGone)
+    }
+
+    @Test(
+      arguments: [
+        ("1 (cat) S 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 4711 23", UInt64(4711)),
+        ("1 (a) b (c)) S 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 4711 23", 4711),
+        ("1 (cat) S 2 3", nil), ("", nil), ("no parenthesis", nil),
+      ] as [(String, UInt64?)])
+    func theStartTimeIsField22(_ stat: String, _ start: UInt64?) {
+      #expect(LedgerOwner.startTime(inStat: stat) == start)
+    }
+  }
+#endif

@@ -1,0 +1,41 @@
+import DownpipeCore
+import Foundation
+
+/// A source around another one, with something about it changed.
+struct AlteredSource: Source {
+  typealias Open = @Sendable (SourceRequest) async throws -> SourceReply
+
+  let base: any Source
+  var isAccepted: @Sendable (URL) -> Bool
+  var onStart: @Sendable () async throws -> Void = {}
+  var onStop: @Sendable () async -> Void = {}
+  private let opening: @Sendable (SourceRequest, @escaping Open) async throws -> SourceReply
+  private let pushing: @Sendable (Body, @escaping ChunkSink) async throws -> Void
+
+  init(
+    _ base: any Source,
+    open: @escaping @Sendable (SourceRequest, @escaping Open) async throws -> SourceReply = { try await $1($0) },
+    body: @escaping @Sendable (Body, @escaping ChunkSink) async throws -> Void = { try await $0.forEachChunk($1) }
+  ) {
+    self.base = base
+    isAccepted = { base.accepts($0) }
+    opening = open
+    pushing = body
+  }
+
+  func accepts(_ url: URL) -> Bool { isAccepted(url) }
+
+  func start(in context: SourceContext) async throws -> any Source {
+    try await onStart()
+    return self
+  }
+
+  func stop() async { await onStop() }
+
+  func open(_ request: SourceRequest) async throws -> SourceReply {
+    var reply = try await opening(request) { try await base.open($0) }
+    let body = reply.body
+    reply.body = Body(file: body.file, discard: { body.discard() }, push: { sink in try await pushing(body, sink) })
+    return reply
+  }
+}

@@ -1,0 +1,183 @@
+import DownpipeCore
+import DownpipeTesting
+import Foundation
+import Testing
+
+@Suite(.timeLimit(.minutes(1)))
+struct PostProcessorConformanceTests {
+  private static let first = DownloadFixtures.pattern(size: 5000, seed: 1)
+  private static let second = DownloadFixtures.pattern(size: 3000, seed: 2)
+
+  private static func reverse(_ bytes: [UInt8]) throws -> [UInt8] {
+    guard bytes.count > 3 else { throw DownloadError(.processing, "too short to be reversed") }
+    return bytes.reversed()
+  }
+
+  private static func run(_ step: any Stage) async throws {
+    try await PostProcessorConformance(
+      step, .init(first, named: "a.bin", gives: first.reversed(), named: "a.bin"),
+      and: .init(second, named: "b.bin", gives: second.reversed()), bad: .init([1, 2], named: "c.bin")
+    ).run()
+  }
+
+  @Test func aRightStepPasses() async throws {
+    try await Self.run(FakePostProcessor.bytes(name: "Reverse", Self.reverse))
+  }
+
+  @Test func aStepThatOnlyLooksPasses() async throws {
+    struct Look: UniversalPostProcessor {
+      func process(_ artifact: Artifact, in context: ProcessingContext) async throws -> Artifact {
+        try Task.checkCancellation()
+        let path = artifact.path ?? ""
+        guard FileManager.default.fileExists(atPath: path) else {
+          throw DownloadError(.processing, "there is no \(path)")
+        }
+        return artifact
+      }
+    }
+    try await PostProcessorConformance(Look(), .init(Self.first)).run()
+  }
+
+  @Test func aStepThatMakesAFolderPasses() async throws {
+    let step = FakePostProcessor<File, Directory>(name: "Unpack") { file, context in
+      try Task.checkCancellation()
+      let path = (context.workspace ?? "") + "/unpacked"
+      do {
+        let bytes = try Data(contentsOf: URL(filePath: file.path ?? ""))
+        try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
+        try bytes.write(to: URL(filePath: path + "/file"))
+      } catch {
+        throw DownloadError(error, as: .processing)
+      }
+      return Directory(path: path, name: "unpacked")
+    }
+    let example = PostProcessorConformance.Example { folder in
+      Artifact(location: .path(try folder.write(Self.first, to: "in.tar")), name: "in.tar")
+    } verify: { output in
+      let bytes = [UInt8](try Data(contentsOf: URL(filePath: (output.path ?? "") + "/file")))
+      if bytes != Self.first { throw DownloadError(.processing, "other bytes") }
+    }
+    try await PostProcessorConformance(step, example).run()
+  }
+
+  @Test func whatIsNotOneStepIsAnError() async throws {
+    let suite = PostProcessorConformance(FakeGate(), .init(Self.first))
+    let error = try await #require(throws: DownloadError.self) { try await suite.run() }
+    #expect(error.code == .invalidPipeline)
+  }
+
+  typealias Work = @Sendable (File, ProcessingContext) async throws -> File
+
+  struct Flaw: Sendable, CustomTestStringConvertible {
+    let rule: String
+    let work: @Sendable () -> Work
+    var testDescription: String { rule }
+  }
+
+  /// The right step's work.
+  private static let right: Work = { file, context in
+    try await FakePostProcessor.bytes(name: "Reverse", reverse).process(file, in: context)
+  }
+
+  private static func file(_ path: String) -> URL { URL(filePath: path, directoryHint: .notDirectory) }
+
+  private static let flaws: [Flaw] = [
+    Flaw(rule: "gives-what-is-expected") { { file, _ in file } },
+    Flaw(rule: "gives-what-is-expected") {
+      { file, context in
+        var output = try await right(file, context).artifact
+        output.name = "other"
+        return File(output)
+      }
+    },
+    Flaw(rule: "form-is-declared") {
+      { file, context in
+        var output = try await right(file, context).artifact
+        output.kind = .directory
+        return File(output)
+      }
+    },
+    Flaw(rule: "output-is-in-the-workspace") {
+      { file, context in
+        var output = try await right(file, context).artifact
+        let beside = (file.path ?? "") + ".out"
+        try? FileManager.default.removeItem(atPath: beside)
+        try FileManager.default.moveItem(atPath: output.path ?? "", toPath: beside)
+        output.location = .path(beside)
+        return File(output)
+      }
+    },
+    Flaw(rule: "output-name-is-safe") {
+      { file, context in
+        var output = try await right(file, context).artifact
+        output.name = "../../" + output.name
+        return File(output)
+      }
+    },
+    Flaw(rule: "input-is-kept") {
+      { file, context in
+        let output = try await right(file, context)
+        try FileManager.default.removeItem(atPath: file.path ?? "")
+        return output
+      }
+    },
+    Flaw(rule: "input-is-kept") {
+      { file, context in
+        let output = try await right(file, context)
+        try Data([0]).write(to: Self.file(file.path ?? ""))
+        return output
+      }
+    },
+    Flaw(rule: "configuration-is-reused") {
+      // The second use writes into the first one's folder.
+      let folder = Watched<String?>(nil)
+      return { file, context in
+        let used = folder.update { folder in
+          folder = folder ?? context.workspace
+          return folder
+        }
+        return try await right(file, ProcessingContext(request: context.request, workspace: used))
+      }
+    },
+    Flaw(rule: "runs-again-after-a-crash") {
+      { file, context in
+        let target = (context.workspace ?? "") + "/out"
+        if !FileManager.default.fileExists(atPath: target) {
+          let output = try await right(file, context)
+          try FileManager.default.moveItem(atPath: output.path ?? "", toPath: target)
+        }
+        return File(path: target, name: file.name)
+      }
+    },
+    Flaw(rule: "cancelled-step-throws") {
+      { file, context in try await Task { try await right(file, context) }.value }
+    },
+    Flaw(rule: "cancelled-step-throws") {
+      { file, context in
+        if Task.isCancelled { try FileManager.default.removeItem(atPath: file.path ?? "") }
+        return try await right(file, context)
+      }
+    },
+    Flaw(rule: "bad-input-is-refused") {
+      { file, context in (try? await right(file, context)) ?? file }
+    },
+    Flaw(rule: "bad-input-is-refused") {
+      struct Odd: Error {}
+      return { file, context in
+        do { return try await right(file, context) } catch is DownloadError { throw Odd() }
+      }
+    },
+    Flaw(rule: "missing-input-is-refused") {
+      { file, context in
+        guard FileManager.default.fileExists(atPath: file.path ?? "") else { return file }
+        return try await right(file, context)
+      }
+    },
+  ]
+
+  @Test(arguments: flaws)
+  func aFlawIsFound(_ flaw: Flaw) async throws {
+    let broken = try await brokenRules { try await Self.run(FakePostProcessor(flaw.work())) }
+    #expect(broken.contains(flaw.rule), "found instead: \(broken.sorted())")
+  }
+}

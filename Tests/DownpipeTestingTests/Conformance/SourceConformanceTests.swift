@@ -1,0 +1,269 @@
+import DownpipeCore
+import DownpipeTesting
+import Foundation
+import Testing
+
+@Suite(.timeLimit(.minutes(1)))
+struct SourceConformanceTests {
+  private static let url = URL(filePath: "/conformance/file")
+  private static let stalling = URL(filePath: "/conformance/stalling")
+  private static let missing = URL(filePath: "/conformance/missing")
+
+  private static func fake(_ content: [UInt8], _ change: (inout FakeSource.Script) -> Void = { _ in }) -> FakeSource {
+    FakeSource([
+      url: [FakeSource.Script(content).with(change)],
+      stalling: [FakeSource.Script(content).holding(after: content.count / 2)],
+      missing: [.status(404)],
+    ])
+  }
+
+  private static func suite(
+    _ source: any Source, _ content: [UInt8], supportsRanges: Bool = true, limit: Duration = .seconds(20),
+    excluding: [ConformanceExclusion] = []
+  ) -> SourceConformance {
+    SourceConformance(
+      source, url: url, content: content, supportsRanges: supportsRanges, stallingURL: stalling, missingURL: missing,
+      limit: limit, excluding: excluding)
+  }
+
+  @Test(arguments: [16, 20_000, 1 << 20])
+  func aRightSourcePasses(size: Int) async throws {
+    let content = DownloadFixtures.pattern(size: size)
+    try await Self.suite(Self.fake(content), content).run()
+  }
+
+  @Test func aSourceWithoutRangesPasses() async throws {
+    let content = DownloadFixtures.pattern(size: 20_000)
+    let source = Self.fake(content) { $0.honoursRanges = false }
+    try await Self.suite(source, content, supportsRanges: false).run()
+    let broken = try await brokenRules { try await Self.suite(source, content).run() }
+    #expect(broken.isSuperset(of: ["range-to-the-end", "last-byte", "bounded-range", "range-beyond-the-end"]))
+  }
+
+  @Test func aSourceThatAnnouncesNoLengthPasses() async throws {
+    let content = DownloadFixtures.pattern(size: 20_000)
+    let source = Self.fake(content) {
+      $0.announcesLength = false
+      $0.validator = nil
+    }
+    try await Self.suite(source, content).run()
+  }
+
+  /// One flaw, and the rule that must find it.
+  struct Flaw: Sendable, CustomTestStringConvertible {
+    let rule: String
+    var size = 20_000
+    var limit = Duration.seconds(20)
+    let make: @Sendable (FakeSource) -> any Source
+    var testDescription: String { rule }
+  }
+
+  private static let flaws: [Flaw] = [
+    Flaw(rule: "starts") { base in
+      var source = AlteredSource(base)
+      source.onStart = { throw DownloadError(.network, "no") }
+      return source
+    },
+    Flaw(rule: "accepts-its-url") { base in
+      let calls = Watched(0)
+      var source = AlteredSource(base)
+      source.isAccepted = { url in
+        calls.update { count in
+          count += 1
+          return count.isMultiple(of: 2) && base.accepts(url)
+        }
+      }
+      return source
+    },
+    Flaw(rule: "refuses-other-urls") { base in
+      var source = AlteredSource(base)
+      source.isAccepted = { _ in true }
+      return source
+    },
+    Flaw(rule: "refuses-other-urls") { base in
+      AlteredSource(base) { request, open in
+        base.accepts(request.url) ? try await open(request) : SourceReply(coverage: .whole, body: .empty)
+      }
+    },
+    Flaw(rule: "missing-file") { base in
+      AlteredSource(base) { request, open in
+        request.url == missing ? SourceReply(coverage: .whole, body: .bytes([1])) : try await open(request)
+      }
+    },
+    Flaw(rule: "whole-file") { _ in fake(DownloadFixtures.pattern(size: 20_000, seed: 2)) },
+    Flaw(rule: "whole-file") { _ in fake(DownloadFixtures.pattern(size: 20_001)) },
+    Flaw(rule: "length-is-true") { _ in
+      fake(DownloadFixtures.pattern(size: 20_000)) { $0.claimedLength = .known(19_999) }
+    },
+    Flaw(rule: "coverage-is-true") { base in
+      AlteredSource(base) { request, open in
+        var reply = try await open(request)
+        if case .range(let range, let total) = reply.coverage, range.count > 1 {
+          reply.coverage = .range((range.lowerBound + 1)..<range.upperBound, total: total)
+        }
+        return reply
+      }
+    },
+    Flaw(rule: "coverage-is-true") { base in
+      AlteredSource(base) { request, open in
+        var reply = try await open(request)
+        if case .range = reply.coverage { reply.coverage = .whole }
+        return reply
+      }
+    },
+    Flaw(rule: "range-over-the-end") { base in
+      AlteredSource(base) { request, open in
+        if let end = request.range?.end, end > 20_000 {
+          return SourceReply(coverage: .none(.rangeNotSatisfiable(total: .known(20_000))), body: .empty)
+        }
+        return try await open(request)
+      }
+    },
+    Flaw(rule: "bounded-range") { base in
+      AlteredSource(base) { request, open in
+        var request = request
+        request.range?.end = nil
+        return try await open(request)
+      }
+    },
+    Flaw(rule: "range-beyond-the-end") { base in
+      AlteredSource(base) { request, open in
+        var request = request
+        if let range = request.range, range.start >= 20_000 { request.range = nil }
+        return try await open(request)
+      }
+    },
+    Flaw(rule: "validator-is-stable") { base in
+      AlteredSource(base) { request, open in
+        var reply = try await open(request)
+        reply.validator = Validator(entityTag: EntityTag("\(DownloadID())"))
+        return reply
+      }
+    },
+    Flaw(rule: "range-has-the-validator") { base in
+      AlteredSource(base) { request, open in
+        var reply = try await open(request)
+        if request.range != nil { reply.validator = Validator(entityTag: EntityTag("part")) }
+        return reply
+      }
+    },
+    Flaw(rule: "stale-validator-is-noticed") { base in
+      AlteredSource(base) { request, open in
+        var unconditional = request
+        unconditional.validator = nil
+        var reply = try await open(unconditional)
+        reply.validator = request.validator ?? reply.validator
+        return reply
+      }
+    },
+    Flaw(rule: "chunks-are-not-empty") { base in
+      AlteredSource(
+        base,
+        body: { body, sink in
+          try await body.forEachChunk(sink)
+          try sink([UInt8]().span.bytes)
+        })
+    },
+    Flaw(rule: "chunks-come-one-at-a-time") { base in
+      let kept = Watched<ChunkSink?>(nil)
+      return AlteredSource(
+        base,
+        body: { body, sink in
+          try kept.value?([UInt8(0)].span.bytes)
+          try await body.forEachChunk(sink)
+          kept.update { $0 = sink }
+        })
+    },
+    Flaw(rule: "file-body-has-the-bytes") { base in
+      AlteredSource(base) { request, open in
+        let body = try await open(request).body
+        return SourceReply(
+          coverage: .whole, body: Body(file: "/nowhere/at/all", push: { try await body.forEachChunk($0) }))
+      }
+    },
+    Flaw(rule: "concurrent-opens") { base in
+      // What belongs to one request lies in the source: right only for one at a time.
+      let latest = Watched<Body?>(nil)
+      return AlteredSource(base) { request, open in
+        var reply = try await open(request)
+        let body = reply.body
+        latest.update { $0 = body }
+        for _ in 0..<20 { await Task.yield() }
+        reply.body = latest.value ?? body
+        return reply
+      }
+    },
+    Flaw(rule: "sink-error-ends-the-transfer") { base in
+      AlteredSource(base, body: { body, sink in try? await body.forEachChunk(sink) })
+    },
+    Flaw(rule: "sink-error-ends-the-transfer") { base in
+      AlteredSource(
+        base,
+        body: { body, sink in
+          do { try await body.forEachChunk(sink) } catch { throw DownloadError(.network, "it broke") }
+        })
+    },
+    Flaw(rule: "sink-error-ends-the-transfer") { base in
+      AlteredSource(
+        base,
+        body: { body, sink in
+          let first = Watched<(any Error)?>(nil)
+          try await body.forEachChunk { chunk in
+            do { try sink(chunk) } catch { first.update { $0 = $0 ?? error } }
+          }
+          if let error = first.value { throw error }
+        })
+    },
+    Flaw(rule: "cancelled-before-opening") { base in deaf(base) },
+    Flaw(rule: "cancelled-in-the-body", size: 1 << 20) { base in deaf(base) },
+    Flaw(rule: "cancelled-in-the-body", size: 1 << 20) { base in
+      AlteredSource(
+        base,
+        body: { body, sink in
+          do { try await body.forEachChunk(sink) } catch is CancellationError {
+            throw DownloadError(.network, "it broke")
+          }
+        })
+    },
+    Flaw(rule: "cancelled-while-stalled", limit: .seconds(1)) { base in deaf(base) },
+    Flaw(rule: "discard-ends-the-request") { base in
+      let left = Watched(10)
+      return AlteredSource(base) { request, open in
+        guard left.value > 0 else { throw DownloadError(.network, "every connection is in use") }
+        let reply = try await open(request)
+        var counted = reply
+        counted.body = Body(
+          discard: { left.update { $0 -= 1 } }, push: { sink in try await reply.body.forEachChunk(sink) })
+        return counted
+      }
+    },
+    Flaw(rule: "stop-ends", limit: .seconds(1)) { base in
+      var source = AlteredSource(base)
+      source.onStop = { await Watched(false).wait { $0 } }
+      return source
+    },
+  ]
+
+  /// Works in a task of its own, which does not hear of cancellation.
+  private static func deaf(_ base: FakeSource) -> any Source {
+    AlteredSource(
+      base,
+      open: { request, open in try await Task { try await open(request) }.value },
+      body: { body, sink in try await Task { try await body.forEachChunk(sink) }.value })
+  }
+
+  @Test(arguments: flaws)
+  func aFlawIsFound(_ flaw: Flaw) async throws {
+    let content = DownloadFixtures.pattern(size: flaw.size)
+    let base = Self.fake(content) { $0.chunkSize = 4096 }
+    defer { base.release() }
+    // The rest would only wait for the same limit again.
+    let others = ["cancelled-while-stalled"].filter { $0 != flaw.rule }
+    let broken = try await brokenRules {
+      try await Self.suite(
+        flaw.make(base), content, limit: flaw.limit, excluding: others.map { .init($0, because: "it is not the topic") }
+      ).run()
+    }
+    #expect(broken.contains(flaw.rule), "found instead: \(broken.sorted())")
+  }
+}

@@ -1,0 +1,107 @@
+import DownpipeCore
+import Foundation
+import Testing
+
+@testable import downpipe
+
+@Suite(.timeLimit(.minutes(1)))
+struct GetPlanTests {
+  private let url = "https://example.org/a.bin"
+
+  @Test(
+    "Wrong usage says what is wrong",
+    arguments: [
+      (["u"], nil, "a/b", [], nil, "not a path"), (["u"], nil, "", [], nil, "no file name"),
+      (["u"], nil, "..", [], nil, "no file name"),
+      (["u"], nil, ".downpipe", [], nil, "ledger"),
+      (["u"], nil, String(repeating: "x", count: 256), [], nil, "255 bytes"),
+      (["u", "v"], nil, "name", [], nil, "one URL"), (["u"], "list", "name", [], nil, "one URL"),
+      ([], nil, nil, [], nil, "no URL"), (["u"], nil, nil, ["Accept"], nil, "colon"),
+      (["u"], nil, nil, ["Bad Name: x"], nil, "not allowed"), (["u"], nil, nil, ["A: b\r\nC: d"], nil, "not allowed"),
+      (["u"], nil, nil, [": x"], nil, "not allowed"), (["u", "v"], nil, nil, [], "md5=00", "one URL"),
+      (["u"], nil, nil, [], "sha256", "ALGORITHM=HEX"), (["u"], nil, nil, [], "sha256=12", "64"),
+      (["u"], nil, nil, [], "sha512/256=12", "algorithm"), (["u"], nil, nil, [], "md5=zz", "hexadecimal"),
+    ] as [([String], String?, String?, [String], String?, String)])
+  func usage(
+    _ urls: [String], _ file: String?, _ name: String?, _ header: [String], _ checksum: String?, _ hint: String
+  ) throws {
+    let error = #expect(throws: UsageError.self) {
+      try GetPlan(urls: urls, inputFile: file, outputName: name, header: header, checksum: checksum)
+    }
+    #expect(error?.description.contains(hint) == true, "\(error?.description ?? "")")
+  }
+
+  @Test("A secret in a header is not repeated")
+  func secret() {
+    let error = #expect(throws: UsageError.self) { try GetPlan(urls: [url], header: ["Authorization: s3cret\n"]) }
+    #expect(error?.description.contains("s3cret") == false)
+  }
+
+  @Test("A request has everything that was asked for")
+  func request() throws {
+    let digest = String(repeating: "ab", count: 32)
+    let plan = try GetPlan(
+      urls: [url], outputName: "b.bin", header: ["Accept:text/html", "X-Empty:", "X:  a: b"],
+      checksum: "SHA256=\(digest)",
+      wishes: RequestWishes(unpacks: true, folder: "/films"))
+    let request = try plan.request(for: url)
+    #expect(request.url.absoluteString == url && request.givenURL == url)
+    #expect(request.destination.name == "b.bin")
+    #expect(
+      request.headers.fields == [
+        HeaderField("Accept", "text/html"), HeaderField("X-Empty", ""), HeaderField("X", "a: b"),
+      ])
+    #expect(request.expectedDigests.map(\.description) == ["sha-256=\(digest)"])
+    #expect(RequestWishes(request) == RequestWishes(unpacks: true, folder: "/films"))
+  }
+
+  @Test(
+    "A URL that cannot be used has a typed error",
+    arguments: [
+      "", "nonsense", "ftp://example.org/a", "http://", "http:///a", "https:", "file:///etc/passwd", "/a/b", "http:a",
+      "mailto:a@example.org", "https://" + String(repeating: "a", count: 9000),
+    ])
+  func unusable(_ text: String) throws {
+    let plan = try GetPlan(urls: [text])
+    let error = #expect(throws: DownloadError.self) { try plan.request(for: text) }
+    #expect(error.map { [.unsupportedURL, .invalidRequest].contains($0.code) } == true)
+    #expect(error.map { $0.message.count < 400 } == true)
+  }
+
+  @Test(
+    "The URL is given back as it was typed",
+    arguments: [
+      "http://example.org/東京.jpg", "HTTP://Example.org/A", "http://example.org/a b", "http://example.org:80/%7Ea?q=1#f",
+    ])
+  func typed(_ text: String) throws {
+    #expect(try GetPlan(urls: [text]).request(for: text).givenURL == text)
+  }
+}
+
+@Suite(.timeLimit(.minutes(1)))
+struct DownloadIdentityTests {
+  @Test(
+    "The same command has the same id for ever: the first 16 digits of SHA-256",
+    arguments: [
+      // printf 'URL\nNAME' | sha256sum | cut -c 1-16
+      ("https://example.org/a.bin", nil, "4ad2faec61b4139d"),
+      ("https://example.org/a.bin", "b.bin", "c6a1b3f65c643d31"), ("", nil, "01ba4719c80b6fe9"),
+    ] as [(String, String?, String)])
+  func stable(_ url: String, _ name: String?, _ id: String) {
+    #expect(DownloadIdentity(url: url, outputName: name).id.rawValue == id)
+  }
+
+  @Test("An id leads back to its bits, zeros in front included", arguments: [0, 1, 0xDEAD_BEEF, UInt64.max])
+  func roundTrip(_ bits: UInt64) {
+    let identity = DownloadIdentity(bits: bits)
+    #expect(identity.id.rawValue.count == 16)
+    #expect(DownloadIdentity(identity.id) == identity)
+  }
+
+  @Test(
+    "Ids of other programs are none of the tool's",
+    arguments: ["", "abc", "0123456789abcdeg", "+123456789abcdef", "0123456789ABCDEF", "0123456789abcdef0"])
+  func foreign(_ text: String) {
+    #expect(DownloadIdentity(DownloadID(text)) == nil)
+  }
+}

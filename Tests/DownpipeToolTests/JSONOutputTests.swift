@@ -1,0 +1,82 @@
+import DownpipeCore
+import Foundation
+import Testing
+
+@testable import downpipe
+
+@Suite(.timeLimit(.minutes(1)))
+struct JSONOutputTests {
+  private struct Line: Decodable, Equatable {
+    struct Failure: Decodable, Equatable {
+      var code: String
+      var stage: String?
+      var message: String
+    }
+    var event: String
+    var id: String
+    var url: String
+    var path: String?
+    var bytes: Int64
+    var attempts: Int
+    var resumedFrom: Int64
+    var bytesFetched: Int64
+    var error: Failure?
+  }
+
+  private func decode(_ line: String) throws -> Line {
+    #expect(!line.contains("\n"))
+    return try JSONDecoder().decode(Line.self, from: Data(line.utf8))
+  }
+
+  @Test("The last word on a finished download has every key")
+  func finished() throws {
+    let line = JSONOutput.line(Samples.word(bytes: 2048, attempts: 2, resumedFrom: 1000))
+    #expect(
+      line == #"{"event":"finished","id":"00000000deadbeef","url":"https://example.org/film.mkv","#
+        + #""path":"/files/film.mkv","bytes":2048,"attempts":2,"resumedFrom":1000,"bytesFetched":1048,"error":null}"#)
+  }
+
+  @Test("The last word on a failed download")
+  func failed() throws {
+    let error = DownloadError(.httpStatus, "the server answered 404", stage: "HTTPSource", httpStatus: 404)
+    let line = try decode(JSONOutput.line(Samples.word(bytes: 0, error: error)))
+    #expect(line.event == "failed")
+    #expect(line.path == nil)
+    #expect(line.error == .init(code: "httpStatus", stage: "HTTPSource", message: "the server answered 404"))
+  }
+
+  @Test(
+    "Whatever is in a text, the line is one line of JSON, and gives the text back",
+    arguments: [
+      "plain", "quo\"te", "back\\slash", "new\nline\r\t", "\u{0}\u{1}\u{1F}\u{7F}", "\u{85}\u{2028}\u{2029}", "東京 é 👍",
+      "e\u{301}",
+      "\r\n", "/",
+    ])
+  func escaping(_ text: String) throws {
+    let line = try decode(JSONOutput.line(Samples.word(path: text, url: text)))
+    #expect(line.path.map { Array($0.unicodeScalars) } == Array(text.unicodeScalars))
+    #expect(Array(line.url.unicodeScalars) == Array(text.unicodeScalars))
+  }
+
+  @Test("States and progress as they come")
+  func progress() throws {
+    struct Event: Decodable {
+      var event: String
+      var state: String?
+      var reason: String?
+      var bytes: Int64
+      var total: Int64?
+      var bytesPerSecond: Int64?
+      var secondsRemaining: Int64?
+    }
+    let status = Samples.status(received: 1000, total: .known(3000), speed: 500.4)
+    let state = try JSONDecoder().decode(Event.self, from: Data(JSONOutput.stateLine(status).utf8))
+    #expect(state.event == "state" && state.state == "transferring" && state.total == 3000)
+    let line = try JSONDecoder().decode(Event.self, from: Data(JSONOutput.progressLine(status).utf8))
+    #expect(line.event == "progress" && line.bytes == 1000 && line.bytesPerSecond == 500 && line.secondsRemaining == 3)
+    let unknown = Samples.status(.waiting(.gate("it is night")), speed: .infinity)
+    let waiting = try JSONDecoder().decode(Event.self, from: Data(JSONOutput.stateLine(unknown).utf8))
+    #expect(waiting.reason == "it is night" && waiting.total == nil)
+    #expect(JSONOutput.progressLine(unknown).contains(#""bytesPerSecond":null"#))
+  }
+}

@@ -1,0 +1,25 @@
+import Testing
+
+@testable import downpipe
+
+@Suite(.timeLimit(.minutes(1)))
+struct TerminalTests {
+  @Test("A frame is drawn over the last one, and nothing is erased before it is overwritten")
+  func redraw() {
+    var terminal = Terminal(.standardError)
+    let first = terminal.text(above: [], frame: ["one", "two"], columns: 80)
+    #expect(first == "\u{1B}[?25l\rone\u{1B}[K\ntwo\u{1B}[K\n\u{1B}[J")
+    let second = terminal.text(above: ["done"], frame: ["two"], columns: 80)
+    #expect(second == "\r\u{1B}[2Adone\u{1B}[K\ntwo\u{1B}[K\n\u{1B}[J")
+  }
+
+  @Test("After the terminal has become narrower, wrapped lines are taken into account")
+  func resize() {
+    var terminal = Terminal(.standardError)
+    _ = terminal.text(above: [], frame: [String(repeating: "x", count: 70), "y"], columns: 80)
+    #expect(terminal.text(above: [], frame: ["z"], columns: 30).hasPrefix("\r\u{1B}[4A"))
+  }
+
+  @Test(arguments: [("\u{1B}[31mred\u{1B}[0m", 3), ("\u{1B}[1m東\u{1B}[0m京", 4), ("plain", 5)])
+  func width(_ line: String, _ columns: Int) { #expect(Terminal.width(line) == columns) }
+}

@@ -1,0 +1,51 @@
+import DownpipeTesting
+import Foundation
+import Testing
+
+@testable import downpipe
+
+@Suite(.timeLimit(.minutes(1)))
+struct URLListTests {
+  private let text =
+    "\u{FEFF}http://a/1\n\n# a comment\n   \n  http://a/2  \r\n\t# another\nhttp://a/3#part\nhttp://a/4"
+
+  @Test("However the bytes arrive, the lines are the same", arguments: [1, 2, 3, 7, 1000])
+  func pieces(_ size: Int) {
+    var parser = URLListParser()
+    var urls: [String] = []
+    let bytes = Array(text.utf8)
+    for start in stride(from: 0, to: bytes.count, by: size) {
+      urls += parser.take(bytes[start..<min(bytes.count, start + size)])
+    }
+    urls += parser.end()
+    #expect(urls == ["http://a/1", "http://a/2", "http://a/3#part", "http://a/4"])
+    #expect(parser.end().isEmpty)
+  }
+
+  @Test("A line without an end does not grow for ever")
+  func endless() {
+    var parser = URLListParser()
+    let piece = [UInt8](repeating: 0x61, count: 4096)
+    for _ in 0..<100 { #expect(parser.take(piece).isEmpty) }
+    #expect(parser.end().map(\.count) == [16_384])
+    #expect(parser.take(Array("http://a/1\n".utf8)) == ["http://a/1"])
+  }
+
+  @Test("Reads a file to its end")
+  func file() async throws {
+    let path = FileManager.default.temporaryDirectory.appending(path: "urls-\(UUID().uuidString)").path()
+    defer { try? FileManager.default.removeItem(atPath: path) }
+    let lines = (0..<5000).map { "http://example.org/file-\($0).bin" }
+    try Data(lines.joined(separator: "\n").utf8).write(to: URL(filePath: path))
+    let list = try URLList(path)
+    var urls: [String] = []
+    while let more = try await list.next() { urls += more }
+    #expect(urls == lines)
+    #expect(try await list.next() == nil)
+  }
+
+  @Test("What cannot be read is wrong usage", arguments: ["/nowhere/list.txt", "/"])
+  func unreadable(_ path: String) {
+    #expect(throws: UsageError.self) { try URLList(path) }
+  }
+}

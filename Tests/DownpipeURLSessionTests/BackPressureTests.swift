@@ -1,0 +1,88 @@
+import Dispatch
+import DownpipeCore
+import DownpipeTesting
+import DownpipeURLSession
+import Foundation
+import Synchronization
+import Testing
+
+extension URLSessionTests {
+  @Suite(.timeLimit(.minutes(1)))
+  struct BackPressureTests {
+    @Test func aSinkThatBlocksHoldsTheServerUp() async throws {
+      let content = ScriptedContent.pattern(size: 64 << 20)
+      try await withScriptedServer {
+        .file(content, for: $0)
+      } _: { server in
+        try await withSource { source in
+          let reply = try await source.open(SourceRequest(url: server.url()))
+          let check = BodyCheck(content)
+          let hasBegun = Mutex(false)
+          let release = DispatchSemaphore(value: 0)
+          async let reading: Void = reply.body.forEachChunk { chunk in
+            // Blocks once, in the first chunk.
+            if hasBegun.withLock({ exchange(&$0, with: true) }) == false { release.wait() }
+            try check.sink(chunk)
+          }
+          try await server.until { $0.stalls > 0 }
+          let sent = server.activity.bytesSent
+          // Sockets of both sides, what libcurl has read, what was kept before the sink was there.
+          #expect(sent < 24 << 20, "the client took \(sent) bytes while its sink was blocked")
+          release.signal()
+          try await reading
+          #expect(check.end == content.size)
+        }
+      }
+    }
+
+    @Test func aReplyThatIsNotReadEnds() async throws {
+      let content = ScriptedContent.pattern(size: 64 << 20)
+      var configuration = URLSessionSource.Configuration.ephemeral
+      configuration.unreadTimeLimit = .milliseconds(50)
+      try await withScriptedServer {
+        .file(content, for: $0)
+      } _: { server in
+        try await withSource(configuration) { source in
+          let unread = try await source.open(SourceRequest(url: server.url("/unread")))
+          // It does not stop the others for long.
+          let other = BodyCheck(content)
+          try await source.open(SourceRequest(url: server.url("/other"))).body.forEachChunk(other.sink)
+          #expect(other.end == content.size)
+          try await server.until { $0.openConnections < 2 }
+          #expect(server.activity.bytesSent < content.size + (24 << 20))
+
+          let check = BodyCheck(content)
+          let error = await downloadError { try await unread.body.forEachChunk(check.sink) }
+          #expect(error?.code == .network)
+          // What was kept of it is good.
+          let end = try #require(check.end)
+          #expect(end > 0 && end <= 2 << 20)
+        }
+      }
+    }
+
+    @Test func aSinkThatThrowsEndsTheTransfer() async throws {
+      struct Full: Error {}
+      let content = ScriptedContent.pattern(size: 64 << 20)
+      try await withScriptedServer {
+        .file(content, for: $0)
+      } _: { server in
+        try await withSource { source in
+          let calls = Mutex(0)
+          await #expect(throws: Full.self) {
+            try await source.open(SourceRequest(url: server.url())).body.forEachChunk { _ in
+              if calls.withLock({ count in
+                count += 1
+                return count
+              }) == 100 {
+                throw Full()
+              }
+            }
+          }
+          #expect(calls.withLock { $0 } == 100)
+          try await server.until { $0.openConnections == 0 }
+        }
+      }
+    }
+  }
+}

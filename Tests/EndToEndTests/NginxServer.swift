@@ -1,0 +1,151 @@
+import Downpipe
+import DownpipeTesting
+import Dispatch
+import Foundation
+
+#if canImport(Glibc)
+  import Glibc
+#elseif canImport(Darwin)
+  import Darwin
+#endif
+
+/// A real nginx on a loopback port, with a folder of files.
+///
+/// `/files/…` is served at full speed, `/slow/…` the same files at a megabyte a second, `/plain/…` without
+/// validators and ranges.
+final class NginxServer: Sendable {
+  let folder: TemporaryFolder
+  let port: Int
+  private let configuration: String
+
+  init() throws {
+    folder = try TemporaryFolder()
+    let port = try Self.freePort()
+    self.port = port
+    try FileManager.default.createDirectory(atPath: folder.path("files"), withIntermediateDirectories: true)
+    let text = """
+      worker_processes 1;
+      pid \(folder.path("nginx.pid"));
+      error_log \(folder.path("error.log"));
+      events { worker_connections 512; }
+      http {
+        access_log \(folder.path("access.log"));
+        client_body_temp_path \(folder.path("body"));
+        proxy_temp_path \(folder.path("proxy"));
+        fastcgi_temp_path \(folder.path("fastcgi"));
+        uwsgi_temp_path \(folder.path("uwsgi"));
+        scgi_temp_path \(folder.path("scgi"));
+        sendfile on;
+        server {
+          listen 127.0.0.1:\(port);
+          root \(folder.path);
+          location /slow/ { alias \(folder.path("files"))/; limit_rate 1m; }
+          location /plain/ { alias \(folder.path("files"))/; etag off; max_ranges 0; add_header Last-Modified ""; }
+        }
+      }
+      """
+    configuration = try folder.write(Array(text.utf8), to: "nginx.conf")
+    let started = try Command("nginx", ["-c", configuration]).run()
+    guard started.status == 0 else {
+      throw DownloadError(
+        .invalidRequest, "nginx does not start: install it (apt-get install nginx). It said: \(started.errors)")
+    }
+  }
+
+  deinit {
+    // The answer comes after the process has begun to end; the folder may go at once.
+    _ = try? Command("nginx", ["-c", configuration, "-s", "stop"]).run()
+  }
+
+  func url(_ path: String) -> String { "http://127.0.0.1:\(port)\(path)" }
+
+  /// Puts a file into the folder.
+  func add(_ name: String, _ bytes: [UInt8]) throws {
+    _ = try folder.write(bytes, to: "files/\(name)")
+  }
+
+  /// What was asked for so far: a line for each request.
+  func requests() throws -> [Substring] {
+    String(decoding: try folder.read("access.log"), as: UTF8.self).split(separator: "\n")
+  }
+
+  private static func freePort() throws -> Int {
+    #if canImport(Glibc)
+      let stream = Int32(SOCK_STREAM.rawValue)
+    #else
+      let stream = SOCK_STREAM
+    #endif
+    let descriptor = socket(AF_INET, stream, 0)
+    defer { close(descriptor) }
+    var address = sockaddr_in()
+    address.sin_family = sa_family_t(AF_INET)
+    address.sin_addr.s_addr = inet_addr("127.0.0.1")
+    var size = socklen_t(MemoryLayout<sockaddr_in>.size)
+    let bound = withUnsafeMutablePointer(to: &address) { pointer in
+      pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { address in
+        bind(descriptor, address, size) == 0 && getsockname(descriptor, address, &size) == 0
+      }
+    }
+    guard bound else { throw DownloadError(.network, "no free port on 127.0.0.1") }
+    return Int(UInt16(bigEndian: address.sin_port))
+  }
+}
+
+/// A program of this machine, or of this package.
+struct Command {
+  struct Outcome {
+    let status: Int32
+    let output: String
+    let errors: String
+    var lines: [Substring] { output.split(separator: "\n") }
+  }
+
+  private let process = Process()
+
+  init(_ program: String, _ arguments: [String], environment: [String: String] = [:]) {
+    process.executableURL = URL(filePath: "/usr/bin/env")
+    process.arguments = [program] + arguments
+    process.environment = ProcessInfo.processInfo.environment.merging(environment) { $1 }
+  }
+
+  /// The `downpipe` that was built beside these tests.
+  static func downpipe(_ arguments: [String]) throws -> Command {
+    let products = URL(filePath: CommandLine.arguments[0]).deletingLastPathComponent()
+    let tool = products.appending(path: "downpipe").path
+    guard FileManager.default.isExecutableFile(atPath: tool) else {
+      throw DownloadError(.invalidRequest, "\(tool) is missing: build the package first (swift build)")
+    }
+    return Command(tool, arguments)
+  }
+
+  /// Runs it to its end; `onLine` sees each line of its output as it comes, and may signal the process.
+  func run(onLine: ((String, Process) -> Void)? = nil) throws -> Outcome {
+    let output = Pipe()
+    let errors = try TemporaryFolder()
+    defer { errors.close() }
+    FileManager.default.createFile(atPath: errors.path("errors"), contents: nil)
+    process.standardOutput = output
+    process.standardError = try FileHandle(forWritingTo: URL(filePath: errors.path("errors")))
+    process.standardInput = FileHandle.nullDevice
+    // Not `waitUntilExit`, which needs a run loop that only the main thread has.
+    let ended = DispatchSemaphore(value: 0)
+    process.terminationHandler = { _ in ended.signal() }
+    try process.run()
+    var text: [UInt8] = []
+    var seen = 0
+    while true {
+      let chunk = output.fileHandleForReading.availableData
+      if chunk.isEmpty { break }
+      text += chunk
+      while let end = text[seen...].firstIndex(of: 0x0A) {
+        onLine?(String(decoding: text[seen..<end], as: UTF8.self), process)
+        seen = end + 1
+      }
+    }
+    ended.wait()
+    let status = process.terminationReason == .uncaughtSignal ? 128 + process.terminationStatus : process.terminationStatus
+    return Outcome(
+      status: status, output: String(decoding: text, as: UTF8.self),
+      errors: String(decoding: try errors.read("errors"), as: UTF8.self))
+  }
+}
