@@ -40,7 +40,7 @@ final class HTTPExchange: HTTPClientResponseDelegate {
     case holding(Held)
     case pushing(Reader)
     /// Reads so many bytes more and forgets them.
-    case draining(Int)
+    case draining(Int, CheckedContinuation<Void, Never>)
     /// Why there is nothing to read.
     case finished(any Error)
   }
@@ -50,21 +50,20 @@ final class HTTPExchange: HTTPClientResponseDelegate {
     var task: HTTPClient.Task<Void>?
     /// Why it is to end. Set once; it wins over whatever the transport reports as a consequence.
     var stopReason: (any Error)?
-    var timer: Scheduled<Void>?
     var received: Int64 = 0
   }
 
   private let session: HTTPSession
   private let lane: HTTPSession.Lane
-  private let idleLimit: TimeAmount?
+  private let silence: SilenceWatch?
   private let state = Mutex(State())
-  /// When the wait for the server began, in nanoseconds of the event loop's clock; 0 while nobody waits for it.
-  private let waitingSince = Atomic<UInt64>(0)
 
   init(session: HTTPSession, lane: HTTPSession.Lane) {
     self.session = session
     self.lane = lane
-    idleLimit = session.configuration.idleLimit.map { TimeAmount(clamping: $0) }
+    silence = session.configuration.idleLimit.map {
+      SilenceWatch(limit: TimeAmount(clamping: $0), eventLoop: lane.eventLoop)
+    }
   }
 
   // MARK: From outside
@@ -125,18 +124,39 @@ final class HTTPExchange: HTTPClientResponseDelegate {
     }
   }
 
-  /// Reads a body that nobody wants, if it is short, so that the connection can be used again.
-  func drain(atMost bytes: Int) {
-    let (held, task) = state.withLock { state -> (Held?, HTTPClient.Task<Void>?) in
-      guard case .holding(let held) = state.phase, held.outcome == nil, held.bytes <= bytes else { return (nil, nil) }
-      state.phase = .draining(bytes - held.bytes)
-      return (held, state.task)
-    }
-    guard let held, let task else { return cancel(Self.unwanted) }
+  /// Reads a body that nobody wants, if it is short, so that the connection can be used again. Returns when that is
+  /// done or given up.
+  func drain(atMost bytes: Int) async {
     // A short body that takes long is not worth a connection either.
-    let timer = lane.eventLoop.scheduleTask(in: .seconds(2)) { self.cancel(Self.unwanted) }
-    task.futureResult.whenComplete { _ in timer.cancel() }
-    held.paused?.succeed(())
+    let timer = lane.eventLoop.scheduleTask(in: .seconds(1)) { self.cancel(Self.unwanted) }
+    await withTaskCancellationHandler {
+      await withCheckedContinuation { continuation in
+        let held = state.withLock { state -> Held? in
+          guard case .holding(let held) = state.phase, held.outcome == nil, held.bytes <= bytes,
+            state.stopReason == nil
+          else { return nil }
+          state.phase = .draining(bytes - held.bytes, continuation)
+          return held
+        }
+        if let held {
+          held.paused?.succeed(())
+        } else {
+          cancel(Self.unwanted)
+          continuation.resume()
+        }
+      }
+    } onCancel: {
+      cancel(CancellationError())
+    }
+    timer.cancel()
+  }
+
+  /// Ends the exchange if nobody has begun to read its body.
+  func abandon() {
+    let isUnread = state.withLock { state in
+      if case .holding(let held) = state.phase { held.reader == nil } else { false }
+    }
+    if isUnread { cancel(DownloadError(.cancelled, "the body was dropped unread")) }
   }
 
   /// Ends the exchange, whatever it is doing, with an error for whoever waits. Too late it does nothing.
@@ -170,13 +190,11 @@ final class HTTPExchange: HTTPClientResponseDelegate {
   // MARK: From the event loop
 
   func didSendRequestHead(task: HTTPClient.Task<Void>, _ head: HTTPRequestHead) {
-    guard let idleLimit else { return }
-    waits()
-    watch(in: idleLimit)
+    silence?.begin { self.cancel($0) }
   }
 
   func didReceiveHead(task: HTTPClient.Task<Void>, _ head: HTTPResponseHead) -> EventLoopFuture<Void> {
-    waitingSince.store(0, ordering: .relaxed)
+    silence?.rest()
     let result = state.withLock { state -> Result<CheckedContinuation<HTTPResponseHead, any Error>, any Error> in
       if let reason = state.stopReason { return .failure(reason) }
       guard case .asking(let continuation) = state.phase else { return .failure(Self.unwanted) }
@@ -211,8 +229,8 @@ final class HTTPExchange: HTTPClientResponseDelegate {
         if held.bytes >= Self.heldBytes { held.paused = task.eventLoop.makePromise() }
         state.phase = .holding(held)
         return .hold(held.paused)
-      case .draining(let left) where count <= left:
-        state.phase = .draining(left - count)
+      case .draining(let left, let continuation) where count <= left:
+        state.phase = .draining(left - count, continuation)
         return .forget
       default: return .fail(Self.unwanted)
       }
@@ -221,7 +239,7 @@ final class HTTPExchange: HTTPClientResponseDelegate {
     case .push(let sink):
       do {
         if count > 0 { try sink(buffer.readableBytesSpan) }
-        waits()
+        silence?.wait()
       } catch {
         return task.eventLoop.makeFailedFuture(stopped(by: error))
       }
@@ -255,7 +273,7 @@ final class HTTPExchange: HTTPClientResponseDelegate {
       return
     }
     if let outcome = held.outcome { return finished(outcome) }
-    waits()
+    silence?.wait()
     held.paused?.succeed(())
   }
 
@@ -270,7 +288,8 @@ final class HTTPExchange: HTTPClientResponseDelegate {
 
   /// The transport's last word.
   private func completed(_ result: Result<Void, any Error>) {
-    let (paused, outcome, timer) = state.withLock { state in
+    silence?.end()
+    let (paused, outcome) = state.withLock { state in
       var paused: EventLoopPromise<Void>?
       var outcome: Result<Void, any Error>? = result.mapError { error in
         let hasHead = if case .asking = state.phase { false } else { true }
@@ -286,13 +305,9 @@ final class HTTPExchange: HTTPClientResponseDelegate {
           outcome = nil
         }
       }
-      defer {
-        state.timer = nil
-        state.task = nil
-      }
-      return (paused, outcome, state.timer)
+      state.task = nil
+      return (paused, outcome)
     }
-    timer?.cancel()
     paused?.fail(Self.unwanted)
     if let outcome { finished(outcome) }
   }
@@ -318,58 +333,11 @@ final class HTTPExchange: HTTPClientResponseDelegate {
       }
     case .pushing(let reader): reader.continuation.resume(with: outcome)
     case .holding(let held): held.reader?.continuation.resume(with: outcome)
-    case .new, .draining, .finished: break
+    case .draining(_, let continuation): continuation.resume()
+    case .new, .finished: break
     }
-  }
-
-  // MARK: The idle limit
-
-  private func waits() {
-    guard idleLimit != nil else { return }
-    waitingSince.store(NIODeadline.now().uptimeNanoseconds, ordering: .relaxed)
-  }
-
-  /// Looks after the time whether the server is still silent. Chunks only note the time they came: a timer that
-  /// were set anew for each would cost more than the chunk.
-  private func watch(in time: TimeAmount) {
-    let timer = lane.eventLoop.scheduleTask(in: time) { self.checkIdle() }
-    state.withLock { state in
-      if state.task == nil, case .finished = state.phase { timer.cancel() } else { state.timer = timer }
-    }
-  }
-
-  private func checkIdle() {
-    guard let idleLimit else { return }
-    let since = waitingSince.load(ordering: .relaxed)
-    guard since > 0 else { return watch(in: idleLimit) }
-    let left = NIODeadline.uptimeNanoseconds(since) + idleLimit - .now()
-    guard left <= .nanoseconds(0) else { return watch(in: left) }
-    let seconds = Double(idleLimit.nanoseconds) / 1e9
-    cancel(
-      DownloadError(
-        .timedOut, "the server sent nothing for \(seconds) s; try again later, or raise the source's idleLimit"))
   }
 
   private static let readTwice = DownloadError(.invalidRequest, "a body can be read once only")
   private static let unwanted = DownloadError(.cancelled, "nobody wants the rest of this answer")
-}
-
-/// A body nobody has read yet. When the last reference to it goes, the request ends.
-final class UnreadBody: Sendable {
-  private let exchange: HTTPExchange
-
-  init(_ exchange: HTTPExchange) { self.exchange = exchange }
-
-  deinit { exchange.cancel(DownloadError(.cancelled, "the body was dropped unread")) }
-
-  /// The body as the core knows it.
-  var body: Body {
-    Body(
-      discard: { self.exchange.cancel(DownloadError(.cancelled, "the body was discarded")) },
-      push: { sink in
-        // The reply may be gone while its body is read; the request must not.
-        defer { withExtendedLifetime(self) {} }
-        try await self.exchange.push(into: sink)
-      })
-  }
 }

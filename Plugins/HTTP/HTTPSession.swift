@@ -153,7 +153,7 @@ final class HTTPSession: Sendable {
         return try SourceReply(httpStatus: status, headers: headers, url: url, body: body.body)
       }
       guard redirects < configuration.maximumRedirects else { break }
-      exchange.drain(atMost: Self.drainedBytes)
+      await exchange.drain(atMost: Self.drainedBytes)
       if !HTTPTarget.haveSameOrigin(url, target) {
         for name in ["Authorization", "Proxy-Authorization", "Cookie", "Cookie2", "Host", "Origin"] {
           fields[name] = nil

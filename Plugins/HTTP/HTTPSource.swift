@@ -14,6 +14,9 @@ public import Foundation
 /// While a downloader runs, its connections are kept and used again. Used without a downloader, each
 /// ``open(_:)`` makes a connection of its own and closes it when the body has ended or is discarded.
 ///
+/// It uses BSD sockets and BoringSSL on every platform, also on Apple's: for transfers that iOS is to carry on in
+/// the background there is `DownpipeURLSession`.
+///
 /// What one answer may cost is bounded: 256 header fields of at most 80 KiB each and 2 MiB together (SwiftNIO's
 /// limits), ``Configuration/maximumRedirects``, and the time limits.
 public struct HTTPSource: Source {

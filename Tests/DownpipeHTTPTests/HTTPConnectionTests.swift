@@ -91,7 +91,9 @@ struct HTTPConnectionTests {
   @Test func aRedirectToTLSIsFollowed() async throws {
     try await withTunnel(.tls()) { secure in
       let target = "https://localhost:\(secure.port)/"
-      try await withScriptedServer { _ in .redirect(to: target) } _: { server in
+      try await withScriptedServer { _ in
+        .redirect(to: target)
+      } _: { server in
         let fetched = try await HTTPSource { $0.tls.trustRoots = Self.roots }.fetch(server.url())
         #expect(fetched.bytes == Self.hello)
         #expect(fetched.reply.finalURL?.absoluteString == target)
@@ -154,7 +156,9 @@ struct HTTPConnectionTests {
   }
 
   @Test func aProxyThatIsNoneEndsClearly() async throws {
-    try await withScriptedServer { _ in .garbage } _: { server in
+    try await withScriptedServer { _ in
+      .garbage
+    } _: { server in
       let proxies = [
         HTTPSource.Proxy.http(host: "127.0.0.1", port: server.port), .socks5(host: "127.0.0.1", port: server.port),
       ]
@@ -172,7 +176,8 @@ struct HTTPConnectionTests {
   }
 
   @Test(arguments: [
-    ("http://proxy:3128", "http://proxy:3128"), ("proxy:8080", "http://proxy:8080"), ("http://proxy", "http://proxy:80"),
+    ("http://proxy:3128", "http://proxy:3128"), ("proxy:8080", "http://proxy:8080"),
+    ("http://proxy", "http://proxy:80"),
     ("HTTP://me:secret@proxy:1", "http://proxy:1"), ("socks5://proxy", "socks5://proxy:1080"),
     ("socks5h://[::1]:9050", "socks5://[::1]:9050"),
   ])

@@ -6,7 +6,7 @@ import Foundation
 import Synchronization
 import Testing
 
-/// Back-pressure, cancellation, abandoned bodies, time limits.
+/// Back-pressure, cancellation, abandoned bodies.
 @Suite(.timeLimit(.minutes(1)))
 struct HTTPFlowTests {
   /// Larger than all buffers on the way together.
@@ -256,74 +256,6 @@ struct HTTPFlowTests {
       _ = try await HTTPSource().start(in: SourceContext()).fetch(server.url())
       try await server.until { $0.openConnections == 0 }
     }
-  }
-
-  // MARK: Time limits
-
-  @Test func silenceBeforeTheHead() async throws {
-    let gate = ServerGate()
-    try await withScriptedServer { _ in
-      ScriptedReply([.hold(gate)])
-    } _: { server in
-      let source = HTTPSource { $0.idleLimit = .milliseconds(50) }
-      let error = await failure { try await source.open(SourceRequest(url: server.url())) }
-      #expect(error?.code == .timedOut)
-      #expect(error?.message.contains("0.05 s") ?? false)
-    }
-  }
-
-  @Test func silenceInTheBody() async throws {
-    let gate = ServerGate()
-    try await withScriptedServer {
-      .file(Self.endless, for: $0).held(at: gate, after: 10)
-    } _: { server in
-      let source = HTTPSource { $0.idleLimit = .milliseconds(50) }
-      let error = await failure { try await source.fetch(server.url()) }
-      #expect(error?.code == .timedOut)
-    }
-  }
-
-  @Test func aBodyThatWaitsForItsReaderIsNotSilent() async throws {
-    let gate = ServerGate()
-    let content = ScriptedContent.pattern(size: 64 << 20)
-    try await withScriptedServer { request in
-      request.path == "/file" ? .file(content, for: request) : ScriptedReply([.hold(gate)])
-    } _: { server in
-      let source = HTTPSource { $0.idleLimit = .milliseconds(300) }
-      let reply = try await source.open(SourceRequest(url: server.url("/file")))
-      // Another request's limit runs out in the meantime, and so would this one's.
-      let error = await failure { try await source.open(SourceRequest(url: server.url("/held"))) }
-      #expect(error?.code == .timedOut)
-      try await reply.body.forEachChunk { _ in }
-    }
-  }
-
-  @Test func theWholeTakesTooLong() async throws {
-    try await withScriptedServer { request in
-      ScriptedReply([.throttle(bytesPerSecond: 1000)] + ScriptedReply.file(Self.endless, for: request).steps)
-    } _: { server in
-      let source = HTTPSource { $0.totalLimit = .milliseconds(300) }
-      let error = await failure { try await source.fetch(server.url()) }
-      #expect(error?.code == .timedOut)
-      #expect(error?.message.contains("totalLimit") ?? false)
-    }
-  }
-
-  // MARK: Connections that do not come to be
-
-  @Test func nothingListens() async throws {
-    let server = try await ScriptedHTTPServer.start { _ in .closed }
-    let url = server.url()
-    await server.shutdown()
-    let error = await failure { try await HTTPSource().fetch(url) }
-    #expect(error?.code == .network)
-    #expect(error?.message.contains("refused") ?? false)
-  }
-
-  @Test func theNameIsUnknown() async throws {
-    let url = try #require(URL(string: "http://no-such-host.invalid/"))
-    let error = await failure { try await HTTPSource().fetch(url) }
-    #expect(error?.code == .hostNotFound)
   }
 
   @Test func manyAtOnce() async throws {

@@ -19,6 +19,7 @@ struct HTTPRedirectTests {
         #expect(fetched.bytes == content.bytes(in: 10..<1000))
         #expect(fetched.reply.finalURL == server.url("/new"))
         #expect(server.requests.map { $0.headers["If-Range"] } == ["\"v1\"", "\"v1\""])
+        #expect(server.activity.connections == 1)
       }
     }
   }

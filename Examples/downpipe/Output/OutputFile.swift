@@ -1,3 +1,5 @@
+import DownpipeCore
+
 #if canImport(Glibc)
   import Glibc
 #elseif canImport(Musl)
@@ -32,7 +34,7 @@ struct OutputFile: Sendable {
   var isTerminal: Bool { isatty(descriptor) == 1 }
 
   /// Writes a text.
-  /// - Throws: ``BrokenPipe`` when nobody reads any more, or the text cannot be written at all.
+  /// - Throws: ``BrokenPipe`` when nobody reads any more; ``DownloadError`` with `.storage` for anything else.
   func write(_ text: String) throws {
     guard !text.isEmpty else { return }
     var text = text
@@ -56,8 +58,10 @@ struct OutputFile: Sendable {
         // Somebody has set the terminal or the pipe to non-blocking: wait until it takes more.
         var wanted = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
         _ = poll(&wanted, 1, 1000)
-      } else if errno != EINTR {
+      } else if errno == EPIPE {
         throw BrokenPipe()
+      } else if errno != EINTR {
+        throw DownloadError(.storage, "the output cannot be written: \(String(cString: strerror(errno)))")
       }
     }
   }

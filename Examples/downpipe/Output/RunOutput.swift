@@ -3,7 +3,7 @@ import Foundation
 
 /// Tells somebody what becomes of the downloads of one command.
 ///
-/// Every method may throw ``OutputFile/BrokenPipe``, which ends the command.
+/// What a method throws, such as ``OutputFile/BrokenPipe``, ends the command.
 protocol RunOutput {
   /// Something about a download changed, and there is more to come.
   mutating func show(_ status: DownloadStatus) throws
