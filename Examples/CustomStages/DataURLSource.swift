@@ -6,6 +6,7 @@ struct DataURLSource: Source {
   func accepts(_ url: URL) -> Bool { url.scheme?.lowercased() == "data" }
 
   func open(_ request: SourceRequest) async throws -> SourceReply {
+    try Task.checkCancellation()
     let text = request.url.absoluteString.dropFirst("data:".count)
     guard let comma = text.firstIndex(of: ",") else {
       throw DownloadError(.invalidRequest, "a data: URL needs a comma before its bytes")

@@ -143,11 +143,12 @@ enum HTTPFailure {
 
   private static func after(_ received: Int64?) -> String { received.map { " after \($0) bytes" } ?? "" }
 
-  /// The system's words, such as “Connection refused (errno: 111)”, without the call's name before them.
+  /// The system's words, such as “Connection refused (errno 111)”, without the call's name before them.
   private static func reason(_ error: IOError) -> String {
     let text = error.description
-    guard let end = text.ranges(of: ": ").first(where: { text[$0.upperBound...].first?.isUppercase ?? false })
+    guard let start = text.ranges(of: ": ").first(where: { text[$0.upperBound...].first?.isUppercase ?? false })
     else { return text }
-    return String(text[end.upperBound...])
+    let words = text[start.upperBound...].prefix { $0 != "(" && $0 != ")" }
+    return "\(words.trimmingHTTPWhitespace) (errno \(error.errnoCode))"
   }
 }

@@ -79,3 +79,21 @@ extension DownloadError {
     return broken.contains(where: lower.contains) ? .invalidResponse : .network
   }
 }
+
+extension Result {
+  /// The error of a failure.
+  var failure: Failure? {
+    if case .failure(let error) = self { error } else { nil }
+  }
+}
+
+extension Data {
+  /// Calls the sink for each contiguous part.
+  func forEachRegion(_ sink: ChunkSink) throws {
+    for region in regions {
+      try region.withUnsafeBytes { bytes in
+        if !bytes.isEmpty { try sink(RawSpan(_unsafeBytes: bytes)) }
+      }
+    }
+  }
+}

@@ -213,11 +213,11 @@ final class Transfer: Sendable {
         return
       case .wait(nil): turn.wait()
       case .wait(let limit?):
-        if turn.wait(timeout: limit) == .timedOut {
-          fail(
+        // Somebody may have begun to read in the last moment: then it is `drain` that is waited for.
+        if turn.wait(timeout: limit) == .timedOut, state.withLock({ $0.phase == .waiting }) {
+          return fail(
             DownloadError(
               .network, "the reply was not read within \(limits.unreadTimeLimit) and had to be ended: read it sooner"))
-          return
         }
       }
     }
@@ -319,22 +319,5 @@ final class Transfer: Sendable {
 
   private static func answer(for outcome: Result<Void, any Error>) -> Result<Answer, any Error> {
     .failure(outcome.failure ?? DownloadError(.invalidResponse, "the connection ended without an HTTP answer"))
-  }
-}
-
-extension Result {
-  fileprivate var failure: Failure? {
-    if case .failure(let error) = self { error } else { nil }
-  }
-}
-
-extension Data {
-  /// Calls the sink for each contiguous part.
-  fileprivate func forEachRegion(_ sink: ChunkSink) throws {
-    for region in regions {
-      try region.withUnsafeBytes { bytes in
-        if !bytes.isEmpty { try sink(RawSpan(_unsafeBytes: bytes)) }
-      }
-    }
   }
 }

@@ -19,7 +19,13 @@ public import Foundation
 /// request anew. The delegate queue is therefore one that runs every call at once, on the thread of
 /// libcurl, which is shared by *all* URLSessions of a process: a sink that blocks holds up every other transfer of
 /// URLSession, never memory. A reply that is not read is buffered up to 1 MiB, then holds the thread up for at most
-/// ``Configuration/unreadTimeLimit``, and is ended with `.network`.
+/// ``Configuration/unreadTimeLimit``, and is ended with `.network`. On a fast network a transfer that is ended early
+/// still receives, and drops, some megabytes.
+///
+/// Measured on Linux (Swift 6.3.1, libcurl 7.88, release build, two busy cores), 1 GiB over loopback, most memory
+/// resident: into a sink of 60 MB/s 59 MB, where an ordinary queue takes 945 MB; into a sink that does nothing
+/// 41–44 MB and 1.8–2.3 s, where an ordinary queue takes 63–82 MB and 1.9–3.4 s. On Apple platforms the delegate queue
+/// is an ordinary serial one; that it holds CFNetwork up has not been measured.
 ///
 /// ## What URLSession cannot do
 /// - Content codings are undone even though none was asked for. Such a reply has no ``SourceReply/length`` and no

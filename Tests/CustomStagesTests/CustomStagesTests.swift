@@ -9,7 +9,7 @@ import Testing
 @Suite(.timeLimit(.minutes(1)))
 struct CustomStagesTests {
   @Test func dataURLSourceKeepsTheContract() async throws {
-    let text = "one\ntwo\nthree\n"
+    let text = "the first line\nthe second\nthe third\n"
     let url = try #require(URL(string: "data:text/plain;base64," + Data(text.utf8).base64EncodedString()))
     try await SourceConformance(DataURLSource(), url: url, content: Array(text.utf8)).run()
   }

@@ -64,7 +64,7 @@ struct HTTPLimitTests {
     await server.shutdown()
     let error = await failure { try await HTTPSource().fetch(url) }
     #expect(error?.code == .network)
-    #expect(error?.message.contains("refused") ?? false)
+    #expect(error?.message.contains(": Connection refused (errno ") ?? false)
   }
 
   @Test func theNameIsUnknown() async throws {

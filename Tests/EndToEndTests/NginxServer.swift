@@ -2,6 +2,7 @@ import Downpipe
 import DownpipeTesting
 import Dispatch
 import Foundation
+import Testing
 
 #if canImport(Glibc)
   import Glibc
@@ -18,7 +19,7 @@ final class NginxServer: Sendable {
   let port: Int
   private let configuration: String
 
-  init() throws {
+  init() async throws {
     folder = try TemporaryFolder()
     let port = try Self.freePort()
     self.port = port
@@ -45,7 +46,13 @@ final class NginxServer: Sendable {
       }
       """
     configuration = try folder.write(Array(text.utf8), to: "nginx.conf")
-    let started = try Command("nginx", ["-c", configuration]).run()
+    // It becomes a daemon once it listens. A descriptor that another test's child leaves open must not stay
+    // open with it: somebody would wait for the end of that pipe for ever.
+    let script = """
+      for f in /proc/$$/fd/*; do n=${f##*/}; [ "$n" -gt 2 ] && eval "exec $n>&-"; done
+      exec nginx -c "$0"
+      """
+    let started = try await Command("bash", ["-c", script, configuration]).run()
     guard started.status == 0 else {
       throw DownloadError(
         .invalidRequest, "nginx does not start: install it (apt-get install nginx). It said: \(started.errors)")
@@ -53,8 +60,12 @@ final class NginxServer: Sendable {
   }
 
   deinit {
-    // The answer comes after the process has begun to end; the folder may go at once.
-    _ = try? Command("nginx", ["-c", configuration, "-s", "stop"]).run()
+    // Its master process takes the worker along; the folder may go at once.
+    if let text = try? folder.read("nginx.pid"),
+      let pid = Int32(String(decoding: text, as: UTF8.self).trimmingCharacters(in: .whitespacesAndNewlines))
+    {
+      kill(pid, SIGTERM)
+    }
   }
 
   func url(_ path: String) -> String { "http://127.0.0.1:\(port)\(path)" }
@@ -92,7 +103,7 @@ final class NginxServer: Sendable {
 }
 
 /// A program of this machine, or of this package.
-struct Command {
+struct Command: Sendable {
   struct Outcome {
     let status: Int32
     let output: String
@@ -100,12 +111,12 @@ struct Command {
     var lines: [Substring] { output.split(separator: "\n") }
   }
 
-  private let process = Process()
+  private let arguments: [String]
+  private let environment: [String: String]
 
   init(_ program: String, _ arguments: [String], environment: [String: String] = [:]) {
-    process.executableURL = URL(filePath: "/usr/bin/env")
-    process.arguments = [program] + arguments
-    process.environment = ProcessInfo.processInfo.environment.merging(environment) { $1 }
+    self.arguments = [program] + arguments
+    self.environment = environment
   }
 
   /// The `downpipe` that was built beside these tests.
@@ -118,8 +129,19 @@ struct Command {
     return Command(tool, arguments)
   }
 
-  /// Runs it to its end; `onLine` sees each line of its output as it comes, and may signal the process.
-  func run(onLine: ((String, Process) -> Void)? = nil) throws -> Outcome {
+  /// Runs it to its end, on a thread made for waiting; `onLine` sees each line of its output as it comes,
+  /// and may signal the process.
+  func run(onLine: (@Sendable (String, Int32) -> Void)? = nil) async throws -> Outcome {
+    try await withCheckedThrowingContinuation { continuation in
+      Thread.detachNewThread { continuation.resume(with: Result { try wait(onLine) }) }
+    }
+  }
+
+  private func wait(_ onLine: ((String, Int32) -> Void)?) throws -> Outcome {
+    let process = Process()
+    process.executableURL = URL(filePath: "/usr/bin/env")
+    process.arguments = arguments
+    process.environment = ProcessInfo.processInfo.environment.merging(environment) { $1 }
     let output = Pipe()
     let errors = try TemporaryFolder()
     defer { errors.close() }
@@ -138,14 +160,19 @@ struct Command {
       if chunk.isEmpty { break }
       text += chunk
       while let end = text[seen...].firstIndex(of: 0x0A) {
-        onLine?(String(decoding: text[seen..<end], as: UTF8.self), process)
+        onLine?(String(decoding: text[seen..<end], as: UTF8.self), process.processIdentifier)
         seen = end + 1
       }
     }
     ended.wait()
-    let status = process.terminationReason == .uncaughtSignal ? 128 + process.terminationStatus : process.terminationStatus
+    let status =
+      process.terminationReason == .uncaughtSignal ? 128 + process.terminationStatus : process.terminationStatus
     return Outcome(
       status: status, output: String(decoding: text, as: UTF8.self),
       errors: String(decoding: try errors.read("errors"), as: UTF8.self))
   }
 }
+
+/// Every test with real processes, one after the other: they share a machine of two cores.
+@Suite(.serialized, .timeLimit(.minutes(5)))
+enum EndToEnd {}

@@ -61,7 +61,8 @@ public final class Downloader: Sendable {
   /// Returns when nothing waits and nothing runs: everything is finished, failed, cancelled or paused.
   ///
   /// A download that waits at a closed gate keeps this waiting.
-  /// - Throws: ``DownloadError`` with `.shutDown`, or `.ledger` when the ledger fails time and again.
+  /// - Throws: ``DownloadError`` with `.shutDown`, or `.ledger` when the ledger fails time and again;
+  ///   `CancellationError`.
   public func waitUntilIdle() async throws {
     try await engine.waitUntilIdle()
   }

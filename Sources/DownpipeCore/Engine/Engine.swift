@@ -25,7 +25,10 @@ actor Engine {
   var lastArrival: Int64 = 0
   var ledgerFailures = 0
   private var lastLedgerError: DownloadError?
-  private var idleWaiters: [CheckedContinuation<Result<Void, DownloadError>, Never>] = []
+  private var idleWaiters: [UInt64: CheckedContinuation<Result<Void, any Error>, Never>] = [:]
+  private var lastIdleWaiter: UInt64 = 0
+  /// Waiters whose task was cancelled, until the main loop has let them go.
+  private let cancelled = Mutex<Set<UInt64>>([])
   private var armedFor: Date?
   private var tickerRuns = false
 
@@ -64,6 +67,7 @@ actor Engine {
       await reclaim()
       wake()
       for await _ in wakeStream {
+        releaseCancelledWaiters()
         startWatches(in: &group)
         if isStopping || Task.isCancelled { break }
         enforceGates()
@@ -254,16 +258,33 @@ actor Engine {
   // MARK: Idleness
 
   /// Returns when nothing waits and nothing runs, here or elsewhere.
-  func waitUntilIdle() async throws(DownloadError) {
-    let result: Result<Void, DownloadError> = await withCheckedContinuation { continuation in
-      if isStopping {
-        continuation.resume(returning: .failure(DownloadError(.shutDown, "the downloader was shut down")))
-      } else {
-        idleWaiters.append(continuation)
-        wake()
+  func waitUntilIdle() async throws {
+    lastIdleWaiter += 1
+    let number = lastIdleWaiter
+    let result: Result<Void, any Error> = await withTaskCancellationHandler {
+      await withCheckedContinuation { continuation in
+        if Task.isCancelled {
+          continuation.resume(returning: .failure(CancellationError()))
+        } else if isStopping {
+          continuation.resume(returning: .failure(DownloadError(.shutDown, "the downloader was shut down")))
+        } else {
+          idleWaiters[number] = continuation
+          wake()
+        }
       }
+    } onCancel: {
+      // The actor's own loop resumes whoever was cancelled: no task of its own is needed for that.
+      cancelled.withLock { _ = $0.insert(number) }
+      wake()
     }
+    cancelled.withLock { _ = $0.remove(number) }
     try result.get()
+  }
+
+  private func releaseCancelledWaiters() {
+    for number in cancelled.withLock({ $0 }) {
+      idleWaiters.removeValue(forKey: number)?.resume(returning: .failure(CancellationError()))
+    }
   }
 
   private func settleIdle() async {
@@ -274,9 +295,9 @@ actor Engine {
     if unfinished == 0, running.isEmpty { finishIdleWaiters(.success(())) }
   }
 
-  private func finishIdleWaiters(_ result: Result<Void, DownloadError>) {
-    let waiters = idleWaiters
-    idleWaiters = []
+  private func finishIdleWaiters(_ result: Result<Void, any Error>) {
+    let waiters = idleWaiters.values
+    idleWaiters = [:]
     for waiter in waiters { waiter.resume(returning: result) }
   }
 

@@ -52,7 +52,7 @@ struct Transfer: Sendable {
 
   private static let sourceFaults: Set<DownloadError.Code> = [
     .network, .hostNotFound, .tls, .timedOut, .httpStatus, .invalidResponse, .tooManyRedirects, .wrongRange,
-    .wrongContentCoding, .lengthMismatch, .unsupportedURL,
+    .wrongContentCoding, .lengthMismatch, .unsupportedURL, DownloadError.Code("fileNotFound"),
   ]
 
   // MARK: One request

@@ -17,7 +17,8 @@ public struct Body: Sendable {
   ///
   /// - Parameters:
   ///   - file: a finished file, for transports that hand over one.
-  ///   - discard: ends the request when nobody wants the bytes. Called at most once, never after `push` began.
+  ///   - discard: ends the request when nobody wants the bytes. May be called more than once, and after
+  ///     `push` has returned or thrown, when there is nothing left to end.
   ///   - push: calls the sink for each chunk, in order and never at the same time, and returns after
   ///     the last one. It throws when the body ends early, and `CancellationError` when its task is cancelled.
   public init(
@@ -49,6 +50,6 @@ public struct Body: Sendable {
     try await push(sink)
   }
 
-  /// Ends the request without reading the body.
+  /// Ends the request without reading the body; does nothing once the body has been read.
   public func discard() { abandon() }
 }
