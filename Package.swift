@@ -96,7 +96,12 @@ let package = Package(
     plugin("Files"),
     plugin("Scheduling"),
     plugin("Gates"),
-    plugin("SQLite", [.product(name: "GRDB", package: "GRDB.swift", condition: sqlite)]),
+    plugin(
+      "SQLite",
+      [
+        .product(name: "GRDB", package: "GRDB.swift", condition: sqlite),
+        .product(name: "GRDBSQLite", package: "GRDB.swift", condition: sqlite),
+      ]),
     plugin("Gzip", [.target(name: "CZlib", condition: zlib)]),
     plugin(
       "Checksum",
@@ -141,13 +146,19 @@ let package = Package(
       "DownpipeHTTP",
       [
         "DownpipeHTTP", "DownpipeCore", "DownpipeTesting",
-        .product(name: "NIOCore", package: "swift-nio"), .product(name: "NIOSSL", package: "swift-nio-ssl"),
+        .product(name: "NIOCore", package: "swift-nio"), .product(name: "NIOPosix", package: "swift-nio"),
+        .product(name: "NIOSSL", package: "swift-nio-ssl"),
       ]),
     tests("DownpipeURLSession", ["DownpipeURLSession", "DownpipeCore", "DownpipeTesting"]),
     tests("DownpipeFiles", ["DownpipeFiles", "DownpipeCore", "DownpipeTesting"]),
     tests("DownpipeScheduling", ["DownpipeScheduling", "DownpipeCore", "DownpipeTesting"]),
     tests("DownpipeGates", ["DownpipeGates", "DownpipeCore", "DownpipeTesting"]),
-    tests("DownpipeSQLite", ["DownpipeSQLite", "DownpipeCore", "DownpipeTesting"]),
+    tests(
+      "DownpipeSQLite",
+      [
+        "DownpipeSQLite", "DownpipeCore", "DownpipeTesting",
+        .product(name: "GRDB", package: "GRDB.swift", condition: sqlite),
+      ]),
     tests("DownpipeGzip", ["DownpipeGzip", "DownpipeCore", "DownpipeTesting"]),
     tests("DownpipeChecksum", ["DownpipeChecksum", "DownpipeCore", "DownpipeTesting"]),
     tests("EndToEnd", ["Downpipe", "DownpipeURLSession", "DownpipeTesting"]),

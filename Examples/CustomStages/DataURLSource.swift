@@ -13,7 +13,8 @@ struct DataURLSource: Source {
     }
     let head = text[..<comma].split(separator: ";")
     let payload = String(text[text.index(after: comma)...])
-    guard let bytes = head.last == "base64" ? Data(base64Encoded: payload).map(Array.init) : Self.unescape(payload) else {
+    guard let bytes = head.last == "base64" ? Data(base64Encoded: payload).map(Array.init) : Self.unescape(payload)
+    else {
       throw DownloadError(.invalidRequest, "the bytes of this data: URL cannot be decoded")
     }
     let start = min(request.range?.start ?? 0, Int64(bytes.count))

@@ -19,9 +19,11 @@ struct Attempt: Sendable {
     // A file that is there already is as good as a downloaded one, unless it has to have a digest: then the
     // bytes are fetched and verified, and the storage keeps the old file when they are the same.
     if record.checkpoint.ranges.isEmpty, record.steps.artifact == nil, record.request.expectedDigests.isEmpty,
-      let existing = try await located(storage.name, { () async throws -> Artifact? in
-        try await storage.existing(for: record.request)
-      })
+      let existing = try await located(
+        storage.name,
+        { () async throws -> Artifact? in
+          try await storage.existing(for: record.request)
+        })
     {
       return existing
     }

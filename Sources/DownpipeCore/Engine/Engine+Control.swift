@@ -17,8 +17,9 @@ extension Engine {
         .unsupportedURL,
         url.scheme == nil
           ? "the URL has no scheme: write it in full, such as https://example.org/file"
-          : "no source of this pipeline takes this “\(url.scheme ?? "")” URL").located(
-          stage: nil, url: url, attempt: nil)
+          : "no source of this pipeline takes this “\(url.scheme ?? "")” URL"
+      ).located(
+        stage: nil, url: url, attempt: nil)
     }
     if let field = request.headers.fields.first(where: { !$0.isValid }) {
       throw DownloadError(.invalidRequest, "“\(field.name.prefix(50))” is not a valid header field")

@@ -30,6 +30,8 @@ actor Engine {
   /// Waiters whose task was cancelled, until the main loop has let them go.
   private let cancelled = Mutex<Set<UInt64>>([])
   private var armedFor: Date?
+  /// Whether the ledger may hold a due time that no timer is armed for.
+  private var mayHaveDelayed = true
   private var tickerRuns = false
 
   /// Asks the main loop to look around; what there is to see is kept elsewhere, so one in the buffer is enough.
@@ -122,8 +124,10 @@ actor Engine {
     ledgerFailures += 1
   }
 
-  /// Wakes the loop when the next download becomes due.
+  /// Wakes the loop when the next download becomes due. The ledger is only asked when there may be something new.
   private func armTimer(in group: inout DiscardingTaskGroup) async {
+    guard mayHaveDelayed || ledgerFailures > 0 else { return }
+    mayHaveDelayed = false
     let now = options.time.date
     var due = try? await store.nextDue(after: now)
     if ledgerFailures > 0 { due = now.addingTimeInterval(1) }
@@ -136,6 +140,7 @@ actor Engine {
   private func sleepThenWake(_ delay: Duration) async {
     guard (try? await options.time.sleep(for: delay)) != nil else { return }
     armedFor = nil
+    mayHaveDelayed = true
     wake()
   }
 
@@ -143,6 +148,7 @@ actor Engine {
   private func maintain() async {
     while (try? await options.time.sleep(for: options.lease)) != nil {
       await reclaim()
+      mayHaveDelayed = true
       for id in hub.watchedDownloads where running[id] == nil {
         guard let status = try? await status(of: id), running[id] == nil else { continue }
         hub.publish(DownloadEvent(id: id, kind: .state(status.state))) { status }
@@ -214,6 +220,7 @@ actor Engine {
 
   /// The work on a download has ended, and its new state is in the ledger.
   func settled(_ run: Run) {
+    if run.record.notBefore != nil { mayHaveDelayed = true }
     running[run.id] = nil
     counts.remove(run.candidate)
     run.settle()

@@ -98,7 +98,8 @@ extension Run {
   var status: DownloadStatus {
     let progress = progress
     let (record, state) = state.withLock { ($0.record, $0.publicState) }
-    return DownloadStatus(record: record, state: state, progress: progress, moreFetched: fetched.load(ordering: .relaxed))
+    return DownloadStatus(
+      record: record, state: state, progress: progress, moreFetched: fetched.load(ordering: .relaxed))
   }
 }
 

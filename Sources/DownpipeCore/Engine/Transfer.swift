@@ -67,8 +67,9 @@ struct Transfer: Sendable {
 
     guard let source = pipeline.sources.first(where: { $0.accepts(url) }) else {
       throw DownloadError(
-        .unsupportedURL, "no source of this pipeline takes “\(url.scheme ?? "")” URLs").located(
-          stage: nil, url: url, attempt: record.attempts)
+        .unsupportedURL, "no source of this pipeline takes “\(url.scheme ?? "")” URLs"
+      ).located(
+        stage: nil, url: url, attempt: record.attempts)
     }
     do {
       let hasDigest = !request.expectedDigests.isEmpty

@@ -269,7 +269,8 @@ struct DownloaderTests {
     #expect(try await downloader.counts() == [.paused: 20])
     #expect(try await downloader.resumeAll(tag: "first") == 10)
     #expect(try await downloader.cancelAll(tag: "first") == 10)
-    #expect(storage.partials.keys.allSatisfy { key in urls.indices.dropFirst(10).contains { "d\($0)" == key.id.rawValue } })
+    #expect(
+      storage.partials.keys.allSatisfy { key in urls.indices.dropFirst(10).contains { "d\($0)" == key.id.rawValue } })
     #expect(try await downloader.removeAll() == 20)
     #expect(try await downloader.counts().values.reduce(0, +) == 0)
     #expect(storage.partials.isEmpty)
@@ -379,7 +380,8 @@ struct DownloaderTests {
     var settled = false
     while !settled {
       let states = try await downloader.statuses().map(\.state)
-      settled = states.filter { $0 == .transferring }.count == 3
+      settled =
+        states.filter { $0 == .transferring }.count == 3
         && states.filter { $0 == .waiting(.limit("3 of 3")) }.count == 2
       await Task.yield()
     }
@@ -529,11 +531,14 @@ struct DownloaderTests {
   }
 
   @Test func aLedgerThatCannotBeOpenedIsReported() async throws {
-    await #expect { try await Downloader(Pipeline {
-      FakeSource(everyURL: .init([]))
-      FakeStorage()
-      BrokenLedger()
-    }) } throws: { ($0 as? DownloadError)?.code == .ledger }
+    await #expect {
+      try await Downloader(
+        Pipeline {
+          FakeSource(everyURL: .init([]))
+          FakeStorage()
+          BrokenLedger()
+        })
+    } throws: { ($0 as? DownloadError)?.code == .ledger }
   }
 
   @Test func aRecordThatIsLostStopsTheTransferAtOnce() async throws {
