@@ -92,9 +92,11 @@
 
     /// Refuses the database of another program, before a single byte of it is changed by a migration.
     private func checkIsOurs(_ db: Database) throws {
+      // The query first: it fixes what this transaction sees, which the pragma alone does not. Another opening may
+      // be making the tables right now.
+      let tables = try Int.fetchOne(db, sql: "SELECT count(*) FROM sqlite_schema WHERE type = 'table'") ?? 0
       let id = try Int32.fetchOne(db, sql: "PRAGMA application_id") ?? 0
       if id == Self.applicationID { return }
-      let tables = try Int.fetchOne(db, sql: "SELECT count(*) FROM sqlite_schema WHERE type = 'table'") ?? 0
       guard id == 0, tables == 0 else {
         throw LedgerFault.error(
           "“\(path)” is a SQLite database of another program: give the ledger a file of its own")

@@ -11,10 +11,13 @@ extension URLSessionTests {
   struct BackPressureTests {
     @Test func aSinkThatBlocksHoldsTheServerUp() async throws {
       let content = ScriptedContent.pattern(size: 64 << 20)
+      var configuration = URLSessionSource.Configuration.ephemeral
+      // A busy machine may take its time until the sink is there.
+      configuration.unreadTimeLimit = .seconds(60)
       try await withScriptedServer {
         .file(content, for: $0)
       } _: { server in
-        try await withSource { source in
+        try await withSource(configuration) { source in
           let reply = try await source.open(SourceRequest(url: server.url()))
           let check = BodyCheck(content)
           let hasBegun = Mutex(false)
