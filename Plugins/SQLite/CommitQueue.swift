@@ -28,6 +28,11 @@
     private let pool: DatabasePool
     private let path: String
     private let state = Mutex(State())
+    /// The writer with its statements, from the first commit on. Looking the statements up anew for each commit
+    /// would cost more than running them.
+    ///
+    /// Safe: it is used in ``drain(_:)`` and ``forgetConnection(_:)`` alone, both on the writer's serial queue.
+    nonisolated(unsafe) private var connection: LedgerConnection?
 
     init(pool: DatabasePool, path: String) {
       self.pool = pool
@@ -68,6 +73,10 @@
       }
     }
 
+    /// Lets go of the statements, which would keep the database from being closed. Only after ``close()``; the
+    /// parameter shows that this is the writer's queue.
+    func forgetConnection(_ db: Database) { connection = nil }
+
     var isClosed: Bool { state.withLock(\.isClosed) }
 
     /// How many changes wait for the next commit.
@@ -89,6 +98,8 @@
 
     /// Commits until nothing waits. Runs on the writer's own serial queue, where it may block.
     private func drain(_ db: Database) {
+      let connection = connection ?? LedgerConnection(db)
+      self.connection = connection
       while true {
         let batch = state.withLock { state in
           let batch = state.waiting
@@ -97,12 +108,11 @@
           return batch
         }
         if batch.isEmpty { return }
-        commit(batch, db)
+        commit(batch, connection)
       }
     }
 
-    private func commit(_ batch: [Change], _ db: Database) {
-      let connection = LedgerConnection(db)
+    private func commit(_ batch: [Change], _ connection: LedgerConnection) {
       do {
         try connection.begin()
       } catch {
@@ -127,7 +137,7 @@
         } catch {
           let failure = LedgerFault.translate(error, path: path)
           // A full disk and the like end the transaction; so does a change that could not be undone.
-          if !db.hasTransaction || (batch.count == 1) { lost = failure }
+          if !connection.db.hasTransaction || (batch.count == 1) { lost = failure }
           change.fail(failure)
         }
       }

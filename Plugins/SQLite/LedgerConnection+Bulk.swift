@@ -112,7 +112,7 @@
       let parts = DownloadState.Phase.allCases.map { phase in
         """
         SELECT generation, arrival FROM download
-        WHERE phase = '\(phase.rawValue)' AND (owner IS NULL OR owner = ?2) AND \(filter.sql)
+        WHERE phase = '\(phase.rawValue)' AND \(phase.isActive ? "owner = ?2" : "owner IS NULL") AND \(filter.sql)
         """
       }
       let keys = parts.joined(separator: " UNION ALL ") + " ORDER BY arrival, generation LIMIT ?3"

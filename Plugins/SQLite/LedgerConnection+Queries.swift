@@ -50,7 +50,9 @@
             """
           }
         }
-        return ["SELECT generation, \(columns) FROM download WHERE phase = '\(phase.rawValue)'"]
+        // The active ones are found by their owner.
+        let held = phase.isActive ? " AND owner IS NOT NULL" : ""
+        return ["SELECT generation, \(columns) FROM download WHERE phase = '\(phase.rawValue)'\(held)"]
       }
       return (parts.joined(separator: " UNION ALL "), order)
     }
@@ -58,7 +60,11 @@
     func counts(tag: String?) throws -> [DownloadState.Phase: Int] {
       let statement =
         if tag == nil {
-          try prepared("SELECT phase, count FROM tally WHERE count > 0")
+          try prepared(
+            """
+            SELECT phase, count FROM tally WHERE count > 0 UNION ALL
+            SELECT phase, count(*) FROM download WHERE owner IS NOT NULL GROUP BY phase
+            """)
         } else {
           try prepared(
             "SELECT phase, count(*) FROM tag JOIN download USING (generation) WHERE tag = ?1 GROUP BY phase")

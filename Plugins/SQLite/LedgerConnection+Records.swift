@@ -78,13 +78,6 @@
       return try statement.step() ? try RecordColumns.record(statement) : nil
     }
 
-    func record(generation: Int64) throws -> DownloadRecord? {
-      let statement = try prepared(.recordOfGeneration)
-      statement.bind(generation, 1)
-      defer { statement.reset() }
-      return try statement.step() ? try RecordColumns.record(statement) : nil
-    }
-
     func nextDue(after now: Date) throws -> Date? {
       let statement = try prepared(.nextDue)
       statement.bind(now, 1)
@@ -98,39 +91,58 @@
     func claim(
       at now: Date, lease: Date, owner: String, select: (Candidate) -> ClaimSelection
     ) throws -> [DownloadRecord] {
+      try promote(at: now)
+      let taken = try choose(select)
+      let claim = try prepared(.claim)
+      var records: [DownloadRecord] = []
+      records.reserveCapacity(taken.count)
+      for var record in taken {
+        claim.bind(record.generation, 1)
+        claim.bind(owner, 2)
+        claim.bind(lease, 3)
+        claim.bind(now, 4)
+        guard try claim.run() == 1 else { continue }
+        moved(from: .waiting, to: .transferring)
+        record.phase = .transferring
+        record.owner = owner
+        record.attempts += 1
+        record.updatedAt = now
+        records.append(record)
+      }
+      return records
+    }
+
+    /// Makes downloads ready whose time has come, or can only come from a clock that jumped.
+    private func promote(at now: Date) throws {
+      let isAnyDue = try prepared(.isAnyDue)
+      isAnyDue.bind(now, 1)
+      isAnyDue.bind(now.furthestDue, 2)
+      do {
+        defer { isAnyDue.reset() }
+        guard try isAnyDue.step(), isAnyDue.int64(0) != 0 else { return }
+      }
       for (text, time) in [(StatementText.promoteDue, now), (.promoteJumped, now.furthestDue)] {
         let promote = try prepared(text)
         promote.bind(time, 1)
         try promote.run()
       }
-
-      let taken = try choose(select)
-      let claim = try prepared(.claim)
-      var records: [DownloadRecord] = []
-      for generation in taken {
-        claim.bind(generation, 1)
-        claim.bind(owner, 2)
-        claim.bind(lease, 3)
-        claim.bind(now, 4)
-        try claim.run()
-        moved(from: .waiting, to: .transferring)
-        if let record = try record(generation: generation) { records.append(record) }
-      }
-      return records
     }
 
     /// Reads the waiting downloads in order, one by one, only as far as `select` wants.
-    private func choose(_ select: (Candidate) -> ClaimSelection) throws -> [Int64] {
-      var taken: [Int64] = []
+    private func choose(_ select: (Candidate) -> ClaimSelection) throws -> [DownloadRecord] {
+      var taken: [DownloadRecord] = []
       var skippedHosts: Set<String> = []
       let ready = try prepared(.ready)
       defer { ready.reset() }
+      let row = try prepared(.recordOfGeneration)
       while try ready.step() {
-        let generation = ready.int64(0)
         if !skippedHosts.isEmpty, skippedHosts.contains(ready.text(1)) { continue }
-        guard let candidate = try candidate(generation) else { continue }
+        row.bind(ready.int64(0), 1)
+        defer { row.reset() }
+        guard try row.step() else { continue }
+        let candidate = try RecordColumns.candidate(row)
         switch select(candidate) {
-        case .take: taken.append(generation)
+        case .take: taken.append(try RecordColumns.record(row))
         case .skip: break
         case .skipHost: skippedHosts.insert(candidate.host)
         case .stop: return taken
@@ -139,86 +151,46 @@
       return taken
     }
 
-    private func candidate(_ generation: Int64) throws -> Candidate? {
-      let row = try prepared(.candidate)
-      row.bind(generation, 1)
-      defer { row.reset() }
-      guard try row.step() else { return nil }
-      let id = row.text(0)
-      return Candidate(
-        id: DownloadID(id), host: row.text(1), intent: RecordColumns.intent(row, 2),
-        priority: Priority(Int16(clamping: row.int64(3))),
-        tags: try RecordColumns.tags(row.optionalText(4), of: id))
-    }
-
     // MARK: Saving
 
     func save(_ record: DownloadRecord, _ fields: RecordFields, owner: String, at now: Date) throws -> Bool {
       let id = RecordColumns.key(record.id.rawValue)
-      // The commonest save, a checkpoint alone, is one statement that checks the owner itself.
-      if fields == .checkpoint { return try saveCheckpoint(record, id: id, owner: owner, at: now) }
-
-      let held = try prepared(.held)
-      held.bind(record.generation, 1)
-      held.bind(id, 2)
-      held.bind(owner, 3)
-      guard try held.step() else {
-        held.reset()
-        return false
+      let statement = try prepared(StatementText(saving: fields))
+      statement.bind(record.generation, 1)
+      statement.bind(id, 2)
+      statement.bind(owner, 3)
+      statement.bind(now, 4)
+      if fields.contains(.state) {
+        statement.bind(record.phase.rawValue, 5)
+        statement.bind(record.notBefore, 6)
+        statement.bind(try RecordColumns.error(record.error), 7)
+        statement.bind(Int64(record.attempts), 8)
+        statement.bind(Int64(record.consecutiveFailures), 9)
+        statement.bind(record.bytesFetched, 10)
+        statement.bind(record.resumedFrom, 11)
+        statement.bind(Int64(record.phase.isActive ? 1 : 0), 12)
       }
-      let old = (phase: held.text(0), tags: held.optionalText(1))
-      held.reset()
+      if fields.contains(.checkpoint) { try RecordColumns.bind(record.checkpoint, from: 13, to: statement) }
+      if fields.contains(.steps) { RecordColumns.bind(record.steps, from: 23, to: statement) }
+      guard try statement.run() == 1 else { return false }
+      // What is held was active.
+      if fields.contains(.state) { moved(from: .transferring, to: record.phase) }
 
-      // Before the state, which may give the claim back.
-      if fields.contains(.checkpoint) { _ = try saveCheckpoint(record, id: id, owner: owner, at: now) }
       if fields.contains(.request) {
         var record = record
         record.request.id = DownloadID(id)
         record.request.tags = Set(record.request.tags.map(RecordColumns.key))
         record.updatedAt = now
-        try writeRequest(record, tagsBefore: try RecordColumns.tags(old.tags, of: id))
-      }
-      if fields.contains(.steps) {
-        let steps = try prepared(.saveSteps)
-        steps.bind(record.generation, 1)
-        steps.bind(try RecordColumns.steps(record.steps), 2)
-        steps.bind(now, 3)
-        try steps.run()
-      }
-      if fields.contains(.state) { try saveState(record, from: DownloadState.Phase(rawValue: old.phase), at: now) }
-      if fields.isEmpty {
-        let touch = try prepared(.touch)
-        touch.bind(record.generation, 1)
-        touch.bind(now, 2)
-        try touch.run()
+        try writeRequest(record, tagsBefore: try tags(of: record))
       }
       return true
     }
 
-    private func saveCheckpoint(_ record: DownloadRecord, id: String, owner: String, at now: Date) throws -> Bool {
-      let statement = try prepared(.saveCheckpoint)
-      statement.bind(record.generation, 1)
-      statement.bind(id, 2)
-      statement.bind(owner, 3)
-      try RecordColumns.bind(record.checkpoint, from: 4, to: statement)
-      statement.bind(now, 14)
-      return try statement.run() == 1
-    }
-
-    private func saveState(_ record: DownloadRecord, from old: DownloadState.Phase?, at now: Date) throws {
-      let statement = try prepared(.saveState)
-      statement.bind(record.generation, 1)
-      statement.bind(record.phase.rawValue, 2)
-      statement.bind(record.notBefore, 3)
-      statement.bind(try RecordColumns.error(record.error), 4)
-      statement.bind(Int64(record.attempts), 5)
-      statement.bind(Int64(record.consecutiveFailures), 6)
-      statement.bind(record.bytesFetched, 7)
-      statement.bind(record.resumedFrom, 8)
-      statement.bind(now, 9)
-      statement.bind(Int64(record.phase.isActive ? 1 : 0), 10)
-      try statement.run()
-      moved(from: old, to: record.phase)
+    private func tags(of record: DownloadRecord) throws -> Set<String> {
+      let row = try prepared(.tags)
+      row.bind(record.generation, 1)
+      defer { row.reset() }
+      return try row.step() ? try RecordColumns.tags(row.optionalText(0), of: record.id.rawValue) : []
     }
   }
 #endif

@@ -2,8 +2,8 @@
   import DownpipeCore
   import GRDB
 
-  /// A connection for the length of one transaction: its statements, and what the transaction has moved
-  /// between phases. Used on the connection's own queue only.
+  /// A connection: its statements, and what its transaction has moved between phases. Used on the
+  /// connection's own queue only.
   final class LedgerConnection {
     let db: Database
     /// How many records each phase has gained, in this transaction.
@@ -13,7 +13,7 @@
 
     init(_ db: Database) { self.db = db }
 
-    /// The compiled statement, which the connection keeps for the next transaction.
+    /// The compiled statement, which is kept for the next transaction.
     func prepared(_ text: StatementText) throws -> PreparedStatement {
       if let known = statements[text.rawValue] { return known }
       let new = try prepared(text.sql)
@@ -32,6 +32,7 @@
 
     /// Writes the numbers of each phase and commits.
     func commit() throws {
+      defer { gains.removeAll(keepingCapacity: true) }
       for (phase, gain) in gains where gain != 0 {
         let statement = try prepared(.gain)
         statement.bind(phase.rawValue, 1)
@@ -43,6 +44,7 @@
 
     /// Undoes the transaction, unless SQLite has done so already.
     func rollBack() {
+      gains.removeAll(keepingCapacity: true)
       guard db.hasTransaction else { return }
       // When even that fails, the connection's next "begin" says so.
       _ = try? prepared(.rollBack).run()
@@ -74,9 +76,11 @@
     }
 
     /// Notes that records have gone from one phase to another; `nil` for records that are new or forgotten.
+    ///
+    /// The active ones are few and are counted when somebody asks.
     func moved(_ count: Int = 1, from old: DownloadState.Phase?, to new: DownloadState.Phase?) {
-      if let old { gains[old, default: 0] -= count }
-      if let new { gains[new, default: 0] += count }
+      if let old, !old.isActive { gains[old, default: 0] -= count }
+      if let new, !new.isActive { gains[new, default: 0] += count }
     }
   }
 #endif

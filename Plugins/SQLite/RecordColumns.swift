@@ -19,14 +19,17 @@
       """
       id, generation, phase, rank, arrival, not_before, owner, attempts, consecutive_failures, bytes_fetched, \
       resumed_from, created_at, updated_at, error, \(request), ranges, total, etag, last_modified, response_date, \
-      content_coding, suggested_name, media_type, is_complete, digests, steps
+      content_coding, suggested_name, media_type, is_complete, digests, steps_completed, step_note, artifact_kind, \
+      artifact_path, artifact_name, artifact_size, artifact_media_type
       """
 
     /// What a record is left with when its bytes are gone.
     static let clearedProgress =
       """
       ranges = NULL, total = NULL, etag = NULL, last_modified = NULL, response_date = NULL, content_coding = NULL, \
-      suggested_name = NULL, media_type = NULL, is_complete = 0, digests = NULL, steps = NULL
+      suggested_name = NULL, media_type = NULL, is_complete = 0, digests = NULL, steps_completed = NULL, \
+      step_note = NULL, artifact_kind = NULL, artifact_path = NULL, artifact_name = NULL, artifact_size = NULL, \
+      artifact_media_type = NULL
       """
 
     static func requestPlaceholders(from first: Int) -> String {
@@ -83,8 +86,43 @@
       tags.isEmpty ? nil : try json(tags.map(key).sorted())
     }
 
-    static func steps(_ steps: StepLog) throws -> String? {
-      steps == StepLog() ? nil : try json(steps)
+    /// Binds what the steps have done from a position on: seven columns.
+    static func bind(_ steps: StepLog, from first: Int32, to statement: PreparedStatement) {
+      let artifact = steps.artifact
+      statement.bind(steps.completed == 0 ? nil : Int64(steps.completed), first)
+      statement.bind(steps.note, first + 1)
+      statement.bind(artifact?.kind.rawValue, first + 2)
+      statement.bind(artifact?.path, first + 3)
+      statement.bind(artifact?.name, first + 4)
+      statement.bind(artifact?.size, first + 5)
+      statement.bind(artifact?.mediaType, first + 6)
+    }
+
+    /// What a save of the fields writes; the values are at the positions that ``LedgerConnection`` binds.
+    static func assignments(_ fields: RecordFields) -> String {
+      var assignments = ["updated_at = ?4"]
+      if fields.contains(.state) {
+        assignments.append(
+          """
+          phase = ?5, not_before = ?6, error = ?7, attempts = ?8, consecutive_failures = ?9, bytes_fetched = ?10, \
+          resumed_from = ?11, owner = CASE WHEN ?12 THEN owner END, lease = CASE WHEN ?12 THEN lease END
+          """)
+      }
+      if fields.contains(.checkpoint) {
+        assignments.append(
+          """
+          ranges = ?13, total = ?14, etag = ?15, last_modified = ?16, response_date = ?17, content_coding = ?18, \
+          suggested_name = ?19, media_type = ?20, is_complete = ?21, digests = ?22
+          """)
+      }
+      if fields.contains(.steps) {
+        assignments.append(
+          """
+          steps_completed = ?23, step_note = ?24, artifact_kind = ?25, artifact_path = ?26, artifact_name = ?27, \
+          artifact_size = ?28, artifact_media_type = ?29
+          """)
+      }
+      return assignments.joined(separator: ", ")
     }
 
     static func error(_ error: DownloadError?) throws -> String? { try error.map(json) }
@@ -148,8 +186,23 @@
       record.checkpoint.mediaType = row.optionalText(34)
       record.checkpoint.isComplete = row.int64(35) != 0
       if !row.isNull(36) { record.checkpoint.digests = try value(36, "digests", or: []) }
-      if !row.isNull(37) { record.steps = try value(37, "steps", or: StepLog()) }
+      record.steps.completed = Int(row.int64(37))
+      record.steps.note = row.optionalText(38)
+      if let kind = row.optionalText(39) {
+        guard let kind = Artifact.Kind(rawValue: kind) else { throw damaged("artifact_kind") }
+        record.steps.artifact = StoredArtifact(
+          kind: kind, path: row.optionalText(40), name: row.text(41), size: row.optionalInt64(42),
+          mediaType: row.optionalText(43))
+      }
       return record
+    }
+
+    /// What claims look at, in the present row of a statement that selects ``list``.
+    static func candidate(_ row: PreparedStatement) throws -> Candidate {
+      let id = row.text(0)
+      return Candidate(
+        id: DownloadID(id), host: row.text(15), intent: intent(row, 17),
+        priority: Priority(Int16(clamping: row.int64(16))), tags: try tags(row.optionalText(24), of: id))
     }
 
     static func intent(_ row: PreparedStatement, _ column: Int32) -> Intent {

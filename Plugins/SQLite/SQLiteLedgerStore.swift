@@ -60,12 +60,13 @@
       at now: Date, lease: Date, select: @escaping @Sendable (Candidate) -> ClaimSelection
     ) async throws -> [DownloadRecord] {
       let owner = owner
+      let now = now.asStored
       return try await queue.commit { try $0.claim(at: now, lease: lease, owner: owner, select: select) }
     }
 
     func save(_ record: DownloadRecord, _ fields: RecordFields, at now: Date) async throws -> Bool {
       let owner = owner
-      return try await queue.commit(isSingleStatement: !fields.contains(.request) && fields.isOneBit) {
+      return try await queue.commit(isSingleStatement: !fields.contains(.request)) {
         try $0.save(record, fields, owner: owner, at: now)
       }
     }
@@ -115,6 +116,7 @@
       let owner = owner
       let pool = pool
       let path = path
+      let queue = queue
       guard !queue.isClosed else { return }
       let result: Result<Void, any Error>
       do {
@@ -127,6 +129,7 @@
       try await onBlockingThread {
         do {
           try? pool.writeWithoutTransaction { db in
+            queue.forgetConnection(db)
             // Moves the log into the file; a program that is reading may keep it from becoming empty.
             try db.execute(sql: "PRAGMA busy_timeout = 200")
             _ = try db.checkpoint(.truncate)
@@ -138,10 +141,6 @@
       }
       try result.get()
     }
-  }
-
-  extension RecordFields {
-    fileprivate var isOneBit: Bool { rawValue.nonzeroBitCount == 1 }
   }
 
   extension Date {

@@ -55,7 +55,13 @@
         media_type TEXT,
         is_complete INTEGER NOT NULL DEFAULT 0,
         digests TEXT,
-        steps TEXT
+        steps_completed INTEGER,
+        step_note TEXT,
+        artifact_kind TEXT,
+        artifact_path TEXT,
+        artifact_name TEXT,
+        artifact_size INTEGER,
+        artifact_media_type TEXT
       );
       CREATE TABLE tag (
         tag TEXT NOT NULL,
@@ -71,14 +77,22 @@
     /// Claims read `download_ready` in order, and nothing else, until they have enough. What waits for a
     /// time is in `download_delayed` instead, so that any number of it costs claims nothing. The host
     /// is in the index so that downloads of a host that is full are passed over without reading them.
+    ///
+    /// Every index that a change touches costs a page of the log. Active records are therefore in
+    /// `download_held` alone, and a checkpoint touches none; those that may be many are in the order of arrival,
+    /// a phase at a time, and those that rest in the order of their last change too. The conditions are spelled
+    /// out with OR because only so SQLite sees that one phase fulfils them.
     private static let indexes = """
       CREATE INDEX download_ready ON download (rank, arrival, generation, host)
         WHERE phase = 'waiting' AND not_before IS NULL;
       CREATE INDEX download_delayed ON download (not_before)
         WHERE phase = 'waiting' AND not_before IS NOT NULL;
       CREATE INDEX download_held ON download (owner) WHERE owner IS NOT NULL;
-      CREATE INDEX download_arrival ON download (phase, arrival);
-      CREATE INDEX download_change ON download (phase, updated_at);
+      CREATE INDEX download_arrival ON download (phase, arrival)
+        WHERE phase = 'waiting' OR phase = 'paused' OR phase = 'finished' OR phase = 'failed'
+          OR phase = 'cancelled';
+      CREATE INDEX download_change ON download (phase, updated_at)
+        WHERE phase = 'paused' OR phase = 'finished' OR phase = 'failed' OR phase = 'cancelled';
       """
   }
 #endif

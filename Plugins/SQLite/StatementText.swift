@@ -6,8 +6,9 @@
     case begin, commit, rollBack, savepoint, release, rollBackToSavepoint, gain
     case record, recordOfGeneration, insert, updateRequest, waitAgain, clearProgress
     case insertTag, deleteTag
-    case promoteDue, promoteJumped, ready, candidate, claim
-    case held, saveState, saveCheckpoint, saveSteps, touch
+    case isAnyDue, promoteDue, promoteJumped, ready, claim
+    case tags, touch, saveState, saveCheckpoint, saveSteps
+    case saveStateCheckpoint, saveStateSteps, saveCheckpointSteps, saveStateCheckpointSteps
     case renew, active, giveBack, delete, rankPage, rerank, nextDue
 
     var sql: String {
@@ -48,6 +49,15 @@
       case .deleteTag: "DELETE FROM tag WHERE tag = ?1 AND generation = ?2"
 
       // The indexes are named because without statistics SQLite would take another one, and read it all.
+      case .isAnyDue:
+        """
+        SELECT EXISTS (
+          SELECT 1 FROM download INDEXED BY download_delayed
+          WHERE phase = 'waiting' AND not_before IS NOT NULL AND not_before <= ?1)
+        OR EXISTS (
+          SELECT 1 FROM download INDEXED BY download_delayed
+          WHERE phase = 'waiting' AND not_before IS NOT NULL AND not_before > ?2)
+        """
       case .promoteDue:
         """
         UPDATE download INDEXED BY download_delayed SET not_before = NULL
@@ -63,30 +73,21 @@
         SELECT generation, host FROM download INDEXED BY download_ready
         WHERE phase = 'waiting' AND not_before IS NULL ORDER BY rank, arrival, generation
         """
-      case .candidate: "SELECT id, host, intent, priority, tags FROM download WHERE generation = ?1"
       case .claim:
         """
         UPDATE download SET phase = 'transferring', owner = ?2, lease = ?3, attempts = attempts + 1, updated_at = ?4
         WHERE generation = ?1
         """
 
-      case .held: "SELECT phase, tags FROM download WHERE generation = ?1 AND id = ?2 AND owner = ?3"
-      case .saveState:
-        """
-        UPDATE download SET phase = ?2, not_before = ?3, error = ?4, attempts = ?5, consecutive_failures = ?6,
-          bytes_fetched = ?7, resumed_from = ?8, updated_at = ?9,
-          owner = CASE WHEN ?10 THEN owner END, lease = CASE WHEN ?10 THEN lease END
-        WHERE generation = ?1
-        """
-      case .saveCheckpoint:
-        """
-        UPDATE download SET ranges = ?4, total = ?5, etag = ?6, last_modified = ?7, response_date = ?8,
-          content_coding = ?9, suggested_name = ?10, media_type = ?11, is_complete = ?12, digests = ?13,
-          updated_at = ?14
-        WHERE generation = ?1 AND id = ?2 AND owner = ?3
-        """
-      case .saveSteps: "UPDATE download SET steps = ?2, updated_at = ?3 WHERE generation = ?1"
-      case .touch: "UPDATE download SET updated_at = ?2 WHERE generation = ?1"
+      case .tags: "SELECT tags FROM download WHERE generation = ?1"
+      case .touch: Self.save([])
+      case .saveState: Self.save(.state)
+      case .saveCheckpoint: Self.save(.checkpoint)
+      case .saveSteps: Self.save(.steps)
+      case .saveStateCheckpoint: Self.save([.state, .checkpoint])
+      case .saveStateSteps: Self.save([.state, .steps])
+      case .saveCheckpointSteps: Self.save([.checkpoint, .steps])
+      case .saveStateCheckpointSteps: Self.save([.state, .checkpoint, .steps])
 
       case .renew: "UPDATE download SET lease = ?2 WHERE owner = ?1"
       case .active: "SELECT generation, phase, owner, lease FROM download WHERE owner IS NOT NULL"
@@ -108,6 +109,25 @@
         SELECT min(not_before) FROM download INDEXED BY download_delayed
         WHERE phase = 'waiting' AND not_before IS NOT NULL AND not_before > ?1
         """
+      }
+    }
+
+    /// One statement writes what a save names, and finds out whether the owner holds the record.
+    private static func save(_ fields: RecordFields) -> String {
+      "UPDATE download SET \(RecordColumns.assignments(fields)) WHERE generation = ?1 AND id = ?2 AND owner = ?3"
+    }
+
+    /// The statement that saves the fields, apart from the request.
+    init(saving fields: RecordFields) {
+      switch (fields.contains(.state), fields.contains(.checkpoint), fields.contains(.steps)) {
+      case (false, false, false): self = .touch
+      case (true, false, false): self = .saveState
+      case (false, true, false): self = .saveCheckpoint
+      case (false, false, true): self = .saveSteps
+      case (true, true, false): self = .saveStateCheckpoint
+      case (true, false, true): self = .saveStateSteps
+      case (false, true, true): self = .saveCheckpointSteps
+      case (true, true, true): self = .saveStateCheckpointSteps
       }
     }
   }

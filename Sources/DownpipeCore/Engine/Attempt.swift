@@ -54,11 +54,7 @@ struct Attempt: Sendable {
   /// Drops what is on disk from the ledger, before anything else may be written in its place.
   func forgetBytes(because error: DownloadError) async throws {
     announce(.restarted(error))
-    run.update { record in
-      record.checkpoint = Checkpoint()
-      record.steps = StepLog()
-    }
-    run.received.store(0, ordering: .relaxed)
+    run.forgetBytes()
     try await save([.checkpoint, .steps])
   }
 

@@ -14,6 +14,8 @@ final class BodyWriter: Sendable {
   private let checkpointBytes: Int64
   private let position: Atomic<Int64>
   private let nextRequest: Atomic<Int64>
+  private let isAborted = Atomic(false)
+  private let failure = Mutex<DownloadError?>(nil)
 
   init(
     partial: any Partial, run: Run, start: Int64, compareUntil: Int64, end: Int64?, maximumSize: Int64?,
@@ -24,9 +26,15 @@ final class BodyWriter: Sendable {
     self.compareUntil = compareUntil
     self.end = end
     self.maximumSize = maximumSize
-    self.checkpointBytes = max(1, checkpointBytes)
+    self.checkpointBytes = min(max(1, checkpointBytes), 1 << 60)
     position = Atomic(start)
-    nextRequest = Atomic(max(start, compareUntil) + max(1, checkpointBytes))
+    nextRequest = Atomic(max(start, compareUntil) + self.checkpointBytes)
+  }
+
+  /// Ends the body at its next chunk.
+  func abort(with error: DownloadError) {
+    failure.withLock { $0 = $0 ?? error }
+    isAborted.store(true, ordering: .releasing)
   }
 
   /// The position after the last byte taken.
@@ -36,12 +44,13 @@ final class BodyWriter: Sendable {
   func take(_ bytes: RawSpan) throws {
     var offset = position.load(ordering: .relaxed)
     var bytes = bytes
+    if isAborted.load(ordering: .acquiring), let error = failure.withLock({ $0 }) { throw error }
     let count = Int64(bytes.byteCount)
     run.fetched.wrappingAdd(count, ordering: .relaxed)
-    if let end, offset + count > end {
+    if let end, count > end - offset {
       throw DownloadError(.lengthMismatch, "the server sent more than the \(end) bytes it announced")
     }
-    if let maximumSize, offset + count > maximumSize {
+    if let maximumSize, count > maximumSize - offset {
       throw DownloadError(.tooLarge, "the file has more than the \(maximumSize) bytes allowed")
     }
     if offset < compareUntil {

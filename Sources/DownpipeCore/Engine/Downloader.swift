@@ -102,7 +102,8 @@ public final class Downloader: Sendable {
 
   /// Whether there is a download with the id.
   public func contains(_ id: DownloadID) async throws -> Bool {
-    try await engine.store.record(id) != nil
+    try await engine.checkOpen()
+    return try await engine.store.record(id) != nil
   }
 
   /// How a download stands; `nil` when there is none.
@@ -117,7 +118,8 @@ public final class Downloader: Sendable {
 
   /// How many downloads there are in each phase; with `tag`, of those that bear it.
   public func counts(tag: String? = nil) async throws -> [DownloadState.Phase: Int] {
-    try await engine.store.counts(tag: tag)
+    try await engine.checkOpen()
+    return try await engine.store.counts(tag: tag)
   }
 
   /// The pipeline as it is now, replaced stages included.

@@ -30,7 +30,7 @@ extension Engine {
   }
 
   func add(_ requests: [DownloadRequest]) async throws -> [Download.Ticket] {
-    guard !isStopping else { throw DownloadError(.shutDown, "the downloader was shut down") }
+    try checkOpen()
     for request in requests { try Engine.check(request, sources: startedSources) }
     let now = options.time.date
     let additions = requests.map { addition($0, at: now) }
@@ -54,6 +54,11 @@ extension Engine {
     return outcomes.map { Download.Ticket(id: $0.record.id, isNew: $0.isNew) }
   }
 
+  /// - Throws: `.shutDown` once the downloader ends.
+  func checkOpen() throws(DownloadError) {
+    guard !isStopping else { throw DownloadError(.shutDown, "the downloader was shut down") }
+  }
+
   private func addition(_ request: DownloadRequest, at now: Date) -> LedgerAddition {
     lastArrival = max(lastArrival + 1, Int64(now.timeIntervalSince1970 * 1_000_000))
     let context = RankingContext(
@@ -67,7 +72,9 @@ extension Engine {
   private func addAgainIfLost(
     _ record: DownloadRecord, _ addition: LedgerAddition, at now: Date
   ) async throws -> LedgerAddOutcome? {
-    if let stored = record.steps.artifact, let path = stored.path, let absolute = try? storage.path(forStored: path),
+    // What was kept in memory is gone with the process, and is not asked for.
+    guard let stored = record.steps.artifact, let path = stored.path else { return nil }
+    if let absolute = try? storage.path(forStored: path),
       await storage.contains(
         Artifact(kind: stored.kind, location: .path(absolute), name: stored.name, size: ByteCount(stored.size)))
     {
@@ -81,6 +88,7 @@ extension Engine {
   // MARK: Looking up
 
   func status(of id: DownloadID) async throws -> DownloadStatus? {
+    try checkOpen()
     if let run = running[id] { return run.status }
     guard let record = try await store.record(id) else { return nil }
     // It may have been claimed meanwhile.
@@ -88,7 +96,8 @@ extension Engine {
   }
 
   func statuses(_ query: LedgerQuery) async throws -> [DownloadStatus] {
-    try await store.records(query).map { running[$0.id]?.status ?? status(of: $0) }
+    try checkOpen()
+    return try await store.records(query).map { running[$0.id]?.status ?? status(of: $0) }
   }
 
   private func status(of record: DownloadRecord) -> DownloadStatus {
@@ -149,30 +158,38 @@ extension Engine {
   func command(_ event: Lifecycle.Event, to phase: DownloadState.Phase, reason: StopReason?, _ id: DownloadID)
     async throws -> Bool
   {
-    if let reason, await stop(id, reason) { return true }
-    let now = options.time.date
-    let result = try await store.transition(
-      .ids([id]), from: Lifecycle.phases(accepting: event).subtracting([.transferring, .processing]), to: phase,
-      at: now)
-    if result.count == 0 {
+    try checkOpen()
+    let idle = Lifecycle.phases(accepting: event).subtracting([.transferring, .processing])
+    // Between two looks it may have begun or ended; what is found then is looked at again.
+    for _ in 0..<4 {
+      if let reason, let run = running[id] {
+        run.stopSignal.stop(reason)
+        await run.settlement()
+        // Something else may have stopped it first.
+        if run.record.phase == phase { return true }
+      }
+      let result = try await store.transition(.ids([id]), from: idle, to: phase, at: options.time.date)
+      if result.count > 0 {
+        await carriedOut(event, phase, on: result.ids)
+        return true
+      }
       guard let record = try await store.record(id) else {
         throw DownloadError(.invalidRequest, "there is no download “\(id)”")
       }
       guard let reason, record.phase.isActive, record.owner == store.owner else { return false }
-      // The ledger has handed it out, and the main loop is about to register it.
-      if await stop(id, reason) { return true }
-      latched[id] = reason
-      wake()
-      return true
+      if isClaiming, running[id] == nil {
+        // The ledger has handed it out, and the main loop is about to register it.
+        latched[record.partialKey] = reason
+        return true
+      }
     }
-    await carriedOut(event, phase, on: result.ids)
-    return true
+    return false
   }
 
   private func carriedOut(_ event: Lifecycle.Event, _ phase: DownloadState.Phase, on ids: [DownloadID]) async {
     for id in ids where event == .cancel || hub.isWatched(id) {
       guard let record = try? await store.record(id), record.phase == phase else { continue }
-      if event == .cancel { try? await storage.removePartial(record.partialKey) }
+      if event == .cancel, running[id] == nil { try? await storage.removePartial(record.partialKey) }
       let status = status(of: record)
       hub.publish(DownloadEvent(id: id, kind: .state(status.state))) { status }
     }
@@ -180,6 +197,7 @@ extension Engine {
   }
 
   func remove(_ id: DownloadID, deletingFile: Bool) async throws -> Bool {
+    try checkOpen()
     _ = await stop(id, .remove)
     let removed = try await store.remove(.ids([id]), limit: 1)
     try await cleanUp(after: removed, deletingFiles: deletingFile)
@@ -187,15 +205,21 @@ extension Engine {
   }
 
   private func cleanUp(after records: [DownloadRecord], deletingFiles: Bool) async throws {
+    var failure: (any Error)?
     for record in records {
+      // It may have begun to run before it was removed: its work ends first.
+      if record.phase.isActive, await !stop(record.id, .remove) { latched[record.partialKey] = .remove }
       let state = state(of: record)
-      if record.phase != .finished || !pipeline.steps.isEmpty {
+      do {
         try await storage.removePartial(record.partialKey)
+        if deletingFiles, case .finished(let artifact) = state { try await storage.remove(artifact) }
+      } catch {
+        failure = failure ?? error
       }
-      if deletingFiles, case .finished(let artifact) = state { try await storage.remove(artifact) }
       hub.finish(record.id)
     }
     wake()
+    if let failure { throw failure }
   }
 
   // MARK: Many downloads
@@ -204,41 +228,56 @@ extension Engine {
   func commandAll(_ event: Lifecycle.Event, to phase: DownloadState.Phase, reason: StopReason?, tag: String?)
     async throws -> Int
   {
-    // First what waits, so that nothing new starts while the running ones end.
+    try checkOpen()
+    // First what waits, so that nothing new starts while the running ones end; then what had begun meanwhile.
     let selection = tag.map(LedgerSelection.tag) ?? .all
-    let result = try await store.transition(
-      selection, from: Lifecycle.phases(accepting: event).subtracting([.transferring, .processing]), to: phase,
-      at: options.time.date)
+    let idle = Lifecycle.phases(accepting: event).subtracting([.transferring, .processing])
+    var result = try await store.transition(selection, from: idle, to: phase, at: options.time.date)
     var count = result.count
     if let reason {
-      let affected = running.values.filter { tag == nil || $0.candidate.tags.contains(tag ?? "") }
-      for run in affected { run.stopSignal.stop(reason) }
-      for run in affected { await run.settlement() }
-      count += affected.count
+      count += await stopAll(tag: tag, reason, ending: phase)
+      let rest = try await store.transition(selection, from: idle, to: phase, at: options.time.date)
+      count += rest.count
+      result.ids += rest.ids
     }
     await carriedOut(event, phase, on: result.ids)
     return count
   }
 
-  func removeAll(tag: String?, deletingFiles: Bool) async throws -> Int {
-    let affected = running.values.filter { tag == nil || $0.candidate.tags.contains(tag ?? "") }
-    for run in affected { run.stopSignal.stop(.remove) }
+  /// Ends the work on everything, or on everything with a tag.
+  /// - Returns: how many are in `phase` now.
+  private func stopAll(tag: String?, _ reason: StopReason, ending phase: DownloadState.Phase) async -> Int {
+    if isClaiming { latchedForAll.append((tag, reason)) }
+    let affected = running.values.filter { run in tag.map(run.candidate.tags.contains) ?? true }
+    for run in affected { run.stopSignal.stop(reason) }
     for run in affected { await run.settlement() }
-    var count = 0
-    while true {
-      let removed = try await store.remove(tag.map(LedgerSelection.tag) ?? .all, limit: 1000)
-      if removed.isEmpty { return count }
-      count += removed.count
-      try await cleanUp(after: removed, deletingFiles: deletingFiles)
-    }
+    return affected.count { $0.record.phase == phase }
   }
 
-  /// Sends everything that runs back to waiting, and starts nothing until ``resumeEverything()``.
+  func removeAll(tag: String?, deletingFiles: Bool) async throws -> Int {
+    try checkOpen()
+    holds += 1
+    defer {
+      holds -= 1
+      wake()
+    }
+    _ = await stopAll(tag: tag, .remove, ending: .cancelled)
+    var count = 0
+    var failure: (any Error)?
+    while true {
+      let removed = try await store.remove(tag.map(LedgerSelection.tag) ?? .all, limit: 1000)
+      if removed.isEmpty { break }
+      count += removed.count
+      do { try await cleanUp(after: removed, deletingFiles: deletingFiles) } catch { failure = failure ?? error }
+    }
+    if let failure { throw failure }
+    return count
+  }
+
+  /// Sends everything that runs back to waiting, and starts nothing until ``unsuspend()``.
   func suspend() async {
     isSuspended = true
-    let affected = Array(running.values)
-    for run in affected { run.stopSignal.stop(.suspend) }
-    for run in affected { await run.settlement() }
+    _ = await stopAll(tag: nil, .suspend, ending: .waiting)
   }
 
   func unsuspend() {
@@ -275,7 +314,13 @@ extension Engine {
     } else {
       pipeline.admission.append(policy)
     }
-    // Those that run are admitted anew, the best rank first; who is left over goes back to waiting.
+    if isClaiming { limitsHaveChanged = true }
+    enforceLimits()
+    wake()
+  }
+
+  /// Admits those that run anew, the best rank first; who is left over goes back to waiting.
+  func enforceLimits() {
     var admitted = RunningDownloads()
     for run in running.values.sorted(by: { $0.rank < $1.rank }) {
       var refusal: String?
@@ -287,7 +332,6 @@ extension Engine {
       }
       if let refusal { run.stopSignal.stop(.limit(refusal)) } else { admitted.insert(run.candidate) }
     }
-    wake()
   }
 
   func replace(scheduling policy: any SchedulingPolicy) async throws {
@@ -299,10 +343,16 @@ extension Engine {
   func replace(retry policy: any RetryPolicy) { pipeline.retry = policy }
 
   func replace(source: any Source) async throws {
+    try checkOpen()
     let started = try await source.start(in: pipeline.sourceContext)
+    guard !isStopping else {
+      await started.stop()
+      throw DownloadError(.shutDown, "the downloader was shut down")
+    }
     if let index = pipeline.sources.firstIndex(where: { $0.name == source.name }) {
       pipeline.sources[index] = source
-      retiredSources.append(startedSources[index])
+      retiredSources.append((sourceEpoch, startedSources[index]))
+      sourceEpoch += 1
       startedSources[index] = started
     } else {
       pipeline.sources.append(source)
@@ -315,7 +365,7 @@ extension Engine {
 
   /// Stops the sources and closes the ledger, after the main loop has ended.
   func close() async {
-    for source in startedSources + retiredSources { await source.stop() }
+    for source in startedSources + retiredSources.map(\.source) { await source.stop() }
     try? await store.close()
   }
 }

@@ -12,24 +12,38 @@ actor Engine {
   /// The sources as they were started for this run, in the pipeline's order.
   var startedSources: [any Source]
   /// Sources that were replaced; transfers may still use them, so they are stopped last.
-  var retiredSources: [any Source] = []
+  var retiredSources: [(epoch: Int, source: any Source)] = []
+  var sourceEpoch = 0
   var gates: [GateSlot]
   var nextGate = 0
 
   var running: [DownloadID: Run] = [:]
   var counts = RunningDownloads()
+  /// Whether the ledger is handing out downloads right now: they are in nobody's sight until it returns.
+  var isClaiming = false
   /// Commands for a download that the ledger has handed out but that has not been registered yet.
-  var latched: [DownloadID: StopReason] = [:]
+  var latched: [PartialKey: StopReason] = [:]
+  /// Commands for all downloads, or those with a tag, that came while the ledger was handing out some.
+  var latchedForAll: [(tag: String?, reason: StopReason)] = []
+  /// Whether policies were replaced while the ledger was handing out downloads.
+  var limitsHaveChanged = false
+  /// While this is above zero nothing is started.
+  var holds = 0
+  /// Runs whose last state the ledger did not take; it is told again.
+  var unsaved: [Run] = []
+  /// How far each download ever was that has failed since; bounded.
+  var furthest: [DownloadID: Int64] = [:]
   var isSuspended = false
   var isStopping = false
   var lastArrival: Int64 = 0
   var ledgerFailures = 0
-  private var lastLedgerError: DownloadError?
+  var lastLedgerError: DownloadError?
   private var idleWaiters: [UInt64: CheckedContinuation<Result<Void, any Error>, Never>] = [:]
   private var lastIdleWaiter: UInt64 = 0
   /// Waiters whose task was cancelled, until the main loop has let them go.
   private let cancelled = Mutex<Set<UInt64>>([])
-  private var armedFor: Date?
+  /// The due times for which somebody sleeps.
+  private var armed: Set<Date> = []
   /// Whether the ledger may hold a due time that no timer is armed for.
   private var mayHaveDelayed = true
   private var tickerRuns = false
@@ -86,25 +100,64 @@ actor Engine {
   }
 
   private func startWork(in group: inout DiscardingTaskGroup) async {
-    guard !isSuspended else { return }
+    await saveAgain()
+    guard !isSuspended, holds == 0 else { return }
     let claimed: [DownloadRecord]
+    isClaiming = true
     do {
       claimed = try await claim()
-      ledgerFailures = 0
+      if unsaved.isEmpty { ledgerFailures = 0 }
     } catch {
+      claimed = []
       ledgerFailed(DownloadError(error, as: .ledger, stage: pipeline.ledger.name))
-      return
     }
+    isClaiming = false
     for record in claimed {
-      let run = Run(record, at: options.time.now)
+      let run = Run(record, at: options.time.now, sourceEpoch: sourceEpoch)
+      // A run whose lease was lost without its noticing: it has to be gone before its bytes are touched again.
+      let old = running[record.id]
+      old?.stopSignal.stop(.lostOwnership)
       running[record.id] = run
       counts.insert(run.candidate)
-      if let reason = latched.removeValue(forKey: record.id) { run.stopSignal.stop(reason) }
-      group.addTask { await self.work(on: run) }
+      stopAtOnce(run)
+      group.addTask {
+        await old?.settlement()
+        await self.work(on: run)
+      }
+    }
+    latched = [:]
+    latchedForAll = []
+    if limitsHaveChanged {
+      limitsHaveChanged = false
+      enforceLimits()
     }
     if !running.isEmpty, !tickerRuns {
       tickerRuns = true
       group.addTask { await self.tick() }
+    }
+  }
+
+  /// Carries out what was commanded while nobody could see the run.
+  private func stopAtOnce(_ run: Run) {
+    if isSuspended || holds > 0 { run.stopSignal.stop(.suspend) }
+    if let reason = latched[run.key] { run.stopSignal.stop(reason) }
+    for command in latchedForAll where command.tag.map(run.candidate.tags.contains) ?? true {
+      run.stopSignal.stop(command.reason)
+    }
+  }
+
+  /// Tells the ledger again what it did not take.
+  private func saveAgain() async {
+    for run in unsaved {
+      do {
+        _ = try await store.save(run.record, [.state, .checkpoint, .steps], at: options.time.date)
+        unsaved.removeAll { $0 === run }
+        if let status = try? await status(of: run.id) {
+          hub.publish(DownloadEvent(id: run.id, kind: .state(status.state))) { status }
+        }
+      } catch {
+        return ledgerFailed(DownloadError(error, as: .ledger, stage: pipeline.ledger.name))
+      }
     }
   }
 
@@ -131,15 +184,15 @@ actor Engine {
     let now = options.time.date
     var due = try? await store.nextDue(after: now)
     if ledgerFailures > 0 { due = now.addingTimeInterval(1) }
-    guard let due, armedFor.map({ due < $0 }) ?? true else { return }
-    armedFor = due
-    let delay = Duration.seconds(max(0, due.timeIntervalSince(now)))
-    group.addTask { await self.sleepThenWake(delay) }
+    guard let due, armed.insert(due).inserted else { return }
+    let delay = Duration.seconds(min(max(0, due.timeIntervalSince(now)), 400 * 86_400))
+    group.addTask { await self.sleep(delay, until: due) }
   }
 
-  private func sleepThenWake(_ delay: Duration) async {
-    guard (try? await options.time.sleep(for: delay)) != nil else { return }
-    armedFor = nil
+  private func sleep(_ delay: Duration, until due: Date) async {
+    let slept: Void? = try? await options.time.sleep(for: delay)
+    armed.remove(due)
+    guard slept != nil else { return }
     mayHaveDelayed = true
     wake()
   }
@@ -147,6 +200,8 @@ actor Engine {
   /// Every now and then, gives back what dead owners hold and looks at what other owners have done.
   private func maintain() async {
     while (try? await options.time.sleep(for: options.lease)) != nil {
+      // Ours first: after a sleep of the whole machine they would count as given up.
+      if !running.isEmpty { await renewLeases() }
       await reclaim()
       mayHaveDelayed = true
       for id in hub.watchedDownloads where running[id] == nil {
@@ -155,6 +210,10 @@ actor Engine {
       }
       wake()
     }
+  }
+
+  private func renewLeases() async {
+    try? await store.renewLeases(until: options.time.date.addingTimeInterval(options.lease / .seconds(1)))
   }
 
   private func reclaim() async {
@@ -175,13 +234,13 @@ actor Engine {
         await slot.stop.guarding {
           do {
             try await slot.gate.watch { rule in
-              slot.latest.withLock { $0 = rule }
+              slot.latest.report(rule)
               self.wake()
             }
           } catch is CancellationError {
           } catch {
             // The gate no longer knows: it does not veto by guess.
-            slot.latest.withLock { $0 = .open }
+            slot.latest.report(.open)
             self.wake()
           }
         }
@@ -191,7 +250,8 @@ actor Engine {
 
   /// Suspends what a closed gate does not allow any more.
   func enforceGates() {
-    for slot in gates {
+    // A gate that has just been put in closes nothing before it has spoken.
+    for slot in gates where slot.latest.hasReported {
       for run in running.values {
         if case .closed(let reason) = slot.rule.verdict(for: run.candidate) { run.stopSignal.stop(.gate(reason)) }
       }
@@ -219,12 +279,33 @@ actor Engine {
   }
 
   /// The work on a download has ended, and its new state is in the ledger.
-  func settled(_ run: Run) {
-    if run.record.notBefore != nil { mayHaveDelayed = true }
-    running[run.id] = nil
+  func settled(_ run: Run, unsaved error: DownloadError?) async {
+    if let error {
+      unsaved.append(run)
+      ledgerFailed(error)
+    }
+    let record = run.record
+    if record.notBefore != nil { mayHaveDelayed = true }
+    if record.phase != .waiting { furthest[run.id] = nil }
+    if running[run.id] === run { running[run.id] = nil }
     counts.remove(run.candidate)
     run.settle()
     wake()
+    let oldest = running.values.map(\.sourceEpoch).min() ?? sourceEpoch
+    let idle = retiredSources.filter { $0.epoch < oldest }
+    retiredSources.removeAll { $0.epoch < oldest }
+    for retired in idle { await retired.source.stop() }
+  }
+
+  /// Whether a failed attempt has brought a download further than it ever was.
+  func hasProgressed(_ run: Run, to bytes: Int64) -> Bool {
+    let before = max(furthest[run.id] ?? 0, run.bytesAtStart)
+    guard bytes > before else {
+      if furthest[run.id] != nil || furthest.count < 100_000 { furthest[run.id] = before }
+      return false
+    }
+    if furthest[run.id] != nil || furthest.count < 100_000 { furthest[run.id] = bytes }
+    return true
   }
 
   // MARK: The ticker
@@ -238,7 +319,7 @@ actor Engine {
       for run in running.values { tick(run, at: now) }
       if now - renewed > options.lease / 3 {
         renewed = now
-        try? await store.renewLeases(until: options.time.date.addingTimeInterval(options.lease / .seconds(1)))
+        await renewLeases()
       }
     }
     tickerRuns = false
@@ -325,9 +406,11 @@ struct GateSlot: Sendable {
 
   /// A box for the latest rule, written by the gate's own task.
   final class Latest: Sendable {
-    private let rule: Mutex<GateRule>
-    init(_ rule: GateRule) { self.rule = Mutex(rule) }
-    func withLock<Result>(_ body: (inout sending GateRule) -> sending Result) -> sending Result { rule.withLock(body) }
+    private let state: Mutex<(rule: GateRule, hasReported: Bool)>
+    init(_ rule: GateRule) { state = Mutex((rule, false)) }
+    func report(_ rule: GateRule) { state.withLock { $0 = (rule, true) } }
+    var rule: GateRule { state.withLock { $0.rule } }
+    var hasReported: Bool { state.withLock { $0.hasReported } }
   }
 
   init(number: Int, gate: any Gate) {
@@ -336,7 +419,7 @@ struct GateSlot: Sendable {
     latest = Latest(.closed("\(gate.name): has not reported yet"))
   }
 
-  var rule: GateRule { latest.withLock { $0 } }
+  var rule: GateRule { latest.rule }
 }
 
 /// Takes candidates while limits and gates allow; used for one claim, inside the ledger's transaction.

@@ -7,8 +7,12 @@ final class EventHub: Sendable {
     var nextToken = 0
     var byDownload: [DownloadID: [Int: AsyncStream<DownloadEvent>.Continuation]] = [:]
     var observers: [Int: AsyncStream<DownloadEvent>.Continuation] = [:]
-    var changes: [Int: ChangeBuffer] = [:]
+    var changes: [Int: WeakBuffer] = [:]
     var isFinished = false
+  }
+  /// A reader that goes away takes its buffer along.
+  private struct WeakBuffer {
+    weak var buffer: ChangeBuffer?
   }
   private let state = Mutex(State())
 
@@ -23,7 +27,10 @@ final class EventHub: Sendable {
   /// Hands out an event; `status` is only computed for those who collect changes.
   func publish(_ event: DownloadEvent, status: () -> DownloadStatus) {
     let (single, observers, changes) = state.withLock { state in
-      (state.byDownload[event.id]?.values.map { $0 } ?? [], Array(state.observers.values), Array(state.changes.values))
+      (
+        state.byDownload[event.id]?.values.map { $0 } ?? [], Array(state.observers.values),
+        state.changes.values.compactMap(\.buffer)
+      )
     }
     for continuation in single { continuation.yield(event) }
     for continuation in observers { continuation.yield(event) }
@@ -44,9 +51,10 @@ final class EventHub: Sendable {
     let (continuations, changes) = state.withLock { state in
       state.isFinished = true
       let all = state.byDownload.values.flatMap(\.values) + state.observers.values
-      let changes = Array(state.changes.values)
+      let changes = state.changes.values.compactMap(\.buffer)
       state.byDownload = [:]
       state.observers = [:]
+      state.changes = [:]
       return (all, changes)
     }
     for continuation in continuations { continuation.finish() }
@@ -100,7 +108,7 @@ final class EventHub: Sendable {
       state.nextToken += 1
       let token = state.nextToken
       let buffer = ChangeBuffer { [weak self] in self?.state.withLock { $0.changes[token] = nil } }
-      if state.isFinished { buffer.finish() } else { state.changes[token] = buffer }
+      if state.isFinished { buffer.finish() } else { state.changes[token] = WeakBuffer(buffer: buffer) }
       return buffer
     }
   }

@@ -20,6 +20,10 @@ final class Run: Sendable {
     var speed = SpeedMeter()
     var lastCheckpointAt: Duration
     var lastCheckpointBytes: Int64 = 0
+    /// The bytes that were flushed for certain, and what a failure to flush takes the record back to.
+    var durableBytes: Int64
+    /// Set when a flush has failed: a later one that succeeds says nothing about the bytes before it.
+    var flushHasFailed = false
     /// Asks the transfer under way to write a checkpoint; its buffer of one coalesces requests.
     var checkpointRequest: AsyncStream<Void>.Continuation?
     var settled = false
@@ -41,7 +45,11 @@ final class Run: Sendable {
   let checkpointIsDue = Atomic<Bool>(false)
   let state: Mutex<State>
 
-  init(_ record: DownloadRecord, at now: Duration) {
+  /// Counts how often sources had been replaced when it began.
+  let sourceEpoch: Int
+
+  init(_ record: DownloadRecord, at now: Duration, sourceEpoch: Int) {
+    self.sourceEpoch = sourceEpoch
     id = record.id
     key = record.partialKey
     candidate = record.candidate
@@ -51,7 +59,8 @@ final class Run: Sendable {
     state = Mutex(
       State(
         record: record, publicState: .transferring, lastCheckpointAt: now,
-        lastCheckpointBytes: record.checkpoint.ranges.prefixLength))
+        lastCheckpointBytes: record.checkpoint.ranges.prefixLength,
+        durableBytes: record.checkpoint.ranges.prefixLength))
   }
 
   var record: DownloadRecord { state.withLock { $0.record } }
@@ -60,6 +69,17 @@ final class Run: Sendable {
   @discardableResult
   func update<Result>(_ change: (inout DownloadRecord) -> Result) -> Result {
     state.withLock { change(&$0.record) }
+  }
+
+  /// Forgets all bytes: nothing of them may be claimed any more.
+  func forgetBytes() {
+    state.withLock { state in
+      state.record.checkpoint = Checkpoint()
+      state.record.steps = StepLog()
+      state.lastCheckpointBytes = 0
+      state.durableBytes = 0
+    }
+    received.store(0, ordering: .relaxed)
   }
 
   /// Returns once the engine has put the download into its next state.

@@ -11,21 +11,42 @@ struct Settlement: Sendable {
   /// Settles the outcome of an attempt; `nil` when it was stopped before it began.
   func settle(_ result: Result<Artifact, any Error>?) async {
     run.update { $0.bytesFetched += run.fetched.exchange(0, ordering: .relaxed) }
-    let state: DownloadState
+    let outcome: Outcome
     switch result {
     case .success(let artifact):
-      state = await finish(artifact)
-    case .failure(let error) where run.stopSignal.reason == nil:
-      state = await fail(DownloadError(error, as: .processing))
+      outcome = await finish(artifact)
+    case .failure(let error) where run.stopSignal.reason == nil && !Task.isCancelled:
+      outcome = await fail(DownloadError(error, as: .processing))
     case .failure, nil:
-      state = await stop(for: run.stopSignal.reason ?? .shutdown)
+      outcome = await stop(for: run.stopSignal.reason ?? .shutdown)
     }
-    attempt.announce(state: state)
-    if state == .waiting(.elsewhere), (try? await attempt.store.record(run.id)) == .some(nil) {
-      // Not elsewhere: gone.
-      attempt.hub.finish(run.id)
+    switch outcome {
+    case .state(let state):
+      attempt.announce(state: state)
+      await engine.settled(run, unsaved: nil)
+    case .unsaved(let error):
+      // The engine tells the ledger again, and then everybody else.
+      attempt.announce(state: .waiting(.turn))
+      await engine.settled(run, unsaved: error)
+    case .notOurs:
+      attempt.announce(state: .waiting(.elsewhere))
+      if (try? await attempt.store.record(run.id)) == .some(nil) {
+        // Not elsewhere: gone, and with it its bytes.
+        try? await attempt.storage.removePartial(run.key)
+        attempt.hub.finish(run.id)
+      }
+      await engine.settled(run, unsaved: nil)
     }
-    await engine.settled(run)
+  }
+
+  /// What came of it.
+  private enum Outcome {
+    /// The state is in the ledger.
+    case state(DownloadState)
+    /// The ledger did not take it.
+    case unsaved(DownloadError)
+    /// Somebody else has taken the download over, or removed it.
+    case notOurs
   }
 
   /// What the lifecycle says an event leads to; the phase is set, the effects are the caller's.
@@ -41,7 +62,7 @@ struct Settlement: Sendable {
     }
   }
 
-  private func finish(_ artifact: Artifact) async -> DownloadState {
+  private func finish(_ artifact: Artifact) async -> Outcome {
     // A file that was there already has skipped the transfer.
     if run.record.phase == .transferring { _ = advance(.bytesComplete) }
     let effects = advance(.stepsComplete) { record in
@@ -51,18 +72,18 @@ struct Settlement: Sendable {
       record.steps.artifact = attempt.stored(artifact)
       record.steps.note = nil
     }
-    if let error = await save([.state, .steps, .checkpoint]) { return Self.state(whenUnsaved: error) }
+    if let failure = await save([.state, .steps, .checkpoint]) { return failure }
     // What is left of the partial and what the steps left lying is of no use to anybody now.
     if effects.contains(.removePartial) { try? await attempt.storage.removePartial(run.key) }
-    return .finished(artifact)
+    return .state(.finished(artifact))
   }
 
-  private func fail(_ error: DownloadError) async -> DownloadState {
+  private func fail(_ error: DownloadError) async -> Outcome {
     let error = error.located(stage: nil, url: run.record.request.url, attempt: run.record.attempts)
     attempt.announce(.attemptFailed(error))
+    let hasProgressed = await engine.hasProgressed(run, to: run.record.checkpoint.ranges.prefixLength)
     let failures = run.update { record -> Int in
-      let progressed =
-        record.checkpoint.ranges.prefixLength > run.bytesAtStart && !Self.startsAgain.contains(error.code)
+      let progressed = hasProgressed && !Self.startsAgain.contains(error.code)
       record.consecutiveFailures = progressed ? 1 : record.consecutiveFailures + 1
       record.error = error
       return record.consecutiveFailures
@@ -78,13 +99,13 @@ struct Settlement: Sendable {
       due = now.addingTimeInterval(delay / .seconds(1))
     case .restart(let delay):
       due = now.addingTimeInterval(delay / .seconds(1))
-      if let error = await dropBytes() { return Self.state(whenUnsaved: error) }
+      if let failure = await dropBytes() { return failure }
     case .giveUp:
       due = nil
     }
     _ = advance(due == nil ? .failedForGood : .failedForNow) { $0.notBefore = due }
-    if let error = await save([.state, .checkpoint, .steps]) { return Self.state(whenUnsaved: error) }
-    return due.map { .waiting(.retry(at: $0, after: error)) } ?? .failed(error)
+    if let failure = await save([.state, .checkpoint, .steps]) { return failure }
+    return .state(due.map { .waiting(.retry(at: $0, after: error)) } ?? .failed(error))
   }
 
   /// Failures after which the bytes are fetched again: the new bytes are no progress.
@@ -93,18 +114,14 @@ struct Settlement: Sendable {
   ]
 
   /// Lets go of the bytes on disk: the ledger first, so that it never claims what is gone.
-  private func dropBytes() async -> DownloadError? {
-    run.update { record in
-      record.checkpoint = Checkpoint()
-      record.steps = StepLog()
-    }
-    run.received.store(0, ordering: .relaxed)
-    if let error = await save([.checkpoint, .steps]) { return error }
+  private func dropBytes() async -> Outcome? {
+    run.forgetBytes()
+    if let failure = await save([.checkpoint, .steps]) { return failure }
     try? await attempt.storage.removePartial(run.key)
     return nil
   }
 
-  private func stop(for reason: StopReason) async -> DownloadState {
+  private func stop(for reason: StopReason) async -> Outcome {
     let state: DownloadState
     let event: Lifecycle.Event
     switch reason {
@@ -114,7 +131,7 @@ struct Settlement: Sendable {
     case .suspend: (state, event) = (.waiting(.suspended), .suspended)
     case .pause: (state, event) = (.paused, .pause)
     case .cancel, .remove: (state, event) = (.cancelled, .cancel)
-    case .lostOwnership: return .waiting(.elsewhere)
+    case .lostOwnership: return .notOurs
     }
     let effects = advance(event) { record in
       record.error = nil
@@ -123,25 +140,21 @@ struct Settlement: Sendable {
         record.steps = StepLog()
       }
     }
-    if let error = await save([.state, .checkpoint, .steps]) { return Self.state(whenUnsaved: error) }
+    if let failure = await save([.state, .checkpoint, .steps]) { return failure }
     if effects.contains(.removePartial) { try? await attempt.storage.removePartial(run.key) }
-    return state
+    return .state(state)
   }
 
-  /// Saves, and reports a ledger that fails; the lease gives the download back in time.
-  private func save(_ fields: RecordFields) async -> DownloadError? {
+  /// Saves, and reports a ledger that fails.
+  private func save(_ fields: RecordFields) async -> Outcome? {
     do {
       try await attempt.save(fields)
       return nil
     } catch {
       let error = DownloadError(error, as: .ledger)
-      if error.code != .notOwner { attempt.announce(.attemptFailed(error)) }
-      return error
+      if error.code == .notOwner { return .notOurs }
+      attempt.announce(.attemptFailed(error))
+      return .unsaved(error)
     }
-  }
-
-  /// What to say when the ledger could not be told.
-  private static func state(whenUnsaved error: DownloadError) -> DownloadState {
-    error.code == .notOwner ? .waiting(.elsewhere) : .failed(error)
   }
 }

@@ -13,24 +13,44 @@ struct Transfer: Sendable {
   func perform() async throws -> Artifact {
     let storage = attempt.storage
     let partial = try await attempt.located(storage.name) { try await storage.openPartial(run.key) }
+    var isClosed = false
     do {
       // The ledger claims nothing that the disk may not have; still, a disk can be tampered with.
       let size = try partial.size()
       run.update { $0.checkpoint.ranges.remove(contentsOf: size..<Int64.max) }
       run.received.store(run.record.checkpoint.ranges.prefixLength, ordering: .relaxed)
       try await transferFromAny(into: partial)
+      return try await attempt.located(storage.name) {
+        let checkpoint = run.record.checkpoint
+        if case .known(let total) = checkpoint.total, try partial.size() > total { try partial.truncate(to: total) }
+        try await flush(partial)
+        isClosed = true
+        try close(partial)
+        run.update { $0.checkpoint.isComplete = true }
+        return try partial.artifact(name: checkpoint.name ?? "download", mediaType: checkpoint.mediaType)
+      }
     } catch {
-      await keepBytes(of: partial)
-      try? partial.close()
+      await keepBytes(of: partial, isClosed: isClosed)
       throw error
     }
-    return try await attempt.located(storage.name) {
-      let checkpoint = run.record.checkpoint
-      if case .known(let total) = checkpoint.total, try partial.size() > total { try partial.truncate(to: total) }
+  }
+
+  /// Makes durable what was written, and remembers when that fails.
+  private func flush(_ partial: any Partial) async throws {
+    do {
       try await partial.synchronize()
+    } catch {
+      run.state.withLock { $0.flushHasFailed = true }
+      throw error
+    }
+  }
+
+  private func close(_ partial: any Partial) throws {
+    do {
       try partial.close()
-      run.update { $0.checkpoint.isComplete = true }
-      return try partial.artifact(name: checkpoint.name ?? "download", mediaType: checkpoint.mediaType)
+    } catch {
+      run.state.withLock { $0.flushHasFailed = true }
+      throw error
     }
   }
 
@@ -43,7 +63,10 @@ struct Transfer: Sendable {
       } catch let error as DownloadError where index + 1 < urls.count && run.stopSignal.reason == nil {
         // Another mirror is only asked when trying this one again makes no sense.
         guard Self.sourceFaults.contains(error.code),
-          pipeline.retry.decide(Failure(error: error, now: attempt.options.time.date)) == .giveUp
+          pipeline.retry.decide(
+            Failure(
+              error: error, consecutive: run.record.consecutiveFailures + 1, attempts: run.record.attempts,
+              random: attempt.options.random(), now: attempt.options.time.date)) == .giveUp
         else { throw error }
         attempt.announce(.attemptFailed(error.located(stage: nil, url: url, attempt: run.record.attempts)))
       }
@@ -139,6 +162,12 @@ struct Transfer: Sendable {
     let adopted = try adoptFile(of: reply, start: start, into: partial)
     let offset: Int64
     if let adopted {
+      if let maximum = request.maximumSize, adopted > maximum {
+        throw DownloadError(.tooLarge, "the file has \(adopted) bytes, \(maximum) are allowed")
+      }
+      if let end, adopted > end {
+        throw DownloadError(.lengthMismatch, "the server sent more than the \(end) bytes it announced")
+      }
       offset = adopted
       run.received.store(adopted, ordering: .relaxed)
     } else {
@@ -150,7 +179,8 @@ struct Transfer: Sendable {
     guard offset >= compareUntil else {
       throw DownloadError(.lengthMismatch, "the body ended within the bytes that were to be compared")
     }
-    return try settle(offset, resumedAt: compareUntil)
+    let isWhole = if case .whole = reply.coverage { true } else { false }
+    return try settle(offset, resumedAt: compareUntil, isWhole: isWhole)
   }
 
   /// Notes what the reply says about the file.
@@ -163,8 +193,9 @@ struct Transfer: Sendable {
       case .range(_, let total) where total != .unknown: checkpoint.total = total
       default: break
       }
-      // A weaker validator never replaces a stronger one of the same bytes.
-      if offset == 0 || checkpoint.validator?.isStrong != true { checkpoint.validator = reply.validator }
+      // The validator stays that of the first bytes. A newer one may be stronger, but would vouch for bytes that
+      // have not been compared yet.
+      if offset == 0 { checkpoint.validator = reply.validator }
       checkpoint.contentCoding = reply.contentCoding
       checkpoint.mediaType = reply.mediaType ?? checkpoint.mediaType
       if !reply.digests.isEmpty { checkpoint.digests = reply.digests }
@@ -189,7 +220,7 @@ struct Transfer: Sendable {
   }
 
   /// Whether more has to be asked for, now that `offset` bytes are there.
-  private func settle(_ offset: Int64, resumedAt start: Int64) throws -> Bool {
+  private func settle(_ offset: Int64, resumedAt start: Int64, isWhole: Bool) throws -> Bool {
     try run.update { record -> Result<Bool, DownloadError> in
       if offset > 0 { record.checkpoint.ranges.insert(contentsOf: 0..<offset) }
       switch record.checkpoint.total {
@@ -199,6 +230,9 @@ struct Transfer: Sendable {
         return .failure(DownloadError(.lengthMismatch, "the server stops at byte \(offset) of \(total)"))
       case .known:
         break
+      case .unknown where !isWhole && offset > start:
+        // A range of a file of unknown size may be less than the rest: only an answer without more ends it.
+        return .success(true)
       case .unknown:
         record.checkpoint.total = .known(offset)
       }
@@ -242,7 +276,14 @@ struct Transfer: Sendable {
       let offset = writer.offset
       guard offset > known else { continue }
       // Data first, then the ledger.
-      try await attempt.located(attempt.storage.name) { try await partial.synchronize() }
+      do {
+        try await attempt.located(attempt.storage.name) { try await flush(partial) }
+      } catch {
+        // No byte more for a disk that loses them.
+        writer.abort(with: DownloadError(error, as: .storage))
+        throw error
+      }
+      run.state.withLock { $0.durableBytes = offset }
       run.update { $0.checkpoint.ranges.insert(contentsOf: 0..<offset) }
       do {
         try await attempt.save([.checkpoint])
@@ -253,13 +294,16 @@ struct Transfer: Sendable {
     }
   }
 
-  /// Makes the bytes of a broken transfer durable, or lets go of those that cannot be.
-  private func keepBytes(of partial: any Partial) async {
-    do {
-      try await partial.synchronize()
-    } catch {
-      let durable = run.state.withLock { $0.lastCheckpointBytes }
-      run.update { $0.checkpoint.ranges.remove(contentsOf: durable..<Int64.max) }
+  /// Closes a broken transfer's partial, and lets go of the bytes that may not be on the disk.
+  private func keepBytes(of partial: any Partial, isClosed: Bool) async {
+    if !isClosed {
+      if !run.state.withLock({ $0.flushHasFailed }) { try? await flush(partial) }
+      try? close(partial)
+    }
+    run.state.withLock { state in
+      guard state.flushHasFailed else { return }
+      state.record.checkpoint.ranges.remove(contentsOf: state.durableBytes..<Int64.max)
+      state.record.checkpoint.isComplete = false
     }
   }
 }

@@ -78,7 +78,8 @@ public struct TransferProgress: Sendable, Hashable {
   /// The time that is left at the present speed; `nil` while it cannot be told.
   public var timeRemaining: Duration? {
     guard case .known(let total) = total, let bytesPerSecond, bytesPerSecond > 0 else { return nil }
-    return .seconds(Double(max(0, total - received)) / bytesPerSecond)
+    // A server may announce exabytes and send a byte a minute.
+    return .seconds(min(Double(max(0, total - received)) / bytesPerSecond, 1e9))
   }
 }
 
