@@ -91,25 +91,28 @@
     func claim(
       at now: Date, lease: Date, owner: String, select: (Candidate) -> ClaimSelection
     ) throws -> [DownloadRecord] {
+      // Harmless by itself, should the rest fail.
       try promote(at: now)
       let taken = try choose(select)
-      let claim = try prepared(.claim)
-      var records: [DownloadRecord] = []
-      records.reserveCapacity(taken.count)
-      for var record in taken {
-        claim.bind(record.generation, 1)
-        claim.bind(owner, 2)
-        claim.bind(lease, 3)
-        claim.bind(now, 4)
-        guard try claim.run() == 1 else { continue }
-        moved(from: .waiting, to: .transferring)
-        record.phase = .transferring
-        record.owner = owner
-        record.attempts += 1
-        record.updatedAt = now
-        records.append(record)
+      return try isolated(taken.count > 1) {
+        try taken.map { try claim($0, at: now, lease: lease, owner: owner) }
       }
-      return records
+    }
+
+    private func claim(_ record: DownloadRecord, at now: Date, lease: Date, owner: String) throws -> DownloadRecord {
+      let claim = try prepared(.claim)
+      claim.bind(record.generation, 1)
+      claim.bind(owner, 2)
+      claim.bind(lease, 3)
+      claim.bind(now, 4)
+      try claim.run()
+      moved(from: .waiting, to: .transferring)
+      var record = record
+      record.phase = .transferring
+      record.owner = owner
+      record.attempts += 1
+      record.updatedAt = now
+      return record
     }
 
     /// Makes downloads ready whose time has come, or can only come from a clock that jumped.

@@ -61,7 +61,10 @@
     ) async throws -> [DownloadRecord] {
       let owner = owner
       let now = now.asStored
-      return try await queue.commit { try $0.claim(at: now, lease: lease, owner: owner, select: select) }
+      // It isolates itself, when it takes more than one.
+      return try await queue.commit(isSingleStatement: true) {
+        try $0.claim(at: now, lease: lease, owner: owner, select: select)
+      }
     }
 
     func save(_ record: DownloadRecord, _ fields: RecordFields, at now: Date) async throws -> Bool {
