@@ -12,6 +12,8 @@ import Foundation
     var name: String { gunzip.name }
     var summary: String { "where asked" }
 
+    func isNeeded(in context: ProcessingContext) -> Bool { RequestWishes(context.request).unpacks }
+
     func process(_ file: File, in context: ProcessingContext) async throws -> File {
       guard RequestWishes(context.request).unpacks, isGzip(file) else { return file }
       return try await gunzip.process(file, in: context)
@@ -36,6 +38,8 @@ struct MoveWhereAsked: UniversalPostProcessor {
 
   var name: String { "MoveInto" }
   var summary: String { "where asked" }
+
+  func isNeeded(in context: ProcessingContext) -> Bool { RequestWishes(context.request).folder != nil }
 
   func process(_ artifact: Artifact, in context: ProcessingContext) async throws -> Artifact {
     guard let folder = RequestWishes(context.request).folder else { return artifact }

@@ -59,6 +59,9 @@ public struct VerifyChecksum: UniversalPostProcessor {
     }
   }
 
+  /// Whether there is a digest to check, or one is required.
+  public func isNeeded(in context: ProcessingContext) -> Bool { isRequired || !context.digests.isEmpty }
+
   /// Checks the artifact.
   public func process(_ artifact: Artifact, in context: ProcessingContext) async throws -> Artifact {
     guard artifact.kind == .file else {

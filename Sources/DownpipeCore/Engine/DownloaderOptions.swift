@@ -32,7 +32,7 @@ public struct DownloaderOptions: Sendable {
 }
 
 /// How often a running download is written to the ledger: after so many bytes or so much time,
-/// whichever comes first, but not more often than progress is reported.
+/// whichever comes first, but not more often than progress is reported, and not for bodies of 256 KiB or less.
 ///
 /// After the death of the process at most the bytes since the last checkpoint are fetched again.
 public struct CheckpointPolicy: Sendable, Hashable {

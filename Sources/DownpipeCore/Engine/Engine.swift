@@ -120,9 +120,10 @@ actor Engine {
       running[record.id] = run
       counts.insert(run.candidate)
       stopAtOnce(run)
+      let attempt = attempt(for: run)
       group.addTask {
         await old?.settlement()
-        await self.work(on: run)
+        await self.work(attempt)
       }
     }
     latched = [:]
@@ -260,9 +261,9 @@ actor Engine {
 
   // MARK: Work
 
-  private nonisolated func work(on run: Run) async {
-    let attempt = await attempt(for: run)
-    let result: Result<Artifact, any Error>? = await run.stopSignal.guarding {
+  private nonisolated func work(_ attempt: Attempt) async {
+    let run = attempt.run
+    let result: Result<Artifact, any Error> = await run.stopSignal.guarding {
       do {
         return .success(try await attempt.perform())
       } catch {

@@ -12,6 +12,7 @@ extension Attempt {
     let done = run.record.steps.completed
     for index in steps.indices where index >= done {
       let step = steps[index]
+      guard step.isNeeded(try await context(for: artifact, withWorkspace: false)) else { continue }
       announce(state: .processing(step: step.name))
       if let input = step.input, input != artifact.kind {
         throw DownloadError(

@@ -8,8 +8,8 @@ struct Settlement: Sendable {
 
   private var run: Run { attempt.run }
 
-  /// Settles the outcome of an attempt; `nil` when it was stopped before it began.
-  func settle(_ result: Result<Artifact, any Error>?) async {
+  /// Settles the outcome of an attempt.
+  func settle(_ result: Result<Artifact, any Error>) async {
     run.update { $0.bytesFetched += run.fetched.exchange(0, ordering: .relaxed) }
     let outcome: Outcome
     switch result {
@@ -17,7 +17,7 @@ struct Settlement: Sendable {
       outcome = await finish(artifact)
     case .failure(let error) where run.stopSignal.reason == nil && !Task.isCancelled:
       outcome = await fail(DownloadError(error, as: .processing))
-    case .failure, nil:
+    case .failure:
       outcome = await stop(for: run.stopSignal.reason ?? .shutdown)
     }
     switch outcome {

@@ -26,25 +26,25 @@ final class StopSignal<Reason: Sendable>: Sendable {
     return first
   }
 
-  /// Runs `work` as a child task that is cancelled when somebody calls ``stop(_:)``.
-  func guarding<Result: Sendable>(_ work: @escaping @Sendable () async -> Result) async -> Result? {
-    await withTaskGroup(of: Result?.self) { group in
-      group.addTask { await work() }
+  /// Runs `work` as a child task that is cancelled when somebody calls ``stop(_:)``, or this task is cancelled.
+  func guarding<Result: Sendable>(_ work: @escaping @Sendable () async -> Result) async -> Result {
+    await withTaskGroup(of: Result.self) { group in
       group.addTask {
-        await self.stopped()
-        return nil
+        defer { self.endWait() }
+        return await work()
       }
+      // This task waits for the end or the stop, whichever comes first, so that no third one is needed.
+      await stoppedOrDone()
+      if reason != nil { group.cancelAll() }
       var result: Result?
-      // Whichever ends first ends the other one.
-      for await outcome in group {
-        result = result ?? outcome
-        group.cancelAll()
-      }
+      for await outcome in group { result = outcome }
+      // The group has one child, and has just ended.
+      guard let result else { preconditionFailure("a task group lost its only child") }
       return result
     }
   }
 
-  private func stopped() async {
+  private func stoppedOrDone() async {
     await withTaskCancellationHandler {
       await withCheckedContinuation { continuation in
         let resumeNow = state.withLock { state in
@@ -55,12 +55,16 @@ final class StopSignal<Reason: Sendable>: Sendable {
         if resumeNow { continuation.resume() }
       }
     } onCancel: {
-      let waiter = state.withLock { state in
-        state.isDone = true
-        defer { state.waiter = nil }
-        return state.waiter
-      }
-      waiter?.resume()
+      endWait()
     }
+  }
+
+  private func endWait() {
+    let waiter = state.withLock { state in
+      state.isDone = true
+      defer { state.waiter = nil }
+      return state.waiter
+    }
+    waiter?.resume()
   }
 }

@@ -246,6 +246,9 @@ struct Transfer: Sendable {
 
   // MARK: Writing
 
+  /// A body of so few bytes is not worth a checkpoint on its way: they are fetched again faster than that.
+  private static let bytesWithoutCheckpoint: Int64 = 256 << 10
+
   private func write(
     _ body: Body, from start: Int64, compareUntil: Int64, end: Int64?, into partial: any Partial
   ) async throws -> Int64 {
@@ -260,6 +263,10 @@ struct Transfer: Sendable {
       // Whatever ended the body: what was written is there, and belongs to this representation.
       let offset = writer.offset
       if offset > 0, offset >= compareUntil { run.update { $0.checkpoint.ranges.insert(contentsOf: 0..<offset) } }
+    }
+    if let end, end - start <= min(Self.bytesWithoutCheckpoint, attempt.options.checkpoints.bytes) {
+      try await body.forEachChunk { try writer.take($0) }
+      return writer.offset
     }
     // A child task, ended and awaited when this scope is left: no checkpoint can overtake what follows.
     async let checkpoints: Void = writeCheckpoints(requests, writer: writer, partial: partial, from: compareUntil)

@@ -20,15 +20,23 @@ public protocol PostProcessor<Input, Output>: Stage {
   /// Cancelling the task ends it; what it left in the workspace is removed.
   /// - Throws: ``DownloadError``; any other error is reported with `.processing`.
   func process(_ input: Input, in context: ProcessingContext) async throws -> Output
+
+  /// Whether there is anything to do for this download: a step that keeps the form is skipped, at no cost, when
+  /// there is not. True unless the step says otherwise. Cheap and pure; the context has no workspace yet.
+  func isNeeded(in context: ProcessingContext) -> Bool
 }
 
 extension PostProcessor {
+  /// True.
+  public func isNeeded(in context: ProcessingContext) -> Bool { true }
+
   /// Adds the step behind those that are there.
   public func contribute(to parts: inout PipelineParts) {
     parts.steps.append(
-      PipelineStep(name: name, summary: summary, input: Input.kind, output: Output.kind) { artifact, context in
-        try await process(Input(artifact), in: context).artifact
-      })
+      PipelineStep(
+        name: name, summary: summary, input: Input.kind, output: Output.kind,
+        isNeeded: { Input.kind != Output.kind || isNeeded(in: $0) },
+        process: { artifact, context in try await process(Input(artifact), in: context).artifact }))
   }
 }
 
@@ -36,15 +44,21 @@ extension PostProcessor {
 public protocol UniversalPostProcessor: Stage {
   /// Does the work; the same contract as ``PostProcessor/process(_:in:)``.
   func process(_ artifact: Artifact, in context: ProcessingContext) async throws -> Artifact
+
+  /// Whether there is anything to do for this download; see ``PostProcessor/isNeeded(in:)``.
+  func isNeeded(in context: ProcessingContext) -> Bool
 }
 
 extension UniversalPostProcessor {
+  /// True.
+  public func isNeeded(in context: ProcessingContext) -> Bool { true }
+
   /// Adds the step behind those that are there.
   public func contribute(to parts: inout PipelineParts) {
     parts.steps.append(
-      PipelineStep(name: name, summary: summary, input: nil, output: nil) { artifact, context in
-        try await process(artifact, in: context)
-      })
+      PipelineStep(
+        name: name, summary: summary, input: nil, output: nil, isNeeded: isNeeded(in:),
+        process: { artifact, context in try await process(artifact, in: context) }))
   }
 }
 
@@ -58,18 +72,22 @@ public struct PipelineStep: Sendable {
   public let input: Artifact.Kind?
   /// What it gives; the kind it took when `nil`.
   public let output: Artifact.Kind?
+  /// Whether there is anything to do for a download.
+  public let isNeeded: @Sendable (ProcessingContext) -> Bool
   /// The work.
   public let process: @Sendable (Artifact, ProcessingContext) async throws -> Artifact
 
   /// Erases a step.
   public init(
     name: String, summary: String = "", input: Artifact.Kind?, output: Artifact.Kind?,
+    isNeeded: @escaping @Sendable (ProcessingContext) -> Bool = { _ in true },
     process: @escaping @Sendable (Artifact, ProcessingContext) async throws -> Artifact
   ) {
     self.name = name
     self.summary = summary
     self.input = input
     self.output = output
+    self.isNeeded = isNeeded
     self.process = process
   }
 }

@@ -473,6 +473,7 @@ struct DownloaderTests {
   }
 
   @Test func checkpointsAreWrittenWhileItRuns() async throws {
+    let bytes = DownloadFixtures.pattern(size: 600_000)
     let faulty = FaultyLedger(ledger)
     let source = FakeSource([url: [.init(bytes).holding(after: 40_000)]])
     let downloader = try await downloader(source, ledger: faulty)
@@ -490,6 +491,19 @@ struct DownloaderTests {
     #expect(storage.calls.contains { $0.operation == .synchronize })
     source.release()
     try await downloader.waitUntilIdle()
+    await downloader.shutdown()
+  }
+
+  @Test func aStepWithNothingToDoIsSkipped() async throws {
+    let downloader = try await Downloader(options: options) {
+      FakeSource([url: [.init(bytes)]])
+      storage
+      ledger
+      NeverNeeded()
+    }
+    let artifact = try await downloader.add(DownloadRequest(url, id: "a")).value
+    #expect(storage.bytes(of: artifact) == bytes)
+    #expect(!storage.calls.contains { $0.operation == .workspace })
     await downloader.shutdown()
   }
 
@@ -562,6 +576,13 @@ struct AnyLedger: Ledger {
   let base: any Ledger
   init(_ base: any Ledger) { self.base = base }
   func open() async throws -> any LedgerStore { try await base.open() }
+}
+
+struct NeverNeeded: UniversalPostProcessor {
+  func isNeeded(in context: ProcessingContext) -> Bool { false }
+  func process(_ artifact: Artifact, in context: ProcessingContext) async throws -> Artifact {
+    throw DownloadError(.processing, "nobody needed this")
+  }
 }
 
 struct BrokenLedger: Ledger {
