@@ -161,6 +161,12 @@ let package = Package(
       ]),
     tests("DownpipeGzip", ["DownpipeGzip", "DownpipeCore", "DownpipeTesting"]),
     tests("DownpipeChecksum", ["DownpipeChecksum", "DownpipeCore", "DownpipeTesting"]),
+    tests(
+      "DownpipeService",
+      [
+        "DownpipeService", "DownpipeCore", "DownpipeTesting",
+        .product(name: "ServiceLifecycleTestKit", package: "swift-service-lifecycle"),
+      ]),
     tests("EndToEnd", ["Downpipe", "DownpipeURLSession", "DownpipeTesting"]),
     tests("DownpipeTool", ["downpipe", "Downpipe", "DownpipeTesting"]),
     tests("CustomStages", ["CustomStages", "Downpipe", "DownpipeTesting"]),

@@ -20,6 +20,13 @@
         }
       }
 
+      /// Whether the phase is `phase`. The plus keeps SQLite, which does not know how many there are of anything,
+      /// from walking through a whole phase for the few records of a tag.
+      func isIn(_ phase: DownloadState.Phase) -> String {
+        if case .tag = self { return "+phase = '\(phase.rawValue)'" }
+        return "phase = '\(phase.rawValue)'"
+      }
+
       func bind(to statement: PreparedStatement) {
         switch self {
         case .all: break
@@ -65,7 +72,7 @@
       let parts = phases.map { phase in
         """
         SELECT id, arrival, generation FROM download
-        WHERE phase = '\(phase.rawValue)' AND owner IS NULL AND \(filter.sql)
+        WHERE \(filter.isIn(phase)) AND owner IS NULL AND \(filter.sql)
         """
       }
       let statement = try prepared(
@@ -86,7 +93,7 @@
       let statement = try prepared(
         """
         UPDATE download SET \(changes)
-        WHERE phase = '\(source.rawValue)' AND owner IS NULL AND \(filter.sql)
+        WHERE \(filter.isIn(source)) AND owner IS NULL AND \(filter.sql)
         """)
       filter.bind(to: statement)
       statement.bind(now, 2)
@@ -109,10 +116,15 @@
 
     private func removable(_ filter: Filter, limit: Int, owner: String) throws -> [DownloadRecord] {
       // A phase at a time, so that the index gives the order; a tag's or an id's records are few.
+      func isOurs(_ phase: DownloadState.Phase) -> String {
+        guard phase.isActive else { return "owner IS NULL" }
+        if case .all = filter { return "owner = ?2" }
+        return "+owner = ?2"
+      }
       let parts = DownloadState.Phase.allCases.map { phase in
         """
         SELECT generation, arrival FROM download
-        WHERE phase = '\(phase.rawValue)' AND \(phase.isActive ? "owner = ?2" : "owner IS NULL") AND \(filter.sql)
+        WHERE \(filter.isIn(phase)) AND \(isOurs(phase)) AND \(filter.sql)
         """
       }
       let keys = parts.joined(separator: " UNION ALL ") + " ORDER BY arrival, generation LIMIT ?3"

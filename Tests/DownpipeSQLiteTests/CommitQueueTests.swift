@@ -95,6 +95,36 @@
       }
     }
 
+    @Test func aClaimThatFailsHalfwayClaimsNothing() async throws {
+      try await withQueue { pool, queue in
+        try await queue.commit { connection in
+          for id in ["a", "b"] { _ = try connection.add(try addition(DownloadID(id)), at: start) }
+        }
+        // Unlike a constraint, this leaves the transaction, and what it has done, as it is.
+        try await pool.write { db in
+          try db.execute(
+            sql: """
+              CREATE TRIGGER refuse BEFORE UPDATE OF owner ON download WHEN NEW.id = 'b'
+              BEGIN SELECT RAISE(FAIL, 'refused'); END
+              """)
+        }
+        let outcome = try await gather(
+          queue,
+          [
+            { try await queue.commit { _ = try $0.add(addition("c"), at: start) } },
+            {
+              _ = try await queue.commit(isSingleStatement: true) {
+                try $0.claim(at: start, lease: time(60), owner: "me") { _ in .take }
+              }
+            },
+          ])
+        #expect(outcome == [true, false])
+        let owners = try await pool.read { try String?.fetchAll($0, sql: "SELECT owner FROM download") }
+        #expect(owners == [nil, nil, nil])
+        #expect(try await tally(pool) == 3)
+      }
+    }
+
     @Test func aLostTransactionFailsEveryChange() async throws {
       try await withQueue { pool, queue in
         let outcome = try await gather(

@@ -110,7 +110,37 @@
           let plan = try await plan(sql)
           #expect(plan.hasPrefix("SEARCH") && plan.contains("download_delayed"), "\(plan)")
         }
+        for (condition, index) in [
+          ("phase = 'finished' ORDER BY arrival, generation", "download_arrival"),
+          ("phase = 'waiting' ORDER BY arrival, generation", "download_arrival"),
+          ("phase = 'failed' ORDER BY updated_at DESC, generation DESC", "download_change"),
+          ("phase = 'transferring' AND owner IS NOT NULL", "download_held"),
+        ] {
+          let plan = try await plan("SELECT generation FROM download WHERE " + condition)
+          #expect(plan.hasPrefix("SEARCH") && plan.contains(index), "\(condition): \(plan)")
+          #expect(!plan.contains("TEMP B-TREE"), "\(condition): \(plan)")
+        }
         try pool.close()
+      }
+    }
+
+    @Test func countsFollowARecordThroughItsLife() async throws {
+      try await withFolder { folder in
+        let path = "\(folder)/l.sqlite"
+        let store = try await SQLiteLedger(path).open()
+        let other = try await SQLiteLedger(path).open()
+        _ = try await store.add([try addition("a", 1), try addition("b", 2)], at: start)
+        var record = try #require(try await claim(store, 1).first)
+        #expect(try await other.counts(tag: nil) == [.waiting: 1, .transferring: 1])
+        record.phase = .processing
+        #expect(try await store.save(record, [.state, .steps], at: start))
+        #expect(try await other.counts(tag: nil) == [.waiting: 1, .processing: 1])
+        record.phase = .finished
+        #expect(try await store.save(record, [.state, .steps, .checkpoint], at: start))
+        #expect(try await !store.save(record, .state, at: start), "it is no longer held")
+        #expect(try await other.counts(tag: nil) == [.waiting: 1, .finished: 1])
+        try await other.close()
+        try await store.close()
       }
     }
   }
