@@ -72,11 +72,13 @@ struct Attempt: Sendable {
   }
 
   /// Runs a stage's work, and gives its errors the stage's name.
-  func located<Result>(_ stage: String, _ work: () async throws -> Result) async throws -> Result {
+  func located<Result>(
+    _ stage: @autoclosure () -> String, _ work: () async throws -> Result
+  ) async throws -> Result {
     do {
       return try await work()
     } catch let error where !(error is CancellationError) {
-      throw DownloadError(error, as: .storage, stage: stage)
+      throw DownloadError(error, as: .storage, stage: stage())
     }
   }
 

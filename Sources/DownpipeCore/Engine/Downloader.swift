@@ -174,7 +174,9 @@ public final class Downloader: Sendable {
 
   /// Removes a download: work is ended first, then record and partial go together.
   ///
-  /// - Parameter deletingFile: whether a finished file is removed, too.
+  /// - Parameters:
+  ///   - id: which download.
+  ///   - deletingFile: whether a finished file is removed, too.
   /// - Returns: whether there was such a download.
   @discardableResult
   public func remove(_ id: DownloadID, deletingFile: Bool = false) async throws -> Bool {
