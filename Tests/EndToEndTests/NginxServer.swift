@@ -19,7 +19,8 @@ final class NginxServer: Sendable {
   let port: Int
   private let configuration: String
 
-  init() async throws {
+  /// Starts it, with TLS and HTTP/2 when there is a certificate.
+  init(certificate: String? = nil, key: String = "") async throws {
     folder = try TemporaryFolder()
     let port = try Self.freePort()
     self.port = port
@@ -38,7 +39,8 @@ final class NginxServer: Sendable {
         scgi_temp_path \(folder.path("scgi"));
         sendfile on;
         server {
-          listen 127.0.0.1:\(port);
+          listen 127.0.0.1:\(port)\(certificate == nil ? "" : " ssl http2");
+          \(certificate.map { "ssl_certificate \($0); ssl_certificate_key \(key);" } ?? "")
           root \(folder.path);
           location /slow/ { alias \(folder.path("files"))/; limit_rate 1m; }
           location /plain/ { alias \(folder.path("files"))/; etag off; max_ranges 0; add_header Last-Modified ""; }
