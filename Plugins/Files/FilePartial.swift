@@ -57,6 +57,7 @@ final class FilePartial: FileAdoptingPartial {
       // No more room than there are bytes, whatever is asked for.
       let available = try system.status(descriptor).size - max(0, offset)
       let count = Int(min(Int64(max(0, count)), max(0, available)))
+      guard count > 0 else { return [] }
       var failure: SystemError?
       let bytes = [UInt8](unsafeUninitializedCapacity: count) { buffer, filled in
         do throws(SystemError) {

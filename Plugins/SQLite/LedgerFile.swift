@@ -93,8 +93,10 @@
     /// Refuses the database of another program, before a single byte of it is changed by a migration.
     private func checkIsOurs(_ db: Database) throws {
       // The query first: it fixes what this transaction sees, which the pragma alone does not. Another opening may
-      // be making the tables right now.
-      let tables = try Int.fetchOne(db, sql: "SELECT count(*) FROM sqlite_schema WHERE type = 'table'") ?? 0
+      // be making the tables right now; GRDB commits the one that lists migrations before the first migration.
+      let tables =
+        try Int.fetchOne(
+          db, sql: "SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name <> 'grdb_migrations'") ?? 0
       let id = try Int32.fetchOne(db, sql: "PRAGMA application_id") ?? 0
       if id == Self.applicationID { return }
       guard id == 0, tables == 0 else {
