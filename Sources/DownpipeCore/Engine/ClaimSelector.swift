@@ -1,0 +1,40 @@
+internal import Synchronization
+
+/// Takes candidates while limits and gates allow; used for one claim, inside the ledger's transaction.
+final class ClaimSelector: Sendable {
+  private let policies: [any AdmissionPolicy]
+  private let rules: [GateRule]
+  private let running: Mutex<RunningDownloads>
+
+  init(policies: [any AdmissionPolicy], rules: [GateRule], running: RunningDownloads) {
+    self.policies = policies.isEmpty ? [DefaultLimit()] : policies
+    self.rules = rules
+    self.running = Mutex(running)
+  }
+
+  func select(_ candidate: Candidate) -> ClaimSelection {
+    for rule in rules {
+      if case .closed = rule.verdict(for: candidate) { return .skip }
+    }
+    return running.withLock { running in
+      for policy in policies {
+        switch policy.admit(candidate, beside: running) {
+        case .admitted: continue
+        case .full: return .stop
+        case .hostFull: return .skipHost
+        case .refused: return .skip
+        }
+      }
+      running.insert(candidate)
+      return .take
+    }
+  }
+}
+
+/// What limits a pipeline that says nothing about limits: five at once.
+struct DefaultLimit: AdmissionPolicy {
+  func admit(_ candidate: Candidate, beside running: RunningDownloads) -> Admission {
+    running.total < 5 ? .admitted : .full("5 of 5 downloads are running")
+  }
+  var maximumConcurrent: Int? { 5 }
+}
