@@ -19,16 +19,12 @@ struct Attempt: Sendable {
     // A file that is there already is as good as a downloaded one, unless it has to have a digest: then the
     // bytes are fetched and verified, and the storage keeps the old file when they are the same.
     if record.checkpoint.ranges.isEmpty, record.steps.artifact == nil, record.request.expectedDigests.isEmpty,
-      let existing = try await located(
-        storage.name,
-        { () async throws -> Artifact? in
-          try await storage.existing(for: record.request)
-        })
+      let existing = try await located(storage.name, { try await storage.existing(for: record.request) })
     {
       return existing
     }
     if let stored = record.steps.artifact {
-      let artifact = try artifact(from: stored)
+      let artifact = try storage.artifact(from: stored)
       // A step that left a note knows better what became of its input.
       if record.steps.note != nil { return try await process(artifact) }
       if await storage.contains(artifact) { return try await process(artifact) }
@@ -84,17 +80,20 @@ struct Attempt: Sendable {
 
   // MARK: Artifacts in the ledger
 
-  func artifact(from stored: StoredArtifact) throws -> Artifact {
-    let location: Artifact.Location =
-      if let path = stored.path { .path(try storage.path(forStored: path)) } else { .memory([]) }
-    return Artifact(
-      kind: stored.kind, location: location, name: stored.name, size: ByteCount(stored.size),
-      mediaType: stored.mediaType)
-  }
-
   func stored(_ artifact: Artifact) -> StoredArtifact {
     StoredArtifact(
       kind: artifact.kind, path: artifact.path.map(storage.storedPath(for:)), name: artifact.name,
       size: artifact.size.bytes, mediaType: artifact.mediaType)
+  }
+}
+
+extension Storage {
+  /// The artifact behind what the ledger kept of it.
+  func artifact(from stored: StoredArtifact) throws -> Artifact {
+    let location: Artifact.Location =
+      if let path = stored.path { .path(try self.path(forStored: path)) } else { .memory([]) }
+    return Artifact(
+      kind: stored.kind, location: location, name: stored.name, size: ByteCount(stored.size),
+      mediaType: stored.mediaType)
   }
 }

@@ -7,7 +7,7 @@ final class ClaimSelector: Sendable {
   private let running: Mutex<RunningDownloads>
 
   init(policies: [any AdmissionPolicy], rules: [GateRule], running: RunningDownloads) {
-    self.policies = policies.isEmpty ? [DefaultLimit()] : policies
+    self.policies = policies
     self.rules = rules
     self.running = Mutex(running)
   }
@@ -29,6 +29,11 @@ final class ClaimSelector: Sendable {
       return .take
     }
   }
+}
+
+extension Pipeline {
+  /// The admission policies that are in force: the default when none is written down.
+  var limits: [any AdmissionPolicy] { admission.isEmpty ? [DefaultLimit()] : admission }
 }
 
 /// What limits a pipeline that says nothing about limits: five at once.

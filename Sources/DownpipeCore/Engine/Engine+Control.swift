@@ -45,9 +45,7 @@ extension Engine {
       running[record.id]?.update { $0.request = record.request }
       let isDue = record.phase == .waiting && record.notBefore == nil
       if hub.isWatched(record.id), isDue {
-        hub.publish(DownloadEvent(id: record.id, kind: .state(.waiting(.turn)))) {
-          DownloadStatus(record: record, state: .waiting(.turn))
-        }
+        hub.publish(stateOf: DownloadStatus(record: record, state: .waiting(.turn)))
       }
     }
     wake()
@@ -73,13 +71,8 @@ extension Engine {
     _ record: DownloadRecord, _ addition: LedgerAddition, at now: Date
   ) async throws -> LedgerAddOutcome? {
     // What was kept in memory is gone with the process, and is not asked for.
-    guard let stored = record.steps.artifact, let path = stored.path else { return nil }
-    if let absolute = try? storage.path(forStored: path),
-      await storage.contains(
-        Artifact(kind: stored.kind, location: .path(absolute), name: stored.name, size: ByteCount(stored.size)))
-    {
-      return nil
-    }
+    guard let stored = record.steps.artifact, stored.path != nil else { return nil }
+    if let artifact = try? storage.artifact(from: stored), await storage.contains(artifact) { return nil }
     guard Lifecycle.next(record.phase, .artifactLost) != nil else { return nil }
     _ = try await store.remove(.ids([record.id]), limit: 1)
     return try await store.add([addition], at: now).first
@@ -134,7 +127,7 @@ extension Engine {
     for slot in gates {
       if case .closed(let reason) = slot.rule.verdict(for: candidate) { return .gate(reason) }
     }
-    for policy in pipeline.admission.isEmpty ? [DefaultLimit()] : pipeline.admission {
+    for policy in pipeline.limits {
       switch policy.admit(candidate, beside: counts) {
       case .admitted: continue
       case .full(let reason), .hostFull(let reason), .refused(let reason): return .limit(reason)
@@ -191,7 +184,7 @@ extension Engine {
       guard let record = try? await store.record(id), record.phase == phase else { continue }
       if event == .cancel, running[id] == nil { try? await storage.removePartial(record.partialKey) }
       let status = status(of: record)
-      hub.publish(DownloadEvent(id: id, kind: .state(status.state))) { status }
+      hub.publish(stateOf: status)
     }
     wake()
   }
@@ -294,8 +287,7 @@ extension Engine {
       pipeline.gates.removeAll { $0.name == gate.name }
     }
     pipeline.gates.append(gate)
-    gates.append(GateSlot(number: nextGate, gate: gate))
-    nextGate += 1
+    gates.append(GateSlot(gate))
     wake()
   }
 
@@ -373,9 +365,8 @@ extension Engine {
 extension Pipeline {
   /// What sources may know of the pipeline they serve.
   var sourceContext: SourceContext {
-    let policies: [any AdmissionPolicy] = admission.isEmpty ? [DefaultLimit()] : admission
-    let total = policies.compactMap(\.maximumConcurrent).min() ?? 64
-    let perHost = policies.compactMap(\.maximumPerHost).min() ?? total
+    let total = limits.compactMap(\.maximumConcurrent).min() ?? 64
+    let perHost = limits.compactMap(\.maximumPerHost).min() ?? total
     return SourceContext(concurrentDownloads: total, downloadsPerHost: min(perHost, total))
   }
 }

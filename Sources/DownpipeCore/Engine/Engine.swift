@@ -15,7 +15,6 @@ actor Engine {
   var retiredSources: [(epoch: Int, source: any Source)] = []
   var sourceEpoch = 0
   var gates: [GateSlot]
-  var nextGate = 0
 
   var running: [DownloadID: Run] = [:]
   var counts = RunningDownloads()
@@ -61,8 +60,7 @@ actor Engine {
     self.gates = []
     (wakeStream, wakes) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1))
     for gate in pipeline.gates {
-      gates.append(GateSlot(number: nextGate, gate: gate))
-      nextGate += 1
+      gates.append(GateSlot(gate))
     }
   }
 
@@ -154,7 +152,7 @@ actor Engine {
         _ = try await store.save(run.record, [.state, .checkpoint, .steps], at: options.time.date)
         unsaved.removeAll { $0 === run }
         if let status = try? await status(of: run.id) {
-          hub.publish(DownloadEvent(id: run.id, kind: .state(status.state))) { status }
+          hub.publish(stateOf: status)
         }
       } catch {
         return ledgerFailed(DownloadError(error, as: .ledger, stage: pipeline.ledger.name))
@@ -166,7 +164,7 @@ actor Engine {
     let rules = gates.map(\.rule)
     // A gate that is closed for all needs no look into the ledger.
     for case .all(.closed) in rules.map(\.extent) { return [] }
-    let selector = ClaimSelector(policies: pipeline.admission, rules: rules, running: counts)
+    let selector = ClaimSelector(policies: pipeline.limits, rules: rules, running: counts)
     let now = options.time.date
     return try await store.claim(at: now, lease: now.addingTimeInterval(options.lease / .seconds(1))) {
       selector.select($0)
@@ -207,7 +205,7 @@ actor Engine {
       mayHaveDelayed = true
       for id in hub.watchedDownloads where running[id] == nil {
         guard let status = try? await status(of: id), running[id] == nil else { continue }
-        hub.publish(DownloadEvent(id: id, kind: .state(status.state))) { status }
+        hub.publish(stateOf: status)
       }
       wake()
     }

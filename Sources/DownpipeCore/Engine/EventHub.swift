@@ -40,6 +40,11 @@ final class EventHub: Sendable {
     }
   }
 
+  /// Hands out the state that a status bears.
+  func publish(stateOf status: DownloadStatus) {
+    publish(DownloadEvent(id: status.id, kind: .state(status.state))) { status }
+  }
+
   /// Ends the streams of one download, which was removed.
   func finish(_ id: DownloadID) {
     let continuations = state.withLock { $0.byDownload.removeValue(forKey: id)?.values.map { $0 } ?? [] }

@@ -2,7 +2,6 @@ internal import Synchronization
 
 /// A gate of this run: what it said last, and the task that listens to it.
 struct GateSlot: Sendable {
-  let number: Int
   let gate: any Gate
   let stop = StopSignal<Void>()
   let latest: Latest
@@ -17,8 +16,7 @@ struct GateSlot: Sendable {
     var hasReported: Bool { state.withLock { $0.hasReported } }
   }
 
-  init(number: Int, gate: any Gate) {
-    self.number = number
+  init(_ gate: any Gate) {
     self.gate = gate
     latest = Latest(.closed("\(gate.name): has not reported yet"))
   }
