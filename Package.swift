@@ -79,6 +79,8 @@ let package = Package(
   targets: [
     // Core
     .target(name: "DownpipeCore", swiftSettings: strict),
+    // Who holds what several processes can reach: shared by plug-ins, no product.
+    .target(name: "DownpipeOwner", dependencies: ["DownpipeCore"], swiftSettings: strict),
     .systemLibrary(
       name: "CZlib", pkgConfig: "zlib", providers: [.apt(["zlib1g-dev"]), .brew(["zlib"])]),
 
@@ -99,6 +101,7 @@ let package = Package(
     plugin(
       "SQLite",
       [
+        "DownpipeOwner",
         .product(name: "GRDB", package: "GRDB.swift", condition: sqlite),
         .product(name: "GRDBSQLite", package: "GRDB.swift", condition: sqlite),
       ]),
@@ -141,6 +144,7 @@ let package = Package(
 
     // Tests
     tests("DownpipeCore", ["DownpipeCore", "DownpipeTesting"]),
+    tests("DownpipeOwner", ["DownpipeOwner"]),
     tests("DownpipeTesting", ["DownpipeTesting", "DownpipeCore"]),
     tests(
       "DownpipeHTTP",
@@ -156,7 +160,7 @@ let package = Package(
     tests(
       "DownpipeSQLite",
       [
-        "DownpipeSQLite", "DownpipeCore", "DownpipeTesting",
+        "DownpipeSQLite", "DownpipeCore", "DownpipeOwner", "DownpipeTesting",
         .product(name: "GRDB", package: "GRDB.swift", condition: sqlite),
       ]),
     tests("DownpipeGzip", ["DownpipeGzip", "DownpipeCore", "DownpipeTesting"]),

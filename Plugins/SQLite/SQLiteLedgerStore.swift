@@ -1,12 +1,13 @@
 #if SQLite
   import DownpipeCore
+  import DownpipeOwner
   import Foundation
   import GRDB
 
   /// One opening of a ``SQLiteLedger``.
   final class SQLiteLedgerStore: LedgerStore {
     let owner: String
-    private let identity: LedgerOwner
+    private let identity: ProcessOwner
     private let pool: DatabasePool
     private let queue: CommitQueue
     private let path: String
@@ -100,7 +101,7 @@
         return try connection.giveBack(at: now) { owner, lease in
           if lease.map({ $0 <= now }) ?? true { return true }
           if let known = verdicts[owner] { return known }
-          let isGone = LedgerOwner(owner)?.isGone ?? false
+          let isGone = ProcessOwner(owner)?.isGone ?? false
           verdicts[owner] = isGone
           return isGone
         }

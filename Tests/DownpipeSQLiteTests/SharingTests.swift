@@ -1,5 +1,6 @@
 #if SQLite
   import DownpipeCore
+  import DownpipeOwner
   import Foundation
   import GRDB
   import Synchronization
@@ -76,7 +77,7 @@
         let store = try await SQLiteLedger(path).open()
         _ = try await store.add([try addition("a"), try addition("b")], at: start)
         _ = try await claim(store, 2)
-        var stranger = try #require(LedgerOwner(store.owner))
+        var stranger = try #require(ProcessOwner(store.owner))
         stranger.host = "elsewhere"
         stranger.process = 1 << 30
         let names = ["a": stranger.text, "b": "some other scheme"]
@@ -142,70 +143,6 @@
         try await other.close()
         try await store.close()
       }
-    }
-  }
-
-  @Suite(.timeLimit(.minutes(1)))
-  struct LedgerOwnerTests {
-    @Test func itsTextComesBack() {
-      let owner = LedgerOwner.new()
-      defer { owner.end() }
-      #expect(LedgerOwner(owner.text) == owner)
-      #expect(LedgerOwner("") == nil)
-      #expect(LedgerOwner("a/b/c/d/e/f") == nil)
-      #expect(LedgerOwner("a/b/c/1/2") == nil)
-      #expect(owner.start > 0)
-      #expect(!owner.boot.isEmpty)
-    }
-
-    @Test func anOpeningIsGoneWhenItHasEnded() {
-      let owner = LedgerOwner.new()
-      let other = LedgerOwner.new()
-      #expect(!owner.isGone)
-      owner.end()
-      #expect(owner.isGone)
-      #expect(!other.isGone)
-      other.end()
-    }
-
-    @Test func aRealProcessIsGoneWhenItHasEnded() throws {
-      let process = Process()
-      process.executableURL = URL(filePath: "/bin/cat")
-      let input = Pipe()
-      process.standardInput = input
-      process.standardOutput = FileHandle.nullDevice
-      try process.run()
-      var owner = LedgerOwner.new()
-      owner.end()
-      owner.process = process.processIdentifier
-      owner.start = try #require(LedgerOwner.startTime(of: process.processIdentifier))
-      #expect(!owner.isGone)
-
-      var earlier = owner
-      earlier.start -= 1
-      #expect(earlier.isGone, "the number belongs to another process now")
-      var container = earlier
-      container.space = "elsewhere"
-      #expect(!container.isGone, "numbers of another space say nothing")
-      var boot = owner
-      boot.boot = "before"
-      #expect(boot.isGone, "no process survives a restart of the machine")
-      boot.host = "elsewhere"
-      #expect(!boot.isGone)
-
-      try input.fileHandleForWriting.close()
-      process.waitUntilExit()
-      #expect(owner.isGone)
-    }
-
-    @Test(
-      arguments: [
-        ("1 (cat) S 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 4711 23", UInt64(4711)),
-        ("1 (a) b (c)) S 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 4711 23", 4711),
-        ("1 (cat) S 2 3", nil), ("", nil), ("no parenthesis", nil),
-      ] as [(String, UInt64?)])
-    func theStartTimeIsField22(_ stat: String, _ start: UInt64?) {
-      #expect(LedgerOwner.startTime(inStat: stat) == start)
     }
   }
 #endif
