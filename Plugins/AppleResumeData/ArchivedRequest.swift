@@ -1,0 +1,194 @@
+import DownpipeCore
+import Foundation
+
+/// An `NSURLRequest` in a keyed archive, read and changed without making one.
+///
+/// Its integers `$0` to `$2` are the layout (2), flags, and how many values follow. Number 1 is the URL; requests
+/// with an HTTP message have 22 values, of which 18 is the method and 19 the header fields; requests without one
+/// have 16, and are GET. The values are stored in one of two forms: as ``Form/numbered`` or ``Form/named``.
+struct ArchivedRequest: Sendable {
+  enum Form: Hashable, Sendable {
+    /// Value N is `$N+3`, after the integers, and the properties follow the last value: what systems before iOS 10
+    /// write, and what those up to iOS 10.1 can read.
+    case numbered
+    /// Value N is `__nsurlrequest_proto_prop_obj_N`, and the properties are `__nsurlrequest_proto_props`: secure
+    /// coding, since iOS 10.0.
+    case named
+  }
+
+  private enum Value {
+    static let url = 1
+    static let flags = 6
+    static let httpVersion = 17
+    static let method = 18
+    static let headers = 19
+    /// How many there are with an HTTP message.
+    static let count = 22
+    /// A header “field” in which newer systems repeat all fields as lists of values.
+    static let headerLists = "__hhaa__"
+  }
+
+  private(set) var url: URL
+  let method: String
+  private(set) var headers: HeaderFields
+  private(set) var form: Form
+  /// Whether the archive is another one than the one that was read.
+  private(set) var isChanged = false
+  private var archive: KeyedArchive { didSet { isChanged = true } }
+
+  /// Reads an archive.
+  init(_ data: Data) throws(DownloadError) {
+    let archive = try KeyedArchive(PropertyList.read(data).0)
+    guard let name = archive.rootClass, ["NSURLRequest", "NSMutableURLRequest"].contains(name) else {
+      throw .resumeData("the archive of a request holds an object of another class, \(archive.rootClass ?? "none")")
+    }
+    let root = archive.root
+    guard root["$0"]?.integer == 2, let count = root["$2"]?.integer, (2...Int128(Value.count)).contains(count) else {
+      throw .resumeData("it has a request archived in a layout that is not known (only layout 2 is)")
+    }
+    let form: Form = root[Self.key(Value.url, .named)] == nil ? .numbered : .named
+    func value(_ number: Int) throws(DownloadError) -> PropertyList? {
+      // In the numbered form, `$25` may be the properties.
+      guard number < count else { return nil }
+      return try archive.resolve(root[Self.key(number, form)])
+    }
+    guard let object = try value(Value.url)?.dictionary, archive.className(of: object) == "NSURL",
+      let url = try archive.url(object)
+    else { throw .resumeData("it has a request without a URL") }
+    self.url = try SafeURL.check(url)
+    method = try value(Value.method)?.string ?? "GET"
+    var headers: HeaderFields = []
+    if let object = try value(Value.headers) {
+      guard let dictionary = object.dictionary, let entries = try archive.entries(dictionary) else {
+        throw .resumeData("it has a request whose header fields are \(object.kind) instead of a dictionary")
+      }
+      for (name, value) in entries where name != Value.headerLists {
+        guard let text = try archive.resolve(value)?.string else {
+          throw .resumeData("it has a request whose header field “\(name.prefix(64).escaped)” is no string")
+        }
+        headers.fields.append(HeaderField(name, text))
+      }
+    }
+    self.headers = headers
+    self.form = form
+    self.archive = archive
+  }
+
+  /// Makes a GET request with what the system's own have by default.
+  init(url: URL, headers: HeaderFields, form: Form) {
+    self.url = url
+    self.form = form
+    method = "GET"
+    self.headers = headers
+    archive = KeyedArchive(
+      rootName: form == .named ? KeyedArchive.systemRootName : KeyedArchive.usualRootName,
+      classes: ["NSURLRequest", "NSObject"])
+    archive.root.merge([
+      "$0": .integer(2), "$1": .integer(9), "$2": .integer(16), "startTimeoutTime": .real(0),
+      "payloadTransmissionTimeout": .real(0), "allowedProtocolTypes": .integer(0),
+      "requiresShortConnectionTimeout": .boolean(false),
+    ]) { $1 }
+    let defaults: [PropertyList?] = [
+      .boolean(false), nil, .real(60), .integer(0), nil, .boolean(true), .integer(0), nil, nil, .boolean(true),
+      .boolean(false), .integer(0), .real(0), .real(0), .integer(0), .integer(-1),
+    ]
+    for (number, value) in defaults.enumerated() { set(number, value.map { archive.insert($0) }) }
+    archive.root[Self.propertiesKey(16, form)] = .uid(0)
+    set(Value.url, archive.insert(url))
+    if !headers.isEmpty { set(headers: headers) }
+  }
+
+  /// The archive, in binary as systems write it.
+  func data() throws(DownloadError) -> Data { try archive.list.write(.binary) }
+
+  mutating func set(url: URL) {
+    self.url = url
+    set(Value.url, archive.insert(url))
+  }
+
+  mutating func set(headers: HeaderFields) {
+    self.headers = headers.combined
+    addHTTPMessage()
+    // The lists of values would contradict the fields: they go.
+    set(
+      Value.headers, archive.insertDictionary(self.headers.fields.map { ($0.name, archive.insert(.string($0.value))) }))
+  }
+
+  /// Whether an archive bears the system's own name for the root.
+  var hasSystemRootName: Bool { archive.rootName == KeyedArchive.systemRootName }
+
+  /// Changes the form, and the root's name with it.
+  mutating func set(form new: Form) {
+    archive.rename(root: new == .named ? KeyedArchive.systemRootName : KeyedArchive.usualRootName)
+    guard new != form else { return }
+    move(from: form, count: count, to: new, count: count)
+    form = new
+  }
+
+  // MARK: - Values
+
+  private var count: Int { Int(archive.root["$2"]?.integer ?? 0) }
+
+  private static func key(_ number: Int, _ form: Form) -> String {
+    switch form {
+    case .numbered: "$\(number + 3)"
+    case .named: "__nsurlrequest_proto_prop_obj_\(number)"
+    }
+  }
+
+  private static func propertiesKey(_ count: Int, _ form: Form) -> String {
+    form == .numbered ? key(count, form) : "__nsurlrequest_proto_props"
+  }
+
+  private mutating func set(_ number: Int, _ reference: PropertyList?) {
+    archive.root[Self.key(number, form)] = reference ?? .uid(0)
+  }
+
+  /// Makes room for the values of an HTTP message where there is none.
+  private mutating func addHTTPMessage() {
+    let count = count
+    guard count < Value.count else { return }
+    move(from: form, count: count, to: form, count: Value.count)
+    archive.root["$2"] = .integer(Int128(Value.count))
+    for number in count..<Value.count { set(number, nil) }
+    // As in archives that the system made: the bit goes with the message, and 2 with HTTP/1.1.
+    let flags = (try? archive.resolve(archive.root[Self.key(Value.flags, form)]))?.integer ?? 0
+    set(Value.flags, archive.insert(.integer(flags | 4)))
+    set(Value.httpVersion, archive.insert(.integer(2)))
+    set(Value.method, archive.insert(.string(method)))
+  }
+
+  private mutating func move(from old: Form, count oldCount: Int, to new: Form, count newCount: Int) {
+    var root = archive.root
+    let values = (0..<oldCount).map { root.removeValue(forKey: Self.key($0, old)) }
+    let properties = root.removeValue(forKey: Self.propertiesKey(oldCount, old))
+    for (number, value) in values.enumerated() { root[Self.key(number, new)] = value }
+    root[Self.propertiesKey(newCount, new)] = properties ?? .uid(0)
+    archive.root = root
+  }
+}
+
+extension HeaderFields {
+  /// Each name once, as a dictionary needs it; several values become a list (RFC 9110 §5.3).
+  fileprivate var combined: HeaderFields {
+    var seen: Set<String> = []
+    return HeaderFields(
+      fields.compactMap { field in
+        guard seen.insert(field.name.lowercased()).inserted else { return nil }
+        return HeaderField(field.name, values(field.name).joined(separator: ", "))
+      })
+  }
+}
+
+/// The URLs that resume data may hold.
+enum SafeURL {
+  /// The same URL, if it is one that downloads can be made from.
+  static func check(_ url: URL) throws(DownloadError) -> URL {
+    guard let scheme = url.scheme, scheme.caseInsensitivelyEquals("http") || scheme.caseInsensitivelyEquals("https"),
+      let host = url.host(percentEncoded: true), !host.isEmpty
+    else {
+      throw .resumeData("its URL \(url.redacted.prefix(200).escaped) is not one of http or https with a host")
+    }
+    return url
+  }
+}
