@@ -54,6 +54,7 @@ let package = Package(
     .library(name: "DownpipeURLSession", targets: ["DownpipeURLSession"]),
     .library(name: "DownpipeAppleResumeData", targets: ["DownpipeAppleResumeData"]),
     .library(name: "DownpipeFiles", targets: ["DownpipeFiles"]),
+    .library(name: "DownpipeLinks", targets: ["DownpipeLinks"]),
     .library(name: "DownpipeScheduling", targets: ["DownpipeScheduling"]),
     .library(name: "DownpipeGates", targets: ["DownpipeGates"]),
     .library(name: "DownpipeSQLite", targets: ["DownpipeSQLite"]),
@@ -97,7 +98,8 @@ let package = Package(
       ]),
     plugin("URLSession"),
     plugin("AppleResumeData"),
-    plugin("Files"),
+    plugin("Files", ["DownpipeOwner", .product(name: "Crypto", package: "swift-crypto")]),
+    plugin("Links"),
     plugin("Scheduling"),
     plugin("Gates"),
     plugin(
@@ -117,7 +119,7 @@ let package = Package(
     .target(
       name: "Downpipe",
       dependencies: [
-        "DownpipeCore", "DownpipeHTTP", "DownpipeFiles", "DownpipeScheduling", "DownpipeGates",
+        "DownpipeCore", "DownpipeHTTP", "DownpipeFiles", "DownpipeLinks", "DownpipeScheduling", "DownpipeGates",
         "DownpipeChecksum",
         .target(name: "DownpipeSQLite", condition: sqlite),
         .target(name: "DownpipeGzip", condition: zlib),
@@ -136,7 +138,7 @@ let package = Package(
     example(
       "downpipe",
       [
-        "Downpipe", "DownpipeURLSession", "DownpipeTesting",
+        "Downpipe", "DownpipeURLSession", "DownpipeAppleResumeData", "DownpipeTesting",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
         .product(name: "Crypto", package: "swift-crypto"),
       ]),
@@ -158,6 +160,7 @@ let package = Package(
     tests("DownpipeURLSession", ["DownpipeURLSession", "DownpipeCore", "DownpipeTesting"]),
     tests("DownpipeAppleResumeData", ["DownpipeAppleResumeData", "DownpipeCore", "DownpipeTesting"]),
     tests("DownpipeFiles", ["DownpipeFiles", "DownpipeCore", "DownpipeTesting"]),
+    tests("DownpipeLinks", ["DownpipeLinks", "DownpipeCore", "DownpipeTesting"]),
     tests("DownpipeScheduling", ["DownpipeScheduling", "DownpipeCore", "DownpipeTesting"]),
     tests("DownpipeGates", ["DownpipeGates", "DownpipeCore", "DownpipeTesting"]),
     tests(

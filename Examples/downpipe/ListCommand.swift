@@ -12,11 +12,25 @@ struct ListCommand: AsyncParsableCommand {
   @Option(help: ArgumentHelp("Only those in this state (may be repeated).", valueName: "state"))
   var state: [DownloadState.Phase] = []
 
+  @Flag(help: "Instead, unfinished bytes in the folder that no download of the ledger will use again.")
+  var orphans = false
+
   @Flag(help: "One JSON object a line.")
   var json = false
 
   func run() async throws {
-    try await folder.withLedger { store, storage in try await show(store, storage) }
+    try await folder.withLedger { store, storage in
+      if orphans { try await showOrphans(store, storage) } else { try await show(store, storage) }
+    }
+  }
+
+  private func showOrphans(_ store: any LedgerStore, _ storage: FileStore) async throws {
+    let orphans = try await storage.orphans(unknownTo: store).sorted {
+      ($0.key.id, $0.key.generation) < ($1.key.id, $1.key.generation)
+    }
+    var text = json || orphans.isEmpty ? "" : RecordTable.heading + "\n"
+    for orphan in orphans { text += (json ? RecordTable.json(orphan) : RecordTable.row(orphan)) + "\n" }
+    try OutputFile.standardOutput.write(text)
   }
 
   private func show(_ store: any LedgerStore, _ storage: FileStore) async throws {

@@ -26,7 +26,7 @@ extension Pipeline {
       PriorityQueue()
       Limits(concurrent: settings.jobs, perHost: settings.perHost)
       if let chosen { ChosenDownloads(ids: chosen) }
-      Retry(.exponential(attempts: settings.retries + 1))
+      Retry(.exponential(attempts: settings.retries + 1), table: .commandLine)
 
       VerifyChecksum()
       #if Zlib
@@ -35,6 +35,15 @@ extension Pipeline {
       if settings.moves { MoveWhereAsked(onConflict: settings.conflict) }
     }
   }
+}
+
+extension FailureTable {
+  /// Somebody waits for a command to end: where an app would wait for the world to change, it fails and says why.
+  /// Everything is kept, and the same command goes on.
+  fileprivate static let commandLine = FailureTable.standard
+    .with(.code(.noSpace), .giveUp, because: "whoever runs the command has to make room")
+    .with(.code(.offline), .resume, because: "the network may come back within the attempts")
+    .with(.code(.inUse), .resume, because: "the other command may end within the attempts")
 }
 
 extension HTTPSource.Configuration {

@@ -16,18 +16,32 @@ struct RemoveCommand: AsyncParsableCommand {
   @Flag(help: "Every download of the ledger.")
   var all = false
 
+  @Flag(help: "Instead, unfinished bytes in the folder that no download of the ledger will use again.")
+  var orphans = false
+
   @Flag(help: "Remove finished files too.")
   var files = false
 
   @OptionGroup(title: "Folder options") var folder: LedgerOptions
 
   func validate() throws {
-    if all != ids.isEmpty { throw ValidationError("name the downloads by their ids, or say --all") }
+    if [all, orphans, !ids.isEmpty].count(where: { $0 }) != 1 {
+      throw ValidationError("name the downloads by their ids, or say --all, or --orphans")
+    }
   }
 
   func run() async throws {
-    let isComplete = try await folder.withLedger { store, storage in try await remove(from: store, storage) }
+    let isComplete = try await folder.withLedger { store, storage in
+      orphans ? try await removeOrphans(store, storage) : try await remove(from: store, storage)
+    }
     if !isComplete { throw ExitCode(1) }
+  }
+
+  private func removeOrphans(_ store: any LedgerStore, _ storage: FileStore) async throws -> Bool {
+    let found = try await storage.orphans(unknownTo: store)
+    let removed = try await storage.remove(found, unknownTo: store)
+    try OutputFile.standardOutput.write("removed \(removed)\n")
+    return removed == found.count
   }
 
   /// - Returns: whether everything that was meant is gone.

@@ -9,9 +9,10 @@ import Synchronization
   import Darwin
 #endif
 
-/// The bytes of an unfinished download in a file.
-final class FilePartial: FileAdoptingPartial {
+/// The bytes of an unfinished download in a file, claimed until it is closed.
+final class FilePartial: FileAdoptingPartial, VerifiablePartial {
   let path: String
+  private let claim: PartialClaim
   private let durability: Durability
   private let system: FileSystem
   /// The lock keeps a write that comes too late from a descriptor that already belongs to another file.
@@ -31,15 +32,18 @@ final class FilePartial: FileAdoptingPartial {
     }
   }
 
-  init(descriptor: CInt, path: String, durability: Durability, system: FileSystem) {
+  init(descriptor: CInt, path: String, claim: PartialClaim, durability: Durability, system: FileSystem) {
     self.path = path
+    self.claim = claim
     self.durability = durability
     self.system = system
     state = Mutex(State(descriptor: descriptor))
   }
 
   deinit {
-    if let descriptor = state.withLock({ $0.descriptor }) { try? system.close(descriptor) }
+    guard let descriptor = state.withLock({ $0.descriptor }) else { return }
+    try? system.close(descriptor)
+    claim.release()
   }
 
   func size() throws -> Int64 {
@@ -105,6 +109,8 @@ final class FilePartial: FileAdoptingPartial {
         guard let descriptor = state.descriptor else { return }
         // Gone even when closing reports that earlier bytes were lost.
         state.descriptor = nil
+        // Nothing can be written any more.
+        defer { claim.release() }
         try system.close(descriptor)
       }
     }
@@ -135,6 +141,61 @@ final class FilePartial: FileAdoptingPartial {
       try? system.close(old)
       return true
     }
+  }
+
+  func copy(_ path: String, count: Int64) async throws -> Int64 {
+    try await Blocking.run { [self] cancellation in
+      let source = try reporting("open", path) { () throws(SystemError) in
+        // A pipe without a writer would hold us here for ever.
+        try system.open(Entry(path), O_RDONLY | O_NOFOLLOW | O_NONBLOCK)
+      }
+      defer { try? system.close(source) }
+      let status = try reporting("look at", path) { () throws(SystemError) in try system.status(source) }
+      guard status.kind == .file else {
+        throw DownloadError(.storage, "\(path) is no file: its bytes cannot be taken over")
+      }
+      let count = max(0, count)
+      let isItself = try withDescriptor("look at") { descriptor throws(SystemError) in
+        try system.status(descriptor).isSame(as: status)
+      }
+      if isItself {
+        let size = min(count, status.size)
+        try truncate(to: size)
+        return size
+      }
+      try truncate(to: 0)
+      return try copy(source, path, count: count, cancellation)
+    }
+  }
+
+  private static let bufferSize = 1 << 20
+
+  private func copy(
+    _ source: CInt, _ path: String, count: Int64, _ cancellation: Blocking.Cancellation
+  ) throws -> Int64 {
+    try withUnsafeTemporaryAllocation(byteCount: Self.bufferSize, alignment: 16) { buffer in
+      var done: Int64 = 0
+      while done < count {
+        try cancellation.check()
+        let chunk = UnsafeMutableRawBufferPointer(rebasing: buffer[..<Int(min(Int64(buffer.count), count - done))])
+        let got = try reporting("read", path) { () throws(SystemError) in
+          try system.read(source, into: chunk, at: done)
+        }
+        try write(UnsafeRawBufferPointer(rebasing: chunk[..<got]).bytes, at: done)
+        done += Int64(got)
+        // It may have been cut meanwhile.
+        if got < chunk.count { break }
+      }
+      return done
+    }
+  }
+
+  func mark(endingAt offset: Int64) throws -> BlockMark {
+    try BlockDigest.mark(endingAt: offset, of: path) { try read(at: $0, count: $1) }
+  }
+
+  func matches(_ mark: BlockMark) throws -> Bool {
+    try BlockDigest.matches(mark) { try read(at: $0, count: $1) }
   }
 
   private func withDescriptor<Value>(

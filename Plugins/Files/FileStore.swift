@@ -23,8 +23,14 @@ public import DownpipeCore
 /// the root are refused with `.unsafePath`. A destination folder may be on another file system; the file
 /// is copied beside its place then.
 ///
-/// Two stores may share a root, in two processes too: no name is taken twice.
-public struct FileStore: Storage {
+/// Two stores may share a root, in two processes too: no name is taken twice, and a partial has one writer at a time.
+/// While it is open it is claimed by an entry beside it, `<partial>.owner`; a second opening fails with `.inUse`, with
+/// whatever ledger. The claim of a process that has ended is taken over at once, that of another machine never:
+/// nothing proves from here that it is gone. No lock of the system is needed, so network file systems will do.
+///
+/// The claim ends when the partial is closed. What happens to the closed file, steps and publishing, is kept apart
+/// by the ledger's leases only: give two ledgers two roots, or ids that differ.
+public struct FileStore: ListingStorage, SpaceReportingStorage {
   /// The absolute path of the folder.
   public let root: String
   /// What happens when a name is taken.
@@ -35,6 +41,8 @@ public struct FileStore: Storage {
   let system: FileSystem
   private let partialsFolder: String
   private let workFolder: String
+  /// Whose claims are our own; copies of the value share it.
+  private let identity = Claimants.newStore()
 
   /// The folder below the root that is the store's own.
   static let ownFolder = ".downpipe"
@@ -72,27 +80,39 @@ public struct FileStore: Storage {
 
   // MARK: Partials
 
-  /// Opens the partial of a download, which is empty when there was none.
+  /// Opens the partial of a download, which is empty when there was none, and claims it until it is closed.
   ///
-  /// - Throws: `DownloadError` with `.permission`, `.noSpace` or `.storage`; `.invalidRequest` for an id that
-  ///   is empty or longer than 255 bytes.
+  /// - Throws: `DownloadError` with `.inUse` while somebody else has it open, or may have; `.permission`, `.noSpace`
+  ///   or `.storage`; `.invalidRequest` for an id that is empty or longer than 255 bytes.
   public func openPartial(_ key: PartialKey) async throws -> any Partial {
     let path = partialsFolder + "/" + (try PartialName.path(of: key))
-    let descriptor = try making(PathText.split(path).folder) { () throws(SystemError) in
-      // Nobody else has a reason to put a link here.
-      try system.open(Entry(path), O_RDWR | O_CREAT | O_NOFOLLOW)
+    return try making(PathText.split(path).folder) {
+      let claim = try PartialClaim.take(path, for: identity, system: system)
+      do {
+        // Nobody else has a reason to put a link here.
+        let descriptor = try system.open(Entry(path), O_RDWR | O_CREAT | O_NOFOLLOW)
+        return FilePartial(
+          descriptor: descriptor, path: path, claim: claim, durability: durability, system: system)
+      } catch {
+        claim.release()
+        throw error
+      }
     } orReport: { error in
       error.downloadError("open the partial", path)
     }
-    return FilePartial(descriptor: descriptor, path: path, durability: durability, system: system)
   }
 
   /// Removes the partial and the download's workspace. No error when there is nothing.
+  ///
+  /// A partial that this store itself has open loses its name; what is written to it then is lost.
+  /// - Throws: `DownloadError` with `.inUse` while somebody else has the partial open, or may have; `.permission` or
+  ///   `.storage`.
   public func removePartial(_ key: PartialKey) async throws {
     let partial = partialsFolder + "/" + (try PartialName.path(of: key))
     let workspace = workFolder + "/" + (try PartialName.stem(of: key))
-    try reporting("remove the partial", partial) { () throws(SystemError) in
-      do throws(SystemError) { try system.unlink(Entry(partial)) } catch  where error.isAbsence {}
+    try reporting("remove the partial", partial) {
+      // Most were published, and are gone.
+      if try system.statusIfPresent(Entry(partial)) != nil { try removeClaimed(partial) }
     }
     do {
       // Most downloads have no workspace, and most workspaces are empty by now.
@@ -108,7 +128,7 @@ public struct FileStore: Storage {
   /// The folder for the steps of a download; made if missing.
   public func workspace(_ key: PartialKey) async throws -> String? {
     let path = workFolder + "/" + (try PartialName.stem(of: key))
-    try making(PathText.split(path).folder) { () throws(SystemError) in
+    try making(PathText.split(path).folder) {
       do throws(SystemError) { try system.makeFolder(Entry(path)) } catch  where error.code == EEXIST {}
     } orReport: { error in
       error.downloadError("make the workspace", path)
@@ -118,24 +138,27 @@ public struct FileStore: Storage {
 
   /// The partials on disk, in no particular order: to find those that no ledger knows any more.
   ///
-  /// - Throws: `DownloadError` with `.permission` or `.storage`.
-  public func partials() throws -> [PartialKey] {
-    var keys: [PartialKey] = []
-    func collect(_ folder: OpenFolder, _ prefix: String, _ depth: Int) throws(SystemError) {
-      for entry in try system.entries(of: folder.descriptor) {
-        if let key = PartialName.key(ofPath: prefix + entry.name) {
-          keys.append(key)
-        } else if entry.name.hasSuffix("+"), depth < PartialName.maximumDepth {
-          try collect(try folder.open(entry), prefix + entry.name + "/", depth + 1)
-        }
+  /// All of them are held in memory, a few hundred bytes each. What dead processes have left beside partials that
+  /// are gone is removed.
+  /// - Throws: `DownloadError` with `.permission` or `.storage`; `CancellationError`.
+  public func partials() async throws -> [StoredPartial] {
+    try await Blocking.run { [partialsFolder, identity, system] cancellation in
+      try reporting("list", partialsFolder) {
+        try PartialListing(store: identity, system: system, isCancelled: { cancellation.isCancelled })
+          .read(partialsFolder)
       }
     }
-    try reporting("list", partialsFolder) { () throws(SystemError) in
-      do throws(SystemError) {
-        try collect(OpenFolder(partialsFolder, system: system), "", 0)
-      } catch  where error.code == ENOENT {}
+  }
+
+  /// The bytes that may still be written below the root. Quotas count only where the file system shows them so.
+  ///
+  /// - Throws: `DownloadError` with `.permission` or `.storage`.
+  public func availableBytes() async throws -> Int64 {
+    try await Blocking.run { [root, system] _ in
+      try reporting("look at the space of", root) { () throws(SystemError) in
+        try system.availableBytes(atOrAbove: root)
+      }
     }
-    return keys
   }
 
   // MARK: Artifacts
@@ -233,18 +256,32 @@ public struct FileStore: Storage {
   /// Does something in a folder that is nearly always there: it is made only after the first failure, which
   /// saves the hot path every question about it.
   private func making<Value>(
-    _ folder: String, _ body: () throws(SystemError) -> Value, orReport report: (SystemError) -> DownloadError
+    _ folder: String, _ body: () throws -> Value, orReport report: (SystemError) -> DownloadError
   ) throws -> Value {
     for _ in 0..<8 {
       do {
         return try body()
-      } catch {
+      } catch let error as SystemError {
         guard error.code == ENOENT else { throw report(error) }
       }
       // Somebody who empties folders at the same time can make this fail again, but not for ever.
       try OpenFolder.makeFolders(folder, durability: durability, system: system)
     }
     throw report(SystemError(ENOENT))
+  }
+
+  private func removeClaimed(_ partial: String) throws {
+    let claim: PartialClaim?
+    do {
+      claim = try PartialClaim.take(partial, for: identity, system: system)
+    } catch let error as DownloadError {
+      guard error.code == .inUse, try PartialClaim.isHeld(partial, by: identity, system: system) else { throw error }
+      claim = nil
+    } catch let error as SystemError where error.isAbsence {
+      return
+    }
+    defer { claim?.release() }
+    do throws(SystemError) { try system.unlink(Entry(partial)) } catch  where error.isAbsence {}
   }
 
   private func removeTree(_ path: String) async throws {
@@ -261,9 +298,4 @@ public struct FileStore: Storage {
       folder = PathText.split(folder).folder
     }
   }
-}
-
-extension SystemError {
-  /// Whether it says that there is nothing at the path.
-  fileprivate var isAbsence: Bool { code == ENOENT || code == ENOTDIR }
 }

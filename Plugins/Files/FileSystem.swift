@@ -13,9 +13,9 @@
 struct FileSystem: Sendable {
   /// The calls.
   enum Call: String, Sendable, CaseIterable {
-    case open, write, read, truncate, flush, close
+    case open, write, read, truncate, flush, flushFolder, close
     case rename, link, unlink, removeFolder, makeFolder
-    case status, readLink, makeLink, setAttributes
+    case status, readLink, makeLink, setAttributes, space
   }
 
   /// What becomes of a call.
@@ -24,6 +24,8 @@ struct FileSystem: Sendable {
     case proceed
     /// It is not made and fails with this number.
     case fail(CInt)
+    /// It is made and fails with this number all the same, as when a network file system repeats a call.
+    case makeAndFail(CInt)
     /// It is made with at most this many bytes; only reading and writing heed it.
     case atMost(Int)
   }
@@ -59,6 +61,9 @@ struct FileSystem: Sendable {
         let result = body(min(most, count))
         if result >= 0 { return result }
         error = .current
+      case .makeAndFail(let code):
+        _ = body(count)
+        error = SystemError(code)
       case .fail(let code):
         error = SystemError(code)
       }
@@ -127,7 +132,7 @@ struct FileSystem: Sendable {
   /// Returns when the entries of a folder are on the disk.
   func flushFolder(_ descriptor: CInt) throws(SystemError) {
     do {
-      _ = try call(.flush) { fsync(descriptor) }
+      _ = try call(.flushFolder) { fsync(descriptor) }
     } catch {
       // Some network and user-space file systems have no such thing; there is nothing better to call.
       if error.code != EINVAL && error.code != ENOTSUP { throw error }
@@ -204,7 +209,7 @@ struct FileSystem: Sendable {
     do {
       return try status(entry, following: following)
     } catch {
-      if error.code == ENOENT || error.code == ENOTDIR { return nil }
+      if error.isAbsence { return nil }
       throw error
     }
   }
@@ -237,6 +242,32 @@ struct FileSystem: Sendable {
   func setModified(_ descriptor: CInt, like status: FileStatus) throws(SystemError) {
     let time = timespec(tv_sec: time_t(status.modified.seconds), tv_nsec: Int(status.modified.nanoseconds))
     _ = try call(.setAttributes) { futimens(descriptor, [time, time]) }
+  }
+
+  /// The bytes that may still be written to the file system that holds a path.
+  func availableBytes(at path: String) throws(SystemError) -> Int64 {
+    #if canImport(Darwin)
+      // statvfs counts blocks in 32 bits there.
+      var raw = statfs()
+      _ = try withPath(path) { pointer throws(SystemError) in try call(.space, path) { statfs(pointer, &raw) } }
+      let (blocks, size) = (UInt64(raw.f_bavail), UInt64(raw.f_bsize))
+    #else
+      var raw = statvfs()
+      _ = try withPath(path) { pointer throws(SystemError) in try call(.space, path) { statvfs(pointer, &raw) } }
+      let (blocks, size) = (UInt64(raw.f_bavail), UInt64(raw.f_frsize))
+    #endif
+    let (bytes, isTooMuch) = blocks.multipliedReportingOverflow(by: size)
+    return isTooMuch ? .max : Int64(clamping: bytes)
+  }
+
+  /// The same for a folder that may not be there yet: the nearest one above it counts.
+  func availableBytes(atOrAbove path: String) throws(SystemError) -> Int64 {
+    do {
+      return try availableBytes(at: path)
+    } catch {
+      guard error.code == ENOENT, path != "/" else { throw error }
+      return try availableBytes(atOrAbove: PathText.split(path).folder)
+    }
   }
 
   /// The entries of an open folder, without `.` and `..`.

@@ -9,6 +9,10 @@ final class MemoryContents: Sendable {
     var partials: [PartialKey: [UInt8]] = [:]
     /// The bytes of all partials.
     var partialBytes = 0
+    /// The opening that holds a partial, for those that are open.
+    var holders: [PartialKey: UInt64] = [:]
+    /// The openings there were.
+    var openings: UInt64 = 0
     /// The published artifacts under their name.
     var published: [String: Artifact] = [:]
     /// Their bytes.
@@ -24,15 +28,19 @@ extension Artifact {
 }
 
 /// The bytes of an unfinished download in memory.
-final class MemoryPartial: Partial {
+final class MemoryPartial: VerifiablePartial {
   private let key: PartialKey
   private let store: MemoryStore
-  private let isClosed = Atomic(false)
+  /// Our opening: another one, a removal or closing makes this one useless.
+  private let opening: UInt64
 
-  init(key: PartialKey, store: MemoryStore) {
+  init(key: PartialKey, opening: UInt64, store: MemoryStore) {
     self.key = key
+    self.opening = opening
     self.store = store
   }
+
+  deinit { letGo() }
 
   func size() throws -> Int64 { try withBytes { bytes, _ in Int64(bytes.count) } }
 
@@ -81,7 +89,21 @@ final class MemoryPartial: Partial {
 
   func synchronize() async throws {}
 
-  func close() throws { isClosed.store(true, ordering: .relaxed) }
+  func close() throws { letGo() }
+
+  private func letGo() {
+    store.contents.state.withLock { state in
+      if state.holders[key] == opening { state.holders[key] = nil }
+    }
+  }
+
+  func mark(endingAt offset: Int64) throws -> BlockMark {
+    try BlockDigest.mark(endingAt: offset, of: "the partial of “\(key.id)”") { try read(at: $0, count: $1) }
+  }
+
+  func matches(_ mark: BlockMark) throws -> Bool {
+    try BlockDigest.matches(mark) { try read(at: $0, count: $1) }
+  }
 
   func artifact(name: String, mediaType: String?) throws -> Artifact {
     let bytes = store.contents.state.withLock { $0.partials[key] }
@@ -94,9 +116,8 @@ final class MemoryPartial: Partial {
   }
 
   private func withBytes<Value: Sendable>(_ body: (inout [UInt8], _ room: Int) throws -> Value) throws -> Value {
-    if isClosed.load(ordering: .relaxed) { throw gone }
-    return try store.contents.state.withLock { state in
-      guard let index = state.partials.index(forKey: key) else { throw gone }
+    try store.contents.state.withLock { state in
+      guard state.holders[key] == opening, let index = state.partials.index(forKey: key) else { throw gone }
       let before = state.partials.values[index].count
       let room = store.maximumBytes - state.partialBytes - state.publishedBytes
       // In place: a copy for each chunk would be quadratic.

@@ -40,17 +40,27 @@ public struct MemoryStore: Storage {
   /// The published artifact of a name.
   public subscript(name: String) -> Artifact? { contents.state.withLock { $0.published[name] } }
 
-  /// Opens the partial of a download, which is empty when there was none.
+  /// Opens the partial of a download, which is empty when there was none, and holds it until it is closed.
+  ///
+  /// - Throws: `DownloadError` with `.inUse` while it is open.
   public func openPartial(_ key: PartialKey) async throws -> any Partial {
-    contents.state.withLock { state in
+    let opening = try contents.state.withLock { state throws(DownloadError) in
+      guard state.holders[key] == nil else {
+        throw DownloadError(
+          .inUse, "the partial of “\(key.id)” is held by another download of this process: wait until it is done")
+      }
+      state.openings += 1
+      state.holders[key] = state.openings
       if state.partials[key] == nil { state.partials[key] = [] }
+      return state.openings
     }
-    return MemoryPartial(key: key, store: self)
+    return MemoryPartial(key: key, opening: opening, store: self)
   }
 
-  /// Removes the partial. No error when there is none.
+  /// Removes the partial. No error when there is none. Who has it open can do nothing more with it.
   public func removePartial(_ key: PartialKey) async throws {
     contents.state.withLock { state in
+      state.holders[key] = nil
       state.partialBytes -= state.partials.removeValue(forKey: key)?.count ?? 0
     }
   }

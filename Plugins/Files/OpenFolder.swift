@@ -45,6 +45,16 @@ final class OpenFolder: Sendable {
     if durability == .power { try system.flushFolder(descriptor) }
   }
 
+  /// Flushes the folder that a path lies in, which may be gone.
+  static func flush(above path: String, _ durability: Durability, system: FileSystem) throws(SystemError) {
+    guard durability == .power else { return }
+    do {
+      try OpenFolder(PathText.split(path).folder, system: system).flush(durability)
+    } catch {
+      if error.code != ENOENT { throw error }
+    }
+  }
+
   /// Opens a folder below a root, one component after the other, following no symbolic link below the root:
   /// whoever can write there could make one lead anywhere.
   ///
@@ -82,11 +92,11 @@ final class OpenFolder: Sendable {
         return try reporting("make the folder", path) { () throws(SystemError) in
           do throws(SystemError) {
             try system.makeFolder(entry(name))
-            try flush(durability)
           } catch {
-            // Somebody else has made it first.
+            // Somebody else has made it first, and may die before it is on the disk.
             if error.code != EEXIST { throw error }
           }
+          try flush(durability)
           return try open(entry(name))
         }
       case ENOTDIR, ELOOP, EMLINK:
@@ -125,8 +135,8 @@ final class OpenFolder: Sendable {
           if error.code != EEXIST { throw error }
         }
       case EEXIST:
+        // Somebody else has made it a moment ago, and may die before it is on the disk.
         guard try system.status(Entry(path), following: true).kind == .folder else { throw SystemError(ENOTDIR) }
-        return
       default:
         throw error
       }

@@ -34,6 +34,18 @@ struct Publication: Sendable {
     var entry: Entry { Entry(name, in: folder) }
   }
 
+  /// What has its final name.
+  private struct Settled: Sendable {
+    let artifact: Artifact
+    /// Whether the item's old name is still there, and has to go.
+    let leavesOldName: Bool
+  }
+
+  /// How a name was taken.
+  private enum Taking: Sendable {
+    case renamed, linked
+  }
+
   private var system: FileSystem { publisher.system }
   private var durability: Durability { publisher.durability }
   private var aside: Entry { folder.entry(Leftovers.asideName(artifact, context.request.id)) }
@@ -44,12 +56,10 @@ struct Publication: Sendable {
     let occupant = try system.statusIfPresent(folder.entry(name))
     if !item.isCopy {
       if let occupant, occupant.isSame(as: item.status) { return try await acknowledge(occupant, for: item) }
-      if durability == .power {
-        try await Blocking.run { [item] _ in try FileTree(system: system).flush(item.entry) }
-      }
+      try await flushData(of: item.entry)
     }
     do {
-      let final: Artifact
+      let final: Settled
       do {
         final = try await settle(item, occupant)
       } catch let error as SystemError where error.code == EXDEV && !item.isCopy {
@@ -57,11 +67,15 @@ struct Publication: Sendable {
         item = try await copy()
         final = try await settle(item, try system.statusIfPresent(folder.entry(name)))
       }
+      // With power loss in mind: the new name first, then the loss of the old one.
+      if item.isCopy, final.leavesOldName { try system.unlink(item.entry) }
+      try await flushTarget()
+      if !item.isCopy, final.leavesOldName { try system.unlink(item.entry) }
       if item.isCopy, let path = artifact.path {
         try await Blocking.run { _ in try FileTree(system: system).remove(Entry(path)) }
       }
-      try await flushFolders()
-      return final
+      try await flushSource()
+      return final.artifact
     } catch {
       if item.isCopy { try? FileTree(system: system).remove(item.entry) }
       throw error
@@ -108,17 +122,20 @@ struct Publication: Sendable {
     let leftovers = Leftovers(
       artifact: artifact, id: context.request.id, folder: folder, name: name, published: occupant)
     if try !leftovers.isTarget(item.name) { try await note(.atOnce, item.status, name) }
+    try await flushData(of: folder.entry(name))
+    try await flushTarget()
     try await leftovers.remove()
+    try await flushSource()
     return artifact.published(at: PathText.join(folder.path, name), occupant)
   }
 
   // MARK: Conflicts
 
   /// Gives the item its name, which `occupant` has at the moment.
-  private func settle(_ item: Item, _ occupant: FileStatus?) async throws -> Artifact {
+  private func settle(_ item: Item, _ occupant: FileStatus?) async throws -> Settled {
     if let claimed, try isPlaceholder(claimed, for: item) {
       try await note(.claiming, item.status, claimed)
-      if try fill(claimed, with: item) { return result(claimed, item.status) }
+      if try fill(claimed, with: item) { return result(claimed, item.status, .renamed) }
     }
     var occupant = occupant
     for _ in 0..<Self.maximumRaces {
@@ -126,18 +143,18 @@ struct Publication: Sendable {
       switch (publisher.onConflict, occupant) {
       case (.replace, let occupant):
         try await replace(occupant, by: item)
-        return result(name, item.status)
+        return result(name, item.status, .renamed)
       case (_, nil):
         break
       case (.fail, _):
         throw exists("the conflict policy is to fail: remove it, or choose another name or policy")
       case (.reuse, let occupant?):
-        if try await reuse(occupant, for: item) { return result(name, occupant) }
+        if try await reuse(occupant, for: item) { return result(name, occupant, .linked) }
         candidate = try freeName()
       case (.keepBoth, _):
         candidate = try freeName()
       }
-      if try await take(candidate, for: item) { return result(candidate, item.status) }
+      if let taking = try await take(candidate, for: item) { return result(candidate, item.status, taking) }
       // Somebody was faster.
       occupant = try system.statusIfPresent(folder.entry(name))
     }
@@ -154,18 +171,17 @@ struct Publication: Sendable {
     return NumberedName.make(name, number, kind: artifact.kind)
   }
 
-  /// Takes a name that nobody has; `false` when somebody was faster.
-  private func take(_ candidate: String, for item: Item) async throws -> Bool {
+  /// Takes a name that nobody has; `nil` when somebody was faster.
+  private func take(_ candidate: String, for item: Item) async throws -> Taking? {
     if item.status.kind == .file {
       try await note(.atOnce, item.status, candidate)
       do {
         // Unlike rename, link never takes the place of another file.
         try system.link(item.entry, to: folder.entry(candidate))
-        try system.unlink(item.entry)
-        return true
+        return .linked
       } catch {
         switch error.code {
-        case EEXIST: return false
+        case EEXIST: return nil
         case EPERM, ENOTSUP, EOPNOTSUPP, ENOSYS, EMLINK: break  // no hard links here
         default: throw error
         }
@@ -179,11 +195,11 @@ struct Publication: Sendable {
         try system.close(try system.open(folder.entry(candidate), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW))
       }
     } catch {
-      if error.code == EEXIST { return false }
+      if error.code == EEXIST { return nil }
       throw error
     }
     do {
-      return try fill(candidate, with: item)
+      return try fill(candidate, with: item) ? .renamed : nil
     } catch {
       try? item.status.kind == .folder
         ? system.removeFolder(folder.entry(candidate)) : system.unlink(folder.entry(candidate))
@@ -257,7 +273,8 @@ struct Publication: Sendable {
     }
     guard isEqual else { return false }
     try await note(.atOnce, occupant, name)
-    try system.unlink(item.entry)
+    // Whoever has written it may not have waited for the disk.
+    try await flushData(of: folder.entry(name))
     return true
   }
 
@@ -268,21 +285,30 @@ struct Publication: Sendable {
     try await context.note(PublishNote(manner: manner, status: status, target: target).text)
   }
 
-  private func result(_ name: String, _ status: FileStatus) -> Artifact {
-    artifact.published(at: PathText.join(folder.path, name), status)
+  private func result(_ name: String, _ status: FileStatus, _ taking: Taking) -> Settled {
+    Settled(
+      artifact: artifact.published(at: PathText.join(folder.path, name), status), leavesOldName: taking == .linked)
   }
 
   private func exists(_ reason: String) -> DownloadError {
     DownloadError(.alreadyExists, "\(PathText.join(folder.path, name)) exists already, and \(reason)")
   }
 
-  /// With power loss in mind: the new name first, then the loss of the old one.
-  private func flushFolders() async throws {
+  /// Before anything has its name: what is in it.
+  private func flushData(of entry: Entry) async throws {
     guard durability == .power else { return }
-    try await Blocking.run { _ in
-      try folder.flush(durability)
-      guard let path = artifact.path else { return }
-      try OpenFolder(PathText.split(path).folder, system: system).flush(durability)
+    try await Blocking.run { [folder] _ in
+      try withExtendedLifetime(folder) { try FileTree(system: system).flush(entry) }
     }
+  }
+
+  private func flushTarget() async throws {
+    guard durability == .power else { return }
+    try await Blocking.run { _ in try folder.flush(durability) }
+  }
+
+  private func flushSource() async throws {
+    guard durability == .power, let path = artifact.path else { return }
+    try await Blocking.run { _ in try OpenFolder.flush(above: path, durability, system: system) }
   }
 }

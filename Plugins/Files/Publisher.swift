@@ -81,8 +81,14 @@ struct Publisher: Sendable {
     let path = PathText.join(folder.path, name)
     do {
       guard let status = try system.statusIfPresent(folder.entry(name)), note.describes(status) else { return nil }
+      // The new name first, then the loss of the old one.
+      try await Blocking.run { [durability] _ in try folder.flush(durability) }
       try await Leftovers(artifact: artifact, id: id, folder: folder, name: name, published: status).remove()
-      try folder.flush(durability)
+      if let path = artifact.path {
+        try await Blocking.run { [durability, system] _ in
+          try OpenFolder.flush(above: path, durability, system: system)
+        }
+      }
       return artifact.published(at: path, status)
     } catch let error as SystemError {
       throw error.downloadError("publish", path)

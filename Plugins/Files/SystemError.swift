@@ -19,6 +19,9 @@ struct SystemError: Error, Hashable {
   /// The number of the call that has just failed on this thread.
   static var current: SystemError { SystemError(errno) }
 
+  /// Whether it says that there is nothing at the path.
+  var isAbsence: Bool { code == ENOENT || code == ENOTDIR }
+
   /// The kind of failure: the one table from numbers to codes.
   var downloadCode: DownloadError.Code {
     switch code {

@@ -103,7 +103,7 @@
         try output.write(block)
       }
       let name = try name(for: input.artifact, unpacked, context)
-      let path = try output.commit(as: name)
+      let path = try output.commit(as: name, durability: context.durability)
       return File(artifact(input.artifact, at: .path(path), named: name, size: unpacked.byteCount))
     }
 

@@ -75,11 +75,12 @@
       guard code == 0 else { throw .file("write", temporaryPath, code) }
     }
 
-    /// Closes the file and gives it its name.
+    /// Closes the file and gives it its name; with ``Durability/power`` both are on the disk when it returns.
     ///
     /// - Returns: its path.
-    /// - Throws: ``DownloadError``, also for errors that only closing brings to light.
-    mutating func commit(as name: String) throws(DownloadError) -> String {
+    /// - Throws: ``DownloadError``, also for errors that only flushing or closing brings to light.
+    mutating func commit(as name: String, durability: Durability) throws(DownloadError) -> String {
+      if durability == .power { try Self.flush(descriptor, temporaryPath) }
       let closed = close(descriptor)
       let code = errno
       descriptor = -1
@@ -88,7 +89,25 @@
       let path = folder + "/" + name
       guard rename(temporaryPath, path) == 0 else { throw .file("rename to", path, errno) }
       isCommitted = true
+      if durability == .power {
+        // The name of the file, and that of the folder it is in.
+        for folder in [folder, folder + "/.."] {
+          let descriptor = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+          guard descriptor >= 0 else { throw .file("open", folder, errno) }
+          defer { _ = close(descriptor) }
+          try Self.flush(descriptor, folder)
+        }
+      }
       return path
+    }
+
+    /// Returns when what was written is on the disk.
+    private static func flush(_ descriptor: Int32, _ path: String) throws(DownloadError) {
+      #if canImport(Darwin)
+        // fsync on Darwin leaves the bytes in the drive's cache; not every file system can do better.
+        if fcntl(descriptor, F_FULLFSYNC) == 0 { return }
+      #endif
+      guard fsync(descriptor) == 0 || errno == EINVAL else { throw .file("flush", path, errno) }
     }
   }
 

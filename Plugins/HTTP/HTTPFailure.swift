@@ -5,6 +5,14 @@ import NIOHTTP1
 import NIOPosix
 import NIOSSL
 
+#if canImport(Glibc)
+  import Glibc
+#elseif canImport(Musl)
+  import Musl
+#elseif canImport(Darwin)
+  import Darwin
+#endif
+
 /// What the libraries' errors mean: one table, each row with what to do about it.
 enum HTTPFailure {
   /// Runs what may throw an error of the libraries.
@@ -101,6 +109,10 @@ enum HTTPFailure {
       return connectTimeout(error)
     }
     let why = (first.error as? IOError).map(reason) ?? "\(first.error)"
+    if error.connectionErrors.allSatisfy({ ($0.error as? IOError).map(isOffline) ?? false }) {
+      return DownloadError(
+        .offline, "there is no way to \(place): \(why); check the network's cable, radio or routes", cause: error)
+    }
     return DownloadError(
       .network, "no connection to \(place): \(why); check host, port and network, or try again later", cause: error)
   }
@@ -142,6 +154,11 @@ enum HTTPFailure {
   }
 
   private static func after(_ received: Int64?) -> String { received.map { " after \($0) bytes" } ?? "" }
+
+  /// Whether the request cannot have left this machine.
+  private static func isOffline(_ error: IOError) -> Bool {
+    [ENETUNREACH, ENETDOWN, EHOSTUNREACH].contains(error.errnoCode)
+  }
 
   /// The system's words, such as “Connection refused (errno 111)”, without the call's name before them.
   private static func reason(_ error: IOError) -> String {

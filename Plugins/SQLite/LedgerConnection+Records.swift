@@ -172,8 +172,12 @@
         statement.bind(record.bytesFetched, 10)
         statement.bind(record.resumedFrom, 11)
         statement.bind(Int64(record.phase.isActive ? 1 : 0), 12)
+        statement.bind(record.awaited?.rawValue, 31)
       }
-      if fields.contains(.checkpoint) { try RecordColumns.bind(record.checkpoint, from: 13, to: statement) }
+      if fields.contains(.checkpoint) {
+        try RecordColumns.bind(record.checkpoint, from: 13, to: statement)
+        statement.bind(BlockMarkText.text(record.checkpoint.marks), 30)
+      }
       if fields.contains(.steps) { RecordColumns.bind(record.steps, from: 23, to: statement) }
       guard try statement.run() == 1 else { return false }
       // What is held was active.

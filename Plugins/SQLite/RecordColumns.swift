@@ -9,7 +9,7 @@
     /// What was asked for, in the order of ``bind(_:host:from:to:)``.
     private static let requestColumns = [
       "url", "host", "priority", "intent", "expected_size", "maximum_size", "directory", "file_name", "mirrors",
-      "metadata", "tags", "expected_digests", "headers",
+      "metadata", "tags", "expected_digests", "headers", "head_start",
     ]
 
     static let request = requestColumns.joined(separator: ", ")
@@ -20,7 +20,7 @@
       id, generation, phase, rank, arrival, not_before, owner, attempts, consecutive_failures, bytes_fetched, \
       resumed_from, created_at, updated_at, error, \(request), ranges, total, etag, last_modified, response_date, \
       content_coding, suggested_name, media_type, is_complete, digests, steps_completed, step_note, artifact_kind, \
-      artifact_path, artifact_name, artifact_size, artifact_media_type
+      artifact_path, artifact_name, artifact_size, artifact_media_type, marks, awaited
       """
 
     /// What a record is left with when its bytes are gone.
@@ -29,7 +29,7 @@
       ranges = NULL, total = NULL, etag = NULL, last_modified = NULL, response_date = NULL, content_coding = NULL, \
       suggested_name = NULL, media_type = NULL, is_complete = 0, digests = NULL, steps_completed = NULL, \
       step_note = NULL, artifact_kind = NULL, artifact_path = NULL, artifact_name = NULL, artifact_size = NULL, \
-      artifact_media_type = NULL
+      artifact_media_type = NULL, marks = NULL
       """
 
     static func requestPlaceholders(from first: Int) -> String {
@@ -65,6 +65,7 @@
       statement.bind(try tags(request.tags), first + 10)
       statement.bind(request.expectedDigests.isEmpty ? nil : try json(request.expectedDigests), first + 11)
       statement.bind(request.headers.isEmpty ? nil : try json(request.headers), first + 12)
+      statement.bind(try request.headStart.map(json), first + 13)
     }
 
     /// Binds what is on disk from a position on: ten columns.
@@ -105,14 +106,14 @@
         assignments.append(
           """
           phase = ?5, not_before = ?6, error = ?7, attempts = ?8, consecutive_failures = ?9, bytes_fetched = ?10, \
-          resumed_from = ?11, owner = CASE WHEN ?12 THEN owner END, lease = CASE WHEN ?12 THEN lease END
+          resumed_from = ?11, awaited = ?31, owner = CASE WHEN ?12 THEN owner END, lease = CASE WHEN ?12 THEN lease END
           """)
       }
       if fields.contains(.checkpoint) {
         assignments.append(
           """
           ranges = ?13, total = ?14, etag = ?15, last_modified = ?16, response_date = ?17, content_coding = ?18, \
-          suggested_name = ?19, media_type = ?20, is_complete = ?21, digests = ?22
+          suggested_name = ?19, media_type = ?20, is_complete = ?21, digests = ?22, marks = ?30
           """)
       }
       if fields.contains(.steps) {
@@ -160,6 +161,7 @@
       if !row.isNull(24) { request.tags = Set(try value(24, "tags", or: [String]())) }
       if !row.isNull(25) { request.expectedDigests = try value(25, "expected_digests", or: []) }
       if !row.isNull(26) { request.headers = try value(26, "headers", or: []) }
+      if !row.isNull(27) { request.headStart = try value(27, "head_start", or: nil) }
 
       var record = DownloadRecord(
         request: request, generation: row.int64(1), arrival: row.int64(4), rank: Rank(value: row.uint128(3)),
@@ -175,25 +177,30 @@
       record.updatedAt = row.date(12)
       if !row.isNull(13) { record.error = try value(13, "error", or: nil) }
 
-      if let text = row.optionalText(27) {
+      if let text = row.optionalText(28) {
         guard let ranges = ByteRangeSet(storedText: text) else { throw damaged("ranges") }
         record.checkpoint.ranges = ranges
       }
-      record.checkpoint.total = ByteCount(row.optionalInt64(28))
+      record.checkpoint.total = ByteCount(row.optionalInt64(29))
       record.checkpoint.validator = validator(row)
-      record.checkpoint.contentCoding = row.optionalText(32)
-      record.checkpoint.name = row.optionalText(33)
-      record.checkpoint.mediaType = row.optionalText(34)
-      record.checkpoint.isComplete = row.int64(35) != 0
-      if !row.isNull(36) { record.checkpoint.digests = try value(36, "digests", or: []) }
-      record.steps.completed = Int(row.int64(37))
-      record.steps.note = row.optionalText(38)
-      if let kind = row.optionalText(39) {
+      record.checkpoint.contentCoding = row.optionalText(33)
+      record.checkpoint.name = row.optionalText(34)
+      record.checkpoint.mediaType = row.optionalText(35)
+      record.checkpoint.isComplete = row.int64(36) != 0
+      if !row.isNull(37) { record.checkpoint.digests = try value(37, "digests", or: []) }
+      record.steps.completed = Int(row.int64(38))
+      record.steps.note = row.optionalText(39)
+      if let kind = row.optionalText(40) {
         guard let kind = Artifact.Kind(rawValue: kind) else { throw damaged("artifact_kind") }
         record.steps.artifact = StoredArtifact(
-          kind: kind, path: row.optionalText(40), name: row.text(41), size: row.optionalInt64(42),
-          mediaType: row.optionalText(43))
+          kind: kind, path: row.optionalText(41), name: row.text(42), size: row.optionalInt64(43),
+          mediaType: row.optionalText(44))
       }
+      if let text = row.optionalText(45) {
+        guard let marks = BlockMarkText.marks(text) else { throw damaged("marks") }
+        record.checkpoint.marks = marks
+      }
+      record.awaited = row.optionalText(46).flatMap(Awaited.init)
       return record
     }
 
@@ -219,8 +226,8 @@
 
     private static func validator(_ row: PreparedStatement) -> Validator? {
       let validator = Validator(
-        entityTag: row.optionalText(29).map(entityTag), lastModified: row.optionalDate(30),
-        responseDate: row.optionalDate(31))
+        entityTag: row.optionalText(30).map(entityTag), lastModified: row.optionalDate(31),
+        responseDate: row.optionalDate(32))
       return validator == Validator() ? nil : validator
     }
 

@@ -10,6 +10,11 @@
         try db.execute(sql: downloads)
         try db.execute(sql: indexes)
       }
+      migrator.registerMigration("2: marks, what is awaited, and head starts") { db in
+        for column in ["marks", "awaited", "head_start"] {
+          try db.execute(sql: "ALTER TABLE download ADD COLUMN \(column) TEXT")
+        }
+      }
       return migrator
     }
 

@@ -4,6 +4,7 @@
 @_exported public import DownpipeFiles
 @_exported public import DownpipeGates
 @_exported public import DownpipeHTTP
+@_exported public import DownpipeLinks
 @_exported public import DownpipeScheduling
 
 #if SQLite

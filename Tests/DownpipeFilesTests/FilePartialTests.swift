@@ -119,9 +119,9 @@ struct FilePartialTests {
       let opened = calls.made.count
       try await partial.synchronize()
       try await partial.synchronize()
-      let flushes = calls.made[opened...].count { $0 == .flush }
       // The data each time, the folder once.
-      #expect(flushes == (durability == .power ? 3 : 0))
+      let flushes = calls.made[opened...].filter { $0 == .flush || $0 == .flushFolder }
+      #expect(flushes == (durability == .power ? [.flush, .flushFolder, .flush] : []))
     }
   }
 
@@ -150,5 +150,112 @@ struct FilePartialTests {
     #expect(try folder.read("from transport") == someBytes)
     #expect(try !partial.adopt(folder.path))
     #expect(throws: DownloadError.self) { try partial.adopt(folder.path("missing")) }
+  }
+
+  @Test(arguments: [0, 1, 65_535, 65_536, 65_537, 70_000])
+  func marksAreOfTheLastBlock(_ end: Int64) async throws {
+    let folder = try TemporaryFolder()
+    let partial = try #require(try await partial(folder) as? any VerifiablePartial)
+    try partial.put(someBytes, at: 0)
+    let mark = try partial.mark(endingAt: end)
+    #expect(mark.range == max(0, end - 65_536)..<end)
+    #expect(mark.digest.algorithm == .sha256 && mark.digest.bytes.count == 32)
+    #expect(try partial.matches(mark))
+    try partial.truncate(to: max(0, end - 1))
+    #expect(try partial.matches(mark) == (end == 0))
+    #expect(throws: DownloadError.self) { try partial.mark(endingAt: 70_001) }
+  }
+
+  @Test func hostileMarksDoNotMatch() async throws {
+    let folder = try TemporaryFolder()
+    let partial = try #require(try await partial(folder) as? any VerifiablePartial)
+    try partial.put(someBytes, at: 0)
+    let mark = try partial.mark(endingAt: 70_000)
+    for range in [-5..<10, Int64.min / 2..<0, 0..<Int64.max, 69_999..<70_001, 0..<2 << 20] as [ByteRange] {
+      #expect(try !partial.matches(BlockMark(range: range, digest: mark.digest)))
+    }
+    #expect(try !partial.matches(BlockMark(range: mark.range, digest: Digest(.md5, bytes: mark.digest.bytes))))
+    #expect(try !partial.matches(BlockMark(range: mark.range, digest: Digest(.sha256, bytes: []))))
+    #expect(try partial.mark(endingAt: -1).range == 0..<0)
+    try partial.close()
+    #expect(throws: DownloadError.self) { try partial.mark(endingAt: 1) }
+    #expect(throws: DownloadError.self) { try partial.matches(mark) }
+  }
+
+  @Test func theDigestIsSHA256() async throws {
+    let folder = try TemporaryFolder()
+    let partial = try #require(try await partial(folder) as? any VerifiablePartial)
+    try partial.put(Array("abc".utf8), at: 0)
+    // FIPS 180-4, the first example.
+    #expect(
+      try partial.mark(endingAt: 3).digest.hex == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad")
+  }
+
+  @Test func copyingReadsInPieces() async throws {
+    let folder = try TemporaryFolder()
+    let bytes = DownloadFixtures.pattern(size: 3_000_000)
+    let file = try folder.write(bytes, to: "file")
+    let partial = try await partial(folder)
+    #expect(try await partial.copy(file, count: 2_500_000) == 2_500_000)
+    #expect(try partial.read(at: 0, count: .max) == Array(bytes[..<2_500_000]))
+    #expect(try await partial.copy(file, count: -1) == 0)
+    #expect(try partial.size() == 0)
+    #expect(try folder.read("file") == bytes)
+  }
+
+  @Test func whatIsNoFileIsNotCopiedAndCostsNoBytes() async throws {
+    let folder = try TemporaryFolder()
+    let partial = try await partial(folder)
+    try partial.put([1], at: 0)
+    let link = folder.path("link")
+    try FileManager.default.createSymbolicLink(
+      atPath: link, withDestinationPath: try folder.write(someBytes, to: "file"))
+    let pipe = folder.path("pipe")
+    mkfifo(pipe, 0o600)
+    for path in [link, pipe, folder.path, folder.path("missing"), "/dev/zero"] {
+      await #expect(throws: DownloadError.self) { try await partial.copy(path, count: 10) }
+    }
+    #expect(try partial.read(at: 0, count: 10) == [1])
+  }
+
+  @Test func aPartialCopiedIntoItselfIsCut() async throws {
+    let folder = try TemporaryFolder()
+    let partial = try await partial(folder)
+    try partial.put(someBytes, at: 0)
+    #expect(try await partial.copy(folder.path(".downpipe/partials/id.1.part"), count: 100) == 100)
+    #expect(try partial.read(at: 0, count: .max) == Array(someBytes[..<100]))
+  }
+
+  @Test func aFileThatShrinksGivesWhatThereWas() async throws {
+    let folder = try TemporaryFolder()
+    let file = try folder.write(DownloadFixtures.pattern(size: 3_000_000), to: "file")
+    let reads = Atomic(0)
+    let calls = Calls { _, call, _ in
+      // Before the second piece.
+      if call == .read, reads.add(1, ordering: .relaxed).newValue == 2 { _ = truncate(file, 1_500_000) }
+      return .proceed
+    }
+    let partial = try await partial(folder, calls.system)
+    #expect(try await partial.copy(file, count: 3_000_000) == 1_500_000)
+    #expect(try partial.size() == 1_500_000)
+  }
+
+  @Test func copyingCanBeCancelledAndFail() async throws {
+    let folder = try TemporaryFolder()
+    let file = try folder.write(someBytes, to: "file")
+    let partial = try await partial(folder)
+    let task = Task {
+      withUnsafeCurrentTask { $0?.cancel() }
+      return try await partial.copy(file, count: 70_000)
+    }
+    await #expect(throws: CancellationError.self) { try await task.value }
+    try partial.close()
+    await #expect(throws: DownloadError.self) { try await partial.copy(file, count: 1) }
+    let full = try await FileStore(folder.path, system: Calls.failing([.write], with: ENOSPC)).openPartial(key())
+    await #expect {
+      try await (full as? any FileAdoptingPartial)?.copy(file, count: 10)
+    } throws: {
+      ($0 as? DownloadError)?.code == .noSpace
+    }
   }
 }

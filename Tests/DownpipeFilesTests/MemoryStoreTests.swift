@@ -100,4 +100,22 @@ struct MemoryStoreTests {
     try await store.remove(moved)
     #expect(await !store.contains(moved))
   }
+
+  @Test func aPartialHasOneWriterAtATime() async throws {
+    let store = MemoryStore()
+    let first = try await store.openPartial(key())
+    try first.put([1], at: 0)
+    await #expect { _ = try await store.openPartial(key()) } throws: { ($0 as? DownloadError)?.code == .inUse }
+    try first.close()
+    let second = try await store.openPartial(key())
+    try first.close()
+    await #expect { _ = try await store.openPartial(key()) } throws: { ($0 as? DownloadError)?.code == .inUse }
+    // Removed and begun anew: what the old opening has to say belongs nowhere.
+    try await store.removePartial(key())
+    let third = try await store.openPartial(key())
+    #expect(throws: DownloadError.self) { try second.put([2], at: 0) }
+    try second.close()
+    await #expect { _ = try await store.openPartial(key()) } throws: { ($0 as? DownloadError)?.code == .inUse }
+    #expect(try third.size() == 0)
+  }
 }

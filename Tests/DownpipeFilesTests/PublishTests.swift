@@ -254,15 +254,4 @@ struct PublishTests {
     await #expect(throws: CancellationError.self) { try await task.value }
     #expect(try folder.tree() == [".downpipe/partials/id.1.part": someBytes])
   }
-
-  @Test func powerFlushesBeforeAndAfterTheName() async throws {
-    let folder = try TemporaryFolder()
-    let calls = Calls()
-    let store = FileStore(folder.path, durability: .power, system: calls.system)
-    let staged = try await store.staged([1])
-    let before = calls.made.count
-    _ = try await store.publish(staged, at: .init(name: "x"), in: try context())
-    let relevant = calls.made[before...].filter { [.flush, .link, .unlink].contains($0) }
-    #expect(relevant == [.flush, .link, .unlink, .flush, .flush])
-  }
 }

@@ -128,6 +128,13 @@ final class SmallMount: Sendable {
     #endif
   }
 
+  /// Lets nobody write any more.
+  func makeReadOnly() throws {
+    #if canImport(Glibc)
+      guard mount("tmpfs", path, "tmpfs", UInt(MS_REMOUNT | MS_RDONLY), nil) == 0 else { throw Refused() }
+    #endif
+  }
+
   /// Ends it, whoever still has something open there. Before its folder is removed.
   func unmount() {
     #if canImport(Glibc)

@@ -40,9 +40,11 @@ struct Diary: Observer {
     case .started(let attempt, from: 0): Entry(stage: "HTTPSource", text: "attempt \(attempt), from the beginning")
     case .started(let attempt, let from):
       Entry(stage: "HTTPSource", text: "attempt \(attempt), resumes at byte \(grouped(from))")
+    case .refused(let error): Entry(stage: "ResumePlan", text: "goes on in another way: \(error.message)")
     case .restarted(let error): Entry(stage: "ResumePlan", text: "begins again: \(error.message)")
     case .attemptFailed(let error): Entry(stage: error.stage ?? "engine", text: "fails: \(error.message)")
     case .redirected(let url): Entry(stage: "HTTPSource", text: "is sent to \(url)")
+    case .linkRefreshed(let url): Entry(stage: "RefreshURL", text: "goes on at \(url)")
     case .stepFinished(name: "VerifyChecksum"): Entry(stage: "VerifyChecksum", text: "the digest is right")
     case .stepFinished(name: "Gunzip"): Entry(stage: "Gunzip", text: "unpacked")
     case .stepFinished(let name): Entry(stage: name, text: "done")

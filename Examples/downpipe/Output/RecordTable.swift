@@ -40,6 +40,20 @@ enum RecordTable {
     return object.closed
   }
 
+  /// The row of an orphan.
+  static func row(_ orphan: StoredPartial) -> String {
+    line(orphan.key.id.rawValue, "orphan", "–", Formatting.bytes(orphan.size), "addition \(orphan.key.generation)")
+  }
+
+  /// The line of an orphan.
+  static func json(_ orphan: StoredPartial) -> String {
+    var object = JSONObject()
+    object.add("id", orphan.key.id.rawValue)
+    object.add("generation", orphan.key.generation)
+    object.add("bytes", orphan.size)
+    return object.closed
+  }
+
   private static func line(_ id: String, _ state: String, _ done: String, _ size: String, _ name: String) -> String {
     let columns = [(id, 16), (state, 12), (done, 9), (size, 9)]
     let text = columns.map { text, width in

@@ -22,6 +22,14 @@ public struct FailureTable: Sendable, Hashable {
     public static let resume = Action("resume")
     /// Throw the bytes away and begin again.
     public static let restart = Action("restart")
+    /// Go on from the bytes on disk when there is a way to the server again.
+    public static let waitForNetwork = Action("wait for network")
+    /// Go on from the bytes on disk when there is room again.
+    public static let waitForDisk = Action("wait for disk")
+    /// Go on from the bytes on disk when whoever holds them lets go.
+    public static let waitForOwner = Action("wait for owner")
+    /// Have the link renewed, then go on from the bytes on disk. Without a ``LinkRefresher``, the same as ``giveUp``.
+    public static let refresh = Action("refresh")
     /// Report the failure.
     public static let giveUp = Action("give up")
   }

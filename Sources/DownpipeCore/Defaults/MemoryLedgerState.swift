@@ -232,6 +232,7 @@ struct MemoryLedgerState: Sendable {
       if fields.contains(.state) {
         entry.record.phase = record.phase
         entry.record.notBefore = record.notBefore
+        entry.record.awaited = record.awaited
         entry.record.error = record.error
         entry.record.attempts = record.attempts
         entry.record.consecutiveFailures = record.consecutiveFailures

@@ -6,6 +6,7 @@
 /// ```
 /// - Attempts are counted in a row and *without progress*: a transfer that gets a byte further than it ever was
 ///   has all its attempts again. Bytes that replace discarded ones are no progress, so that restarts come to an end.
+/// - Waiting for what is missing (the network, room on the disk, whoever holds the partial) uses up no attempts.
 /// - A server's `Retry-After` (RFC 9110 §10.2.3) is obeyed: the back-off begins when that time is over. Where it
 ///   asks for more than ``maximumRetryAfter`` the failure is reported: coming earlier would be
 ///   rude, and waiting that long is for somebody else to decide. The bytes are kept either way.
@@ -38,14 +39,27 @@ public struct Retry: RetryPolicy, Hashable {
   /// What to do about a failure: the table's row, while attempts are left and the server does not ask for too long.
   public func decide(_ failure: Failure) -> RetryDecision {
     let row = table.row(for: failure.error)
+    // Who wants one attempt wants no waiting either.
+    if backOff.attempts > 1, failure.consecutive < row.attempts ?? .max, let what = Self.awaited[row.action] {
+      return .wait(for: what, atMost: what == .owner ? .seconds(5) : Self.patience)
+    }
     let attempts = min(backOff.attempts, row.attempts ?? .max)
     guard failure.consecutive < attempts, let wait = wait(after: failure) else { return .giveUp }
     return switch row.action {
     case .resume: .resume(after: wait)
     case .restart: .restart(after: wait)
+    // A dead link is not the server's trouble: the fresh one is used at once, unless it was dead as well.
+    case .refresh: .refresh(after: failure.consecutive == 1 && failure.error.retryAfter == nil ? .zero : wait)
     default: .giveUp
     }
   }
+
+  private static let awaited: [FailureTable.Action: Awaited] = [
+    .waitForNetwork: .network, .waitForDisk: .disk, .waitForOwner: .owner,
+  ]
+
+  /// After so long it is tried again although nobody has seen a network or room: not everything can be seen.
+  private static let patience: Duration = .seconds(30)
 
   /// How long to wait; `nil` when the server asks for longer than anybody wants to wait.
   private func wait(after failure: Failure) -> Duration? {

@@ -9,12 +9,14 @@ struct Attempt: Sendable {
   let store: any LedgerStore
   let options: DownloaderOptions
   let hub: EventHub
+  let trust: RangeMemory
 
   var storage: any Storage { pipeline.storage }
 
   /// Works until the artifact is published.
   /// - Throws: whatever ended the attempt; bytes received by then are in the record's checkpoint.
   func perform() async throws -> Artifact {
+    if run.record.awaited == .link { try await refreshLink() }
     let record = run.record
     // A file that is there already is as good as a downloaded one, unless it has to have a digest: then the
     // bytes are fetched and verified, and the storage keeps the old file when they are the same.
@@ -31,6 +33,26 @@ struct Attempt: Sendable {
       try await forgetBytes(because: DownloadError(.storage, "the complete file has disappeared from the storage"))
     }
     return try await process(try await Transfer(attempt: self).perform())
+  }
+
+  /// Has a dead link renewed; the fresh one is in the ledger before it is used.
+  private func refreshLink() async throws {
+    guard let refresher = pipeline.refresher else { return }
+    let record = run.record
+    let fresh: FreshLink
+    do {
+      fresh = try await refresher.refresh(
+        ExpiredLink(request: record.request, error: record.error, received: record.checkpoint.ranges.byteCount))
+    } catch let error where !(error is CancellationError) {
+      throw DownloadError(error, as: .linkExpired, stage: refresher.name)
+    }
+    run.update { record in
+      record.request.url = fresh.url
+      if let headers = fresh.headers { record.request.headers = headers }
+      record.awaited = nil
+    }
+    try await save([.request, .state])
+    announce(.linkRefreshed(to: fresh.url.redacted))
   }
 
   // MARK: The ledger

@@ -127,6 +127,25 @@ public final class Downloader: Sendable {
     get async { await engine.pipeline }
   }
 
+  // MARK: Orphans
+
+  /// Partials that lie on the disk, that nobody holds, and that no download of this ledger will use again: what is left
+  /// when a ledger is lost, say. Where several ledgers share a folder, the partials of the others are among them.
+  ///
+  /// - Throws: ``DownloadError`` with `.invalidPipeline` for a storage that cannot list them; `.storage`,
+  ///   `.permission`, `.ledger` or `.shutDown`.
+  public func orphans() async throws -> [StoredPartial] {
+    try await engine.listingStorage().orphans(unknownTo: engine.store)
+  }
+
+  /// Removes orphans that ``orphans()`` has found, as far as they still are.
+  /// - Returns: how many were removed.
+  /// - Throws: as ``orphans()``.
+  @discardableResult
+  public func removeOrphans(_ orphans: [StoredPartial]) async throws -> Int {
+    try await engine.listingStorage().remove(orphans, unknownTo: engine.store)
+  }
+
   // MARK: Watching
 
   /// Whatever changes, in batches: at most one in each interval, with the latest status of each download.

@@ -120,7 +120,7 @@ extension Engine {
   /// Why a waiting download waits, asked in the order in which it would be refused.
   private func reason(for record: DownloadRecord) -> WaitingReason {
     if let due = record.notBefore, due > options.time.date, let error = record.error {
-      return .retry(at: due, after: error)
+      return WaitingReason(record.awaited, until: due, after: error)
     }
     if isSuspended { return .suspended }
     let candidate = record.candidate

@@ -7,6 +7,7 @@ actor Engine {
   let store: any LedgerStore
   let hub = EventHub()
   let storage: any Storage
+  let trust = RangeMemory()
 
   var pipeline: Pipeline
   /// The sources as they were started for this run, in the pipeline's order.
@@ -32,6 +33,11 @@ actor Engine {
   var unsaved: [Run] = []
   /// How far each download ever was that has failed since; bounded.
   var furthest: [DownloadID: Int64] = [:]
+  /// What waiting downloads of this run are short of.
+  var missing: [DownloadID: MissingResource] = [:]
+  var isWatchingForRoom = false
+  /// How often the gates had spoken when the network was last looked for.
+  var gateReports = 0
   var isSuspended = false
   var isStopping = false
   var lastArrival: Int64 = 0
@@ -85,6 +91,11 @@ actor Engine {
         startWatches(in: &group)
         if isStopping || Task.isCancelled { break }
         enforceGates()
+        await lookForNetwork()
+        if !isWatchingForRoom, missing.values.contains(where: { $0.what == .disk }) {
+          isWatchingForRoom = true
+          group.addTask { await self.watchForRoom() }
+        }
         await startWork(in: &group)
         await armTimer(in: &group)
         await settleIdle()
@@ -274,7 +285,7 @@ actor Engine {
   private func attempt(for run: Run) -> Attempt {
     var current = pipeline
     current.sources = startedSources
-    return Attempt(run: run, pipeline: current, store: store, options: options, hub: hub)
+    return Attempt(run: run, pipeline: current, store: store, options: options, hub: hub, trust: trust)
   }
 
   /// The work on a download has ended, and its new state is in the ledger.
@@ -286,6 +297,7 @@ actor Engine {
     let record = run.record
     if record.notBefore != nil { mayHaveDelayed = true }
     if record.phase != .waiting { furthest[run.id] = nil }
+    if record.awaited != nil || !missing.isEmpty { await noteMissing(of: run) }
     if running[run.id] === run { running[run.id] = nil }
     counts.remove(run.candidate)
     run.settle()

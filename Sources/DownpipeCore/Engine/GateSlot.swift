@@ -9,11 +9,13 @@ struct GateSlot: Sendable {
 
   /// A box for the latest rule, written by the gate's own task.
   final class Latest: Sendable {
-    private let state: Mutex<(rule: GateRule, hasReported: Bool)>
-    init(_ rule: GateRule) { state = Mutex((rule, false)) }
-    func report(_ rule: GateRule) { state.withLock { $0 = (rule, true) } }
+    private let state: Mutex<(rule: GateRule, reports: Int)>
+    init(_ rule: GateRule) { state = Mutex((rule, 0)) }
+    func report(_ rule: GateRule) { state.withLock { $0 = (rule, $0.reports + 1) } }
     var rule: GateRule { state.withLock { $0.rule } }
-    var hasReported: Bool { state.withLock { $0.hasReported } }
+    /// How often the gate has spoken.
+    var reports: Int { state.withLock { $0.reports } }
+    var hasReported: Bool { reports > 0 }
   }
 
   init(_ gate: any Gate) {

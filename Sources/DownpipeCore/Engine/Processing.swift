@@ -51,7 +51,8 @@ extension Attempt {
       withWorkspace ? try await located(storage.name) { try await storage.workspace(run.key) } : nil
     return ProcessingContext(
       request: record.request, workspace: workspace,
-      digests: record.request.expectedDigests + record.checkpoint.digests, priorNote: record.steps.note
+      digests: record.request.expectedDigests + record.checkpoint.digests, priorNote: record.steps.note,
+      durability: storage.durability
     ) { note in
       run.update { record in
         record.steps.note = note

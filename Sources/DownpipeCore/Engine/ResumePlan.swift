@@ -3,8 +3,8 @@
 /// A pure function through which every byte of every source passes. **No byte is written unless
 /// coverage (start, end and total), length, validator and content coding agree with what is on disk.**
 public enum ResumePlan: Sendable, Hashable {
-  /// Go on at byte `offset`. The body begins `comparing` bytes earlier; those must equal the bytes on
-  /// disk, or nothing of the body is written.
+  /// Go on at byte `offset`. The body begins `comparing` bytes earlier, at byte 0 where the server sent the whole;
+  /// those must equal the bytes on disk, or nothing of the body is written.
   case append(at: Int64, comparing: Int64)
   /// Write the body from byte 0. What was on disk is of no use any more: why; `nil` when there was nothing.
   case restart(because: DownloadError?)
@@ -12,6 +12,20 @@ public enum ResumePlan: Sendable, Hashable {
   case alreadyComplete
   /// Nothing of the body may be written. Whether to resume, restart or give up is the retry policy's business.
   case reject(DownloadError)
+}
+
+/// How far a server's ranges are believed. A URL whose answers could not be used is asked in a way that depends
+/// less on its server; what is on disk is kept meanwhile.
+public enum RangeTrust: Int, Sendable, Hashable, Comparable {
+  /// Not at all: the whole is asked for, and compared with what is on disk before anything is written.
+  case none
+  /// Ranges are right, but nothing vouches for them: some bytes are asked for again and compared.
+  case overlap
+  /// As RFC 9110 says.
+  case full
+
+  /// Less trust comes first.
+  public static func < (left: RangeTrust, right: RangeTrust) -> Bool { left.rawValue < right.rawValue }
 }
 
 /// What to believe when the server gives no strong validator to resume with.
@@ -42,13 +56,15 @@ extension ResumePlan {
   ///   - checkpoint: what is on disk.
   ///   - validation: what to believe without a strong validator.
   ///   - hasDigest: whether a digest of the whole will be checked at the end.
+  ///   - trust: how far the server's ranges are believed.
   public static func question(
-    for checkpoint: Checkpoint, validation: ResumeValidation = .standard, hasDigest: Bool = false
+    for checkpoint: Checkpoint, validation: ResumeValidation = .standard, hasDigest: Bool = false,
+    trust: RangeTrust = .full
   ) -> Question {
     let have = checkpoint.ranges.prefixLength
     // Bytes in a content coding were produced for that one answer: they cannot be continued.
-    guard have > 0, checkpoint.contentCoding == nil else { return Question() }
-    if let validator = checkpoint.validator, validator.isStrong {
+    guard have > 0, checkpoint.contentCoding == nil, trust > .none else { return Question() }
+    if let validator = checkpoint.validator, validator.isStrong, trust == .full {
       // With an unknown total, one byte is asked for again: a file that is complete already then
       // answers 206 with its total instead of a 416 that some servers send without one.
       let start = checkpoint.total == .unknown ? have - 1 : have
@@ -83,25 +99,44 @@ extension ResumePlan {
       return decide(refusal, have: have, comparison: comparison, checkpoint: checkpoint, request: request, reply: reply)
     case .multipart:
       return .reject(
-        DownloadError(.wrongRange, "the server answered with several ranges in one body, which nobody asked for"))
+        DownloadError(.multipartRange, "the server answered with several ranges in one body, which nobody asked for"))
     case .unreadable(let field):
       return .reject(
-        DownloadError(.wrongRange, "the server's 206 has no usable Content-Range (“\(field.prefix(100))”)"))
+        DownloadError(.unreadableRange, "the server's 206 has no usable Content-Range (“\(field.prefix(100))”)"))
     case .whole:
       if let error = sizeError(reply.length, expected: expectedSize) { return .reject(error) }
-      if have == 0 { return .restart(because: nil) }
-      if comparison == .sameStrong, reply.contentCoding == checkpoint.contentCoding, reply.length == .known(have) {
-        return .alreadyComplete
-      }
-      return .restart(
-        because: comparison == .changed
-          ? DownloadError(.contentChanged, "the file on the server is another one than the \(have) bytes on disk")
-          : DownloadError(.wrongRange, "the server sent the whole file instead of the rest"))
+      return decideWhole(checkpoint: checkpoint, reply: reply, have: have, comparison: comparison)
     case .range(let range, let total):
       return decide(
         range, total: total, have: have, comparison: comparison, checkpoint: checkpoint, request: request,
         reply: reply, validation: validation, expectedSize: expectedSize, hasDigest: hasDigest)
     }
+  }
+
+  /// A 200. What is on disk is not thrown away before the new body has overtaken it: as far as it goes, the body is
+  /// compared with it, and so proves it.
+  private static func decideWhole(
+    checkpoint: Checkpoint, reply: SourceReply, have: Int64, comparison: Validator.Comparison
+  ) -> ResumePlan {
+    if have == 0 { return .restart(because: nil) }
+    if comparison == .changed {
+      return .restart(
+        because: DownloadError(.contentChanged, "the file on the server is another one than the \(have) bytes on disk"))
+    }
+    guard reply.contentCoding == checkpoint.contentCoding else {
+      return .restart(
+        because: DownloadError(
+          .wrongContentCoding, "the server sends the file in the coding “\(reply.contentCoding ?? "identity")” now"))
+    }
+    if case .known(let length) = reply.length {
+      if comparison == .sameStrong, length == have { return .alreadyComplete }
+      if length < have || checkpoint.total != .unknown && checkpoint.total != .known(length) {
+        return .restart(
+          because: DownloadError(
+            .sizeChanged, "the file on the server has \(length) bytes and cannot be the one on disk"))
+      }
+    }
+    return .append(at: have, comparing: have)
   }
 
   /// A 206 with a range that can be read.
@@ -117,10 +152,10 @@ extension ResumePlan {
         DownloadError(.wrongRange, "the server's range begins at \(range.lowerBound) instead of \(asked.start)"))
     }
     if let end = asked.end, range.upperBound > end {
-      return .reject(DownloadError(.wrongRange, "the server's range ends at \(range.upperBound) instead of \(end)"))
+      return .reject(DownloadError(.wrongRangeEnd, "the server's range ends at \(range.upperBound) instead of \(end)"))
     }
     if case .known(let total) = total, range.upperBound > total {
-      return .reject(DownloadError(.wrongRange, "the server's range ends behind the end of the file"))
+      return .reject(DownloadError(.wrongRangeEnd, "the server's range ends behind the end of the file"))
     }
     if case .known(let length) = reply.length, length != range.upperBound - range.lowerBound {
       return .reject(
@@ -133,10 +168,10 @@ extension ResumePlan {
     }
     if let error = sizeError(total, expected: expectedSize) { return .reject(error) }
     if case .known(let old) = checkpoint.total, case .known(let new) = total, old != new {
-      return .reject(DownloadError(.contentChanged, "the file's size changed from \(old) to \(new) bytes"))
+      return .reject(DownloadError(.sizeChanged, "the file's size changed from \(old) to \(new) bytes"))
     }
     if case .known(let total) = total, have > total {
-      return .reject(DownloadError(.contentChanged, "there are \(have) bytes on disk of a file of \(total)"))
+      return .reject(DownloadError(.sizeChanged, "there are \(have) bytes on disk of a file of \(total)"))
     }
     if comparison == .changed {
       return .reject(DownloadError(.contentChanged, "the file on the server has changed"))
@@ -145,7 +180,7 @@ extension ResumePlan {
     // on disk do brings nothing.
     let overlap = have - asked.start
     guard overlap >= 0, range.upperBound >= have else {
-      return .reject(DownloadError(.wrongRange, "the server's range does not continue the \(have) bytes on disk"))
+      return .reject(DownloadError(.wrongRangeEnd, "the server's range does not continue the \(have) bytes on disk"))
     }
     if comparison == .sameStrong { return .append(at: have, comparing: overlap) }
     switch validation {
@@ -155,7 +190,7 @@ extension ResumePlan {
       return .append(at: have, comparing: overlap)
     case .strict, .overlap, .digest:
       return .reject(
-        DownloadError(.contentChanged, "nothing proves that the file is still the one on disk, so it begins again"))
+        DownloadError(.unproven, "nothing proves that the file on the server is still the one on disk"))
     }
   }
 
@@ -181,17 +216,20 @@ extension ResumePlan {
       guard case .known(let total) = total else {
         return .reject(
           DownloadError(
-            .wrongRange, "the server refused the range from \(asked.start) and did not say how long the file is",
+            .rangeNotSatisfiable,
+            "the server refused the range from \(asked.start) and did not say how long the file is",
             httpStatus: 416))
       }
-      // If-Range was evaluated before the range was (RFC 9110 §13.2.2), so its 416 speaks of the same file.
-      let sameFile = comparison == .sameStrong || (comparison == .absent && request.validator?.ifRange != nil)
-      if total == have, checkpoint.total == .unknown || checkpoint.total == .known(total), sameFile {
+      if comparison == .changed {
+        return .reject(DownloadError(.contentChanged, "the file on the server has changed", httpStatus: 416))
+      }
+      if comparison == .sameStrong, total == have, checkpoint.total == .unknown || checkpoint.total == .known(total) {
         return .alreadyComplete
       }
       return .reject(
         DownloadError(
-          .contentChanged, "the server's file has \(total) bytes and cannot be the one of which \(have) are on disk",
+          .rangeNotSatisfiable,
+          "the server's file has \(total) bytes, and nothing proves that they are those on disk",
           httpStatus: 416))
     }
   }

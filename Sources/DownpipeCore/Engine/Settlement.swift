@@ -57,6 +57,7 @@ struct Settlement: Sendable {
       guard let next = Lifecycle.next(record.phase, event) else { return [] }
       record.phase = next.phase
       record.notBefore = nil
+      record.awaited = nil
       change(&record)
       return next.effects
     }
@@ -93,24 +94,35 @@ struct Settlement: Sendable {
       Failure(
         error: error, consecutive: failures, attempts: run.record.attempts, random: attempt.options.random(), now: now)
     )
-    let due: Date?
+    var awaited: Awaited?
+    var delay: Duration?
     switch decision {
-    case .resume(let delay):
-      due = now.addingTimeInterval(delay / .seconds(1))
-    case .restart(let delay):
-      due = now.addingTimeInterval(delay / .seconds(1))
+    case .resume(let wait):
+      delay = wait
+    case .restart(let wait):
+      delay = wait
       if let failure = await dropBytes() { return failure }
-    case .giveUp:
-      due = nil
+    case .wait(let what, let wait):
+      (awaited, delay) = (what, wait)
+      // What is missing is not the server's fault: no attempt is counted for it.
+      run.update { $0.consecutiveFailures = max(0, failures - 1) }
+    case .refresh(let wait) where attempt.pipeline.refresher != nil:
+      (awaited, delay) = (.link, wait)
+    case .refresh, .giveUp:
+      break
     }
-    _ = advance(due == nil ? .failedForGood : .failedForNow) { $0.notBefore = due }
+    let due = delay.map { now.addingTimeInterval($0 / .seconds(1)) }
+    _ = advance(due == nil ? .failedForGood : .failedForNow) { record in
+      record.notBefore = due
+      record.awaited = awaited
+    }
     if let failure = await save([.state, .checkpoint, .steps]) { return failure }
-    return .state(due.map { .waiting(.retry(at: $0, after: error)) } ?? .failed(error))
+    return .state(due.map { .waiting(WaitingReason(awaited, until: $0, after: error)) } ?? .failed(error))
   }
 
   /// Failures after which the bytes are fetched again: the new bytes are no progress.
   private static let startsAgain: Set<DownloadError.Code> = [
-    .contentChanged, .wrongRange, .wrongContentCoding, .digestMismatch,
+    .contentChanged, .sizeChanged, .digestMismatch,
   ]
 
   /// Lets go of the bytes on disk: the ledger first, so that it never claims what is gone.

@@ -5,9 +5,9 @@ internal import Synchronization
 struct Transfer: Sendable {
   let attempt: Attempt
 
-  private var run: Run { attempt.run }
+  var run: Run { attempt.run }
   private var pipeline: Pipeline { attempt.pipeline }
-  private var request: DownloadRequest { run.record.request }
+  var request: DownloadRequest { run.record.request }
 
   /// Transfers what is missing, from the URL and then from its mirrors.
   func perform() async throws -> Artifact {
@@ -15,10 +15,8 @@ struct Transfer: Sendable {
     let partial = try await attempt.located(storage.name) { try await storage.openPartial(run.key) }
     var isClosed = false
     do {
-      // The ledger claims nothing that the disk may not have; still, a disk can be tampered with.
-      let size = try partial.size()
-      run.update { $0.checkpoint.ranges.remove(contentsOf: size..<Int64.max) }
-      run.received.store(run.record.checkpoint.ranges.prefixLength, ordering: .relaxed)
+      try await checkTail(of: partial)
+      if let headStart = request.headStart { try await take(headStart, into: partial) }
       try await transferFromAny(into: partial)
       return try await attempt.located(storage.name) {
         let checkpoint = run.record.checkpoint
@@ -58,31 +56,59 @@ struct Transfer: Sendable {
     let urls = [request.url] + request.mirrors
     for (index, url) in urls.enumerated() {
       do {
-        while try await transferOnce(from: url, into: partial) {}
+        while try await transferTrusting(url, into: partial) {}
         return
       } catch let error as DownloadError where index + 1 < urls.count && run.stopSignal.reason == nil {
         // Another mirror is only asked when trying this one again makes no sense.
-        guard Self.sourceFaults.contains(error.code),
-          pipeline.retry.decide(
-            Failure(
-              error: error, consecutive: run.record.consecutiveFailures + 1, attempts: run.record.attempts,
-              random: attempt.options.random(), now: attempt.options.time.date)) == .giveUp
-        else { throw error }
+        guard Self.sourceFaults.contains(error.code), isFinal(error) else { throw error }
         attempt.announce(.attemptFailed(error.located(stage: nil, url: url, attempt: run.record.attempts)))
       }
     }
   }
 
+  /// Whether the retry policy would not try the same place again.
+  private func isFinal(_ error: DownloadError) -> Bool {
+    let decision = pipeline.retry.decide(
+      Failure(
+        error: error, consecutive: run.record.consecutiveFailures + 1, attempts: run.record.attempts,
+        random: attempt.options.random(), now: attempt.options.time.date))
+    return switch decision {
+    case .giveUp: true
+    case .refresh: pipeline.refresher == nil
+    case .resume, .restart, .wait: false
+    }
+  }
+
   private static let sourceFaults: Set<DownloadError.Code> = [
-    .network, .hostNotFound, .tls, .timedOut, .httpStatus, .invalidResponse, .tooManyRedirects, .wrongRange,
-    .wrongContentCoding, .lengthMismatch, .unsupportedURL, DownloadError.Code("fileNotFound"),
+    .network, .offline, .hostNotFound, .tls, .timedOut, .httpStatus, .invalidResponse, .tooManyRedirects, .wrongRange,
+    .wrongRangeEnd, .unreadableRange, .multipartRange, .wrongContentCoding, .rangeNotSatisfiable, .unproven,
+    .lengthMismatch, .unsupportedURL, .linkExpired, DownloadError.Code("fileNotFound"),
   ]
+
+  /// Asks once; when the answer's range cannot be used, asks at once in a way that depends less on the server, as
+  /// long as there is one. What is on disk stays.
+  private func transferTrusting(_ url: URL, into partial: any Partial) async throws -> Bool {
+    while true {
+      let trust = attempt.trust.level(of: url)
+      do {
+        return try await transferOnce(from: url, trusting: trust, into: partial)
+      } catch let error as DownloadError {
+        guard run.stopSignal.reason == nil, let less = RangeTrust.left(after: error.code, of: trust),
+          !run.record.checkpoint.ranges.isEmpty
+        else { throw error }
+        attempt.trust.lower(url, to: less)
+        attempt.announce(.refused(error))
+      }
+    }
+  }
 
   // MARK: One request
 
   /// Asks once and writes what comes.
   /// - Returns: whether more has to be asked for, since the server answered with less than all.
-  private func transferOnce(from url: URL, into partial: any Partial) async throws -> Bool {
+  private func transferOnce(
+    from url: URL, trusting trust: RangeTrust, into partial: any Partial
+  ) async throws -> Bool {
     let record = run.record
     let checkpoint = record.checkpoint
     let have = checkpoint.ranges.prefixLength
@@ -97,15 +123,17 @@ struct Transfer: Sendable {
     do {
       let hasDigest = !request.expectedDigests.isEmpty
       let validation = attempt.options.resumeValidation
-      let question = ResumePlan.question(for: checkpoint, validation: validation, hasDigest: hasDigest)
+      let question = ResumePlan.question(
+        for: checkpoint, validation: validation, hasDigest: hasDigest, trust: trust)
       let ask = SourceRequest(
         url: url, id: run.id, range: question.range, validator: question.validator, headers: record.request.headers,
-        attempt: record.attempts)
+        attempt: record.attempts, mediaTypeOnDisk: have > 0 ? checkpoint.mediaType : nil)
       let reply = try await open(ask, with: source)
       do {
         let plan = ResumePlan.decide(
           checkpoint: checkpoint, request: ask, reply: reply, validation: validation,
           expectedSize: record.request.expectedSize, hasDigest: hasDigest)
+        noteRanges(of: reply, asked: ask, plan)
         return try await carryOut(plan, of: reply, asked: ask, into: partial)
       } catch {
         reply.body.discard()
@@ -115,6 +143,16 @@ struct Transfer: Sendable {
       throw DownloadError(error, as: .network, stage: source.name).located(
         stage: source.name, url: url, attempt: record.attempts)
     }
+  }
+
+  /// Remembers a server that ignores ranges: it is not asked for one again in this run.
+  private func noteRanges(of reply: SourceReply, asked: SourceRequest, _ plan: ResumePlan) {
+    guard asked.range != nil, case .append = plan, case .whole = reply.coverage else { return }
+    attempt.trust.lower(asked.url, to: .none)
+    attempt.announce(
+      .refused(
+        DownloadError(.rangeIgnored, "the server sent the whole file instead of the rest").located(
+          stage: nil, url: asked.url, attempt: asked.attempt)))
   }
 
   /// Opens the source through the interceptors, the first one outermost.
@@ -134,6 +172,7 @@ struct Transfer: Sendable {
   ) async throws -> Bool {
     let start: Int64
     let compareUntil: Int64
+    let isWhole = if case .whole = reply.coverage { true } else { false }
     switch plan {
     case .reject(let error):
       throw error
@@ -151,12 +190,12 @@ struct Transfer: Sendable {
       start = 0
       compareUntil = 0
     }
-    adopt(reply, resumingAt: compareUntil)
+    adopt(reply, after: compareUntil, resumingAt: isWhole ? 0 : compareUntil)
     let end = end(of: reply)
     if let maximum = request.maximumSize, let end, end > maximum {
       throw DownloadError(.tooLarge, "the file has \(end) bytes, \(maximum) are allowed")
     }
-    attempt.announce(.started(attempt: run.record.attempts, from: compareUntil))
+    attempt.announce(.started(attempt: run.record.attempts, from: run.record.resumedFrom))
     if let final = reply.finalURL, final != asked.url { attempt.announce(.redirected(to: final.redacted)) }
 
     let adopted = try adoptFile(of: reply, start: start, into: partial)
@@ -171,7 +210,10 @@ struct Transfer: Sendable {
       offset = adopted
       run.received.store(adopted, ordering: .relaxed)
     } else {
-      offset = try await write(reply.body, from: start, compareUntil: compareUntil, end: end, into: partial)
+      offset = try await write(
+        reply.body, from: start, compareUntil: compareUntil, end: end, into: partial,
+        // Once it has been compared with all that was there, a whole body's own validator vouches for all of it.
+        vouching: isWhole ? reply.validator : nil)
     }
     if let end, offset < end {
       throw DownloadError(.lengthMismatch, "the body ended after \(offset) of \(end) bytes")
@@ -179,14 +221,17 @@ struct Transfer: Sendable {
     guard offset >= compareUntil else {
       throw DownloadError(.lengthMismatch, "the body ended within the bytes that were to be compared")
     }
-    let isWhole = if case .whole = reply.coverage { true } else { false }
     return try settle(offset, resumedAt: compareUntil, isWhole: isWhole)
   }
 
   /// Notes what the reply says about the file.
-  private func adopt(_ reply: SourceReply, resumingAt offset: Int64) {
+  ///
+  /// - Parameters:
+  ///   - offset: the bytes before it stay.
+  ///   - start: the byte at which the transfer goes on.
+  private func adopt(_ reply: SourceReply, after offset: Int64, resumingAt start: Int64) {
     run.update { record in
-      record.resumedFrom = offset
+      record.resumedFrom = start
       var checkpoint = record.checkpoint
       switch reply.coverage {
       case .whole: checkpoint.total = reply.length
@@ -250,7 +295,8 @@ struct Transfer: Sendable {
   private static let bytesWithoutCheckpoint: Int64 = 256 << 10
 
   private func write(
-    _ body: Body, from start: Int64, compareUntil: Int64, end: Int64?, into partial: any Partial
+    _ body: Body, from start: Int64, compareUntil: Int64, end: Int64?, into partial: any Partial,
+    vouching validator: Validator?
   ) async throws -> Int64 {
     let writer = BodyWriter(
       partial: partial, run: run, start: start, compareUntil: compareUntil, end: end,
@@ -262,7 +308,12 @@ struct Transfer: Sendable {
       continuation.finish()
       // Whatever ended the body: what was written is there, and belongs to this representation.
       let offset = writer.offset
-      if offset > 0, offset >= compareUntil { run.update { $0.checkpoint.ranges.insert(contentsOf: 0..<offset) } }
+      if offset > 0, offset >= compareUntil {
+        run.update { record in
+          record.checkpoint.ranges.insert(contentsOf: 0..<offset)
+          if let validator { record.checkpoint.validator = validator }
+        }
+      }
     }
     if let end, end - start <= min(Self.bytesWithoutCheckpoint, attempt.options.checkpoints.bytes) {
       try await body.forEachChunk { try writer.take($0) }
@@ -291,7 +342,11 @@ struct Transfer: Sendable {
         throw error
       }
       run.state.withLock { $0.durableBytes = offset }
-      run.update { $0.checkpoint.ranges.insert(contentsOf: 0..<offset) }
+      let mark = try? (partial as? any VerifiablePartial)?.mark(endingAt: offset)
+      run.update { record in
+        record.checkpoint.ranges.insert(contentsOf: 0..<offset)
+        record.checkpoint.mark(mark)
+      }
       do {
         try await attempt.save([.checkpoint])
       } catch let error as DownloadError where error.code == .ledger {
@@ -304,12 +359,15 @@ struct Transfer: Sendable {
   /// Closes a broken transfer's partial, and lets go of the bytes that may not be on the disk.
   private func keepBytes(of partial: any Partial, isClosed: Bool) async {
     if !isClosed {
-      if !run.state.withLock({ $0.flushHasFailed }) { try? await flush(partial) }
+      if !run.state.withLock({ $0.flushHasFailed }) {
+        try? await flush(partial)
+        markTail(of: partial)
+      }
       try? close(partial)
     }
     run.state.withLock { state in
       guard state.flushHasFailed else { return }
-      state.record.checkpoint.ranges.remove(contentsOf: state.durableBytes..<Int64.max)
+      state.record.checkpoint.cut(to: state.durableBytes)
       state.record.checkpoint.isComplete = false
     }
   }

@@ -16,6 +16,20 @@ public enum ByteCount: Hashable, Sendable {
   }
 }
 
+extension ByteCount: Codable {
+  /// Reads a number, or null for an unknown count.
+  public init(from decoder: any Decoder) throws {
+    let container = try decoder.singleValueContainer()
+    self.init(container.decodeNil() ? nil : try container.decode(Int64.self))
+  }
+
+  /// Writes the number, or null.
+  public func encode(to encoder: any Encoder) throws {
+    var container = encoder.singleValueContainer()
+    if let bytes { try container.encode(bytes) } else { try container.encodeNil() }
+  }
+}
+
 /// A half-open run of byte positions.
 public typealias ByteRange = Range<Int64>
 

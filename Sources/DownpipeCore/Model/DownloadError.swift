@@ -15,6 +15,8 @@ public struct DownloadError: Error, Sendable {
 
     /// The connection could not be made, or broke.
     public static let network = Code("network")
+    /// There is no way to any server: no route, or no interface that is up.
+    public static let offline = Code("offline")
     /// A host name could not be resolved.
     public static let hostNotFound = Code("hostNotFound")
     /// The certificate or the TLS handshake was refused.
@@ -29,8 +31,24 @@ public struct DownloadError: Error, Sendable {
     public static let tooManyRedirects = Code("tooManyRedirects")
     /// The file is another one than the one the partial was taken from.
     public static let contentChanged = Code("contentChanged")
-    /// The server answered with another range than the one it was asked for.
+    /// Nothing proves that the file on the server is still the one on disk.
+    public static let unproven = Code("unproven")
+    /// The server's range begins at another byte than the one it was asked for, or nobody asked for a range.
     public static let wrongRange = Code("wrongRange")
+    /// The server's range ends where it cannot.
+    public static let wrongRangeEnd = Code("wrongRangeEnd")
+    /// The server's 206 does not say which range it holds.
+    public static let unreadableRange = Code("unreadableRange")
+    /// The server sent several ranges in one body.
+    public static let multipartRange = Code("multipartRange")
+    /// The server sent the whole file instead of the range it was asked for.
+    public static let rangeIgnored = Code("rangeIgnored")
+    /// The server has nothing at the range it was asked for (416).
+    public static let rangeNotSatisfiable = Code("rangeNotSatisfiable")
+    /// The server's file has another size than the one on disk is of.
+    public static let sizeChanged = Code("sizeChanged")
+    /// The link has expired, and there is no fresh one.
+    public static let linkExpired = Code("linkExpired")
     /// The answer's content coding differs from that of the bytes on disk.
     public static let wrongContentCoding = Code("wrongContentCoding")
     /// The body is shorter or longer than announced.
@@ -39,6 +57,8 @@ public struct DownloadError: Error, Sendable {
     public static let digestMismatch = Code("digestMismatch")
     /// The storage is full.
     public static let noSpace = Code("noSpace")
+    /// Another process, or another downloader in this one, is writing the same partial.
+    public static let inUse = Code("inUse")
     /// The storage may not be written, or its path is of the wrong kind.
     public static let permission = Code("permission")
     /// The storage failed in another way.

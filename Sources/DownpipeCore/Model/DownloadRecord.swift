@@ -14,6 +14,8 @@ public struct DownloadRecord: Sendable, Hashable {
   public var phase: DownloadState.Phase
   /// Not to be started before this time; at once when `nil`.
   public var notBefore: Date?
+  /// What it is short of, where that is more than time.
+  public var awaited: Awaited?
   /// Who holds it, while it is active.
   public var owner: String?
   /// The last error, while it waits for another attempt or has failed.
@@ -83,6 +85,8 @@ public struct Checkpoint: Sendable, Hashable {
   public var mediaType: String?
   /// Digests the server promised for the whole.
   public var digests: [Digest]
+  /// Marks of the last blocks that were claimed, the newest last; see ``BlockMark``.
+  public var marks: [BlockMark]
   /// Whether the transfer is complete.
   public var isComplete: Bool
 
@@ -90,7 +94,7 @@ public struct Checkpoint: Sendable, Hashable {
   public init(
     ranges: ByteRangeSet = ByteRangeSet(), total: ByteCount = .unknown, validator: Validator? = nil,
     contentCoding: String? = nil, name: String? = nil, mediaType: String? = nil, digests: [Digest] = [],
-    isComplete: Bool = false
+    marks: [BlockMark] = [], isComplete: Bool = false
   ) {
     self.ranges = ranges
     self.total = total
@@ -99,6 +103,7 @@ public struct Checkpoint: Sendable, Hashable {
     self.name = name
     self.mediaType = mediaType
     self.digests = digests
+    self.marks = marks
     self.isComplete = isComplete
   }
 }

@@ -26,6 +26,28 @@ public struct DownloadRequest: Sendable, Hashable {
   public var headers: HeaderFields
   /// Where the file goes below the storage's root, and under which name.
   public var destination: Destination
+  /// Bytes that somebody else has downloaded already. Gone once they have been taken over.
+  public var headStart: HeadStart?
+
+  /// The beginning of the file, as another downloader has left it: URLSession's temporary file, say.
+  public struct HeadStart: Sendable, Hashable, Codable {
+    /// The absolute path of the file that holds the bytes, from the first one on. It is copied, and stays.
+    public var file: String
+    /// How many of its bytes to take; a shorter file gives what it has.
+    public var count: Int64
+    /// Which representation they belong to. Without one they are compared with the server's before they are used.
+    public var validator: Validator?
+    /// The size of the whole.
+    public var total: ByteCount
+
+    /// Describes a beginning.
+    public init(file: String, count: Int64, validator: Validator? = nil, total: ByteCount = .unknown) {
+      self.file = file
+      self.count = count
+      self.validator = validator
+      self.total = total
+    }
+  }
 
   /// Where a file goes: both parts are optional, and both are relative to the storage's root.
   public struct Destination: Sendable, Hashable, Codable {
@@ -54,7 +76,8 @@ public struct DownloadRequest: Sendable, Hashable {
     expectedDigests: [Digest] = [],
     maximumSize: Int64? = nil,
     headers: HeaderFields = [],
-    destination: Destination = Destination()
+    destination: Destination = Destination(),
+    headStart: HeadStart? = nil
   ) {
     self.id = id
     self.url = url
@@ -68,6 +91,7 @@ public struct DownloadRequest: Sendable, Hashable {
     self.maximumSize = maximumSize
     self.headers = headers
     self.destination = destination
+    self.headStart = headStart
   }
 
   /// Describes a download by the text of its URL.
@@ -85,7 +109,8 @@ public struct DownloadRequest: Sendable, Hashable {
     expectedDigests: [Digest] = [],
     maximumSize: Int64? = nil,
     headers: HeaderFields = [],
-    destination: Destination = Destination()
+    destination: Destination = Destination(),
+    headStart: HeadStart? = nil
   ) throws(DownloadError) {
     guard let url = URL(string: text), let scheme = url.scheme, !scheme.isEmpty else {
       throw DownloadError(
@@ -95,7 +120,7 @@ public struct DownloadRequest: Sendable, Hashable {
     self.init(
       url, id: id, mirrors: mirrors, priority: priority, intent: intent, tags: tags, metadata: metadata,
       expectedSize: expectedSize, expectedDigests: expectedDigests, maximumSize: maximumSize, headers: headers,
-      destination: destination)
+      destination: destination, headStart: headStart)
   }
 
   /// The host that per-host limits count: lower case, with the port when it is not the scheme's own.

@@ -64,6 +64,9 @@ public enum WaitingReason: Sendable, Hashable, CustomStringConvertible {
   case gate(String)
   /// An attempt failed; the next one is due at a time.
   case retry(at: Date, after: DownloadError)
+  /// Something is missing that time alone does not bring; it is tried again when it is there, and at a time at the
+  /// latest.
+  case missing(Awaited, until: Date, after: DownloadError)
   /// Somebody has suspended all downloads.
   case suspended
   /// Another process owns it for now.
@@ -76,8 +79,24 @@ public enum WaitingReason: Sendable, Hashable, CustomStringConvertible {
     case .limit(let what): what
     case .gate(let what): what
     case .retry(_, let error): "trying again after: \(error.message)"
+    case .missing(.network, _, let error): "waiting for the network: \(error.message)"
+    case .missing(.disk, _, let error): "waiting for room: \(error.message)"
+    case .missing(.owner, _, let error): "waiting for its owner: \(error.message)"
+    case .missing(.link, _, let error): "waiting for a fresh link: \(error.message)"
     case .suspended: "all downloads are suspended"
     case .elsewhere: "another process is working on it"
     }
   }
+}
+
+/// What a download can be short of, apart from time.
+public enum Awaited: String, Sendable, Hashable, Codable {
+  /// A way to the server.
+  case network
+  /// Room in the storage.
+  case disk
+  /// Whoever holds the partial has to let go of it.
+  case owner
+  /// A fresh link, which the next attempt begins by asking for.
+  case link
 }

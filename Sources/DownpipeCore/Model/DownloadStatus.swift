@@ -42,7 +42,7 @@ public struct DownloadStatus: Sendable, Hashable, Identifiable {
   /// The error, when it failed or waits for another attempt.
   public var error: DownloadError? {
     switch state {
-    case .failed(let error), .waiting(.retry(_, let error)): error
+    case .failed(let error), .waiting(.retry(_, let error)), .waiting(.missing(_, _, let error)): error
     default: nil
     }
   }
@@ -100,10 +100,15 @@ public struct DownloadEvent: Sendable, Hashable {
     case started(attempt: Int, from: Int64)
     /// What was on disk could not be used: why it begins at the beginning again.
     case restarted(DownloadError)
+    /// An answer could not be used as it was meant: why. The server is asked in another way at once, or the answer
+    /// is used in another way; what is on disk stays.
+    case refused(DownloadError)
     /// An attempt failed; the state that follows says whether there is another.
     case attemptFailed(DownloadError)
     /// The request was redirected to the URL (secrets hidden).
     case redirected(to: String)
+    /// The link had died, and a fresh one takes its place (secrets hidden).
+    case linkRefreshed(to: String)
     /// A step finished.
     case stepFinished(name: String)
   }

@@ -20,6 +20,8 @@ public struct Pipeline: Sendable {
   public internal(set) var gates: [any Gate]
   /// What a failure means; ``Retry`` with its defaults when left out.
   public internal(set) var retry: any RetryPolicy
+  /// Who gives fresh links for dead ones.
+  public let refresher: (any LinkRefresher)?
   /// What wraps each opening, the outermost first.
   public internal(set) var interceptors: [any RequestInterceptor]
   /// Where bytes land.
@@ -45,6 +47,7 @@ public struct Pipeline: Sendable {
     admission = parts.admission
     gates = parts.gates
     retry = parts.retry ?? Retry()
+    refresher = parts.refresher
     interceptors = parts.interceptors
     // The builder makes a `PipelineStages` only where its type proves that there is a storage.
     storage = parts.storages[parts.storages.endIndex - 1]
@@ -72,6 +75,8 @@ public struct PipelineParts: Sendable {
   public var gates: [any Gate] = []
   /// The retry policy so far.
   public var retry: (any RetryPolicy)?
+  /// The refresher of links so far.
+  public var refresher: (any LinkRefresher)?
   /// The interceptors so far.
   public var interceptors: [any RequestInterceptor] = []
   /// The storages so far; a pipeline has one.
@@ -92,6 +97,7 @@ public struct PipelineParts: Sendable {
     admission += other.admission
     gates += other.gates
     retry = other.retry ?? retry
+    refresher = other.refresher ?? refresher
     interceptors += other.interceptors
     storages += other.storages
     ledger = other.ledger ?? ledger

@@ -14,6 +14,7 @@ extension Pipeline: CustomStringConvertible {
   /// beside the flow
   ///   retry         Retry (up to 5 attempts, waiting at most 1 s, doubling to 60 s)
   ///   ledger        MemoryLedger
+  ///   links         none
   ///   interceptors  none
   ///   observers     none
   /// ```
@@ -34,6 +35,7 @@ extension Pipeline: CustomStringConvertible {
       "beside the flow",
       line(" ", "retry", [StageLabel(retry)]),
       line(" ", "ledger", [StageLabel(ledger)]),
+      line(" ", "links", labels(refresher.map { [$0] } ?? [])),
       line(" ", "interceptors", labels(interceptors), joinedBy: " around "),
       line(" ", "observers", labels(observers)),
     ].joined(separator: "\n")
@@ -67,6 +69,9 @@ extension Pipeline {
 
     for (number, label) in labels(interceptors).enumerated() {
       chart.attach(chart.node("interceptor\(number + 1)", "interceptor", label), to: openers)
+    }
+    if let refresher {
+      chart.attach(chart.node("links", "links", StageLabel(refresher)), to: openers)
     }
     chart.attach(chart.node("retry", "retry", StageLabel(retry)), to: openers)
     chart.attach(chart.node("ledger", "ledger", StageLabel(ledger), shape: .cylinder), to: ["scheduler", "storage"])

@@ -102,18 +102,22 @@ public struct ProcessingContext: Sendable {
   public let digests: [Digest]
   /// What this same step noted before the process died; `nil` on a first run.
   public let priorNote: String?
+  /// What the step's output has to survive once the step has returned.
+  public let durability: Durability
 
   private let record: @Sendable (String) async throws -> Void
 
   /// Makes a context.
   public init(
     request: DownloadRequest, workspace: String?, digests: [Digest] = [], priorNote: String? = nil,
+    durability: Durability = .process,
     note: @escaping @Sendable (String) async throws -> Void = { _ in }
   ) {
     self.request = request
     self.workspace = workspace
     self.digests = digests
     self.priorNote = priorNote
+    self.durability = durability
     self.record = note
   }
 

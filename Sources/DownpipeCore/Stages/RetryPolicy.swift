@@ -44,6 +44,12 @@ public enum RetryDecision: Sendable, Hashable {
   case resume(after: Duration)
   /// Throw the bytes away and begin again after a while.
   case restart(after: Duration)
+  /// Go on once there is what is missing: a gate has opened, room has been made. After the interval it is tried in any
+  /// case. Waiting uses up no attempts.
+  case wait(for: Awaited, atMost: Duration)
+  /// Have the link renewed by the pipeline's ``LinkRefresher``, then go on from the bytes on disk after a while.
+  /// In a pipeline without one, the same as giving up.
+  case refresh(after: Duration)
   /// Report the failure; the bytes are kept.
   case giveUp
 }

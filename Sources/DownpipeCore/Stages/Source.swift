@@ -70,11 +70,13 @@ public struct SourceRequest: Sendable, Hashable {
   public var headers: HeaderFields
   /// The attempt, counted from 1.
   public var attempt: Int
+  /// The media type of the bytes that are there already, for whoever wants to know a log-in page when it comes.
+  public var mediaTypeOnDisk: String?
 
   /// Makes a request.
   public init(
     url: URL, id: DownloadID = DownloadID(), range: RequestedRange? = nil, validator: Validator? = nil,
-    headers: HeaderFields = [], attempt: Int = 1
+    headers: HeaderFields = [], attempt: Int = 1, mediaTypeOnDisk: String? = nil
   ) {
     self.url = url
     self.id = id
@@ -82,6 +84,7 @@ public struct SourceRequest: Sendable, Hashable {
     self.validator = validator
     self.headers = headers
     self.attempt = attempt
+    self.mediaTypeOnDisk = mediaTypeOnDisk
   }
 }
 

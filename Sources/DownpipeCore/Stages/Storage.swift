@@ -3,9 +3,9 @@
 /// A storage never decides what to ask the server. It keeps one partial for each (id, generation),
 /// under its own control, and publishes finished artifacts atomically.
 public protocol Storage: Stage {
-  /// Opens the partial of a download, which is empty when there was none.
+  /// Opens the partial of a download, which is empty when there was none, and holds it until it is closed.
   ///
-  /// - Throws: ``DownloadError`` with `.permission`, `.noSpace` or `.storage`.
+  /// - Throws: ``DownloadError`` with `.inUse` while somebody else holds it; `.permission`, `.noSpace` or `.storage`.
   func openPartial(_ key: PartialKey) async throws -> any Partial
 
   /// Removes the partial and everything its steps left behind. No error when there is nothing.
@@ -44,6 +44,45 @@ public protocol Storage: Stage {
   /// The absolute path behind what ``storedPath(for:)`` gave.
   /// - Throws: ``DownloadError`` with `.unsafePath` for text that leaves the root.
   func path(forStored storedPath: String) throws -> String
+
+  /// What a finished write survives: ``Durability/process`` unless the storage says otherwise.
+  var durability: Durability { get }
+}
+
+extension Storage {
+  /// The death of the process.
+  public var durability: Durability { .process }
+}
+
+/// A storage that can tell which partials it holds: to find those that no ledger knows any more.
+public protocol ListingStorage: Storage {
+  /// Every partial, in no particular order.
+  /// - Throws: ``DownloadError`` with `.permission` or `.storage`.
+  func partials() async throws -> [StoredPartial]
+}
+
+/// A partial that a storage holds.
+public struct StoredPartial: Sendable, Hashable {
+  /// Its name.
+  public let key: PartialKey
+  /// Its length in bytes.
+  public let size: Int64
+  /// Whether somebody holds it open now.
+  public let isInUse: Bool
+
+  /// Describes a partial.
+  public init(key: PartialKey, size: Int64, isInUse: Bool) {
+    self.key = key
+    self.size = size
+    self.isInUse = isInUse
+  }
+}
+
+/// A storage that knows how much room it has.
+public protocol SpaceReportingStorage: Storage {
+  /// The bytes that may still be written.
+  /// - Throws: ``DownloadError`` with `.permission` or `.storage`.
+  func availableBytes() async throws -> Int64
 }
 
 extension Storage {
@@ -91,11 +130,42 @@ public protocol Partial: Sendable {
   func artifact(name: String, mediaType: String?) throws -> Artifact
 }
 
-/// A partial that takes over a file the transport has already written, instead of copying its bytes.
+/// A partial that takes over a file that somebody else has written: the transport, or the system's own downloader.
 public protocol FileAdoptingPartial: Partial {
   /// Replaces the partial's bytes with those of the file, which is gone afterwards.
   /// - Returns: false when that cannot be done cheaply; the caller copies then.
   func adopt(_ path: String) throws -> Bool
+
+  /// Replaces the partial's bytes with the first `count` bytes of the file, which stays.
+  ///
+  /// - Returns: how many bytes there were: fewer than `count` when the file is shorter.
+  /// - Throws: ``DownloadError`` with `.permission`, `.noSpace` or `.storage`; `CancellationError`.
+  func copy(_ path: String, count: Int64) async throws -> Int64
+}
+
+/// A partial that can tell whether its bytes are still those that were written.
+public protocol VerifiablePartial: Partial {
+  /// A mark of the last bytes before `offset`, which are read back: the whole block they lie in.
+  /// - Throws: ``DownloadError`` with `.storage` when they cannot be read.
+  func mark(endingAt offset: Int64) throws -> BlockMark
+
+  /// Whether the bytes on disk are the ones that were marked.
+  /// - Throws: ``DownloadError`` with `.storage` when they cannot be read.
+  func matches(_ mark: BlockMark) throws -> Bool
+}
+
+/// The digest of a run of a partial's bytes: by it a checkpoint is believed after a crash, or not.
+public struct BlockMark: Sendable, Hashable, Codable {
+  /// The bytes.
+  public let range: ByteRange
+  /// Their digest.
+  public let digest: Digest
+
+  /// Makes a mark.
+  public init(range: ByteRange, digest: Digest) {
+    self.range = range
+    self.digest = digest
+  }
 }
 
 /// How much a finished write is trusted to survive.

@@ -8,11 +8,16 @@ extension LedgerConformance {
     validator: Validator(
       entityTag: EntityTag("x\\y'z", isWeak: true), lastModified: time(-100), responseDate: time(-1)),
     contentCoding: "gzip", name: "na'me.bin", mediaType: "application/octet-stream",
-    digests: [Digest(.sha256, bytes: Array(repeating: 7, count: 32))], isComplete: true)
+    digests: [Digest(.sha256, bytes: Array(repeating: 7, count: 32))],
+    marks: [
+      BlockMark(range: 0..<1_000, digest: Digest(.sha256, bytes: Array(repeating: 8, count: 32))),
+      BlockMark(range: (1 << 39)..<(1 << 40), digest: Digest(.crc32, bytes: [0, 1, 254, 255])),
+    ], isComplete: true)
 
   /// Puts something into every field that a save writes.
   @Sendable static func fill(_ record: inout DownloadRecord) {
     record.notBefore = time(30)
+    record.awaited = .disk
     record.error = DownloadError(
       .httpStatus, "the server said “503”", stage: "HTTPSource", httpStatus: 503, retryAfter: .seconds(30))
     record.error?.attempt = 3
@@ -35,7 +40,9 @@ extension LedgerConformance {
       intent: Intent(odd), tags: [odd, "", "plain"], metadata: [odd: odd, "": ""], expectedSize: .max,
       expectedDigests: [Digest(.md5, bytes: Array(0..<16)), Digest(.sha1, bytes: Array(0..<20))], maximumSize: 0,
       headers: HeaderFields([HeaderField("Accept", "a"), HeaderField("accept", odd)]),
-      destination: .init(directory: "deep/er", name: odd))
+      destination: .init(directory: "deep/er", name: odd),
+      headStart: .init(
+        file: "/tmp/" + odd, count: 1 << 40, validator: Validator(entityTag: EntityTag("x")), total: .known(1 << 41)))
   }
 
   private static func mirror(_ text: String) throws -> URL {

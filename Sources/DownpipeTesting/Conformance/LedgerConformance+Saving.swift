@@ -31,6 +31,7 @@ extension LedgerConformance {
           expected.error = full.error
           expected.attempts = full.attempts
           expected.consecutiveFailures = full.consecutiveFailures
+          expected.awaited = full.awaited
           expected.bytesFetched = full.bytesFetched
           expected.resumedFrom = full.resumedFrom
         }

@@ -34,17 +34,20 @@ public struct RetryPolicyConformance: Sendable {
     await report.check("delays-are-sensible", "a delay is not negative, and not longer than a year and a day") {
       for failure in Self.failures(consecutive: [1, 2, 3, 10, 64, 1000, 1_000_000]) {
         switch policy.decide(failure) {
-        case .resume(let delay), .restart(let delay):
+        case .resume(let delay), .restart(let delay), .refresh(let delay), .wait(_, let delay):
           try expect(
             delay >= .zero && delay <= .seconds(366 * 86_400), "\(Self.describe(failure)): the delay is \(delay)")
         case .giveUp: continue
         }
       }
     }
-    await report.check("gives-up", "a failure that comes again and again without progress is given up in the end") {
+    await report.check(
+      "gives-up", "a failure that comes again and again without progress is given up in the end, or waited out"
+    ) {
       for failure in Self.failures(consecutive: [1_000_000]) {
-        try expect(
-          policy.decide(failure) == .giveUp, "\(Self.describe(failure)): the decision is \(policy.decide(failure))")
+        let decision = policy.decide(failure)
+        if case .wait = decision { continue }
+        try expect(decision == .giveUp, "\(Self.describe(failure)): the decision is \(decision)")
       }
     }
     try report.finish()
@@ -57,10 +60,11 @@ public struct RetryPolicyConformance: Sendable {
   /// Failures of every code and of many statuses.
   private static func failures(consecutive: [Int]) -> [Failure] {
     let codes: [DownloadError.Code] = [
-      .network, .hostNotFound, .tls, .timedOut, .invalidResponse, .tooManyRedirects, .contentChanged, .wrongRange,
-      .wrongContentCoding, .lengthMismatch, .digestMismatch, .noSpace, .permission, .storage, .alreadyExists,
-      .unsafePath, .tooLarge, .unsupportedURL, .invalidRequest, .invalidPipeline, .processing, .ledger, .cancelled,
-      .removed, .shutDown, .notOwner, .init("conformance"),
+      .network, .offline, .hostNotFound, .tls, .timedOut, .invalidResponse, .tooManyRedirects, .contentChanged,
+      .sizeChanged, .unproven, .wrongRange, .wrongRangeEnd, .unreadableRange, .multipartRange, .rangeIgnored,
+      .rangeNotSatisfiable, .wrongContentCoding, .linkExpired, .lengthMismatch, .digestMismatch, .noSpace, .inUse,
+      .permission, .storage, .alreadyExists, .unsafePath, .tooLarge, .unsupportedURL, .invalidRequest,
+      .invalidPipeline, .processing, .ledger, .cancelled, .removed, .shutDown, .notOwner, .init("conformance"),
     ]
     let statuses = [
       204, 300, 304, 400, 401, 403, 404, 407, 408, 409, 410, 412, 416, 418, 421, 423, 425, 429, 451, 500, 501, 502,

@@ -1,11 +1,12 @@
 public import DownpipeCore
+import Foundation
 
 /// A partial of ``FakeStorage``: bytes in memory that outlive it.
-public final class FakePartial: Partial {
+public final class FakePartial: FileAdoptingPartial, VerifiablePartial {
   /// The partial's name.
   public let key: PartialKey
   private let storage: FakeStorage
-  /// A later opening, a removal or a loss of power makes this one useless.
+  /// A removal or a loss of power makes this one useless.
   private let opening: Int
   private let isClosed = Watched(false)
 
@@ -18,6 +19,13 @@ public final class FakePartial: Partial {
     self.opening = opening
   }
 
+  /// Lets go of the bytes. It still counts in ``FakeStorage/openPartials``: a partial is to be closed.
+  deinit {
+    storage.state.update { state in
+      if state.partials[key]?.holder == opening { state.partials[key]?.holder = nil }
+    }
+  }
+
   private func withBytes<Result: Sendable>(
     _ body: (inout FakeStorage.Stored) throws(DownloadError) -> Result
   ) throws(DownloadError) -> Result {
@@ -25,9 +33,9 @@ public final class FakePartial: Partial {
       throw DownloadError(.storage, "the partial of \(key.id) is closed: open it again", stage: storage.name)
     }
     return try storage.state.update { state throws(DownloadError) in
-      guard var stored = state.partials[key], stored.openings == opening else {
+      guard var stored = state.partials[key], stored.holder == opening else {
         throw DownloadError(
-          .storage, "the partial of \(key.id) was removed or opened by somebody else", stage: storage.name)
+          .storage, "the partial of \(key.id) was removed, or lost with the power: open it again", stage: storage.name)
       }
       // Taken out meanwhile, so that the bytes are changed in place.
       state.partials[key] = nil
@@ -102,7 +110,9 @@ public final class FakePartial: Partial {
     }
     guard !wasClosed else { return }
     storage.state.update { state in
-      if state.partials[key]?.openings == opening { state.openPartials -= 1 }
+      guard state.partials[key]?.holder == opening else { return }
+      state.partials[key]?.holder = nil
+      state.openPartials -= 1
     }
     try storage.enter(.close, key)
   }
@@ -114,5 +124,50 @@ public final class FakePartial: Partial {
     }
     return Artifact(
       location: .memory(bytes), name: name, size: .known(Int64(bytes.count)), mediaType: mediaType)
+  }
+
+  /// Never: there is nothing in memory that a file could become.
+  public func adopt(_ path: String) throws -> Bool { false }
+
+  /// Replaces the bytes with the first `count` bytes of a real file.
+  public func copy(_ path: String, count: Int64) async throws -> Int64 {
+    let url = URL(filePath: path, directoryHint: .notDirectory)
+    let type = try? FileManager.default.attributesOfItem(atPath: path)[.type] as? FileAttributeType
+    guard type == .typeRegular, let file = try? FileHandle(forReadingFrom: url) else {
+      throw DownloadError(.storage, "\(path) is no file: its bytes cannot be copied", stage: storage.name)
+    }
+    defer { try? file.close() }
+    try truncate(to: 0)
+    var done: Int64 = 0
+    while done < count {
+      try Task.checkCancellation()
+      let chunk = [UInt8](try file.read(upToCount: Int(min(64 << 10, count - done))) ?? Data())
+      if chunk.isEmpty { break }
+      try write(chunk.span.bytes, at: done)
+      done += Int64(chunk.count)
+    }
+    return done
+  }
+
+  /// Marks up to 64 KiB by a sum of 64 bits, which is enough for tests.
+  public func mark(endingAt offset: Int64) throws -> BlockMark {
+    let range = max(0, offset - (64 << 10))..<max(0, offset)
+    guard try size() >= range.upperBound else {
+      throw DownloadError(.storage, "the partial of \(key.id) ends before byte \(offset)", stage: storage.name)
+    }
+    return BlockMark(range: range, digest: try sum(of: range))
+  }
+
+  /// Whether the sum is still the same.
+  public func matches(_ mark: BlockMark) throws -> Bool {
+    guard mark.range.lowerBound >= 0, try size() >= mark.range.upperBound else { return false }
+    return try sum(of: mark.range) == mark.digest
+  }
+
+  /// FNV-1a. Not counted as reading.
+  private func sum(of range: ByteRange) throws -> Digest {
+    let bytes = try withBytes { Array($0.bytes[Int(range.lowerBound)..<Int(range.upperBound)]) }
+    let sum = bytes.reduce(0xCBF2_9CE4_8422_2325 as UInt64) { ($0 ^ UInt64($1)) &* 0x100_0000_01B3 }
+    return Digest(DigestAlgorithm("fnv-1a-64"), bytes: withUnsafeBytes(of: sum.bigEndian, Array.init))
   }
 }

@@ -62,7 +62,8 @@ public final class FakeStorage: Storage {
   struct Stored: Sendable {
     var bytes: [UInt8] = []
     var durable: [UInt8] = []
-    var openings = 0
+    /// The opening that holds it; `nil` when nobody does.
+    var holder: Int?
   }
 
   struct State: Sendable {
@@ -73,6 +74,8 @@ public final class FakeStorage: Storage {
     var directories: Set<String> = []
     var notes: Set<String> = []
     var openPartials = 0
+    /// The openings there were: each has a number of its own.
+    var openings = 0
     /// Targets of publications under way.
     var reserved: Set<String> = []
 
@@ -142,11 +145,18 @@ public final class FakeStorage: Storage {
   /// Loses every byte that was not synchronised, as a loss of power may, and closes every partial.
   public func losePower() {
     state.update { state in
-      state.partials = state.partials.mapValues { stored in
-        // An opening of before belongs to a process that is dead: it can do nothing more.
-        Stored(bytes: stored.durable, durable: stored.durable, openings: stored.openings + 1)
-      }
+      // An opening of before belongs to a process that is dead: it can do nothing more.
+      state.partials = state.partials.mapValues { Stored(bytes: $0.durable, durable: $0.durable) }
       state.openPartials = 0
+    }
+  }
+
+  /// Changes the bytes of a partial behind everybody's back, as a failing disk does; nothing when there is none.
+  public func damage(_ key: PartialKey, _ change: (inout [UInt8]) -> Void) {
+    state.update { state in
+      guard var stored = state.partials[key] else { return }
+      change(&stored.bytes)
+      state.partials[key] = stored
     }
   }
 
@@ -173,18 +183,22 @@ public final class FakeStorage: Storage {
 }
 
 extension FakeStorage {
-  /// Opens a partial in memory.
+  /// Opens a partial in memory, and holds it until it is closed.
   public func openPartial(_ key: PartialKey) async throws -> any Partial {
     try enter(.openPartial, key)
-    let opening = state.update { state in
-      state.partials[key, default: Stored()].openings += 1
+    let opening = try state.update { state throws(DownloadError) in
+      if state.partials[key]?.holder != nil {
+        throw DownloadError(.inUse, "the partial of \(key.id) is open already: close it first", stage: name)
+      }
+      state.openings += 1
       state.openPartials += 1
-      return state.partials[key, default: Stored()].openings
+      state.partials[key, default: Stored()].holder = state.openings
+      return state.openings
     }
     return FakePartial(storage: self, key: key, opening: opening)
   }
 
-  /// Forgets a partial, and deletes its workspace.
+  /// Forgets a partial, and deletes its workspace. Who has it open can do nothing more with it.
   public func removePartial(_ key: PartialKey) async throws {
     try enter(.removePartial, key)
     state.update { state in _ = state.partials.removeValue(forKey: key) }

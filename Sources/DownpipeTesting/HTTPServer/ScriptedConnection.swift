@@ -103,6 +103,9 @@ final class ScriptedConnection: ChannelInboundHandler {
           connection.advance(context)
         }
       }
+    case .call(let body):
+      body()
+      advance(context)
     case .close: context.close(promise: nil)
     case .reset:
       // With a linger time of zero the system sends RST instead of FIN and drops what is unsent.

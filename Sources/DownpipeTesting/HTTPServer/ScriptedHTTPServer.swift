@@ -47,6 +47,8 @@ public final class ScriptedHTTPServer: Sendable {
 
   private static let loggedRequests = 10_000
 
+  /// The address it listens on.
+  public let host: String
   /// The TCP port.
   public let port: Int
   private let group: MultiThreadedEventLoopGroup
@@ -115,30 +117,46 @@ public final class ScriptedHTTPServer: Sendable {
     }
   }
 
-  private init(channel: any Channel, port: Int, group: MultiThreadedEventLoopGroup, shared: Shared) {
+  private init(
+    channel: any Channel, host: String, port: Int, group: MultiThreadedEventLoopGroup, shared: Shared
+  ) {
     self.channel = channel
+    self.host = host
     self.port = port
     self.group = group
     self.shared = shared
   }
 
-  /// Starts a server on a free port of 127.0.0.1.
-  public static func start(_ script: @escaping Script) async throws -> ScriptedHTTPServer {
+  /// Starts a server on a free port.
+  ///
+  /// - Parameters:
+  ///   - host: the address of this machine to listen on.
+  ///   - sendBuffer: the bytes that the system may hold for a client that does not read (`SO_SNDBUF`, which Linux
+  ///     doubles); as the system likes when `nil`.
+  ///   - script: what is done with a request.
+  public static func start(
+    host: String = "127.0.0.1", sendBuffer: Int? = nil, _ script: @escaping Script
+  ) async throws -> ScriptedHTTPServer {
     let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
     let shared = Shared(script: script)
     do {
-      let channel = try await ServerBootstrap(group: group)
+      var bootstrap = ServerBootstrap(group: group)
         .serverChannelOption(.backlog, value: 1024)
         .serverChannelOption(.socketOption(.so_reuseaddr), value: 1)
         .childChannelOption(.tcpOption(.tcp_nodelay), value: 1)
+      if let sendBuffer {
+        bootstrap = bootstrap.childChannelOption(.socketOption(.so_sndbuf), value: SocketOptionValue(sendBuffer))
+      }
+      let channel =
+        try await bootstrap
         .childChannelInitializer { channel in
           channel.eventLoop.makeCompletedFuture {
             try channel.pipeline.syncOperations.addHandler(ScriptedConnection(shared: shared))
           }
         }
-        .bind(host: "127.0.0.1", port: 0).get()
+        .bind(host: host, port: 0).get()
       return ScriptedHTTPServer(
-        channel: channel, port: channel.localAddress?.port ?? 0, group: group, shared: shared)
+        channel: channel, host: host, port: channel.localAddress?.port ?? 0, group: group, shared: shared)
     } catch {
       try? await group.shutdownGracefully()
       throw error
@@ -147,7 +165,7 @@ public final class ScriptedHTTPServer: Sendable {
 
   /// The URL of a path, which is given with its slash, and perhaps a query: `"/a?b=c"`.
   public func url(_ path: String = "/") -> URL {
-    URL(string: "http://127.0.0.1:\(port)\(path)") ?? URL(filePath: "/dev/null")
+    URL(string: "http://\(host):\(port)\(path)") ?? URL(filePath: "/dev/null")
   }
 
   /// What the server has seen and done so far.

@@ -22,6 +22,9 @@ public struct ScriptedReply: Sendable {
     case throttle(bytesPerSecond: Int)
     /// Waits until the test opens the gate.
     case hold(ServerGate)
+    /// Calls this on the server's thread, so it must not block: for tests that follow how far a reply has got.
+    /// What comes before it is with the operating system by then.
+    case call(@Sendable () -> Void)
     /// Closes the connection in an orderly way.
     case close
     /// Cuts the connection off with a reset (RST).

@@ -5,12 +5,15 @@ import Testing
 struct FailureTableTests {
   /// Every code there is, written down a second time.
   static let codes: [DownloadError.Code: FailureTable.Action] = [
-    .network: .resume, .hostNotFound: .resume, .tls: .giveUp, .timedOut: .resume, .httpStatus: .giveUp,
-    .invalidResponse: .resume, .tooManyRedirects: .giveUp, .contentChanged: .restart, .wrongRange: .restart,
-    .wrongContentCoding: .restart, .lengthMismatch: .resume, .digestMismatch: .restart, .noSpace: .giveUp,
-    .permission: .giveUp, .storage: .giveUp, .alreadyExists: .giveUp, .unsafePath: .giveUp, .tooLarge: .giveUp,
-    .unsupportedURL: .giveUp, .invalidRequest: .giveUp, .invalidPipeline: .giveUp, .processing: .giveUp,
-    .ledger: .giveUp, .cancelled: .giveUp, .removed: .giveUp, .shutDown: .giveUp, .notOwner: .giveUp,
+    .network: .resume, .offline: .waitForNetwork, .hostNotFound: .resume, .tls: .giveUp, .timedOut: .resume,
+    .httpStatus: .giveUp, .invalidResponse: .resume, .tooManyRedirects: .giveUp, .contentChanged: .restart,
+    .sizeChanged: .restart, .unproven: .resume, .wrongRange: .resume, .wrongRangeEnd: .resume,
+    .unreadableRange: .resume, .multipartRange: .resume, .rangeIgnored: .resume, .rangeNotSatisfiable: .resume,
+    .wrongContentCoding: .resume, .linkExpired: .refresh, .lengthMismatch: .resume, .digestMismatch: .restart,
+    .noSpace: .waitForDisk, .inUse: .waitForOwner, .permission: .giveUp, .storage: .giveUp, .alreadyExists: .giveUp,
+    .unsafePath: .giveUp, .tooLarge: .giveUp, .unsupportedURL: .giveUp, .invalidRequest: .giveUp,
+    .invalidPipeline: .giveUp, .processing: .giveUp, .ledger: .giveUp, .cancelled: .giveUp, .removed: .giveUp,
+    .shutDown: .giveUp, .notOwner: .giveUp,
   ]
 
   /// Every status in IANA's registry.
@@ -19,7 +22,8 @@ struct FailureTableTests {
     + [428, 429, 431, 451] + Array(500...508) + [510, 511]
 
   static let resumed: Set<Int> = [202, 408, 421, 423, 425, 429, 500, 502, 503, 504]
-  static let restarted: Set<Int> = [206, 412, 416]
+  static let restarted: Set<Int> = [206]
+  static let refreshed: Set<Int> = [401, 403, 410]
 
   @Test func everyCodeHasARow() {
     for (code, action) in Self.codes {
@@ -32,7 +36,11 @@ struct FailureTableTests {
   @Test func everyRegisteredStatusHasARow() {
     for status in Self.registered {
       let action: FailureTable.Action =
-        Self.resumed.contains(status) ? .resume : Self.restarted.contains(status) ? .restart : .giveUp
+        Self.resumed.contains(status)
+        ? .resume
+        : Self.restarted.contains(status)
+          ? .restart
+          : Self.refreshed.contains(status) ? .refresh : .giveUp
       #expect(FailureTable.standard.row(.httpStatus(status))?.action == action, "\(status)")
     }
     let rows = FailureTable.standard.rows.filter { if case .httpStatus = $0.key { true } else { false } }

@@ -126,7 +126,7 @@ struct RetryTests {
   }
 
   @Test func retryAfterDoesNotReviveWhatIsGivenUp() {
-    let error = DownloadError(.httpStatus, "gone", httpStatus: 410, retryAfter: .seconds(1))
+    let error = DownloadError(.httpStatus, "gone", httpStatus: 404, retryAfter: .seconds(1))
     #expect(Retry().decide(Self.failure(error)) == .giveUp)
     let busy = DownloadError(.httpStatus, "busy", httpStatus: 503, retryAfter: .seconds(1))
     #expect(Retry().decide(Self.failure(busy, consecutive: 5)) == .giveUp)
@@ -150,6 +150,22 @@ struct RetryTests {
     #expect(retry.decide(Self.failure(DownloadError(code, "x"), consecutive: 2)) == .giveUp)
   }
 
+  @Test func waitingUsesUpNoAttemptsUnlessARowSaysSo() {
+    let full = DownloadError(.noSpace, "full")
+    #expect(Retry().decide(Self.failure(full, consecutive: 1000)) == .wait(for: .disk, atMost: .seconds(30)))
+    let table = FailureTable.standard.with(.code(.noSpace), .waitForDisk, because: "a while", attempts: 3)
+    #expect(Retry(table: table).decide(Self.failure(full, consecutive: 3)) == .giveUp)
+    #expect(Retry(.never).decide(Self.failure(full)) == .giveUp, "who wants one attempt wants no waiting either")
+  }
+
+  @Test func aDeadLinkIsRenewedAtOnceButNotForEver() {
+    let dead = DownloadError(.httpStatus, "gone", httpStatus: 410)
+    let retry = Retry(.constant(.seconds(4), attempts: 3))
+    #expect(retry.decide(Self.failure(dead, consecutive: 1)) == .refresh(after: .zero))
+    #expect(retry.decide(Self.failure(dead, consecutive: 2)) == .refresh(after: .seconds(4)))
+    #expect(retry.decide(Self.failure(dead, consecutive: 3)) == .giveUp)
+  }
+
   @Test func everyRowIsObeyed() {
     for row in FailureTable.standard.rows {
       let error: DownloadError =
@@ -163,6 +179,10 @@ struct RetryTests {
         switch row.action {
         case .resume: .resume(after: .zero)
         case .restart: .restart(after: .zero)
+        case .refresh: .refresh(after: .zero)
+        case .waitForNetwork: .wait(for: .network, atMost: .seconds(30))
+        case .waitForDisk: .wait(for: .disk, atMost: .seconds(30))
+        case .waitForOwner: .wait(for: .owner, atMost: .seconds(5))
         default: .giveUp
         }
       #expect(Retry().decide(Self.failure(error)) == expected, "\(row.key)")

@@ -32,46 +32,51 @@ struct ResumePlanTests {
 
   /// The outcomes for sameStrong, sameWeak, changed, absent.
   static let table: [OnDisk: [Answer: [Outcome]]] = {
-    let http: [Outcome] = .init(repeating: .reject(.httpStatus), count: 4)
-    let range: [Outcome] = .init(repeating: .reject(.wrongRange), count: 4)
-    let changed: [Outcome] = .init(repeating: .reject(.contentChanged), count: 4)
-    let coding: [Outcome] = .init(repeating: .reject(.wrongContentCoding), count: 4)
+    func all(_ code: DownloadError.Code) -> [Outcome] { .init(repeating: .reject(code), count: 4) }
+    let http = all(.httpStatus)
     let restart: [Outcome] = .init(repeating: .restart, count: 4)
     let goOn: [Outcome] = [.append, .append, .reject(.contentChanged), .append]
+    let unsatisfiable: [Outcome] = [
+      .reject(.rangeNotSatisfiable), .reject(.rangeNotSatisfiable), .reject(.contentChanged),
+      .reject(.rangeNotSatisfiable),
+    ]
     return [
       // Nothing on disk: the whole is asked for, so no 206 is an answer, whatever it says.
       .nothing: [
-        .whole200: restart, .right206: range, .wrongStart206: range, .wrongEnd206: range, .wrongTotal206: range,
-        .multipart206: range, .unreadable206: range, .encoded206: range, .notModified304: http,
+        .whole200: restart, .right206: all(.wrongRange), .wrongStart206: all(.wrongRange),
+        .wrongEnd206: all(.wrongRange), .wrongTotal206: all(.wrongRange), .multipart206: all(.multipartRange),
+        .unreadable206: all(.unreadableRange), .encoded206: all(.wrongRange), .notModified304: http,
         .notFound404: http, .precondition412: http, .unsatisfiable416: http, .unsatisfiable416WithoutTotal: http,
         .unavailable503: http,
       ],
-      // 40 of 100 bytes on disk.
+      // 40 of 100 bytes on disk. A whole body is compared with them as far as they go.
       .some: [
-        .whole200: restart, .right206: goOn, .wrongStart206: range, .wrongEnd206: range, .wrongTotal206: changed,
-        .multipart206: range, .unreadable206: range, .encoded206: coding, .notModified304: http,
-        .notFound404: http, .precondition412: http, .unsatisfiable416: changed,
-        .unsatisfiable416WithoutTotal: range, .unavailable503: http,
+        .whole200: [.append, .append, .restart, .append], .right206: goOn, .wrongStart206: all(.wrongRange),
+        .wrongEnd206: all(.wrongRangeEnd), .wrongTotal206: all(.sizeChanged), .multipart206: all(.multipartRange),
+        .unreadable206: all(.unreadableRange), .encoded206: all(.wrongContentCoding), .notModified304: http,
+        .notFound404: http, .precondition412: http, .unsatisfiable416: unsatisfiable,
+        .unsatisfiable416WithoutTotal: all(.rangeNotSatisfiable), .unavailable503: http,
       ],
       // All 100 bytes are on disk, but nobody knows that they are all.
       .all: [
-        .whole200: [.complete, .restart, .restart, .restart],
-        .right206: goOn, .wrongStart206: range, .wrongEnd206: range,
+        .whole200: [.complete, .append, .restart, .append],
+        .right206: goOn, .wrongStart206: all(.wrongRange), .wrongEnd206: all(.wrongRangeEnd),
         // There is more than anybody knew of: it goes on, as after any break.
-        .wrongTotal206: [.append, .append, .reject(.contentChanged), .append],
-        .multipart206: range, .unreadable206: range, .encoded206: coding, .notModified304: http,
-        .notFound404: http, .precondition412: http,
-        .unsatisfiable416: [.complete, .reject(.contentChanged), .reject(.contentChanged), .reject(.contentChanged)],
-        .unsatisfiable416WithoutTotal: range, .unavailable503: http,
+        .wrongTotal206: goOn,
+        .multipart206: all(.multipartRange), .unreadable206: all(.unreadableRange),
+        .encoded206: all(.wrongContentCoding), .notModified304: http, .notFound404: http, .precondition412: http,
+        .unsatisfiable416: [
+          .complete, .reject(.rangeNotSatisfiable), .reject(.contentChanged), .reject(.rangeNotSatisfiable),
+        ],
+        .unsatisfiable416WithoutTotal: all(.rangeNotSatisfiable), .unavailable503: http,
       ],
       // 120 bytes are on disk of a file that has 100.
       .more: [
-        .whole200: restart, .right206: range, .wrongStart206: range, .wrongEnd206: range,
-        .wrongTotal206: [.append, .append, .reject(.contentChanged), .append],
-        .multipart206: range, .unreadable206: range,
-        .encoded206: range, .notModified304: http, .notFound404: http,
-        .precondition412: http, .unsatisfiable416: changed, .unsatisfiable416WithoutTotal: range,
-        .unavailable503: http,
+        .whole200: restart, .right206: all(.wrongRangeEnd), .wrongStart206: all(.wrongRange),
+        .wrongEnd206: all(.wrongRangeEnd), .wrongTotal206: goOn, .multipart206: all(.multipartRange),
+        .unreadable206: all(.unreadableRange), .encoded206: all(.wrongRangeEnd), .notModified304: http,
+        .notFound404: http, .precondition412: http, .unsatisfiable416: unsatisfiable,
+        .unsatisfiable416WithoutTotal: all(.rangeNotSatisfiable), .unavailable503: http,
       ],
     ]
   }()
@@ -98,12 +103,12 @@ struct ResumePlanTests {
     switch plan {
     case .append(let offset, let comparing):
       let have = checkpoint.ranges.prefixLength
-      guard case .range(let range, _) = reply.coverage else {
-        Issue.record("appended something that is no range")
-        return
-      }
       #expect(offset == have)
-      #expect(range.lowerBound == offset - comparing)
+      switch reply.coverage {
+      case .range(let range, _): #expect(range.lowerBound == offset - comparing)
+      case .whole: #expect(comparing == have, "every byte on disk is compared with the whole body")
+      default: Issue.record("appended something that has no bytes")
+      }
       #expect(reply.contentCoding == checkpoint.contentCoding)
       let relation = checkpoint.validator?.compare(to: reply.validator) ?? .absent
       #expect(relation != .changed)
@@ -124,7 +129,7 @@ struct ResumePlanTests {
     let plan = ResumePlan.decide(
       checkpoint: checkpoint, request: request, reply: Self.reply(.right206, to: request, .sameWeak),
       validation: .strict)
-    #expect(Outcome(plan) == .reject(.contentChanged))
+    #expect(Outcome(plan) == .reject(.unproven))
   }
 
   @Test func digestTrustsTheEndOnlyWhenThereIsADigest() {
@@ -139,7 +144,7 @@ struct ResumePlanTests {
     #expect(trusting == .append(at: 40, comparing: 0))
     let wary = ResumePlan.decide(
       checkpoint: checkpoint, request: request, reply: reply, validation: .digest, hasDigest: false)
-    #expect(Outcome(wary) == .reject(.contentChanged))
+    #expect(Outcome(wary) == .reject(.unproven))
   }
 
   @Test func overlapAsksForTheBytesItCompares() {
@@ -159,6 +164,36 @@ struct ResumePlanTests {
     var checkpoint = Self.checkpoint(.some, .sameStrong)
     checkpoint.contentCoding = "gzip"
     #expect(ResumePlan.question(for: checkpoint).range == nil)
+  }
+
+  @Test("the less a server is believed, the less is asked of it")
+  func trustDecidesTheQuestion() {
+    let checkpoint = Self.checkpoint(.some, .sameStrong)
+    func question(_ trust: RangeTrust) -> ResumePlan.Question {
+      ResumePlan.question(for: checkpoint, validation: .overlap(10), trust: trust)
+    }
+    #expect(question(.full).range == RequestedRange(from: 40))
+    #expect(question(.overlap).range == RequestedRange(from: 30))
+    #expect(question(.none).range == nil)
+    #expect(question(.none).validator == nil)
+  }
+
+  @Test("a whole body is only compared where it can be the file on disk")
+  func wholeBodiesThatCannotBe() {
+    func outcome(_ change: (inout SourceReply) -> Void) -> (Outcome, DownloadError?) {
+      let checkpoint = Self.checkpoint(.some, .absent)
+      let request = SourceRequest(url: Self.url, range: RequestedRange(from: 30))
+      var reply = Self.reply(.whole200, to: request, .absent)
+      change(&reply)
+      let plan = ResumePlan.decide(checkpoint: checkpoint, request: request, reply: reply, validation: .overlap(10))
+      if case .restart(let error) = plan { return (Outcome(plan), error) }
+      return (Outcome(plan), nil)
+    }
+    #expect(outcome { _ in }.0 == .append)
+    #expect(outcome { $0.length = .unknown }.0 == .append)
+    #expect(outcome { $0.length = .known(99) }.1?.code == .sizeChanged)
+    #expect(outcome { $0.length = .known(39) }.1?.code == .sizeChanged)
+    #expect(outcome { $0.contentCoding = "gzip" }.1?.code == .wrongContentCoding)
   }
 
   // MARK: Sizes

@@ -1,4 +1,5 @@
 import DownpipeCore
+import DownpipeTesting
 import Testing
 
 @testable import struct DownpipeCore.MermaidChart
@@ -18,6 +19,7 @@ struct PipelineDescriptionTests {
     NamedLimit("Quota")
     NamedGate("Online")
     NamedGate("Hours", "8 to 18")
+    FakeLinkRefresher { expired in FreshLink(expired.request.url) }
     NamedInterceptor("Auth")
     NamedInterceptor("Trace", "all")
     NamedStorage("Disk", "~/Downloads")
@@ -41,6 +43,7 @@ struct PipelineDescriptionTests {
         beside the flow
           retry         Retry (up to 5 attempts, waiting at most 1 s, doubling to 60 s)
           ledger        MemoryLedger
+          links         none
           interceptors  none
           observers     none
         """)
@@ -60,6 +63,7 @@ struct PipelineDescriptionTests {
         beside the flow
           retry         Retry (one attempt)
           ledger        MemoryLedger
+          links         FakeLinkRefresher
           interceptors  Auth around Trace (all)
           observers     Log
         """)
@@ -71,7 +75,7 @@ struct PipelineDescriptionTests {
       NamedStorage()
     }
     #expect("\(odd)".contains("→ source        two lines [31m (tab and more)"))
-    #expect("\(odd)".split(separator: "\n").count == 13)
+    #expect("\(odd)".split(separator: "\n").count == 14)
   }
 
   @Test func drawsTheSmallOne() {

@@ -1,0 +1,97 @@
+public import Foundation
+
+/// Reads from a signed link when its time is over.
+///
+/// | parameter | whose | form |
+/// |---|---|---|
+/// | `X-Amz-Date` + `X-Amz-Expires` | AWS signature version 4 | `20260131T120000Z` and seconds, 604,800 at most |
+/// | `X-Goog-Date` + `X-Goog-Expires` | Google Cloud Storage, version 4 | the same |
+/// | `Expires` | AWS version 2, CloudFront, Google version 2, Alibaba | seconds since 1970 |
+/// | `se` (beside `sig`) | Azure shared access signature | ISO 8601: `2026-01-31`, `2026-01-31T12:00Z`, `…T12:00:00Z` |
+/// | `Policy` | CloudFront custom policy | base64 of JSON, with `-`, `_`, `~` for `+`, `=`, `/`; `DateLessThan` |
+///
+/// Names are compared without case. A parameter that cannot be read says nothing; of several times the earliest counts.
+public enum LinkExpiry {
+  /// When a link's time is over; `nil` when it does not say.
+  public static func date(of url: URL) -> Date? {
+    guard let query = url.query(percentEncoded: true), query.utf8.count <= 16_384,
+      let items = URLComponents(url: url, resolvingAgainstBaseURL: true)?.queryItems
+    else { return nil }
+    var values: [String: String] = [:]
+    for item in items {
+      guard let value = item.value, !value.isEmpty else { continue }
+      let name = item.name.lowercased()
+      // The first one counts; whoever reads a later one will find out by the answer.
+      if values[name] == nil { values[name] = value }
+    }
+    return [
+      signed(values["x-amz-date"], values["x-amz-expires"]), signed(values["x-goog-date"], values["x-goog-expires"]),
+      values["expires"].flatMap(epoch), values["sig"] == nil ? nil : values["se"].flatMap(iso8601),
+      values["policy"].flatMap(policy),
+    ].compactMap(\.self).min()
+  }
+
+  /// A time of signing and a number of seconds.
+  private static func signed(_ date: String?, _ seconds: String?) -> Date? {
+    guard let date, let seconds, let seconds = Int(seconds), (0...31_622_400).contains(seconds) else { return nil }
+    let digits = Array(date.utf8)
+    guard digits.count == 16, digits[8] == UInt8(ascii: "T"), digits[15] == UInt8(ascii: "Z") else { return nil }
+    let text = Array(date)
+    func part(_ range: Range<Int>) -> String { String(text[range]) }
+    return iso8601(
+      "\(part(0..<4))-\(part(4..<6))-\(part(6..<8))T\(part(9..<11)):\(part(11..<13)):\(part(13..<15))Z")?
+      .addingTimeInterval(TimeInterval(seconds))
+  }
+
+  /// Seconds since 1970: from 2001 to 2286, which other numbers (a life in seconds, milliseconds) are not.
+  private static func epoch(_ text: String) -> Date? {
+    guard let seconds = Int64(text), (1_000_000_000...9_999_999_999).contains(seconds) else { return nil }
+    return Date(timeIntervalSince1970: TimeInterval(seconds))
+  }
+
+  private static func iso8601(_ text: String) -> Date? {
+    guard text.utf8.count <= 40 else { return nil }
+    if text.utf8.count == 10 { return try? Date.ISO8601FormatStyle().year().month().day().parse(text) }
+    for form in [Date.ISO8601FormatStyle.iso8601, Date.ISO8601FormatStyle(includingFractionalSeconds: true)] {
+      if let date = try? form.parse(text) { return date }
+    }
+    // Minutes are enough for Azure: 2026-01-31T12:00Z.
+    let parts = text.split(separator: "T", omittingEmptySubsequences: false)
+    guard parts.count == 2, parts[1].hasSuffix("Z"), parts[1].count == 6 else { return nil }
+    return try? Date.ISO8601FormatStyle.iso8601.parse("\(parts[0])T\(parts[1].dropLast()):00Z")
+  }
+
+  /// CloudFront's own base64, and the one condition in it that ends.
+  private static func policy(_ text: String) -> Date? {
+    let base64 = String(
+      text.map { character in
+        switch character {
+        case "-": "+"
+        case "_": "="
+        case "~": "/"
+        default: character
+        }
+      })
+    guard let data = Data(base64Encoded: base64), let policy = try? JSONDecoder().decode(Policy.self, from: data)
+    else { return nil }
+    return policy.statements.compactMap(\.condition?.end?.seconds).min().map(Date.init(timeIntervalSince1970:))
+  }
+
+  private struct Policy: Decodable {
+    var statements: [Statement]
+    enum CodingKeys: String, CodingKey { case statements = "Statement" }
+
+    struct Statement: Decodable {
+      var condition: Condition?
+      enum CodingKeys: String, CodingKey { case condition = "Condition" }
+    }
+    struct Condition: Decodable {
+      var end: Time?
+      enum CodingKeys: String, CodingKey { case end = "DateLessThan" }
+    }
+    struct Time: Decodable {
+      var seconds: TimeInterval
+      enum CodingKeys: String, CodingKey { case seconds = "AWS:EpochTime" }
+    }
+  }
+}

@@ -1,0 +1,31 @@
+internal import Synchronization
+
+extension Transfer {
+  /// Copies what another downloader has left into the partial, before the server is asked for the rest.
+  ///
+  /// The file stays where it is, and the request keeps its head start until the ledger knows that the bytes are
+  /// in the partial: dying in between costs nothing but the copy.
+  func take(_ headStart: DownloadRequest.HeadStart, into partial: any Partial) async throws {
+    if run.record.checkpoint.ranges.isEmpty, headStart.count > 0 {
+      guard let partial = partial as? any FileAdoptingPartial else {
+        throw DownloadError(
+          .invalidPipeline, "\(attempt.storage.name) cannot go on with a file that somebody else has begun",
+          stage: attempt.storage.name)
+      }
+      let count = try await attempt.located(attempt.storage.name) {
+        let count = try await partial.copy(headStart.file, count: headStart.count)
+        try await partial.synchronize()
+        return count
+      }
+      run.update { record in
+        record.checkpoint = Checkpoint(
+          ranges: count > 0 ? ByteRangeSet(0..<count) : ByteRangeSet(), total: headStart.total,
+          validator: headStart.validator)
+      }
+      markTail(of: partial)
+      run.received.store(count, ordering: .relaxed)
+    }
+    run.update { $0.request.headStart = nil }
+    try await attempt.save([.request, .checkpoint])
+  }
+}

@@ -1,0 +1,140 @@
+import DownpipeCore
+import Foundation
+
+extension StorageConformance {
+  func checkHolding(_ report: ConformanceReport) async {
+    let bytes = DownloadFixtures.pattern(size: 1000)
+    await report.check(
+      "held-partial-is-in-use", "a partial that is open cannot be opened again, and is not disturbed by the attempt"
+    ) {
+      try await withPartial { partial, key in
+        try partial.put(bytes[..<500], at: 0)
+        for _ in 0..<2 {
+          try await expectError(.inUse, when: "opening a partial that is open") {
+            let second = try await storage.openPartial(key)
+            try second.close()
+          }
+        }
+        try partial.put(bytes[500...], at: 500)
+        try expect(try partial.read(at: 0, count: 2000) == bytes, "the bytes of the first opening are others")
+      }
+    }
+    await report.check("closing-frees-a-partial", "a partial that was closed can be opened again") {
+      let key = newKey()
+      for round in 0..<3 {
+        try await withOpenPartial(key) { try $0.put([UInt8(round)], at: Int64(round)) }
+      }
+      try await withPartial(key) { partial, _ in
+        try expectEqual(try partial.read(at: 0, count: 10), [0, 1, 2], "the bytes")
+      }
+    }
+    await report.check("listing", "the partials that there are are listed, with size and use") {
+      guard let listing = storage as? any ListingStorage else { return }
+      try await withPartial { partial, key in
+        try partial.put(bytes, at: 0)
+        try await partial.synchronize()
+        try await expectListed(StoredPartial(key: key, size: 1000, isInUse: true), by: listing)
+        let closed = newKey(key.id, generation: 2)
+        try await withOpenPartial(closed) { try $0.put([1], at: 0) }
+        try await expectListed(StoredPartial(key: closed, size: 1, isInUse: false), by: listing)
+        try await storage.removePartial(closed)
+        let keys = try await listing.partials().map(\.key)
+        try expect(keys.contains(key) && !keys.contains(closed), "a removed partial is listed, or another one is not")
+      }
+    }
+    await report.check("space", "the free space is a number of bytes") {
+      guard let reporting = storage as? any SpaceReportingStorage else { return }
+      try expect(try await reporting.availableBytes() >= 0, "it is negative")
+    }
+  }
+
+  private func expectListed(_ partial: StoredPartial, by storage: any ListingStorage) async throws {
+    let found = try await storage.partials().filter { $0.key == partial.key }
+    try expectEqual(found, [partial], "what is listed")
+  }
+
+  func checkMarks(_ report: ConformanceReport) async {
+    let bytes = DownloadFixtures.pattern(size: 200_000)
+    await report.check("marks", "a mark matches as long as the bytes it was made of are there, and no longer") {
+      for end in [1, 1000, 65_536, 131_073, 200_000] as [Int64] {
+        try await withPartial { partial, _ in
+          guard let partial = partial as? any VerifiablePartial else { return }
+          try partial.put(bytes, at: 0)
+          let mark = try partial.mark(endingAt: end)
+          try expectEqual(mark.range.upperBound, end, "the end of the mark")
+          try expect(mark.range.lowerBound >= 0 && !mark.range.isEmpty, "the mark covers \(mark.range)")
+          try expect(try partial.matches(mark), "the mark of \(mark.range) does not match")
+          for position in Set([mark.range.lowerBound, mark.range.upperBound - 1]) {
+            try partial.put([~bytes[Int(position)]], at: position)
+            try expect(!(try partial.matches(mark)), "it matches when byte \(position) is another one")
+            try partial.put([bytes[Int(position)]], at: position)
+            try expect(try partial.matches(mark), "it does not match when byte \(position) is what it was")
+          }
+          if end < 200_000 { try partial.put([~bytes[Int(end)]], at: end) }
+          try expect(try partial.matches(mark), "it does not match when a byte behind it is another one")
+          try partial.truncate(to: end - 1)
+          try expect(!(try partial.matches(mark)), "it matches when its last byte is missing")
+        }
+      }
+    }
+    await report.check("marks-of-what-is-not-there", "bytes that are not there cannot be marked") {
+      try await withPartial { partial, _ in
+        guard let partial = partial as? any VerifiablePartial else { return }
+        try partial.put(bytes[..<100], at: 0)
+        try await expectError(.storage, when: "marking the block before byte 101 of 100") {
+          _ = try partial.mark(endingAt: 101)
+        }
+      }
+    }
+    await report.check("marks-survive-reopening", "a mark matches when the partial is opened again") {
+      let key = newKey()
+      let marks = Watched<[BlockMark]>([])
+      try await withOpenPartial(key) { partial in
+        guard let partial = partial as? any VerifiablePartial else { return }
+        try partial.put(bytes, at: 0)
+        let mark = try partial.mark(endingAt: 150_000)
+        marks.update { $0 = [mark] }
+        try await partial.synchronize()
+      }
+      try await withPartial(key) { partial, _ in
+        guard let partial = partial as? any VerifiablePartial, let mark = marks.value.first else { return }
+        try expect(try partial.matches(mark), "it does not match")
+      }
+    }
+  }
+
+  func checkCopying(_ report: ConformanceReport) async {
+    let bytes = DownloadFixtures.pattern(size: 200_000)
+    await report.check("copying-a-file", "the first bytes of a file replace those of the partial; the file stays") {
+      let folder = try TemporaryFolder()
+      defer { folder.close() }
+      let file = try folder.write(bytes, to: "conformance file")
+      for (asked, copied) in [(150_000, 150_000), (200_000, 200_000), (300_000, 200_000), (0, 0)] as [(Int64, Int64)] {
+        try await withPartial { partial, _ in
+          guard let partial = partial as? any FileAdoptingPartial else { return }
+          try partial.put([UInt8](repeating: 9, count: 250_000), at: 0)
+          try expectEqual(try await partial.copy(file, count: asked), copied, "the bytes copied of \(asked)")
+          try expectEqual(try partial.size(), copied, "the size")
+          try expect(
+            try partial.read(at: 0, count: 300_000) == Array(bytes[..<Int(copied)]), "the bytes are others")
+          try partial.put([7], at: copied)
+          try expectEqual(try partial.read(at: copied, count: 1), [7], "a byte written afterwards")
+        }
+      }
+      try expect(try folder.read("conformance file") == bytes, "the file is another one")
+    }
+    await report.check("copying-what-is-no-file", "a missing file, a folder and a link are errors") {
+      let folder = try TemporaryFolder()
+      defer { folder.close() }
+      let file = try folder.write(bytes, to: "file")
+      let link = folder.path("link")
+      try FileManager.default.createSymbolicLink(atPath: link, withDestinationPath: file)
+      for path in [folder.path("missing"), folder.path, link] {
+        try await withPartial { partial, _ in
+          guard let partial = partial as? any FileAdoptingPartial else { return }
+          try await expectError(when: "copying \(path)") { _ = try await partial.copy(path, count: 10) }
+        }
+      }
+    }
+  }
+}

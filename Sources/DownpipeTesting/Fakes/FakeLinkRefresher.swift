@@ -1,0 +1,25 @@
+public import DownpipeCore
+
+/// A refresher of links that a test answers for.
+///
+/// ```swift
+/// let refresher = FakeLinkRefresher { expired in FreshLink(fresh) }
+/// …
+/// #expect(refresher.calls.map(\.error?.httpStatus) == [403])
+/// ```
+public final class FakeLinkRefresher: LinkRefresher {
+  private let asked = Watched<[ExpiredLink]>([])
+  private let renew: @Sendable (ExpiredLink) async throws -> FreshLink
+
+  /// Makes a refresher that asks a closure.
+  public init(_ renew: @escaping @Sendable (ExpiredLink) async throws -> FreshLink) { self.renew = renew }
+
+  /// The dead links it was asked about, in order.
+  public var calls: [ExpiredLink] { asked.value }
+
+  /// Notes the call, and asks the closure.
+  public func refresh(_ expired: ExpiredLink) async throws -> FreshLink {
+    asked.update { $0.append(expired) }
+    return try await renew(expired)
+  }
+}

@@ -1,0 +1,259 @@
+import DownpipeCore
+import DownpipeTesting
+import Foundation
+import Testing
+
+/// Going on against servers of every kind, and waiting for what is missing.
+@Suite(.timeLimit(.minutes(1)))
+struct ResumeTests {
+  let bytes = DownloadFixtures.pattern(size: 100_000)
+  let url = URL(string: "https://example.org/file.bin")!
+  let time = VirtualTime()
+  let storage = FakeStorage()
+  let cut = DownloadError(.network, "cut")
+
+  func downloader(
+    _ source: FakeSource, retry: any RetryPolicy = FakeRetryPolicy { _ in .resume(after: .zero) },
+    observer: RecordingObserver = RecordingObserver(), gate: FakeGate? = nil, refresher: FakeLinkRefresher? = nil
+  ) async throws -> Downloader {
+    try await Downloader(
+      options: DownloaderOptions(
+        time: time, random: { 0.5 }, resumeValidation: .overlap(1000), lease: .seconds(600))
+    ) {
+      source
+      if let gate { gate }
+      if let refresher { refresher }
+      AnyRetryPolicy(retry)
+      storage
+      observer
+    }
+  }
+
+  private func refusals(_ observer: RecordingObserver, of id: DownloadID) -> [DownloadError.Code] {
+    observer.events(of: id).compactMap { if case .refused(let error) = $0 { error.code } else { nil } }
+  }
+
+  // MARK: Servers
+
+  @Test("a server that ignores ranges sends the whole: what is on disk is kept, compared, and overtaken")
+  func ignoredRanges() async throws {
+    let rangeless = FakeSource.Script(bytes).with { $0.honoursRanges = false }
+    // The second body breaks before it has come as far as the first one.
+    let source = FakeSource([
+      url: [rangeless.failing(after: 60_000, with: cut), rangeless.failing(after: 20_000, with: cut), rangeless]
+    ])
+    let observer = RecordingObserver()
+    let downloader = try await downloader(source, observer: observer)
+    let download = try await downloader.add(DownloadRequest(url, id: "a"))
+    let artifact = try await download.value
+    #expect(storage.bytes(of: artifact) == bytes)
+    // Asked for a range once; after that the server is known.
+    #expect(source.requests.map(\.range) == [nil, RequestedRange(from: 60_000), nil])
+    let status = try await download.status
+    #expect(status.resumedFrom == 0)
+    #expect(status.bytesFetched == 180_000)
+    // Nothing that was there has been written, or thrown away, a second time.
+    let written = storage.calls.compactMap { $0.operation == .write ? $0.range : nil }
+    #expect(written.reduce(0) { $0 + ($1.upperBound - $1.lowerBound) } == 100_000)
+    #expect(!storage.calls.contains { $0.operation == .truncate })
+    await downloader.shutdown()
+    #expect(refusals(observer, of: "a") == [.rangeIgnored])
+  }
+
+  @Test("a whole body of another file is noticed at its first byte that differs", arguments: [0, 30_000])
+  func anotherFileWithoutRanges(firstDifference: Int) async throws {
+    var other = bytes
+    other[firstDifference] ^= 1
+    func script(_ bytes: [UInt8]) -> FakeSource.Script {
+      FakeSource.Script(bytes).with {
+        $0.honoursRanges = false
+        $0.validator = nil
+      }
+    }
+    let source = FakeSource([url: [script(bytes).failing(after: 60_000, with: cut), script(other)]])
+    let retry = FakeRetryPolicy { $0.error.code == .contentChanged ? .restart(after: .zero) : .resume(after: .zero) }
+    let downloader = try await downloader(source, retry: retry)
+    let artifact = try await downloader.add(DownloadRequest(url, id: "a")).value
+    #expect(storage.bytes(of: artifact) == other)
+    await downloader.shutdown()
+  }
+
+  @Test(
+    "an answer whose range cannot be used costs nothing that is on disk",
+    arguments: [
+      (Coverage.range(50_000..<100_000, total: .known(100_000)), DownloadError.Code.wrongRange),
+      (.range(40_000..<100_001, total: .known(100_000)), .wrongRangeEnd), (.multipart, .multipartRange),
+      (.unreadable("bytes"), .unreadableRange), (.none(.rangeNotSatisfiable(total: .unknown)), .rangeNotSatisfiable),
+    ])
+  func unusableRanges(coverage: Coverage, code: DownloadError.Code) async throws {
+    let source = FakeSource([
+      url: [
+        .init(bytes).failing(after: 40_000, with: cut),
+        FakeSource.Script(bytes).with { $0.claimedCoverage = coverage },
+        FakeSource.Script(bytes),
+      ]
+    ])
+    let observer = RecordingObserver()
+    let downloader = try await downloader(source, observer: observer)
+    let download = try await downloader.add(DownloadRequest(url, id: "a"))
+    #expect(storage.bytes(of: try await download.value) == bytes)
+    #expect(source.requests.map(\.range) == [nil, RequestedRange(from: 40_000), nil])
+    #expect(try await download.status.attempts == 2, "asking in another way is no attempt")
+    #expect(!storage.calls.contains { $0.operation == .truncate })
+    await downloader.shutdown()
+    #expect(refusals(observer, of: "a") == [code])
+  }
+
+  @Test("a range that comes without its validator is proved by a comparison")
+  func rangesWithoutValidator() async throws {
+    let source = FakeSource([
+      url: [
+        .init(bytes).failing(after: 40_000, with: cut),
+        FakeSource.Script(bytes).with {
+          $0.validator = nil
+          $0.claimedCoverage = .range(40_000..<100_000, total: .known(100_000))
+          $0.bytes = Array(bytes[40_000...])
+          $0.honoursRanges = false
+        },
+        FakeSource.Script(bytes),
+      ]
+    ])
+    let observer = RecordingObserver()
+    let downloader = try await downloader(source, observer: observer)
+    let download = try await downloader.add(DownloadRequest(url, id: "a"))
+    #expect(storage.bytes(of: try await download.value) == bytes)
+    #expect(source.requests.map(\.range) == [nil, RequestedRange(from: 40_000), RequestedRange(from: 39_000)])
+    await downloader.shutdown()
+    #expect(refusals(observer, of: "a") == [.unproven])
+  }
+
+  @Test("a server that answers every question with a range is given up, and the bytes stay")
+  func onlyRanges() async throws {
+    let liar = FakeSource.Script(bytes).with { $0.claimedCoverage = .range(7..<100_000, total: .known(100_000)) }
+    let source = FakeSource([url: [.init(bytes).failing(after: 40_000, with: cut), liar]])
+    let downloader = try await downloader(source, retry: Retry(.constant(.zero, attempts: 3)))
+    let download = try await downloader.add(DownloadRequest(url, id: "a"))
+    await #expect { try await download.value } throws: { ($0 as? DownloadError)?.code == .wrongRange }
+    #expect(try await download.status.progress.received == 40_000)
+    await downloader.shutdown()
+  }
+
+  // MARK: Links
+
+  @Test func aDeadLinkIsRenewedAndTheBytesStay() async throws {
+    let fresh = try #require(URL(string: "https://cdn.example.net/other?sig=2"))
+    let source = FakeSource([
+      url: [.init(bytes).failing(after: 40_000, with: cut), .status(403)], fresh: [.init(bytes)],
+    ])
+    let refresher = FakeLinkRefresher { expired in
+      #expect(expired.received == 40_000)
+      #expect(expired.error?.httpStatus == 403)
+      return FreshLink(fresh, headers: ["X-Token": "2"])
+    }
+    let observer = RecordingObserver()
+    let downloader = try await downloader(
+      source, retry: Retry(.constant(.zero, attempts: 3)), observer: observer, refresher: refresher)
+    let download = try await downloader.add(DownloadRequest(url, id: "a", headers: ["X-Token": "1"]))
+    #expect(storage.bytes(of: try await download.value) == bytes)
+    #expect(source.requests.map(\.url) == [url, url, fresh])
+    #expect(source.requests.last?.range == RequestedRange(from: 40_000))
+    #expect(source.requests.last?.headers["X-Token"] == "2")
+    #expect(try await download.status.request.url == fresh, "what was renewed is kept")
+    await downloader.shutdown()
+    #expect(observer.events(of: "a").contains(.linkRefreshed(to: "https://cdn.example.net/other?sig=…")))
+  }
+
+  @Test func linksThatStayDeadAreGivenUp() async throws {
+    let source = FakeSource([url: [.status(410)]])
+    let refresher = FakeLinkRefresher { [url] _ in FreshLink(url) }
+    let downloader = try await downloader(
+      source, retry: Retry(.constant(.zero, attempts: 3)), refresher: refresher)
+    let download = try await downloader.add(DownloadRequest(url, id: "a"))
+    await #expect { try await download.value } throws: { ($0 as? DownloadError)?.httpStatus == 410 }
+    #expect(source.requests.count == 3)
+    await downloader.shutdown()
+  }
+
+  @Test func whoCannotRenewALinkIsAskedAgain() async throws {
+    struct NotToday: Error {}
+    let source = FakeSource([url: [.status(401), .init(bytes)]])
+    let calls = CallCounter()
+    let refresher = FakeLinkRefresher { [url] _ in
+      if calls.next() == 1 { throw NotToday() }
+      return FreshLink(url)
+    }
+    let downloader = try await downloader(
+      source, retry: Retry(.constant(.zero, attempts: 5)), refresher: refresher)
+    let download = try await downloader.add(DownloadRequest(url, id: "a"))
+    #expect(storage.bytes(of: try await download.value) == bytes)
+    #expect(source.requests.count == 2)
+    await downloader.shutdown()
+  }
+
+  @Test func withoutARefresherADeadLinkIsAFailure() async throws {
+    let source = FakeSource([url: [.status(403)]])
+    let downloader = try await downloader(source, retry: Retry(.constant(.zero, attempts: 3)))
+    let download = try await downloader.add(DownloadRequest(url, id: "a"))
+    await #expect { try await download.value } throws: { ($0 as? DownloadError)?.httpStatus == 403 }
+    #expect(source.requests.count == 1)
+    await downloader.shutdown()
+  }
+
+  @Test func withoutARefresherTheMirrorsAreAsked() async throws {
+    let mirror = try #require(URL(string: "https://mirror.example.net/file.bin"))
+    let source = FakeSource([url: [.status(403)], mirror: [.init(bytes)]])
+    let downloader = try await downloader(source, retry: Retry(.constant(.zero, attempts: 3)))
+    let download = try await downloader.add(DownloadRequest(url, id: "a", mirrors: [mirror]))
+    #expect(storage.bytes(of: try await download.value) == bytes)
+    #expect(source.requests.map(\.url) == [url, mirror])
+    await downloader.shutdown()
+  }
+
+  // MARK: What is missing
+
+  @Test func theNetworkIsWaitedForAndAGateThatOpensEndsTheWait() async throws {
+    let offline = DownloadError(.offline, "no route")
+    let source = FakeSource([url: [.failingToOpen(offline), .failingToOpen(offline), .init(bytes)]])
+    let gate = FakeGate()
+    let downloader = try await downloader(source, retry: Retry(.constant(.seconds(1), attempts: 2)), gate: gate)
+    let download = try await downloader.add(DownloadRequest(url, id: "a"))
+    await time.sleeper(dueIn: .seconds(30))
+    guard case .waiting(.missing(.network, _, let error)) = try await download.status.state else {
+      Issue.record("\(try await download.status.state)")
+      return
+    }
+    #expect(error.code == .offline)
+    // Nobody has seen a network: it is tried in its own time.
+    time.advance(by: .seconds(30))
+    await source.requests(atLeast: 2)
+    // The second time somebody has.
+    await time.sleeper(dueIn: .seconds(30))
+    gate.close("down")
+    gate.open()
+    #expect(storage.bytes(of: try await download.value) == bytes)
+    #expect(time.now == .seconds(30))
+    await downloader.shutdown()
+  }
+
+  @Test func whoeverHoldsThePartialIsWaitedFor() async throws {
+    storage.fail(.openPartial, at: 1, with: DownloadError(.inUse, "held"))
+    let source = FakeSource([url: [.init(bytes)]])
+    let downloader = try await downloader(source, retry: Retry(.constant(.seconds(1), attempts: 2)))
+    let download = try await downloader.add(DownloadRequest(url, id: "a"))
+    await time.sleeper(dueIn: .seconds(5))
+    guard case .waiting(.missing(.owner, _, _)) = try await download.status.state else {
+      Issue.record("\(try await download.status.state)")
+      return
+    }
+    time.advance(by: .seconds(5))
+    #expect(storage.bytes(of: try await download.value) == bytes)
+    await downloader.shutdown()
+  }
+}
+
+/// Any retry policy as a stage.
+struct AnyRetryPolicy: RetryPolicy {
+  let policy: any RetryPolicy
+  init(_ policy: any RetryPolicy) { self.policy = policy }
+  func decide(_ failure: Failure) -> RetryDecision { policy.decide(failure) }
+}

@@ -1,0 +1,84 @@
+import DownpipeCore
+import DownpipeTesting
+import Foundation
+import Testing
+
+@testable import DownpipeFiles
+
+#if canImport(Glibc)
+  import Glibc
+#elseif canImport(Darwin)
+  import Darwin
+#endif
+
+/// File systems that may not be written, as real ones as this process can have.
+@Suite(.timeLimit(.minutes(1)))
+struct PermissionTests {
+  private func isRefused(_ words: String...) -> (any Error) -> Bool {
+    { error in
+      guard let error = error as? DownloadError else { return false }
+      return error.code == .permission && words.allSatisfy(error.message.contains)
+    }
+  }
+
+  private func everythingIsRefused(_ store: FileStore, _ staged: Artifact, _ advice: String) async throws {
+    await #expect { _ = try await store.openPartial(key()) } throws: { isRefused(advice)($0) }
+    await #expect { _ = try await store.openPartial(key("new")) } throws: { isRefused(advice)($0) }
+    await #expect { try await store.removePartial(key()) } throws: { isRefused(advice)($0) }
+    await #expect { _ = try await store.workspace(key()) } throws: { isRefused(advice)($0) }
+    await #expect {
+      try await store.publish(staged, at: .init(name: "x"), in: try context())
+    } throws: {
+      isRefused(advice)($0)
+    }
+    await #expect {
+      try await store.publish(staged, at: .init(directory: "a", name: "x"), in: try context())
+    } throws: {
+      isRefused(advice)($0)
+    }
+    // Looking is allowed.
+    #expect(try await store.partials() == [StoredPartial(key: key(), size: 3, isInUse: false)])
+    #expect(try await store.availableBytes() > 0)
+    #expect(await store.contains(staged))
+  }
+
+  @Test(.enabled(if: SmallMount.isPossible, "needs the right to mount"))
+  func readOnlyFileSystems() async throws {
+    let folder = try TemporaryFolder()
+    let mount = try SmallMount(folder.path("small"))
+    defer { mount.unmount() }
+    let store = FileStore(mount.path)
+    let staged = try await store.staged([1, 2, 3])
+    let open = try await store.openPartial(key("open"))
+    try open.close()
+    try await store.removePartial(key("open"))
+    // With a claim of somebody who is gone.
+    try FileManager.default.createSymbolicLink(
+      atPath: mount.path + "/.downpipe/partials/id.1.part.owner", withDestinationPath: Claimants.text(of: 0))
+    try mount.makeReadOnly()
+    try await everythingIsRefused(store, staged, "mounted read-only")
+  }
+
+  @Test(.disabled(if: geteuid() == 0, "the administrator may do everything"))
+  func foldersOfOthers() async throws {
+    let folder = try TemporaryFolder()
+    let store = FileStore(folder.path("root"))
+    let staged = try await store.staged([1, 2, 3])
+    let closed = [folder.path("root"), folder.path("root/.downpipe"), folder.path("root/.downpipe/partials")]
+    for path in closed { chmod(path, 0o500) }
+    defer { for path in closed { chmod(path, 0o700) } }
+    try await everythingIsRefused(store, staged, "permissions")
+  }
+
+  @Test(arguments: [EACCES, EROFS])
+  func refusedCallsAreNotTakenForMissingLinks(_ number: CInt) async throws {
+    let folder = try TemporaryFolder()
+    let calls = Calls { _, call, _ in call == .makeLink ? .fail(number) : .proceed }
+    await #expect {
+      _ = try await FileStore(folder.path, system: calls.system).openPartial(key())
+    } throws: {
+      isRefused(folder.path)($0)
+    }
+    #expect(calls.made == [.makeLink])
+  }
+}
