@@ -37,7 +37,7 @@ struct Opening {
   private func reply(_ answer: Transfer.Answer, from url: URL, _ transfer: Transfer) throws(DownloadError)
     -> SourceReply
   {
-    try refuseTransferCodings(answer.headers)
+    try Self.refuseTransferCodings(answer.headers)
     let lease = ReplyLease(transfer: transfer, session: ownsSession ? session : nil)
     var reply = try SourceReply(
       httpStatus: answer.status, headers: answer.headers, url: url,
@@ -47,25 +47,34 @@ struct Opening {
           defer { withExtendedLifetime(lease) {} }
           try await lease.transfer.push(to: sink)
         }))
-    if let coding = reply.contentCoding {
-      // The bytes are not those whose length, digests and ranges the server speaks of.
-      reply.contentCoding = "decoded-\(coding)"
-      reply.length = .unknown
-      reply.digests = []
-    }
+    reply.noteUndoneCoding()
     return reply
+  }
+
+  /// Refuses transfer codings but `chunked`, which nobody asked for: libcurl takes `chunked, gzip` for an empty body.
+  static func refuseTransferCodings(_ headers: HeaderFields) throws(DownloadError) {
+    for value in headers.values("Transfer-Encoding") {
+      let coding = value.trimmingHTTPWhitespace
+      guard coding.caseInsensitivelyEquals("chunked") || coding.caseInsensitivelyEquals("identity") else {
+        throw DownloadError(
+          .invalidResponse,
+          "the answer has the Transfer-Encoding “\(coding.prefix(64).escaped)”, which was not asked for"
+        )
+      }
+    }
   }
 }
 
-/// Refuses transfer codings but `chunked`, which nobody asked for: libcurl takes `chunked, gzip` for an empty body.
-private func refuseTransferCodings(_ headers: HeaderFields) throws(DownloadError) {
-  for value in headers.values("Transfer-Encoding") {
-    let coding = value.trimmingHTTPWhitespace
-    guard coding.caseInsensitivelyEquals("chunked") || coding.caseInsensitivelyEquals("identity") else {
-      throw DownloadError(
-        .invalidResponse, "the answer has the Transfer-Encoding “\(coding.prefix(64).escaped)”, which was not asked for"
-      )
-    }
+extension SourceReply {
+  /// Says that Foundation has undone the content coding, if there is one: the bytes are not those whose length,
+  /// digests and ranges the server speaks of.
+  /// - Returns: whether there is one.
+  @discardableResult mutating func noteUndoneCoding() -> Bool {
+    guard let coding = contentCoding else { return false }
+    contentCoding = "decoded-\(coding)"
+    length = .unknown
+    digests = []
+    return true
   }
 }
 
