@@ -13,7 +13,9 @@ struct DownpipeCommand: AsyncParsableCommand {
 
       Exit status: 0 when all files are finished, 1 when some failed, 2 for wrong usage, 130 when interrupted.
       """,
-    subcommands: [GetCommand.self, ListCommand.self, ResumeCommand.self, RemoveCommand.self, DemoCommand.self]
+    subcommands: [
+      GetCommand.self, ListCommand.self, ResumeCommand.self, RemoveCommand.self, ImportCommand.self, DemoCommand.self,
+    ]
   )
 
   /// Runs a command and ends the process with the status that scripts rely on.

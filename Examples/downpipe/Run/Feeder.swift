@@ -33,6 +33,12 @@ struct Feeder: Sendable {
         if await monitor.take(id) { try await monitor.close(LastWord(id: id, url: text, error: error)) }
       }
     }
+    try await add(requests, to: downloader, monitor)
+  }
+
+  /// Adds downloads that belong to this command; what an earlier run has finished is not fetched again.
+  func add(_ requests: [DownloadRequest], to downloader: Downloader, _ monitor: RunMonitor) async throws {
+    var requests = requests
     let paused = try await settleEarlier(&requests, downloader, monitor)
     if !requests.isEmpty { try await downloader.add(contentsOf: requests) }
     for id in paused { try await downloader.resume(id) }
