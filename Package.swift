@@ -159,7 +159,7 @@ let package = Package(
       ]),
     tests("DownpipeURLSession", ["DownpipeURLSession", "DownpipeCore", "DownpipeTesting"]),
     tests("DownpipeAppleResumeData", ["DownpipeAppleResumeData", "DownpipeCore", "DownpipeTesting"]),
-    tests("DownpipeFiles", ["DownpipeFiles", "DownpipeCore", "DownpipeTesting"]),
+    tests("DownpipeFiles", ["DownpipeFiles", "DownpipeCore", "DownpipeOwner", "DownpipeTesting"]),
     tests("DownpipeLinks", ["DownpipeLinks", "DownpipeCore", "DownpipeTesting"]),
     tests("DownpipeScheduling", ["DownpipeScheduling", "DownpipeCore", "DownpipeTesting"]),
     tests("DownpipeGates", ["DownpipeGates", "DownpipeCore", "DownpipeTesting"]),

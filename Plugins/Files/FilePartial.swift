@@ -10,7 +10,7 @@ import Synchronization
 #endif
 
 /// The bytes of an unfinished download in a file, claimed until it is closed.
-final class FilePartial: FileAdoptingPartial, VerifiablePartial {
+final class FilePartial: FileAdoptingPartial, HeldPartial, VerifiablePartial {
   let path: String
   private let claim: PartialClaim
   private let durability: Durability
@@ -19,8 +19,10 @@ final class FilePartial: FileAdoptingPartial, VerifiablePartial {
   private let state: Mutex<State>
 
   private struct State {
-    /// `nil` once closed.
+    /// `nil` once finished.
     var descriptor: CInt?
+    /// Whether the claim has been given back.
+    var isReleased = false
     /// Whether the file's name may not be on the disk yet.
     var nameIsNew = true
 
@@ -40,11 +42,7 @@ final class FilePartial: FileAdoptingPartial, VerifiablePartial {
     state = Mutex(State(descriptor: descriptor))
   }
 
-  deinit {
-    guard let descriptor = state.withLock({ $0.descriptor }) else { return }
-    try? system.close(descriptor)
-    claim.release()
-  }
+  deinit { try? close() }
 
   func size() throws -> Int64 {
     try withDescriptor("look at") { descriptor throws(SystemError) in try system.status(descriptor).size }
@@ -103,17 +101,27 @@ final class FilePartial: FileAdoptingPartial, VerifiablePartial {
     }
   }
 
-  func close() throws {
+  func finish() throws {
     try reporting("close", path) { () throws(SystemError) in
       try state.withLock { state throws(SystemError) in
         guard let descriptor = state.descriptor else { return }
         // Gone even when closing reports that earlier bytes were lost.
         state.descriptor = nil
-        // Nothing can be written any more.
-        defer { claim.release() }
         try system.close(descriptor)
       }
     }
+  }
+
+  func close() throws {
+    defer {
+      // Nothing can be written any more.
+      let isHeld = state.withLock { state in
+        defer { state.isReleased = true }
+        return !state.isReleased
+      }
+      if isHeld { claim.release() }
+    }
+    try finish()
   }
 
   func artifact(name: String, mediaType: String?) throws -> Artifact {

@@ -28,8 +28,7 @@ public import DownpipeCore
 /// whatever ledger. The claim of a process that has ended is taken over at once, that of another machine never:
 /// nothing proves from here that it is gone. No lock of the system is needed, so network file systems will do.
 ///
-/// The claim ends when the partial is closed. What happens to the closed file, steps and publishing, is kept apart
-/// by the ledger's leases only: give two ledgers two roots, or ids that differ.
+/// The engine holds a partial until the download is published or the attempt has ended, steps included.
 public struct FileStore: ListingStorage, SpaceReportingStorage {
   /// The absolute path of the folder.
   public let root: String

@@ -26,13 +26,25 @@ struct Attempt: Sendable {
       return existing
     }
     if let stored = record.steps.artifact {
+      try await hold()
       let artifact = try storage.artifact(from: stored)
       // A step that left a note knows better what became of its input.
       if record.steps.note != nil { return try await process(artifact) }
       if await storage.contains(artifact) { return try await process(artifact) }
+      run.letGo()
       try await forgetBytes(because: DownloadError(.storage, "the complete file has disappeared from the storage"))
     }
     return try await process(try await Transfer(attempt: self).perform())
+  }
+
+  /// Holds the partial while its finished bytes, or what steps have made of them, are worked on.
+  private func hold() async throws {
+    try await located(storage.name) {
+      let partial = try await storage.openPartial(run.key)
+      guard let partial = partial as? any HeldPartial else { return try partial.close() }
+      try partial.finish()
+      run.hold(partial)
+    }
   }
 
   /// Has a dead link renewed; the fresh one is in the ledger before it is used.

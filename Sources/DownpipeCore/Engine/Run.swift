@@ -26,6 +26,8 @@ final class Run: Sendable {
     var flushHasFailed = false
     /// Asks the transfer under way to write a checkpoint; its buffer of one coalesces requests.
     var checkpointRequest: AsyncStream<Void>.Continuation?
+    /// The finished partial that nobody else may write before it is published.
+    var held: (any HeldPartial)?
     var settled = false
     var waiters: [CheckedContinuation<Void, Never>] = []
   }
@@ -80,6 +82,19 @@ final class Run: Sendable {
       state.durableBytes = 0
     }
     received.store(0, ordering: .relaxed)
+  }
+
+  /// Keeps a finished partial held.
+  func hold(_ partial: any HeldPartial) { state.withLock { $0.held = partial } }
+
+  /// Lets others have the partial.
+  func letGo() {
+    let held = state.withLock { state in
+      defer { state.held = nil }
+      return state.held
+    }
+    // Its errors have come to light before.
+    try? held?.close()
   }
 
   /// Returns once the engine has put the download into its next state.

@@ -20,6 +20,7 @@ struct Settlement: Sendable {
     case .failure:
       outcome = await stop(for: run.stopSignal.reason ?? .shutdown)
     }
+    run.letGo()
     switch outcome {
     case .state(let state):
       attempt.announce(state: state)
@@ -74,6 +75,7 @@ struct Settlement: Sendable {
       record.steps.note = nil
     }
     if let failure = await save([.state, .steps, .checkpoint]) { return failure }
+    run.letGo()
     // What is left of the partial and what the steps left lying is of no use to anybody now.
     if effects.contains(.removePartial) { try? await attempt.storage.removePartial(run.key) }
     return .state(.finished(artifact))

@@ -43,9 +43,12 @@ struct Transfer: Sendable {
     }
   }
 
+  /// Ends writing. Where the storage can, the partial stays held until the attempt has ended.
   private func close(_ partial: any Partial) throws {
     do {
-      try partial.close()
+      guard let partial = partial as? any HeldPartial else { return try partial.close() }
+      try partial.finish()
+      run.hold(partial)
     } catch {
       run.state.withLock { $0.flushHasFailed = true }
       throw error
@@ -363,7 +366,7 @@ struct Transfer: Sendable {
         try? await flush(partial)
         markTail(of: partial)
       }
-      try? close(partial)
+      do { try partial.close() } catch { run.state.withLock { $0.flushHasFailed = true } }
     }
     run.state.withLock { state in
       guard state.flushHasFailed else { return }

@@ -123,11 +123,19 @@ public protocol Partial: Sendable {
   /// Makes what was written so far as durable as the storage promises, before the ledger claims it.
   func synchronize() async throws
 
-  /// Closes the partial; errors that only closing brings to light are thrown.
+  /// Closes the partial and lets go of it; errors that only closing brings to light are thrown.
   func close() throws
 
-  /// The closed partial as the artifact that the steps begin with.
+  /// The closed or finished partial as the artifact that the steps begin with.
   func artifact(name: String, mediaType: String?) throws -> Artifact
+}
+
+/// A partial that can stay held while steps work on its finished bytes, so that nobody else begins to write them before
+/// they are published.
+public protocol HeldPartial: Partial {
+  /// Ends writing and keeps the partial held until ``Partial/close()``; errors that only closing brings to light are
+  /// thrown.
+  func finish() throws
 }
 
 /// A partial that takes over a file that somebody else has written: the transport, or the system's own downloader.

@@ -28,6 +28,25 @@ extension StorageConformance {
         try expectEqual(try partial.read(at: 0, count: 10), [0, 1, 2], "the bytes")
       }
     }
+    await report.check(
+      "finished-partial-stays-held", "a partial that was finished cannot be written, nor opened before it is closed"
+    ) {
+      try await withPartial { partial, key in
+        guard let partial = partial as? any HeldPartial else { return }
+        try partial.put(bytes, at: 0)
+        try partial.finish()
+        try await expectError(when: "writing to a finished partial") { try partial.put([1], at: 0) }
+        try await expectError(.inUse, when: "opening a partial that is finished and not closed") {
+          let second = try await storage.openPartial(key)
+          try second.close()
+        }
+        try expectEqual(try partial.artifact(name: "a", mediaType: nil).size, .known(1000), "the artifact's size")
+        try partial.close()
+        let second = try await storage.openPartial(key)
+        try expect(try second.read(at: 0, count: 2000) == bytes, "the bytes are others")
+        try second.close()
+      }
+    }
     await report.check("listing", "the partials that there are are listed, with size and use") {
       guard let listing = storage as? any ListingStorage else { return }
       try await withPartial { partial, key in

@@ -60,6 +60,7 @@ struct FakeStorageTests {
   @Test func anEarlierOpeningCannotWriteIntoALaterOne() async throws {
     let storage = FakeStorage()
     let stale = try await storage.openPartial(key)
+    try await storage.removePartial(key)
     let present = try await storage.openPartial(key)
     #expect(throws: DownloadError.self) { try stale.put([1], at: 0) }
     try present.put([2], at: 0)
