@@ -19,8 +19,10 @@ struct ListCommand: AsyncParsableCommand {
   var json = false
 
   func run() async throws {
-    try await folder.withLedger { store, storage in
-      if orphans { try await showOrphans(store, storage) } else { try await show(store, storage) }
+    if orphans {
+      try await folder.withLedgerIfPresent { store, storage in try await showOrphans(store, storage) }
+    } else {
+      try await folder.withLedger { store, storage in try await show(store, storage) }
     }
   }
 

@@ -40,6 +40,20 @@ struct LedgerOptions: ParsableArguments {
     return (directory, ledger)
   }
 
+  /// The same for a command that only shows what is in the folder: a ledger that is missing knows nothing.
+  func withLedgerIfPresent<Result>(
+    _ body: (any LedgerStore, FileStore) async throws -> Result
+  ) async throws -> Result {
+    let directory = Folder.absolutePath(directory)
+    if Folder.kind(directory) == .directory, let path = ledgerPath(directory: directory), Folder.kind(path) == nil {
+      let store = try await MemoryLedger().open()
+      let result = try await body(store, FileStore(directory))
+      try await store.close()
+      return result
+    }
+    return try await withLedger(body)
+  }
+
   /// Opens the ledger of a command that starts nothing, for as long as `body` runs.
   func withLedger<Result>(_ body: (any LedgerStore, FileStore) async throws -> Result) async throws -> Result {
     let (directory, path) = try existing()

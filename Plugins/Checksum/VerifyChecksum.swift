@@ -21,7 +21,7 @@ public import DownpipeCore
 /// with the algorithm and both digests; `.invalidRequest` for an expected digest that cannot be checked;
 /// `.processing` for a folder, or when a digest is required and there is none; `.permission` and `.storage`
 /// for a file that cannot be read; and `CancellationError`.
-public struct VerifyChecksum: UniversalPostProcessor {
+public struct VerifyChecksum: UniversalPostProcessor, DigestVerifying {
   /// The algorithms whose digests count; every supported one when empty.
   public let algorithms: [DigestAlgorithm]
   /// Whether there must be a digest to check.

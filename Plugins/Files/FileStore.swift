@@ -129,22 +129,25 @@ public struct FileStore: ListingStorage, SpaceReportingStorage {
     let path = workFolder + "/" + (try PartialName.stem(of: key))
     try making(PathText.split(path).folder) {
       do throws(SystemError) { try system.makeFolder(Entry(path)) } catch  where error.code == EEXIST {}
+      // A step's result is worth nothing when the folder it is in loses its name.
+      try OpenFolder.flush(above: path, durability, system: system)
     } orReport: { error in
       error.downloadError("make the workspace", path)
     }
     return path
   }
 
-  /// The partials on disk, in no particular order: to find those that no ledger knows any more.
+  /// The partials on disk, in no particular order: to find those that no ledger knows any more. A workspace whose
+  /// partial is gone counts as a partial without bytes.
   ///
   /// All of them are held in memory, a few hundred bytes each. What dead processes have left beside partials that
   /// are gone is removed.
   /// - Throws: `DownloadError` with `.permission` or `.storage`; `CancellationError`.
   public func partials() async throws -> [StoredPartial] {
-    try await Blocking.run { [partialsFolder, identity, system] cancellation in
+    try await Blocking.run { [partialsFolder, workFolder, identity, system] cancellation in
       try reporting("list", partialsFolder) {
-        try PartialListing(store: identity, system: system, isCancelled: { cancellation.isCancelled })
-          .read(partialsFolder)
+        let listing = PartialListing(store: identity, system: system, isCancelled: { cancellation.isCancelled })
+        return try listing.read(partialsFolder, workspaces: workFolder)
       }
     }
   }

@@ -16,13 +16,34 @@ struct PartialListing {
   /// Says when to give up.
   let isCancelled: () -> Bool
 
-  /// Reads the folder of all partials; there are none when it is missing.
-  func read(_ folder: String) throws -> [StoredPartial] {
-    do {
-      return try collect(OpenFolder(folder, system: system), "", depth: 0)
-    } catch let error as SystemError where error.code == ENOENT {
-      return []
+  /// Reads the folder of all partials, and that of the workspaces; there are none when they are missing.
+  func read(_ folder: String, workspaces: String) throws -> [StoredPartial] {
+    var partials = try unlessMissing { try collect(OpenFolder(folder, system: system), "", depth: 0) }
+    let known = Set(partials.map(\.key))
+    for path in try unlessMissing({ try stems(OpenFolder(workspaces, system: system), "", depth: 0) }) {
+      guard let key = PartialName.key(ofPath: path + PartialName.suffix), !known.contains(key) else { continue }
+      let partial = PathText.join(folder, path + PartialName.suffix)
+      partials.append(StoredPartial(key: key, size: 0, isInUse: try PartialClaim.isHeld(partial, system: system)))
     }
+    return partials
+  }
+
+  private func unlessMissing<Element>(_ body: () throws -> [Element]) throws -> [Element] {
+    do { return try body() } catch let error as SystemError where error.code == ENOENT { return [] }
+  }
+
+  /// The paths of the workspaces.
+  private func stems(_ folder: OpenFolder, _ prefix: String, depth: Int) throws -> [String] {
+    var stems: [String] = []
+    for entry in try system.entries(of: folder.descriptor) {
+      if isCancelled() { throw CancellationError() }
+      if entry.name.hasSuffix("+"), depth < PartialName.maximumDepth {
+        stems += try self.stems(try folder.open(entry), prefix + entry.name + "/", depth: depth + 1)
+      } else {
+        stems.append(prefix + entry.name)
+      }
+    }
+    return stems
   }
 
   private func collect(_ folder: OpenFolder, _ prefix: String, depth: Int) throws -> [StoredPartial] {

@@ -34,6 +34,10 @@ enum HTTPFailure {
       return broken(error, received)
     case is SocketAddressError:
       return DownloadError(.hostNotFound, "the host name could not be resolved: check its spelling", cause: error)
+    case let error as IOError where received == nil && isOffline(error):
+      return DownloadError(
+        .offline, "there is no way to the server: \(reason(error)); check the network's cable, radio or routes",
+        cause: error)
     case let error as IOError:
       return DownloadError(
         .network, "the connection failed\(after(received)): \(reason(error)); trying again may help", cause: error)
@@ -157,7 +161,7 @@ enum HTTPFailure {
 
   /// Whether the request cannot have left this machine.
   private static func isOffline(_ error: IOError) -> Bool {
-    [ENETUNREACH, ENETDOWN, EHOSTUNREACH].contains(error.errnoCode)
+    [ENETUNREACH, ENETDOWN].contains(error.errnoCode)
   }
 
   /// The system's words, such as “Connection refused (errno 111)”, without the call's name before them.

@@ -9,17 +9,10 @@ enum LogInPage {
     case .whole, .range: break
     default: return false
     }
-    guard isPage(reply.mediaType) else { return false }
-    if let known = request.mediaTypeOnDisk { return !isPage(known) }
-    // Nothing is on disk yet: only a redirect that leads from something else to a page tells.
-    guard let final = reply.finalURL, final != request.url else { return false }
+    // Where there are bytes on disk `ResumePlan` compares the types. Where there are none, only a redirect that
+    // leads from something else to a page tells.
+    guard MediaType.isPage(reply.mediaType), let final = reply.finalURL, final != request.url else { return false }
     return !mayBePage(request.url)
-  }
-
-  private static func isPage(_ mediaType: String?) -> Bool {
-    guard let mediaType else { return false }
-    let type = mediaType.prefix { $0 != ";" }.trimmingCharacters(in: .whitespaces).lowercased()
-    return type == "text/html" || type == "application/xhtml+xml"
   }
 
   /// Whether a link's own name allows for a page: no extension tells nothing, and counts as a page.

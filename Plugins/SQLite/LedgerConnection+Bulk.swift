@@ -87,7 +87,7 @@
     ) throws -> Int {
       var changes = "phase = '\(phase.rawValue)', not_before = NULL, updated_at = ?2"
       if phase == .waiting {
-        changes += ", error = NULL, consecutive_failures = 0"
+        changes += ", error = NULL, consecutive_failures = 0, repeated_failures = NULL"
         if source == .cancelled { changes += ", " + RecordColumns.clearedProgress }
       }
       let statement = try prepared(

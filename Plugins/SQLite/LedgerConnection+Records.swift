@@ -30,6 +30,11 @@
         throw LedgerFault.error("the ledger's index of ids is damaged: run “REINDEX” on it with the sqlite3 tool")
       }
       let old = record
+      if record.awaited != nil, record.request.url != request.url {
+        // Another link: what the old one was short of says nothing of it.
+        record.awaited = nil
+        try run(.clearAwaited, record.generation)
+      }
       record.request = request
       record.rank = addition.rank
       record.updatedAt = now
@@ -173,16 +178,24 @@
         statement.bind(record.resumedFrom, 11)
         statement.bind(Int64(record.phase.isActive ? 1 : 0), 12)
         statement.bind(record.awaited?.rawValue, 31)
+        statement.bind(record.repeatedFailures == 0 ? nil : Int64(record.repeatedFailures), 32)
       }
       if fields.contains(.checkpoint) {
         try RecordColumns.bind(record.checkpoint, from: 13, to: statement)
         statement.bind(BlockMarkText.text(record.checkpoint.marks), 30)
+        statement.bind(record.checkpoint.resource, 33)
       }
       if fields.contains(.steps) { RecordColumns.bind(record.steps, from: 23, to: statement) }
       guard try statement.run() == 1 else { return false }
       // What is held was active.
       if fields.contains(.state) { moved(from: .transferring, to: record.phase) }
 
+      if fields.contains(.link), !fields.contains(.request) {
+        let link = try prepared(.saveLink)
+        link.bind(record.generation, 1)
+        try RecordColumns.bindLink(record.request, from: 2, to: link)
+        try link.run()
+      }
       if fields.contains(.request) {
         var record = record
         record.request.id = DownloadID(id)

@@ -20,7 +20,8 @@
       id, generation, phase, rank, arrival, not_before, owner, attempts, consecutive_failures, bytes_fetched, \
       resumed_from, created_at, updated_at, error, \(request), ranges, total, etag, last_modified, response_date, \
       content_coding, suggested_name, media_type, is_complete, digests, steps_completed, step_note, artifact_kind, \
-      artifact_path, artifact_name, artifact_size, artifact_media_type, marks, awaited
+      artifact_path, artifact_name, artifact_size, artifact_media_type, marks, awaited, \
+      resource, repeated_failures
       """
 
     /// What a record is left with when its bytes are gone.
@@ -29,7 +30,7 @@
       ranges = NULL, total = NULL, etag = NULL, last_modified = NULL, response_date = NULL, content_coding = NULL, \
       suggested_name = NULL, media_type = NULL, is_complete = 0, digests = NULL, steps_completed = NULL, \
       step_note = NULL, artifact_kind = NULL, artifact_path = NULL, artifact_name = NULL, artifact_size = NULL, \
-      artifact_media_type = NULL, marks = NULL
+      artifact_media_type = NULL, marks = NULL, resource = NULL
       """
 
     static func requestPlaceholders(from first: Int) -> String {
@@ -66,6 +67,14 @@
       statement.bind(request.expectedDigests.isEmpty ? nil : try json(request.expectedDigests), first + 11)
       statement.bind(request.headers.isEmpty ? nil : try json(request.headers), first + 12)
       statement.bind(try request.headStart.map(json), first + 13)
+    }
+
+    /// Binds what an attempt changes of a request: four columns.
+    static func bindLink(_ request: DownloadRequest, from first: Int32, to statement: PreparedStatement) throws {
+      statement.bind(request.url.absoluteString, first)
+      statement.bind(request.host, first + 1)
+      statement.bind(request.headers.isEmpty ? nil : try json(request.headers), first + 2)
+      statement.bind(try request.headStart.map(json), first + 3)
     }
 
     /// Binds what is on disk from a position on: ten columns.
@@ -106,14 +115,16 @@
         assignments.append(
           """
           phase = ?5, not_before = ?6, error = ?7, attempts = ?8, consecutive_failures = ?9, bytes_fetched = ?10, \
-          resumed_from = ?11, awaited = ?31, owner = CASE WHEN ?12 THEN owner END, lease = CASE WHEN ?12 THEN lease END
+          resumed_from = ?11, awaited = ?31, repeated_failures = ?32, \
+          owner = CASE WHEN ?12 THEN owner END, lease = CASE WHEN ?12 THEN lease END
           """)
       }
       if fields.contains(.checkpoint) {
         assignments.append(
           """
           ranges = ?13, total = ?14, etag = ?15, last_modified = ?16, response_date = ?17, content_coding = ?18, \
-          suggested_name = ?19, media_type = ?20, is_complete = ?21, digests = ?22, marks = ?30
+          suggested_name = ?19, media_type = ?20, is_complete = ?21, digests = ?22, marks = ?30, \
+          resource = ?33
           """)
       }
       if fields.contains(.steps) {
@@ -201,6 +212,8 @@
         record.checkpoint.marks = marks
       }
       record.awaited = row.optionalText(46).flatMap(Awaited.init)
+      record.checkpoint.resource = row.optionalText(47)
+      record.repeatedFailures = Int(clamping: row.int64(48))
       return record
     }
 

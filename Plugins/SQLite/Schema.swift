@@ -10,9 +10,9 @@
         try db.execute(sql: downloads)
         try db.execute(sql: indexes)
       }
-      migrator.registerMigration("2: marks, what is awaited, and head starts") { db in
-        for column in ["marks", "awaited", "head_start"] {
-          try db.execute(sql: "ALTER TABLE download ADD COLUMN \(column) TEXT")
+      migrator.registerMigration("2: proofs, what is awaited, and head starts") { db in
+        for column in ["marks TEXT", "resource TEXT", "awaited TEXT", "repeated_failures INTEGER", "head_start TEXT"] {
+          try db.execute(sql: "ALTER TABLE download ADD COLUMN \(column)")
         }
       }
       return migrator

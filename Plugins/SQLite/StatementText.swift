@@ -9,6 +9,7 @@
     case isAnyDue, promoteDue, promoteJumped, ready, claim
     case tags, touch, saveState, saveCheckpoint, saveSteps
     case saveStateCheckpoint, saveStateSteps, saveCheckpointSteps, saveStateCheckpointSteps
+    case saveLink, clearAwaited
     case renew, active, giveBack, delete, rankPage, rerank, nextDue
 
     var sql: String {
@@ -40,7 +41,7 @@
         """
       case .waitAgain:
         """
-        UPDATE download SET phase = 'waiting', not_before = NULL, error = NULL, consecutive_failures = 0
+        UPDATE download SET phase = 'waiting', not_before = NULL, error = NULL, consecutive_failures = 0, repeated_failures = NULL
         WHERE generation = ?1
         """
       case .clearProgress: "UPDATE download SET \(RecordColumns.clearedProgress) WHERE generation = ?1"
@@ -88,6 +89,10 @@
       case .saveStateSteps: Self.save([.state, .steps])
       case .saveCheckpointSteps: Self.save([.checkpoint, .steps])
       case .saveStateCheckpointSteps: Self.save([.state, .checkpoint, .steps])
+
+      case .saveLink: "UPDATE download SET url = ?2, host = ?3, headers = ?4, head_start = ?5 WHERE generation = ?1"
+
+      case .clearAwaited: "UPDATE download SET awaited = NULL WHERE generation = ?1"
 
       case .renew: "UPDATE download SET lease = ?2 WHERE owner = ?1"
       case .active: "SELECT generation, phase, owner, lease FROM download WHERE owner IS NOT NULL"

@@ -74,7 +74,26 @@ package struct ProcessOwner: Sendable, Hashable {
     }
     if kill(process, 0) != 0, errno == ESRCH { return true }
     guard let began = Self.startTime(of: process) else { return false }
-    return began != start
+    return began != start || Self.isDead(process)
+  }
+
+  /// Whether a process has ended and only waits for its parent to notice, which may never happen.
+  private static func isDead(_ process: Int32) -> Bool {
+    #if os(Linux)
+      guard let stat = try? String(contentsOfFile: "/proc/\(process)/stat", encoding: .utf8), isDead(stat: stat),
+        // Its first thread may have ended before the others.
+        let threads = try? FileManager.default.contentsOfDirectory(atPath: "/proc/\(process)/task")
+      else { return false }
+      return threads.count <= 1
+    #else
+      return false
+    #endif
+  }
+
+  /// Field 3 of `/proc/<pid>/stat`.
+  package static func isDead(stat: String) -> Bool {
+    guard let end = stat.lastIndex(of: ")") else { return false }
+    return ["Z", "X"].contains(stat[stat.index(after: end)...].split(separator: " ").first)
   }
 
   /// The openings of this copy of the code that have not ended.

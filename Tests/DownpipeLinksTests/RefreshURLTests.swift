@@ -9,8 +9,8 @@ struct RefreshURLTests {
   private static let now = Date(timeIntervalSince1970: 1_769_860_800)
   private let stage = RefreshURL(margin: .seconds(10), now: { Self.now }) { _ in throw CancellationError() }
 
-  private func request(_ text: String, mediaTypeOnDisk: String? = nil) throws -> SourceRequest {
-    SourceRequest(url: try #require(URL(string: text)), mediaTypeOnDisk: mediaTypeOnDisk)
+  private func request(_ text: String) throws -> SourceRequest {
+    SourceRequest(url: try #require(URL(string: text)))
   }
 
   @Test(
@@ -36,26 +36,28 @@ struct RefreshURLTests {
     }
   }
 
+  @Test("a link that was given a moment ago is used, whatever the clock says")
+  func aFreshLinkIsUsed() async throws {
+    var request = try request("https://cdn.example/film?Expires=1000000000")
+    request.hasFreshLink = true
+    let reply = try await stage.intercept(request) { _ in SourceReply(coverage: .whole, body: .bytes([1])) }
+    #expect(reply.coverage == .whole)
+  }
+
   @Test(
     arguments: [
-      // What is on disk tells, whether or not there was a redirect.
-      ("https://cdn.example/film", "text/html", "video/mp4", false, true),
-      ("https://cdn.example/film", "text/html; charset=utf-8", "video/mp4", true, true),
-      ("https://cdn.example/film", "application/xhtml+xml", "application/octet-stream", false, true),
-      ("https://cdn.example/film", "video/webm", "video/mp4", true, false),
-      ("https://cdn.example/page", "text/html", "text/html", true, false),
-      // Nothing on disk: a redirect of a link to something else.
-      ("https://cdn.example/film.mkv", "text/html", nil, true, true),
-      ("https://cdn.example/film.mkv", "text/html", nil, false, false),
-      ("https://cdn.example/film.mkv", "video/mp4", nil, true, false),
-      ("https://cdn.example/index.html", "text/html", nil, true, false),
-      ("https://cdn.example/film", "text/html", nil, true, false),
-      ("https://cdn.example/film.mkv", nil, "video/mp4", true, false),
-    ] as [(String, String?, String?, Bool, Bool)])
-  func aLogInPageIsKnown(
-    _ url: String, _ mediaType: String?, _ onDisk: String?, _ isRedirected: Bool, _ isPage: Bool
-  ) async throws {
-    let request = try request(url, mediaTypeOnDisk: onDisk)
+      // A redirect of a link to something else.
+      ("https://cdn.example/film.mkv", "text/html", true, true),
+      ("https://cdn.example/film.mkv", "text/html; charset=utf-8", true, true),
+      ("https://cdn.example/film.mkv", "Application/XHTML+XML", true, true),
+      ("https://cdn.example/film.mkv", "text/html", false, false),
+      ("https://cdn.example/film.mkv", "video/mp4", true, false),
+      ("https://cdn.example/film.mkv", nil, true, false),
+      ("https://cdn.example/index.html", "text/html", true, false),
+      ("https://cdn.example/film", "text/html", true, false),
+    ] as [(String, String?, Bool, Bool)])
+  func aLogInPageIsKnown(_ url: String, _ mediaType: String?, _ isRedirected: Bool, _ isPage: Bool) async throws {
+    let request = try request(url)
     let reply = SourceReply(
       coverage: .whole, mediaType: mediaType, finalURL: isRedirected ? URL(string: "https://cdn.example/login") : nil,
       body: .bytes([1]))
@@ -70,7 +72,7 @@ struct RefreshURLTests {
   }
 
   @Test func anErrorPageIsTheStatusItself() async throws {
-    let request = try request("https://cdn.example/film.mkv", mediaTypeOnDisk: "video/mp4")
+    let request = try request("https://cdn.example/film.mkv")
     let reply = try await stage.intercept(request) { _ in
       SourceReply(coverage: .none(.status(403)), mediaType: "text/html", body: .empty)
     }

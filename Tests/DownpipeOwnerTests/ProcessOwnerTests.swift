@@ -55,6 +55,11 @@ struct ProcessOwnerTests {
     #expect(owner.isGone)
   }
 
+  @Test(arguments: [("1 (a) Z 2", true), ("1 (a Z) S 2", false), ("1 (a) b) X 2", true), ("1 (a)", false), ("", false)])
+  func aZombieIsDead(_ stat: String, _ isDead: Bool) {
+    #expect(ProcessOwner.isDead(stat: stat) == isDead)
+  }
+
   @Test(
     arguments: [
       ("1 (cat) S 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 4711 23", UInt64(4711)),

@@ -27,6 +27,8 @@ final class Interruption: Sendable {
     (stream, continuation) = AsyncStream.makeStream(bufferingPolicy: .bufferingOldest(1))
     // A reader that goes away is seen by the write that fails.
     signal(SIGPIPE, SIG_IGN)
+    // A limit on the size of files is an error of the write that meets it.
+    signal(SIGXFSZ, SIG_IGN)
     for number in [SIGINT, SIGTERM, SIGHUP] {
       // What nohup has set stays. The other two are obeyed even where a shell has them ignored in background jobs.
       if number == SIGHUP, Self.isIgnored(number) { continue }

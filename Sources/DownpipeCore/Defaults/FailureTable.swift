@@ -64,7 +64,7 @@ public struct FailureTable: Sendable, Hashable {
     public var action: Action
     /// Why, in a few words.
     public var reason: String
-    /// Attempts in a row without progress after which it is over, where that is fewer than the policy allows.
+    /// Failures of this kind in a row after which it is over, where that is fewer than the policy allows.
     public var attempts: Int?
 
     /// Makes a row.
@@ -90,7 +90,7 @@ public struct FailureTable: Sendable, Hashable {
   ///   - key: which failures.
   ///   - action: what to do.
   ///   - reason: why, in a few words.
-  ///   - attempts: attempts in a row without progress after which it is over, if fewer than the policy allows.
+  ///   - attempts: failures of this kind in a row after which it is over, if fewer than the policy allows.
   public func with(_ key: Key, _ action: Action, because reason: String, attempts: Int? = nil) -> FailureTable {
     var copy = self
     copy.set(Row(key, action, because: reason, attempts: attempts))

@@ -114,6 +114,7 @@ struct MemoryLedgerState: Sendable {
       // The id stays as it was first written: equal ids can differ in their bytes.
       var request = addition.request
       request.id = known.record.id
+      if entry.record.request.url != request.url { entry.record.awaited = nil }
       entry.record.request = request
       entry.record.rank = addition.rank
       entry.record.updatedAt = now
@@ -227,6 +228,12 @@ struct MemoryLedgerState: Sendable {
         entry.record.rank = record.rank
         entry.host = record.request.host
       }
+      if fields.contains(.link) {
+        entry.record.request.url = record.request.url
+        entry.record.request.headers = record.request.headers
+        entry.record.request.headStart = record.request.headStart
+        entry.host = record.request.host
+      }
       if fields.contains(.checkpoint) { entry.record.checkpoint = record.checkpoint }
       if fields.contains(.steps) { entry.record.steps = record.steps }
       if fields.contains(.state) {
@@ -236,6 +243,7 @@ struct MemoryLedgerState: Sendable {
         entry.record.error = record.error
         entry.record.attempts = record.attempts
         entry.record.consecutiveFailures = record.consecutiveFailures
+        entry.record.repeatedFailures = record.repeatedFailures
         entry.record.bytesFetched = record.bytesFetched
         entry.record.resumedFrom = record.resumedFrom
         if !record.phase.isActive {
@@ -268,6 +276,7 @@ extension DownloadRecord {
     notBefore = nil
     error = nil
     consecutiveFailures = 0
+    repeatedFailures = 0
   }
 
   /// The record as scheduling policies see it.

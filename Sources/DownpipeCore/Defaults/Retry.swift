@@ -40,11 +40,12 @@ public struct Retry: RetryPolicy, Hashable {
   public func decide(_ failure: Failure) -> RetryDecision {
     let row = table.row(for: failure.error)
     // Who wants one attempt wants no waiting either.
-    if backOff.attempts > 1, failure.consecutive < row.attempts ?? .max, let what = Self.awaited[row.action] {
+    if backOff.attempts > 1, failure.repeated < row.attempts ?? .max, let what = Self.awaited[row.action] {
       return .wait(for: what, atMost: what == .owner ? .seconds(5) : Self.patience)
     }
-    let attempts = min(backOff.attempts, row.attempts ?? .max)
-    guard failure.consecutive < attempts, let wait = wait(after: failure) else { return .giveUp }
+    guard failure.consecutive < backOff.attempts, failure.repeated < row.attempts ?? .max,
+      let wait = wait(after: failure)
+    else { return .giveUp }
     return switch row.action {
     case .resume: .resume(after: wait)
     case .restart: .restart(after: wait)

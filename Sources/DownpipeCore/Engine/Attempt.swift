@@ -56,14 +56,22 @@ struct Attempt: Sendable {
       fresh = try await refresher.refresh(
         ExpiredLink(request: record.request, error: record.error, received: record.checkpoint.ranges.byteCount))
     } catch let error where !(error is CancellationError) {
-      throw DownloadError(error, as: .linkExpired, stage: refresher.name)
+      // What others' errors say of themselves may hold the link.
+      throw error as? DownloadError
+        ?? DownloadError(
+          .linkExpired, "there is no fresh link: \(type(of: error)) was thrown", stage: refresher.name, cause: error)
     }
+    var request = record.request
+    request.url = fresh.url
+    request.headers = fresh.headers ?? request.headers
+    try Engine.check(request, sources: pipeline.sources)
+    run.state.withLock { $0.hasFreshLink = true }
     run.update { record in
       record.request.url = fresh.url
       if let headers = fresh.headers { record.request.headers = headers }
       record.awaited = nil
     }
-    try await save([.request, .state])
+    try await save([.link, .state])
     announce(.linkRefreshed(to: fresh.url.redacted))
   }
 

@@ -5,6 +5,7 @@ internal import Synchronization
 /// Runs on the transport's thread, one chunk after the other; the atomics let other threads look on.
 final class BodyWriter: Sendable {
   private let partial: any Partial
+  private let storage: any Storage
   private let run: Run
   /// Bytes before this position are on disk already and are compared instead of written.
   private let compareUntil: Int64
@@ -18,10 +19,12 @@ final class BodyWriter: Sendable {
   private let failure = Mutex<DownloadError?>(nil)
 
   init(
-    partial: any Partial, run: Run, start: Int64, compareUntil: Int64, end: Int64?, maximumSize: Int64?,
+    partial: any Partial, of storage: any Storage, run: Run, start: Int64, compareUntil: Int64, end: Int64?,
+    maximumSize: Int64?,
     checkpointBytes: Int64
   ) {
     self.partial = partial
+    self.storage = storage
     self.run = run
     self.compareUntil = compareUntil
     self.end = end
@@ -61,7 +64,9 @@ final class BodyWriter: Sendable {
       bytes = bytes.extracting(droppingFirst: overlap)
       if bytes.isEmpty { return }
     }
-    try partial.write(bytes, at: offset)
+    do { try partial.write(bytes, at: offset) } catch {
+      throw DownloadError(error, as: .storage, stage: storage.name)
+    }
     offset += Int64(bytes.byteCount)
     position.store(offset, ordering: .releasing)
     run.received.store(offset, ordering: .relaxed)

@@ -39,17 +39,15 @@ public struct Download: Sendable, Identifiable {
   ///   `CancellationError`.
   public var value: Artifact {
     get async throws {
-      for await event in events {
-        switch event.kind {
-        case .state(.finished(let artifact)): return artifact
-        case .state(.failed(let error)): throw error
-        case .state(.cancelled): throw DownloadError(.cancelled, "the download was cancelled")
-        default: continue
+      while true {
+        for await event in events {
+          if case .state(let state) = event.kind, let end = try state.artifact { return end }
         }
+        try Task.checkCancellation()
+        // It is gone, the downloader ends, or its record could not be read: asked again, that is an error or an answer.
+        guard let status = try await downloader.status(of: id) else { throw gone }
+        if let end = try status.state.artifact { return end }
       }
-      try Task.checkCancellation()
-      if try await downloader.status(of: id) == nil { throw gone }
-      throw DownloadError(.shutDown, "the downloader was shut down before the download ended")
     }
   }
 
@@ -72,6 +70,21 @@ public struct Download: Sendable, Identifiable {
   }
 
   private var gone: DownloadError { DownloadError(.removed, "there is no download “\(id)” any more") }
+}
+
+extension DownloadState {
+  /// The result of a download that has ended; `nil` while it has not.
+  /// - Throws: ``DownloadError`` when it has failed, or was cancelled.
+  fileprivate var artifact: Artifact? {
+    get throws(DownloadError) {
+      switch self {
+      case .finished(let artifact): artifact
+      case .failed(let error): throw error
+      case .cancelled: throw DownloadError(.cancelled, "the download was cancelled")
+      default: nil
+      }
+    }
+  }
 }
 
 /// What happens to one download, beginning with its present state.

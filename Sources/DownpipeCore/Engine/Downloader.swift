@@ -143,7 +143,7 @@ public final class Downloader: Sendable {
   /// - Throws: as ``orphans()``.
   @discardableResult
   public func removeOrphans(_ orphans: [StoredPartial]) async throws -> Int {
-    try await engine.listingStorage().remove(orphans, unknownTo: engine.store)
+    try await engine.remove(orphans)
   }
 
   // MARK: Watching

@@ -160,6 +160,9 @@ extension Engine {
         await run.settlement()
         // Something else may have stopped it first.
         if run.record.phase == phase { return true }
+      } else if let run = running[id], !run.record.phase.isActive {
+        // It has ended, and is about to be let go of.
+        await run.settlement()
       }
       let result = try await store.transition(.ids([id]), from: idle, to: phase, at: options.time.date)
       if result.count > 0 {

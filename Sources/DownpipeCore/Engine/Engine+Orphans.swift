@@ -38,6 +38,11 @@ extension LedgerStore {
 }
 
 extension Engine {
+  /// Removes what is still an orphan; what has begun to run meanwhile is none.
+  func remove(_ orphans: [StoredPartial]) async throws -> Int {
+    try await listingStorage().remove(orphans.filter { running[$0.key.id]?.key != $0.key }, unknownTo: store)
+  }
+
   /// The storage, if it can list what it holds.
   func listingStorage() throws -> any ListingStorage {
     try checkOpen()

@@ -14,11 +14,7 @@ struct MissingResource: Sendable {
 extension WaitingReason {
   /// Why a download waits that has failed for now.
   init(_ awaited: Awaited?, until due: Date, after error: DownloadError) {
-    // A fresh link is asked for at its time and not before.
-    self =
-      if let awaited, awaited != .link { .missing(awaited, until: due, after: error) } else {
-        .retry(at: due, after: error)
-      }
+    self = awaited.map { .missing($0, until: due, after: error) } ?? .retry(at: due, after: error)
   }
 }
 
@@ -43,8 +39,10 @@ extension Engine {
       // A storage that cannot tell is tried in its time.
       guard let available = await availableBytes() else { return }
       let rest = record.checkpoint.total.bytes.map { $0 - record.checkpoint.ranges.byteCount }
+      guard running[run.id] == nil else { return }
       missing[run.id] = MissingResource(
         what: what, needed: max(rest ?? 0, 1 << 20), available: available, until: until)
+      wake()
     case .owner, .link:
       break
     }

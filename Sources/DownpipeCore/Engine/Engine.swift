@@ -49,6 +49,8 @@ actor Engine {
   private let cancelled = Mutex<Set<UInt64>>([])
   /// The due times for which somebody sleeps.
   private var armed: Set<Date> = []
+  /// When the ledger was last asked for what is due.
+  private var lastLook: Date?
   /// Whether the ledger may hold a due time that no timer is armed for.
   private var mayHaveDelayed = true
   private var tickerRuns = false
@@ -177,6 +179,7 @@ actor Engine {
     for case .all(.closed) in rules.map(\.extent) { return [] }
     let selector = ClaimSelector(policies: pipeline.limits, rules: rules, running: counts)
     let now = options.time.date
+    lastLook = now
     return try await store.claim(at: now, lease: now.addingTimeInterval(options.lease / .seconds(1))) {
       selector.select($0)
     }
@@ -192,7 +195,14 @@ actor Engine {
     guard mayHaveDelayed || ledgerFailures > 0 else { return }
     mayHaveDelayed = false
     let now = options.time.date
-    var due = try? await store.nextDue(after: now)
+    var due: Date?
+    do {
+      // After the time that was looked up to: what has become due since then must not be forgotten.
+      due = try await store.nextDue(after: lastLook ?? now)
+    } catch {
+      mayHaveDelayed = true
+      due = now.addingTimeInterval(1)
+    }
     if ledgerFailures > 0 { due = now.addingTimeInterval(1) }
     guard let due, armed.insert(due).inserted else { return }
     let delay = Duration.seconds(min(max(0, due.timeIntervalSince(now)), 400 * 86_400))
@@ -297,7 +307,6 @@ actor Engine {
     let record = run.record
     if record.notBefore != nil { mayHaveDelayed = true }
     if record.phase != .waiting { furthest[run.id] = nil }
-    if record.awaited != nil || !missing.isEmpty { await noteMissing(of: run) }
     if running[run.id] === run { running[run.id] = nil }
     counts.remove(run.candidate)
     run.settle()
@@ -306,6 +315,8 @@ actor Engine {
     let idle = retiredSources.filter { $0.epoch < oldest }
     retiredSources.removeAll { $0.epoch < oldest }
     for retired in idle { await retired.source.stop() }
+    // Last: a disk that does not answer holds up nobody.
+    if record.awaited != nil || !missing.isEmpty { await noteMissing(of: run) }
   }
 
   /// Whether a failed attempt has brought a download further than it ever was.

@@ -11,9 +11,15 @@ struct GateSlot: Sendable {
   final class Latest: Sendable {
     private let state: Mutex<(rule: GateRule, reports: Int)>
     init(_ rule: GateRule) { state = Mutex((rule, 0)) }
-    func report(_ rule: GateRule) { state.withLock { $0 = (rule, $0.reports + 1) } }
+    func report(_ rule: GateRule) {
+      state.withLock { state in
+        // A gate that says the same again has seen nothing new.
+        if state.reports == 0 || !rule.isSame(as: state.rule) { state.reports += 1 }
+        state.rule = rule
+      }
+    }
     var rule: GateRule { state.withLock { $0.rule } }
-    /// How often the gate has spoken.
+    /// How often the gate has said something new.
     var reports: Int { state.withLock { $0.reports } }
     var hasReported: Bool { reports > 0 }
   }

@@ -1,5 +1,3 @@
-internal import Synchronization
-
 extension Transfer {
   /// Copies what another downloader has left into the partial, before the server is asked for the rest.
   ///
@@ -19,13 +17,15 @@ extension Transfer {
       }
       run.update { record in
         record.checkpoint = Checkpoint(
-          ranges: count > 0 ? ByteRangeSet(0..<count) : ByteRangeSet(), total: headStart.total,
+          ranges: count > 0 ? ByteRangeSet(0..<count) : ByteRangeSet(),
+          // Even a file that seems whole is not believed before the server has been asked.
+          total: headStart.total.bytes.map { $0 > count } ?? false ? headStart.total : .unknown,
           validator: headStart.validator)
       }
       markTail(of: partial)
-      run.received.store(count, ordering: .relaxed)
+      run.believe(count)
     }
     run.update { $0.request.headStart = nil }
-    try await attempt.save([.request, .checkpoint])
+    try await attempt.save([.link, .checkpoint])
   }
 }

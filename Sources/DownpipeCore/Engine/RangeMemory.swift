@@ -9,20 +9,18 @@ final class RangeMemory: Sendable {
 
   /// How far a URL's ranges are believed.
   func level(of url: URL) -> RangeTrust {
-    levels.withLock { $0.isEmpty ? .full : $0[Self.key(url), default: .full] }
+    levels.withLock { $0.isEmpty ? .full : $0[url.resourceKey, default: .full] }
   }
 
   /// Believes a URL's ranges less.
   func lower(_ url: URL, to level: RangeTrust) {
-    let key = Self.key(url)
+    // A query often holds a signature, which changes while the server stays the same.
+    let key = url.resourceKey
     levels.withLock { levels in
       guard level < levels[key, default: .full], levels[key] != nil || levels.count < Self.capacity else { return }
       levels[key] = level
     }
   }
-
-  /// A query often holds a signature, which changes while the server stays the same.
-  private static func key(_ url: URL) -> String { url.hostKey + "/" + url.path(percentEncoded: true) }
 }
 
 extension RangeTrust {

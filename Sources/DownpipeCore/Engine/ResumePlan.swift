@@ -93,10 +93,21 @@ extension ResumePlan {
     validation: ResumeValidation = .standard, expectedSize: Int64? = nil, hasDigest: Bool = false
   ) -> ResumePlan {
     let have = checkpoint.ranges.prefixLength
-    let comparison = checkpoint.validator?.compare(to: reply.validator) ?? .absent
+    let isElsewhere = isElsewhere(reply, to: request, than: checkpoint)
+    var comparison = comparison(of: checkpoint, with: reply, to: request)
+    // A digest of the whole can tell that it is the same file even so.
+    if isElsewhere, comparison == .changed, hasDigest { comparison = .absent }
+    if have > 0, MediaType.isPage(reply.mediaType), let known = checkpoint.mediaType, !MediaType.isPage(known),
+      comparison != .sameStrong, reply.coverage.hasBytes
+    {
+      return .reject(
+        DownloadError(.linkExpired, "a page came instead of the rest of the file: most likely one to log in at"))
+    }
     switch reply.coverage {
     case .none(let refusal):
-      return decide(refusal, have: have, comparison: comparison, checkpoint: checkpoint, request: request, reply: reply)
+      return decide(
+        refusal, have: have, comparison: comparison, checkpoint: checkpoint, request: request, reply: reply,
+        expectedSize: expectedSize)
     case .multipart:
       return .reject(
         DownloadError(.multipartRange, "the server answered with several ranges in one body, which nobody asked for"))
@@ -105,12 +116,34 @@ extension ResumePlan {
         DownloadError(.unreadableRange, "the server's 206 has no usable Content-Range (“\(field.prefix(100))”)"))
     case .whole:
       if let error = sizeError(reply.length, expected: expectedSize) { return .reject(error) }
-      return decideWhole(checkpoint: checkpoint, reply: reply, have: have, comparison: comparison)
+      return decideWhole(
+        checkpoint: checkpoint, reply: reply, have: have,
+        // Every byte is compared, which proves more than the tags of two resources.
+        comparison: isElsewhere && comparison == .changed ? .absent : comparison)
     case .range(let range, let total):
       return decide(
         range, total: total, have: have, comparison: comparison, checkpoint: checkpoint, request: request,
         reply: reply, validation: validation, expectedSize: expectedSize, hasDigest: hasDigest)
     }
+  }
+
+  /// How the validator kept with the bytes relates to a reply's. Validators speak of one resource: those of two may
+  /// agree by chance, so that it counts as weak. The same strong digest of the whole outweighs them.
+  static func comparison(
+    of checkpoint: Checkpoint, with reply: SourceReply, to request: SourceRequest
+  ) -> Validator.Comparison {
+    let comparison = checkpoint.validator?.compare(to: reply.validator) ?? .absent
+    switch comparison {
+    case .sameStrong where isElsewhere(reply, to: request, than: checkpoint): return .sameWeak
+    case .changed where checkpoint.digests.contains { $0.algorithm.isStrong && reply.digests.contains($0) }:
+      return .absent
+    default: return comparison
+    }
+  }
+
+  private static func isElsewhere(_ reply: SourceReply, to request: SourceRequest, than checkpoint: Checkpoint) -> Bool
+  {
+    checkpoint.resource.map { $0 != (reply.finalURL ?? request.url).resourceKey } ?? false
   }
 
   /// A 200. What is on disk is not thrown away before the new body has overtaken it: as far as it goes, the body is
@@ -129,8 +162,9 @@ extension ResumePlan {
           .wrongContentCoding, "the server sends the file in the coding “\(reply.contentCoding ?? "identity")” now"))
     }
     if case .known(let length) = reply.length {
-      if comparison == .sameStrong, length == have { return .alreadyComplete }
-      if length < have || checkpoint.total != .unknown && checkpoint.total != .known(length) {
+      let fits = checkpoint.total == .unknown || checkpoint.total == .known(length)
+      if comparison == .sameStrong, length == have, fits { return .alreadyComplete }
+      if length < have || !fits {
         return .restart(
           because: DownloadError(
             .sizeChanged, "the file on the server has \(length) bytes and cannot be the one on disk"))
@@ -170,6 +204,9 @@ extension ResumePlan {
     if case .known(let old) = checkpoint.total, case .known(let new) = total, old != new {
       return .reject(DownloadError(.sizeChanged, "the file's size changed from \(old) to \(new) bytes"))
     }
+    if case .known(let old) = checkpoint.total, range.upperBound > old {
+      return .reject(DownloadError(.sizeChanged, "the file has more than the \(old) bytes it had"))
+    }
     if case .known(let total) = total, have > total {
       return .reject(DownloadError(.sizeChanged, "there are \(have) bytes on disk of a file of \(total)"))
     }
@@ -197,7 +234,7 @@ extension ResumePlan {
   /// An answer without bytes.
   private static func decide(
     _ refusal: Coverage.Refusal, have: Int64, comparison: Validator.Comparison, checkpoint: Checkpoint,
-    request: SourceRequest, reply: SourceReply
+    request: SourceRequest, reply: SourceReply, expectedSize: Int64?
   ) -> ResumePlan {
     func status(_ status: Int, _ message: String) -> ResumePlan {
       .reject(DownloadError(.httpStatus, message, httpStatus: status, retryAfter: reply.retryAfter))
@@ -223,6 +260,7 @@ extension ResumePlan {
       if comparison == .changed {
         return .reject(DownloadError(.contentChanged, "the file on the server has changed", httpStatus: 416))
       }
+      if let error = sizeError(.known(total), expected: expectedSize) { return .reject(error) }
       if comparison == .sameStrong, total == have, checkpoint.total == .unknown || checkpoint.total == .known(total) {
         return .alreadyComplete
       }

@@ -26,6 +26,8 @@ final class Run: Sendable {
     var flushHasFailed = false
     /// Asks the transfer under way to write a checkpoint; its buffer of one coalesces requests.
     var checkpointRequest: AsyncStream<Void>.Continuation?
+    /// Whether this attempt has just been given its link.
+    var hasFreshLink = false
     /// The finished partial that nobody else may write before it is published.
     var held: (any HeldPartial)?
     var settled = false
@@ -87,6 +89,9 @@ final class Run: Sendable {
   /// Keeps a finished partial held.
   func hold(_ partial: any HeldPartial) { state.withLock { $0.held = partial } }
 
+  /// Whether nobody else can have the partial.
+  var isHolding: Bool { state.withLock { $0.held != nil } }
+
   /// Lets others have the partial.
   func letGo() {
     let held = state.withLock { state in
@@ -95,6 +100,15 @@ final class Run: Sendable {
     }
     // Its errors have come to light before.
     try? held?.close()
+  }
+
+  /// Believes so many bytes on disk and no more.
+  func believe(_ count: Int64) {
+    state.withLock { state in
+      state.durableBytes = count
+      state.lastCheckpointBytes = count
+    }
+    received.store(count, ordering: .relaxed)
   }
 
   /// Returns once the engine has put the download into its next state.

@@ -58,7 +58,8 @@ struct Settlement: Sendable {
       guard let next = Lifecycle.next(record.phase, event) else { return [] }
       record.phase = next.phase
       record.notBefore = nil
-      record.awaited = nil
+      // A link that has not been renewed is as dead as before.
+      if record.awaited != .link { record.awaited = nil }
       change(&record)
       return next.effects
     }
@@ -70,14 +71,20 @@ struct Settlement: Sendable {
     let effects = advance(.stepsComplete) { record in
       record.error = nil
       record.consecutiveFailures = 0
+      record.repeatedFailures = 0
       record.checkpoint.isComplete = true
       record.steps.artifact = attempt.stored(artifact)
       record.steps.note = nil
     }
+    // What is left of the partial and what the steps left lying is of no use to anybody now. Nobody looks at a finished
+    // download again, so it goes first; but only while it is held is it certainly nobody else's.
+    let isHeld = run.isHolding
+    if isHeld, effects.contains(.removePartial) {
+      try? await attempt.storage.removePartial(run.key)
+      run.letGo()
+    }
     if let failure = await save([.state, .steps, .checkpoint]) { return failure }
-    run.letGo()
-    // What is left of the partial and what the steps left lying is of no use to anybody now.
-    if effects.contains(.removePartial) { try? await attempt.storage.removePartial(run.key) }
+    if !isHeld, effects.contains(.removePartial) { try? await attempt.storage.removePartial(run.key) }
     return .state(.finished(artifact))
   }
 
@@ -88,14 +95,15 @@ struct Settlement: Sendable {
     let failures = run.update { record -> Int in
       let progressed = hasProgressed && !Self.startsAgain.contains(error.code)
       record.consecutiveFailures = progressed ? 1 : record.consecutiveFailures + 1
+      record.repeatedFailures = record.error?.code == error.code && !progressed ? record.repeatedFailures + 1 : 1
       record.error = error
       return record.consecutiveFailures
     }
     let now = attempt.options.time.date
     let decision = attempt.pipeline.retry.decide(
       Failure(
-        error: error, consecutive: failures, attempts: run.record.attempts, random: attempt.options.random(), now: now)
-    )
+        error: error, consecutive: failures, repeated: run.record.repeatedFailures, attempts: run.record.attempts,
+        random: attempt.options.random(), now: now))
     var awaited: Awaited?
     var delay: Duration?
     switch decision {
@@ -111,12 +119,13 @@ struct Settlement: Sendable {
     case .refresh(let wait) where attempt.pipeline.refresher != nil:
       (awaited, delay) = (.link, wait)
     case .refresh, .giveUp:
-      break
+      // These bytes are proved to be wrong: whoever resumes wants others.
+      if error.code == .digestMismatch, let failure = await dropBytes() { return failure }
     }
     let due = delay.map { now.addingTimeInterval($0 / .seconds(1)) }
     _ = advance(due == nil ? .failedForGood : .failedForNow) { record in
       record.notBefore = due
-      record.awaited = awaited
+      if let awaited { record.awaited = awaited }
     }
     if let failure = await save([.state, .checkpoint, .steps]) { return failure }
     return .state(due.map { .waiting(WaitingReason(awaited, until: $0, after: error)) } ?? .failed(error))
@@ -150,6 +159,7 @@ struct Settlement: Sendable {
     let effects = advance(event) { record in
       record.error = nil
       if event == .cancel {
+        record.awaited = nil
         record.checkpoint = Checkpoint()
         record.steps = StepLog()
       }

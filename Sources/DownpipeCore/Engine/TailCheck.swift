@@ -1,5 +1,3 @@
-internal import Synchronization
-
 // What a checkpoint claims is believed only as far as the bytes on disk agree with its marks: after the loss of power,
 // or a change from outside, a file can have its old length and other bytes.
 
@@ -26,14 +24,14 @@ extension Transfer {
     if intact == 0 { run.forgetBytes() } else { run.update { $0.checkpoint.cut(to: intact) } }
     // The ledger lets go of them before anything is written in their place.
     try await attempt.save([.checkpoint, .steps])
-    run.received.store(intact, ordering: .relaxed)
+    run.believe(intact)
   }
 
   /// Marks the last block before a partial is closed.
   func markTail(of partial: any Partial) {
     let end = run.record.checkpoint.ranges.prefixLength
-    guard end > 0, let partial = partial as? any VerifiablePartial, let mark = try? partial.mark(endingAt: end)
-    else { return }
+    guard end > 0, let partial = partial as? any VerifiablePartial else { return }
+    let mark = try? partial.mark(endingAt: end)
     run.update { $0.checkpoint.mark(mark) }
   }
 }

@@ -22,13 +22,15 @@ struct Transfer: Sendable {
         let checkpoint = run.record.checkpoint
         if case .known(let total) = checkpoint.total, try partial.size() > total { try partial.truncate(to: total) }
         try await flush(partial)
+        // Older marks alone would not vouch for the end.
+        if !checkpoint.marks.isEmpty { markTail(of: partial) }
         isClosed = true
         try close(partial)
         run.update { $0.checkpoint.isComplete = true }
         return try partial.artifact(name: checkpoint.name ?? "download", mediaType: checkpoint.mediaType)
       }
     } catch {
-      await keepBytes(of: partial, isClosed: isClosed)
+      await keepBytes(of: partial, isClosed: isClosed, after: error)
       throw error
     }
   }
@@ -37,7 +39,7 @@ struct Transfer: Sendable {
   private func flush(_ partial: any Partial) async throws {
     do {
       try await partial.synchronize()
-    } catch {
+    } catch let error where !(error is CancellationError) {
       run.state.withLock { $0.flushHasFailed = true }
       throw error
     }
@@ -59,25 +61,28 @@ struct Transfer: Sendable {
     let urls = [request.url] + request.mirrors
     for (index, url) in urls.enumerated() {
       do {
-        while try await transferTrusting(url, into: partial) {}
+        while try await transferTrusting(url, into: partial) { try await checkpointBetweenBodies(partial) }
         return
       } catch let error as DownloadError where index + 1 < urls.count && run.stopSignal.reason == nil {
         // Another mirror is only asked when trying this one again makes no sense.
-        guard Self.sourceFaults.contains(error.code), isFinal(error) else { throw error }
+        guard Self.sourceFaults.contains(error.code), isFinal(error, isMirror: index > 0) else { throw error }
         attempt.announce(.attemptFailed(error.located(stage: nil, url: url, attempt: run.record.attempts)))
       }
     }
   }
 
   /// Whether the retry policy would not try the same place again.
-  private func isFinal(_ error: DownloadError) -> Bool {
+  private func isFinal(_ error: DownloadError, isMirror: Bool) -> Bool {
     let decision = pipeline.retry.decide(
       Failure(
         error: error, consecutive: run.record.consecutiveFailures + 1, attempts: run.record.attempts,
         random: attempt.options.random(), now: attempt.options.time.date))
     return switch decision {
     case .giveUp: true
-    case .refresh: pipeline.refresher == nil
+    // Only the first link is renewed.
+    case .refresh: pipeline.refresher == nil || isMirror
+    // There may be a way to another one.
+    case .wait(for: .network, _): true
     case .resume, .restart, .wait: false
     }
   }
@@ -91,14 +96,16 @@ struct Transfer: Sendable {
   /// Asks once; when the answer's range cannot be used, asks at once in a way that depends less on the server, as
   /// long as there is one. What is on disk stays.
   private func transferTrusting(_ url: URL, into partial: any Partial) async throws -> Bool {
+    // Kept here too: the memory of the run has no room for any number of URLs.
+    var trust = attempt.trust.level(of: url)
     while true {
-      let trust = attempt.trust.level(of: url)
       do {
         return try await transferOnce(from: url, trusting: trust, into: partial)
       } catch let error as DownloadError {
         guard run.stopSignal.reason == nil, let less = RangeTrust.left(after: error.code, of: trust),
           !run.record.checkpoint.ranges.isEmpty
         else { throw error }
+        trust = less
         attempt.trust.lower(url, to: less)
         attempt.announce(.refused(error))
       }
@@ -124,13 +131,16 @@ struct Transfer: Sendable {
         stage: nil, url: url, attempt: record.attempts)
     }
     do {
-      let hasDigest = !request.expectedDigests.isEmpty
+      let hasDigest = !request.expectedDigests.isEmpty && pipeline.steps.contains(where: \.verifiesDigests)
       let validation = attempt.options.resumeValidation
+      // What an entity tag says of one resource it does not say of another one.
+      let isElsewhere = checkpoint.resource.map { $0 != url.resourceKey } ?? false
       let question = ResumePlan.question(
-        for: checkpoint, validation: validation, hasDigest: hasDigest, trust: trust)
+        for: checkpoint, validation: validation, hasDigest: hasDigest,
+        trust: isElsewhere ? min(trust, .overlap) : trust)
       let ask = SourceRequest(
         url: url, id: run.id, range: question.range, validator: question.validator, headers: record.request.headers,
-        attempt: record.attempts, mediaTypeOnDisk: have > 0 ? checkpoint.mediaType : nil)
+        attempt: record.attempts, hasFreshLink: run.state.withLock { $0.hasFreshLink })
       let reply = try await open(ask, with: source)
       do {
         let plan = ResumePlan.decide(
@@ -168,6 +178,22 @@ struct Transfer: Sendable {
     return try await next(request)
   }
 
+  /// Writes a checkpoint where a server serves a file in bodies too small for one on their way.
+  private func checkpointBetweenBodies(_ partial: any Partial) async throws {
+    let end = run.record.checkpoint.ranges.prefixLength
+    let isDue = run.state.withLock { state in
+      guard end - state.lastCheckpointBytes >= attempt.options.checkpoints.bytes else { return false }
+      state.lastCheckpointBytes = end
+      state.lastCheckpointAt = attempt.options.time.now
+      return true
+    }
+    guard isDue else { return }
+    try await attempt.located(attempt.storage.name) { try await flush(partial) }
+    run.state.withLock { $0.durableBytes = end }
+    markTail(of: partial)
+    try await attempt.save([.checkpoint])
+  }
+
   // MARK: The plan
 
   private func carryOut(
@@ -193,7 +219,11 @@ struct Transfer: Sendable {
       start = 0
       compareUntil = 0
     }
-    adopt(reply, after: compareUntil, resumingAt: isWhole ? 0 : compareUntil)
+    let adoption = Adoption(reply, to: asked, keeping: compareUntil, of: run.record.checkpoint)
+    run.update { record in
+      record.resumedFrom = isWhole ? 0 : compareUntil
+      if start == compareUntil { adoption.apply(to: &record.checkpoint) }
+    }
     let end = end(of: reply)
     if let maximum = request.maximumSize, let end, end > maximum {
       throw DownloadError(.tooLarge, "the file has \(end) bytes, \(maximum) are allowed")
@@ -201,7 +231,7 @@ struct Transfer: Sendable {
     attempt.announce(.started(attempt: run.record.attempts, from: run.record.resumedFrom))
     if let final = reply.finalURL, final != asked.url { attempt.announce(.redirected(to: final.redacted)) }
 
-    let adopted = try adoptFile(of: reply, start: start, into: partial)
+    let adopted = compareUntil == 0 ? try adoptFile(of: reply, into: partial) : nil
     let offset: Int64
     if let adopted {
       if let maximum = request.maximumSize, adopted > maximum {
@@ -214,45 +244,17 @@ struct Transfer: Sendable {
       run.received.store(adopted, ordering: .relaxed)
     } else {
       offset = try await write(
-        reply.body, from: start, compareUntil: compareUntil, end: end, into: partial,
-        // Once it has been compared with all that was there, a whole body's own validator vouches for all of it.
-        vouching: isWhole ? reply.validator : nil)
+        reply.body, from: start, compareUntil: compareUntil, end: end, into: partial, adopting: adoption)
     }
     if let end, offset < end {
       throw DownloadError(.lengthMismatch, "the body ended after \(offset) of \(end) bytes")
     }
     guard offset >= compareUntil else {
-      throw DownloadError(.lengthMismatch, "the body ended within the bytes that were to be compared")
+      throw isWhole
+        ? DownloadError(.sizeChanged, "the file on the server has \(offset) bytes and cannot be the one on disk")
+        : DownloadError(.lengthMismatch, "the body ended within the bytes that were to be compared")
     }
     return try settle(offset, resumedAt: compareUntil, isWhole: isWhole)
-  }
-
-  /// Notes what the reply says about the file.
-  ///
-  /// - Parameters:
-  ///   - offset: the bytes before it stay.
-  ///   - start: the byte at which the transfer goes on.
-  private func adopt(_ reply: SourceReply, after offset: Int64, resumingAt start: Int64) {
-    run.update { record in
-      record.resumedFrom = start
-      var checkpoint = record.checkpoint
-      switch reply.coverage {
-      case .whole: checkpoint.total = reply.length
-      case .range(_, let total) where total != .unknown: checkpoint.total = total
-      default: break
-      }
-      // The validator stays that of the first bytes. A newer one may be stronger, but would vouch for bytes that
-      // have not been compared yet.
-      if offset == 0 { checkpoint.validator = reply.validator }
-      checkpoint.contentCoding = reply.contentCoding
-      checkpoint.mediaType = reply.mediaType ?? checkpoint.mediaType
-      if !reply.digests.isEmpty { checkpoint.digests = reply.digests }
-      if offset == 0 || checkpoint.name == nil {
-        checkpoint.name = SafeFileName.make(
-          from: reply.suggestedName, url: reply.finalURL ?? record.request.url)
-      }
-      record.checkpoint = checkpoint
-    }
   }
 
   private func end(of reply: SourceReply) -> Int64? {
@@ -260,8 +262,8 @@ struct Transfer: Sendable {
   }
 
   /// Takes over a file that the transport has finished, where storage and plan allow.
-  private func adoptFile(of reply: SourceReply, start: Int64, into partial: any Partial) throws -> Int64? {
-    guard let file = reply.body.file, start == 0, let partial = partial as? any FileAdoptingPartial,
+  private func adoptFile(of reply: SourceReply, into partial: any Partial) throws -> Int64? {
+    guard let file = reply.body.file, let partial = partial as? any FileAdoptingPartial,
       try partial.adopt(file)
     else { return nil }
     return try partial.size()
@@ -299,10 +301,10 @@ struct Transfer: Sendable {
 
   private func write(
     _ body: Body, from start: Int64, compareUntil: Int64, end: Int64?, into partial: any Partial,
-    vouching validator: Validator?
+    adopting adoption: Adoption
   ) async throws -> Int64 {
     let writer = BodyWriter(
-      partial: partial, run: run, start: start, compareUntil: compareUntil, end: end,
+      partial: partial, of: attempt.storage, run: run, start: start, compareUntil: compareUntil, end: end,
       maximumSize: request.maximumSize, checkpointBytes: attempt.options.checkpoints.bytes)
     let (requests, continuation) = AsyncStream<Void>.makeStream(bufferingPolicy: .bufferingNewest(1))
     run.state.withLock { $0.checkpointRequest = continuation }
@@ -314,7 +316,7 @@ struct Transfer: Sendable {
       if offset > 0, offset >= compareUntil {
         run.update { record in
           record.checkpoint.ranges.insert(contentsOf: 0..<offset)
-          if let validator { record.checkpoint.validator = validator }
+          if start < compareUntil { adoption.apply(to: &record.checkpoint) }
         }
       }
     }
@@ -323,7 +325,9 @@ struct Transfer: Sendable {
       return writer.offset
     }
     // A child task, ended and awaited when this scope is left: no checkpoint can overtake what follows.
-    async let checkpoints: Void = writeCheckpoints(requests, writer: writer, partial: partial, from: compareUntil)
+    async let checkpoints: Void = writeCheckpoints(
+      requests, writer: writer, partial: partial, from: compareUntil,
+      adopting: start < compareUntil ? adoption : nil)
     try await body.forEachChunk { try writer.take($0) }
     continuation.finish()
     try await checkpoints
@@ -331,7 +335,8 @@ struct Transfer: Sendable {
   }
 
   private func writeCheckpoints(
-    _ requests: AsyncStream<Void>, writer: BodyWriter, partial: any Partial, from known: Int64
+    _ requests: AsyncStream<Void>, writer: BodyWriter, partial: any Partial, from known: Int64,
+    adopting adoption: Adoption?
   ) async throws {
     for await _ in requests {
       let offset = writer.offset
@@ -349,6 +354,7 @@ struct Transfer: Sendable {
       run.update { record in
         record.checkpoint.ranges.insert(contentsOf: 0..<offset)
         record.checkpoint.mark(mark)
+        adoption?.apply(to: &record.checkpoint)
       }
       do {
         try await attempt.save([.checkpoint])
@@ -359,9 +365,22 @@ struct Transfer: Sendable {
     }
   }
 
+  /// So much of a full disk is given back, for the ledger to write down how far the download is: it is often on the
+  /// same disk, and what it does not know of is lost.
+  private static let roomForTheLedger: Int64 = 512 << 10
+
+  private func makeRoom(in partial: any Partial) {
+    let end = run.record.checkpoint.ranges.prefixLength
+    let size = max(0, end - Self.roomForTheLedger)
+    guard end > 0, (try? partial.truncate(to: size)) != nil else { return }
+    run.update { $0.checkpoint.cut(to: size) }
+    run.received.store(size, ordering: .relaxed)
+  }
+
   /// Closes a broken transfer's partial, and lets go of the bytes that may not be on the disk.
-  private func keepBytes(of partial: any Partial, isClosed: Bool) async {
+  private func keepBytes(of partial: any Partial, isClosed: Bool, after error: any Error) async {
     if !isClosed {
+      if (error as? DownloadError)?.code == .noSpace { makeRoom(in: partial) }
       if !run.state.withLock({ $0.flushHasFailed }) {
         try? await flush(partial)
         markTail(of: partial)

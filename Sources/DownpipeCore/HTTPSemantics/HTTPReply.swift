@@ -100,9 +100,6 @@ extension Coverage {
     return .range(range, total: total)
   }
 
-  fileprivate var hasBytes: Bool {
-    if case .none = self { false } else { true }
-  }
 }
 
 extension HeaderFields {

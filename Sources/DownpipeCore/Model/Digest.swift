@@ -34,6 +34,9 @@ public struct DigestAlgorithm: Hashable, Sendable, Codable, CustomStringConverti
   /// The name.
   public var description: String { name }
 
+  /// Whether nobody can make two files of one digest.
+  var isStrong: Bool { self == .sha256 || self == .sha384 || self == .sha512 }
+
   /// The length of the digest in bytes, for the algorithms named here.
   public var byteCount: Int? {
     switch name {

@@ -24,6 +24,8 @@ public struct DownloadRecord: Sendable, Hashable {
   public var attempts: Int
   /// The attempts that failed in a row without progress.
   public var consecutiveFailures: Int
+  /// The attempts that failed in a row with the same code.
+  public var repeatedFailures: Int
   /// Bytes received over the network, the repeated ones too.
   public var bytesFetched: Int64
   /// The byte at which the latest transfer went on.
@@ -53,6 +55,7 @@ public struct DownloadRecord: Sendable, Hashable {
     self.phase = .waiting
     self.attempts = 0
     self.consecutiveFailures = 0
+    self.repeatedFailures = 0
     self.bytesFetched = 0
     self.resumedFrom = 0
     self.checkpoint = Checkpoint()
@@ -77,6 +80,9 @@ public struct Checkpoint: Sendable, Hashable {
   public var total: ByteCount
   /// Which representation the bytes belong to.
   public var validator: Validator?
+  /// Which resource the validator speaks of: the URL that answered, without its query. Entity tags mean nothing
+  /// beyond their resource (RFC 9110 §8.8.3).
+  public var resource: String?
   /// The coding the bytes are in; `nil` for the plain bytes.
   public var contentCoding: String?
   /// The name the server suggested, made safe.
@@ -93,12 +99,14 @@ public struct Checkpoint: Sendable, Hashable {
   /// Nothing is on disk.
   public init(
     ranges: ByteRangeSet = ByteRangeSet(), total: ByteCount = .unknown, validator: Validator? = nil,
-    contentCoding: String? = nil, name: String? = nil, mediaType: String? = nil, digests: [Digest] = [],
+    resource: String? = nil, contentCoding: String? = nil, name: String? = nil, mediaType: String? = nil,
+    digests: [Digest] = [],
     marks: [BlockMark] = [], isComplete: Bool = false
   ) {
     self.ranges = ranges
     self.total = total
     self.validator = validator
+    self.resource = resource
     self.contentCoding = contentCoding
     self.name = name
     self.mediaType = mediaType

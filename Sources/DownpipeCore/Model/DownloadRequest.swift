@@ -137,6 +137,11 @@ extension URL {
     return port.map { "\(host):\($0)" } ?? host
   }
 
+  /// What a validator speaks of: the URL without user, query and fragment, which change while the resource stays.
+  package var resourceKey: String {
+    "\(scheme?.lowercased() ?? "")://\(hostKey)\(path(percentEncoded: true))"
+  }
+
   /// The URL's text without user name, password and fragment, and with the values of the query
   /// hidden: fit for messages and logs.
   package var redacted: String {

@@ -52,6 +52,11 @@ public struct GateRule: Sendable {
     GateRule(extent: .each(verdict))
   }
 
+  /// Whether it is known to say the same as another one.
+  func isSame(as other: GateRule) -> Bool {
+    if case .all(let mine) = extent, case .all(let theirs) = other.extent { mine == theirs } else { false }
+  }
+
   /// The verdict for one download.
   public func verdict(for candidate: Candidate) -> Verdict {
     switch extent {

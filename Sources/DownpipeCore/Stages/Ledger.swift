@@ -198,4 +198,7 @@ public struct RecordFields: OptionSet, Sendable, Hashable {
   public static let steps = RecordFields(rawValue: 4)
   /// The request and its rank.
   public static let request = RecordFields(rawValue: 8)
+  /// Of the request only what an attempt itself changes: URL, header fields and head start. What others have changed of
+  /// it meanwhile stays.
+  public static let link = RecordFields(rawValue: 16)
 }

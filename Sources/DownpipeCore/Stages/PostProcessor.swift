@@ -35,6 +35,7 @@ extension PostProcessor {
     parts.steps.append(
       PipelineStep(
         name: name, summary: summary, input: Input.kind, output: Output.kind,
+        verifiesDigests: self is any DigestVerifying,
         isNeeded: { Input.kind != Output.kind || isNeeded(in: $0) },
         process: { artifact, context in try await process(Input(artifact), in: context).artifact }))
   }
@@ -57,10 +58,15 @@ extension UniversalPostProcessor {
   public func contribute(to parts: inout PipelineParts) {
     parts.steps.append(
       PipelineStep(
-        name: name, summary: summary, input: nil, output: nil, isNeeded: isNeeded(in:),
+        name: name, summary: summary, input: nil, output: nil, verifiesDigests: self is any DigestVerifying,
+        isNeeded: isNeeded(in:),
         process: { artifact, context in try await process(artifact, in: context) }))
   }
 }
+
+/// A step that compares the whole file with the digests in its context, and fails where they differ. Only with such
+/// a step a pipeline believes that a digest will tell; see ``ResumeValidation/digest``.
+public protocol DigestVerifying: Stage {}
 
 /// A step with its types erased, as the pipeline keeps it.
 public struct PipelineStep: Sendable {
@@ -72,6 +78,8 @@ public struct PipelineStep: Sendable {
   public let input: Artifact.Kind?
   /// What it gives; the kind it took when `nil`.
   public let output: Artifact.Kind?
+  /// Whether it is ``DigestVerifying``.
+  public let verifiesDigests: Bool
   /// Whether there is anything to do for a download.
   public let isNeeded: @Sendable (ProcessingContext) -> Bool
   /// The work.
@@ -80,13 +88,14 @@ public struct PipelineStep: Sendable {
   /// Erases a step.
   public init(
     name: String, summary: String = "", input: Artifact.Kind?, output: Artifact.Kind?,
-    isNeeded: @escaping @Sendable (ProcessingContext) -> Bool = { _ in true },
+    verifiesDigests: Bool = false, isNeeded: @escaping @Sendable (ProcessingContext) -> Bool = { _ in true },
     process: @escaping @Sendable (Artifact, ProcessingContext) async throws -> Artifact
   ) {
     self.name = name
     self.summary = summary
     self.input = input
     self.output = output
+    self.verifiesDigests = verifiesDigests
     self.isNeeded = isNeeded
     self.process = process
   }

@@ -18,6 +18,8 @@ public struct Failure: Sendable {
   /// Attempts that failed in a row without a byte of progress, this one included: 1 at first.
   /// Progress gives the attempts back.
   public var consecutive: Int
+  /// Attempts that failed in a row with this error's code, this one included.
+  public var repeated: Int
   /// All attempts so far.
   public var attempts: Int
   /// A number from 0 up to 1, drawn by the engine, for jitter.
@@ -25,13 +27,14 @@ public struct Failure: Sendable {
   /// The calendar's time, for `Retry-After` dates.
   public var now: Date
 
-  /// Describes a failure.
+  /// Describes a failure; `repeated` is the same as `consecutive` unless given.
   public init(
-    error: DownloadError, consecutive: Int = 1, attempts: Int = 1, random: Double = 0.5,
+    error: DownloadError, consecutive: Int = 1, repeated: Int? = nil, attempts: Int = 1, random: Double = 0.5,
     now: Date = Date(timeIntervalSince1970: 0)
   ) {
     self.error = error
     self.consecutive = consecutive
+    self.repeated = repeated ?? consecutive
     self.attempts = attempts
     self.random = random
     self.now = now

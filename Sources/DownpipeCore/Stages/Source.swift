@@ -70,13 +70,13 @@ public struct SourceRequest: Sendable, Hashable {
   public var headers: HeaderFields
   /// The attempt, counted from 1.
   public var attempt: Int
-  /// The media type of the bytes that are there already, for whoever wants to know a log-in page when it comes.
-  public var mediaTypeOnDisk: String?
+  /// Whether the attempt has just been given its link by a ``LinkRefresher``, and has to make do with it.
+  public var hasFreshLink: Bool
 
   /// Makes a request.
   public init(
     url: URL, id: DownloadID = DownloadID(), range: RequestedRange? = nil, validator: Validator? = nil,
-    headers: HeaderFields = [], attempt: Int = 1, mediaTypeOnDisk: String? = nil
+    headers: HeaderFields = [], attempt: Int = 1, hasFreshLink: Bool = false
   ) {
     self.url = url
     self.id = id
@@ -84,7 +84,7 @@ public struct SourceRequest: Sendable, Hashable {
     self.validator = validator
     self.headers = headers
     self.attempt = attempt
-    self.mediaTypeOnDisk = mediaTypeOnDisk
+    self.hasFreshLink = hasFreshLink
   }
 }
 
@@ -117,6 +117,11 @@ public enum Coverage: Sendable, Hashable {
   case unreadable(String)
   /// No bytes of the file at all.
   case none(Refusal)
+
+  /// Whether there is, or may be, anything of the file.
+  var hasBytes: Bool {
+    if case .none = self { false } else { true }
+  }
 
   /// Why there are no bytes.
   public enum Refusal: Sendable, Hashable {

@@ -7,6 +7,7 @@ extension LedgerConformance {
     ranges: ByteRangeSet([0..<1_000, 5_000..<(1 << 40)]), total: .known(1 << 41),
     validator: Validator(
       entityTag: EntityTag("x\\y'z", isWeak: true), lastModified: time(-100), responseDate: time(-1)),
+    resource: "https://example.org/file",
     contentCoding: "gzip", name: "na'me.bin", mediaType: "application/octet-stream",
     digests: [Digest(.sha256, bytes: Array(repeating: 7, count: 32))],
     marks: [
@@ -23,6 +24,7 @@ extension LedgerConformance {
     record.error?.attempt = 3
     record.error?.url = "https://example.org/file"
     record.consecutiveFailures = 2
+    record.repeatedFailures = 1
     record.bytesFetched = 1 << 42
     record.resumedFrom = 1 << 39
     record.checkpoint = fullCheckpoint

@@ -32,6 +32,7 @@ extension LedgerConformance {
           expected.attempts = full.attempts
           expected.consecutiveFailures = full.consecutiveFailures
           expected.awaited = full.awaited
+          expected.repeatedFailures = full.repeatedFailures
           expected.bytesFetched = full.bytesFetched
           expected.resumedFrom = full.resumedFrom
         }

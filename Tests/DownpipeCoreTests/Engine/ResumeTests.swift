@@ -156,7 +156,8 @@ struct ResumeTests {
     let download = try await downloader.add(DownloadRequest(url, id: "a", headers: ["X-Token": "1"]))
     #expect(storage.bytes(of: try await download.value) == bytes)
     #expect(source.requests.map(\.url) == [url, url, fresh])
-    #expect(source.requests.last?.range == RequestedRange(from: 40_000))
+    // What a tag says of one resource it does not say of another: some bytes are compared.
+    #expect(source.requests.last?.range == RequestedRange(from: 39_000))
     #expect(source.requests.last?.headers["X-Token"] == "2")
     #expect(try await download.status.request.url == fresh, "what was renewed is kept")
     await downloader.shutdown()
