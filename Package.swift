@@ -180,5 +180,14 @@ let package = Package(
     tests("EndToEnd", ["Downpipe", "DownpipeURLSession", "DownpipeTesting"]),
     tests("DownpipeTool", ["downpipe", "Downpipe", "DownpipeTesting"]),
     tests("CustomStages", ["CustomStages", "Downpipe", "DownpipeTesting"]),
+    // A disk that fails under storage and ledger.
+    .target(
+      name: "CFaultyVFS", path: "Tests/CFaultyVFS", linkerSettings: [.linkedLibrary("sqlite3")]),
+    tests(
+      "Crash",
+      [
+        "DownpipeCore", "DownpipeFiles", "DownpipeTesting",
+        .target(name: "DownpipeSQLite", condition: sqlite), .target(name: "CFaultyVFS", condition: sqlite),
+      ]),
   ]
 )

@@ -1,0 +1,140 @@
+#if SQLite
+  import DownpipeCore
+  import DownpipeFiles
+  import DownpipeSQLite
+  import DownpipeTesting
+  import Foundation
+
+  @testable import DownpipeFiles
+
+  /// One download over its whole life in one folder: the runs that are disturbed, and the one that brings it to its end.
+  final class CrashBench: Sendable {
+    /// What is downloaded, and how.
+    struct Setup: Sendable, Hashable, CustomStringConvertible {
+      var durability: Durability
+      /// Whether a step moves the file out of the store, or the store publishes it.
+      var isMoved: Bool
+      var description: String { "\(durability), \(isMoved ? "moved" : "published")" }
+    }
+
+    static let chunkSize = 40 << 10
+    /// Five checkpoints and a rest.
+    static let content = DownloadFixtures.pattern(size: 5 * chunkSize + 5000)
+    static let reference = content.map { ~$0 }
+    static let id = DownloadID("film")
+    static let name = "film.bin"
+    static let limit = Duration.seconds(30)
+
+    let setup: Setup
+    let folder: TemporaryFolder
+
+    var root: String { folder.path("disk/store") }
+    var published: String { setup.isMoved ? folder.path("disk/films") : root }
+    var ledgerFolder: String { folder.path("ledger") }
+    private var ledger: String { ledgerFolder + "/ledger.sqlite" }
+
+    /// - Parameter ledger: an empty ledger to begin with; a new one is made when `nil`.
+    init(_ setup: Setup, ledger template: String?) throws {
+      self.setup = setup
+      folder = try TemporaryFolder()
+      for name in ["disk", "ledger", "graveyard"] {
+        try FileManager.default.createDirectory(atPath: folder.path(name), withIntermediateDirectories: false)
+      }
+      if let template { try FileManager.default.copyItem(atPath: template, toPath: ledger) }
+    }
+
+    /// Makes an empty ledger for others to begin with.
+    static func emptyLedger(in folder: TemporaryFolder) async throws -> String {
+      let path = folder.path("empty.sqlite")
+      try await SQLiteLedger(path).open().close()
+      return path
+    }
+
+    func medium() -> Medium {
+      Medium(root: folder.path("disk"), published: published, ledger: ledgerFolder, graveyard: folder.path("graveyard"))
+    }
+
+    /// Starts a downloader on the folder.
+    func start(_ disk: FaultyDisk, pace: Pace, cut: Int? = nil) async throws -> Downloader {
+      let system = disk.system
+      let moved = folder.path("disk/films")
+      let (root, ledger, setup) = (root, ledger, setup)
+      let options = DownloaderOptions(
+        time: pace, random: { 0.5 },
+        checkpoints: CheckpointPolicy(bytes: Int64(Self.chunkSize), interval: .seconds(3600)),
+        progressInterval: Pace.tick, lease: Pace.lease)
+      return try await Downloader(options: options) {
+        PacedSource(Self.content, chunkSize: Self.chunkSize, cut: cut, pace: pace)
+        Retry(.exponential(attempts: 5))
+        FileStore(root, durability: setup.durability, system: system)
+        PacedLedger(base: SQLiteLedger(ledger, durability: setup.durability, lockTimeout: .zero), pace: pace)
+        Invert(system: system)
+        if setup.isMoved { MoveInto(moved, durability: setup.durability, system: system) }
+      }
+    }
+
+    func request() throws -> DownloadRequest {
+      try DownloadRequest("http://a/film", id: Self.id, destination: .init(name: Self.name))
+    }
+
+    /// The record, read by an opening of its own.
+    func record() async throws -> DownloadRecord? {
+      let store = try await SQLiteLedger(ledger).open()
+      let record: DownloadRecord?
+      do {
+        record = try await store.record(Self.id)
+      } catch {
+        try? await store.close()
+        throw error
+      }
+      try await store.close()
+      return record
+    }
+
+    /// Loses the end of the partial, as an unflushed file does when the power goes.
+    /// - Returns: what was lost, for messages; `nil` when there is no partial.
+    func losePartial(leavingZeros: Bool, by generator: inout SeededGenerator) throws -> String? {
+      guard let name = try leftovers().first(where: { $0.hasSuffix(".part") }) else { return nil }
+      let file = root + "/.downpipe/" + name
+      let bytes = FileManager.default.contents(atPath: file).map([UInt8].init) ?? []
+      let left = Int.random(in: 0...bytes.count, using: &generator)
+      let zeros = [UInt8](repeating: 0, count: leavingZeros ? bytes.count - left : 0)
+      try Medium.overwrite(file, with: bytes[..<left] + zeros)
+      return "the partial has \(left) of \(bytes.count) bytes\(leavingZeros ? ", then zeros" : "")"
+    }
+
+    // MARK: Whether all is well
+
+    /// The published files must be the one that is expected, whole, or none at all.
+    func check(isFinished: Bool) throws {
+      let files = try publishedFiles()
+      if !isFinished, files.isEmpty { return }
+      guard files == [Self.name] else { throw Wrong("there is published: \(files)") }
+      let bytes = FileManager.default.contents(atPath: published + "/" + Self.name).map([UInt8].init)
+      guard bytes == Self.reference else {
+        throw Wrong("the published file has wrong bytes, \(bytes?.count ?? -1) of \(Self.reference.count)")
+      }
+    }
+
+    private func publishedFiles() throws -> [String] {
+      let all = (try? FileManager.default.contentsOfDirectory(atPath: published)) ?? []
+      return all.filter { $0 != ".downpipe" }.sorted()
+    }
+
+    /// What is left in the store's own folder: files, and links of claims.
+    func leftovers() throws -> [String] {
+      let own = root + "/.downpipe"
+      let all = (try? FileManager.default.subpathsOfDirectory(atPath: own)) ?? []
+      return try all.sorted().filter { name in
+        let attributes = try FileManager.default.attributesOfItem(atPath: own + "/" + name)
+        return attributes[.type] as? FileAttributeType != .typeDirectory
+      }
+    }
+  }
+
+  /// What must not be.
+  struct Wrong: Error, CustomStringConvertible {
+    let description: String
+    init(_ description: String) { self.description = description }
+  }
+#endif

@@ -1,0 +1,234 @@
+#if SQLite
+  import DownpipeCore
+  import DownpipeTesting
+  import Foundation
+  import Testing
+
+  @testable import DownpipeFiles
+
+  /// A download whose disk fails, or whose process dies, at each of the calls that storage and ledger make: whatever
+  /// happens, nothing wrong is published, and the next run ends with the right bytes.
+  ///
+  /// In process: the calls fail from one number on, so that the engine cannot do anything any more; a downloader with
+  /// a sound disk then finds the folder as a dead process leaves it.
+  @Suite(.timeLimit(.minutes(5)))
+  struct DisturbedCallTests {
+    typealias Setup = CrashBench.Setup
+
+    static let setups = [Durability.process, .power].flatMap { durability in
+      [true, false].map { Setup(durability: durability, isMoved: $0) }
+    }
+
+    // MARK: One call fails
+
+    @Test(arguments: setups, [FaultyDisk.Fault.broken, .full])
+    func oneCallFails(_ setup: Setup, _ fault: FaultyDisk.Fault) async throws {
+      let templates = try TemporaryFolder()
+      let template = try await CrashBench.emptyLedger(in: templates)
+      let calls = try await Self.callsOfUndisturbedRun(setup, template, .fail(.max, fault))
+      await Sweep("\(fault), \(setup)", calls: calls, usually: 40).run { number, story in
+        let bench = try CrashBench(setup, ledger: template)
+        let pace = Pace()
+        let disk = FaultyDisk(.fail(number, fault), pace: pace)
+        defer { story.append(disk.hit.map { "\($0)" } ?? "nothing failed") }
+        let watched = try WatchedFolder(bench.ledgerFolder, on: disk)
+        try await withDeadline(CrashBench.limit) { try await Self.insist(bench, disk, pace) }
+        watched.end()
+        try await Self.checkFinished(bench)
+      }
+    }
+
+    /// Brings the download to its end, as a user does who tries again what failed.
+    private static func insist(_ bench: CrashBench, _ disk: FaultyDisk, _ pace: Pace) async throws {
+      let downloader = try await again { try await bench.start(disk, pace: pace, cut: 100_000) }
+      let download = try await again { try await downloader.add(try bench.request()) }
+      var isFinished = false
+      while !isFinished {
+        do {
+          _ = try await download.value
+          isFinished = true
+        } catch {
+          try Task.checkCancellation()
+          try bench.check(isFinished: false)
+          // Until the engine has let go of the failed run, it still speaks of the old failure.
+          _ = try? await download.resume()
+          await Task.yield()
+        }
+      }
+      try bench.check(isFinished: true)
+      await downloader.shutdown()
+    }
+
+    private static func again<Value>(_ body: () async throws -> Value) async throws -> Value {
+      do { return try await body() } catch { return try await body() }
+    }
+
+    // MARK: The process dies
+
+    @Test(arguments: setups)
+    func theProcessDies(_ setup: Setup) async throws {
+      let templates = try TemporaryFolder()
+      let template = try await CrashBench.emptyLedger(in: templates)
+      let calls = try await Self.callsOfUndisturbedRun(setup, template, .nothing)
+      var resumed = 0
+      await Sweep("dead, \(setup)", calls: calls, usually: 100).run { number, story in
+        let bench = try CrashBench(setup, ledger: template)
+        let wasAdded = try await Self.die(bench, at: number, &story)
+        if try await Self.recover(bench, wasAdded: wasAdded) > 0 { resumed += 1 }
+      }
+      #expect(resumed > 0, "every recovery began at zero")
+    }
+
+    /// What was not flushed is lost with the process, in any combination.
+    @Test(arguments: setups.filter { $0.durability == .power }, Medium.Loss.allCases)
+    func thePowerGoes(_ setup: Setup, _ loss: Medium.Loss) async throws {
+      let templates = try TemporaryFolder()
+      let template = try await CrashBench.emptyLedger(in: templates)
+      let calls = try await Self.callsOfUndisturbedRun(setup, template, .nothing)
+      await Sweep("no power, \(loss), \(setup)", calls: calls, usually: 60).run { number, story in
+        let bench = try CrashBench(setup, ledger: template)
+        let medium = bench.medium()
+        let wasAdded = try await Self.die(bench, at: number, medium: medium, &story)
+        var generator = SeededGenerator(seed: Sweep.seed &+ UInt64(number))
+        story += try medium.lose(loss, by: &generator)
+        try await Self.recover(bench, wasAdded: wasAdded)
+      }
+    }
+
+    /// What steps write is found again only if the name of their folder is on the medium.
+    @Test func theNameOfTheWorkspaceIsFlushed() async throws {
+      let folder = try TemporaryFolder()
+      let calls = Watched<[String]>([])
+      let system = FileSystem { call, path in
+        calls.update { $0.append("\(call) \(path)") }
+        return .proceed
+      }
+      let store = FileStore(folder.path, durability: .power, system: system)
+      let workspace = try #require(try await store.workspace(PartialKey(id: "film", generation: 1)))
+      let made = try #require(calls.value.lastIndex(of: "makeFolder \(workspace)"))
+      #expect(calls.value[made...].contains { $0.hasPrefix("flushFolder") })
+    }
+
+    /// The power goes though only the death of the process was to be survived: of the bytes that were written only a
+    /// beginning is left, and the ledger does not know. As long as the file is not complete that has to be noticed.
+    @Test(arguments: setups.filter { $0.durability == .process }, [true, false])
+    func thePowerGoesUnexpectedly(_ setup: Setup, leavingZeros: Bool) async throws {
+      let templates = try TemporaryFolder()
+      let template = try await CrashBench.emptyLedger(in: templates)
+      let calls = try await Self.callsOfUndisturbedRun(setup, template, .nothing)
+      var losses = 0
+      await Sweep("no power, \(leavingZeros ? "zeros" : "cut"), \(setup)", calls: calls, usually: 40)
+        .run { number, story in
+          let bench = try CrashBench(setup, ledger: template)
+          let wasAdded = try await Self.die(bench, at: number, &story)
+          let record = try await bench.record()
+          if let record, record.phase != .finished, record.steps.artifact == nil {
+            var generator = SeededGenerator(seed: Sweep.seed &+ UInt64(number))
+            if let lost = try bench.losePartial(leavingZeros: leavingZeros, by: &generator) {
+              story.append(lost)
+              losses += record.checkpoint.ranges.isEmpty ? 0 : 1
+            }
+          }
+          try await Self.recover(bench, wasAdded: wasAdded)
+        }
+      #expect(losses > 0, "no case was one")
+    }
+
+    /// A ledger that is being made when the process dies, or the power goes, can be made again.
+    @Test(arguments: setups.filter(\.isMoved), [true, false])
+    func theLedgerIsBeingMade(_ setup: Setup, losesPower: Bool) async throws {
+      let first = try CrashBench(setup, ledger: nil)
+      let pace = Pace()
+      let disk = FaultyDisk(pace: pace)
+      let watched = try WatchedFolder(first.ledgerFolder, on: disk)
+      await (try await first.start(disk, pace: pace)).shutdown()
+      watched.end()
+      await Sweep("new ledger, \(losesPower ? "no power" : "dead"), \(setup)", calls: disk.count, usually: 40)
+        .run { number, story in
+          let bench = try CrashBench(setup, ledger: nil)
+          let medium = losesPower ? bench.medium() : nil
+          let wasAdded = try await Self.die(bench, at: number, medium: medium, &story)
+          var generator = SeededGenerator(seed: Sweep.seed &+ UInt64(number))
+          if let medium { story += try medium.lose(.some, by: &generator) }
+          // Without power, only what was to survive that has to be there.
+          try await Self.recover(bench, wasAdded: wasAdded && (!losesPower || setup.durability == .power))
+        }
+    }
+
+    /// Runs until a call is the last one.
+    /// - Returns: whether the download had been added for certain.
+    private static func die(
+      _ bench: CrashBench, at number: Int, medium: Medium? = nil, _ story: inout [String]
+    ) async throws -> Bool {
+      let pace = Pace()
+      let disk = FaultyDisk(.stop(number), pace: pace, medium: medium)
+      defer { story.append(disk.hit.map { "dead at \($0)" } ?? "not dead") }
+      let watched = try WatchedFolder(bench.ledgerFolder, on: disk)
+      defer { watched.end() }
+      return try await withDeadline(CrashBench.limit) {
+        guard let downloader = try? await bench.start(disk, pace: pace, cut: 100_000) else { return false }
+        let download = try? await downloader.add(try bench.request())
+        if let download, !disk.isDead {
+          await withTaskGroup { group in
+            group.addTask { _ = try? await download.value }
+            group.addTask { await disk.death() }
+            await group.next()
+            group.cancelAll()
+          }
+        }
+        await downloader.shutdown()
+        return download != nil
+      }
+    }
+
+    /// Brings the download to its end after a death.
+    /// - Returns: the byte at which it went on.
+    @discardableResult
+    private static func recover(_ bench: CrashBench, wasAdded: Bool) async throws -> Int64 {
+      try bench.check(isFinished: false)
+      let pace = Pace(start: Date(timeIntervalSince1970: 1_000_001_000))
+      let disk = FaultyDisk(pace: pace)
+      pace.hurry()
+      let resumedFrom = try await withDeadline(CrashBench.limit) {
+        let downloader = try await bench.start(disk, pace: pace)
+        let known = try await downloader.download(CrashBench.id)
+        if wasAdded, known == nil { throw Wrong("the record is lost") }
+        if let known, case .finished = try await known.status.state { try bench.check(isFinished: true) }
+        let download = if let known { known } else { try await downloader.add(try bench.request()) }
+        do {
+          _ = try await download.value
+        } catch {
+          throw Wrong("recovery ends with: \(error)")
+        }
+        let resumedFrom = try await download.status.resumedFrom
+        await downloader.shutdown()
+        return resumedFrom
+      }
+      try await checkFinished(bench)
+      return resumedFrom
+    }
+
+    // MARK: -
+
+    private static func checkFinished(_ bench: CrashBench) async throws {
+      try bench.check(isFinished: true)
+      let record = try await bench.record()
+      guard record?.phase == .finished else { throw Wrong("the record says \(String(describing: record?.phase))") }
+    }
+
+    /// How many calls there are to disturb.
+    private static func callsOfUndisturbedRun(
+      _ setup: Setup, _ template: String?, _ plan: FaultyDisk.Plan
+    ) async throws -> Int {
+      let bench = try CrashBench(setup, ledger: template)
+      let pace = Pace()
+      let disk = FaultyDisk(plan, pace: pace)
+      let watched = try WatchedFolder(bench.ledgerFolder, on: disk)
+      try await withDeadline(CrashBench.limit) { try await insist(bench, disk, pace) }
+      watched.end()
+      try await checkFinished(bench)
+      #expect(try bench.leftovers() == [])
+      return disk.count
+    }
+  }
+#endif

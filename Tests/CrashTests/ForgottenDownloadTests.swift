@@ -1,0 +1,104 @@
+#if SQLite
+  import DownpipeCore
+  import DownpipeTesting
+  import Foundation
+  import Synchronization
+  import Testing
+
+  /// Small windows that the sweeps of ``DisturbedCallTests`` found in the engine: a download that may go on is
+  /// forgotten there until the next maintenance.
+  @Suite(.timeLimit(.minutes(1)))
+  struct ForgottenDownloadTests {
+    /// A clock that goes on by a millisecond whenever somebody looks at it. Leases last for ever, so that there is no
+    /// maintenance.
+    private final class CreepingTime: TimeSource {
+      private let looks = Atomic<Int>(0)
+
+      var now: Duration { .milliseconds(looks.load(ordering: .relaxed)) }
+      var date: Date {
+        Date(timeIntervalSince1970: 1_000_000_000 + Double(looks.add(1, ordering: .relaxed).newValue) / 1000)
+      }
+
+      func sleep(for interval: Duration) async throws {
+        let isForEver = interval >= Pace.lease
+        if isForEver { await Watched(false).wait { $0 } }
+        try Task.checkCancellation()
+        looks.add(Int(interval / .milliseconds(1)) + 1, ordering: .relaxed)
+        await Task.yield()
+      }
+    }
+
+    private func start(_ ledger: any Ledger, _ source: FakeSource, delay: Duration) async throws -> Downloader {
+      try await Downloader(options: DownloaderOptions(time: CreepingTime(), lease: Pace.lease)) {
+        source
+        Retry(.constant(delay, attempts: 3))
+        FakeStorage()
+        ledger
+      }
+    }
+
+    private func failingOnce() throws -> (FakeSource, DownloadRequest) {
+      let request = try DownloadRequest("http://a/film")
+      return (FakeSource([request.url: [.status(503), .init([1, 2, 3])]]), request)
+    }
+
+    /// The engine asks the ledger for what is due, and a moment later for what becomes due after that moment: what
+    /// becomes due in between must not be forgotten.
+    @Test(arguments: 1...16)
+    func whatBecomesDueBetweenTwoLooks(_ milliseconds: Int) async throws {
+      let (source, request) = try failingOnce()
+      let downloader = try await start(MemoryLedger(), source, delay: .milliseconds(milliseconds))
+      let download = try await downloader.add(request)
+      await #expect(throws: Never.self) { try await withDeadline(.seconds(5)) { _ = try await download.value } }
+      await downloader.shutdown()
+    }
+
+    /// The ledger fails once when it is asked what becomes due next.
+    @Test(arguments: 1...4)
+    func theNextDueTimeCannotBeRead(_ call: Int) async throws {
+      let (source, request) = try failingOnce()
+      let ledger = FaultyLedger(MemoryLedger())
+      ledger.fail(.nextDue, at: call, with: DownloadError(.ledger, "the disk failed"))
+      let downloader = try await start(ledger, source, delay: .seconds(1))
+      let download = try await downloader.add(request)
+      await #expect(throws: Never.self) { try await withDeadline(.seconds(5)) { _ = try await download.value } }
+      await downloader.shutdown()
+    }
+
+    /// Whoever waits for a download while its record cannot be read waits on, and is not told that the downloader is
+    /// gone.
+    @Test func theRecordCannotBeReadWhenItIsWaitedFor() async throws {
+      let (source, request) = try failingOnce()
+      let ledger = FaultyLedger(MemoryLedger())
+      let downloader = try await start(ledger, source, delay: .seconds(1))
+      await downloader.suspend()
+      let download = try await downloader.add(request)
+      let before = ledger.calls.count { $0 == .record }
+      ledger.fail(.record, at: before + 1, with: DownloadError(.ledger, "the disk failed"))
+      let value = Task { try await download.value }
+      while ledger.calls.count(where: { $0 == .record }) < before + 2 { await Task.yield() }
+      await downloader.unsuspend()
+      await #expect(throws: Never.self) { _ = try await value.value }
+      await downloader.shutdown()
+    }
+
+    /// A failed download that was told to go on is not called failed any more.
+    @Test func whoResumesIsNotToldTheOldFailure() async throws {
+      for _ in 0..<300 {
+        let request = try DownloadRequest("http://a/film")
+        let source = FakeSource([request.url: [.status(404), .init([1, 2, 3])]])
+        let downloader = try await start(MemoryLedger(), source, delay: .seconds(1))
+        let download = try await downloader.add(request)
+        await #expect(throws: DownloadError.self) { try await download.value }
+        try #require(try await download.resume())
+        do {
+          _ = try await download.value
+        } catch {
+          Issue.record("the download goes on, and its value is the old failure: \(error)")
+          return await downloader.shutdown()
+        }
+        await downloader.shutdown()
+      }
+    }
+  }
+#endif

@@ -1,0 +1,74 @@
+#if SQLite
+  import DownpipeCore
+  import DownpipeTesting
+  import Foundation
+
+  /// Leads engine, source and ledger of one run in step, so that each run makes the same calls in nearly the same
+  /// order: the ticker ticks after each chunk, and the next chunk comes when the checkpoint is written. When a fault
+  /// has struck, nobody waits for anybody any more. It is the run's time as well; no sleep takes any.
+  final class Pace: TimeSource {
+    /// How long the engine's ticker sleeps.
+    static let tick = Duration.milliseconds(100)
+    /// A lease that never runs out; but the engine looks around every now and then once a fault has struck.
+    static let lease = Duration.seconds(1_000_000)
+    private static let turnsOfALease = 1000
+
+    private struct State {
+      var now = Duration.zero
+      var hasTicked = false
+      var tickerSleeps = false
+      var saves = 0
+      var isHurried = false
+    }
+
+    private let state = Watched(State())
+    private let start: Date
+
+    init(start: Date = Date(timeIntervalSince1970: 1_000_000_000)) { self.start = start }
+
+    var now: Duration { state.value.now }
+    var date: Date { start.addingTimeInterval(state.value.now / .seconds(1)) }
+
+    func sleep(for interval: Duration) async throws {
+      try Task.checkCancellation()
+      switch interval {
+      case Self.lease...:
+        await state.wait(until: \.isHurried)
+        for _ in 0..<Self.turnsOfALease { await Task.yield() }
+      case Self.tick:
+        state.update { $0.tickerSleeps = true }
+        await state.wait(until: \.hasTicked)
+        state.update { state in
+          state.tickerSleeps = false
+          state.hasTicked = false
+        }
+      default:
+        state.update { $0.now += interval }
+        await Task.yield()
+      }
+      try Task.checkCancellation()
+    }
+
+    /// Lets the ticker tick; returns when it has.
+    func tick() async {
+      state.update { state in
+        state.now += Self.tick
+        state.hasTicked = true
+      }
+      await state.wait { ($0.tickerSleeps && !$0.hasTicked) || $0.isHurried }
+    }
+
+    /// Lets the ticker tick; returns when the checkpoint that is due then is in the ledger.
+    func checkpoint() async {
+      let saves = state.value.saves
+      await tick()
+      await state.wait { $0.saves > saves || $0.isHurried }
+    }
+
+    /// The ledger has saved something, or failed to.
+    func saved() { state.update { $0.saves += 1 } }
+
+    /// Nobody waits any more.
+    func hurry() { state.update { $0.isHurried = true } }
+  }
+#endif

@@ -1,0 +1,51 @@
+#if SQLite
+  import DownpipeCore
+  import Foundation
+
+  /// A ledger that tells the ``Pace`` of the run when it has saved.
+  struct PacedLedger: Ledger {
+    let base: any Ledger
+    let pace: Pace
+
+    var name: String { base.name }
+
+    func open() async throws -> any LedgerStore { Store(base: try await base.open(), pace: pace) }
+
+    private struct Store: LedgerStore {
+      let base: any LedgerStore
+      let pace: Pace
+
+      var owner: String { base.owner }
+
+      func save(_ record: DownloadRecord, _ fields: RecordFields, at now: Date) async throws -> Bool {
+        defer { pace.saved() }
+        return try await base.save(record, fields, at: now)
+      }
+
+      func add(_ additions: [LedgerAddition], at now: Date) async throws -> [LedgerAddOutcome] {
+        try await base.add(additions, at: now)
+      }
+      func record(_ id: DownloadID) async throws -> DownloadRecord? { try await base.record(id) }
+      func records(_ query: LedgerQuery) async throws -> [DownloadRecord] { try await base.records(query) }
+      func counts(tag: String?) async throws -> [DownloadState.Phase: Int] { try await base.counts(tag: tag) }
+      func claim(
+        at now: Date, lease: Date, select: @escaping @Sendable (Candidate) -> ClaimSelection
+      ) async throws -> [DownloadRecord] {
+        try await base.claim(at: now, lease: lease, select: select)
+      }
+      func transition(
+        _ selection: LedgerSelection, from phases: Set<DownloadState.Phase>, to phase: DownloadState.Phase, at now: Date
+      ) async throws -> LedgerTransitionResult {
+        try await base.transition(selection, from: phases, to: phase, at: now)
+      }
+      func remove(_ selection: LedgerSelection, limit: Int) async throws -> [DownloadRecord] {
+        try await base.remove(selection, limit: limit)
+      }
+      func renewLeases(until lease: Date) async throws { try await base.renewLeases(until: lease) }
+      func reclaim(at now: Date) async throws -> Int { try await base.reclaim(at: now) }
+      func nextDue(after now: Date) async throws -> Date? { try await base.nextDue(after: now) }
+      func rerank(_ rank: @escaping @Sendable (RankingContext) -> Rank) async throws { try await base.rerank(rank) }
+      func close() async throws { try await base.close() }
+    }
+  }
+#endif

@@ -1,0 +1,53 @@
+#if SQLite
+  import DownpipeCore
+  import DownpipeTesting
+  import Foundation
+
+  /// A ``FakeSource`` that pushes its bytes at the ``Pace`` of the run: a checkpoint after each chunk.
+  struct PacedSource: Source {
+    let bytes: [UInt8]
+    /// The bytes of each chunk, and of each checkpoint.
+    let chunkSize: Int
+    /// Breaks the first connection after so many bytes.
+    let cut: Int?
+    let pace: Pace
+    private let server: FakeSource
+
+    init(_ bytes: [UInt8], chunkSize: Int, cut: Int?, pace: Pace) {
+      self.bytes = bytes
+      self.chunkSize = chunkSize
+      self.cut = cut
+      self.pace = pace
+      server = FakeSource(everyURL: .init(bytes))
+    }
+
+    var requests: [SourceRequest] { server.requests }
+
+    func accepts(_ url: URL) -> Bool { true }
+
+    func open(_ request: SourceRequest) async throws -> SourceReply {
+      var reply = try await server.open(request)
+      let body: ArraySlice<UInt8>
+      switch reply.coverage {
+      case .whole: body = bytes[...]
+      case .range(let range, _): body = bytes[Int(range.lowerBound)..<Int(range.upperBound)]
+      default: body = []
+      }
+      let cut = server.requests.count == 1 ? cut : nil
+      reply.body = Body { sink in
+        var sent = 0
+        while sent < body.count {
+          try Task.checkCancellation()
+          let end = min(body.count, sent + chunkSize)
+          try sink(body[(body.startIndex + sent)..<(body.startIndex + end)].span.bytes)
+          let isWhole = end - sent == chunkSize
+          sent = end
+          // Short bodies get no checkpoint, and short rests none of their own.
+          if body.count > chunkSize, isWhole { await pace.checkpoint() }
+          if let cut, sent >= cut { throw DownloadError(.network, "the cable was cut") }
+        }
+      }
+      return reply
+    }
+  }
+#endif

@@ -1,0 +1,39 @@
+#if SQLite
+  import CFaultyVFS
+  import Synchronization
+
+  /// Makes the SQLite of this process ask a ``FaultyDisk`` about the files below one folder; others are left alone.
+  final class WatchedFolder: Sendable {
+    private static let disks = Mutex<(last: UInt64, disks: [UInt64: FaultyDisk])>((0, [:]))
+
+    private let number: UInt64
+
+    init(_ path: String, on disk: FaultyDisk) throws {
+      let code = faulty_vfs_install { number, call, path, size in
+        guard let path, let disk = WatchedFolder.disks.withLock({ $0.disks[number] }) else {
+          return faulty_vfs_verdict(code: 0, torn_bytes: 0)
+        }
+        return disk.verdict(call, String(cString: path), size)
+      }
+      guard code == 0 else { throw Refusal(code: code) }
+      number = Self.disks.withLock { state in
+        state.last += 1
+        state.disks[state.last] = disk
+        return state.last
+      }
+      guard faulty_vfs_watch(path + "/", number) else { throw Refusal(code: -1) }
+    }
+
+    deinit { end() }
+
+    func end() {
+      faulty_vfs_unwatch(number)
+      _ = Self.disks.withLock { $0.disks.removeValue(forKey: number) }
+    }
+
+    struct Refusal: Error {
+      /// SQLite's result code; -1 when too many folders are watched.
+      let code: Int32
+    }
+  }
+#endif
