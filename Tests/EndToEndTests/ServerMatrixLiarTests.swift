@@ -1,0 +1,245 @@
+import Downpipe
+import DownpipeTesting
+import Foundation
+import Testing
+
+extension EndToEnd {
+  /// Servers that answer the request to go on with something else than they say, or say something else than they know.
+  ///
+  /// The file has 100 bytes; the first answer breaks off after 40 of them. The other file differs from it at each byte.
+  @Suite struct ServerMatrixLiarTests {
+    typealias Note = ServerMatrixTrace.Note
+
+    // MARK: Validators
+
+    @Test("a server that ignores If-Range and sends the rest of the new file under its new tag")
+    func newFileDespiteIfRange() async throws {
+      let result = try await ServerMatrixRun().perform { request in
+        request.number == 1
+          ? ServerMatrix.broken() : .file(.bytes(ServerMatrix.other), etag: "\"v2\"", ignoreIfRange: true, for: request)
+      }
+      #expect(result.file == ServerMatrix.other)
+      #expect(result.trace.notes == [ServerMatrix.cut, .failed(.contentChanged, nil)])
+      #expect(result.trace.asked.map(\.range) == [nil, "bytes=40-", nil])
+      #expect(result.trace.asked.map(\.ifRange) == [nil, "\"v1\"", nil])
+    }
+
+    /// A strong validator that stays the same means that the bytes stay the same (RFC 9110 §8.8.1). A server that
+    /// breaks this is believed, by design: only a digest can tell.
+    @Test("the old tag with new bytes is believed: nothing but a digest can tell")
+    func oldTagNewBytes() async throws {
+      let result = try await ServerMatrixRun().perform { request in
+        request.number == 1 ? ServerMatrix.broken() : ServerMatrix.good(ServerMatrix.other, for: request)
+      }
+      #expect(result.file == Array(ServerMatrix.file[..<40] + ServerMatrix.other[40...]))
+      #expect(result.trace.notes == [ServerMatrix.cut])
+    }
+
+    @Test("the old tag with new bytes is noticed where the size was not known: one byte is compared")
+    func oldTagNewBytesOfUnknownSize() async throws {
+      let result = try await ServerMatrixRun().perform { request in
+        guard request.number == 1 else { return ServerMatrix.good(ServerMatrix.other, for: request) }
+        return ScriptedReply([
+          .head(200, ["ETag": "\"v1\"", "Transfer-Encoding": "chunked"]), .send("28\r\n"),
+          .send(Array(ServerMatrix.file[..<40])), .close,
+        ])
+      }
+      #expect(result.file == ServerMatrix.other)
+      #expect(result.trace.notes == [ServerMatrix.cut, .failed(.contentChanged, nil)])
+    }
+
+    enum Promise: String, CaseIterable, Sendable {
+      /// The request expects the new file's digest.
+      case expected
+      /// The answers of the new file bear its digest.
+      case reprDigest
+      /// The first answer bore the old file's digest, and the others bear none.
+      case oldReprDigest
+    }
+
+    @Test("the old tag with new bytes, and a digest that tells", arguments: Promise.allCases)
+    func oldTagNewBytesWithDigest(promise: Promise) async throws {
+      let old = try Digest.sha256(of: ServerMatrix.file)
+      let new = try Digest.sha256(of: ServerMatrix.other)
+      var run = ServerMatrixRun()
+      run.verifiesChecksums = true
+      if promise == .expected { run.change = { $0.expectedDigests = [new] } }
+      let result = try await run.perform { request in
+        if request.number == 1 {
+          return ServerMatrix.broken(
+            promise == .oldReprDigest ? ["ETag": "\"v1\"", "Repr-Digest": old.field] : ["ETag": "\"v1\""])
+        }
+        let answer = ServerMatrix.good(ServerMatrix.other, for: request)
+        return promise == .reprDigest ? answer.setting(["Repr-Digest": new.field]) : answer
+      }
+      #expect(result.file == ServerMatrix.other)
+      #expect(result.trace.notes == [ServerMatrix.cut, .failed(.digestMismatch, nil)])
+      #expect(result.trace.asked.map(\.range) == [nil, "bytes=40-", nil])
+    }
+
+    @Test("whoever resumes by hand after a wrong digest gets the file again, not the same wrong bytes")
+    func resumedAfterWrongDigest() async throws {
+      let new = try Digest.sha256(of: ServerMatrix.other)
+      var run = ServerMatrixRun(verifiesChecksums: true, attempts: 1)
+      run.resumed = [.network, .digestMismatch]
+      run.change = { $0.expectedDigests = [new] }
+      let result = try await run.perform { request in
+        request.number == 1 ? ServerMatrix.broken() : ServerMatrix.good(ServerMatrix.other, for: request)
+      }
+      #expect(result.file == ServerMatrix.other, "\(result.trace.notes)")
+    }
+
+    /// RFC 9110 §8.8.3: a tag tells versions of one resource apart. That two hosts use the same tag says nothing.
+    @Test(
+      "a mirror is another resource: its tags and dates say nothing about the first one's",
+      arguments: [
+        ["ETag": "\"v1\""],
+        ["Date": "Tue, 14 Nov 2023 22:13:20 GMT", "Last-Modified": "Mon, 13 Nov 2023 22:13:20 GMT"],
+      ] as [HeaderFields])
+    func mirrorWithTheSameValidator(validator: HeaderFields) async throws {
+      let result = try await Self.mirrored(first: validator) { request in
+        .file(
+          .bytes(ServerMatrix.other), etag: validator["ETag"],
+          lastModified: validator["Last-Modified"].flatMap(HTTPDate.date(from:)),
+          date: validator["Date"].flatMap(HTTPDate.date(from:)), for: request)
+      }
+      #expect(result.file == ServerMatrix.other, "\(result.trace)")
+    }
+
+    @Test("a mirror with another tag and the same bytes")
+    func mirrorWithAnotherTag() async throws {
+      let result = try await Self.mirrored { ServerMatrix.good(ServerMatrix.file, "\"m1\"", for: $0) }
+      #expect(result.file == ServerMatrix.file)
+      // The tags of two resources say nothing about each other: every byte on disk is compared, and stays.
+      #expect(result.trace.notes == [ServerMatrix.cut, .failed(.httpStatus, 404), .refused(.rangeIgnored)])
+      #expect(result.trace.asked.map(\.range) == [nil, "bytes=40-", "bytes=30-"])
+      #expect(result.trace.asked.map(\.onDisk) == [0, 40, 40])
+    }
+
+    @Test("a mirror without a tag: what is on disk is compared", arguments: [true, false])
+    func mirrorWithoutTag(isSame: Bool) async throws {
+      let bytes = isSame ? ServerMatrix.file : ServerMatrix.other
+      let result = try await Self.mirrored { ServerMatrix.good(bytes, nil, for: $0) }
+      #expect(result.file == bytes)
+      let notes = [ServerMatrix.cut, .failed(.httpStatus, 404)]
+      if isSame {
+        // Without a tag of its own the mirror sends the whole to a request with If-Range.
+        #expect(result.trace.notes == notes + [.refused(.rangeIgnored)])
+        #expect(result.trace.asked.map(\.onDisk) == [0, 40, 40])
+      } else {
+        #expect(result.trace.notes.starts(with: notes + [.refused(.rangeIgnored), .failed(.contentChanged, nil)]))
+      }
+    }
+
+    /// The first 40 bytes from one URL, which is gone then, and the rest from another.
+    static func mirrored(
+      first: HeaderFields = ["ETag": "\"v1\""], _ mirror: @escaping @Sendable (ScriptedRequest) -> ScriptedReply
+    ) async throws -> ServerMatrixRun.Result {
+      var run = ServerMatrixRun()
+      run.change = { request in request.mirrors = [request.url.appending(path: "mirror")] }
+      return try await run.perform { request in
+        if request.path.hasSuffix("/mirror") { return mirror(request) }
+        return request.number == 1 ? ServerMatrix.broken(first) : .status(404)
+      }
+    }
+
+    // MARK: Lengths
+
+    @Test("a 206 whose Content-Length is not that of its Content-Range", arguments: [1, 59, 61, 100, 5000])
+    func contentLengthDisagrees(length: Int) async throws {
+      let body = Array((ServerMatrix.file + ServerMatrix.other)[40..<min(40 + length, 200)])
+      let result = try await ServerMatrixRun().perform { request in
+        switch request.number {
+        case 1: ServerMatrix.broken()
+        case 2: ScriptedReply(ServerMatrix.range("40-99/100", body, length: length).steps + [.close])
+        default: ServerMatrix.good(ServerMatrix.file, for: request)
+        }
+      }
+      #expect(result.file == ServerMatrix.file)
+      #expect(result.trace.notes == [ServerMatrix.cut, .failed(.lengthMismatch, nil)])
+      #expect(result.trace.asked.map(\.range) == [nil, "bytes=40-", "bytes=40-"])
+      #expect(result.trace.asked.map(\.onDisk) == [0, 40, 40])
+    }
+
+    @Test("a body that ends too early goes on where it ended", arguments: [true, false])
+    func shortBody(isChunked: Bool) async throws {
+      let rest = Array(ServerMatrix.file[40..<70])
+      let result = try await ServerMatrixRun().perform { request in
+        switch request.number {
+        case 1: ServerMatrix.broken()
+        case 2 where isChunked: ServerMatrix.chunked("40-99/100", [rest])
+        case 2: ScriptedReply(ServerMatrix.range("40-99/100", rest, length: 60).steps + [.close])
+        default: ServerMatrix.good(ServerMatrix.file, for: request)
+        }
+      }
+      #expect(result.file == ServerMatrix.file)
+      #expect(result.trace.notes == [ServerMatrix.cut, .failed(isChunked ? .lengthMismatch : .network, nil)])
+      #expect(result.trace.asked.map(\.range) == [nil, "bytes=40-", "bytes=70-"])
+      #expect(result.trace.asked.map(\.onDisk) == [0, 40, 70])
+    }
+
+    @Test("nothing behind the announced end is written", arguments: [[30, 40], [60, 10], [70], [61], [1, 500]])
+    func longBody(chunks: [Int]) async throws {
+      let result = try await ServerMatrixRun().perform { request in
+        switch request.number {
+        case 1: return ServerMatrix.broken()
+        case 2:
+          var rest = (ServerMatrix.file + DownloadFixtures.pattern(size: 900, seed: 9))[40...]
+          let pieces = chunks.map { count in
+            defer { rest = rest.dropFirst(count) }
+            return Array(rest.prefix(count))
+          }
+          return ServerMatrix.chunked("40-99/100", pieces)
+        default: return ServerMatrix.good(ServerMatrix.file, for: request)
+        }
+      }
+      #expect(result.file == ServerMatrix.file)
+      #expect(result.trace.notes == [ServerMatrix.cut, .failed(.lengthMismatch, nil)])
+      #expect(result.partials.allSatisfy { ServerMatrix.file.starts(with: $0) })
+    }
+
+    @Test(
+      "what comes behind a body belongs to nobody",
+      arguments: [
+        "garbage", "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nwrong",
+        "HTTP/1.1 206 Partial Content\r\nETag: \"v1\"\r\nContent-Range: bytes 40-99/100\r\nContent-Length: 60\r\n\r\n"
+          + String(repeating: "x", count: 60),
+      ])
+    func garbageBehindTheBody(garbage: String) async throws {
+      let ids = (0..<6).map { DownloadID("file\($0)") }
+      // One after the other, so that a connection with something left on it would be used again.
+      let results = try await ServerMatrixRun(concurrent: 1).perform(ids) { _, request in
+        switch request.number {
+        case 1: return ServerMatrix.broken()
+        default:
+          let start = Int(request.range?.start ?? 0)
+          return ServerMatrix.range(
+            "\(start)-99/100", ServerMatrix.file[start...] + Array(garbage.utf8), length: 100 - start)
+        }
+      }
+      for id in ids {
+        #expect(results[id]?.file == ServerMatrix.file)
+        #expect(results[id]?.trace.asked.first == .init(range: nil, ifRange: nil, onDisk: 0))
+        #expect(results[id]?.trace.asked.dropFirst().first?.range == "bytes=40-")
+      }
+    }
+
+    @Test("a range without a total is not the end before the server says so")
+    func rangeWithoutTotal() async throws {
+      let result = try await ServerMatrixRun().perform { request in
+        switch request.number {
+        case 1:
+          ScriptedReply([
+            .head(200, ["ETag": "\"v1\"", "Transfer-Encoding": "chunked"]), .send("28\r\n"),
+            .send(Array(ServerMatrix.file[..<40])), .close,
+          ])
+        case 2: ServerMatrix.range("39-69/*", Array(ServerMatrix.file[39..<70]))
+        default: ServerMatrix.good(ServerMatrix.file, for: request)
+        }
+      }
+      #expect(result.file == ServerMatrix.file)
+      #expect(result.trace.notes == [ServerMatrix.cut])
+      #expect(result.trace.asked.map(\.range) == [nil, "bytes=39-", "bytes=69-"])
+    }
+  }
+}

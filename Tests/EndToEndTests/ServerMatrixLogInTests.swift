@@ -1,0 +1,110 @@
+import Downpipe
+import DownpipeTesting
+import Foundation
+import Testing
+
+extension EndToEnd {
+  /// A page to log in at, in place of the rest of the file.
+  @Suite struct ServerMatrixLogInTests {
+    static let page = Array("<html><body>Who are you?</body></html>".utf8)
+
+    /// Where the server had not said what the file is, nobody knows a log-in page from it: a 200 with another validator
+    /// or another size is another file. Bytes of the two are never mixed, but the page is published as the file.
+    @Test("a log-in page in place of the rest is another file", arguments: [nil, "\"page\""])
+    func logInPage(tag: String?) async throws {
+      let result = try await ServerMatrixRun().perform { request in
+        request.number == 1 ? ServerMatrix.broken() : Self.logIn(tag)
+      }
+      #expect(result.file == Self.page)
+      #expect(result.trace.notes == [ServerMatrix.cut, .restarted(tag == nil ? .sizeChanged : .contentChanged)])
+      #expect(result.status.state.phase == .finished)
+    }
+
+    @Test("where the file is known to be no page, a page is refused and the bytes stay", arguments: [nil, "\"page\""])
+    func pageInPlaceOfAFilm(tag: String?) async throws {
+      var run = ServerMatrixRun()
+      run.resumed = [.linkExpired]
+      let result = try await run.perform { request in
+        switch request.number {
+        case 1: ServerMatrix.broken(["ETag": "\"v1\"", "Content-Type": "video/mp4"])
+        case 2: Self.logIn(tag)
+        default: ServerMatrix.good(ServerMatrix.file, for: request)
+        }
+      }
+      #expect(result.file == ServerMatrix.file)
+      #expect(result.trace.notes == [ServerMatrix.cut, .failed(.linkExpired, nil)])
+      #expect(result.trace.asked.map(\.onDisk) == [0, 40, 40])
+    }
+
+    @Test("a log-in page without a length and a validator is seen to be other bytes, and the server asked again")
+    func logInPageInChunks() async throws {
+      let result = try await ServerMatrixRun().perform { request in
+        switch request.number {
+        case 1: ServerMatrix.broken()
+        case 2: .chunked([Self.page], headers: ["Content-Type": "text/html"])
+        default: ServerMatrix.good(ServerMatrix.file, for: request)
+        }
+      }
+      #expect(result.file == ServerMatrix.file)
+      #expect(result.trace.notes == [ServerMatrix.cut, .refused(.rangeIgnored), .failed(.contentChanged, nil)])
+    }
+
+    @Test("where the size is known beforehand, a log-in page costs nothing", arguments: [nil, "\"page\""])
+    func logInPageOfAnotherSize(tag: String?) async throws {
+      var run = ServerMatrixRun()
+      run.change = { $0.expectedSize = 100 }
+      let result = try await run.perform { request in
+        switch request.number {
+        case 1: ServerMatrix.broken()
+        case 2: Self.logIn(tag)
+        default: ServerMatrix.good(ServerMatrix.file, for: request)
+        }
+      }
+      #expect(result.file == ServerMatrix.file)
+      #expect(result.trace.notes == [ServerMatrix.cut, .failed(.lengthMismatch, nil)])
+      #expect(result.trace.asked.map(\.range) == [nil, "bytes=40-", "bytes=40-"])
+      #expect(result.trace.asked.map(\.onDisk) == [0, 40, 40])
+    }
+
+    @Test("where the digest is known beforehand, a log-in page is never the file", arguments: [nil, "\"page\""])
+    func logInPageWithDigest(tag: String?) async throws {
+      let digest = try Digest.sha256(of: ServerMatrix.file)
+      var run = ServerMatrixRun()
+      run.verifiesChecksums = true
+      run.resumed = [.digestMismatch]
+      run.change = { $0.expectedDigests = [digest] }
+      let result = try await run.perform { request in
+        switch request.number {
+        case 1: ServerMatrix.broken()
+        case 2: Self.logIn(tag)
+        default: ServerMatrix.good(ServerMatrix.file, for: request)
+        }
+      }
+      #expect(result.file == ServerMatrix.file)
+      let reason = DownloadError.Code(tag == nil ? "sizeChanged" : "contentChanged")
+      #expect(result.trace.notes.starts(with: [ServerMatrix.cut, .restarted(reason), .failed(.digestMismatch, nil)]))
+    }
+
+    @Test("with RefreshURL the page is a dead link, and the bytes stay", arguments: [nil, "\"page\""])
+    func logInPageWithRefreshURL(tag: String?) async throws {
+      var run = ServerMatrixRun()
+      run.refresh = { $0.appending(path: "fresh") }
+      let result = try await run.perform { request in
+        if request.path.hasSuffix("/fresh") { return ServerMatrix.good(ServerMatrix.file, for: request) }
+        return request.number == 1
+          ? ServerMatrix.broken(["ETag": "\"v1\"", "Content-Type": "video/mp4"]) : Self.logIn(tag)
+      }
+      #expect(result.file == ServerMatrix.file)
+      #expect(result.trace.notes == [ServerMatrix.cut, .failed(.linkExpired, nil)])
+      // The fresh link is another resource: some bytes are compared.
+      #expect(result.trace.asked.map(\.range) == [nil, "bytes=40-", "bytes=30-"])
+      #expect(result.trace.asked.map(\.onDisk) == [0, 40, 40])
+    }
+
+    static func logIn(_ tag: String?) -> ScriptedReply {
+      var headers: HeaderFields = ["Content-Type": "text/html; charset=utf-8"]
+      headers["ETag"] = tag
+      return ScriptedReply(200, headers, body: .bytes(page))
+    }
+  }
+}

@@ -1,0 +1,143 @@
+import Downpipe
+
+/// What a right client makes of the second answer, written down by hand: the tests compare the engine with this and
+/// never ask `ResumePlan`.
+///
+/// Over a socket two rows differ from those of `ResumePlan`'s own table: a range that ends behind its own total is no
+/// range at all (RFC 9110 §14.4), so it never comes further than the header's parser.
+extension ServerMatrix {
+  enum Outcome: Equatable, Sendable {
+    /// The body is taken as it comes, and is all.
+    case takes
+    /// The answer says that the bytes on disk are all.
+    case isComplete
+    /// The body is compared with what is on disk, and the rest of it is taken.
+    case compares
+    /// The same with a whole body, after `rangeIgnored`.
+    case ignored
+    /// What is on disk is let go, and the body is taken from its first byte.
+    case startsOver(DownloadError.Code)
+    /// These 5 units are taken, and the server is asked again.
+    case takesPart
+    /// What is on disk stays, and the whole is asked for at once.
+    case refuses(DownloadError.Code)
+    /// The attempt is over.
+    case fails(DownloadError.Code)
+  }
+
+  /// The outcomes for sameStrong, sameWeak, changed, absent, where the file has the size it had.
+  static let table: [OnDisk: [Answer: [Outcome]]] = [
+    .nothing: [
+      .whole200: every(.takes), .right206: every(.fails(.wrongRange)), .wrongStart206: every(.fails(.wrongRange)),
+      .wrongEnd206: every(.fails(.unreadableRange)), .shortEnd206: every(.fails(.wrongRange)),
+      .wrongTotal206: every(.fails(.wrongRange)), .multipart206: every(.fails(.multipartRange)),
+      .unreadable206: every(.fails(.unreadableRange)), .encoded206: every(.fails(.wrongRange)),
+      .notModified304: status, .notFound404: status, .precondition412: status, .unsatisfiable416: status,
+      .unsatisfiable416WithoutTotal: status, .unavailable503: status,
+    ],
+    .some: [
+      .whole200: [.ignored, .ignored, .startsOver(.contentChanged), .ignored],
+      .right206: [.takes, .compares, .fails(.contentChanged), .compares],
+      .wrongStart206: every(.refuses(.wrongRange)), .wrongEnd206: every(.refuses(.unreadableRange)),
+      .shortEnd206: [
+        .takesPart, .refuses(.wrongRangeEnd), .fails(.contentChanged), .refuses(.wrongRangeEnd),
+      ],
+      .wrongTotal206: every(.fails(.sizeChanged)), .multipart206: every(.refuses(.multipartRange)),
+      .unreadable206: every(.refuses(.unreadableRange)), .encoded206: every(.refuses(.wrongContentCoding)),
+      .notModified304: status, .notFound404: status, .precondition412: status, .unsatisfiable416: unsatisfiable,
+      .unsatisfiable416WithoutTotal: every(.refuses(.rangeNotSatisfiable)), .unavailable503: status,
+    ],
+    .all: [
+      .whole200: [.isComplete, .ignored, .startsOver(.contentChanged), .ignored],
+      .right206: [.compares, .compares, .fails(.contentChanged), .compares],
+      .wrongStart206: every(.refuses(.wrongRange)), .wrongEnd206: every(.refuses(.unreadableRange)),
+      // Asked for one byte before the end, a server has no shorter range than the right one.
+      .shortEnd206: [.compares, .refuses(.wrongRangeEnd), .fails(.contentChanged), .refuses(.wrongRangeEnd)],
+      .wrongTotal206: [.compares, .compares, .fails(.contentChanged), .compares],
+      .multipart206: every(.refuses(.multipartRange)), .unreadable206: every(.refuses(.unreadableRange)),
+      .encoded206: every(.refuses(.wrongContentCoding)),
+      .notModified304: status, .notFound404: status, .precondition412: status,
+      .unsatisfiable416: [
+        .isComplete, .refuses(.rangeNotSatisfiable), .fails(.contentChanged), .refuses(.rangeNotSatisfiable),
+      ],
+      .unsatisfiable416WithoutTotal: every(.refuses(.rangeNotSatisfiable)), .unavailable503: status,
+    ],
+    .more: [
+      .whole200: [
+        .startsOver(.sizeChanged), .startsOver(.sizeChanged), .startsOver(.contentChanged), .startsOver(.sizeChanged),
+      ],
+      // The file ends before the range that was asked for: no 206 can say that.
+      .right206: every(.refuses(.unreadableRange)), .wrongStart206: every(.refuses(.wrongRange)),
+      .wrongEnd206: every(.refuses(.unreadableRange)), .shortEnd206: every(.refuses(.unreadableRange)),
+      .wrongTotal206: [.compares, .compares, .fails(.contentChanged), .compares],
+      .multipart206: every(.refuses(.multipartRange)), .unreadable206: every(.refuses(.unreadableRange)),
+      .encoded206: every(.refuses(.unreadableRange)),
+      .notModified304: status, .notFound404: status, .precondition412: status, .unsatisfiable416: unsatisfiable,
+      .unsatisfiable416WithoutTotal: every(.refuses(.rangeNotSatisfiable)), .unavailable503: status,
+    ],
+  ]
+
+  /// What differs where the file is longer; nothing is asked of sameStrong.
+  static let longer: [OnDisk: [Answer: [Outcome]]] = [
+    .some: resized,
+    .more: [
+      .whole200: [.ignored, .ignored, .startsOver(.contentChanged), .ignored],
+      .right206: [.compares, .compares, .fails(.contentChanged), .compares],
+      .shortEnd206: [
+        .compares, .refuses(.wrongRangeEnd), .fails(.contentChanged), .refuses(.wrongRangeEnd),
+      ],
+      .encoded206: every(.refuses(.wrongContentCoding)),
+    ],
+  ]
+
+  /// What differs where the file is shorter.
+  static let shorter: [OnDisk: [Answer: [Outcome]]] = [
+    .some: resized,
+    .all: [
+      .whole200: [
+        .startsOver(.sizeChanged), .startsOver(.sizeChanged), .startsOver(.contentChanged), .startsOver(.sizeChanged),
+      ],
+      .right206: every(.refuses(.unreadableRange)), .shortEnd206: every(.refuses(.unreadableRange)),
+      .encoded206: every(.refuses(.unreadableRange)),
+    ],
+  ]
+
+  private static let resized: [Answer: [Outcome]] = [
+    .whole200: [
+      .startsOver(.sizeChanged), .startsOver(.sizeChanged), .startsOver(.contentChanged), .startsOver(.sizeChanged),
+    ],
+    .right206: every(.fails(.sizeChanged)), .shortEnd206: every(.fails(.sizeChanged)),
+  ]
+
+  private static let status: [Outcome] = every(.fails(.httpStatus))
+  private static let unsatisfiable: [Outcome] = [
+    .refuses(.rangeNotSatisfiable), .refuses(.rangeNotSatisfiable), .fails(.contentChanged),
+    .refuses(.rangeNotSatisfiable),
+  ]
+
+  private static func every(_ outcome: Outcome) -> [Outcome] { .init(repeating: outcome, count: 4) }
+}
+
+extension ServerMatrix.Cell {
+  /// What a right client makes of the second answer.
+  var outcome: ServerMatrix.Outcome? {
+    let special: [ServerMatrix.OnDisk: [ServerMatrix.Answer: [ServerMatrix.Outcome]]] =
+      switch fate {
+      case .same, .otherBytes: [:]
+      case .longer: ServerMatrix.longer
+      case .shorter: ServerMatrix.shorter
+      }
+    let row = special[onDisk]?[answer] ?? ServerMatrix.table[onDisk]?[answer]
+    return zip(ServerMatrix.Relation.allCases, row ?? []).first { $0.0 == relation }?.1
+  }
+
+  /// The same, where the whole was asked for.
+  var outcomeOfWhole: ServerMatrix.Outcome? {
+    if onDisk == .nothing { return outcome }
+    if answer == .whole200 { return outcome == .ignored ? .compares : outcome }
+    // Nobody asked for a range, so there is none to be right or wrong.
+    let row = ServerMatrix.table[.nothing]?[answer]
+    guard case .fails(let code) = row?.first else { return nil }
+    return code == .httpStatus ? .fails(code) : .refuses(code)
+  }
+}

@@ -1,0 +1,94 @@
+import Downpipe
+import DownpipeTesting
+import Foundation
+import Testing
+
+extension EndToEnd {
+  /// Every cell of `ResumePlan`'s table over real sockets, with a file that changes between the first answer and the
+  /// second: no file is ever a mix, each refusal has its own code, and what is on disk stays as long as it is of use.
+  @Suite struct ServerMatrixTests {
+    @Test(arguments: ServerMatrix.OnDisk.allCases, ServerMatrix.Answer.allCases)
+    func row(onDisk: ServerMatrix.OnDisk, answer: ServerMatrix.Answer) async throws {
+      try await check(ServerMatrix.cells(onDisk, answer))
+    }
+
+    /// No more than what the source takes in before it holds the network up: the end of a connection takes along what
+    /// nobody has asked for yet.
+    @Test(
+      "bodies of many kilobytes", arguments: ServerMatrix.OnDisk.allCases,
+      [
+        ServerMatrix.Answer.whole200, .right206, .shortEnd206, .wrongTotal206, .multipart206, .unavailable503,
+      ])
+    func largeRow(onDisk: ServerMatrix.OnDisk, answer: ServerMatrix.Answer) async throws {
+      try await check(ServerMatrix.cells(onDisk, answer, kinds: [.tag], unit: 400))
+    }
+
+    @Test(
+      "the same with a ledger on disk", arguments: ServerMatrix.OnDisk.allCases,
+      [ServerMatrix.Answer.whole200, .right206, .wrongStart206, .unsatisfiable416, .notFound404])
+    func rowInSQLite(onDisk: ServerMatrix.OnDisk, answer: ServerMatrix.Answer) async throws {
+      let run = ServerMatrixRun(validation: .overlap(10), usesSQLite: true)
+      try await check(ServerMatrix.cells(onDisk, answer, kinds: [.tag]), run)
+    }
+
+    // MARK: Other policies
+
+    @Test("without a strong validator the whole is asked for", arguments: ServerMatrix.OnDisk.allCases, sample)
+    func strict(onDisk: ServerMatrix.OnDisk, answer: ServerMatrix.Answer) async throws {
+      try await check(ServerMatrix.cells(onDisk, answer), policy: .strict)
+    }
+
+    @Test("a digest that nobody gave vouches for nothing", arguments: ServerMatrix.OnDisk.allCases, sample)
+    func missingDigest(onDisk: ServerMatrix.OnDisk, answer: ServerMatrix.Answer) async throws {
+      var run = ServerMatrixRun()
+      run.validation = .digest
+      run.verifiesChecksums = true
+      try await check(ServerMatrix.cells(onDisk, answer, kinds: [.tag]), policy: .strict, run)
+    }
+
+    @Test("a digest vouches for what was not compared", arguments: ServerMatrix.OnDisk.allCases, sample)
+    func digest(onDisk: ServerMatrix.OnDisk, answer: ServerMatrix.Answer) async throws {
+      var cells = ServerMatrix.cells(onDisk, answer, kinds: [.tag])
+      // Liars, too.
+      cells.append(ServerMatrix.Cell(onDisk: onDisk, answer: answer, relation: .sameStrong, fate: .otherBytes))
+      let digests = try Dictionary(uniqueKeysWithValues: cells.map { ($0.id, try Digest.sha256(of: $0.now)) })
+      var run = ServerMatrixRun()
+      run.validation = .digest
+      run.verifiesChecksums = true
+      run.resumed = [.httpStatus, .digestMismatch]
+      run.change = { request in request.expectedDigests = digests[request.id].map { [$0] } ?? [] }
+      let results = try await run.perform(cells)
+      for cell in cells {
+        let result = try #require(results[cell.id], "\(cell)")
+        #expect(result.file == cell.now, "\(cell): \(cell.describe(result.file)); \(result.trace.notes)")
+        #expect(result.status.state.phase == .finished, "\(cell): \(result.status.state)")
+      }
+    }
+
+    static let sample: [ServerMatrix.Answer] = [
+      .whole200, .right206, .wrongStart206, .unsatisfiable416, .notFound404, .unavailable503,
+    ]
+
+    // MARK: Checking
+
+    private func check(
+      _ cells: [ServerMatrix.Cell], policy: ServerMatrixClient.Policy? = nil, _ run: ServerMatrixRun? = nil
+    ) async throws {
+      let overlap = 10 * cells[0].unit
+      let policy = policy ?? .overlap(overlap)
+      let run = run ?? ServerMatrixRun(validation: policy == .strict ? .strict : .overlap(overlap))
+      let results = try await run.perform(cells)
+      for cell in cells {
+        let result = try #require(results[cell.id], "\(cell)")
+        #expect(cell.outcome != nil, "\(cell) has no row")
+        #expect(result.file == cell.now, "\(cell): \(cell.describe(result.file)); \(result.trace.notes)")
+        #expect(result.status.state.phase == .finished, "\(cell): \(result.status.state)")
+        let expected = ServerMatrixClient(cell, policy).trace
+        #expect(result.trace.notes == expected.notes, "\(cell)")
+        #expect(result.trace.asked == expected.asked, "\(cell)")
+        #expect(result.partials.allSatisfy { cell.before.starts(with: $0) }, "\(cell)")
+        #expect(result.requests.allSatisfy { $0.headers.values("Accept-Encoding") == ["identity"] }, "\(cell)")
+      }
+    }
+  }
+}

@@ -1,0 +1,132 @@
+import Downpipe
+
+/// What a right client says and asks from the first answer of a cell to the finished file.
+struct ServerMatrixTrace: Equatable, Sendable {
+  /// An event that bears an error.
+  enum Note: Equatable, Sendable {
+    case refused(DownloadError.Code)
+    case restarted(DownloadError.Code)
+    case failed(DownloadError.Code, Int?)
+  }
+
+  /// A request, and the bytes on disk when it came.
+  struct Asked: Equatable, Sendable {
+    var range: String?
+    var ifRange: String?
+    var onDisk: Int64
+  }
+
+  var notes: [Note] = []
+  var asked: [Asked] = []
+}
+
+/// A client that is never wrong about the cell it is in: it says what has to happen, and does nothing.
+struct ServerMatrixClient {
+  /// What it asks for where no strong validator vouches for the bytes on disk.
+  enum Policy: Equatable, Sendable {
+    /// So many bytes again, and the rest.
+    case overlap(Int64)
+    /// The whole.
+    case strict
+  }
+
+  private let cell: ServerMatrix.Cell
+  private let policy: Policy
+  private var have: Int64 = 0
+  private var total: Int64?
+  private var believesRanges = true
+  private(set) var trace = ServerMatrixTrace()
+
+  init(_ cell: ServerMatrix.Cell, _ policy: Policy) {
+    self.cell = cell
+    self.policy = policy
+    ask()
+    trace.notes.append(.failed(.network, nil))
+    have = cell.have
+    total = cell.total
+    ask()
+    switch start == nil ? cell.outcomeOfWhole : cell.outcome {
+    case .takes, .isComplete: break
+    case .compares: compare()
+    case .ignored:
+      trace.notes.append(.refused(.rangeIgnored))
+      believesRanges = false
+      compare()
+    case .startsOver(let code): trace.notes.append(.restarted(code))
+    case .takesPart:
+      have += 5 * cell.unit
+      continueWithAGoodServer()
+    case .refuses(let code):
+      trace.notes.append(.refused(code))
+      believesRanges = false
+      continueWithAGoodServer()
+    case .fails(let code):
+      trace.notes.append(.failed(code, status(with: code)))
+      if code == .contentChanged || code == .sizeChanged { have = 0 }
+      continueWithAGoodServer()
+    case nil: break
+    }
+  }
+
+  private func status(with code: DownloadError.Code) -> Int? {
+    switch cell.answer {
+    case .notModified304: 304
+    case .notFound404: 404
+    case .precondition412: 412
+    case .unsatisfiable416, .unsatisfiable416WithoutTotal: 416
+    case .unavailable503: 503
+    default: nil
+    }
+  }
+
+  /// The first byte of the range to ask for; `nil` asks for the whole.
+  private var start: Int64? {
+    guard have > 0, believesRanges else { return nil }
+    // One byte more where the size is not known: see what is there already.
+    if cell.isStrong { return total == nil ? have - 1 : have }
+    return if case .overlap(let bytes) = policy { have - bytes } else { nil }
+  }
+
+  private mutating func ask() {
+    trace.asked.append(
+      .init(range: start.map { "bytes=\($0)-" }, ifRange: start == nil ? nil : cell.ifRange, onDisk: have))
+  }
+
+  /// The server behaves from here on.
+  private mutating func continueWithAGoodServer() {
+    let start = start
+    ask()
+    if have == 0 { return }
+    guard let start, cell.relation != .changed else { return takeWhole(instead: start != nil) }
+    if start >= cell.size {
+      trace.notes.append(.refused(.rangeNotSatisfiable))
+      believesRanges = false
+      return continueWithAGoodServer()
+    }
+    if cell.size < have || total.map({ $0 != cell.size }) ?? false { return begin(after: .sizeChanged) }
+    compare()
+  }
+
+  /// A whole body, where something is on disk.
+  private mutating func takeWhole(instead ofARange: Bool) {
+    if cell.relation == .changed {
+      trace.notes.append(.restarted(.contentChanged))
+    } else if cell.size < have || total.map({ $0 != cell.size }) ?? false {
+      trace.notes.append(.restarted(.sizeChanged))
+    } else if cell.relation != .sameStrong || cell.size != have {
+      if ofARange { trace.notes.append(.refused(.rangeIgnored)) }
+      compare()
+    }
+  }
+
+  /// Bytes are compared with those on disk.
+  private mutating func compare() {
+    if !cell.fits { begin(after: .contentChanged) }
+  }
+
+  private mutating func begin(after code: DownloadError.Code) {
+    trace.notes.append(.failed(code, nil))
+    have = 0
+    continueWithAGoodServer()
+  }
+}
