@@ -1,0 +1,54 @@
+import DownpipeTesting
+import Foundation
+import Testing
+
+/// What the kill test does, as the environment says:
+/// - `DOWNPIPE_KILLS`: how often the tool is killed; 20 unless told.
+/// - `DOWNPIPE_KILL_SEED`: where chance begins; by chance unless told. It is printed, and repeats scenarios, files,
+///   faults and the moments of the kills. What the tool is doing at that moment differs a little each time.
+/// - `DOWNPIPE_KILL_ROUND`: the only round to do.
+struct KillTestSettings {
+  /// The kills of a round: few enough for every scenario to have its turn in twenty.
+  static let killsInARound = 4
+
+  let kills: Int
+  let seed: UInt64
+  let onlyRound: Int?
+
+  init(_ environment: [String: String] = ProcessInfo.processInfo.environment) {
+    kills = environment["DOWNPIPE_KILLS"].flatMap { Int($0) } ?? 20
+    seed = environment["DOWNPIPE_KILL_SEED"].flatMap { UInt64($0) } ?? .random(in: 0...UInt64(UInt32.max))
+    onlyRound = environment["DOWNPIPE_KILL_ROUND"].flatMap { Int($0) }
+  }
+
+  /// The rounds, with the scenarios in turn.
+  var rounds: [KillTestRound] {
+    let kinds = KillTestScenario.Kind.allCases
+    return stride(from: 0, to: kills, by: Self.killsInARound).enumerated().compactMap { index, done in
+      if let onlyRound, onlyRound != index { return nil }
+      return KillTestRound(
+        number: index, kind: kinds[index % kinds.count], kills: min(Self.killsInARound, kills - done), seed: seed)
+    }
+  }
+}
+
+/// A few kills in one scenario, which is begun anew when it ends before all of them are done.
+struct KillTestRound: Sendable, CustomTestStringConvertible {
+  /// Counted from 0.
+  let number: Int
+  let kind: KillTestScenario.Kind
+  let kills: Int
+  /// That of all rounds.
+  let seed: UInt64
+
+  var testDescription: String { "round \(number): \(kind.rawValue)" }
+
+  /// The command that does it once more.
+  var replay: String { "DOWNPIPE_KILL_SEED=\(seed) DOWNPIPE_KILL_ROUND=\(number) .ci/kill-test \(number * 4 + kills)" }
+
+  var generator: SeededGenerator {
+    var generator = SeededGenerator(seed: seed)
+    for _ in 0..<number { _ = generator.next() }
+    return SeededGenerator(seed: generator.next())
+  }
+}

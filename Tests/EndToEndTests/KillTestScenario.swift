@@ -1,0 +1,108 @@
+import DownpipeTesting
+import Foundation
+
+/// What the tool is asked to do in a round of the kill test.
+struct KillTestScenario: Sendable {
+  enum Kind: String, Sendable, CaseIterable {
+    case largeFile = "one large file"
+    case severalFiles = "several files at once"
+    case steps = "gunzip and move"
+    case checksum = "a checksum, gunzip and move"
+    case faults = "a server with faults"
+  }
+
+  let files: [KillTestFile]
+  /// Options of the command, without URLs and folders.
+  let options: [String]
+  /// Whether finished files go to a folder of their own.
+  let moves: Bool
+
+  /// Makes up the files.
+  ///
+  /// - Parameter folder: where to put files for the programs that make others of them.
+  init(_ kind: Kind, in folder: String, using generator: inout SeededGenerator) async throws {
+    func bytes(_ size: Int) -> [UInt8] { DownloadFixtures.pattern(size: size, seed: generator.next()) }
+    func file(
+      _ name: String, _ size: Int, bytesPerSecond: Int = 2_560 << 10, _ manner: KillTestFile.Manner = .good
+    ) -> KillTestFile {
+      KillTestFile(
+        path: "/\(name)", bytes: bytes(size), bytesPerSecond: bytesPerSecond, manner: manner, finalName: name)
+    }
+    func packed(_ name: String, _ size: Int) async throws -> KillTestFile {
+      let text = Self.text(size, using: &generator)
+      return KillTestFile(
+        path: "/\(name).gz", bytes: try await Self.gzip(text, in: folder), finalName: name, finalBytes: text)
+    }
+
+    switch kind {
+    case .largeFile:
+      // Longer than two checkpoints, so that beginning again is seen.
+      files = [file("large", (10 << 20) + 4_321)]
+      options = []
+      moves = false
+    case .severalFiles:
+      let sizes = [0, 1, 999, 65_536, 131_072, 262_143, 262_144, 262_145, 300_000, 500_000, 1 << 20, 6 << 20]
+      // The large ones first: the small ones come and go beside them.
+      files = sizes.reversed().enumerated().map { index, size in file("file-\(index).bin", size) }
+      options = ["-j", "4"]
+      moves = false
+    case .steps:
+      var files = [try await packed("large.txt", 6 << 20), file("plain.bin", 700_000)]
+      for index in 0..<8 { files.append(try await packed("small-\(index).txt", 20_000 << index / 2)) }
+      self.files = files
+      options = ["-j", "3", "--gunzip"]
+      moves = true
+    case .checksum:
+      let file = try await packed("checked.txt", 8 << 20)
+      files = [file]
+      options = ["--gunzip", "--checksum", "sha256=\(try await Self.digest(file.bytes, in: folder))"]
+      moves = true
+    case .faults:
+      files = [
+        file("cut.bin", 3 << 20, .cut), file("unavailable.bin", 1_500_000, .unavailable),
+        file("without-ranges.bin", 2 << 20, .withoutRanges), file("weak-tag.bin", 2 << 20, .weakTag),
+        file("without-tag.bin", 2 << 20, .withoutTag), file("slow.bin", 400_000, bytesPerSecond: 200_000),
+      ]
+      options = ["-j", "6", "--retry", "20"]
+      moves = false
+    }
+  }
+
+  /// How long a run takes at least that has to fetch these.
+  static func duration(of left: [(file: KillTestFile, bytes: Int64)]) -> Duration {
+    left.map { .seconds(1) * (Double($0.bytes) / Double($0.file.bytesPerSecond)) }.max() ?? .zero
+  }
+
+  // MARK: -
+
+  /// Hexadecimal digits, which pack to about half their size; no two of their blocks are the same.
+  private static func text(_ size: Int, using generator: inout SeededGenerator) -> [UInt8] {
+    let digits = Array("0123456789abcdef".utf8)
+    // As long as the window of deflate, so that a block is never found again in the one before.
+    let block = DownloadFixtures.pattern(size: 32_768, seed: generator.next()).map { digits[Int($0 & 15)] }
+    var text: [UInt8] = []
+    text.reserveCapacity(size + block.count)
+    var number = 0
+    while text.count < size {
+      text += Array("block \(number)\n".utf8)
+      text += block
+      number += 1
+    }
+    return Array(text.prefix(size))
+  }
+
+  private static func gzip(_ bytes: [UInt8], in folder: String) async throws -> [UInt8] {
+    let plain = folder + "/to-pack"
+    try Data(bytes).write(to: URL(filePath: plain))
+    _ = try await Command("gzip", ["-1", "-f", "-n", plain]).run()
+    defer { try? FileManager.default.removeItem(atPath: plain + ".gz") }
+    return [UInt8](try Data(contentsOf: URL(filePath: plain + ".gz")))
+  }
+
+  private static func digest(_ bytes: [UInt8], in folder: String) async throws -> String {
+    let path = folder + "/to-digest"
+    try Data(bytes).write(to: URL(filePath: path))
+    defer { try? FileManager.default.removeItem(atPath: path) }
+    return String(try await Command("sha256sum", [path]).run().output.prefix(64))
+  }
+}

@@ -1,0 +1,203 @@
+import Downpipe
+import DownpipeTesting
+import Foundation
+import Synchronization
+
+/// A file that the kill test's server has, and how it serves it.
+struct KillTestFile: Sendable {
+  /// How well it is served.
+  enum Manner: Sendable, CaseIterable {
+    /// With ranges and a strong entity tag.
+    case good
+    /// Likewise, but every other answer is cut off on its way, in good order or by a reset.
+    case cut
+    /// Likewise, but every other request gets 503.
+    case unavailable
+    /// With a strong entity tag, but always the whole.
+    case withoutRanges
+    /// With ranges, and an entity tag that proves nothing.
+    case weakTag
+    /// With ranges, and nothing that tells one version from another.
+    case withoutTag
+
+    /// Whether a client that has bytes can go on behind them without asking for any again.
+    var isResumable: Bool { [.good, .cut, .unavailable].contains(self) }
+  }
+
+  /// The path on the server.
+  let path: String
+  let bytes: [UInt8]
+  /// As fast as it comes on each connection.
+  var bytesPerSecond = 2_560 << 10
+  var manner = Manner.good
+  /// The name that the finished file has.
+  let finalName: String
+  /// What the finished file holds, when it is not what the server has.
+  var finalBytes: [UInt8]?
+
+  var size: Int64 { Int64(bytes.count) }
+}
+
+/// Serves files slowly, and keeps account of what it has served: it sees bytes that are fetched twice.
+final class KillTestServer: Sendable {
+  /// What the client may fetch again after a kill: a checkpoint's bytes, 4 MiB or what comes in a second.
+  ///
+  /// What was sent is not what was received. Bytes count as sent when a piece of a twentieth of a second is begun, and
+  /// may be lost in the server's send buffer (128 KiB, twice what is asked for), the client's receive buffer (128 KiB
+  /// to begin with; it grows only for clients that read faster than this server sends) and the client's own buffers
+  /// (256 KiB at most).
+  fileprivate static func bound(_ file: KillTestFile) -> Int64 {
+    let piece = Int64(file.bytesPerSecond / 20)
+    return max(4 << 20, Int64(file.bytesPerSecond)) + piece + 512 << 10
+  }
+
+  private static let sendBuffer = 64 << 10
+
+  fileprivate struct State {
+    /// How far each file was ever sent, by its path.
+    var sent: [String: Int64] = [:]
+    /// Those that the tool has called finished.
+    var finished: Set<String> = []
+    var problems: [String] = []
+    var worst: Int64 = 0
+    var process: KillTestProcess?
+    var runRequests = 0
+    var runBytes: Int64 = 0
+    var runFiles = 0
+    /// The latest requests, for the report.
+    var log: [String] = []
+  }
+
+  private let server: ScriptedHTTPServer
+  private let account: Account
+
+  /// What the server's thread and the test share.
+  fileprivate final class Account: Sendable {
+    let files: [String: KillTestFile]
+    let seed: UInt64
+    let state = Mutex(State())
+
+    init(_ files: [KillTestFile], seed: UInt64) {
+      self.files = Dictionary(uniqueKeysWithValues: files.map { ($0.path, $0) })
+      self.seed = seed
+    }
+  }
+
+  init(_ files: [KillTestFile], seed: UInt64) async throws {
+    let account = Account(files, seed: seed)
+    self.account = account
+    server = try await ScriptedHTTPServer.start(sendBuffer: Self.sendBuffer) { account.reply(to: $0) }
+  }
+
+  func url(_ file: KillTestFile) -> String { "\(server.url(file.path))" }
+
+  func shutdown() async { await server.shutdown() }
+
+  /// A run begins.
+  func begin(_ process: KillTestProcess) {
+    account.state.withLock { state in
+      state.process = process
+      state.runRequests = 0
+      state.runBytes = 0
+      state.runFiles = 0
+      state.log.append("— next run —")
+    }
+  }
+
+  /// The tool has said that files are finished: nobody may ask for them any more.
+  func finished(_ paths: some Sequence<String>) { account.state.withLock { $0.finished.formUnion(paths) } }
+
+  /// The files of which not every byte was sent yet, or that are not finished.
+  var left: [(file: KillTestFile, bytes: Int64)] {
+    account.state.withLock { state in
+      // In an order of its own, since chance is to choose the same ones for the same seed.
+      account.files.values.filter { !state.finished.contains($0.path) }.sorted { $0.path < $1.path }
+        .map { ($0, $0.size - state.sent[$0.path, default: 0]) }
+    }
+  }
+
+  /// How many requests the run has made.
+  var requests: Int { account.state.withLock { $0.runRequests } }
+  /// What went wrong.
+  var problems: [String] { account.state.withLock { $0.problems } }
+  /// The most bytes that were fetched twice.
+  var worst: Int64 { account.state.withLock { $0.worst } }
+  /// The latest requests.
+  var log: [String] { account.state.withLock { $0.log } }
+}
+
+extension KillTestServer.Account {
+  func reply(to request: ScriptedRequest) -> ScriptedReply {
+    guard let file = files[request.path] else { return .status(404) }
+    note(request, file)
+    var chance = generator(request)
+    if file.manner == .unavailable, request.number % 2 == 1 { return .status(503) }
+    let tag: String? =
+      switch file.manner {
+      case .weakTag: "W/\"1\""
+      case .withoutTag: nil
+      default: "\"1\""
+      }
+    var reply = ScriptedReply.file(
+      .bytes(file.bytes), etag: tag, supportsRanges: file.manner != .withoutRanges, for: request)
+    if file.manner == .cut, request.number % 2 == 1 {
+      reply = reply.truncated(
+        after: .random(in: 0...file.size / 2, using: &chance), reset: .random(using: &chance))
+    }
+    return counted(reply, file)
+  }
+
+  private func generator(_ request: ScriptedRequest) -> SeededGenerator {
+    var generator = SeededGenerator(seed: seed)
+    var mixed = generator.next()
+    for byte in request.path.utf8 { mixed = (mixed ^ UInt64(byte)) &* 0x0000_0100_0000_01B3 }
+    return SeededGenerator(seed: mixed ^ UInt64(request.number))
+  }
+
+  private func note(_ request: ScriptedRequest, _ file: KillTestFile) {
+    let start = request.range?.start ?? 0
+    state.withLock { state in
+      state.runRequests += 1
+      let sent = state.sent[file.path, default: 0]
+      let line = "\(file.path) from \(start), of which \(sent) bytes were sent before"
+      if state.log.count >= 200 { state.log.removeFirst() }
+      state.log.append(line)
+      if state.finished.contains(file.path) { state.problems.append("asked for a file that was finished: \(line)") }
+      guard file.manner.isResumable else { return }
+      state.worst = max(state.worst, sent - start)
+      if sent - start > KillTestServer.bound(file) {
+        state.problems.append("more than a checkpoint is fetched again: \(line)")
+      }
+      // What was never sent cannot have been received.
+      if start > sent { state.problems.append("bytes were left out: \(line)") }
+    }
+  }
+
+  /// The same reply, slowed down, with an account of each piece.
+  private func counted(_ reply: ScriptedReply, _ file: KillTestFile) -> ScriptedReply {
+    let piece = Int64(max(1, file.bytesPerSecond / 20))
+    var steps: [ScriptedReply.Step] = [.throttle(bytesPerSecond: file.bytesPerSecond)]
+    for step in reply.steps {
+      guard case .content(let content, let range) = step else {
+        steps.append(step)
+        continue
+      }
+      for start in stride(from: range.lowerBound, to: range.upperBound, by: Int64.Stride(piece)) {
+        let end = min(start + piece, range.upperBound)
+        steps.append(.call { self.sends(start..<end, of: file) })
+        steps.append(.content(content, start..<end))
+      }
+    }
+    return ScriptedReply(steps)
+  }
+
+  private func sends(_ range: Range<Int64>, of file: KillTestFile) {
+    let (process, bytes, files) = state.withLock { state in
+      state.sent[file.path] = max(range.upperBound, state.sent[file.path, default: 0])
+      state.runBytes += range.upperBound - range.lowerBound
+      if range.upperBound == file.size { state.runFiles += 1 }
+      return (state.process, state.runBytes, state.runFiles)
+    }
+    process?.served(bytes, files: files)
+  }
+}
