@@ -1,0 +1,84 @@
+#if os(Linux)
+  import DownpipeCore
+  import Foundation
+  import Glibc
+  import Synchronization
+
+  /// A network of its own (a network namespace), and the one cable (veth) that leads from it to this one.
+  ///
+  /// Real TCP goes over it, and the kernel does what it does when a cable is pulled.
+  struct Cable: Sendable {
+    /// The address at this end, where servers listen.
+    let nearAddress: String
+    /// The network of both ends.
+    private let subnet: String
+    private let farAddress: String
+    private let namespace: String
+    private let near: String
+    private let far = "cable"
+
+    private static let count = Atomic(0)
+
+    private init() {
+      let number = Self.count.add(1, ordering: .relaxed).newValue
+      // 198.18.0.0/15 is for tests of networks (RFC 2544); one of its 32,768 networks of four addresses.
+      let network = (Int(getpid()) &* 8 &+ number) % 32_768 * 4
+      func address(_ host: Int) -> String {
+        "198.\(18 + (network >> 16)).\((network >> 8) & 255).\((network & 255) + host)"
+      }
+      nearAddress = address(1)
+      farAddress = address(2)
+      subnet = address(0) + "/30"
+      namespace = "downpipe-\(getpid())-\(number)"
+      near = "dp\(getpid())-\(number)"
+    }
+
+    /// Lays a cable for as long as `body` runs, whatever comes of it.
+    /// - Throws: what `body` throws; `DownloadError` with `.permission` where it is not allowed.
+    static func with(_ body: (Cable) async throws -> Void) async throws {
+      let cable = Cable()
+      let result: Result<Void, any Error>
+      do {
+        try await cable.lay()
+        result = .success(try await body(cable))
+      } catch {
+        result = .failure(error)
+      }
+      _ = try? await Command("ip", ["link", "del", cable.near]).run()
+      _ = try? await Command("ip", ["netns", "del", cable.namespace]).run()
+      try result.get()
+    }
+
+    private func lay() async throws {
+      try await RootAccess.run("ip", ["netns", "add", namespace])
+      try await ip("link add \(near) type veth peer name \(far) netns \(namespace)")
+      try await ip("addr add \(nearAddress)/30 dev \(near)")
+      try await ip("link set \(near) up")
+      try await inside("addr add \(farAddress)/30 dev \(far)")
+      try await inside("link set lo up")
+      try await inside("link set \(far) up")
+    }
+
+    private func ip(_ line: String) async throws {
+      try await RootAccess.run("ip", line.split(separator: " ").map(String.init))
+    }
+
+    private func inside(_ line: String) async throws { try await ip("-n \(namespace) " + line) }
+
+    /// What starts a program at the far end. It is ended after a minute: nothing here may take that long.
+    var launcher: [String] { ["ip", "netns", "exec", namespace, "timeout", "-k", "1", "60"] }
+
+    /// The far interface goes down: there is no route, and connections that are open do not hear of it.
+    func unplug() async throws { try await inside("link set \(far) down") }
+    func plug() async throws { try await inside("link set \(far) up") }
+
+    /// The route goes, the link stays: what the near end sends still arrives.
+    func loseRoute() async throws { try await inside("route del \(subnet) dev \(far)") }
+    func findRoute() async throws { try await inside("route add \(subnet) dev \(far)") }
+
+    /// Ends the far end's connections, as systems do whose network changes.
+    func abortConnections() async throws {
+      try await RootAccess.run("ip", ["netns", "exec", namespace, "ss", "-K", "dst", nearAddress])
+    }
+  }
+#endif

@@ -1,0 +1,249 @@
+#if os(Linux)
+  import Downpipe
+  import DownpipeTesting
+  import Foundation
+  import Glibc
+  import Testing
+
+  extension EndToEnd {
+    /// Disks that are full or read-only, and limits that nobody expects: real file systems of a few megabytes.
+    @Suite(.serialized, .enabled(if: RootAccess.isExpected, Comment(rawValue: RootAccess.absence)))
+    struct DiskFullTests {
+      static let content = ScriptedContent.pattern(size: 12 << 20, seed: 11)
+
+      private func serve(
+        _ change: @escaping @Sendable (ScriptedReply) -> ScriptedReply = { $0 }
+      ) async throws -> ScriptedHTTPServer {
+        try await .start { change(.file(Self.content, etag: "\"v1\"", for: $0)) }
+      }
+
+      /// What makes room again.
+      enum Relief: Sendable, CaseIterable {
+        case largerDisk
+        case deletedFile
+      }
+
+      /// Where the ledger is.
+      enum LedgerPlace: Sendable, CaseIterable {
+        /// On the disk that is full: the tool's default.
+        case beside
+        case elsewhere
+      }
+
+      @Test(arguments: LedgerPlace.allCases, Relief.allCases)
+      func theToolKeepsWhatItHasAndGoesOn(ledger: LedgerPlace, relief: Relief) async throws {
+        let server = try await serve()
+        let folder = try TemporaryFolder()
+        let disk = try await SmallDisk(megabytes: relief == .largerDisk ? 4 : 20)
+        let filler = disk.path("filler")
+        if relief == .deletedFile {
+          try Data(count: 16 << 20).write(to: URL(filePath: filler, directoryHint: .notDirectory))
+        }
+        var arguments = ["-d", disk.path, "--json"]
+        if ledger == .elsewhere { arguments += ["--ledger", folder.path("ledger.sqlite")] }
+        let get = try Command.downpipe(
+          ["get", "\(server.url("/film"))"] + arguments, by: ["timeout", "-k", "1", "60"])
+
+        let full = try await get.run()
+        #expect(full.status == 1, "\(full.everything)")
+        let failed = try #require(full.lastWords.last, "\(full.everything)")
+        #expect(failed.event == "failed")
+        #expect(failed.error?.code == "noSpace", "\(full.everything)")
+        #expect(failed.error?.message.contains("free some space") == true, "\(failed.error?.message ?? "")")
+        let kept = try #require(failed.bytes)
+        #expect(kept > 3 << 20)
+        let partial = try disk.read(".downpipe/partials/" + (try #require(try disk.partials().first)))
+        let isKept = partial.count >= Int(kept) && Array(partial.prefix(Int(kept))) == Self.content.bytes(in: 0..<kept)
+        #expect(isKept, "\(partial.count) bytes are in the partial")
+
+        let listed = try await Command.downpipe(["list"] + arguments).run()
+        #expect(listed.status == 0, "\(listed.everything)")
+        let record = try #require(listed.toolLines.first)
+        #expect(record.state == "failed")
+        #expect(record.error?.code == "noSpace")
+        #expect(record.bytes == kept)
+
+        switch relief {
+        case .largerDisk: try await disk.remount("size=64m")
+        case .deletedFile: try FileManager.default.removeItem(atPath: filler)
+        }
+        let asked = server.requests.count
+        let second = try await get.run()
+        #expect(second.status == 0, "\(second.everything)")
+        let finished = try #require(second.lastWords.last)
+        #expect(finished.resumedFrom == kept, "\(second.everything)")
+        #expect(server.requests.dropFirst(asked).map(\.range?.start) == [kept])
+        let isIdentical = try disk.read("film") == Self.content.allBytes
+        #expect(isIdentical)
+        #expect(try disk.partials().isEmpty)
+        await server.shutdown()
+      }
+
+      @Test(arguments: LedgerPlace.allCases)
+      func theLibraryGoesOnByItself(ledger: LedgerPlace) async throws {
+        let server = try await serve()
+        let folder = try TemporaryFolder()
+        let disk = try await SmallDisk(megabytes: 4)
+        let downloader = try await Downloader {
+          HTTPSource()
+          FileStore(disk.path)
+          SQLiteLedger(ledger == .beside ? disk.path(".downpipe/ledger.sqlite") : folder.path("ledger.sqlite"))
+        }
+        let download = try await downloader.add(DownloadRequest(server.url("/film")))
+
+        var isFull = false
+        var reason: WaitingReason?
+        var starts: [Int64] = []
+        events: for await event in download.events {
+          switch event.kind {
+          case .started(_, let from): starts.append(from)
+          case .attemptFailed(let error) where error.code == .noSpace: isFull = true
+          case .state(.waiting(let why)) where isFull && reason == nil:
+            reason = why
+            // Nobody does anything but make room.
+            try await disk.remount("size=64m")
+          case .state(let state) where state.phase.isFinal: break events
+          default: break
+          }
+        }
+        let status = try await download.status
+        #expect(isFull)
+        var waitedForRoom = false
+        if case .missing(.disk, _, let error) = reason { waitedForRoom = error.code == .noSpace }
+        #expect(waitedForRoom, "\(String(describing: reason))")
+        #expect(status.state.phase == .finished, "\(status.state)")
+        #expect(status.attempts == 2)
+        #expect(status.resumedFrom > 3 << 20, "\(status.resumedFrom)")
+        #expect(starts.first == 0)
+        #expect(starts.last == status.resumedFrom)
+        #expect(server.requests.map(\.range?.start) == [nil, status.resumedFrom])
+        let isIdentical = try disk.read("film") == Self.content.allBytes
+        #expect(isIdentical)
+        await downloader.shutdown()
+        await server.shutdown()
+      }
+
+      // A file system with a file open for writing cannot be made read-only, so it becomes so between attempts.
+
+      @Test func aReadOnlyDiskLosesNothingOfTheTool() async throws {
+        let held = ServerGate()
+        let server = try await ScriptedHTTPServer.start { request in
+          let reply = ScriptedReply.file(Self.content, etag: "\"v1\"", for: request)
+          return request.number == 1 ? reply.held(at: held, after: 3 << 20) : reply
+        }
+        let folder = try TemporaryFolder()
+        let disk = try await SmallDisk(megabytes: 64)
+        let get = try Command.downpipe([
+          "get", "\(server.url("/film"))", "-d", disk.path, "--ledger", folder.path("ledger.sqlite"), "--json",
+        ])
+        let first = try await get.run { line, process in
+          if ToolLine(line)?.bytes == 3 << 20 { kill(process, SIGINT) }
+        }
+        #expect(first.status == 130, "\(first.everything)")
+        held.open()
+
+        try await disk.remount("ro")
+        let before = try disk.partials()
+        let refused = try await get.run()
+        // It is found out before anything begins, as wrong usage.
+        #expect(refused.status == 2, "\(refused.everything)")
+        #expect(refused.errors.lowercased().contains("read-only"), "\(refused.everything)")
+        #expect(server.requests.count == 1)
+        #expect(try disk.partials() == before)
+
+        try await disk.remount("rw")
+        let second = try await get.run()
+        #expect(second.status == 0, "\(second.everything)")
+        #expect(second.lastWords.last?.resumedFrom == 3 << 20)
+        #expect(server.requests.map(\.range?.start) == [nil, 3 << 20])
+        let isIdentical = try disk.read("film") == Self.content.allBytes
+        #expect(isIdentical)
+        await server.shutdown()
+      }
+
+      @Test func aLedgerOnAReadOnlyDiskIsSaid() async throws {
+        let server = try await serve()
+        let disk = try await SmallDisk(megabytes: 64)
+        let get = try Command.downpipe(["get", "\(server.url("/film"))", "-d", disk.path, "--json"])
+        try await disk.remount("ro")
+        let refused = try await get.run()
+        #expect(refused.status != 0)
+        #expect(refused.errors.lowercased().contains("read-only"), "\(refused.everything)")
+        #expect(server.requests.isEmpty)
+        try await disk.remount("rw")
+        let second = try await get.run()
+        #expect(second.status == 0, "\(second.everything)")
+        let isIdentical = try disk.read("film") == Self.content.allBytes
+        #expect(isIdentical)
+        await server.shutdown()
+      }
+
+      @Test func aReadOnlyDiskLosesNothingOfTheLibrary() async throws {
+        let held = ServerGate()
+        let server = try await ScriptedHTTPServer.start { request in
+          let reply = ScriptedReply.file(Self.content, etag: "\"v1\"", for: request)
+          return request.number == 1 ? reply.held(at: held, after: 3 << 20) : reply
+        }
+        let folder = try TemporaryFolder()
+        let disk = try await SmallDisk(megabytes: 64)
+        let downloader = try await Downloader {
+          HTTPSource()
+          FileStore(disk.path)
+          SQLiteLedger(folder.path("ledger.sqlite"))
+        }
+        let download = try await downloader.add(DownloadRequest(server.url("/film")))
+        for await event in download.events {
+          if case .progress(let progress) = event.kind, progress.received == 3 << 20 { break }
+        }
+        try await download.pause()
+        held.open()
+
+        try await disk.remount("ro")
+        try await download.resume()
+        let error = try await #require(throws: DownloadError.self) { try await download.value }
+        #expect(error.code == .permission)
+        #expect(error.message.contains("read-only"), "\(error.message)")
+        #expect(try await download.status.progress.received == 3 << 20)
+
+        try await disk.remount("rw")
+        try await download.resume()
+        _ = try await download.value
+        #expect(try await download.status.resumedFrom == 3 << 20)
+        #expect(server.requests.map(\.range?.start) == [nil, 3 << 20])
+        let isIdentical = try disk.read("film") == Self.content.allBytes
+        #expect(isIdentical)
+        await downloader.shutdown()
+        await server.shutdown()
+      }
+    }
+
+    /// `ulimit -f`, which needs no rights: beyond it the system sends SIGXFSZ, whose default is death.
+    @Suite struct FileSizeLimitTests {
+      @Test(arguments: ["http", "urlsession"])
+      func aFileSizeLimitIsAFailureAndNoDeath(source: String) async throws {
+        let content = DiskFullTests.content
+        let server = try await ScriptedHTTPServer.start { .file(content, etag: "\"v1\"", for: $0) }
+        let folder = try TemporaryFolder()
+        let arguments = ["get", "\(server.url("/film"))", "-d", folder.path("out"), "--source", source, "--json"]
+        // In units of 1024 bytes.
+        let limited = try await Command.downpipe(
+          arguments, by: ["bash", "-c", "ulimit -c 0; ulimit -f 3072; exec \"$0\" \"$@\""]
+        ).run()
+        #expect(limited.status == 1, "\(limited.everything)")
+        let failed = limited.lastWords.last
+        #expect(failed?.error?.code == "noSpace", "\(limited.everything)")
+        #expect(failed?.error?.message.contains("limit") == true, "\(limited.everything)")
+        // A chunk of the body that went over the limit does not count.
+        let kept = try #require(failed?.bytes)
+        #expect(kept > 2 << 20 && kept <= 3 << 20)
+
+        let second = try await Command.downpipe(arguments).run()
+        #expect(second.status == 0, "\(second.everything)")
+        #expect(second.lastWords.last?.resumedFrom == kept, "\(second.everything)")
+        let isIdentical = try folder.read("out/film") == content.allBytes
+        #expect(isIdentical)
+        await server.shutdown()
+      }
+    }
+  }
+#endif
