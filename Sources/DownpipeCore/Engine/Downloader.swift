@@ -60,7 +60,8 @@ public final class Downloader: Sendable {
 
   /// Returns when nothing waits and nothing runs: everything is finished, failed, cancelled or paused.
   ///
-  /// A download that waits at a closed gate keeps this waiting.
+  /// A download that waits at a closed gate keeps this waiting, and so does one that waits for the network, for room or
+  /// for another owner.
   /// - Throws: ``DownloadError`` with `.shutDown`, or `.ledger` when the ledger fails time and again;
   ///   `CancellationError`.
   public func waitUntilIdle() async throws {

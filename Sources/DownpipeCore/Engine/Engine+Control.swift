@@ -175,8 +175,7 @@ extension Engine {
       guard let reason, record.phase.isActive, record.owner == store.owner else { return false }
       if isClaiming, running[id] == nil {
         // The ledger has handed it out, and the main loop is about to register it.
-        latched[record.partialKey] = reason
-        return true
+        await claimIsOver()
       }
     }
     return false

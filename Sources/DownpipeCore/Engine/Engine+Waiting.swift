@@ -53,11 +53,13 @@ extension Engine {
     return try? await storage.availableBytes()
   }
 
-  /// A gate has said something new: where there was no network there may be one now.
-  func lookForNetwork() async {
+  /// A gate has said something new: those who watch a waiting download learn why it waits now, and where there was no
+  /// network there may be one.
+  func heedGates() async {
     let reports = gates.reduce(0) { $0 &+ $1.latest.reports }
     guard reports != gateReports else { return }
     gateReports = reports
+    await publishWaiting()
     for slot in gates { if case .all(.closed) = slot.rule.extent { return } }
     await makeDue(missing.filter { $0.value.what == .network }.map(\.key))
   }
@@ -79,6 +81,14 @@ extension Engine {
       await makeDue(ready)
     }
     isWatchingForRoom = false
+  }
+
+  /// Tells those who watch single downloads that do not run how these stand.
+  func publishWaiting() async {
+    for id in hub.watchedDownloads where running[id] == nil {
+      guard let status = try? await status(of: id), running[id] == nil else { continue }
+      hub.publish(stateOf: status)
+    }
   }
 
   private func makeDue(_ ids: [DownloadID]) async {

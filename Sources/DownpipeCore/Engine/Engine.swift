@@ -21,6 +21,8 @@ actor Engine {
   var counts = RunningDownloads()
   /// Whether the ledger is handing out downloads right now: they are in nobody's sight until it returns.
   var isClaiming = false
+  /// Commands that wait for what the ledger is handing out to be registered.
+  private var claimWaiters: [CheckedContinuation<Void, Never>] = []
   /// Commands for a download that the ledger has handed out but that has not been registered yet.
   var latched: [PartialKey: StopReason] = [:]
   /// Commands for all downloads, or those with a tag, that came while the ledger was handing out some.
@@ -93,7 +95,7 @@ actor Engine {
         startWatches(in: &group)
         if isStopping || Task.isCancelled { break }
         enforceGates()
-        await lookForNetwork()
+        await heedGates()
         if !isWatchingForRoom, missing.values.contains(where: { $0.what == .disk }) {
           isWatchingForRoom = true
           group.addTask { await self.watchForRoom() }
@@ -139,6 +141,8 @@ actor Engine {
     }
     latched = [:]
     latchedForAll = []
+    for waiter in claimWaiters { waiter.resume() }
+    claimWaiters = []
     if limitsHaveChanged {
       limitsHaveChanged = false
       enforceLimits()
@@ -147,6 +151,12 @@ actor Engine {
       tickerRuns = true
       group.addTask { await self.tick() }
     }
+  }
+
+  /// Returns once everything that the ledger is handing out is registered.
+  func claimIsOver() async {
+    guard isClaiming else { return }
+    await withCheckedContinuation { claimWaiters.append($0) }
   }
 
   /// Carries out what was commanded while nobody could see the run.
@@ -224,10 +234,7 @@ actor Engine {
       if !running.isEmpty { await renewLeases() }
       await reclaim()
       mayHaveDelayed = true
-      for id in hub.watchedDownloads where running[id] == nil {
-        guard let status = try? await status(of: id), running[id] == nil else { continue }
-        hub.publish(stateOf: status)
-      }
+      await publishWaiting()
       wake()
     }
   }

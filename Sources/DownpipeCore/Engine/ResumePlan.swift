@@ -30,11 +30,12 @@ public enum RangeTrust: Int, Sendable, Hashable, Comparable {
 
 /// What to believe when the server gives no strong validator to resume with.
 public enum ResumeValidation: Sendable, Hashable {
-  /// Nothing: begin again.
+  /// Nothing: the whole is asked for. What is on disk stays as far as every byte of it is the same.
   case strict
   /// Fetch the last so many bytes again and compare them with the disk.
   case overlap(Int64)
-  /// That the digest of the whole, checked at the end, will tell. Without an expected digest, the same as `.strict`.
+  /// That the digest of the whole, checked at the end, will tell. Without an expected digest, and in a pipeline without
+  /// a ``DigestVerifying`` step, the same as `.strict`.
   case digest
 
   /// Compare the last 64 KiB.

@@ -127,8 +127,19 @@ struct Settlement: Sendable {
       record.notBefore = due
       if let awaited { record.awaited = awaited }
     }
-    if let failure = await save([.state, .checkpoint, .steps]) { return failure }
-    return .state(due.map { .waiting(WaitingReason(awaited, until: $0, after: error)) } ?? .failed(error))
+    if var failure = await save([.state, .checkpoint, .steps]) {
+      if case .unsaved = failure, error.code == .noSpace, await Transfer(attempt: attempt).makeRoomForTheLedger() {
+        guard let second = await save([.state, .checkpoint, .steps]) else { return .state(state(due, error)) }
+        failure = second
+      }
+      return failure
+    }
+    return .state(state(due, error))
+  }
+
+  /// The state after a failure, which is in the record already.
+  private func state(_ due: Date?, _ error: DownloadError) -> DownloadState {
+    due.map { .waiting(WaitingReason(run.record.awaited, until: $0, after: error)) } ?? .failed(error)
   }
 
   /// Failures after which the bytes are fetched again: the new bytes are no progress.

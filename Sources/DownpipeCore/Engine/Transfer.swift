@@ -30,7 +30,7 @@ struct Transfer: Sendable {
         return try partial.artifact(name: checkpoint.name ?? "download", mediaType: checkpoint.mediaType)
       }
     } catch {
-      await keepBytes(of: partial, isClosed: isClosed, after: error)
+      await keepBytes(of: partial, isClosed: isClosed)
       throw error
     }
   }
@@ -365,22 +365,9 @@ struct Transfer: Sendable {
     }
   }
 
-  /// So much of a full disk is given back, for the ledger to write down how far the download is: it is often on the
-  /// same disk, and what it does not know of is lost.
-  private static let roomForTheLedger: Int64 = 512 << 10
-
-  private func makeRoom(in partial: any Partial) {
-    let end = run.record.checkpoint.ranges.prefixLength
-    let size = max(0, end - Self.roomForTheLedger)
-    guard end > 0, (try? partial.truncate(to: size)) != nil else { return }
-    run.update { $0.checkpoint.cut(to: size) }
-    run.received.store(size, ordering: .relaxed)
-  }
-
   /// Closes a broken transfer's partial, and lets go of the bytes that may not be on the disk.
-  private func keepBytes(of partial: any Partial, isClosed: Bool, after error: any Error) async {
+  private func keepBytes(of partial: any Partial, isClosed: Bool) async {
     if !isClosed {
-      if (error as? DownloadError)?.code == .noSpace { makeRoom(in: partial) }
       if !run.state.withLock({ $0.flushHasFailed }) {
         try? await flush(partial)
         markTail(of: partial)

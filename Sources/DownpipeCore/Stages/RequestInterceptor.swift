@@ -1,4 +1,5 @@
-/// Wraps the opening of a source: adds header fields, credentials, a fresh URL for an expired one.
+/// Wraps the opening of a source: adds header fields or credentials, looks at replies. A fresh link for a dead one is
+/// a ``LinkRefresher``'s business, which keeps it in the ledger.
 ///
 /// Interceptors are folded once, the first one written outermost.
 ///

@@ -39,6 +39,21 @@ extension LedgerConformance {
         try expectEqual(try await store.known("a"), expected, "the record")
       }
     }
+    await report.check("saving-a-link-leaves-the-rest", "a save of the link changes nothing else of a request") {
+      let (_, store) = try await filled(["a"])
+      var record = try expectValue(try await store.claimed().first, "nothing was handed out")
+      // Somebody else changes it meanwhile.
+      let other = try Self.addition("a", order: 9, tags: ["new"])
+      _ = try await store.add([other], at: Self.time(1))
+      let full = try Self.fullRequest("a")
+      record.request = full
+      try expect(try await store.save(record, .link, at: Self.time(2)), "save was refused")
+      var expected = other.request
+      expected.url = full.url
+      expected.headers = full.headers
+      expected.headStart = full.headStart
+      try expectEqual(try await store.known("a").request, expected, "the request")
+    }
     await report.check(
       "save-needs-the-claim", "save is refused, and writes nothing, unless this owner holds the record"
     ) {

@@ -196,7 +196,86 @@ struct ResumePlanTests {
     #expect(outcome { $0.contentCoding = "gzip" }.1?.code == .wrongContentCoding)
   }
 
+  // MARK: Resources, digests and pages
+
+  private static func decide(
+    _ change: (inout Checkpoint, inout SourceRequest, inout SourceReply) -> Void, answer: Answer = .right206,
+    hasDigest: Bool = false
+  ) -> Outcome {
+    var checkpoint = checkpoint(.some, .sameStrong)
+    checkpoint.resource = url.resourceKey
+    let question = ResumePlan.question(for: checkpoint)
+    var request = SourceRequest(url: url, range: question.range, validator: question.validator)
+    var reply = reply(answer, to: request, .sameStrong)
+    change(&checkpoint, &request, &reply)
+    return Outcome(
+      ResumePlan.decide(
+        checkpoint: checkpoint, request: request, reply: reply, validation: .overlap(10), hasDigest: hasDigest))
+  }
+
+  @Test("a validator vouches for its own resource only")
+  func resources() throws {
+    let elsewhere = try #require(URL(string: "https://mirror.example/file"))
+    #expect(Self.decide { _, _, _ in } == .append)
+    #expect(Self.decide { _, request, _ in request.url = elsewhere } == .reject(.unproven))
+    #expect(Self.decide { _, _, reply in reply.finalURL = elsewhere } == .reject(.unproven))
+    // Some bytes are compared: then the agreement is enough.
+    let compared = Self.decide { _, request, reply in
+      request.url = elsewhere
+      request.range = RequestedRange(from: 30)
+      reply.coverage = .range(30..<100, total: .known(100))
+      reply.length = .known(70)
+    }
+    #expect(compared == .append)
+    // The query often is a signature: it makes no other resource.
+    let signed = try #require(URL(string: Self.url.absoluteString + "?signature=2"))
+    #expect(Self.decide { _, request, _ in request.url = signed } == .append)
+  }
+
+  @Test("equal strong digests of the whole outweigh tags that differ, weak ones do not")
+  func digestsOutweighTags() {
+    func outcome(_ digest: Digest) -> Outcome {
+      Self.decide { checkpoint, request, reply in
+        checkpoint.digests = [digest]
+        request.range = RequestedRange(from: 30)
+        reply.coverage = .range(30..<100, total: .known(100))
+        reply.length = .known(70)
+        reply.validator = Validator(entityTag: EntityTag("v2"))
+        reply.digests = [digest]
+      }
+    }
+    #expect(outcome(Digest(.sha256, bytes: Array(repeating: 1, count: 32))) == .append)
+    #expect(outcome(Digest(.md5, bytes: Array(repeating: 1, count: 16))) == .reject(.contentChanged))
+  }
+
+  @Test("a page is not the rest of something else", arguments: [Answer.right206, .whole200])
+  func pages(answer: Answer) {
+    func outcome(_ onDisk: String?, _ came: String?) -> Outcome {
+      Self.decide(
+        { checkpoint, _, reply in
+          checkpoint.mediaType = onDisk
+          reply.mediaType = came
+          reply.validator = nil
+        }, answer: answer)
+    }
+    #expect(outcome("video/mp4", "text/html; charset=utf-8") == .reject(.linkExpired))
+    #expect(outcome("text/html", "text/html") != .reject(.linkExpired))
+    #expect(outcome(nil, "text/html") != .reject(.linkExpired))
+    #expect(outcome("video/mp4", "video/webm") != .reject(.linkExpired))
+  }
+
   // MARK: Sizes
+
+  @Test("what is known of the size is never given up for what an answer leaves out")
+  func knownSizes() {
+    let shortened = Self.decide({ _, _, reply in reply.length = .known(40) }, answer: .whole200)
+    #expect(shortened == .restart, "40 of 100 bytes are not all of them, whatever a cache says")
+    let beyond = Self.decide { _, _, reply in
+      reply.coverage = .range(40..<120, total: .unknown)
+      reply.length = .known(80)
+    }
+    #expect(beyond == .reject(.sizeChanged))
+  }
 
   @Test func aShorterRangeThanAskedForIsTaken() {
     let checkpoint = Self.checkpoint(.some, .sameStrong)

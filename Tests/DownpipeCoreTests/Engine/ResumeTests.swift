@@ -210,6 +210,15 @@ struct ResumeTests {
     await downloader.shutdown()
   }
 
+  @Test func whenThereIsNoWayToOnePlaceTheNextIsAsked() async throws {
+    let mirror = try #require(URL(string: "https://mirror.example.net/file.bin"))
+    let source = FakeSource([url: [.failingToOpen(DownloadError(.offline, "no route"))], mirror: [.init(bytes)]])
+    let downloader = try await downloader(source, retry: Retry(.constant(.zero, attempts: 3)))
+    let download = try await downloader.add(DownloadRequest(url, id: "a", mirrors: [mirror]))
+    #expect(storage.bytes(of: try await download.value) == bytes)
+    await downloader.shutdown()
+  }
+
   // MARK: What is missing
 
   @Test func theNetworkIsWaitedForAndAGateThatOpensEndsTheWait() async throws {
@@ -233,6 +242,24 @@ struct ResumeTests {
     gate.open()
     #expect(storage.bytes(of: try await download.value) == bytes)
     #expect(time.now == .seconds(30))
+    await downloader.shutdown()
+  }
+
+  @Test func whoWatchesAWaitingDownloadLearnsWhatAGateSays() async throws {
+    let gate = FakeGate(.closed("at first"))
+    let downloader = try await downloader(FakeSource([url: [.init(bytes)]]), gate: gate)
+    let download = try await downloader.add(DownloadRequest(url, id: "a"))
+    await gate.watchers(atLeast: 1)
+    var hasClosed = false
+    for await event in download.events {
+      if event.kind == .state(.waiting(.gate("FakeGate: it is night"))) { break }
+      if !hasClosed {
+        hasClosed = true
+        gate.close("it is night")
+      }
+    }
+    gate.open()
+    #expect(storage.bytes(of: try await download.value) == bytes)
     await downloader.shutdown()
   }
 
