@@ -145,6 +145,12 @@ let package = Package(
 
     example("Quickstart", ["Downpipe"]),
     example("CustomStages", ["Downpipe"]),
+    example(
+      "ResumableLibrary", ["Downpipe", "DownpipeURLSession", "DownpipeAppleResumeData", "DownpipeTesting"],
+      exclude: ["README.md"]),
+    example(
+      "ExpiringLinks", ["Downpipe", "DownpipeTesting", .product(name: "Crypto", package: "swift-crypto")],
+      exclude: ["README.md"]),
 
     // Tests
     tests("DownpipeCore", ["DownpipeCore", "DownpipeTesting"]),
@@ -189,5 +195,11 @@ let package = Package(
         "DownpipeCore", "DownpipeFiles", "DownpipeTesting",
         .target(name: "DownpipeSQLite", condition: sqlite), .target(name: "CFaultyVFS", condition: sqlite),
       ]),
+    tests(
+      "ResumableLibrary",
+      [
+        "ResumableLibrary", "Downpipe", "DownpipeURLSession", "DownpipeAppleResumeData", "DownpipeTesting",
+      ]),
+    tests("ExpiringLinks", ["ExpiringLinks", "Downpipe", "DownpipeTesting"]),
   ]
 )

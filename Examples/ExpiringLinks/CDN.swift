@@ -1,0 +1,45 @@
+import Downpipe
+import DownpipeTesting
+import Foundation
+
+/// A host of a content delivery network: it serves its film to whoever has a link that lives, and no longer than that.
+struct CDN: Sendable {
+  /// What becomes of those who come with a dead link.
+  enum Refusal: Sendable {
+    /// 403.
+    case forbidden
+    /// A redirect to a page (`text/html`) to log in at, with status 200.
+    case logInPage
+  }
+
+  private static let path = "/film.mkv"
+
+  /// What it is called.
+  let name: String
+  /// Its server, on a port of its own.
+  let server: ScriptedHTTPServer
+  private let signer: LinkSigner
+
+  /// Starts a host that sends `speed` bytes a second, and hangs up when a link dies under way.
+  static func start(
+    _ name: String, film: ScriptedContent, etag: String?, speed: Int, refusal: Refusal, time: ServerTime
+  ) async throws -> CDN {
+    let signer = LinkSigner()
+    let server = try await ScriptedHTTPServer.start { request in
+      if request.path == "/login" {
+        return ScriptedReply(200, ["Content-Type": "text/html"], body: .text("<p>Who are you?</p>"))
+      }
+      let life = signer.expiry(of: request.target)?.timeIntervalSince(time.now()) ?? 0
+      guard life > 0 else { return refusal == .forbidden ? .status(403) : .redirect(to: "/login") }
+      let reply = ScriptedReply.file(film, etag: etag, mediaType: "video/x-matroska", for: request)
+      let bytes = min(Int64(life * Double(speed)), film.size - (request.range?.start ?? 0))
+      return time.send(reply.truncated(after: bytes), bytes, speed)
+    }
+    return CDN(name: name, server: server, signer: signer)
+  }
+
+  /// A link to the film at this host.
+  func link(until expiry: Date, _ form: LinkSigner.Form) -> URL {
+    server.url(signer.sign(Self.path, until: expiry, form))
+  }
+}

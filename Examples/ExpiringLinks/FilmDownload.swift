@@ -1,0 +1,29 @@
+import Downpipe
+
+/// A download whose links die on the way: what an app has to write.
+enum FilmDownload {
+  /// Downloads the film into a folder with as many links as it takes.
+  ///
+  /// - Returns: how it stood in the end, with all that was fetched.
+  static func run(
+    into folder: String, links: LinkService, time: ServerTime, watchedBy observer: some Observer
+  ) async throws -> DownloadStatus {
+    let downloader = try await Downloader {
+      HTTPSource()
+      RefreshURL(margin: .zero, now: time.now) { _ in FreshLink(await links.freshLink()) }
+      Retry(.constant(.zero, attempts: 4))
+      FileStore(folder, onConflict: .replace)
+      observer
+    }
+    do {
+      let film = try await downloader.add(DownloadRequest(await links.freshLink()))
+      _ = try await film.value
+      let status = try await film.status
+      await downloader.shutdown()
+      return status
+    } catch {
+      await downloader.shutdown()
+      throw error
+    }
+  }
+}

@@ -1,0 +1,107 @@
+import Downpipe
+import DownpipeTesting
+import Foundation
+import Testing
+
+@testable import ExpiringLinks
+
+/// The show with small files and a clock of its own: a link brings 300,000 bytes before it dies.
+@Suite(.timeLimit(.minutes(1)))
+struct ExpiringLinksTests {
+  private static let film = ScriptedContent.pattern(size: 1_000_000, seed: 8)
+  private static let speed = 100_000
+
+  private let clock = TestTime()
+  private var time: ServerTime { clock.serverTime }
+
+  private func host(_ name: String, _ film: ScriptedContent = film, etag: String?, _ refusal: CDN.Refusal)
+    async throws -> CDN
+  {
+    try await CDN.start(name, film: film, etag: etag, speed: Self.speed, refusal: refusal, time: time)
+  }
+
+  @Test("the film is byte-identical across hosts, and no byte is lost with a link", arguments: ["\"v1\"", nil])
+  func acrossHosts(etag: String?) async throws {
+    let folder = try TemporaryFolder()
+    let east = try await host("east", etag: etag, .forbidden)
+    let west = try await host("west", etag: etag, .logInPage)
+    let links = LinkService(
+      [
+        .init(host: east, form: .stated, seconds: 3), .init(host: west, form: .hidden, seconds: 3),
+        .init(host: east, form: .hidden, seconds: 3), .init(host: west, form: .hidden, seconds: 60),
+      ], now: time.now)
+    let status = try await FilmDownload.run(into: folder.path, links: links, time: time, watchedBy: clock)
+
+    #expect(try folder.read("film.mkv") == Self.film.allBytes)
+    #expect(await links.count == 4)
+    #expect(clock.refreshes == 3)
+    // Each link goes on where the last one died. What a tag says of one host it does not say of another: 64 KiB are
+    // asked for again and compared.
+    let overlap: Int64 = 65_536
+    #expect(status.bytesFetched == 1_000_000 + 3 * overlap)
+    let second = 300_000 - overlap
+    let third = second + 300_000 - overlap
+    let fourth = third + 300_000 - overlap
+    // The first link says itself that it is dead, and is not asked again; the third is, and is answered 403.
+    #expect(east.server.requests.map { $0.range?.start } == [nil, third, fourth])
+    // The second leads to the log-in page.
+    #expect(west.server.requests.map(\.path) == ["/film.mkv", "/film.mkv", "/login", "/film.mkv"])
+    #expect(west.server.requests.map { $0.range?.start } == [second, third, third, fourth])
+    await east.server.shutdown()
+    await west.server.shutdown()
+  }
+
+  @Test("a fresh link at the same host: an entity tag is proof enough", arguments: ["\"v1\"", nil])
+  func sameHost(etag: String?) async throws {
+    let folder = try TemporaryFolder()
+    let east = try await host("east", etag: etag, .forbidden)
+    let links = LinkService(
+      [.init(host: east, form: .stated, seconds: 3), .init(host: east, form: .hidden, seconds: 60)], now: time.now)
+    let status = try await FilmDownload.run(into: folder.path, links: links, time: time, watchedBy: clock)
+    #expect(try folder.read("film.mkv") == Self.film.allBytes)
+    #expect(clock.refreshes == 1)
+    #expect(status.bytesFetched == 1_000_000 + (etag == nil ? 65_536 : 0))
+    await east.server.shutdown()
+  }
+
+  @Test("a fresh link to another film is found out, and nothing is mixed", arguments: ["\"v2\"", nil])
+  func anotherFilm(etag: String?) async throws {
+    let folder = try TemporaryFolder()
+    let other = ScriptedContent.pattern(size: 1_000_000, seed: 9)
+    let east = try await host("east", etag: etag == nil ? nil : "\"v1\"", .forbidden)
+    let west = try await host("west", other, etag: etag, .forbidden)
+    let links = LinkService(
+      [.init(host: east, form: .stated, seconds: 3), .init(host: west, form: .hidden, seconds: 60)], now: time.now)
+    _ = try await FilmDownload.run(into: folder.path, links: links, time: time, watchedBy: clock)
+    #expect(try folder.read("film.mkv") == other.allBytes)
+    #expect(clock.refreshes == 1)
+    await east.server.shutdown()
+    await west.server.shutdown()
+  }
+
+  @Test("links that are dead when they come do not go on for ever")
+  func deadOnArrival() async throws {
+    let folder = try TemporaryFolder()
+    let east = try await host("east", etag: nil, .forbidden)
+    let links = LinkService([.init(host: east, form: .hidden, seconds: 0)], now: time.now)
+    await #expect(throws: DownloadError.self) {
+      try await FilmDownload.run(into: folder.path, links: links, time: time, watchedBy: clock)
+    }
+    #expect(await links.count == 4)
+    #expect(east.server.activity.requestCount == 4)
+    await east.server.shutdown()
+  }
+
+  @Test("a link with a changed time is nobody's")
+  func signature() {
+    let signer = LinkSigner()
+    let expiry = Date(timeIntervalSince1970: 1_769_860_800)
+    for form in [LinkSigner.Form.stated, .hidden] {
+      let link = signer.sign("/film.mkv", until: expiry, form)
+      #expect(signer.expiry(of: link) == expiry)
+      #expect(signer.expiry(of: link.replacingOccurrences(of: "1769860800", with: "1769860801")) == nil)
+      #expect(signer.expiry(of: link.replacingOccurrences(of: "film", with: "song")) == nil)
+      #expect(LinkSigner().expiry(of: link) == nil)
+    }
+  }
+}

@@ -1,0 +1,140 @@
+import Downpipe
+import DownpipeTesting
+import Foundation
+import Testing
+
+@testable import ResumableLibrary
+
+/// Records, files and their names.
+@Suite(.timeLimit(.minutes(1)))
+struct DatabaseTests {
+  @Test("add-or-update: the same film with a fresh link is one transfer, which goes on")
+  func addOrUpdate() async throws {
+    let films = try await TestFilms()
+    try await films.open { library in
+      #expect(try await library.add(films.film("a")).isNew)
+      try await library.waitForHeldBytes(of: "a")
+      try await library.pause("a")
+      var film = films.film("a")
+      film.url = films.server.url("/a?fresh")
+      #expect(try await !library.add(film).isNew)
+      #expect(try await library.films() == [film])
+      #expect(try await library.status(of: "a")?.state == .paused)
+      try await library.resume("a")
+      #expect(try await library.finish("a")?.bytesFetched == TestFilms.size)
+    }
+    #expect(films.server.requests.map(\.target) == ["/a", "/a?fresh"])
+    await films.shutdown()
+  }
+
+  @Test("delete: a running transfer is ended first; record, partial and file go together")
+  func delete() async throws {
+    let films = try await TestFilms()
+    try await films.open { library in
+      try await library.add(films.film("a"))
+      try await library.waitForHeldBytes(of: "a")
+      try await library.delete("a")
+      #expect(try await library.status(of: "a") == nil)
+      #expect(try await FileStore(films.root).partials().isEmpty)
+      films.gate.open()
+      try await library.add(films.film("b"))
+      _ = try await library.finish("b")
+      #expect(FileManager.default.fileExists(atPath: films.root + "/b.mp4"))
+      try await library.delete("b")
+      #expect(!FileManager.default.fileExists(atPath: films.root + "/b.mp4"))
+      #expect(try await library.films().isEmpty)
+    }
+    await films.shutdown()
+  }
+
+  @Test("update name and type: the finished file is renamed, and not fetched again")
+  func rename() async throws {
+    let films = try await TestFilms()
+    films.gate.open()
+    try await films.open { library in
+      try await library.add(films.film("a"))
+      _ = try await library.finish("a")
+      try await library.update("a", name: "Metropolis", type: "mkv")
+      #expect(try await library.finish("a")?.artifact?.path == films.root + "/Metropolis.mkv")
+    }
+    try await films.open { library in
+      let status = try #require(await library.status(of: "a"))
+      #expect(status.artifact?.name == "Metropolis.mkv")
+      #expect(Film(status.request).type == "mkv")
+    }
+    #expect(!FileManager.default.fileExists(atPath: films.root + "/a.mp4"))
+    #expect(try films.folder.read("films/Metropolis.mkv") == TestFilms.content(of: "/a").allBytes)
+    #expect(films.starts(of: "a") == [nil])
+    await films.shutdown()
+  }
+
+  @Test("update name and type of a film that is under way: its file gets the new name in the end")
+  func renameUnderWay() async throws {
+    let films = try await TestFilms()
+    try await films.open { library in
+      try await library.add(films.film("a"))
+      try await library.waitForHeldBytes(of: "a")
+      try await library.update("a", name: "Metropolis", type: "mkv")
+      films.gate.open()
+      #expect(try await library.finish("a")?.artifact?.path == films.root + "/Metropolis.mkv")
+    }
+    #expect(films.starts(of: "a") == [nil])
+    await films.shutdown()
+  }
+
+  @Test("a renaming that a crash has interrupted is finished at the next start", arguments: [false, true])
+  func interruptedRename(fileIsMoved: Bool) async throws {
+    let films = try await TestFilms()
+    films.gate.open()
+    try await films.open { library in
+      try await library.add(films.film("a"))
+      var request = try #require(await library.finish("a")).request
+      request.destination.name = "Metropolis.mkv"
+      request.tags = [LibraryStore.renamed]
+      request.expectedSize = TestFilms.size
+      try await library.downloader.add(request)
+      if fileIsMoved {
+        try FileManager.default.moveItem(atPath: films.root + "/a.mp4", toPath: films.root + "/Metropolis.mkv")
+      }
+    }
+    try await films.open { library in
+      let status = try await library.finish("a")
+      #expect(status?.artifact?.path == films.root + "/Metropolis.mkv")
+    }
+    #expect(films.starts(of: "a") == [nil])
+    await films.shutdown()
+  }
+
+  @Test("a name that is taken is refused, and nothing changes")
+  func takenName() async throws {
+    let films = try await TestFilms()
+    films.gate.open()
+    try await films.open { library in
+      for name in ["a", "b"] {
+        try await library.add(films.film(name))
+        _ = try await library.finish(.init(name))
+      }
+      await #expect {
+        try await library.update("a", name: "b", type: "mp4")
+      } throws: { error in
+        (error as? DownloadError)?.code == .alreadyExists
+      }
+      #expect(try await library.status(of: "a")?.artifact?.path == films.root + "/a.mp4")
+    }
+    #expect(try films.folder.read("films/b.mp4") == TestFilms.content(of: "/b").allBytes)
+    await films.shutdown()
+  }
+
+  @Test("query")
+  func query() async throws {
+    let films = try await TestFilms()
+    try await films.open { library in
+      for name in ["c", "a", "b"] { try await library.add(films.film(name)) }
+      try await library.pause("a")
+      #expect(try await library.films().map(\.id) == ["c", "a", "b"])
+      #expect(try await library.films([.paused]) == [films.film("a")])
+      #expect(try await library.films([.finished]).isEmpty)
+    }
+    await films.shutdown()
+  }
+}

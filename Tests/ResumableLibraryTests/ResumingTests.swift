@@ -1,0 +1,180 @@
+import Downpipe
+import DownpipeTesting
+import DownpipeURLSession
+import Foundation
+import Testing
+
+@testable import ResumableLibrary
+
+/// Pauses, kills, lost networks.
+@Suite(.timeLimit(.minutes(1)))
+struct ResumingTests {
+  @Test("foreground transfers", arguments: [true, false])
+  func foreground(isURLSession: Bool) async throws {
+    let films = try await TestFilms()
+    films.gate.open()
+    func run(_ library: Library) async throws {
+      try await library.add(films.film("a"))
+      #expect(try await library.finish("a")?.state.phase == .finished)
+    }
+    if isURLSession {
+      try await films.open(source: URLSessionSource(.ephemeral), run)
+    } else {
+      try await films.open(run)
+    }
+    #expect(try films.folder.read("films/a.mp4") == TestFilms.content(of: "/a").allBytes)
+    await films.shutdown()
+  }
+
+  #if !canImport(Darwin)
+    @Test("background transfers are Apple's: elsewhere the library says so")
+    func background() async throws {
+      let folder = try TemporaryFolder()
+      await #expect {
+        try await Library.inBackground(folder.path, session: "films")
+      } throws: { error in
+        (error as? DownloadError)?.code == .invalidPipeline
+      }
+    }
+  #endif
+
+  @Test("pausing always frees the slot and keeps the bytes")
+  func pause() async throws {
+    let films = try await TestFilms()
+    try await films.open(slots: 1) { library in
+      try await library.add(films.film("a"))
+      try await library.waitForHeldBytes(of: "a")
+      try await library.add(films.film("b"))
+      #expect(films.starts(of: "b").isEmpty)
+      try await library.pause("a")
+      try await library.waitForHeldBytes(of: "b")
+      let paused = try #require(await library.status(of: "a"))
+      #expect(paused.state == .paused)
+      #expect(paused.progress.received == TestFilms.held)
+      films.gate.open()
+      _ = try await library.finish("b")
+      try await library.resume("a")
+      let status = try #require(await library.finish("a"))
+      #expect(status.bytesFetched == TestFilms.size)
+    }
+    #expect(films.starts(of: "a") == [nil, TestFilms.held])
+    #expect(try films.folder.read("films/a.mp4") == TestFilms.content(of: "/a").allBytes)
+    await films.shutdown()
+  }
+
+  @Test("resume after the app was killed and started again: at most one checkpoint's bytes are fetched again")
+  func kill() async throws {
+    let films = try await TestFilms()
+    let film = films.film("a")
+    let program = URL(filePath: CommandLine.arguments[0]).deletingLastPathComponent()
+      .appending(path: "ResumableLibrary")
+    let ledger = SQLiteLedger("\(films.root)/.downpipe/ledger.sqlite")
+    try await OtherProcess.run(program, OtherProcess.arguments(root: films.root, film: film)) { bytes in
+      // The process is asked a few times a second: it is killed as soon as its ledger has a checkpoint.
+      guard bytes >= TestFilms.held else { return false }
+      let store = try await ledger.open()
+      let record = try await store.record(film.id)
+      try await store.close()
+      return record?.checkpoint.ranges.prefixLength == TestFilms.held
+    }
+    #expect(films.starts(of: "a") == [nil])
+    try await films.open { library in
+      let status = try await library.finish("a")
+      #expect(status?.state.phase == .finished)
+    }
+    #expect(films.starts(of: "a") == [nil, TestFilms.held])
+    #expect(try films.folder.read("films/a.mp4") == TestFilms.content(of: "/a").allBytes)
+    await films.shutdown()
+  }
+
+  @Test("resume after the network was lost and came back")
+  func brokenConnection() async throws {
+    // The connection ends where the transfer is held.
+    let films = try await TestFilms { request, reply in
+      request.number == 1 ? ScriptedReply(reply.steps.dropLast() + [.close]) : reply
+    }
+    try await films.open { library in
+      try await library.add(films.film("a"))
+      try await library.waitForHeldBytes(of: "a")
+      films.gate.open()
+      let status = try #require(await library.finish("a"))
+      #expect(status.state.phase == .finished)
+      #expect(status.attempts == 2)
+      #expect(status.bytesFetched == TestFilms.size)
+    }
+    #expect(films.starts(of: "a") == [nil, TestFilms.held])
+    await films.shutdown()
+  }
+
+  @Test("what the source had got when the connection broke is not fetched again")
+  func bytesOnTheirWay() async throws {
+    let films = try await TestFilms { request, reply in
+      request.number == 1 ? reply.truncated(after: 200_000) : reply
+    }
+    try await films.open { library in
+      try await library.add(films.film("a"))
+      let status = try #require(await library.finish("a"))
+      #expect(status.state.phase == .finished)
+    }
+    // All that had reached the source, which is not all that had reached the machine.
+    let start = try #require(films.starts(of: "a").last ?? nil)
+    #expect(start > 0 && start <= 200_000)
+    await films.shutdown()
+  }
+
+  @Test("no activation without network; activation when the network is back")
+  func gate() async throws {
+    let films = try await TestFilms()
+    let network = ManualGate("Network", closed: "there is none")
+    try await films.open(network: network) { library in
+      try await library.add(films.film("a"))
+      let waits = DownloadState.waiting(.gate("Network: there is none"))
+      let first = try await library.wait(for: "a") { _ in true }
+      // Before a gate has spoken it counts as closed, and says so in other words.
+      guard case .waiting(.gate) = first?.state else { throw DownloadError(.invalidRequest, "\(first as Any)") }
+      #expect(films.server.requests.isEmpty)
+      network.open()
+      try await library.waitForHeldBytes(of: "a")
+      network.close("there is none")
+      let status = try await library.wait(for: "a") { $0.state == waits }
+      #expect(status?.progress.received == TestFilms.held)
+      #expect(films.starts(of: "a") == [nil])
+      // Not even a start by hand touches it.
+      try await library.start("a")
+      #expect(try await library.status(of: "a")?.state == waits)
+      #expect(films.starts(of: "a") == [nil])
+      network.open()
+      #expect(try await library.finish("a")?.state.phase == .finished)
+    }
+    #expect(films.starts(of: "a") == [nil, TestFilms.held])
+    await films.shutdown()
+  }
+
+  @Test("only file names are stored: the folder moves between two starts")
+  func movedFolder() async throws {
+    let films = try await TestFilms()
+    try await films.open { library in
+      try await library.add(films.film("a"))
+      try await library.waitForHeldBytes(of: "a")
+      try await library.pause("a")
+      films.gate.open()
+      try await library.add(films.film("b"))
+      _ = try await library.finish("b")
+    }
+    for name in try films.folder.contents() where name.contains("ledger") {
+      let text = Data(try films.folder.read(name))
+      #expect(text.range(of: Data(films.folder.path.utf8)) == nil, "\(name)")
+    }
+    let moved = films.folder.path("moved")
+    try FileManager.default.moveItem(atPath: films.root, toPath: moved)
+    try await films.open(at: moved) { library in
+      #expect(try await library.status(of: "b")?.artifact?.path == moved + "/b.mp4")
+      try await library.resume("a")
+      #expect(try await library.finish("a")?.artifact?.path == moved + "/a.mp4")
+    }
+    #expect(films.starts(of: "a") == [nil, TestFilms.held])
+    #expect(films.starts(of: "b") == [nil])
+    #expect(try films.folder.read("moved/a.mp4") == TestFilms.content(of: "/a").allBytes)
+    await films.shutdown()
+  }
+}
