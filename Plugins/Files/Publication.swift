@@ -86,7 +86,7 @@ struct Publication: Sendable {
 
   private func stage() async throws -> Item {
     guard let path = artifact.path else { return try await copy() }
-    guard let status = try system.statusIfPresent(Entry(path)) else {
+    guard let status = try system.statusIfPresent(Entry(path)), !isOnlyHeld(status) else {
       throw DownloadError(
         .storage, "\(path), which was to be published, is gone: remove the download and start it again")
     }
@@ -95,6 +95,12 @@ struct Publication: Sendable {
         .storage, "\(path), which was to be published, is not a \(artifact.kind == .file ? "file" : "folder")")
     }
     return Item(folder: FileSystem.anywhere, name: path, status: status, isCopy: false)
+  }
+
+  /// Whether there is nothing at the artifact's path but the empty file that holds its name.
+  private func isOnlyHeld(_ status: FileStatus) -> Bool {
+    guard status.kind == .file, status.size == 0, case .known(let size) = artifact.size else { return false }
+    return size > 0
   }
 
   /// Copies the artifact to a hidden name in the target's folder.

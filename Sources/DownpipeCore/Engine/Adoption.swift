@@ -20,7 +20,7 @@ struct Adoption: Sendable {
 
   init(_ reply: SourceReply, to request: SourceRequest, keeping kept: Int64, of checkpoint: Checkpoint) {
     switch reply.coverage {
-    case .whole: total = reply.length
+    case .whole: total = kept > 0 && reply.length == .unknown ? nil : reply.length
     case .range(_, let total): self.total = total == .unknown ? nil : total
     default: total = nil
     }
@@ -44,6 +44,8 @@ struct Adoption: Sendable {
     } else if !isVouched {
       // A few bytes were compared. The validator still tells a change, but vouches for the whole no more.
       checkpoint.validator = (checkpoint.validator ?? validator)?.weakened
+      checkpoint.resource = checkpoint.resource ?? resource
+    } else {
       checkpoint.resource = checkpoint.resource ?? resource
     }
     checkpoint.contentCoding = contentCoding

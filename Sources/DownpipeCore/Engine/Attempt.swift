@@ -26,12 +26,15 @@ struct Attempt: Sendable {
       return existing
     }
     if let stored = record.steps.artifact {
-      try await hold()
       let artifact = try storage.artifact(from: stored)
-      // A step that left a note knows better what became of its input.
-      if record.steps.note != nil { return try await process(artifact) }
-      if await storage.contains(artifact) { return try await process(artifact) }
-      run.letGo()
+      // A step that left a note knows better what became of its input; of one in memory nothing is left. Asked before
+      // the partial is held, which makes it where it is missing.
+      let hasNote = record.steps.note != nil && stored.path != nil
+      let isThere = await storage.contains(artifact)
+      if isThere || hasNote {
+        try await hold()
+        return try await process(artifact)
+      }
       try await forgetBytes(because: DownloadError(.storage, "the complete file has disappeared from the storage"))
     }
     return try await process(try await Transfer(attempt: self).perform())

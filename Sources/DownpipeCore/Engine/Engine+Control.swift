@@ -172,7 +172,7 @@ extension Engine {
       guard let record = try await store.record(id) else {
         throw DownloadError(.invalidRequest, "there is no download “\(id)”")
       }
-      guard let reason, record.phase.isActive, record.owner == store.owner else { return false }
+      guard reason != nil, record.phase.isActive, record.owner == store.owner else { return false }
       if isClaiming, running[id] == nil {
         // The ledger has handed it out, and the main loop is about to register it.
         await claimIsOver()

@@ -114,6 +114,8 @@ actor Engine {
 
   private func startWork(in group: inout DiscardingTaskGroup) async {
     await saveAgain()
+    // Only a claim of this very round has made ready what was due by then.
+    lastLook = nil
     guard !isSuspended, holds == 0 else { return }
     let claimed: [DownloadRecord]
     isClaiming = true

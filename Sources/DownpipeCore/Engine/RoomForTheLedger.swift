@@ -8,11 +8,17 @@ extension Transfer {
   /// - Returns: whether there is more room now.
   func makeRoomForTheLedger() async -> Bool {
     let end = run.record.checkpoint.ranges.prefixLength
-    guard end > 0, let partial = try? await attempt.storage.openPartial(run.key) else { return false }
+    run.letGo()
+    // What steps have made of the bytes is not touched.
+    guard end > 0, run.record.steps.artifact == nil, let partial = try? await attempt.storage.openPartial(run.key)
+    else { return false }
     let size = max(0, end - Self.roomForTheLedger)
-    let hasRoom = (try? partial.truncate(to: size)) != nil
+    let hasRoom = (try? partial.size()).map { $0 >= end } == true && (try? partial.truncate(to: size)) != nil
     if hasRoom {
-      run.update { $0.checkpoint.cut(to: size) }
+      run.update { record in
+        record.checkpoint.cut(to: size)
+        record.checkpoint.isComplete = false
+      }
       run.believe(size)
       markTail(of: partial)
     }

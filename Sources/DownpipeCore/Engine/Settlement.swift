@@ -111,7 +111,10 @@ struct Settlement: Sendable {
       delay = wait
     case .restart(let wait):
       delay = wait
-      if let failure = await dropBytes() { return failure }
+      if let failure = await dropBytes() {
+        _ = advance(.failedForNow)
+        return failure
+      }
     case .wait(let what, let wait):
       (awaited, delay) = (what, wait)
       // What is missing is not the server's fault: no attempt is counted for it.
@@ -120,7 +123,10 @@ struct Settlement: Sendable {
       (awaited, delay) = (.link, wait)
     case .refresh, .giveUp:
       // These bytes are proved to be wrong: whoever resumes wants others.
-      if error.code == .digestMismatch, let failure = await dropBytes() { return failure }
+      if error.code == .digestMismatch, let failure = await dropBytes() {
+        _ = advance(.failedForNow)
+        return failure
+      }
     }
     let due = delay.map { now.addingTimeInterval($0 / .seconds(1)) }
     _ = advance(due == nil ? .failedForGood : .failedForNow) { record in

@@ -59,13 +59,18 @@ struct Transfer: Sendable {
 
   private func transferFromAny(into partial: any Partial) async throws {
     let urls = [request.url] + request.mirrors
+    var offline: DownloadError?
     for (index, url) in urls.enumerated() {
       do {
         while try await transferTrusting(url, into: partial) { try await checkpointBetweenBodies(partial) }
         return
-      } catch let error as DownloadError where index + 1 < urls.count && run.stopSignal.reason == nil {
-        // Another mirror is only asked when trying this one again makes no sense.
-        guard Self.sourceFaults.contains(error.code), isFinal(error, isMirror: index > 0) else { throw error }
+      } catch let error as DownloadError {
+        // Another mirror is only asked when trying this one again makes no sense. What mirrors answer in the place of
+        // one to which there was no way is not the last word.
+        guard index + 1 < urls.count, run.stopSignal.reason == nil, Self.sourceFaults.contains(error.code),
+          isFinal(error, isMirror: index > 0)
+        else { throw offline ?? error }
+        if error.code == .offline { offline = error }
         attempt.announce(.attemptFailed(error.located(stage: nil, url: url, attempt: run.record.attempts)))
       }
     }
@@ -81,8 +86,8 @@ struct Transfer: Sendable {
     case .giveUp: true
     // Only the first link is renewed.
     case .refresh: pipeline.refresher == nil || isMirror
-    // There may be a way to another one.
-    case .wait(for: .network, _): true
+    // There may be a way to another one; what is on disk is worth waiting for.
+    case .wait(for: .network, _): run.record.checkpoint.ranges.isEmpty
     case .resume, .restart, .wait: false
     }
   }
@@ -191,7 +196,12 @@ struct Transfer: Sendable {
     try await attempt.located(attempt.storage.name) { try await flush(partial) }
     run.state.withLock { $0.durableBytes = end }
     markTail(of: partial)
-    try await attempt.save([.checkpoint])
+    do {
+      try await attempt.save([.checkpoint])
+    } catch let error as DownloadError where error.code == .ledger {
+      // A checkpoint missed is not a transfer lost.
+      attempt.announce(.attemptFailed(error))
+    }
   }
 
   // MARK: The plan
@@ -224,7 +234,8 @@ struct Transfer: Sendable {
       record.resumedFrom = isWhole ? 0 : compareUntil
       if start == compareUntil { adoption.apply(to: &record.checkpoint) }
     }
-    let end = end(of: reply)
+    // An answer that does not say how long it is has to be as long as the file is known to be.
+    let end = end(of: reply) ?? (compareUntil > 0 && isWhole ? run.record.checkpoint.total.bytes : nil)
     if let maximum = request.maximumSize, let end, end > maximum {
       throw DownloadError(.tooLarge, "the file has \(end) bytes, \(maximum) are allowed")
     }
@@ -369,7 +380,7 @@ struct Transfer: Sendable {
   private func keepBytes(of partial: any Partial, isClosed: Bool) async {
     if !isClosed {
       if !run.state.withLock({ $0.flushHasFailed }) {
-        try? await flush(partial)
+        do { try await flush(partial) } catch { run.state.withLock { $0.flushHasFailed = true } }
         markTail(of: partial)
       }
       do { try partial.close() } catch { run.state.withLock { $0.flushHasFailed = true } }

@@ -219,6 +219,28 @@ struct ResumeTests {
     await downloader.shutdown()
   }
 
+  @Test(
+    "an answer that does not say how long it is has to be as long as the file is known to be",
+    arguments: [80_000, 100_000])
+  func aWholeOfNoLength(count: Int) async throws {
+    let source = FakeSource([
+      url: [
+        .init(bytes).failing(after: 50_000, with: cut),
+        FakeSource.Script(Array(bytes[..<count])).with {
+          $0.validator = nil
+          $0.honoursRanges = false
+          $0.announcesLength = false
+        },
+        .init(bytes),
+      ]
+    ])
+    let downloader = try await downloader(source)
+    let download = try await downloader.add(DownloadRequest(url, id: "a"))
+    #expect(storage.bytes(of: try await download.value) == bytes)
+    #expect(source.requests.count == (count == 100_000 ? 2 : 3))
+    await downloader.shutdown()
+  }
+
   // MARK: What is missing
 
   @Test func theNetworkIsWaitedForAndAGateThatOpensEndsTheWait() async throws {
@@ -258,6 +280,32 @@ struct ResumeTests {
         gate.close("it is night")
       }
     }
+    gate.open()
+    #expect(storage.bytes(of: try await download.value) == bytes)
+    await downloader.shutdown()
+  }
+
+  @Test("a due time passes behind a closed gate: nobody looks for it again and again")
+  func aClosedGateIsNotPolled() async throws {
+    let ledger = FaultyLedger(MemoryLedger())
+    let gate = FakeGate()
+    let source = FakeSource([url: [.failingToOpen(cut), .init(bytes)]])
+    let downloader = try await Downloader(
+      options: DownloaderOptions(time: time, random: { 0.5 }, lease: .seconds(600))
+    ) {
+      source
+      gate
+      Retry(.constant(.seconds(3), attempts: 5))
+      storage
+      ledger
+    }
+    let download = try await downloader.add(DownloadRequest(url, id: "a"))
+    await time.sleeper(dueIn: .seconds(3))
+    gate.close("the network is gone")
+    time.advance(by: .seconds(10))
+    // Whoever asks goes through the engine's loop as well.
+    for _ in 0..<100 { _ = try await download.status }
+    #expect(ledger.calls.count { $0 == .nextDue } < 20)
     gate.open()
     #expect(storage.bytes(of: try await download.value) == bytes)
     await downloader.shutdown()
