@@ -36,8 +36,8 @@ public enum LinkExpiry {
     guard let date, let seconds, let seconds = Int(seconds), (0...31_622_400).contains(seconds) else { return nil }
     let digits = Array(date.utf8)
     guard digits.count == 16, digits[8] == UInt8(ascii: "T"), digits[15] == UInt8(ascii: "Z") else { return nil }
-    let text = Array(date)
-    func part(_ range: Range<Int>) -> String { String(text[range]) }
+    // By bytes: what is no date may have fewer characters than bytes.
+    func part(_ range: Range<Int>) -> String { String(decoding: digits[range], as: UTF8.self) }
     return iso8601(
       "\(part(0..<4))-\(part(4..<6))-\(part(6..<8))T\(part(9..<11)):\(part(11..<13)):\(part(13..<15))Z")?
       .addingTimeInterval(TimeInterval(seconds))

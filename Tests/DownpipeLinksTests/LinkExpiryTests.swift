@@ -46,6 +46,7 @@ struct LinkExpiryTests {
       "", "a=b", "Expires=", "Expires=soon", "Expires=3600", "Expires=99999999999999999999", "Expires=-1769860800",
       "se=2026-01-31", "se=tomorrow&sig=abc", "X-Amz-Date=20260131T120000Z", "X-Amz-Expires=3600",
       "X-Amz-Date=20260131T120000Z&X-Amz-Expires=-1", "X-Amz-Date=20261331T120000Z&X-Amz-Expires=10",
+      "X-Amz-Date=%C3%A9%C3%A9%C3%A9%C3%A9T120000Z&X-Amz-Expires=10",
       "X-Amz-Date=2026013%C3%A9T12000Z&X-Amz-Expires=10",
       "X-Amz-Date=20260131T120000Z&X-Amz-Expires=9223372036854775807",
       "Policy=%%%", "Policy=AAAA", "Policy=e30_",
