@@ -35,9 +35,7 @@ enum HTTPFailure {
     case is SocketAddressError:
       return DownloadError(.hostNotFound, "the host name could not be resolved: check its spelling", cause: error)
     case let error as IOError where received == nil && isOffline(error):
-      return DownloadError(
-        .offline, "there is no way to the server: \(reason(error)); check the network's cable, radio or routes",
-        cause: error)
+      return offline("the server", reason(error), error)
     case let error as IOError:
       return DownloadError(
         .network, "the connection failed\(after(received)): \(reason(error)); trying again may help", cause: error)
@@ -114,8 +112,7 @@ enum HTTPFailure {
     }
     let why = (first.error as? IOError).map(reason) ?? "\(first.error)"
     if error.connectionErrors.allSatisfy({ ($0.error as? IOError).map(isOffline) ?? false }) {
-      return DownloadError(
-        .offline, "there is no way to \(place): \(why); check the network's cable, radio or routes", cause: error)
+      return offline(place, why, error)
     }
     return DownloadError(
       .network, "no connection to \(place): \(why); check host, port and network, or try again later", cause: error)
@@ -158,6 +155,11 @@ enum HTTPFailure {
   }
 
   private static func after(_ received: Int64?) -> String { received.map { " after \($0) bytes" } ?? "" }
+
+  private static func offline(_ place: String, _ why: String, _ error: any Error) -> DownloadError {
+    DownloadError(
+      .offline, "there is no way to \(place): \(why); check the network's cable, radio or routes", cause: error)
+  }
 
   /// Whether the request cannot have left this machine.
   private static func isOffline(_ error: IOError) -> Bool {

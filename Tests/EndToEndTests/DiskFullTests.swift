@@ -17,6 +17,14 @@
         try await .start { change(.file(Self.content, etag: "\"v1\"", for: $0)) }
       }
 
+      /// Holds the first answer back after three megabytes.
+      private func serve(heldAt gate: ServerGate) async throws -> ScriptedHTTPServer {
+        try await .start { request in
+          let reply = ScriptedReply.file(Self.content, etag: "\"v1\"", for: request)
+          return request.number == 1 ? reply.held(at: gate, after: 3 << 20) : reply
+        }
+      }
+
       /// What makes room again.
       enum Relief: Sendable, CaseIterable {
         case largerDisk
@@ -127,10 +135,7 @@
 
       @Test func aReadOnlyDiskLosesNothingOfTheTool() async throws {
         let held = ServerGate()
-        let server = try await ScriptedHTTPServer.start { request in
-          let reply = ScriptedReply.file(Self.content, etag: "\"v1\"", for: request)
-          return request.number == 1 ? reply.held(at: held, after: 3 << 20) : reply
-        }
+        let server = try await serve(heldAt: held)
         let folder = try TemporaryFolder()
         let disk = try await SmallDisk(megabytes: 64)
         let get = try Command.downpipe([
@@ -180,10 +185,7 @@
 
       @Test func aReadOnlyDiskLosesNothingOfTheLibrary() async throws {
         let held = ServerGate()
-        let server = try await ScriptedHTTPServer.start { request in
-          let reply = ScriptedReply.file(Self.content, etag: "\"v1\"", for: request)
-          return request.number == 1 ? reply.held(at: held, after: 3 << 20) : reply
-        }
+        let server = try await serve(heldAt: held)
         let folder = try TemporaryFolder()
         let disk = try await SmallDisk(megabytes: 64)
         let downloader = try await Downloader {

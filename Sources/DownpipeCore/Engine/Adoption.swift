@@ -30,7 +30,7 @@ struct Adoption: Sendable {
     mediaType = reply.mediaType
     digests = reply.digests
     name = SafeFileName.make(from: reply.suggestedName, url: reply.finalURL ?? request.url)
-    isWhole = if case .whole = reply.coverage { true } else { false }
+    isWhole = reply.coverage == .whole
     isVouched = ResumePlan.comparison(of: checkpoint, with: reply, to: request) == .sameStrong
     self.kept = kept
   }
@@ -41,11 +41,9 @@ struct Adoption: Sendable {
     if kept == 0 || isWhole {
       checkpoint.validator = validator
       checkpoint.resource = resource
-    } else if !isVouched {
-      // A few bytes were compared. The validator still tells a change, but vouches for the whole no more.
-      checkpoint.validator = (checkpoint.validator ?? validator)?.weakened
-      checkpoint.resource = checkpoint.resource ?? resource
     } else {
+      // Where only a few bytes were compared, the validator still tells a change, but vouches for the whole no more.
+      if !isVouched { checkpoint.validator = (checkpoint.validator ?? validator)?.weakened }
       checkpoint.resource = checkpoint.resource ?? resource
     }
     checkpoint.contentCoding = contentCoding

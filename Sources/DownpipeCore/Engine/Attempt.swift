@@ -43,10 +43,7 @@ struct Attempt: Sendable {
   /// Holds the partial while its finished bytes, or what steps have made of them, are worked on.
   private func hold() async throws {
     try await located(storage.name) {
-      let partial = try await storage.openPartial(run.key)
-      guard let partial = partial as? any HeldPartial else { return try partial.close() }
-      try partial.finish()
-      run.hold(partial)
+      try run.finish(try await storage.openPartial(run.key))
     }
   }
 

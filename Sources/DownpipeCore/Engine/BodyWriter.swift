@@ -20,8 +20,7 @@ final class BodyWriter: Sendable {
 
   init(
     partial: any Partial, of storage: any Storage, run: Run, start: Int64, compareUntil: Int64, end: Int64?,
-    maximumSize: Int64?,
-    checkpointBytes: Int64
+    maximumSize: Int64?, checkpointBytes: Int64
   ) {
     self.partial = partial
     self.storage = storage

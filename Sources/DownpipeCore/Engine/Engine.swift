@@ -45,10 +45,10 @@ actor Engine {
   var lastArrival: Int64 = 0
   var ledgerFailures = 0
   var lastLedgerError: DownloadError?
-  private var idleWaiters: [UInt64: CheckedContinuation<Result<Void, any Error>, Never>] = [:]
-  private var lastIdleWaiter: UInt64 = 0
+  var idleWaiters: [UInt64: CheckedContinuation<Result<Void, any Error>, Never>] = [:]
+  var lastIdleWaiter: UInt64 = 0
   /// Waiters whose task was cancelled, until the main loop has let them go.
-  private let cancelled = Mutex<Set<UInt64>>([])
+  let cancelled = Mutex<Set<UInt64>>([])
   /// The due times for which somebody sleeps.
   private var armed: Set<Date> = []
   /// When the ledger was last asked for what is due.
@@ -372,52 +372,6 @@ actor Engine {
     if hub.isWatched(run.id) {
       hub.publish(DownloadEvent(id: run.id, kind: .progress(run.progress))) { run.status }
     }
-  }
-
-  // MARK: Idleness
-
-  /// Returns when nothing waits and nothing runs, here or elsewhere.
-  func waitUntilIdle() async throws {
-    lastIdleWaiter += 1
-    let number = lastIdleWaiter
-    let result: Result<Void, any Error> = await withTaskCancellationHandler {
-      await withCheckedContinuation { continuation in
-        if Task.isCancelled {
-          continuation.resume(returning: .failure(CancellationError()))
-        } else if isStopping {
-          continuation.resume(returning: .failure(DownloadError(.shutDown, "the downloader was shut down")))
-        } else {
-          idleWaiters[number] = continuation
-          wake()
-        }
-      }
-    } onCancel: {
-      // The actor's own loop resumes whoever was cancelled: no task of its own is needed for that.
-      cancelled.withLock { _ = $0.insert(number) }
-      wake()
-    }
-    cancelled.withLock { _ = $0.remove(number) }
-    try result.get()
-  }
-
-  private func releaseCancelledWaiters() {
-    for number in cancelled.withLock({ $0 }) {
-      idleWaiters.removeValue(forKey: number)?.resume(returning: .failure(CancellationError()))
-    }
-  }
-
-  private func settleIdle() async {
-    guard !idleWaiters.isEmpty, running.isEmpty else { return }
-    if ledgerFailures >= 5, let lastLedgerError { return finishIdleWaiters(.failure(lastLedgerError)) }
-    guard let counts = try? await store.counts(tag: nil) else { return }
-    let unfinished = [.waiting, .transferring, .processing].reduce(0) { $0 + counts[$1, default: 0] }
-    if unfinished == 0, running.isEmpty { finishIdleWaiters(.success(())) }
-  }
-
-  private func finishIdleWaiters(_ result: Result<Void, any Error>) {
-    let waiters = idleWaiters.values
-    idleWaiters = [:]
-    for waiter in waiters { waiter.resume(returning: result) }
   }
 
   /// Ends everything at a checkpoint. The main loop does the rest.

@@ -1,3 +1,5 @@
+internal import Foundation
+
 /// What to do with the bytes of a reply, given the bytes on disk: the heart of the engine.
 ///
 /// A pure function through which every byte of every source passes. **No byte is written unless
@@ -94,7 +96,7 @@ extension ResumePlan {
     validation: ResumeValidation = .standard, expectedSize: Int64? = nil, hasDigest: Bool = false
   ) -> ResumePlan {
     let have = checkpoint.ranges.prefixLength
-    let isElsewhere = isElsewhere(reply, to: request, than: checkpoint)
+    let isElsewhere = checkpoint.isElsewhere(than: reply.finalURL ?? request.url)
     var comparison = comparison(of: checkpoint, with: reply, to: request)
     // A digest of the whole can tell that it is the same file even so.
     if isElsewhere, comparison == .changed, hasDigest { comparison = .absent }
@@ -135,16 +137,11 @@ extension ResumePlan {
   ) -> Validator.Comparison {
     let comparison = checkpoint.validator?.compare(to: reply.validator) ?? .absent
     switch comparison {
-    case .sameStrong where isElsewhere(reply, to: request, than: checkpoint): return .sameWeak
+    case .sameStrong where checkpoint.isElsewhere(than: reply.finalURL ?? request.url): return .sameWeak
     case .changed where checkpoint.digests.contains { $0.algorithm.isStrong && reply.digests.contains($0) }:
       return .absent
     default: return comparison
     }
-  }
-
-  private static func isElsewhere(_ reply: SourceReply, to request: SourceRequest, than checkpoint: Checkpoint) -> Bool
-  {
-    checkpoint.resource.map { $0 != (reply.finalURL ?? request.url).resourceKey } ?? false
   }
 
   /// A 200. What is on disk is not thrown away before the new body has overtaken it: as far as it goes, the body is
@@ -277,4 +274,9 @@ extension ResumePlan {
     guard let expected, case .known(let size) = size, size != expected else { return nil }
     return DownloadError(.lengthMismatch, "the file has \(size) bytes, \(expected) were expected")
   }
+}
+
+extension Checkpoint {
+  /// Whether its bytes are known to come from another resource than a URL's.
+  func isElsewhere(than url: URL) -> Bool { resource.map { $0 != url.resourceKey } ?? false }
 }

@@ -77,17 +77,19 @@ final class Run: Sendable {
 
   /// Forgets all bytes: nothing of them may be claimed any more.
   func forgetBytes() {
-    state.withLock { state in
-      state.record.checkpoint = Checkpoint()
-      state.record.steps = StepLog()
-      state.lastCheckpointBytes = 0
-      state.durableBytes = 0
+    update { record in
+      record.checkpoint = Checkpoint()
+      record.steps = StepLog()
     }
-    received.store(0, ordering: .relaxed)
+    believe(0)
   }
 
-  /// Keeps a finished partial held.
-  func hold(_ partial: any HeldPartial) { state.withLock { $0.held = partial } }
+  /// Ends writing. Where the storage can, the partial stays held until ``letGo()``.
+  func finish(_ partial: any Partial) throws {
+    guard let partial = partial as? any HeldPartial else { return try partial.close() }
+    try partial.finish()
+    state.withLock { $0.held = partial }
+  }
 
   /// Whether nobody else can have the partial.
   var isHolding: Bool { state.withLock { $0.held != nil } }

@@ -48,9 +48,7 @@ struct Transfer: Sendable {
   /// Ends writing. Where the storage can, the partial stays held until the attempt has ended.
   private func close(_ partial: any Partial) throws {
     do {
-      guard let partial = partial as? any HeldPartial else { return try partial.close() }
-      try partial.finish()
-      run.hold(partial)
+      try run.finish(partial)
     } catch {
       run.state.withLock { $0.flushHasFailed = true }
       throw error
@@ -139,10 +137,9 @@ struct Transfer: Sendable {
       let hasDigest = !request.expectedDigests.isEmpty && pipeline.steps.contains(where: \.verifiesDigests)
       let validation = attempt.options.resumeValidation
       // What an entity tag says of one resource it does not say of another one.
-      let isElsewhere = checkpoint.resource.map { $0 != url.resourceKey } ?? false
       let question = ResumePlan.question(
         for: checkpoint, validation: validation, hasDigest: hasDigest,
-        trust: isElsewhere ? min(trust, .overlap) : trust)
+        trust: checkpoint.isElsewhere(than: url) ? min(trust, .overlap) : trust)
       let ask = SourceRequest(
         url: url, id: run.id, range: question.range, validator: question.validator, headers: record.request.headers,
         attempt: record.attempts, hasFreshLink: run.state.withLock { $0.hasFreshLink })
@@ -194,12 +191,21 @@ struct Transfer: Sendable {
     }
     guard isDue else { return }
     try await attempt.located(attempt.storage.name) { try await flush(partial) }
-    run.state.withLock { $0.durableBytes = end }
+    try await claim(end, in: partial)
+  }
+
+  /// Tells the ledger that the bytes before `offset` are on the disk, once they have been flushed.
+  private func claim(_ offset: Int64, in partial: any Partial, adopting adoption: Adoption? = nil) async throws {
+    run.state.withLock { $0.durableBytes = offset }
+    run.update { record in
+      record.checkpoint.ranges.insert(contentsOf: 0..<offset)
+      adoption?.apply(to: &record.checkpoint)
+    }
     markTail(of: partial)
     do {
       try await attempt.save([.checkpoint])
     } catch let error as DownloadError where error.code == .ledger {
-      // A checkpoint missed is not a transfer lost.
+      // A checkpoint missed is not a transfer lost; the next one may succeed.
       attempt.announce(.attemptFailed(error))
     }
   }
@@ -211,7 +217,7 @@ struct Transfer: Sendable {
   ) async throws -> Bool {
     let start: Int64
     let compareUntil: Int64
-    let isWhole = if case .whole = reply.coverage { true } else { false }
+    let isWhole = reply.coverage == .whole
     switch plan {
     case .reject(let error):
       throw error
@@ -360,19 +366,7 @@ struct Transfer: Sendable {
         writer.abort(with: DownloadError(error, as: .storage))
         throw error
       }
-      run.state.withLock { $0.durableBytes = offset }
-      let mark = try? (partial as? any VerifiablePartial)?.mark(endingAt: offset)
-      run.update { record in
-        record.checkpoint.ranges.insert(contentsOf: 0..<offset)
-        record.checkpoint.mark(mark)
-        adoption?.apply(to: &record.checkpoint)
-      }
-      do {
-        try await attempt.save([.checkpoint])
-      } catch let error as DownloadError where error.code == .ledger {
-        // A checkpoint missed is not a transfer lost; the next one may succeed.
-        attempt.announce(.attemptFailed(error))
-      }
+      try await claim(offset, in: partial, adopting: adoption)
     }
   }
 
