@@ -4,19 +4,23 @@
 
   /// Makes the SQLite of this process ask a ``FaultyDisk`` about the files below one folder; others are left alone.
   final class WatchedFolder: Sendable {
-    private static let disks = Mutex<(last: UInt64, disks: [UInt64: FaultyDisk])>((0, [:]))
+    private struct Watched: Sendable {
+      var last: UInt64 = 0
+      var disks: [UInt64: FaultyDisk] = [:]
+    }
+    private static let watched = Mutex(Watched())
 
     private let number: UInt64
 
     init(_ path: String, on disk: FaultyDisk) throws {
       let code = faulty_vfs_install { number, call, path, size in
-        guard let path, let disk = WatchedFolder.disks.withLock({ $0.disks[number] }) else {
+        guard let path, let disk = WatchedFolder.watched.withLock({ $0.disks[number] }) else {
           return faulty_vfs_verdict(code: 0, torn_bytes: 0)
         }
         return disk.verdict(call, String(cString: path), size)
       }
       guard code == 0 else { throw Refusal(code: code) }
-      number = Self.disks.withLock { state in
+      number = Self.watched.withLock { state in
         state.last += 1
         state.disks[state.last] = disk
         return state.last
@@ -28,7 +32,7 @@
 
     func end() {
       faulty_vfs_unwatch(number)
-      _ = Self.disks.withLock { $0.disks.removeValue(forKey: number) }
+      _ = Self.watched.withLock { $0.disks.removeValue(forKey: number) }
     }
 
     struct Refusal: Error {

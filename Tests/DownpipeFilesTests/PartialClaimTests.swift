@@ -341,6 +341,8 @@ struct PartialClaimTests {
         }
         return try await group.reduce(0) { $0 + ($1 ? 1 : 0) }
       }
+      // Past the time limit nobody waits for the others any more.
+      try Task.checkCancellation()
       #expect(winners == 1, "round \(round)")
       #expect(try claims(folder).isEmpty, "round \(round)")
     }

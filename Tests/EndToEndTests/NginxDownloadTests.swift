@@ -161,7 +161,7 @@ extension EndToEnd {
 
     /// Writes a file of no pattern that repeats within a block, in pieces.
     static func makeLargeFile(at path: String, size: Int) throws {
-      FileManager.default.createFile(atPath: path, contents: nil)
+      _ = FileManager.default.createFile(atPath: path, contents: nil)
       let handle = try FileHandle(forWritingTo: URL(filePath: path))
       defer { try? handle.close() }
       let piece = 1 << 20

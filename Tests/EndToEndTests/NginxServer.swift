@@ -147,7 +147,7 @@ struct Command: Sendable {
     let output = Pipe()
     let errors = try TemporaryFolder()
     defer { errors.close() }
-    FileManager.default.createFile(atPath: errors.path("errors"), contents: nil)
+    _ = FileManager.default.createFile(atPath: errors.path("errors"), contents: nil)
     process.standardOutput = output
     process.standardError = try FileHandle(forWritingTo: URL(filePath: errors.path("errors")))
     process.standardInput = FileHandle.nullDevice
