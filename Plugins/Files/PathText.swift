@@ -38,8 +38,22 @@ enum PathText {
 
   /// A path without doubled and trailing slashes and without `.`.
   static func normalized(_ path: String) -> String {
+    if isNormalized(path) { return path }
     let parts = path.split(separator: "/", omittingEmptySubsequences: true).filter { $0 != "." }
     return (path.hasPrefix("/") ? "/" : "") + parts.joined(separator: "/")
+  }
+
+  /// Whether a path is absolute and has neither empty components nor `.`, as most have.
+  private static func isNormalized(_ path: String) -> Bool {
+    let (slash, dot) = (UInt8(ascii: "/"), UInt8(ascii: "."))
+    guard path.utf8.first == slash else { return false }
+    var (length, last) = (0, slash)
+    for byte in path.utf8.dropFirst() {
+      if byte == slash, length == 0 || (length == 1 && last == dot) { return false }
+      length = byte == slash ? 0 : length + 1
+      last = byte
+    }
+    return length > 1 || (length == 1 && last != dot)
   }
 
   /// What remains of a path below a folder; `nil` when it is not below it.

@@ -5,18 +5,25 @@ import Foundation
 enum HTTPTarget {
   /// Whether the scheme is `http` or `https`.
   static func isHTTP(_ url: URL) -> Bool {
-    guard let scheme = url.scheme else { return false }
-    return scheme.caseInsensitivelyEquals("http") || scheme.caseInsensitivelyEquals("https")
+    // Each URL is asked several times, and Foundation would look for its parts each time.
+    hasScheme("http", url) || hasScheme("https", url)
   }
 
-  static func isSecure(_ url: URL) -> Bool { url.scheme?.caseInsensitivelyEquals("https") ?? false }
+  static func isSecure(_ url: URL) -> Bool { hasScheme("https", url) }
+
+  private static func hasScheme(_ scheme: String, _ url: URL) -> Bool {
+    let text = url.absoluteString
+    guard let colon = text.utf8.firstIndex(of: UInt8(ascii: ":")) else { return false }
+    return text[..<colon].caseInsensitivelyEquals(scheme)
+  }
 
   /// Whether a host can go into a `Host` field, a name look-up and a SOCKS request as it is.
   static func isPlainHost(_ host: String) -> Bool {
-    let forbidden = Set(" \"#%/<>?@\\^`{|}".utf8)
-    return !host.isEmpty && host.utf8.count <= 253
-      && host.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F && !forbidden.contains($0) }
+    !host.isEmpty && host.utf8.count <= 253
+      && host.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F && !forbiddenInHosts.contains($0) }
   }
+
+  private static let forbiddenInHosts = Array(" \"#%/<>?@\\^`{|}".utf8)
 
   /// Refuses what cannot be asked for, and what would stop the process in the library below: a port past 65535.
   static func check(_ url: URL) throws(DownloadError) {

@@ -32,6 +32,16 @@ struct PathTextTests {
     #expect(PathText.absolute("//a/") == "/a")
   }
 
+  @Test(arguments: [
+    ("/", "/"), ("/a", "/a"), ("/a/b.c/.d/..e/...", "/a/b.c/.d/..e/..."), ("/a/", "/a"), ("//a", "/a"),
+    ("/a//b", "/a/b"), ("/a/./b", "/a/b"), ("/.", "/"), ("/a/.", "/a"), ("/./a", "/a"), ("/.a", "/.a"), ("/a.", "/a."),
+    ("a//b", "a/b"),
+    ("/a/../b", "/a/../b"), ("", ""),
+  ])
+  func pathsAreNormalized(_ path: String, _ expected: String) {
+    #expect(PathText.normalized(path) == expected)
+  }
+
   @Test func parentsAreThoseOfTheFileSystem() throws {
     let folder = try TemporaryFolder()
     try folder.makeFolder("real/inner")

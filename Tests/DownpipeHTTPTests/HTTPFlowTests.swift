@@ -73,6 +73,39 @@ struct HTTPFlowTests {
     }
   }
 
+  /// Small bodies are there before anybody reads; the sizes are those around what is held until then.
+  @Test(arguments: [1, 65_535, 65_536, 65_537, 400_000] as [Int64])
+  func aBodyThatHasArrivedIsWhole(_ size: Int64) async throws {
+    let content = ScriptedContent.pattern(size: size)
+    try await withScriptedServer {
+      .file(content, for: $0).setting(["Connection": "close"])
+    } _: { server in
+      try await withRunning { source in
+        let reply = try await source.open(SourceRequest(url: server.url()))
+        // Only a body that has arrived lets its connection go.
+        if size < 65_536 { try await server.until { $0.openConnections == 0 } }
+        let collector = Collector()
+        try await reply.body.forEachChunk { collector.append($0) }
+        #expect(collector.bytes == content.allBytes)
+        let again = await failure { try await reply.body.forEachChunk { _ in } }
+        #expect(again?.code == .invalidRequest)
+      }
+    }
+  }
+
+  @Test func theSinkOfABodyThatHasArrivedMayThrow() async throws {
+    struct Full: Error {}
+    try await withScriptedServer { _ in
+      ScriptedReply(200, ["Connection": "close"], body: .text("all of it"))
+    } _: { server in
+      try await withRunning { source in
+        let reply = try await source.open(SourceRequest(url: server.url()))
+        try await server.until { $0.openConnections == 0 }
+        await #expect(throws: Full.self) { try await reply.body.forEachChunk { _ in throw Full() } }
+      }
+    }
+  }
+
   @Test func bytesAreNotAskedForBeforeASinkIsThere() async throws {
     let gate = ServerGate()
     try await withScriptedServer {

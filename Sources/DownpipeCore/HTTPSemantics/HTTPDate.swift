@@ -25,6 +25,7 @@ public enum HTTPDate {
   /// Reads the three forms that RFC 9110 lists: IMF-fixdate, RFC 850 and asctime; `nil` for anything else.
   public static func date(from text: String) -> Date? {
     guard text.utf8.count <= 128 else { return nil }
+    if let date = fixdate(text) { return date }
     let words = text.trimmingHTTPWhitespace.split(whereSeparator: { $0 == " " || $0 == "," || $0 == "-" })
     guard words.count >= 5, days.contains(where: { $0.caseInsensitivelyEquals(words[0].prefix(3)) }) else { return nil }
     if words.count == 5 {
@@ -35,22 +36,54 @@ public enum HTTPDate {
     return make(day: words[1], month: words[2], year: words[3], time: words[4])
   }
 
+  /// IMF-fixdate to the letter, as nearly every answer has it, twice: read without making words of it.
+  private static func fixdate(_ text: String) -> Date? {
+    var text = text
+    return text.withUTF8 { bytes in
+      guard bytes.count == 29, bytes[3] == UInt8(ascii: ","), bytes[19] == bytes[22], bytes[19] == UInt8(ascii: ":"),
+        [4, 7, 11, 16, 25].allSatisfy({ bytes[$0] == UInt8(ascii: " ") }), bytes[26...].elementsEqual("GMT".utf8),
+        days.contains(where: { bytes[..<3].elementsEqual($0.utf8) }),
+        let month = months.firstIndex(where: { bytes[8..<11].elementsEqual($0.utf8) }),
+        let day = number(bytes[5..<7]), let year = number(bytes[12..<16]), let hour = number(bytes[17..<19]),
+        let minute = number(bytes[20..<22]), let second = number(bytes[23..<25])
+      else { return nil }
+      return make(day: day, month: Int64(month + 1), year: year, hour: hour, minute: minute, second: second)
+    }
+  }
+
+  private static func number(_ digits: Slice<UnsafeBufferPointer<UInt8>>) -> Int64? {
+    var number: Int64 = 0
+    for digit in digits {
+      guard (0x30...0x39).contains(digit) else { return nil }
+      number = number * 10 + Int64(digit - 0x30)
+    }
+    return number
+  }
+
   private static func make(day: Substring, month: Substring, year: Substring, time: Substring) -> Date? {
     let clock = time.split(separator: ":", omittingEmptySubsequences: false)
     // RFC 850 wrote two digits of the year.
-    // Before 1583 there was no Gregorian calendar, nor a web server.
     let isShortYear = year.count == 2
     guard clock.count == 3, clock.allSatisfy({ $0.count == 2 }), day.count <= 2, [2, 4].contains(year.count),
       let day = Int64(decimalDigits: day), var year = Int64(decimalDigits: year),
       let month = months.firstIndex(where: { $0.caseInsensitivelyEquals(month) }),
       let hour = Int64(decimalDigits: clock[0]), let minute = Int64(decimalDigits: clock[1]),
-      let second = Int64(decimalDigits: clock[2]),
-      (1...31).contains(day), isShortYear || year >= 1583, (0...23).contains(hour), (0...59).contains(minute),
-      (0...60).contains(second)
+      let second = Int64(decimalDigits: clock[2])
     else { return nil }
     if isShortYear { year += year < 70 ? 2000 : 1900 }
-    let days = self.days(year: year, month: Int64(month + 1), day: day)
-    guard civil(fromDays: days) == (year, Int64(month + 1), day) else { return nil }
+    return make(day: day, month: Int64(month + 1), year: year, hour: hour, minute: minute, second: second)
+  }
+
+  /// The date, if there is such a day and such a time.
+  private static func make(
+    day: Int64, month: Int64, year: Int64, hour: Int64, minute: Int64, second: Int64
+  ) -> Date? {
+    // Before 1583 there was no Gregorian calendar, nor a web server.
+    guard (1...31).contains(day), year >= 1583, (0...23).contains(hour), (0...59).contains(minute),
+      (0...60).contains(second)
+    else { return nil }
+    let days = self.days(year: year, month: month, day: day)
+    guard civil(fromDays: days) == (year, month, day) else { return nil }
     return Date(timeIntervalSince1970: Double(days * 86_400 + hour * 3600 + minute * 60 + second))
   }
 

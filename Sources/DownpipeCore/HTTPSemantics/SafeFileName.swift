@@ -29,6 +29,7 @@ public enum SafeFileName {
   }
 
   private static func component(of text: String) -> String? {
+    if isPlain(text), !isDeviceName(text) { return text }
     // The end counts, and a name may be as long as a header field.
     let scalars = text.unicodeScalars.suffix(4096)
     let last = scalars.split(omittingEmptySubsequences: true) { $0 == "/" || $0 == "\\" }.last
@@ -41,6 +42,19 @@ public enum SafeFileName {
     guard !trimmed.isEmpty else { return nil }
     let harmless = isDeviceName(trimmed) ? "_" + trimmed : trimmed
     return shorten(harmless)
+  }
+
+  /// Whether a name is as most are, of letters, digits and a few signs of ASCII, with no dot at its ends: no
+  /// character of it has to go.
+  private static func isPlain(_ name: String) -> Bool {
+    let (dot, count) = (UInt8(ascii: "."), name.utf8.count)
+    guard (1...maximumLength).contains(count), name.utf8.first != dot, name.utf8.last != dot else { return false }
+    return name.utf8.allSatisfy { byte in
+      switch byte {
+      case 0x61...0x7A, 0x41...0x5A, 0x30...0x39, dot, UInt8(ascii: "-"), UInt8(ascii: "_"): true
+      default: false
+      }
+    }
   }
 
   private static func isKept(_ scalar: Unicode.Scalar) -> Bool {

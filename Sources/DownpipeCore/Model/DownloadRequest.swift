@@ -133,7 +133,7 @@ extension URL {
   /// The host that per-host limits count: lower case, with an explicit port; empty for URLs without a host.
   package var hostKey: String {
     guard var host = host(percentEncoded: true)?.lowercased() else { return "" }
-    if host.contains(":"), !host.hasPrefix("[") { host = "[\(host)]" }
+    if host.utf8.contains(UInt8(ascii: ":")), !host.hasPrefix("[") { host = "[\(host)]" }
     return port.map { "\(host):\($0)" } ?? host
   }
 

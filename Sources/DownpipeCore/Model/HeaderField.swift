@@ -72,9 +72,12 @@ extension HeaderFields: Codable {
 
 extension StringProtocol {
   /// ASCII case-insensitive equality, without allocating.
+  @inlinable
   package func caseInsensitivelyEquals(_ other: some StringProtocol) -> Bool {
-    utf8.elementsEqual(other.utf8) { left, right in
-      left == right || ((left ^ right) == 0x20 && (0x61...0x7A).contains(left | 0x20))
-    }
+    // Most names that are compared differ in length.
+    utf8.count == other.utf8.count
+      && utf8.elementsEqual(other.utf8) { left, right in
+        left == right || ((left ^ right) == 0x20 && (0x61...0x7A).contains(left | 0x20))
+      }
   }
 }

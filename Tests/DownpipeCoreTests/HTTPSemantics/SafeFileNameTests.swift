@@ -70,6 +70,7 @@ struct SafeFileNameTests {
     (String(repeating: "文", count: 300) + ".txt", ".txt"),
     (String(repeating: "a", count: 300), "a"),
     ("x." + String(repeating: "e", count: 300), "e"),
+    ("con." + String(repeating: "a", count: 196), "a"),
     ("a" + String(repeating: "\u{301}", count: 2000) + ".png", ".png"),
     (String(repeating: "👨\u{200D}👩\u{200D}👧", count: 50) + ".png", ".png"),
     (String(repeating: "a", count: 190) + ". . . . . . . . b.txt", ".txt"),
