@@ -3,7 +3,9 @@ internal import Synchronization
 
 /// One attempt at one download: transfer, steps, publication. It decides nothing about further
 /// attempts; it leaves what was reached in `run.record` and throws.
-struct Attempt: Sendable {
+///
+/// A class, since everything that works on the attempt holds it, and its parts are many.
+final class Attempt: Sendable {
   let run: Run
   let pipeline: Pipeline
   let store: any LedgerStore
@@ -11,12 +13,24 @@ struct Attempt: Sendable {
   let hub: EventHub
   let trust: RangeMemory
 
+  init(
+    run: Run, pipeline: Pipeline, store: any LedgerStore, options: DownloaderOptions, hub: EventHub,
+    trust: RangeMemory
+  ) {
+    self.run = run
+    self.pipeline = pipeline
+    self.store = store
+    self.options = options
+    self.hub = hub
+    self.trust = trust
+  }
+
   var storage: any Storage { pipeline.storage }
 
   /// Works until the artifact is published.
   /// - Throws: whatever ended the attempt; bytes received by then are in the record's checkpoint.
   func perform() async throws -> Artifact {
-    if run.record.awaited == .link { try await refreshLink() }
+    if run.read({ $0.awaited }) == .link { try await refreshLink() }
     let record = run.record
     // A file that is there already is as good as a downloaded one, unless it has to have a digest: then the
     // bytes are fetched and verified, and the storage keeps the old file when they are the same.
@@ -100,7 +114,7 @@ struct Attempt: Sendable {
 
   /// Tells those who watch.
   func announce(_ kind: DownloadEvent.Kind) {
-    hub.publish(DownloadEvent(id: run.id, kind: kind)) { run.status }
+    hub.publish(kind, of: run)
   }
 
   /// Tells those who watch about a new state.

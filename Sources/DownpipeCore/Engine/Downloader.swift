@@ -151,7 +151,7 @@ public final class Downloader: Sendable {
 
   /// Whatever changes, in batches: at most one in each interval, with the latest status of each download.
   ///
-  /// One reader a sequence. Statuses are copies, safe to show anywhere.
+  /// One reader a sequence. Statuses are copies, safe to show anywhere. The same one may come twice.
   public func changes(every interval: Duration = .milliseconds(100)) -> AsyncStream<DownloadChanges> {
     let buffer = engine.hub.changeBuffer()
     let time = engine.options.time

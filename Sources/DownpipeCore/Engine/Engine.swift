@@ -320,12 +320,17 @@ actor Engine {
     counts.remove(run.candidate)
     run.settle()
     wake()
+    if !retiredSources.isEmpty { await stopIdleSources() }
+    // Last: a disk that does not answer holds up nobody.
+    if record.awaited != nil || !missing.isEmpty { await noteMissing(of: run) }
+  }
+
+  /// Stops the sources that were replaced and that no run uses any more.
+  private func stopIdleSources() async {
     let oldest = running.values.map(\.sourceEpoch).min() ?? sourceEpoch
     let idle = retiredSources.filter { $0.epoch < oldest }
     retiredSources.removeAll { $0.epoch < oldest }
     for retired in idle { await retired.source.stop() }
-    // Last: a disk that does not answer holds up nobody.
-    if record.awaited != nil || !missing.isEmpty { await noteMissing(of: run) }
   }
 
   /// Whether a failed attempt has brought a download further than it ever was.
@@ -370,7 +375,7 @@ actor Engine {
     }
     request?.yield()
     if hub.isWatched(run.id) {
-      hub.publish(DownloadEvent(id: run.id, kind: .progress(run.progress))) { run.status }
+      hub.publish(.progress(run.progress), of: run)
     }
   }
 

@@ -24,25 +24,26 @@ final class EventHub: Sendable {
   /// The downloads that somebody watches by themselves.
   var watchedDownloads: [DownloadID] { state.withLock { Array($0.byDownload.keys) } }
 
-  /// Hands out an event; `status` is only computed for those who collect changes.
-  func publish(_ event: DownloadEvent, status: () -> DownloadStatus) {
+  /// Hands out what has happened to a run.
+  func publish(_ kind: DownloadEvent.Kind, of run: Run) {
+    publish(DownloadEvent(id: run.id, kind: kind), .run(run))
+  }
+
+  /// Hands out the state that a status bears.
+  func publish(stateOf status: DownloadStatus) {
+    publish(DownloadEvent(id: status.id, kind: .state(status.state)), .status(status))
+  }
+
+  private func publish(_ event: DownloadEvent, _ change: ChangeBuffer.Change) {
     let (single, observers, changes) = state.withLock { state in
       (
-        state.byDownload[event.id]?.values.map { $0 } ?? [], Array(state.observers.values),
+        state.byDownload[event.id].map { Array($0.values) } ?? [], Array(state.observers.values),
         state.changes.values.compactMap(\.buffer)
       )
     }
     for continuation in single { continuation.yield(event) }
     for continuation in observers { continuation.yield(event) }
-    if !changes.isEmpty {
-      let status = status()
-      for buffer in changes { buffer.record(status) }
-    }
-  }
-
-  /// Hands out the state that a status bears.
-  func publish(stateOf status: DownloadStatus) {
-    publish(DownloadEvent(id: status.id, kind: .state(status.state))) { status }
+    for buffer in changes { buffer.record(change, of: event.id) }
   }
 
   /// Ends the streams of one download, which was removed.
@@ -130,9 +131,22 @@ public struct DownloadChanges: Sendable {
 
 /// Collects changes for one reader: the latest status for each id, 10,000 ids at most.
 final class ChangeBuffer: Sendable {
+  /// What has changed: a status, or a run whose status is asked for when somebody looks.
+  enum Change: Sendable {
+    case status(DownloadStatus)
+    case run(Run)
+
+    var status: DownloadStatus {
+      switch self {
+      case .status(let status): status
+      case .run(let run): run.status
+      }
+    }
+  }
+
   private static let capacity = 10_000
   private struct State {
-    var latest: [DownloadID: DownloadStatus] = [:]
+    var latest: [DownloadID: Change] = [:]
     var isComplete = true
     var isFinished = false
     var waiter: CheckedContinuation<Void, Never>?
@@ -144,12 +158,12 @@ final class ChangeBuffer: Sendable {
 
   deinit { onEnd() }
 
-  func record(_ status: DownloadStatus) {
+  func record(_ change: Change, of id: DownloadID) {
     let waiter = state.withLock { state in
-      if state.latest[status.id] == nil, state.latest.count >= Self.capacity {
+      if state.latest.count >= Self.capacity, state.latest[id] == nil {
         state.isComplete = false
       } else {
-        state.latest[status.id] = status
+        state.latest[id] = change
       }
       defer { state.waiter = nil }
       return state.waiter
@@ -171,14 +185,15 @@ final class ChangeBuffer: Sendable {
   /// What has changed, at once when there is something, otherwise as soon as there is; `nil` at the end.
   func next() async -> DownloadChanges? {
     while !Task.isCancelled {
-      let taken = state.withLock { state -> DownloadChanges? in
+      let taken = state.withLock { state -> (changes: [Change], isComplete: Bool)? in
         if state.latest.isEmpty && state.isComplete { return nil }
-        let changes = DownloadChanges(statuses: Array(state.latest.values), isComplete: state.isComplete)
-        state.latest.removeAll(keepingCapacity: true)
-        state.isComplete = true
-        return changes
+        defer {
+          state.latest.removeAll(keepingCapacity: true)
+          state.isComplete = true
+        }
+        return (Array(state.latest.values), state.isComplete)
       }
-      if let taken { return taken }
+      if let taken { return DownloadChanges(statuses: taken.changes.map(\.status), isComplete: taken.isComplete) }
       if isFinished { return nil }
       await withTaskCancellationHandler {
         await withCheckedContinuation { continuation in

@@ -9,7 +9,7 @@ extension Attempt {
       if let next = Lifecycle.next(record.phase, .bytesComplete) { record.phase = next.phase }
     }
     let steps = pipeline.steps
-    let done = run.record.steps.completed
+    let done = run.read { $0.steps.completed }
     for index in steps.indices where index >= done {
       let step = steps[index]
       guard step.isNeeded(try await context(for: artifact, withWorkspace: false)) else { continue }
@@ -53,7 +53,7 @@ extension Attempt {
       request: record.request, workspace: workspace,
       digests: record.request.expectedDigests + record.checkpoint.digests, priorNote: record.steps.note,
       durability: storage.durability
-    ) { note in
+    ) { [self] note in
       run.update { record in
         record.steps.note = note
         record.steps.artifact = stored(input)

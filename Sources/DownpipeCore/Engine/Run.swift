@@ -69,6 +69,11 @@ final class Run: Sendable {
 
   var record: DownloadRecord { state.withLock { $0.record } }
 
+  /// Reads something of the record: a copy of all of it costs dozens of reference counts.
+  func read<Value>(_ body: (DownloadRecord) -> Value) -> Value {
+    state.withLock { body($0.record) }
+  }
+
   /// Changes the record that will be saved next.
   @discardableResult
   func update<Result>(_ change: (inout DownloadRecord) -> Result) -> Result {
@@ -135,22 +140,23 @@ final class Run: Sendable {
   }
 
   /// How far it is, with the speed.
-  var progress: TransferProgress {
-    let received = received.load(ordering: .relaxed)
-    return state.withLock {
-      TransferProgress(
-        received: received, total: $0.record.checkpoint.total, bytesPerSecond: $0.speed.bytesPerSecond)
-    }
+  var progress: TransferProgress { state.withLock { progress(in: $0) } }
+
+  private func progress(in state: State) -> TransferProgress {
+    TransferProgress(
+      received: received.load(ordering: .relaxed), total: state.record.checkpoint.total,
+      bytesPerSecond: state.speed.bytesPerSecond)
   }
 }
 
 extension Run {
   /// Everything there is to know about it now.
   var status: DownloadStatus {
-    let progress = progress
-    let (record, state) = state.withLock { ($0.record, $0.publicState) }
-    return DownloadStatus(
-      record: record, state: state, progress: progress, moreFetched: fetched.load(ordering: .relaxed))
+    state.withLock { state in
+      DownloadStatus(
+        record: state.record, state: state.publicState, progress: progress(in: state),
+        moreFetched: fetched.load(ordering: .relaxed))
+    }
   }
 }
 

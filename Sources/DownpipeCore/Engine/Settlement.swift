@@ -67,7 +67,7 @@ struct Settlement: Sendable {
 
   private func finish(_ artifact: Artifact) async -> Outcome {
     // A file that was there already has skipped the transfer.
-    if run.record.phase == .transferring { _ = advance(.bytesComplete) }
+    if run.read({ $0.phase }) == .transferring { _ = advance(.bytesComplete) }
     let effects = advance(.stepsComplete) { record in
       record.error = nil
       record.consecutiveFailures = 0

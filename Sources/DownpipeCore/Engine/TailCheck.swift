@@ -5,7 +5,7 @@ extension Transfer {
   /// Takes back what the ledger claims and the disk does not have: bytes behind the file's end, and bytes behind the
   /// last block that is as it was written.
   func checkTail(of partial: any Partial) async throws {
-    let checkpoint = run.record.checkpoint
+    let checkpoint = run.read { $0.checkpoint }
     guard !checkpoint.ranges.isEmpty else { return }
     let size = try partial.size()
     var intact = min(size, checkpoint.ranges.prefixLength)
@@ -29,7 +29,7 @@ extension Transfer {
 
   /// Marks the last block before a partial is closed.
   func markTail(of partial: any Partial) {
-    let end = run.record.checkpoint.ranges.prefixLength
+    let end = run.read { $0.checkpoint.ranges.prefixLength }
     guard end > 0, let partial = partial as? any VerifiablePartial else { return }
     let mark = try? partial.mark(endingAt: end)
     run.update { $0.checkpoint.mark(mark) }

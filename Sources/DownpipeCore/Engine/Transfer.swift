@@ -7,7 +7,6 @@ struct Transfer: Sendable {
 
   var run: Run { attempt.run }
   private var pipeline: Pipeline { attempt.pipeline }
-  var request: DownloadRequest { run.record.request }
 
   /// Transfers what is missing, from the URL and then from its mirrors.
   func perform() async throws -> Artifact {
@@ -16,10 +15,10 @@ struct Transfer: Sendable {
     var isClosed = false
     do {
       try await checkTail(of: partial)
-      if let headStart = request.headStart { try await take(headStart, into: partial) }
+      if let headStart = run.read({ $0.request.headStart }) { try await take(headStart, into: partial) }
       try await transferFromAny(into: partial)
       return try await attempt.located(storage.name) {
-        let checkpoint = run.record.checkpoint
+        let checkpoint = run.read { $0.checkpoint }
         if case .known(let total) = checkpoint.total, try partial.size() > total { try partial.truncate(to: total) }
         try await flush(partial)
         // Older marks alone would not vouch for the end.
@@ -56,7 +55,7 @@ struct Transfer: Sendable {
   }
 
   private func transferFromAny(into partial: any Partial) async throws {
-    let urls = [request.url] + request.mirrors
+    let urls = run.read { [$0.request.url] + $0.request.mirrors }
     var offline: DownloadError?
     for (index, url) in urls.enumerated() {
       do {
@@ -134,7 +133,7 @@ struct Transfer: Sendable {
         stage: nil, url: url, attempt: record.attempts)
     }
     do {
-      let hasDigest = !request.expectedDigests.isEmpty && pipeline.steps.contains(where: \.verifiesDigests)
+      let hasDigest = !record.request.expectedDigests.isEmpty && pipeline.steps.contains(where: \.verifiesDigests)
       let validation = attempt.options.resumeValidation
       // What an entity tag says of one resource it does not say of another one.
       let question = ResumePlan.question(
@@ -235,23 +234,24 @@ struct Transfer: Sendable {
       start = 0
       compareUntil = 0
     }
-    let adoption = Adoption(reply, to: asked, keeping: compareUntil, of: run.record.checkpoint)
+    let adoption = Adoption(reply, to: asked, keeping: compareUntil, of: run.read({ $0.checkpoint }))
     run.update { record in
       record.resumedFrom = isWhole ? 0 : compareUntil
       if start == compareUntil { adoption.apply(to: &record.checkpoint) }
     }
     // An answer that does not say how long it is has to be as long as the file is known to be.
-    let end = end(of: reply) ?? (compareUntil > 0 && isWhole ? run.record.checkpoint.total.bytes : nil)
-    if let maximum = request.maximumSize, let end, end > maximum {
+    let end = end(of: reply) ?? (compareUntil > 0 && isWhole ? run.read({ $0.checkpoint.total.bytes }) : nil)
+    let maximum = run.read { $0.request.maximumSize }
+    if let maximum, let end, end > maximum {
       throw DownloadError(.tooLarge, "the file has \(end) bytes, \(maximum) are allowed")
     }
-    attempt.announce(.started(attempt: run.record.attempts, from: run.record.resumedFrom))
+    attempt.announce(run.read { .started(attempt: $0.attempts, from: $0.resumedFrom) })
     if let final = reply.finalURL, final != asked.url { attempt.announce(.redirected(to: final.redacted)) }
 
     let adopted = compareUntil == 0 ? try adoptFile(of: reply, into: partial) : nil
     let offset: Int64
     if let adopted {
-      if let maximum = request.maximumSize, adopted > maximum {
+      if let maximum, adopted > maximum {
         throw DownloadError(.tooLarge, "the file has \(adopted) bytes, \(maximum) are allowed")
       }
       if let end, adopted > end {
@@ -322,12 +322,8 @@ struct Transfer: Sendable {
   ) async throws -> Int64 {
     let writer = BodyWriter(
       partial: partial, of: attempt.storage, run: run, start: start, compareUntil: compareUntil, end: end,
-      maximumSize: request.maximumSize, checkpointBytes: attempt.options.checkpoints.bytes)
-    let (requests, continuation) = AsyncStream<Void>.makeStream(bufferingPolicy: .bufferingNewest(1))
-    run.state.withLock { $0.checkpointRequest = continuation }
+      maximumSize: run.read { $0.request.maximumSize }, checkpointBytes: attempt.options.checkpoints.bytes)
     defer {
-      run.state.withLock { $0.checkpointRequest = nil }
-      continuation.finish()
       // Whatever ended the body: what was written is there, and belongs to this representation.
       let offset = writer.offset
       if offset > 0, offset >= compareUntil {
@@ -340,6 +336,12 @@ struct Transfer: Sendable {
     if let end, end - start <= min(Self.bytesWithoutCheckpoint, attempt.options.checkpoints.bytes) {
       try await body.forEachChunk { try writer.take($0) }
       return writer.offset
+    }
+    let (requests, continuation) = AsyncStream<Void>.makeStream(bufferingPolicy: .bufferingNewest(1))
+    run.state.withLock { $0.checkpointRequest = continuation }
+    defer {
+      run.state.withLock { $0.checkpointRequest = nil }
+      continuation.finish()
     }
     // A child task, ended and awaited when this scope is left: no checkpoint can overtake what follows.
     async let checkpoints: Void = writeCheckpoints(
