@@ -315,8 +315,9 @@ extension Engine {
 
   /// Admits those that run anew, the best rank first; who is left over goes back to waiting.
   func enforceLimits() {
+    takeFreedPlaces()
     var admitted = RunningDownloads()
-    for run in running.values.sorted(by: { $0.rank < $1.rank }) {
+    for run in running.values.filter(\.hasPlace).sorted(by: { $0.rank < $1.rank }) {
       var refusal: String?
       for policy in pipeline.admission where refusal == nil {
         switch policy.admit(run.candidate, beside: admitted) {

@@ -19,6 +19,8 @@ actor Engine {
 
   var running: [DownloadID: Run] = [:]
   var counts = RunningDownloads()
+  /// Runs whose work is over, until the main loop has given their places to others.
+  let freed = Mutex<[Run]>([])
   /// Whether the ledger is handing out downloads right now: they are in nobody's sight until it returns.
   var isClaiming = false
   /// Commands that wait for what the ledger is handing out to be registered.
@@ -92,6 +94,7 @@ actor Engine {
       wake()
       for await _ in wakeStream {
         releaseCancelledWaiters()
+        takeFreedPlaces()
         startWatches(in: &group)
         if isStopping || Task.isCancelled { break }
         enforceGates()
@@ -317,9 +320,10 @@ actor Engine {
     if record.notBefore != nil { mayHaveDelayed = true }
     if record.phase != .waiting { furthest[run.id] = nil }
     if running[run.id] === run { running[run.id] = nil }
-    counts.remove(run.candidate)
+    let hadPlace = takePlace(from: run)
     run.settle()
-    wake()
+    // Who comes next has been looked for when the place became free.
+    if hadPlace || error != nil || running.isEmpty { wake() }
     if !retiredSources.isEmpty { await stopIdleSources() }
     // Last: a disk that does not answer holds up nobody.
     if record.awaited != nil || !missing.isEmpty { await noteMissing(of: run) }

@@ -30,6 +30,8 @@ final class Run: Sendable {
     var hasFreshLink = false
     /// The finished partial that nobody else may write before it is published.
     var held: (any HeldPartial)?
+    /// Whether it counts among those that run.
+    var hasPlace = true
     var settled = false
     var waiters: [CheckedContinuation<Void, Never>] = []
   }
@@ -107,6 +109,18 @@ final class Run: Sendable {
     }
     // Its errors have come to light before.
     try? held?.close()
+  }
+
+  /// Whether it counts among those that run.
+  var hasPlace: Bool { state.withLock { $0.hasPlace } }
+
+  /// Gives up its place.
+  /// - Returns: whether it had one.
+  func giveUpPlace() -> Bool {
+    state.withLock { state in
+      defer { state.hasPlace = false }
+      return state.hasPlace
+    }
   }
 
   /// Believes so many bytes on disk and no more.

@@ -83,6 +83,7 @@ struct Settlement: Sendable {
       try? await attempt.storage.removePartial(run.key)
       run.letGo()
     }
+    engine.freePlace(of: run)
     if let failure = await save([.state, .steps, .checkpoint]) { return failure }
     if !isHeld, effects.contains(.removePartial) { try? await attempt.storage.removePartial(run.key) }
     return .state(.finished(artifact))

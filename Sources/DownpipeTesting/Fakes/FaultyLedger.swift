@@ -52,6 +52,8 @@ public final class FaultyLedger: Ledger {
     var calls: [Operation] = []
     var before = FaultPlan<Operation>()
     var after = FaultPlan<Operation>()
+    var held: [(operation: Operation, call: Int)] = []
+    var isReleased = false
     var saves: [(record: DownloadRecord, fields: RecordFields)] = []
   }
 
@@ -76,6 +78,23 @@ public final class FaultyLedger: Ledger {
     }
   }
 
+  /// Lets a call of an operation wait, before anything is done, until ``release()``, as when the disk is slow; a caller
+  /// that is cancelled goes on early. Calls are counted as for ``fail(_:at:times:_:with:)``.
+  public func hold(_ operation: Operation, at call: Int = 1) {
+    state.update { state in
+      state.held.append((operation, call))
+      state.isReleased = false
+    }
+  }
+
+  /// Lets everything go that is held or was to be.
+  public func release() {
+    state.update { state in
+      state.held = []
+      state.isReleased = true
+    }
+  }
+
   /// What was called, in order, the failed calls too.
   public var calls: [Operation] { state.value.calls }
   /// What was to be saved, in order.
@@ -92,10 +111,12 @@ public final class FaultyLedger: Ledger {
   }
 
   fileprivate func perform<Result>(_ operation: Operation, _ body: () async throws -> Result) async throws -> Result {
-    let errors = state.update { state in
+    let (errors, isHeld) = state.update { state in
       state.calls.append(operation)
-      return (before: state.before.next(operation), after: state.after.next(operation))
+      let errors = (before: state.before.next(operation), after: state.after.next(operation))
+      return (errors, state.held.contains { $0 == (operation, state.before.count(operation)) })
     }
+    if isHeld { await state.wait { $0.isReleased } }
     if let error = errors.before { throw error }
     let result = try await body()
     if let error = errors.after { throw error }

@@ -136,6 +136,75 @@ struct DownloaderEdgeTests {
     await downloader.shutdown()
   }
 
+  // MARK: Places
+
+  /// The first call of each download is the storage's note.
+  private static let lastSave = 2
+
+  @Test func theNextOneDoesNotWaitForTheLedgersWordOnTheLast() async throws {
+    let slow = FaultyLedger(ledger)
+    slow.hold(.save, at: Self.lastSave)
+    let source = FakeSource(everyURL: .init(bytes))
+    let downloader = try await downloader(source, ledger: slow, limit: 1)
+    let first = try await downloader.add(DownloadRequest(url, id: "a"))
+    await slow.calls(of: .save, atLeast: Self.lastSave)
+    // All of the first is there, and the ledger does not know yet: the second one goes all the way.
+    _ = try await downloader.add(DownloadRequest(url, id: "b")).value
+    #expect(try await first.status.state.phase == .processing)
+    let idle = Task { try await downloader.waitUntilIdle() }
+    slow.release()
+    _ = try await first.value
+    try await idle.value
+    #expect(source.requests.count == 2)
+    await downloader.shutdown()
+  }
+
+  @Test func aLowerLimitCountsThoseThatWork() async throws {
+    let slow = FaultyLedger(ledger)
+    slow.hold(.save, at: Self.lastSave)
+    let source = FakeSource(everyURL: .init(bytes))
+    let other = URL(string: "https://example.org/other")!
+    source.script(other, .init(bytes).holding(after: 40_000))
+    let downloader = try await downloader(source, ledger: slow, limit: 1)
+    let first = try await downloader.add(DownloadRequest(url, id: "a"))
+    await slow.calls(of: .save, atLeast: Self.lastSave)
+    let second = try await downloader.add(DownloadRequest(other, id: "b"))
+    await source.held(atLeast: 1)
+    // The first has the better rank, but needs no place any more.
+    await downloader.replace(FakeAdmissionPolicy { _, running in running.total < 1 ? .admitted : .full("1") })
+    source.release()
+    _ = try await second.value
+    #expect(source.requests.count == 2)
+    slow.release()
+    _ = try await first.value
+    await downloader.shutdown()
+  }
+
+  @Test func aPlaceIsGivenAwayOnce() async throws {
+    let faulty = FaultyLedger(ledger)
+    faulty.fail(.save, at: Self.lastSave, with: DownloadError(.ledger, "disk full"))
+    let source = FakeSource(everyURL: .init(bytes).holding(after: 40_000))
+    source.script(url, .init(bytes))
+    let downloader = try await downloader(source, ledger: faulty, limit: 1)
+    let first = try await downloader.add(DownloadRequest(url, id: "a"))
+    // The main loop tells the ledger again, at once or after a second.
+    for _ in 0..<100 where try await first.status.state.phase != .finished {
+      time.advance(by: .seconds(1))
+      await Task.yield()
+    }
+    #expect(try await first.status.state.phase == .finished)
+    for name in ["b", "c"] {
+      try await downloader.add(
+        DownloadRequest(try #require(URL(string: "https://example.org/\(name)")), id: DownloadID(name)))
+    }
+    await source.held(atLeast: 1)
+    #expect(try await downloader.counts()[.transferring] == 1)
+    source.release()
+    try await downloader.waitUntilIdle()
+    #expect(source.requests.count == 3)
+    await downloader.shutdown()
+  }
+
   @Test func aServerThatServesPiecesIsAskedForAll() async throws {
     let pieces = PieceSource(bytes: bytes, piece: 30_000)
     let downloader = try await Downloader(options: options) {

@@ -98,6 +98,24 @@ struct FakeStagesTests {
     await step.calls(atLeast: 1)
   }
 
+  @Test func theLedgerIsSlow() async throws {
+    let ledger = FaultyLedger(MemoryLedger())
+    ledger.hold(.record, at: 2)
+    let store = try await ledger.open()
+    #expect(try await store.record("a") == nil)
+    let slow = Task { try await store.record("a") }
+    await ledger.calls(of: .record, atLeast: 2)
+    // Others pass.
+    #expect(try await store.record("a") == nil)
+    let addition = LedgerAddition(
+      request: try DownloadRequest("https://example.org/a", id: "a"), rank: Rank().ascending(1), arrival: 1)
+    _ = try await store.add([addition], at: Date(timeIntervalSince1970: 0))
+    ledger.release()
+    // It was held before anything was done.
+    #expect(try await slow.value != nil)
+    try await store.close()
+  }
+
   @Test func theLedgerFailsBeforeOrAfter() async throws {
     let ledger = FaultyLedger(MemoryLedger())
     let error = DownloadError(.ledger, "the disk is full")
