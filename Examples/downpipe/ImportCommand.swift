@@ -47,7 +47,6 @@ struct ImportCommand: AsyncParsableCommand {
       let feeder = try await feeder.beforeAllThatWaits(in: downloader)
       var request = request
       request.priority = feeder.priority
-      guard await monitor.take(request.id) else { return }
       try await feeder.add([request], to: downloader, monitor)
     }
     if case .interrupted = ending {

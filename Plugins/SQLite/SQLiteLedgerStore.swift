@@ -49,6 +49,10 @@
       try await read { try $0.record(id) }
     }
 
+    func records(of ids: [DownloadID]) async throws -> [DownloadRecord] {
+      try await read { connection in try ids.compactMap { try connection.record($0) } }
+    }
+
     func records(_ query: LedgerQuery) async throws -> [DownloadRecord] {
       try await read { try $0.records(query) }
     }

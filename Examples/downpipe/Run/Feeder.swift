@@ -7,6 +7,8 @@ struct Feeder: Sendable {
   var plan: GetPlan
   /// How much they matter.
   var priority = Priority.normal
+  /// The first downloads run while the others are still being added.
+  private static let mostAtOnce = 200
 
   /// The same, with a priority before everything that waits: the downloads of other commands are not admitted, and
   /// would be looked at again and again if they came first.
@@ -20,14 +22,21 @@ struct Feeder: Sendable {
 
   /// Adds those that can be used, and says the last word on the others.
   func add(_ urls: [String], to downloader: Downloader, _ monitor: RunMonitor) async throws {
-    guard !urls.isEmpty else { return }
+    var rest = urls[...]
+    while !rest.isEmpty {
+      try await add(rest.prefix(Self.mostAtOnce), to: downloader, monitor)
+      rest = rest.dropFirst(Self.mostAtOnce)
+    }
+  }
+
+  private func add(_ urls: ArraySlice<String>, to downloader: Downloader, _ monitor: RunMonitor) async throws {
     var requests: [DownloadRequest] = []
     requests.reserveCapacity(urls.count)
     for text in urls {
       do throws(DownloadError) {
         var request = try plan.request(for: text)
         request.priority = priority
-        if await monitor.take(request.id) { requests.append(request) }
+        requests.append(request)
       } catch {
         let id = DownloadIdentity(url: text, outputName: plan.outputName).id
         if await monitor.take(id) { try await monitor.close(LastWord(id: id, url: text, error: error)) }
@@ -36,42 +45,37 @@ struct Feeder: Sendable {
     try await add(requests, to: downloader, monitor)
   }
 
-  /// Adds downloads that belong to this command; what an earlier run has finished is not fetched again.
+  /// Adds downloads that belong to this command from now on; what an earlier run has finished is not fetched again.
   func add(_ requests: [DownloadRequest], to downloader: Downloader, _ monitor: RunMonitor) async throws {
-    var requests = requests
-    let paused = try await settleEarlier(&requests, downloader, monitor)
-    if !requests.isEmpty { try await downloader.add(contentsOf: requests) }
+    let earlier = try await earlier(requests, downloader)
+    var paused: [DownloadID] = []
+    var new: [DownloadRequest] = []
+    // As late as can be: what is taken may start, and must do so as it is asked for now.
+    for request in requests where await monitor.take(request.id) {
+      if let status = earlier[request.id] {
+        if status.state.phase == .paused { paused.append(request.id) }
+        if isDone(status, asked: request), let word = LastWord(status, wasFinishedBefore: true) {
+          try await monitor.close(word)
+          continue
+        }
+        // Finished, but gone meanwhile or wanted otherwise now: it begins anew.
+        if status.state.phase == .finished { try await downloader.remove(request.id) }
+      }
+      new.append(request)
+    }
+    if !new.isEmpty { try await downloader.add(contentsOf: new) }
     for id in paused { try await downloader.resume(id) }
     try await monitor.tick()
   }
 
-  /// Looks at what earlier runs have left in the ledger: what they finished is not fetched again.
-  ///
-  /// - Returns: those that somebody has paused, which adding alone does not start.
-  private func settleEarlier(
-    _ requests: inout [DownloadRequest], _ downloader: Downloader, _ monitor: RunMonitor
-  ) async throws -> [DownloadID] {
-    // A new ledger has nothing to tell, and is not asked two thousand times.
+  /// What the ledger has of downloads that earlier runs, or others at the same time, have finished or paused.
+  private func earlier(
+    _ requests: [DownloadRequest], _ downloader: Downloader
+  ) async throws -> [DownloadID: DownloadStatus] {
+    // A new ledger has nothing to tell, and is not asked for every one.
     let counts = try await downloader.counts()
-    guard counts[.finished, default: 0] + counts[.paused, default: 0] > 0 else { return [] }
-    var paused: [DownloadID] = []
-    var left: [DownloadRequest] = []
-    for request in requests {
-      guard let status = try await downloader.status(of: request.id) else {
-        left.append(request)
-        continue
-      }
-      if status.state.phase == .paused { paused.append(request.id) }
-      if isDone(status, asked: request), let word = LastWord(status, wasFinishedBefore: true) {
-        try await monitor.close(word)
-        continue
-      }
-      // Finished, but gone meanwhile or wanted otherwise now: it begins anew.
-      if status.state.phase == .finished { try await downloader.remove(request.id) }
-      left.append(request)
-    }
-    requests = left
-    return paused
+    guard counts[.finished, default: 0] + counts[.paused, default: 0] > 0 else { return [:] }
+    return try await downloader.statuses(of: requests.map(\.id))
   }
 
   /// Whether a download that is in the ledger is what is asked for now, and its file is still there.

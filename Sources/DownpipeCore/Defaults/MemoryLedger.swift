@@ -65,6 +65,10 @@ final class MemoryLedgerStore: LedgerStore {
     try withState { $0.entry(id)?.record }
   }
 
+  func records(of ids: [DownloadID]) async throws -> [DownloadRecord] {
+    try withState { state in ids.compactMap { state.entry($0)?.record } }
+  }
+
   func records(_ query: LedgerQuery) async throws -> [DownloadRecord] {
     try withState { $0.records(query) }
   }

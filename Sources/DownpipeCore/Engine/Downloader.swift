@@ -112,6 +112,11 @@ public final class Downloader: Sendable {
     try await engine.status(of: id)
   }
 
+  /// How many downloads stand, asked for at once; those that there are none of are left out.
+  public func statuses(of ids: [DownloadID]) async throws -> [DownloadID: DownloadStatus] {
+    try await engine.statuses(of: ids)
+  }
+
   /// How the downloads stand that a query names, a page at a time.
   public func statuses(_ query: LedgerQuery = LedgerQuery()) async throws -> [DownloadStatus] {
     try await engine.statuses(query)

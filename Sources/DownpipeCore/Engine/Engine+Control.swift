@@ -88,6 +88,12 @@ extension Engine {
     return running[id]?.status ?? status(of: record)
   }
 
+  func statuses(of ids: [DownloadID]) async throws -> [DownloadID: DownloadStatus] {
+    try checkOpen()
+    let records = try await store.records(of: ids)
+    return Dictionary(records.map { ($0.id, running[$0.id]?.status ?? status(of: $0)) }) { $1 }
+  }
+
   func statuses(_ query: LedgerQuery) async throws -> [DownloadStatus] {
     try checkOpen()
     return try await store.records(query).map { running[$0.id]?.status ?? status(of: $0) }

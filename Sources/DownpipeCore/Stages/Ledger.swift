@@ -32,6 +32,11 @@ public protocol LedgerStore: Sendable {
   /// One record.
   func record(_ id: DownloadID) async throws -> DownloadRecord?
 
+  /// The records of many downloads, in no particular order; those that there are none of are left out.
+  ///
+  /// One by one, unless the ledger has a faster way.
+  func records(of ids: [DownloadID]) async throws -> [DownloadRecord]
+
   /// Records in an order, a page at a time.
   func records(_ query: LedgerQuery) async throws -> [DownloadRecord]
 
@@ -78,6 +83,15 @@ public protocol LedgerStore: Sendable {
 
   /// Gives back what this owner holds and closes. Nothing may be called afterwards.
   func close() async throws
+}
+
+extension LedgerStore {
+  /// One by one.
+  public func records(of ids: [DownloadID]) async throws -> [DownloadRecord] {
+    var records: [DownloadRecord] = []
+    for id in ids { if let record = try await record(id) { records.append(record) } }
+    return records
+  }
 }
 
 /// A download to be added to a ledger.

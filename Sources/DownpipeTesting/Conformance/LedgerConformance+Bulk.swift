@@ -156,6 +156,14 @@ extension LedgerConformance {
       try expectEqual(
         try await ids(LedgerQuery(tag: "even", order: .latestChange)).sorted(), ["0", "2", "4"], "the tag by change")
     }
+    await report.check("query-ids", "many are looked up at once, those that are there") {
+      let (_, store) = try await filled(["a", "b", "c"])
+      try await store.bring("b", to: .failed)
+      let records = try await store.records(of: ["c", "nobody", "b"]).sorted { $0.id.rawValue < $1.id.rawValue }
+      try expectEqual(records.map(\.id), ["b", "c"], "the records")
+      try expectEqual(records.map(\.phase), [.failed, .waiting], "their phases")
+      try expectEqual(try await store.records(of: []).count, 0, "how many, of no ids")
+    }
     await report.check("query-pages", "pages follow one another without gaps") {
       let ids = (0..<7).map { DownloadID("\($0)") }
       let (_, store) = try await filled(ids)

@@ -147,6 +147,10 @@ private final class FaultyLedgerStore: LedgerStore {
     try await ledger.perform(.record) { try await base.record(id) }
   }
 
+  func records(of ids: [DownloadID]) async throws -> [DownloadRecord] {
+    try await ledger.perform(.records) { try await base.records(of: ids) }
+  }
+
   func records(_ query: LedgerQuery) async throws -> [DownloadRecord] {
     try await ledger.perform(.records) { try await base.records(query) }
   }

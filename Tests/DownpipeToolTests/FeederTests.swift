@@ -1,0 +1,74 @@
+import Downpipe
+import DownpipeTesting
+import Foundation
+import Testing
+
+@testable import downpipe
+
+@Suite(.timeLimit(.minutes(1)))
+struct FeederTests {
+  private struct Silence: RunOutput, Sendable {
+    func show(_ status: DownloadStatus) {}
+    func show(_ word: LastWord) {}
+    func flush(_ tally: Tally, at now: Date) {}
+    func end(_ tally: Tally, at now: Date) {}
+  }
+
+  private let source = FakeSource(everyURL: .init([1, 2, 3]))
+  private let storage = MemoryStore()
+  private let ledger = MemoryLedger()
+
+  private func downloader() async throws -> Downloader {
+    try await Downloader {
+      source
+      storage
+      ledger
+    }
+  }
+
+  /// Adds URLs as a command of its own does, and waits for them.
+  private func run(_ urls: [String], _ prepare: (Downloader) async throws -> Void = { _ in }) async throws -> Tally {
+    let downloader = try await downloader()
+    try await prepare(downloader)
+    let monitor = RunMonitor(output: Silence())
+    let feeder = try await Feeder(plan: GetPlan(urls: urls)).beforeAllThatWaits(in: downloader)
+    try await feeder.add(urls, to: downloader, monitor)
+    try await downloader.waitUntilIdle()
+    try await monitor.reconcile(downloader)
+    let tally = await monitor.result
+    await downloader.shutdown()
+    return tally
+  }
+
+  @Test("A list longer than what is added at once is added whole, each URL once")
+  func longLists() async throws {
+    let urls = (0..<450).map { "http://a/\($0)" }
+    let tally = try await run(urls + ["nonsense"] + urls.prefix(300))
+    #expect(tally.total == 451)
+    #expect(tally.finished == 450)
+    #expect(tally.failed == 1)
+    #expect(source.requests.count == 450)
+    #expect(Set(source.requests.map(\.url.absoluteString)) == Set(urls))
+  }
+
+  @Test("What another command has finished is not fetched again")
+  func finishedByOthers() async throws {
+    _ = try await run(["http://a/1", "http://a/2"])
+    let tally = try await run(["http://a/2", "http://a/3", "http://a/2"])
+    #expect(tally.total == 2)
+    #expect(tally.finished == 2)
+    #expect(source.requests.map(\.url.absoluteString) == ["http://a/1", "http://a/2", "http://a/3"])
+  }
+
+  @Test("What somebody has paused goes on")
+  func paused() async throws {
+    let id = DownloadIdentity(url: "http://a/1", outputName: nil).id
+    let tally = try await run(["http://a/1"]) { downloader in
+      await downloader.suspend()
+      try await downloader.add(DownloadRequest("http://a/1", id: id))
+      try await downloader.pause(id)
+      await downloader.unsuspend()
+    }
+    #expect(tally.finished == 1)
+  }
+}
