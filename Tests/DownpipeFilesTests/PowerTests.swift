@@ -60,6 +60,7 @@ struct PowerTests {
       for _ in 0..<2 {
         await #expect { try await partial.synchronize() } throws: { ($0 as? DownloadError)?.code == .storage }
       }
+      try partial.close()
     }
   }
 
