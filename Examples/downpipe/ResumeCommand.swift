@@ -52,6 +52,7 @@ struct ResumeCommand: AsyncParsableCommand {
     var offset = 0
     while true {
       let statuses = try await downloader.statuses(LedgerQuery(limit: page, offset: offset))
+      await monitor.beginAdding()
       for status in statuses {
         switch status.state.phase {
         case .finished, .cancelled: continue
@@ -60,6 +61,7 @@ struct ResumeCommand: AsyncParsableCommand {
         case .waiting, .transferring, .processing: _ = await monitor.take(status.id)
         }
       }
+      await monitor.endAdding()
       guard statuses.count == page else { return }
       offset += page
     }

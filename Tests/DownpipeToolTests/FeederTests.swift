@@ -57,7 +57,24 @@ struct FeederTests {
     let tally = try await run(["http://a/2", "http://a/3", "http://a/2"])
     #expect(tally.total == 2)
     #expect(tally.finished == 2)
+    #expect(tally.finishedBefore == 1)
     #expect(source.requests.map(\.url.absoluteString).sorted() == ["http://a/1", "http://a/2", "http://a/3"])
+  }
+
+  @Test("The last word of an earlier run is not taken for this one's")
+  func earlierWords() async throws {
+    let id = DownloadIdentity(url: "http://a/1", outputName: nil).id
+    _ = try await run(["http://a/1"])
+    let downloader = try await downloader()
+    let monitor = RunMonitor(output: Silence())
+    await monitor.beginAdding()
+    #expect(await monitor.take([id, id]) == [true, false])
+    try await monitor.reconcile(downloader)
+    #expect(await monitor.result.finished == 0)
+    await monitor.endAdding()
+    try await monitor.reconcile(downloader)
+    #expect(await monitor.result.finished == 1)
+    await downloader.shutdown()
   }
 
   @Test("What somebody has paused goes on")

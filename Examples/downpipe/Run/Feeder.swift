@@ -48,23 +48,29 @@ struct Feeder: Sendable {
   /// Adds downloads that belong to this command from now on; what an earlier run has finished is not fetched again.
   func add(_ requests: [DownloadRequest], to downloader: Downloader, _ monitor: RunMonitor) async throws {
     let earlier = try await earlier(requests, downloader)
-    var paused: [DownloadID] = []
-    var new: [DownloadRequest] = []
-    // As late as can be: what is taken may start, and must do so as it is asked for now.
-    for request in requests where await monitor.take(request.id) {
-      if let status = earlier[request.id] {
-        if status.state.phase == .paused { paused.append(request.id) }
-        if isDone(status, asked: request), let word = LastWord(status, wasFinishedBefore: true) {
-          try await monitor.close(word)
-          continue
-        }
-        // Finished, but gone meanwhile or wanted otherwise now: it begins anew.
-        if status.state.phase == .finished { try await downloader.remove(request.id) }
+    await monitor.beginAdding()
+    var taken: Set<DownloadID> = []
+    var rest: [DownloadID] = []
+    for request in requests {
+      guard let status = earlier[request.id], status.state.phase == .finished else {
+        rest.append(request.id)
+        continue
       }
-      new.append(request)
+      guard await monitor.take(request.id) else { continue }
+      if isDone(status, asked: request), let word = LastWord(status, wasFinishedBefore: true) {
+        try await monitor.close(word)
+      } else {
+        // Gone meanwhile, or wanted otherwise now: it begins anew.
+        try await downloader.remove(request.id)
+        taken.insert(request.id)
+      }
     }
+    // As late as can be: what is taken may start, and must do so as it is asked for now.
+    for (id, isNew) in zip(rest, await monitor.take(rest)) where isNew { taken.insert(id) }
+    let new = requests.filter { taken.remove($0.id) != nil }
     if !new.isEmpty { try await downloader.add(contentsOf: new) }
-    for id in paused { try await downloader.resume(id) }
+    for request in new where earlier[request.id]?.state.phase == .paused { try await downloader.resume(request.id) }
+    await monitor.endAdding()
     try await monitor.tick()
   }
 

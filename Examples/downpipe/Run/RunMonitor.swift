@@ -11,6 +11,11 @@ actor RunMonitor {
   private var tally: Tally
   private var output: any RunOutput & Sendable
   private var lastChange = Date()
+  /// How many are adding downloads right now, and how often somebody has.
+  private var adding = 0
+  private var additions = 0
+  /// How far those without a last word have been looked through.
+  private var position = 0
 
   init(output: some RunOutput & Sendable, chosen: ChosenDownloads.IDs = ChosenDownloads.IDs()) {
     self.output = output
@@ -31,6 +36,20 @@ actor RunMonitor {
     open.insert(identity.bits)
     tally.total += 1
     return true
+  }
+
+  /// Takes many up at once.
+  /// - Returns: for each, whether it was not there already.
+  func take(_ ids: [DownloadID]) -> [Bool] { ids.map { take($0) } }
+
+  /// Downloads are going to be taken up and added, or to go on. Until ``endAdding()`` what the ledger says of them is
+  /// the last word of an earlier run.
+  func beginAdding() { adding += 1 }
+
+  /// They are added.
+  func endAdding() {
+    adding -= 1
+    additions += 1
   }
 
   /// There are no more downloads to be taken up.
@@ -70,9 +89,15 @@ actor RunMonitor {
     guard !open.isEmpty, Date().timeIntervalSince(lastChange) > 2 else { return }
     lastChange = Date()
     try await reconcile(downloader)
-    for bits in open.prefix(20) {
-      let id = DownloadIdentity(bits: bits).id
-      if try await downloader.status(of: id) == nil {
+    // What was ended elsewhere may be no more among the latest changes.
+    if position >= open.count { position = 0 }
+    let ids = open.dropFirst(position).prefix(Self.page).map { DownloadIdentity(bits: $0).id }
+    position += Self.page
+    guard let statuses = try await unlessAdding({ try await downloader.statuses(of: ids) }) else { return }
+    for id in ids {
+      if let status = statuses[id] {
+        if let word = LastWord(status) { try close(word) }
+      } else {
         try close(LastWord(id: id, url: "", error: DownloadError(.removed, "somebody has removed it from the ledger")))
       }
     }
@@ -82,17 +107,26 @@ actor RunMonitor {
   /// Looks for downloads that are over and whose end was not heard: the latest changes first, until there are
   /// none of ours among them.
   func reconcile(_ downloader: Downloader) async throws {
-    let page = 1000
     var offset = 0
     while !open.isEmpty {
       let query = LedgerQuery(
-        phases: [.finished, .failed, .cancelled, .paused], order: .latestChange, limit: page, offset: offset)
-      let statuses = try await downloader.statuses(query)
+        phases: [.finished, .failed, .cancelled, .paused], order: .latestChange, limit: Self.page, offset: offset)
+      guard let statuses = try await unlessAdding({ try await downloader.statuses(query) }) else { return }
       let ours = statuses.filter { isOpen($0.id) }
       if !ours.isEmpty { try receive(ours) }
-      guard !ours.isEmpty, statuses.count == page else { return }
-      offset += page
+      guard !ours.isEmpty, statuses.count == Self.page else { return }
+      offset += Self.page
     }
+  }
+
+  private static let page = 1000
+
+  /// What is read from the ledger; `nil` when downloads were being added meanwhile, of which it may be out of date.
+  private func unlessAdding<Answer: Sendable>(_ read: () async throws -> Answer) async rethrows -> Answer? {
+    guard adding == 0 else { return nil }
+    let before = additions
+    let answer = try await read()
+    return adding == 0 && additions == before ? answer : nil
   }
 }
 

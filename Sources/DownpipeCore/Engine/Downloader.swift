@@ -112,7 +112,7 @@ public final class Downloader: Sendable {
     try await engine.status(of: id)
   }
 
-  /// How many downloads stand, asked for at once; those that there are none of are left out.
+  /// How each of several downloads stands, asked for at once; ids that there is no download of are left out.
   public func statuses(of ids: [DownloadID]) async throws -> [DownloadID: DownloadStatus] {
     try await engine.statuses(of: ids)
   }

@@ -109,6 +109,7 @@ actor Engine {
       }
       for run in running.values { run.stopSignal.stop(.shutdown) }
       while let run = running.values.first { await run.settlement() }
+      takeFreedPlaces()
       hub.finish()
       group.cancelAll()
     }

@@ -45,7 +45,8 @@ public struct Candidate: Sendable, Hashable {
   }
 }
 
-/// What runs at the moment, counted.
+/// What runs at the moment, counted: each download from its start until its file is published. The ledger hears of
+/// that end a moment later, and may show more that run.
 public struct RunningDownloads: Sendable, Hashable {
   /// How many run.
   public private(set) var total = 0

@@ -32,7 +32,8 @@ public protocol LedgerStore: Sendable {
   /// One record.
   func record(_ id: DownloadID) async throws -> DownloadRecord?
 
-  /// The records of many downloads, in no particular order; those that there are none of are left out.
+  /// The records of several downloads, in no particular order; ids that there is no record of are left out. One that
+  /// is named twice may come twice.
   ///
   /// One by one, unless the ledger has a faster way.
   func records(of ids: [DownloadID]) async throws -> [DownloadRecord]

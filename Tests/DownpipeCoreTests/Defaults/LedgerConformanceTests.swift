@@ -31,7 +31,8 @@ enum Fault: String, CaseIterable, Sendable {
   case sharesOwner, forgetsOnClose, addsTwice, revivesFinished, losesHeaders, repeatsGeneration
   case claimsEarly, claimsHeld, ignoresSkipHost, ignoresStop, keepsAttempts
   case savesAlways, savesEverything, keepsClaim, reclaimsNothing, reclaimsAll
-  case movesHeld, namesAll, removesHeld, ignoresLimit, ignoresOrder, ignoresTag, miscounts, neverDue, keepsRank
+  case movesHeld, namesAll, removesHeld, ignoresLimit, ignoresOrder, ignoresTag, findsOne, miscounts, neverDue
+  case keepsRank
 
   /// Rules that must be found broken, among others.
   var rules: Set<String> {
@@ -56,6 +57,7 @@ enum Fault: String, CaseIterable, Sendable {
     case .ignoresLimit: ["remove-is-limited"]
     case .ignoresOrder: ["query-orders"]
     case .ignoresTag: ["query-filters", "odd-text-is-kept"]
+    case .findsOne: ["query-ids"]
     case .miscounts: ["counts-are-right"]
     case .neverDue: ["next-due"]
     case .keepsRank: ["rerank"]
@@ -97,6 +99,10 @@ private struct FaultyStore: LedgerStore {
     var record = try await real.record(id)
     if fault == .repeatsGeneration { record?.generation = 1 }
     return record
+  }
+
+  func records(of ids: [DownloadID]) async throws -> [DownloadRecord] {
+    try await real.records(of: fault == .findsOne ? Array(ids.prefix(1)) : ids)
   }
 
   func records(_ query: LedgerQuery) async throws -> [DownloadRecord] {
