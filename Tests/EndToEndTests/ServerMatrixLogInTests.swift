@@ -8,6 +8,17 @@ extension EndToEnd {
   @Suite struct ServerMatrixLogInTests {
     static let page = Array("<html><body>Who are you?</body></html>".utf8)
 
+    /// Breaks off, shows a page once, and then serves the file.
+    private static func interrupted(
+      after first: ScriptedReply = ServerMatrix.broken(), by page: ScriptedReply, _ request: ScriptedRequest
+    ) -> ScriptedReply {
+      switch request.number {
+      case 1: first
+      case 2: page
+      default: ServerMatrix.good(ServerMatrix.file, for: request)
+      }
+    }
+
     /// Where the server had not said what the file is, nobody knows a log-in page from it: a 200 with another validator
     /// or another size is another file. Bytes of the two are never mixed, but the page is published as the file.
     @Test("a log-in page in place of the rest is another file", arguments: [nil, "\"page\""])
@@ -24,12 +35,9 @@ extension EndToEnd {
     func pageInPlaceOfAFilm(tag: String?) async throws {
       var run = ServerMatrixRun()
       run.resumed = [.linkExpired]
-      let result = try await run.perform { request in
-        switch request.number {
-        case 1: ServerMatrix.broken(["ETag": "\"v1\"", "Content-Type": "video/mp4"])
-        case 2: Self.logIn(tag)
-        default: ServerMatrix.good(ServerMatrix.file, for: request)
-        }
+      let result = try await run.perform {
+        Self.interrupted(
+          after: ServerMatrix.broken(["ETag": "\"v1\"", "Content-Type": "video/mp4"]), by: Self.logIn(tag), $0)
       }
       #expect(result.file == ServerMatrix.file)
       #expect(result.trace.notes == [ServerMatrix.cut, .failed(.linkExpired, nil)])
@@ -38,12 +46,8 @@ extension EndToEnd {
 
     @Test("a log-in page without a length and a validator is seen to be other bytes, and the server asked again")
     func logInPageInChunks() async throws {
-      let result = try await ServerMatrixRun().perform { request in
-        switch request.number {
-        case 1: ServerMatrix.broken()
-        case 2: .chunked([Self.page], headers: ["Content-Type": "text/html"])
-        default: ServerMatrix.good(ServerMatrix.file, for: request)
-        }
+      let result = try await ServerMatrixRun().perform {
+        Self.interrupted(by: .chunked([Self.page], headers: ["Content-Type": "text/html"]), $0)
       }
       #expect(result.file == ServerMatrix.file)
       #expect(result.trace.notes == [ServerMatrix.cut, .refused(.rangeIgnored), .failed(.contentChanged, nil)])
@@ -53,13 +57,7 @@ extension EndToEnd {
     func logInPageOfAnotherSize(tag: String?) async throws {
       var run = ServerMatrixRun()
       run.change = { $0.expectedSize = 100 }
-      let result = try await run.perform { request in
-        switch request.number {
-        case 1: ServerMatrix.broken()
-        case 2: Self.logIn(tag)
-        default: ServerMatrix.good(ServerMatrix.file, for: request)
-        }
-      }
+      let result = try await run.perform { Self.interrupted(by: Self.logIn(tag), $0) }
       #expect(result.file == ServerMatrix.file)
       #expect(result.trace.notes == [ServerMatrix.cut, .failed(.lengthMismatch, nil)])
       #expect(result.trace.asked.map(\.range) == [nil, "bytes=40-", "bytes=40-"])
@@ -73,13 +71,7 @@ extension EndToEnd {
       run.verifiesChecksums = true
       run.resumed = [.digestMismatch]
       run.change = { $0.expectedDigests = [digest] }
-      let result = try await run.perform { request in
-        switch request.number {
-        case 1: ServerMatrix.broken()
-        case 2: Self.logIn(tag)
-        default: ServerMatrix.good(ServerMatrix.file, for: request)
-        }
-      }
+      let result = try await run.perform { Self.interrupted(by: Self.logIn(tag), $0) }
       #expect(result.file == ServerMatrix.file)
       let reason = DownloadError.Code(tag == nil ? "sizeChanged" : "contentChanged")
       #expect(result.trace.notes.starts(with: [ServerMatrix.cut, .restarted(reason), .failed(.digestMismatch, nil)]))

@@ -7,6 +7,7 @@ struct Feeder: Sendable {
   var plan: GetPlan
   /// How much they matter.
   var priority = Priority.normal
+
   /// The first downloads run while the others are still being added.
   private static let mostAtOnce = 200
 

@@ -84,19 +84,23 @@ extension Engine {
     try checkOpen()
     if let run = running[id] { return run.status }
     guard let record = try await store.record(id) else { return nil }
-    // It may have been claimed meanwhile.
-    return running[id]?.status ?? status(of: record)
+    return presentStatus(of: record)
   }
 
   func statuses(of ids: [DownloadID]) async throws -> [DownloadID: DownloadStatus] {
     try checkOpen()
     let records = try await store.records(of: ids)
-    return Dictionary(records.map { ($0.id, running[$0.id]?.status ?? status(of: $0)) }) { $1 }
+    return Dictionary(records.map { ($0.id, presentStatus(of: $0)) }) { $1 }
   }
 
   func statuses(_ query: LedgerQuery) async throws -> [DownloadStatus] {
     try checkOpen()
-    return try await store.records(query).map { running[$0.id]?.status ?? status(of: $0) }
+    return try await store.records(query).map(presentStatus)
+  }
+
+  /// It may have been claimed since the ledger was asked.
+  private func presentStatus(of record: DownloadRecord) -> DownloadStatus {
+    running[record.id]?.status ?? status(of: record)
   }
 
   private func status(of record: DownloadRecord) -> DownloadStatus {

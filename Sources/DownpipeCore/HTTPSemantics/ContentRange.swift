@@ -44,8 +44,18 @@ public enum ContentRange: Sendable, Hashable {
 
 extension Int64 {
   /// Reads `1*DIGIT`: no sign, no blanks; `nil` for anything else and for more than 63 bits.
-  package init?(decimalDigits text: some StringProtocol) {
-    guard !text.isEmpty, text.utf8.allSatisfy({ (0x30...0x39).contains($0) }) else { return nil }
-    self.init(text)
+  package init?(decimalDigits text: some StringProtocol) { self.init(decimalDigits: text.utf8) }
+
+  /// The same of ASCII.
+  package init?(decimalDigits text: some Collection<UInt8>) {
+    guard !text.isEmpty else { return nil }
+    self = 0
+    for digit in text {
+      guard (0x30...0x39).contains(digit) else { return nil }
+      let (tens, isTooMuch) = multipliedReportingOverflow(by: 10)
+      let (sum, isOneTooMuch) = tens.addingReportingOverflow(Int64(digit - 0x30))
+      guard !isTooMuch, !isOneTooMuch else { return nil }
+      self = sum
+    }
   }
 }

@@ -44,20 +44,12 @@ public enum HTTPDate {
         [4, 7, 11, 16, 25].allSatisfy({ bytes[$0] == UInt8(ascii: " ") }), bytes[26...].elementsEqual("GMT".utf8),
         days.contains(where: { bytes[..<3].elementsEqual($0.utf8) }),
         let month = months.firstIndex(where: { bytes[8..<11].elementsEqual($0.utf8) }),
-        let day = number(bytes[5..<7]), let year = number(bytes[12..<16]), let hour = number(bytes[17..<19]),
-        let minute = number(bytes[20..<22]), let second = number(bytes[23..<25])
+        let day = Int64(decimalDigits: bytes[5..<7]), let year = Int64(decimalDigits: bytes[12..<16]),
+        let hour = Int64(decimalDigits: bytes[17..<19]), let minute = Int64(decimalDigits: bytes[20..<22]),
+        let second = Int64(decimalDigits: bytes[23..<25])
       else { return nil }
       return make(day: day, month: Int64(month + 1), year: year, hour: hour, minute: minute, second: second)
     }
-  }
-
-  private static func number(_ digits: Slice<UnsafeBufferPointer<UInt8>>) -> Int64? {
-    var number: Int64 = 0
-    for digit in digits {
-      guard (0x30...0x39).contains(digit) else { return nil }
-      number = number * 10 + Int64(digit - 0x30)
-    }
-    return number
   }
 
   private static func make(day: Substring, month: Substring, year: Substring, time: Substring) -> Date? {
