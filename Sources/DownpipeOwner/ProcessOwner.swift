@@ -61,6 +61,20 @@ package struct ProcessOwner: Sendable, Hashable {
     Self.openings.withLock { _ = $0.remove(opening) }
   }
 
+  /// What is known of an owner.
+  package enum Standing: Sendable, Hashable {
+    case alive, gone, unknown
+  }
+
+  /// Whether the process provably lives, is provably gone, or neither can be proved from here.
+  package var standing: Standing {
+    if isGone { return .gone }
+    let here = Self.current
+    guard host == here.host, boot == here.boot, space == here.space, !boot.isEmpty else { return .unknown }
+    if process == here.process, start == here.start, opening.hasPrefix("\(Self.copyOfCode)-") { return .alive }
+    return Self.startTime(of: process) == start ? .alive : .unknown
+  }
+
   /// Whether nobody can work in this owner's name any more. False when that cannot be proved.
   package var isGone: Bool {
     let here = Self.current

@@ -58,7 +58,7 @@ final class MemoryLedgerStore: LedgerStore {
   }
 
   func add(_ additions: [LedgerAddition], at now: Date) async throws -> [LedgerAddOutcome] {
-    try withState { state in additions.map { state.add($0, at: now) } }
+    try withState { state in try state.add(additions, owner: owner, at: now) }
   }
 
   func record(_ id: DownloadID) async throws -> DownloadRecord? {
@@ -77,10 +77,19 @@ final class MemoryLedgerStore: LedgerStore {
     try withState { $0.counts(tag: tag) }
   }
 
-  func claim(
-    at now: Date, lease: Date, select: @escaping @Sendable (Candidate) -> ClaimSelection
-  ) async throws -> [DownloadRecord] {
-    try withState { $0.claim(at: now, lease: lease, owner: owner, select: select) }
+  func lease(_ request: LeaseRequest) async throws -> [DownloadRecord] {
+    try withState { $0.lease(request, owner: owner) }
+  }
+
+  func exchange(
+    _ saves: [LedgerSave], leasing request: LeaseRequest?, at now: Date
+  ) async throws -> LedgerExchange {
+    try withState { state in
+      var exchange = LedgerExchange()
+      exchange.saved = saves.map { state.save($0.record, $0.fields, owner: owner, at: now) }
+      if let request { exchange.leased = state.lease(request, owner: owner) }
+      return exchange
+    }
   }
 
   func save(_ record: DownloadRecord, _ fields: RecordFields, at now: Date) async throws -> Bool {
@@ -88,14 +97,9 @@ final class MemoryLedgerStore: LedgerStore {
   }
 
   func transition(
-    _ selection: LedgerSelection, from phases: Set<DownloadState.Phase>, to phase: DownloadState.Phase, at now: Date
+    _ selection: LedgerSelection, _ event: Lifecycle.Event, at now: Date
   ) async throws -> LedgerTransitionResult {
-    guard !phase.isActive else {
-      throw DownloadError(
-        .ledger, "records cannot be moved to “\(phase.rawValue)”, which has an owner: claim them instead",
-        stage: "MemoryLedger")
-    }
-    return try withState { $0.transition(selection, from: phases, to: phase, at: now) }
+    try withState { $0.transition(selection, event, owner: owner, at: now) }
   }
 
   func remove(_ selection: LedgerSelection, limit: Int) async throws -> [DownloadRecord] {

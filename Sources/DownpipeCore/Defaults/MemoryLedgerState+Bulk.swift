@@ -23,17 +23,16 @@ extension MemoryLedgerState {
   }
 
   mutating func transition(
-    _ selection: LedgerSelection, from phases: Set<DownloadState.Phase>, to phase: DownloadState.Phase, at now: Date
+    _ selection: LedgerSelection, _ event: Lifecycle.Event, owner: String, at now: Date
   ) -> LedgerTransitionResult {
     var result = LedgerTransitionResult(ids: [], count: 0)
     for generation in generations(of: selection) {
-      guard let record = entries[generation]?.record, record.owner == nil, phases.contains(record.phase) else {
-        continue
-      }
+      guard let record = entries[generation]?.record, record.owner == nil, Lifecycle.next(record.phase, event) != nil
+      else { continue }
       update(generation) { entry in
-        entry.record.notBefore = nil
+        entry.record.apply(event)
         entry.record.updatedAt = now
-        if phase == .waiting { entry.record.waitAgain() } else { entry.record.phase = phase }
+        if event != .becameDue { entry.addedBy = owner }
       }
       result.count += 1
       if result.ids.count < 10_000 { result.ids.append(record.id) }
@@ -69,9 +68,7 @@ extension MemoryLedgerState {
     let lost = active.filter { entries[$0].map(belongs) ?? false }
     for generation in lost {
       update(generation) { entry in
-        entry.record.phase = .waiting
-        entry.record.notBefore = nil
-        entry.record.owner = nil
+        entry.record.apply(.leaseLost)
         entry.record.updatedAt = now ?? entry.record.updatedAt
         entry.lease = nil
       }

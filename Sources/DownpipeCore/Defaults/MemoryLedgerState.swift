@@ -9,6 +9,8 @@ struct MemoryLedgerState: Sendable {
     var lease: Date?
     /// Kept because it costs a parse of the URL, and claims ask each candidate.
     var host: String
+    /// The store that it was added or resumed through last.
+    var addedBy: String
   }
 
   /// Sorts waiting downloads; those of one rank in the order of arrival.
@@ -101,27 +103,55 @@ struct MemoryLedgerState: Sendable {
 
   // MARK: Adding and asking
 
-  mutating func add(_ addition: LedgerAddition, at now: Date) -> LedgerAddOutcome {
-    guard let generation = generations[addition.request.id], let known = entries[generation] else {
-      lastGeneration += 1
-      let record = DownloadRecord(
-        request: addition.request, generation: lastGeneration, arrival: addition.arrival, rank: addition.rank,
-        createdAt: now)
-      insert(Entry(record: record, lease: nil, host: addition.request.host))
-      return LedgerAddOutcome(isNew: true, record: record)
+  mutating func add(
+    _ additions: [LedgerAddition], owner: String, at now: Date
+  ) throws(DownloadError) -> [LedgerAddOutcome] {
+    for addition in additions {
+      guard let known = entry(addition.request.id)?.record, belongsElsewhere(known, addition), known.phase.isActive
+      else { continue }
+      throw DownloadError(
+        .inUse, "“\(known.id)” is being downloaded to \(known.location ?? ""): wait until it has ended",
+        stage: "MemoryLedger")
     }
-    update(generation) { entry in
+    return additions.map { add($0, owner: owner, at: now) }
+  }
+
+  private func belongsElsewhere(_ known: DownloadRecord, _ addition: LedgerAddition) -> Bool {
+    guard let old = known.location, let new = addition.location else { return false }
+    return old != new
+  }
+
+  private mutating func add(_ addition: LedgerAddition, owner: String, at now: Date) -> LedgerAddOutcome {
+    if let known = entry(addition.request.id)?.record {
+      let isLost = known.phase == .finished && addition.lost != nil && known.steps.artifact == addition.lost
+      if !isLost, !belongsElsewhere(known, addition) { return update(known, addition, owner: owner, at: now) }
+      _ = delete(known.generation)
+    }
+    lastGeneration += 1
+    let record = DownloadRecord(
+      request: addition.request, generation: lastGeneration, arrival: addition.arrival, rank: addition.rank,
+      location: addition.location, createdAt: now)
+    insert(Entry(record: record, lease: nil, host: addition.request.host, addedBy: owner))
+    return LedgerAddOutcome(isNew: true, record: record)
+  }
+
+  private mutating func update(
+    _ known: DownloadRecord, _ addition: LedgerAddition, owner: String, at now: Date
+  ) -> LedgerAddOutcome {
+    update(known.generation) { entry in
       // The id stays as it was first written: equal ids can differ in their bytes.
       var request = addition.request
-      request.id = known.record.id
+      request.id = known.id
       if entry.record.request.url != request.url { entry.record.awaited = nil }
       entry.record.request = request
       entry.record.rank = addition.rank
+      entry.record.location = entry.record.location ?? addition.location
       entry.record.updatedAt = now
       entry.host = request.host
-      if known.record.phase == .failed || known.record.phase == .cancelled { entry.record.waitAgain() }
+      entry.addedBy = owner
+      entry.record.apply(.addedAgain)
     }
-    return LedgerAddOutcome(isNew: false, record: entries[generation]?.record ?? known.record)
+    return LedgerAddOutcome(isNew: false, record: entries[known.generation]?.record ?? known)
   }
 
   func records(_ query: LedgerQuery) -> [DownloadRecord] {
@@ -187,32 +217,30 @@ struct MemoryLedgerState: Sendable {
     for generation in due { update(generation) { $0.record.notBefore = nil } }
   }
 
-  mutating func claim(
-    at now: Date, lease: Date, owner: String, select: (Candidate) -> ClaimSelection
-  ) -> [DownloadRecord] {
-    promote(at: now)
+  mutating func lease(_ request: LeaseRequest, owner: String) -> [DownloadRecord] {
+    promote(at: request.now)
     var taken: [Int64] = []
-    var skippedHosts: Set<String> = []
+    var skipped: Set<Candidate> = []
     ready.forEach { key in
-      guard let entry = entries[key.generation], !skippedHosts.contains(entry.host) else { return true }
-      let request = entry.record.request
+      guard let entry = entries[key.generation], request.scope == .all || entry.addedBy == owner else { return true }
+      if let here = request.location, let there = entry.record.location, here != there { return true }
+      let wanted = entry.record.request
       let candidate = Candidate(
-        id: request.id, host: entry.host, intent: request.intent, priority: request.priority, tags: request.tags)
-      switch select(candidate) {
+        host: entry.host, intent: wanted.intent, priority: wanted.priority, tags: wanted.tags)
+      if skipped.contains(candidate) { return true }
+      switch request.select(candidate) {
       case .take: taken.append(key.generation)
-      case .skip: break
-      case .skipHost: skippedHosts.insert(entry.host)
+      case .skip: skipped.insert(candidate)
       case .stop: return false
       }
       return true
     }
     return taken.compactMap { generation in
       update(generation) { entry in
-        entry.record.phase = .transferring
+        entry.record.apply(.leased)
         entry.record.owner = owner
-        entry.record.attempts += 1
-        entry.record.updatedAt = now
-        entry.lease = lease
+        entry.record.updatedAt = request.now
+        entry.lease = request.until
       }
       return entries[generation]?.record
     }
@@ -246,6 +274,7 @@ struct MemoryLedgerState: Sendable {
         entry.record.repeatedFailures = record.repeatedFailures
         entry.record.bytesFetched = record.bytesFetched
         entry.record.resumedFrom = record.resumedFrom
+        entry.record.wasInterrupted = record.wasInterrupted
         if !record.phase.isActive {
           entry.record.owner = nil
           entry.lease = nil
@@ -265,20 +294,6 @@ struct MemoryLedgerState: Sendable {
 }
 
 extension DownloadRecord {
-  /// Makes a record that had ended, or was paused, wait as if it had never failed. The partial of a cancelled
-  /// one is gone, and with it what was known of it.
-  package mutating func waitAgain() {
-    if phase == .cancelled {
-      checkpoint = Checkpoint()
-      steps = StepLog()
-    }
-    phase = .waiting
-    notBefore = nil
-    error = nil
-    consecutiveFailures = 0
-    repeatedFailures = 0
-  }
-
   /// The record as scheduling policies see it.
   package var rankingContext: RankingContext {
     RankingContext(

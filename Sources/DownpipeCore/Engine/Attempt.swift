@@ -57,7 +57,7 @@ final class Attempt: Sendable {
   /// Holds the partial while its finished bytes, or what steps have made of them, are worked on.
   private func hold() async throws {
     try await located(storage.name) {
-      try run.finish(try await storage.openPartial(run.key))
+      try run.finish(try await storage.openPartial(run.key, isNew: false))
     }
   }
 
@@ -139,7 +139,7 @@ final class Attempt: Sendable {
   func stored(_ artifact: Artifact) -> StoredArtifact {
     StoredArtifact(
       kind: artifact.kind, path: artifact.path.map(storage.storedPath(for:)), name: artifact.name,
-      size: artifact.size.bytes, mediaType: artifact.mediaType)
+      size: artifact.size.bytes, mediaType: artifact.mediaType, modifiedAt: artifact.modifiedAt)
   }
 }
 
@@ -150,6 +150,6 @@ extension Storage {
       if let path = stored.path { .path(try self.path(forStored: path)) } else { .memory([]) }
     return Artifact(
       kind: stored.kind, location: location, name: stored.name, size: ByteCount(stored.size),
-      mediaType: stored.mediaType)
+      mediaType: stored.mediaType, modifiedAt: stored.modifiedAt)
   }
 }

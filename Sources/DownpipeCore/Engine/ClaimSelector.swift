@@ -1,7 +1,7 @@
 internal import Synchronization
 
-/// Takes candidates while limits and gates allow; used for one claim, inside the ledger's transaction.
-final class ClaimSelector: Sendable {
+/// Takes candidates while limits and gates allow; used for one lease, inside the ledger's transaction.
+final class LeaseSelector: Sendable {
   private let policies: [any AdmissionPolicy]
   private let rules: [GateRule]
   private let running: Mutex<RunningDownloads>
@@ -12,7 +12,7 @@ final class ClaimSelector: Sendable {
     self.running = Mutex(running)
   }
 
-  func select(_ candidate: Candidate) -> ClaimSelection {
+  func select(_ candidate: Candidate) -> LeaseSelection {
     for rule in rules {
       if case .closed = rule.verdict(for: candidate) { return .skip }
     }
@@ -21,8 +21,7 @@ final class ClaimSelector: Sendable {
         switch policy.admit(candidate, beside: running) {
         case .admitted: continue
         case .full: return .stop
-        case .hostFull: return .skipHost
-        case .refused: return .skip
+        case .hostFull, .refused: return .skip
         }
       }
       running.insert(candidate)

@@ -63,7 +63,7 @@ extension Engine {
       id: request.id, priority: request.priority, intent: request.intent, arrival: lastArrival, createdAt: now,
       expectedSize: request.expectedSize)
     let rank = pipeline.scheduling?.rank(context) ?? Rank().ascending(lastArrival)
-    return LedgerAddition(request: request, rank: rank, arrival: lastArrival)
+    return LedgerAddition(request: request, rank: rank, arrival: lastArrival, location: storage.location)
   }
 
   /// A finished download whose file is gone is downloaded again, as a new generation.
@@ -73,8 +73,8 @@ extension Engine {
     // What was kept in memory is gone with the process, and is not asked for.
     guard let stored = record.steps.artifact, stored.path != nil else { return nil }
     if let artifact = try? storage.artifact(from: stored), await storage.contains(artifact) { return nil }
-    guard Lifecycle.next(record.phase, .artifactLost) != nil else { return nil }
-    _ = try await store.remove(.ids([record.id]), limit: 1)
+    var addition = addition
+    addition.lost = stored
     return try await store.add([addition], at: now).first
   }
 
@@ -162,7 +162,6 @@ extension Engine {
     async throws -> Bool
   {
     try checkOpen()
-    let idle = Lifecycle.phases(accepting: event).subtracting([.transferring, .processing])
     // Between two looks it may have begun or ended; what is found then is looked at again.
     for _ in 0..<4 {
       if let reason, let run = running[id] {
@@ -174,7 +173,7 @@ extension Engine {
         // It has ended, and is about to be let go of.
         await run.settlement()
       }
-      let result = try await store.transition(.ids([id]), from: idle, to: phase, at: options.time.date)
+      let result = try await store.transition(.ids([id]), event, at: options.time.date)
       if result.count > 0 {
         await carriedOut(event, phase, on: result.ids)
         return true
@@ -236,12 +235,11 @@ extension Engine {
     try checkOpen()
     // First what waits, so that nothing new starts while the running ones end; then what had begun meanwhile.
     let selection = tag.map(LedgerSelection.tag) ?? .all
-    let idle = Lifecycle.phases(accepting: event).subtracting([.transferring, .processing])
-    var result = try await store.transition(selection, from: idle, to: phase, at: options.time.date)
+    var result = try await store.transition(selection, event, at: options.time.date)
     var count = result.count
     if let reason {
       count += await stopAll(tag: tag, reason, ending: phase)
-      let rest = try await store.transition(selection, from: idle, to: phase, at: options.time.date)
+      let rest = try await store.transition(selection, event, at: options.time.date)
       count += rest.count
       result.ids += rest.ids
     }

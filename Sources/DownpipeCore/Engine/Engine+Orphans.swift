@@ -1,11 +1,11 @@
-extension ListingStorage {
+extension Storage {
   /// The partials on disk that are of no use to any download of a ledger, and that nobody holds.
   ///
   /// - Throws: ``DownloadError`` with `.permission`, `.storage` or `.ledger`.
   public func orphans(unknownTo store: any LedgerStore) async throws -> [StoredPartial] {
     // The partials first: one that is begun while the ledger is asked is not in the list.
     var orphans: [StoredPartial] = []
-    for partial in try await partials() where !partial.isInUse {
+    for partial in try await partials() ?? [] where !partial.isInUse {
       if try await !store.wants(partial.key) { orphans.append(partial) }
     }
     return orphans
@@ -44,11 +44,8 @@ extension Engine {
   }
 
   /// The storage, if it can list what it holds.
-  func listingStorage() throws -> any ListingStorage {
+  func listingStorage() throws -> any Storage {
     try checkOpen()
-    guard let storage = storage as? any ListingStorage else {
-      throw DownloadError(.invalidPipeline, "\(storage.name) cannot list its partials", stage: storage.name)
-    }
     return storage
   }
 }

@@ -49,8 +49,7 @@ extension Engine {
   }
 
   private func availableBytes() async -> Int64? {
-    guard let storage = storage as? any SpaceReportingStorage else { return nil }
-    return try? await storage.availableBytes()
+    (try? await storage.availableBytes()) ?? nil
   }
 
   /// A gate has said something new: those who watch a waiting download learn why it waits now, and where there was no
@@ -95,7 +94,7 @@ extension Engine {
     guard !ids.isEmpty else { return }
     for id in ids { missing[id] = nil }
     // Were it to fail, they would become due in their own time.
-    _ = try? await store.transition(.ids(ids), from: [.waiting], to: .waiting, at: options.time.date)
+    _ = try? await store.transition(.ids(ids), .becameDue, at: options.time.date)
     for id in ids where hub.isWatched(id) && running[id] == nil {
       if let status = try? await status(of: id), running[id] == nil { hub.publish(stateOf: status) }
     }

@@ -193,12 +193,13 @@ actor Engine {
     let rules = gates.map(\.rule)
     // A gate that is closed for all needs no look into the ledger.
     for case .all(.closed) in rules.map(\.extent) { return [] }
-    let selector = ClaimSelector(policies: pipeline.limits, rules: rules, running: counts)
+    let selector = LeaseSelector(policies: pipeline.limits, rules: rules, running: counts)
     let now = options.time.date
     lastLook = now
-    return try await store.claim(at: now, lease: now.addingTimeInterval(options.lease / .seconds(1))) {
-      selector.select($0)
-    }
+    return try await store.lease(
+      LeaseRequest(
+        now: now, until: now.addingTimeInterval(options.lease / .seconds(1)), location: storage.location,
+        select: { selector.select($0) }))
   }
 
   private func ledgerFailed(_ error: DownloadError) {

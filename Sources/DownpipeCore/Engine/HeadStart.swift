@@ -5,15 +5,15 @@ extension Transfer {
   /// in the partial: dying in between costs nothing but the copy.
   func take(_ headStart: DownloadRequest.HeadStart, into partial: any Partial) async throws {
     if run.record.checkpoint.ranges.isEmpty, headStart.count > 0 {
-      guard let partial = partial as? any FileAdoptingPartial else {
-        throw DownloadError(
-          .invalidPipeline, "\(attempt.storage.name) cannot go on with a file that somebody else has begun",
-          stage: attempt.storage.name)
-      }
       let count = try await attempt.located(attempt.storage.name) {
         let count = try await partial.copy(headStart.file, count: headStart.count)
         try await partial.synchronize()
         return count
+      }
+      guard let count else {
+        throw DownloadError(
+          .invalidPipeline, "\(attempt.storage.name) cannot go on with a file that another downloader has begun",
+          stage: attempt.storage.name)
       }
       run.update { record in
         record.checkpoint = Checkpoint(

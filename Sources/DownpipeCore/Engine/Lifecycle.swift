@@ -1,11 +1,11 @@
 /// The lifecycle of a download: what each event means in each phase.
 ///
-/// A pure table. A pair that is not in it is illegal and changes nothing.
+/// A pure table, which the engine and every ledger follow. A pair that is not in it is illegal and changes nothing.
 public enum Lifecycle {
   /// Something that happens to a download.
   public enum Event: String, Sendable, Hashable, CaseIterable {
-    /// A place was free, gates and limits allow it.
-    case claimed
+    /// An owner has leased it.
+    case leased
     /// The last byte is on disk.
     case bytesComplete
     /// The last step is done, and the artifact is published.
@@ -16,60 +16,44 @@ public enum Lifecycle {
     case failedForGood
     /// A gate closed, a limit shrank, the downloader shuts down: go on later.
     case suspended
-    /// Somebody paused it.
+    /// Its owner is gone, or has closed the ledger, without an outcome.
+    case leaseLost
+    /// What it waited for is there.
+    case becameDue
+    /// The user paused it.
     case pause
-    /// Somebody resumed it.
+    /// The user resumed it.
     case resume
-    /// Somebody cancelled it.
+    /// The user cancelled it.
     case cancel
     /// The same id was added again.
     case addedAgain
-    /// The finished file is gone.
+    /// The finished file is gone, and is wanted again.
     case artifactLost
   }
 
-  /// What has to be done on the way.
-  public enum Effect: String, Sendable, Hashable {
-    /// Begin an attempt.
-    case startTransfer
-    /// Begin with the steps.
-    case startSteps
-    /// End the work that is under way.
-    case stopWork
-    /// Give the place back to others.
-    case freePlace
-    /// Make it due at once, with all attempts.
-    case makeDue
-    /// Remove the bytes on disk.
-    case removePartial
-  }
-
-  /// The next phase, and what to do; `nil` when the event means nothing in this phase.
-  public static func next(
-    _ phase: DownloadState.Phase, _ event: Event
-  ) -> (phase: DownloadState.Phase, effects: Set<Effect>)? {
+  /// The next phase; `nil` when the event means nothing in this phase.
+  public static func next(_ phase: DownloadState.Phase, _ event: Event) -> DownloadState.Phase? {
     switch (phase, event) {
-    case (.waiting, .claimed): (.transferring, [.startTransfer])
-    case (.waiting, .pause): (.paused, [])
-    case (.waiting, .resume): (.waiting, [.makeDue])
-    case (.waiting, .cancel): (.cancelled, [.removePartial])
+    case (.waiting, .leased): .transferring
+    case (.waiting, .becameDue), (.waiting, .resume): .waiting
+    case (.waiting, .pause): .paused
 
-    case (.transferring, .bytesComplete): (.processing, [.startSteps])
-    case (.processing, .stepsComplete): (.finished, [.freePlace, .removePartial])
+    case (.transferring, .bytesComplete): .processing
+    case (.processing, .stepsComplete): .finished
+    case (.transferring, .failedForNow), (.processing, .failedForNow): .waiting
+    case (.transferring, .failedForGood), (.processing, .failedForGood): .failed
+    case (.transferring, .suspended), (.processing, .suspended): .waiting
+    case (.transferring, .leaseLost), (.processing, .leaseLost): .waiting
+    case (.transferring, .pause), (.processing, .pause): .paused
 
-    case (.transferring, .failedForNow), (.processing, .failedForNow): (.waiting, [.freePlace])
-    case (.transferring, .failedForGood), (.processing, .failedForGood): (.failed, [.freePlace])
-    case (.transferring, .suspended), (.processing, .suspended): (.waiting, [.stopWork, .freePlace])
-    case (.transferring, .pause), (.processing, .pause): (.paused, [.stopWork, .freePlace])
-    case (.transferring, .cancel), (.processing, .cancel): (.cancelled, [.stopWork, .freePlace, .removePartial])
+    case (.paused, .resume): .waiting
+    case (.failed, .resume), (.failed, .addedAgain): .waiting
+    case (.cancelled, .resume), (.cancelled, .addedAgain): .waiting
+    case (.finished, .artifactLost): .waiting
 
-    case (.paused, .resume): (.waiting, [.makeDue])
-    case (.paused, .cancel): (.cancelled, [.removePartial])
-
-    case (.failed, .resume), (.failed, .addedAgain): (.waiting, [.makeDue])
-    case (.failed, .cancel): (.cancelled, [.removePartial])
-    case (.cancelled, .resume), (.cancelled, .addedAgain): (.waiting, [.makeDue])
-    case (.finished, .artifactLost): (.waiting, [.makeDue])
+    case (.waiting, .cancel), (.transferring, .cancel), (.processing, .cancel), (.paused, .cancel), (.failed, .cancel):
+      .cancelled
 
     default: nil
     }
@@ -78,5 +62,40 @@ public enum Lifecycle {
   /// The phases in which an event means something.
   public static func phases(accepting event: Event) -> Set<DownloadState.Phase> {
     Set(DownloadState.Phase.allCases.filter { next($0, event) != nil })
+  }
+}
+
+extension DownloadRecord {
+  /// Applies an event: the phase that follows, and what an event of its kind forgets.
+  ///
+  /// - Returns: whether the event means anything in the record's phase; nothing has changed otherwise.
+  @discardableResult
+  public mutating func apply(_ event: Lifecycle.Event) -> Bool {
+    guard let next = Lifecycle.next(phase, event) else { return false }
+    if phase == .cancelled || event == .artifactLost || event == .cancel {
+      // The bytes are gone, and with them what was known of them.
+      checkpoint = Checkpoint()
+      steps = StepLog()
+    }
+    phase = next
+    notBefore = nil
+    if !next.isActive { owner = nil }
+    switch event {
+    case .leased:
+      attempts += 1
+    case .leaseLost:
+      wasInterrupted = true
+    case .becameDue, .bytesComplete:
+      break
+    case .resume, .addedAgain, .artifactLost, .stepsComplete, .cancel:
+      error = nil
+      consecutiveFailures = 0
+      repeatedFailures = 0
+      wasInterrupted = false
+      if event != .resume && event != .addedAgain { awaited = nil }
+    case .failedForNow, .failedForGood, .suspended, .pause:
+      wasInterrupted = false
+    }
+    return true
   }
 }

@@ -6,10 +6,10 @@ extension Attempt {
   func process(_ first: Artifact) async throws -> Artifact {
     var artifact = first
     run.update { record in
-      if let next = Lifecycle.next(record.phase, .bytesComplete) { record.phase = next.phase }
+      _ = record.apply(.bytesComplete)
     }
     let steps = pipeline.steps
-    let done = run.read { $0.steps.completed }
+    let done = run.read { $0.steps.completed.count }
     for index in steps.indices where index >= done {
       let step = steps[index]
       guard step.isNeeded(try await context(for: artifact, withWorkspace: false)) else { continue }
@@ -27,7 +27,7 @@ extension Attempt {
       try Task.checkCancellation()
       artifact = output
       run.update { record in
-        record.steps = StepLog(completed: index + 1, artifact: stored(output))
+        record.steps = StepLog(completed: steps[...index].map(\.name), artifact: stored(output))
         record.checkpoint.isComplete = true
       }
       try await save([.steps, .checkpoint])
@@ -41,7 +41,7 @@ extension Attempt {
     let last = artifact
     let context = try await context(for: last, withWorkspace: false)
     return try await located(storage.name) {
-      try await storage.publish(last, at: context.request.destination, in: context)
+      try await storage.publish(last, of: nil, at: context.request.destination, in: context)
     }
   }
 

@@ -10,7 +10,7 @@ extension Transfer {
     let end = run.record.checkpoint.ranges.prefixLength
     run.letGo()
     // What steps have made of the bytes is not touched.
-    guard end > 0, run.record.steps.artifact == nil, let partial = try? await attempt.storage.openPartial(run.key)
+    guard end > 0, run.record.steps.artifact == nil, let partial = try? await attempt.storage.openPartial(run.key, isNew: false)
     else { return false }
     let size = max(0, end - Self.roomForTheLedger)
     let hasRoom = (try? partial.size()).map { $0 >= end } == true && (try? partial.truncate(to: size)) != nil

@@ -29,7 +29,7 @@ final class Run: Sendable {
     /// Whether this attempt has just been given its link.
     var hasFreshLink = false
     /// The finished partial that nobody else may write before it is published.
-    var held: (any HeldPartial)?
+    var held: (any Partial)?
     /// Whether it counts among those that run.
     var hasPlace = true
     var settled = false
@@ -93,7 +93,6 @@ final class Run: Sendable {
 
   /// Ends writing. Where the storage can, the partial stays held until ``letGo()``.
   func finish(_ partial: any Partial) throws {
-    guard let partial = partial as? any HeldPartial else { return try partial.close() }
     try partial.finish()
     state.withLock { $0.held = partial }
   }

@@ -51,17 +51,13 @@ struct Settlement: Sendable {
   }
 
   /// What the lifecycle says an event leads to; the phase is set, the effects are the caller's.
-  private func advance(_ event: Lifecycle.Event, _ change: (inout DownloadRecord) -> Void = { _ in }) -> Set<
-    Lifecycle.Effect
-  > {
+  private func advance(_ event: Lifecycle.Event, _ change: (inout DownloadRecord) -> Void = { _ in }) -> Bool {
     run.update { record in
-      guard let next = Lifecycle.next(record.phase, event) else { return [] }
-      record.phase = next.phase
-      record.notBefore = nil
+      guard record.apply(event) else { return false }
       // A link that has not been renewed is as dead as before.
       if record.awaited != .link { record.awaited = nil }
       change(&record)
-      return next.effects
+      return true
     }
   }
 
@@ -79,13 +75,13 @@ struct Settlement: Sendable {
     // What is left of the partial and what the steps left lying is of no use to anybody now. Nobody looks at a finished
     // download again, so it goes first; but only while it is held is it certainly nobody else's.
     let isHeld = run.isHolding
-    if isHeld, effects.contains(.removePartial) {
+    if isHeld, effects {
       try? await attempt.storage.removePartial(run.key)
       run.letGo()
     }
     engine.freePlace(of: run)
     if let failure = await save([.state, .steps, .checkpoint]) { return failure }
-    if !isHeld, effects.contains(.removePartial) { try? await attempt.storage.removePartial(run.key) }
+    if !isHeld, effects { try? await attempt.storage.removePartial(run.key) }
     return .state(.finished(artifact))
   }
 
@@ -176,14 +172,9 @@ struct Settlement: Sendable {
     }
     let effects = advance(event) { record in
       record.error = nil
-      if event == .cancel {
-        record.awaited = nil
-        record.checkpoint = Checkpoint()
-        record.steps = StepLog()
-      }
     }
     if let failure = await save([.state, .checkpoint, .steps]) { return failure }
-    if effects.contains(.removePartial) { try? await attempt.storage.removePartial(run.key) }
+    if effects, event == .cancel { try? await attempt.storage.removePartial(run.key) }
     return .state(state)
   }
 

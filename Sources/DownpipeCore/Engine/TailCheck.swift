@@ -9,8 +9,7 @@ extension Transfer {
     guard !checkpoint.ranges.isEmpty else { return }
     let size = try partial.size()
     var intact = min(size, checkpoint.ranges.prefixLength)
-    // Storages that mark nothing are believed.
-    if let partial = partial as? any VerifiablePartial, !checkpoint.marks.isEmpty {
+    if !checkpoint.marks.isEmpty {
       let mark = try checkpoint.marks.last { try $0.range.upperBound <= intact && partial.matches($0) }
       intact = mark?.range.upperBound ?? 0
     }
@@ -30,8 +29,8 @@ extension Transfer {
   /// Marks the last block before a partial is closed.
   func markTail(of partial: any Partial) {
     let end = run.read { $0.checkpoint.ranges.prefixLength }
-    guard end > 0, let partial = partial as? any VerifiablePartial else { return }
-    let mark = try? partial.mark(endingAt: end)
+    guard end > 0 else { return }
+    let mark = (try? partial.mark(endingAt: end)) ?? nil
     run.update { $0.checkpoint.mark(mark) }
   }
 }

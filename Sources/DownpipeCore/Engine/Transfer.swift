@@ -11,7 +11,7 @@ struct Transfer: Sendable {
   /// Transfers what is missing, from the URL and then from its mirrors.
   func perform() async throws -> Artifact {
     let storage = attempt.storage
-    let partial = try await attempt.located(storage.name) { try await storage.openPartial(run.key) }
+    let partial = try await attempt.located(storage.name) { try await storage.openPartial(run.key, isNew: false) }
     var isClosed = false
     do {
       try await checkTail(of: partial)
@@ -280,9 +280,7 @@ struct Transfer: Sendable {
 
   /// Takes over a file that the transport has finished, where storage and plan allow.
   private func adoptFile(of reply: SourceReply, into partial: any Partial) throws -> Int64? {
-    guard let file = reply.body.file, let partial = partial as? any FileAdoptingPartial,
-      try partial.adopt(file)
-    else { return nil }
+    guard let file = reply.body.file, try partial.adopt(file) else { return nil }
     return try partial.size()
   }
 

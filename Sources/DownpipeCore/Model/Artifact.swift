@@ -28,11 +28,15 @@ public struct Artifact: Sendable, Hashable {
   public var size: ByteCount
   /// The media type the server gave, if any.
   public var mediaType: String?
+  /// When the bytes of a published file last changed, by the clock of its file system, where the storage keeps that.
+  public var modifiedAt: Date?
 
   /// Describes an artifact.
   public init(
-    kind: Kind = .file, location: Location, name: String, size: ByteCount = .unknown, mediaType: String? = nil
+    kind: Kind = .file, location: Location, name: String, size: ByteCount = .unknown, mediaType: String? = nil,
+    modifiedAt: Date? = nil
   ) {
+    self.modifiedAt = modifiedAt
     self.kind = kind
     self.location = location
     self.name = name

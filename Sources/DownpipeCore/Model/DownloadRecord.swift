@@ -34,6 +34,10 @@ public struct DownloadRecord: Sendable, Hashable {
   public var checkpoint: Checkpoint
   /// What the steps have done.
   public var steps: StepLog
+  /// The ``Storage/location`` that it belongs to; `nil` for one that belongs to any, as records of old ledgers do.
+  public var location: String?
+  /// Whether its last run ended with its process, without an outcome.
+  public var wasInterrupted: Bool
   /// When it was first added.
   public var createdAt: Date
   /// When it last changed.
@@ -46,7 +50,7 @@ public struct DownloadRecord: Sendable, Hashable {
 
   /// Makes the record of a download that waits for its first attempt.
   public init(
-    request: DownloadRequest, generation: Int64, arrival: Int64, rank: Rank, createdAt: Date
+    request: DownloadRequest, generation: Int64, arrival: Int64, rank: Rank, location: String? = nil, createdAt: Date
   ) {
     self.request = request
     self.generation = generation
@@ -60,14 +64,15 @@ public struct DownloadRecord: Sendable, Hashable {
     self.resumedFrom = 0
     self.checkpoint = Checkpoint()
     self.steps = StepLog()
+    self.location = location
+    self.wasInterrupted = false
     self.createdAt = createdAt
     self.updatedAt = createdAt
   }
 
   /// The record as policies and gates see it.
   public var candidate: Candidate {
-    Candidate(
-      id: request.id, host: request.host, intent: request.intent, priority: request.priority, tags: request.tags)
+    Candidate(host: request.host, intent: request.intent, priority: request.priority, tags: request.tags)
   }
 }
 
@@ -118,15 +123,16 @@ public struct Checkpoint: Sendable, Hashable {
 
 /// What the steps after the transfer have done so far.
 public struct StepLog: Sendable, Hashable, Codable {
-  /// How many steps of the chain are done.
-  public var completed: Int
+  /// The names of the steps that are done or were not needed, from the beginning of the chain. A chain that no longer
+  /// begins so starts again.
+  public var completed: [String]
   /// The artifact they gave, with its path as the storage keeps it.
   public var artifact: StoredArtifact?
   /// What the step under way noted.
   public var note: String?
 
   /// Nothing is done.
-  public init(completed: Int = 0, artifact: StoredArtifact? = nil, note: String? = nil) {
+  public init(completed: [String] = [], artifact: StoredArtifact? = nil, note: String? = nil) {
     self.completed = completed
     self.artifact = artifact
     self.note = note
@@ -145,9 +151,14 @@ public struct StoredArtifact: Sendable, Hashable, Codable {
   public var size: Int64?
   /// Its media type.
   public var mediaType: String?
+  /// When its bytes last changed, by the clock of its file system.
+  public var modifiedAt: Date?
 
   /// Makes one.
-  public init(kind: Artifact.Kind, path: String?, name: String, size: Int64?, mediaType: String?) {
+  public init(
+    kind: Artifact.Kind, path: String?, name: String, size: Int64?, mediaType: String?, modifiedAt: Date? = nil
+  ) {
+    self.modifiedAt = modifiedAt
     self.kind = kind
     self.path = path
     self.name = name

@@ -1,7 +1,6 @@
 /// Says whether one more download may run beside those that do. Several compose by *and*.
 public protocol AdmissionPolicy: Stage {
-  /// Whether `candidate` may start while `running` runs. Pure and cheap: it is asked for each
-  /// candidate in order of rank.
+  /// Whether `candidate` may start while `running` runs. Pure and cheap: it is asked in order of rank.
   func admit(_ candidate: Candidate, beside running: RunningDownloads) -> Admission
 
   /// The most downloads this policy ever lets run at once; sources size their pools by it.
@@ -19,10 +18,9 @@ extension AdmissionPolicy {
   public func contribute(to parts: inout PipelineParts) { parts.admission.append(self) }
 }
 
-/// A waiting download, as policies and gates see it.
+/// A waiting download, as policies and gates see it: what it has in common with others. Those that are alike in all of
+/// this are admitted or refused alike, so that ten million of them cost no more than one.
 public struct Candidate: Sendable, Hashable {
-  /// Which download.
-  public var id: DownloadID
   /// The host it is fetched from, lower case, with an explicit port.
   public var host: String
   /// Why it is wanted.
@@ -34,10 +32,9 @@ public struct Candidate: Sendable, Hashable {
 
   /// Makes a candidate.
   public init(
-    id: DownloadID, host: String = "", intent: Intent = .userInitiated, priority: Priority = .normal,
+    host: String = "", intent: Intent = .userInitiated, priority: Priority = .normal,
     tags: Set<String> = []
   ) {
-    self.id = id
     self.host = host
     self.intent = intent
     self.priority = priority
@@ -81,6 +78,6 @@ public enum Admission: Sendable, Hashable {
   case full(String)
   /// It may not, nor may any other from its host; others may.
   case hostFull(String)
-  /// This one may not; others may.
+  /// This one may not, nor may those that are alike; others may.
   case refused(String)
 }

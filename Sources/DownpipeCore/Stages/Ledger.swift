@@ -17,16 +17,23 @@ extension Ledger {
 ///
 /// Every call is atomic, and durable when it returns. Nothing may assume that it is the only user: other
 /// processes, later other machines, may share the ledger, and a running download belongs to the owner
-/// that claimed it until the lease runs out.
+/// that leased it until the lease runs out. What becomes of a record is ``Lifecycle``'s business: a ledger applies
+/// ``DownloadRecord/apply(_:)`` or the same in its own language, and writes no transition of its own.
+///
+/// A record that cannot be read is in no other record's way: calls for several records leave it out, a call for it
+/// alone throws, adding its id again replaces it, and ``damaged()`` lists it.
 /// - Throws: every method throws ``DownloadError`` with `.ledger` when the ledger fails.
 public protocol LedgerStore: Sendable {
-  /// Who this store claims downloads for: unique to this opening.
+  /// The owner that this store leases downloads for: unique to this opening.
   var owner: String { get }
 
   /// Adds downloads, or updates those whose id is known, all or none.
   ///
-  /// A known download gets the new request and rank; when it had failed or was cancelled it waits
-  /// again, at once. When it is finished it stays so. The order of the result is that of `additions`.
+  /// A known download gets the new request and rank, and ``Lifecycle/Event/addedAgain`` is applied to it; one that waits
+  /// for a time becomes due only by that. It starts anew, as a new generation, where ``LedgerAddition/lost`` is its
+  /// artifact, where it belongs to another location and is not active, and where its record is damaged. Whatever was
+  /// added belongs to this store for ``LeaseScope/own``. The order of the result is that of `additions`.
+  /// - Throws: ``DownloadError`` with `.inUse` for a download that is active at another location.
   func add(_ additions: [LedgerAddition], at now: Date) async throws -> [LedgerAddOutcome]
 
   /// One record.
@@ -41,38 +48,48 @@ public protocol LedgerStore: Sendable {
   /// Records in an order, a page at a time.
   func records(_ query: LedgerQuery) async throws -> [DownloadRecord]
 
+  /// The records that cannot be read. None, unless the ledger's medium can be damaged.
+  func damaged() async throws -> [DamagedRecord]
+
   /// How many records there are in each phase; with `tag`, of those that bear it.
   func counts(tag: String?) async throws -> [DownloadState.Phase: Int]
 
-  /// Hands out waiting downloads that are due, in order of rank: each one that `select` takes becomes
-  /// `transferring`, owned by ``owner`` until `lease`, with one attempt more.
+  /// Hands out waiting downloads that are due, in order of rank: ``Lifecycle/Event/leased`` is applied to each one that
+  /// the request selects, and it is owned by ``owner`` until the lease runs out.
   ///
-  /// `select` is called inside the ledger's transaction, cheaply, once a candidate.
-  func claim(
-    at now: Date, lease: Date, select: @escaping @Sendable (Candidate) -> ClaimSelection
-  ) async throws -> [DownloadRecord]
+  /// `select` is called inside the ledger's transaction, once for each download that it takes and once for each kind
+  /// of candidate that it skips: downloads of other owners, at other locations, outside of the scope and with equal
+  /// candidates cost nothing.
+  func lease(_ request: LeaseRequest) async throws -> [DownloadRecord]
 
   /// Writes the named fields of a record that this owner holds.
   ///
   /// - Returns: false, and nothing is written, when the record is gone, is of another generation or is
-  ///   held by somebody else: the caller must stop at once.
+  ///   held by another owner: the caller must stop at once.
   func save(_ record: DownloadRecord, _ fields: RecordFields, at now: Date) async throws -> Bool
 
-  /// Moves records that nobody holds from one of `phases` into another phase, all at once.
-  /// They become due at once, and lose their error when they go to `waiting`.
+  /// Writes how runs have ended, then leases what comes next, in one commit.
+  ///
+  /// - Returns: what ``save(_:_:at:)`` says of each, and what was leased.
+  func exchange(_ saves: [LedgerSave], leasing request: LeaseRequest?, at now: Date) async throws -> LedgerExchange
+
+  /// Applies an event to the records of a selection that nobody holds and in whose phase it means something, all at
+  /// once. Those that wait belong to this store then, for ``LeaseScope/own``.
   /// - Returns: the ids that were moved, at most 10,000 of them, and how many there were in all.
   func transition(
-    _ selection: LedgerSelection, from phases: Set<DownloadState.Phase>, to phase: DownloadState.Phase, at now: Date
+    _ selection: LedgerSelection, _ event: Lifecycle.Event, at now: Date
   ) async throws -> LedgerTransitionResult
 
-  /// Forgets records that nobody else holds.
-  /// - Returns: what was forgotten, so that the bytes can be removed; at most `limit` at a time.
+  /// Forgets records that no other owner holds, damaged ones too.
+  /// - Returns: what was forgotten, so that the bytes can be removed; at most `limit` at a time. Of a damaged record at
+  ///   least id and generation are right.
   func remove(_ selection: LedgerSelection, limit: Int) async throws -> [DownloadRecord]
 
   /// Extends the lease of everything this owner holds.
   func renewLeases(until lease: Date) async throws
 
-  /// Gives back downloads whose lease has run out or whose owner is provably gone: they wait again.
+  /// Applies ``Lifecycle/Event/leaseLost`` to the downloads whose owner is provably gone, or whose lease has run out
+  /// and whose owner is not provably alive.
   /// - Returns: how many.
   func reclaim(at now: Date) async throws -> Int
 
@@ -93,6 +110,19 @@ extension LedgerStore {
     for id in ids { if let record = try await record(id) { records.append(record) } }
     return records
   }
+
+  /// None.
+  public func damaged() async throws -> [DamagedRecord] { [] }
+
+  /// One call after the other.
+  public func exchange(
+    _ saves: [LedgerSave], leasing request: LeaseRequest?, at now: Date
+  ) async throws -> LedgerExchange {
+    var exchange = LedgerExchange()
+    for save in saves { exchange.saved.append(try await self.save(save.record, save.fields, at: now)) }
+    if let request { exchange.leased = try await lease(request) }
+    return exchange
+  }
 }
 
 /// A download to be added to a ledger.
@@ -103,18 +133,26 @@ public struct LedgerAddition: Sendable {
   public var rank: Rank
   /// Its order of arrival.
   public var arrival: Int64
+  /// The ``Storage/location`` that it belongs to.
+  public var location: String?
+  /// An artifact that is gone: the finished download that it belongs to starts anew.
+  public var lost: StoredArtifact?
 
   /// Makes an addition.
-  public init(request: DownloadRequest, rank: Rank, arrival: Int64) {
+  public init(
+    request: DownloadRequest, rank: Rank, arrival: Int64, location: String? = nil, lost: StoredArtifact? = nil
+  ) {
     self.request = request
     self.rank = rank
     self.arrival = arrival
+    self.location = location
+    self.lost = lost
   }
 }
 
 /// What adding did.
 public struct LedgerAddOutcome: Sendable {
-  /// Whether the id was new.
+  /// Whether the id was new, or starts anew.
   public var isNew: Bool
   /// The record as it is now.
   public var record: DownloadRecord
@@ -126,16 +164,87 @@ public struct LedgerAddOutcome: Sendable {
   }
 }
 
+/// A record that cannot be read.
+public struct DamagedRecord: Sendable, Hashable {
+  /// The download's name.
+  public var id: DownloadID
+  /// What is wrong with it, in words.
+  public var reason: String
+
+  /// Describes a damaged record.
+  public init(id: DownloadID, reason: String) {
+    self.id = id
+    self.reason = reason
+  }
+}
+
+/// Which downloads a store leases.
+public enum LeaseScope: String, Sendable, Hashable {
+  /// Every one.
+  case all
+  /// Those that were added, resumed or restarted through this store.
+  case own
+}
+
+/// What a lease is asked for.
+public struct LeaseRequest: Sendable {
+  /// The time now: what is due by then may be leased.
+  public var now: Date
+  /// When the lease runs out unless it is renewed.
+  public var until: Date
+  /// Which downloads are meant.
+  public var scope: LeaseScope
+  /// Only downloads that belong to this ``Storage/location``, or to none; every one when `nil`.
+  public var location: String?
+  /// What becomes of a candidate. Cheap, and called inside the ledger's transaction.
+  public var select: @Sendable (Candidate) -> LeaseSelection
+
+  /// Asks for a lease.
+  public init(
+    now: Date, until: Date, scope: LeaseScope = .all, location: String? = nil,
+    select: @escaping @Sendable (Candidate) -> LeaseSelection
+  ) {
+    self.now = now
+    self.until = until
+    self.scope = scope
+    self.location = location
+    self.select = select
+  }
+}
+
 /// What becomes of a candidate.
-public enum ClaimSelection: Sendable, Hashable {
-  /// Claim it.
+public enum LeaseSelection: Sendable, Hashable {
+  /// Lease it.
   case take
-  /// Leave it, look at the next.
+  /// Leave it and all that are alike, look at the next.
   case skip
-  /// Leave it and every other one from its host.
-  case skipHost
   /// Leave it and stop looking.
   case stop
+}
+
+/// A record to be saved, and which of its fields.
+public struct LedgerSave: Sendable {
+  /// The record.
+  public var record: DownloadRecord
+  /// What is written of it.
+  public var fields: RecordFields
+
+  /// Names a record and its fields.
+  public init(_ record: DownloadRecord, _ fields: RecordFields) {
+    self.record = record
+    self.fields = fields
+  }
+}
+
+/// What an exchange with the ledger did.
+public struct LedgerExchange: Sendable {
+  /// Whether each record was saved, in the order of the saves.
+  public var saved: [Bool] = []
+  /// What was leased, in order of rank.
+  public var leased: [DownloadRecord] = []
+
+  /// Nothing.
+  public init() {}
 }
 
 /// Which records a bulk operation means.
@@ -168,6 +277,8 @@ public struct LedgerQuery: Sendable, Hashable {
   public var phases: Set<DownloadState.Phase>?
   /// Only those with the tag.
   public var tag: String?
+  /// Only those that belong to this ``Storage/location``, or to none.
+  public var location: String?
   /// Which comes first.
   public var order: Order
   /// At most this many.
@@ -187,9 +298,10 @@ public struct LedgerQuery: Sendable, Hashable {
 
   /// Asks a question.
   public init(
-    phases: Set<DownloadState.Phase>? = nil, tag: String? = nil, order: Order = .arrival, limit: Int = 1000,
-    offset: Int = 0
+    phases: Set<DownloadState.Phase>? = nil, tag: String? = nil, location: String? = nil, order: Order = .arrival,
+    limit: Int = 1000, offset: Int = 0
   ) {
+    self.location = location
     self.phases = phases
     self.tag = tag
     self.order = order
@@ -205,7 +317,7 @@ public struct RecordFields: OptionSet, Sendable, Hashable {
   /// Makes a set from its bits.
   public init(rawValue: Int) { self.rawValue = rawValue }
 
-  /// Phase, due time, error, counters. Leaving the active phases gives the claim back.
+  /// Phase, due time, error, counters. Leaving the active phases gives the lease back.
   public static let state = RecordFields(rawValue: 1)
   /// What is on disk and which representation it belongs to.
   public static let checkpoint = RecordFields(rawValue: 2)

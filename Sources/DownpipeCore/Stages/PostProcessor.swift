@@ -113,13 +113,16 @@ public struct ProcessingContext: Sendable {
   public let priorNote: String?
   /// What the step's output has to survive once the step has returned.
   public let durability: Durability
+  /// Whether an earlier run ended with its process, and may have published the artifact without a trace in the ledger:
+  /// a storage that finds the same bytes under the name takes them for its own.
+  public let wasInterrupted: Bool
 
   private let record: @Sendable (String) async throws -> Void
 
   /// Makes a context.
   public init(
     request: DownloadRequest, workspace: String?, digests: [Digest] = [], priorNote: String? = nil,
-    durability: Durability = .process,
+    durability: Durability = .process, wasInterrupted: Bool = false,
     note: @escaping @Sendable (String) async throws -> Void = { _ in }
   ) {
     self.request = request
@@ -127,6 +130,7 @@ public struct ProcessingContext: Sendable {
     self.digests = digests
     self.priorNote = priorNote
     self.durability = durability
+    self.wasInterrupted = wasInterrupted
     self.record = note
   }
 

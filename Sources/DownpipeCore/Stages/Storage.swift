@@ -3,10 +3,18 @@
 /// A storage never decides what to ask the server. It keeps one partial for each (id, generation),
 /// under its own control, and publishes finished artifacts atomically.
 public protocol Storage: Stage {
+  /// The place that destinations are relative to, as ledgers keep it: a download belongs to one. `nil` for storages
+  /// whose artifacts have no place beyond the process.
+  var location: String? { get }
+
   /// Opens the partial of a download, which is empty when there was none, and holds it until it is closed.
   ///
-  /// - Throws: ``DownloadError`` with `.inUse` while somebody else holds it; `.permission`, `.noSpace` or `.storage`.
-  func openPartial(_ key: PartialKey) async throws -> any Partial
+  /// - Parameters:
+  ///   - key: the partial's name.
+  ///   - isNew: whether the ledger knows of no bytes. What lies under the name then is of no use, and need not be
+  ///     looked for before ``Partial/persist()``, which replaces it.
+  /// - Throws: ``DownloadError`` with `.inUse` while another owner holds it; `.permission`, `.noSpace` or `.storage`.
+  func openPartial(_ key: PartialKey, isNew: Bool) async throws -> any Partial
 
   /// Removes the partial and everything its steps left behind. No error when there is nothing.
   func removePartial(_ key: PartialKey) async throws
@@ -17,24 +25,30 @@ public protocol Storage: Stage {
 
   /// Makes a finished artifact appear at its destination, atomically, and settles conflicts.
   ///
+  /// Where no step has changed the bytes, `partial` is the held partial that they are in. What appears then are the
+  /// bytes that were written to it, whatever has become of its name, and it need not have one.
+  ///
   /// Called again after a crash with the same `context.priorNote`, it finds out whether the first
   /// call succeeded, and does not publish twice.
   /// - Returns: the artifact where it is now.
   /// - Throws: ``DownloadError`` with `.alreadyExists`, `.unsafePath`, `.permission`, `.noSpace` or `.storage`.
-  func publish(_ artifact: Artifact, at destination: DownloadRequest.Destination, in context: ProcessingContext)
-    async throws -> Artifact
+  func publish(
+    _ artifact: Artifact, of partial: (any Partial)?, at destination: DownloadRequest.Destination,
+    in context: ProcessingContext
+  ) async throws -> Artifact
 
   /// Whether the artifact still lies among partials and workspaces, and has to be published.
   func isStaged(_ artifact: Artifact) -> Bool
 
-  /// Whether a published artifact is still there.
+  /// Whether a published artifact is still there, and still the same as far as its size and its time of change tell.
   func contains(_ artifact: Artifact) async -> Bool
 
   /// An artifact that makes the transfer unnecessary because it is there already, for storages whose
   /// conflict policy is to reuse; `nil` otherwise.
   func existing(for request: DownloadRequest) async throws -> Artifact?
 
-  /// Removes a published artifact. No error when there is nothing.
+  /// Removes a published or staged artifact. No error when there is nothing. What has taken a published one's place,
+  /// or was changed since, stays.
   func remove(_ artifact: Artifact) async throws
 
   /// A path as the ledger keeps it: relative to the storage's root where it is below it, since the
@@ -47,18 +61,26 @@ public protocol Storage: Stage {
 
   /// What a finished write survives: ``Durability/process`` unless the storage says otherwise.
   var durability: Durability { get }
+
+  /// Every partial, in no particular order: to find those that no ledger knows any more. `nil` unless the storage can
+  /// list them.
+  /// - Throws: ``DownloadError`` with `.permission` or `.storage`.
+  func partials() async throws -> [StoredPartial]?
+
+  /// The bytes that may still be written; `nil` unless the storage can tell.
+  /// - Throws: ``DownloadError`` with `.permission` or `.storage`.
+  func availableBytes() async throws -> Int64?
 }
 
 extension Storage {
+  /// No place beyond the process.
+  public var location: String? { nil }
   /// The death of the process.
   public var durability: Durability { .process }
-}
-
-/// A storage that can tell which partials it holds: to find those that no ledger knows any more.
-public protocol ListingStorage: Storage {
-  /// Every partial, in no particular order.
-  /// - Throws: ``DownloadError`` with `.permission` or `.storage`.
-  func partials() async throws -> [StoredPartial]
+  /// The storage cannot list its partials.
+  public func partials() async throws -> [StoredPartial]? { nil }
+  /// The storage cannot tell.
+  public func availableBytes() async throws -> Int64? { nil }
 }
 
 /// A partial that a storage holds.
@@ -76,13 +98,6 @@ public struct StoredPartial: Sendable, Hashable {
     self.size = size
     self.isInUse = isInUse
   }
-}
-
-/// A storage that knows how much room it has.
-public protocol SpaceReportingStorage: Storage {
-  /// The bytes that may still be written.
-  /// - Throws: ``DownloadError`` with `.permission` or `.storage`.
-  func availableBytes() async throws -> Int64
 }
 
 extension Storage {
@@ -123,43 +138,59 @@ public protocol Partial: Sendable {
   /// Makes what was written so far as durable as the storage promises, before the ledger claims it.
   func synchronize() async throws
 
-  /// Closes the partial and lets go of it; errors that only closing brings to light are thrown.
+  /// Gives the bytes a name that survives the process, where they have none yet: before the ledger claims any of them,
+  /// and before a step reads them by their path. ``synchronize()`` does it, too. Replaces what an earlier, unknown
+  /// download has left under the name.
+  /// - Throws: ``DownloadError`` with `.inUse` while another owner holds the name; `.permission`, `.noSpace` or
+  ///   `.storage`.
+  func persist() throws
+
+  /// Ends writing and keeps the partial held until ``close()``, so that no other owner begins to write its finished
+  /// bytes before they are published; errors that only closing brings to light are thrown.
+  func finish() throws
+
+  /// Closes the partial and lets go of it; errors that only closing brings to light are thrown. Bytes without a name
+  /// are gone. May be called after ``finish()``, and more than once.
   func close() throws
 
-  /// The closed or finished partial as the artifact that the steps begin with.
+  /// The finished partial as the artifact that the steps begin with.
   func artifact(name: String, mediaType: String?) throws -> Artifact
-}
 
-/// A partial that can stay held while steps work on its finished bytes, so that nobody else begins to write them before
-/// they are published.
-public protocol HeldPartial: Partial {
-  /// Ends writing and keeps the partial held until ``Partial/close()``; errors that only closing brings to light are
-  /// thrown.
-  func finish() throws
-}
-
-/// A partial that takes over a file that somebody else has written: the transport, or the system's own downloader.
-public protocol FileAdoptingPartial: Partial {
-  /// Replaces the partial's bytes with those of the file, which is gone afterwards.
+  /// Replaces the partial's bytes with those of a file that the transport has written, which is gone afterwards.
   /// - Returns: false when that cannot be done cheaply; the caller copies then.
   func adopt(_ path: String) throws -> Bool
 
-  /// Replaces the partial's bytes with the first `count` bytes of the file, which stays.
+  /// Replaces the partial's bytes with the first `count` bytes of a file that another downloader has begun, and that
+  /// stays.
   ///
-  /// - Returns: how many bytes there were: fewer than `count` when the file is shorter.
+  /// - Returns: how many bytes there were: fewer than `count` when the file is shorter; `nil` when the storage cannot
+  ///   import files.
   /// - Throws: ``DownloadError`` with `.permission`, `.noSpace` or `.storage`; `CancellationError`.
-  func copy(_ path: String, count: Int64) async throws -> Int64
-}
+  func copy(_ path: String, count: Int64) async throws -> Int64?
 
-/// A partial that can tell whether its bytes are still those that were written.
-public protocol VerifiablePartial: Partial {
-  /// A mark of the last bytes before `offset`, which are read back: the whole block they lie in.
+  /// A mark of the last bytes before `offset`, which are read back: the whole block they lie in. `nil` when the storage
+  /// marks nothing.
   /// - Throws: ``DownloadError`` with `.storage` when they cannot be read.
-  func mark(endingAt offset: Int64) throws -> BlockMark
+  func mark(endingAt offset: Int64) throws -> BlockMark?
 
   /// Whether the bytes on disk are the ones that were marked.
   /// - Throws: ``DownloadError`` with `.storage` when they cannot be read.
   func matches(_ mark: BlockMark) throws -> Bool
+}
+
+extension Partial {
+  /// Nothing: the bytes have a name from the beginning.
+  public func persist() throws {}
+  /// Closes the partial: it cannot be held.
+  public func finish() throws { try close() }
+  /// Files are copied.
+  public func adopt(_ path: String) throws -> Bool { false }
+  /// Files cannot be imported.
+  public func copy(_ path: String, count: Int64) async throws -> Int64? { nil }
+  /// Nothing is marked.
+  public func mark(endingAt offset: Int64) throws -> BlockMark? { nil }
+  /// Nothing is known to have changed.
+  public func matches(_ mark: BlockMark) throws -> Bool { true }
 }
 
 /// The digest of a run of a partial's bytes: by it a checkpoint is believed after a crash, or not.
