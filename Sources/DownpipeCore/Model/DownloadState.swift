@@ -83,6 +83,7 @@ public enum WaitingReason: Sendable, Hashable, CustomStringConvertible {
     case .missing(.disk, _, let error): "waiting for room: \(error.message)"
     case .missing(.owner, _, let error): "waiting for its owner: \(error.message)"
     case .missing(.link, _, let error): "waiting for a fresh link: \(error.message)"
+    case .missing(.descriptors, _, let error): "waiting for descriptors: \(error.message)"
     case .suspended: "all downloads are suspended"
     case .elsewhere: "another process is working on it"
     }
@@ -99,4 +100,6 @@ public enum Awaited: String, Sendable, Hashable, Codable {
   case owner
   /// A fresh link, which the next attempt begins by asking for.
   case link
+  /// Descriptors, of which the process has too few for all that it has open.
+  case descriptors
 }

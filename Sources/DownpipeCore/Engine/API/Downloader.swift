@@ -91,7 +91,7 @@ public final class Downloader: Sendable {
   /// Checks a request as adding it would, without adding it.
   /// - Throws: ``DownloadError`` with `.unsupportedURL` or `.invalidRequest`.
   public func validate(_ request: DownloadRequest) async throws {
-    try Engine.check(request, sources: await engine.startedSources)
+    try request.check(sources: await engine.stages.current.sources)
   }
 
   // MARK: Looking up
@@ -141,7 +141,7 @@ public final class Downloader: Sendable {
   /// - Throws: ``DownloadError`` with `.invalidPipeline` for a storage that cannot list them; `.storage`,
   ///   `.permission`, `.ledger` or `.shutDown`.
   public func orphans() async throws -> [StoredPartial] {
-    try await engine.listingStorage().orphans(unknownTo: engine.store)
+    try await engine.orphans()
   }
 
   /// Removes orphans that ``orphans()`` has found, as far as they still are.
@@ -264,23 +264,4 @@ public final class Downloader: Sendable {
 
   /// Replaces the source of the same name, or adds the source behind the others, from the next attempt on.
   public func replace(_ source: some Source) async throws { try await engine.replace(source: source) }
-}
-
-extension Pipeline {
-  /// Finds what the compiler cannot see: a second storage, and steps behind opaque groups that do not fit.
-  func check() throws(DownloadError) {
-    guard storageCount == 1 else {
-      throw DownloadError(.invalidPipeline, "a pipeline has one storage, this one has \(storageCount)")
-    }
-    guard !sources.isEmpty else { throw DownloadError(.invalidPipeline, "this pipeline has no source") }
-    var kind = Artifact.Kind.file
-    for step in steps {
-      if let input = step.input, input != kind {
-        throw DownloadError(
-          .invalidPipeline, "\(step.name) takes a \(input.rawValue), but is given a \(kind.rawValue)",
-          stage: step.name)
-      }
-      kind = step.output ?? kind
-    }
-  }
 }

@@ -16,12 +16,12 @@ public enum ResumePlan: Sendable, Hashable {
   case reject(DownloadError)
 }
 
-/// How far a server's ranges are believed. A URL whose answers could not be used is asked in a way that depends
+/// How far a server's ranges are trusted. A URL whose answers could not be used is asked in a way that depends
 /// less on its server; what is on disk is kept meanwhile.
 public enum RangeTrust: Int, Sendable, Hashable, Comparable {
   /// Not at all: the whole is asked for, and compared with what is on disk before anything is written.
   case none
-  /// Ranges are right, but nothing vouches for them: some bytes are asked for again and compared.
+  /// Ranges are right, but validators are not enough to prove them.
   case overlap
   /// As RFC 9110 says.
   case full
@@ -30,11 +30,14 @@ public enum RangeTrust: Int, Sendable, Hashable, Comparable {
   public static func < (left: RangeTrust, right: RangeTrust) -> Bool { left.rawValue < right.rawValue }
 }
 
-/// What to believe when the server gives no strong validator to resume with.
+/// What is enough to go on with when the server gives no strong validator.
+///
+/// The last bytes on disk are always fetched again and compared, with a strong validator too: 64 KiB, or all where there
+/// are fewer.
 public enum ResumeValidation: Sendable, Hashable {
   /// Nothing: the whole is asked for. What is on disk stays as far as every byte of it is the same.
   case strict
-  /// Fetch the last so many bytes again and compare them with the disk.
+  /// That the last so many bytes are the same; so many are compared with a strong validator, too.
   case overlap(Int64)
   /// That the digest of the whole, checked at the end, will tell. Without an expected digest, and in a pipeline without
   /// a ``DigestVerifying`` step, the same as `.strict`.
@@ -45,6 +48,9 @@ public enum ResumeValidation: Sendable, Hashable {
 }
 
 extension ResumePlan {
+  /// So many bytes are compared unless a validation says otherwise.
+  private static let standardOverlap: Int64 = 65_536
+
   /// What to ask the server for, given what is on disk.
   public struct Question: Sendable, Hashable {
     /// The bytes to ask for; the whole when `nil`.
@@ -57,9 +63,9 @@ extension ResumePlan {
   ///
   /// - Parameters:
   ///   - checkpoint: what is on disk.
-  ///   - validation: what to believe without a strong validator.
+  ///   - validation: what is enough without a strong validator.
   ///   - hasDigest: whether a digest of the whole will be checked at the end.
-  ///   - trust: how far the server's ranges are believed.
+  ///   - trust: how far the server's ranges are trusted.
   public static func question(
     for checkpoint: Checkpoint, validation: ResumeValidation = .standard, hasDigest: Bool = false,
     trust: RangeTrust = .full
@@ -67,18 +73,17 @@ extension ResumePlan {
     let have = checkpoint.ranges.prefixLength
     // Bytes in a content coding were produced for that one answer: they cannot be continued.
     guard have > 0, checkpoint.contentCoding == nil, trust > .none else { return Question() }
-    if let validator = checkpoint.validator, validator.isStrong, trust == .full {
-      // With an unknown total, one byte is asked for again: a file that is complete already then
-      // answers 206 with its total instead of a 416 that some servers send without one.
-      let start = checkpoint.total == .unknown ? have - 1 : have
-      return start == 0 ? Question() : Question(range: RequestedRange(from: start), validator: validator)
-    }
-    let start: Int64 =
+    let isStrong = trust == .full && checkpoint.validator?.isStrong == true
+    // Some bytes are always asked for again and compared, whatever the validator says: servers that keep a strong
+    // entity tag while the content changes exist, and so do partials that are not what they were said to be. And a file
+    // that is complete already answers 206 with its total, instead of a 416 that some servers send without one.
+    let overlap: Int64 =
       switch validation {
-      case .strict: 0
-      case .overlap(let bytes): max(0, have - max(1, bytes))
-      case .digest: hasDigest ? have : 0
+      case .overlap(let bytes): max(1, bytes)
+      case .strict: isStrong ? standardOverlap : have
+      case .digest: isStrong || hasDigest ? standardOverlap : have
       }
+    let start = max(0, have - overlap)
     return start == 0 ? Question() : Question(range: RequestedRange(from: start), validator: checkpoint.validator)
   }
 
@@ -88,7 +93,7 @@ extension ResumePlan {
   ///   - checkpoint: what is on disk, and which representation it belongs to.
   ///   - request: what was asked.
   ///   - reply: what came back; its body is not looked at.
-  ///   - validation: what to believe without a strong validator.
+  ///   - validation: what is enough without a strong validator.
   ///   - expectedSize: the size the whole must have, if known beforehand.
   ///   - hasDigest: whether a digest of the whole will be checked at the end.
   public static func decide(

@@ -4,38 +4,51 @@ internal import Synchronization
 ///
 /// Runs on the transport's thread, one chunk after the other; the atomics let other threads look on.
 final class BodyWriter: Sendable {
-  private let partial: any Partial
-  private let storage: any Storage
-  private let run: Run
+  /// The position of the body's first byte.
+  let start: Int64
   /// Bytes before this position are on disk already and are compared instead of written.
-  private let compareUntil: Int64
+  let compareUntil: Int64
   /// The position after the last byte that the reply announced.
-  private let end: Int64?
+  let end: Int64?
+  private let partial: any Partial
+  private let run: Run
   private let maximumSize: Int64?
-  private let checkpointBytes: Int64
+  private let bytesBetweenCheckpoints: Int64
   private let position: Atomic<Int64>
-  private let nextRequest: Atomic<Int64>
+  /// Used on the transport's thread alone, but for its beginning.
+  private let nextCheckpoint: Atomic<Int64>
   private let isAborted = Atomic(false)
-  private let failure = Mutex<DownloadError?>(nil)
+  private let control = Mutex(Control())
+
+  private struct Control {
+    var failure: DownloadError?
+    var request: AsyncStream<Void>.Continuation?
+  }
 
   init(
-    partial: any Partial, of storage: any Storage, run: Run, start: Int64, compareUntil: Int64, end: Int64?,
-    maximumSize: Int64?, checkpointBytes: Int64
+    partial: any Partial, run: Run, book: CheckpointBook, start: Int64, compareUntil: Int64, end: Int64?,
+    maximumSize: Int64?
   ) {
     self.partial = partial
-    self.storage = storage
     self.run = run
+    self.start = start
     self.compareUntil = compareUntil
     self.end = end
     self.maximumSize = maximumSize
-    self.checkpointBytes = min(max(1, checkpointBytes), 1 << 60)
+    bytesBetweenCheckpoints = book.bytesBetween
     position = Atomic(start)
-    nextRequest = Atomic(max(start, compareUntil) + self.checkpointBytes)
+    nextCheckpoint = Atomic(.max)
+  }
+
+  /// Asks for a checkpoint each time that enough bytes have been written; a buffer of one coalesces requests.
+  func requestsCheckpoints(from request: AsyncStream<Void>.Continuation) {
+    control.withLock { $0.request = request }
+    nextCheckpoint.store(max(start, compareUntil) + bytesBetweenCheckpoints, ordering: .relaxed)
   }
 
   /// Ends the body at its next chunk.
   func abort(with error: DownloadError) {
-    failure.withLock { $0 = $0 ?? error }
+    control.withLock { $0.failure = $0.failure ?? error }
     isAborted.store(true, ordering: .releasing)
   }
 
@@ -46,7 +59,7 @@ final class BodyWriter: Sendable {
   func take(_ bytes: RawSpan) throws {
     var offset = position.load(ordering: .relaxed)
     var bytes = bytes
-    if isAborted.load(ordering: .acquiring), let error = failure.withLock({ $0 }) { throw error }
+    if isAborted.load(ordering: .acquiring), let error = control.withLock({ $0.failure }) { throw error }
     let count = Int64(bytes.byteCount)
     run.fetched.wrappingAdd(count, ordering: .relaxed)
     if let end, count > end - offset {
@@ -64,14 +77,14 @@ final class BodyWriter: Sendable {
       if bytes.isEmpty { return }
     }
     do { try partial.write(bytes, at: offset) } catch {
-      throw DownloadError(error, as: .storage, stage: storage.name)
+      throw DownloadError(error, as: .storage, stage: run.storage.name)
     }
     offset += Int64(bytes.byteCount)
     position.store(offset, ordering: .releasing)
     run.received.store(offset, ordering: .relaxed)
-    if offset >= nextRequest.load(ordering: .relaxed) {
-      nextRequest.store(offset + checkpointBytes, ordering: .relaxed)
-      run.checkpointIsDue.store(true, ordering: .relaxed)
+    if offset >= nextCheckpoint.load(ordering: .relaxed) {
+      nextCheckpoint.store(offset + bytesBetweenCheckpoints, ordering: .relaxed)
+      control.withLock { $0.request }?.yield()
     }
   }
 

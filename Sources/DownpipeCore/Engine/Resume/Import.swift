@@ -4,28 +4,28 @@ extension Transfer {
   /// The file stays where it is, and the request keeps its head start until the ledger knows that the bytes are
   /// in the partial: dying in between costs nothing but the copy.
   func take(_ headStart: DownloadRequest.HeadStart, into partial: any Partial) async throws {
-    if run.record.checkpoint.ranges.isEmpty, headStart.count > 0 {
-      let count = try await attempt.located(attempt.storage.name) {
+    if run.read({ $0.checkpoint.ranges.isEmpty }), headStart.count > 0 {
+      let count = try await run.located(run.storage.name) {
         let count = try await partial.copy(headStart.file, count: headStart.count)
         try await partial.synchronize()
         return count
       }
       guard let count else {
         throw DownloadError(
-          .invalidPipeline, "\(attempt.storage.name) cannot go on with a file that another downloader has begun",
-          stage: attempt.storage.name)
+          .invalidPipeline, "\(run.storage.name) cannot go on with a file that another downloader has begun",
+          stage: run.storage.name)
       }
       run.update { record in
         record.checkpoint = Checkpoint(
           ranges: count > 0 ? ByteRangeSet(0..<count) : ByteRangeSet(),
-          // Even a file that seems whole is not believed before the server has been asked.
+          // Even a file that seems whole does not count before the server has been asked.
           total: headStart.total.bytes.map { $0 > count } ?? false ? headStart.total : .unknown,
           validator: headStart.validator)
       }
-      markTail(of: partial)
-      run.believe(count)
+      run.markTail(of: partial)
+      book.reset(to: count)
     }
     run.update { $0.request.headStart = nil }
-    try await attempt.save([.link, .checkpoint])
+    try await run.save([.link, .checkpoint])
   }
 }

@@ -1,11 +1,13 @@
 extension Storage {
-  /// The partials on disk that are of no use to any download of a ledger, and that nobody holds.
+  /// The partials on disk that are of no use to any download of a ledger, and that no owner holds; `nil` when the
+  /// storage cannot list its partials.
   ///
   /// - Throws: ``DownloadError`` with `.permission`, `.storage` or `.ledger`.
-  public func orphans(unknownTo store: any LedgerStore) async throws -> [StoredPartial] {
+  public func orphans(unknownTo store: any LedgerStore) async throws -> [StoredPartial]? {
     // The partials first: one that is begun while the ledger is asked is not in the list.
+    guard let partials = try await partials() else { return nil }
     var orphans: [StoredPartial] = []
-    for partial in try await partials() ?? [] where !partial.isInUse {
+    for partial in partials where !partial.isInUse {
       if try await !store.wants(partial.key) { orphans.append(partial) }
     }
     return orphans
@@ -22,7 +24,7 @@ extension Storage {
         try await removePartial(orphan.key)
         count += 1
       } catch let error as DownloadError where error.code == .inUse {
-        // Somebody else's after all.
+        // Another owner's after all.
       }
     }
     return count
@@ -34,18 +36,5 @@ extension LedgerStore {
   fileprivate func wants(_ key: PartialKey) async throws -> Bool {
     guard let record = try await record(key.id), record.generation == key.generation else { return false }
     return record.phase != .finished && record.phase != .cancelled
-  }
-}
-
-extension Engine {
-  /// Removes what is still an orphan; what has begun to run meanwhile is none.
-  func remove(_ orphans: [StoredPartial]) async throws -> Int {
-    try await listingStorage().remove(orphans.filter { running[$0.key.id]?.key != $0.key }, unknownTo: store)
-  }
-
-  /// The storage, if it can list what it holds.
-  func listingStorage() throws -> any Storage {
-    try checkOpen()
-    return storage
   }
 }

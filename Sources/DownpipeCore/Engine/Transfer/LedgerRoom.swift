@@ -1,4 +1,6 @@
-extension Transfer {
+internal import Synchronization
+
+extension Run {
   /// So much of a full disk is given back, in bytes.
   private static let roomForTheLedger: Int64 = 512 << 10
 
@@ -7,19 +9,17 @@ extension Transfer {
   ///
   /// - Returns: whether there is more room now.
   func makeRoomForTheLedger() async -> Bool {
-    let end = run.record.checkpoint.ranges.prefixLength
-    run.letGo()
+    let (end, hasArtifact) = read { ($0.checkpoint.ranges.prefixLength, $0.steps.artifact != nil) }
     // What steps have made of the bytes is not touched.
-    guard end > 0, run.record.steps.artifact == nil, let partial = try? await attempt.storage.openPartial(run.key, isNew: false)
-    else { return false }
+    guard end > 0, !hasArtifact, let partial = try? await storage.openPartial(key, isNew: false) else { return false }
     let size = max(0, end - Self.roomForTheLedger)
     let hasRoom = (try? partial.size()).map { $0 >= end } == true && (try? partial.truncate(to: size)) != nil
     if hasRoom {
-      run.update { record in
+      update { record in
         record.checkpoint.cut(to: size)
         record.checkpoint.isComplete = false
       }
-      run.believe(size)
+      received.store(size, ordering: .relaxed)
       markTail(of: partial)
     }
     try? partial.close()

@@ -4,12 +4,14 @@ internal import Synchronization
 final class LeaseSelector: Sendable {
   private let policies: [any AdmissionPolicy]
   private let rules: [GateRule]
+  private let slots: Slots
   private let running: Mutex<RunningDownloads>
 
-  init(policies: [any AdmissionPolicy], rules: [GateRule], running: RunningDownloads) {
+  init(policies: [any AdmissionPolicy], rules: [GateRule], slots: Slots) {
     self.policies = policies
     self.rules = rules
-    self.running = Mutex(running)
+    self.slots = slots
+    running = Mutex(slots.counts)
   }
 
   func select(_ candidate: Candidate) -> LeaseSelection {
@@ -17,6 +19,7 @@ final class LeaseSelector: Sendable {
       if case .closed = rule.verdict(for: candidate) { return .skip }
     }
     return running.withLock { running in
+      guard slots.hasDescriptors(beside: running) else { return .stop }
       for policy in policies {
         switch policy.admit(candidate, beside: running) {
         case .admitted: continue
@@ -30,15 +33,15 @@ final class LeaseSelector: Sendable {
   }
 }
 
-extension Pipeline {
-  /// The admission policies that are in force: the default when none is written down.
-  var limits: [any AdmissionPolicy] { admission.isEmpty ? [DefaultLimit()] : admission }
-}
-
-/// What limits a pipeline that says nothing about limits: five at once.
-struct DefaultLimit: AdmissionPolicy {
-  func admit(_ candidate: Candidate, beside running: RunningDownloads) -> Admission {
-    running.total < 5 ? .admitted : .full("5 of 5 downloads are running")
+extension Array where Element == any AdmissionPolicy {
+  /// Why a download may not run beside others; `nil` when all policies admit it.
+  func refusal(_ candidate: Candidate, beside running: RunningDownloads) -> String? {
+    for policy in self {
+      switch policy.admit(candidate, beside: running) {
+      case .admitted: continue
+      case .full(let reason), .hostFull(let reason), .refused(let reason): return reason
+      }
+    }
+    return nil
   }
-  var maximumConcurrent: Int? { 5 }
 }

@@ -10,8 +10,14 @@ public struct DownloaderOptions: Sendable {
   public var progressInterval: Duration
   /// What to believe when resuming without a strong validator.
   public var resumeValidation: ResumeValidation
-  /// How long a claim lasts without being renewed; it is renewed three times in this span.
+  /// How long a lease lasts without being renewed; it is renewed three times in this span.
   public var lease: Duration
+  /// The slowest transfer that is not given up and tried again; `nil` for any speed.
+  public var minimumSpeed: MinimumSpeed?
+  /// Which downloads of the ledger run: all, or those that were added or resumed through this downloader.
+  public var scope: LeaseScope
+  /// Whether nothing runs before ``Downloader/unsuspend()``: to list, change and remove only.
+  public var startsSuspended: Bool
 
   /// Makes options; the defaults are right for applications.
   public init(
@@ -20,7 +26,10 @@ public struct DownloaderOptions: Sendable {
     checkpoints: CheckpointPolicy = CheckpointPolicy(),
     progressInterval: Duration = .milliseconds(100),
     resumeValidation: ResumeValidation = .standard,
-    lease: Duration = .seconds(30)
+    lease: Duration = .seconds(30),
+    minimumSpeed: MinimumSpeed? = MinimumSpeed(),
+    scope: LeaseScope = .all,
+    startsSuspended: Bool = false
   ) {
     self.time = time
     self.random = random
@@ -28,6 +37,9 @@ public struct DownloaderOptions: Sendable {
     self.progressInterval = progressInterval
     self.resumeValidation = resumeValidation
     self.lease = lease
+    self.minimumSpeed = minimumSpeed
+    self.scope = scope
+    self.startsSuspended = startsSuspended
   }
 }
 

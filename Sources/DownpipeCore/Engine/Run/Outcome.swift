@@ -1,0 +1,98 @@
+internal import Foundation
+
+/// How a run ended. A run only says so; the engine applies it.
+enum Outcome: Sendable {
+  /// The artifact is where it belongs.
+  case published(Artifact)
+  /// The work failed, and the retry policy has decided.
+  case failed(DownloadError, RetryDecision)
+  /// The engine stopped it.
+  case stopped(StopReason)
+  /// Another owner holds the download, or it was removed.
+  case notOwned
+
+  /// Brings a record into the state that follows.
+  ///
+  /// - Parameters:
+  ///   - record: the record, in an active phase.
+  ///   - stored: an artifact as the ledger keeps it.
+  ///   - hasRefresher: whether a dead link can be renewed.
+  ///   - now: the calendar's time.
+  /// - Returns: the state, for those who watch.
+  func apply(
+    to record: inout DownloadRecord, stored: (Artifact) -> StoredArtifact, hasRefresher: Bool, now: Date
+  ) -> DownloadState {
+    switch self {
+    case .published(let artifact):
+      // A file that was there already has skipped the transfer.
+      record.apply(.bytesComplete)
+      record.apply(.stepsComplete)
+      record.checkpoint.isComplete = true
+      record.steps.artifact = stored(artifact)
+      record.steps.note = nil
+      return .finished(artifact)
+    case .failed(let error, let decision):
+      return fail(&record, error, decision, hasRefresher: hasRefresher, now: now)
+    case .stopped(let reason):
+      return Self.stop(&record, reason)
+    case .notOwned:
+      return .waiting(.elsewhere)
+    }
+  }
+
+  private func fail(
+    _ record: inout DownloadRecord, _ error: DownloadError, _ decision: RetryDecision, hasRefresher: Bool, now: Date
+  ) -> DownloadState {
+    var awaited: Awaited?
+    var delay: Duration?
+    switch decision {
+    case .resume(let wait), .restart(let wait):
+      delay = wait
+    case .wait(let what, let wait):
+      (awaited, delay) = (what, wait)
+      // What is missing is not the server's fault: no attempt is counted for it.
+      record.consecutiveFailures = max(0, record.consecutiveFailures - 1)
+    case .refresh(let wait) where hasRefresher:
+      (awaited, delay) = (.link, wait)
+    case .refresh, .giveUp:
+      break
+    }
+    record.error = error
+    // A link that has not been renewed is as dead as before.
+    record.awaited = awaited ?? (record.awaited == .link ? .link : nil)
+    guard let delay else {
+      record.apply(.failedForGood)
+      return .failed(error)
+    }
+    record.apply(.failedForNow)
+    let due = now.addingTimeInterval(delay / .seconds(1))
+    record.notBefore = due
+    return .waiting(WaitingReason(record.awaited, until: due, after: error))
+  }
+
+  private static func stop(_ record: inout DownloadRecord, _ reason: StopReason) -> DownloadState {
+    let (state, event) = meaning(of: reason)
+    record.error = nil
+    if record.awaited != .link { record.awaited = nil }
+    record.apply(event)
+    return state
+  }
+
+  private static func meaning(of reason: StopReason) -> (DownloadState, Lifecycle.Event) {
+    switch reason {
+    case .gate(let what): (.waiting(.gate(what)), .suspended)
+    case .limit(let what): (.waiting(.limit(what)), .suspended)
+    case .suspend: (.waiting(.suspended), .suspended)
+    case .shutdown, .lostLease, .tooSlow: (.waiting(.turn), .suspended)
+    case .pause: (.paused, .pause)
+    case .cancel, .remove: (.cancelled, .cancel)
+    }
+  }
+}
+
+extension WaitingReason {
+  /// Why a download waits that has failed for now.
+  init(_ awaited: Awaited?, until due: Date, after error: DownloadError) {
+    self = awaited.map { .missing($0, until: due, after: error) } ?? .retry(at: due, after: error)
+  }
+}

@@ -1,0 +1,64 @@
+// Post-processing, by the names of the steps.
+extension Run {
+  /// Runs the steps that are not done yet.
+  ///
+  /// Each step's result is in the ledger before its input is removed, so that after a crash the chain goes on at the
+  /// step where it stood. The partial itself stays until the artifact is published: when the chain has changed by then,
+  /// it starts again from there.
+  func process(_ file: CompleteFile) async throws -> CompleteFile {
+    var file = file
+    let steps = pipeline.steps
+    let done = read { $0.steps.completed.count }
+    for index in steps.indices where index >= done {
+      let step = steps[index]
+      guard step.isNeeded(try await processingContext(for: file.artifact, withWorkspace: false)) else { continue }
+      update { _ = $0.apply(.bytesComplete) }
+      announce(state: .processing(step: step.name))
+      let input = file.artifact
+      if let kind = step.input, kind != input.kind {
+        throw DownloadError(
+          .invalidPipeline, "\(step.name) takes a \(kind.rawValue), but is given a \(input.kind.rawValue)",
+          stage: step.name)
+      }
+      // A step reads its input by its path, and so does the next run after a crash.
+      if file.isUntouched { try await located(storage.name) { try file.partial.persist() } }
+      file.mayLeaveTraces = true
+      let context = try await processingContext(for: input, withWorkspace: true)
+      let output = try await located(step.name, as: .processing) {
+        try await withTaskExecutorPreference(BlockingExecutor.shared) { try await step.process(input, context) }
+      }
+      try Task.checkCancellation()
+      update { record in
+        record.steps = StepLog(completed: steps[...index].map(\.name), artifact: stored(output))
+        record.checkpoint.isComplete = true
+      }
+      try await save([.steps, .checkpoint])
+      announce(.stepFinished(name: step.name))
+      if output.location != input.location, !file.isUntouched, storage.isStaged(input) {
+        try await located(storage.name) { try await storage.remove(input) }
+      }
+      file.isUntouched = file.isUntouched && output.location == input.location
+      file.artifact = output
+    }
+    return file
+  }
+
+  /// What a step, or the storage that publishes, may know and do.
+  func processingContext(for input: Artifact, withWorkspace: Bool) async throws -> ProcessingContext {
+    let workspace = withWorkspace ? try await located(storage.name) { try await storage.workspace(key) } : nil
+    return read { record in
+      ProcessingContext(
+        request: record.request, workspace: workspace,
+        digests: record.request.expectedDigests + record.checkpoint.digests, priorNote: record.steps.note,
+        durability: storage.durability, wasInterrupted: record.wasInterrupted
+      ) { [self] note in
+        update { record in
+          record.steps.note = note
+          record.steps.artifact = stored(input)
+          record.checkpoint.isComplete = true
+        }
+        try await save([.steps, .checkpoint])
+      }
+    }
+  }
+}

@@ -1,0 +1,136 @@
+internal import Foundation
+
+// Adding, and looking up.
+extension Engine {
+  // MARK: Adding
+
+  func add(_ requests: [DownloadRequest]) async throws -> [Download.Ticket] {
+    try checkOpen()
+    for request in requests { try request.check(sources: stages.current.sources) }
+    let now = time.date
+    let additions = requests.map { addition($0, at: now) }
+    var outcomes = try await store.add(additions, at: now)
+    for index in outcomes.indices where outcomes[index].record.phase == .finished && !outcomes[index].isNew {
+      if let lost = await lostArtifact(of: outcomes[index].record) {
+        var addition = additions[index]
+        addition.lost = lost
+        outcomes[index] = try await store.add([addition], at: now).first ?? outcomes[index]
+      }
+    }
+    mode.mayLease = true
+    context.mailbox.wake()
+    for outcome in outcomes {
+      let record = outcome.record
+      slots.runs[record.id]?.update { $0.request = record.request }
+      let isDue = record.phase == .waiting && record.notBefore == nil
+      if hub.isWatched(record.id), isDue {
+        hub.publish(stateOf: DownloadStatus(record: record, state: .waiting(.turn)))
+      }
+    }
+    return outcomes.map { Download.Ticket(id: $0.record.id, isNew: $0.isNew) }
+  }
+
+  private func addition(_ request: DownloadRequest, at now: Date) -> LedgerAddition {
+    let arrival = context.nextArrival(at: now)
+    let ranking = RankingContext(
+      id: request.id, priority: request.priority, intent: request.intent, arrival: arrival, createdAt: now,
+      expectedSize: request.expectedSize)
+    let rank = pipeline.scheduling?.rank(ranking) ?? Rank().ascending(arrival)
+    return LedgerAddition(request: request, rank: rank, arrival: arrival, location: context.storage.location)
+  }
+
+  /// The artifact of a finished download, when it is gone.
+  private func lostArtifact(of record: DownloadRecord) async -> StoredArtifact? {
+    // What was kept in memory is gone with the process, and is not asked for.
+    guard let stored = record.steps.artifact, stored.path != nil else { return nil }
+    if let artifact = try? context.storage.artifact(from: stored), await context.storage.contains(artifact) {
+      return nil
+    }
+    return stored
+  }
+
+  // MARK: Looking up
+
+  func status(of id: DownloadID) async throws -> DownloadStatus? {
+    try checkOpen()
+    if let run = slots.runs[id] { return run.status }
+    guard let record = try await store.record(id) else { return nil }
+    return presentStatus(of: record)
+  }
+
+  func statuses(of ids: [DownloadID]) async throws -> [DownloadID: DownloadStatus] {
+    try checkOpen()
+    let records = try await store.records(of: ids)
+    return Dictionary(records.map { ($0.id, presentStatus(of: $0)) }) { $1 }
+  }
+
+  func statuses(_ query: LedgerQuery) async throws -> [DownloadStatus] {
+    try checkOpen()
+    return try await store.records(query).map(presentStatus)
+  }
+
+  /// It may have begun to run since the ledger was asked.
+  private func presentStatus(of record: DownloadRecord) -> DownloadStatus {
+    slots.runs[record.id]?.status ?? status(of: record)
+  }
+
+  func status(of record: DownloadRecord) -> DownloadStatus {
+    DownloadStatus(record: record, state: state(of: record))
+  }
+
+  func state(of record: DownloadRecord) -> DownloadState {
+    switch record.phase {
+    case .waiting: return .waiting(reason(for: record))
+    case .transferring, .processing:
+      // Ours are in the slots; what is not belongs to another owner.
+      return record.owner == store.owner ? .transferring : .waiting(.elsewhere)
+    case .paused: return .paused
+    case .cancelled: return .cancelled
+    case .failed:
+      return .failed(record.error ?? DownloadError(.processing, "the reason was not recorded"))
+    case .finished:
+      let stored = record.steps.artifact
+      let path = stored?.path.flatMap { try? context.storage.path(forStored: $0) }
+      return .finished(
+        Artifact(
+          kind: stored?.kind ?? .file, location: path.map { .path($0) } ?? .memory([]), name: stored?.name ?? "",
+          size: ByteCount(stored?.size), mediaType: stored?.mediaType, modifiedAt: stored?.modifiedAt))
+    }
+  }
+
+  /// Why a waiting download waits, asked in the order in which it would be refused.
+  private func reason(for record: DownloadRecord) -> WaitingReason {
+    if let due = record.notBefore, due > time.date, let error = record.error {
+      return WaitingReason(record.awaited, until: due, after: error)
+    }
+    if mode.isSuspended { return .suspended }
+    let candidate = record.candidate
+    if let reason = gates.reason(for: candidate) { return .gate(reason) }
+    if let reason = pipeline.limits.refusal(candidate, beside: slots.counts) { return .limit(reason) }
+    return .turn
+  }
+}
+
+extension DownloadRequest {
+  /// Checks what can be checked before anything is stored.
+  func check(sources: [any Source]) throws(DownloadError) {
+    let length = id.rawValue.utf8.count
+    guard length > 0, length <= 255 else {
+      throw DownloadError(.invalidRequest, "a download's id has 1 to 255 bytes of UTF-8, this one has \(length)")
+    }
+    for url in [url] + mirrors where !sources.contains(where: { $0.accepts(url) }) {
+      throw DownloadError(
+        .unsupportedURL,
+        url.scheme == nil
+          ? "the URL has no scheme: write it in full, such as https://example.org/file"
+          : "no source of this pipeline takes this “\(url.scheme ?? "")” URL"
+      ).located(stage: nil, url: url, attempt: nil)
+    }
+    if let field = headers.fields.first(where: { !$0.isValid }) {
+      throw DownloadError(.invalidRequest, "“\(field.name.prefix(50))” is not a valid header field")
+    }
+    if let size = expectedSize, size < 0 {
+      throw DownloadError(.invalidRequest, "the expected size is \(size) bytes; leave it out if it is unknown")
+    }
+  }
+}

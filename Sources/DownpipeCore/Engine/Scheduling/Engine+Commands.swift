@@ -1,0 +1,216 @@
+internal import Foundation
+
+// What users command: pause, resume, cancel, remove, suspend. A run is stopped at once; what is decided over the ledger
+// is decided by the loop, where nothing is being leased.
+extension Engine {
+  // MARK: One download
+
+  /// Applies a command to a download, whether it runs or not.
+  ///
+  /// - Parameters:
+  ///   - event: what is commanded.
+  ///   - phase: the phase that it leads to.
+  ///   - reason: what a run is told; `nil` for commands that mean nothing to a run.
+  /// - Returns: whether it meant anything in the phase the download was in.
+  func command(_ event: Lifecycle.Event, to phase: DownloadState.Phase, reason: StopReason?, _ id: DownloadID)
+    async throws -> Bool
+  {
+    try checkOpen()
+    // At once; then again by the loop, for a run that begins in between.
+    if let reason { slots.runs[id]?.stop(reason) }
+    while true {
+      let turn: Turn = try await context.mailbox.perform { engine in
+        if let run = engine.slots.runs[id] {
+          if let reason { run.stop(reason) }
+          if reason != nil || !run.read({ $0.phase.isActive }) { return .wait(for: run) }
+        }
+        return .over(try await engine.transition(id, event))
+      }
+      switch turn {
+      case .over(let isMeaningful):
+        return isMeaningful
+      case .wait(let run):
+        await run.end()
+        // Something else may have ended it first.
+        if reason != nil, run.read({ $0.phase }) == phase { return true }
+      }
+    }
+  }
+
+  private enum Turn: Sendable {
+    case over(Bool)
+    case wait(for: Run)
+  }
+
+  private func transition(_ id: DownloadID, _ event: Lifecycle.Event) async throws -> Bool {
+    let result = try await store.transition(.ids([id]), event, at: time.date)
+    if result.count > 0 {
+      await carriedOut(event, on: result.ids)
+      return true
+    }
+    guard try await store.record(id) != nil else {
+      throw DownloadError(.invalidRequest, "there is no download “\(id)”")
+    }
+    return false
+  }
+
+  /// Removes what a cancelled download has on disk, and tells those who watch.
+  private func carriedOut(_ event: Lifecycle.Event, on ids: [DownloadID]) async {
+    for id in ids where event == .cancel || hub.isWatched(id) {
+      guard let record = try? await store.record(id), slots.runs[id] == nil else { continue }
+      if event == .cancel, record.phase == .cancelled { try? await context.storage.removePartial(record.partialKey) }
+      hub.publish(stateOf: status(of: record))
+    }
+  }
+
+  /// Removes a download: its work is ended first.
+  func remove(_ id: DownloadID, deletingFile: Bool) async throws -> Bool {
+    try checkOpen()
+    slots.runs[id]?.stop(.remove)
+    while true {
+      let turn: Removal = try await context.mailbox.perform { engine in
+        if let run = engine.slots.runs[id] {
+          run.stop(.remove)
+          return .wait(for: run)
+        }
+        return .over(try await engine.store.remove(.ids([id]), limit: 1))
+      }
+      switch turn {
+      case .over(let records):
+        try await cleanUp(after: records, deletingFiles: deletingFile)
+        return !records.isEmpty
+      case .wait(let run):
+        await run.end()
+      }
+    }
+  }
+
+  private enum Removal: Sendable {
+    case over([DownloadRecord])
+    case wait(for: Run)
+  }
+
+  private func cleanUp(after records: [DownloadRecord], deletingFiles: Bool) async throws {
+    var failure: (any Error)?
+    for record in records {
+      let state = state(of: record)
+      do {
+        try await context.storage.removePartial(record.partialKey)
+        if deletingFiles, case .finished(let artifact) = state { try await context.storage.remove(artifact) }
+      } catch {
+        failure = failure ?? error
+      }
+      hub.finish(record.id)
+    }
+    if let failure { throw failure }
+  }
+
+  // MARK: Many downloads
+
+  /// Applies a command to every download, or to those with a tag; what waits changes all at once.
+  /// - Returns: how many it meant anything to.
+  func commandAll(_ event: Lifecycle.Event, to phase: DownloadState.Phase, reason: StopReason?, tag: String?)
+    async throws -> Int
+  {
+    try checkOpen()
+    let selection = tag.map(LedgerSelection.tag) ?? .all
+    // What waits first, so that nothing new starts while the running ones end; nothing is leased in between.
+    let (idle, runs) = try await context.mailbox.perform { engine in
+      let result = try await engine.store.transition(selection, event, at: engine.time.date)
+      let runs = reason == nil ? [] : engine.slots.runs(tag: tag)
+      if let reason { for run in runs { run.stop(reason) } }
+      return (result, runs)
+    }
+    var (count, ids) = (idle.count, idle.ids)
+    for run in runs { await run.end() }
+    count += runs.count { $0.read { $0.phase } == phase }
+    if !runs.isEmpty {
+      // A run may have ended by itself, and wait again.
+      let rest = try await context.mailbox.perform { engine in
+        try await engine.store.transition(selection, event, at: engine.time.date)
+      }
+      count += rest.count
+      ids += rest.ids
+    }
+    await carriedOut(event, on: ids)
+    if event == .cancel, count > ids.count { try await removePartials(ofCancelledWith: tag) }
+    context.mailbox.wake()
+    return count
+  }
+
+  /// Removes the partials of any number of cancelled downloads, a page at a time.
+  private func removePartials(ofCancelledWith tag: String?) async throws {
+    var query = LedgerQuery(phases: [.cancelled], tag: tag, location: context.storage.location)
+    while true {
+      let records = try await store.records(query)
+      for record in records { try? await context.storage.removePartial(record.partialKey) }
+      guard records.count == query.limit else { return }
+      query.offset += query.limit
+    }
+  }
+
+  /// Removes every download, or those with a tag.
+  /// - Returns: how many were removed.
+  func removeAll(tag: String?, deletingFiles: Bool) async throws -> Int {
+    try checkOpen()
+    let selection = tag.map(LedgerSelection.tag) ?? .all
+    var count = 0
+    var failure: (any Error)?
+    while true {
+      // Cancelled first, so that nothing of it is leased any more.
+      let runs = try await context.mailbox.perform { engine in
+        _ = try await engine.store.transition(selection, .cancel, at: engine.time.date)
+        let runs = engine.slots.runs(tag: tag)
+        for run in runs { run.stop(.remove) }
+        return runs
+      }
+      for run in runs { await run.end() }
+      let removed = try await context.mailbox.perform { engine in
+        engine.slots.runs(tag: tag).isEmpty ? try await engine.store.remove(selection, limit: 1000) : nil
+      }
+      guard let removed else { continue }
+      if removed.isEmpty { break }
+      count += removed.count
+      do { try await cleanUp(after: removed, deletingFiles: deletingFiles) } catch { failure = failure ?? error }
+    }
+    if let failure { throw failure }
+    return count
+  }
+
+  /// Sends everything that runs back to waiting, and starts nothing until ``unsuspend()``.
+  func suspend() async {
+    mode.isSuspended = true
+    let runs = try? await context.mailbox.perform { engine in
+      for run in engine.slots.runs.values { run.stop(.suspend) }
+      return Array(engine.slots.runs.values)
+    }
+    for run in runs ?? [] { await run.end() }
+  }
+
+  func unsuspend() {
+    mode.isSuspended = false
+    mode.mayLease = true
+    context.mailbox.wake()
+  }
+
+  // MARK: Orphans
+
+  /// The partials that no download of the ledger will use again, and that no owner holds.
+  func orphans() async throws -> [StoredPartial] {
+    try checkOpen()
+    guard let orphans = try await context.storage.orphans(unknownTo: store) else {
+      throw DownloadError(
+        .invalidPipeline, "\(context.storage.name) cannot list its partials", stage: context.storage.name)
+    }
+    return orphans
+  }
+
+  /// Removes what is still an orphan. Done by the loop, so that none of them can begin to run meanwhile.
+  func remove(_ orphans: [StoredPartial]) async throws -> Int {
+    try checkOpen()
+    return try await context.mailbox.perform { engine in
+      let idle = orphans.filter { engine.slots.runs[$0.key.id]?.key != $0.key }
+      return try await engine.context.storage.remove(idle, unknownTo: engine.store)
+    }
+  }
+}

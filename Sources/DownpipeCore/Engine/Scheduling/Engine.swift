@@ -1,0 +1,164 @@
+internal import Foundation
+
+/// Decides what runs. One loop decides, everything else works: commands, outcomes of runs, answers of the ledger, gate
+/// reports and timers come to its mailbox, and only the loop leases downloads.
+actor Engine {
+  nonisolated let context: EngineContext
+  var stages: LiveStages
+  var slots = Slots()
+  var gates: Gates
+  var waits = Waits()
+  var idleWaiters = IdleWaiters()
+  var outbox = Outbox()
+  var mode = Mode()
+
+  /// What the engine as a whole is told to do.
+  struct Mode: Sendable {
+    var isSuspended = false
+    var isStopping = false
+    /// Whether a child task reports progress and renews leases.
+    var ticks = false
+    /// Whether something may have become leasable since the ledger was last asked.
+    var mayLease = true
+    /// Whether the ledger has failed, and is left alone until a timer has run out.
+    var ledgerRests = false
+  }
+
+  init(pipeline: Pipeline, sources: [any Source], store: any LedgerStore, options: DownloaderOptions) {
+    context = EngineContext(options: options, store: store, pipeline: pipeline)
+    stages = LiveStages(pipeline, sources: sources)
+    gates = Gates(pipeline.gates)
+    mode.isSuspended = options.startsSuspended
+  }
+
+  nonisolated var hub: EventHub { context.hub }
+  nonisolated var store: any LedgerStore { context.store }
+  nonisolated var options: DownloaderOptions { context.options }
+  nonisolated var time: any TimeSource { context.options.time }
+  var pipeline: Pipeline { stages.current.pipeline }
+
+  // MARK: The loop
+
+  /// Runs until ``beginShutdown()``, or until its task is cancelled. Everything that happens is a child of this, or a
+  /// run that it waits for.
+  func run() async {
+    await withTaskCancellationHandler {
+      await withDiscardingTaskGroup { group in
+        for observer in pipeline.observers {
+          let events = hub.allEvents()
+          group.addTask { await observer.observe(events) }
+        }
+        group.addTask { await self.maintain() }
+        watchGates(in: &group)
+        await reclaim()
+        await loop(in: &group)
+        hub.finish()
+        group.cancelAll()
+      }
+    } onCancel: {
+      context.mailbox.wake()
+    }
+    context.mailbox.close()
+    idleWaiters.finish(.failure(DownloadError.shutDown))
+  }
+
+  private func loop(in group: inout DiscardingTaskGroup) async {
+    context.mailbox.wake()
+    while true {
+      let mail = await context.mailbox.next()
+      idleWaiters.cancel(mail.cancelledWaiters)
+      if Task.isCancelled { mode.isStopping = true }
+      for (run, outcome) in mail.outcomes { take(outcome, of: run, in: &group) }
+      for run in mail.abandoned { await finish(run) }
+      if let answer = mail.exchanged { await take(answer, in: &group) }
+      await carryOutCommands()
+      watchGates(in: &group)
+      if mode.isStopping {
+        for run in slots.runs.values { run.stop(.shutdown) }
+        if slots.isEmpty && outbox.isEmpty { return }
+      }
+      enforceGates()
+      await heedGates()
+      if waits.isRoomMissing, !waits.isWatchingForRoom {
+        waits.isWatchingForRoom = true
+        group.addTask { await self.watchForRoom() }
+      }
+      exchange()
+      await setTimer(in: &group)
+      if !slots.isEmpty, !mode.ticks {
+        mode.ticks = true
+        group.addTask { await self.tick() }
+      }
+      await settleIdle()
+    }
+  }
+
+  /// Carries out commands, unless the ledger is handing out downloads at this moment: then after its answer.
+  private func carryOutCommands() async {
+    guard !outbox.isExchanging else { return }
+    for command in context.mailbox.takeCommands() {
+      await command.perform(self)
+      mode.mayLease = true
+    }
+  }
+
+  /// Ends everything at a checkpoint. The loop does the rest.
+  func beginShutdown() {
+    mode.isStopping = true
+    context.mailbox.wake()
+  }
+
+  /// - Throws: `.shutDown` once the downloader ends.
+  func checkOpen() throws(DownloadError) {
+    guard !mode.isStopping else { throw DownloadError.shutDown }
+  }
+
+  /// Stops the sources and closes the ledger, after the loop has ended.
+  func close() async {
+    for source in stages.takeAllSources() { await source.stop() }
+    try? await store.close()
+  }
+
+  // MARK: Ticks
+
+  /// Reports progress and renews leases while something runs.
+  private func tick() async {
+    var renewed = time.now
+    while !slots.isEmpty {
+      guard (try? await time.sleep(for: options.progressInterval)) != nil else { break }
+      let now = time.now
+      for run in slots.runs.values { run.tick(at: now) }
+      if now - renewed > options.lease / 3 {
+        renewed = now
+        await renewLeases()
+      }
+    }
+    mode.ticks = false
+    if !slots.isEmpty { context.mailbox.wake() }
+  }
+
+  /// Every now and then, gives back what dead owners hold and looks at what other owners have done.
+  private func maintain() async {
+    while (try? await time.sleep(for: options.lease)) != nil {
+      // Ours first: after a sleep of the whole machine they would count as given up.
+      if !slots.isEmpty { await renewLeases() }
+      await reclaim()
+      waits.mayHaveDelayed = true
+      mode.mayLease = true
+      await publishWaiting()
+      context.mailbox.wake()
+    }
+  }
+
+  private func renewLeases() async {
+    try? await store.renewLeases(until: time.date.addingTimeInterval(options.lease / .seconds(1)))
+  }
+
+  private func reclaim() async {
+    do {
+      _ = try await store.reclaim(at: time.date)
+    } catch {
+      outbox.noteFailure(DownloadError(error, as: .ledger, stage: context.ledgerName))
+    }
+  }
+}

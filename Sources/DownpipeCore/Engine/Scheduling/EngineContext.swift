@@ -1,0 +1,47 @@
+internal import Foundation
+internal import Synchronization
+
+/// What the engine shares with its runs, for as long as the downloader lives.
+final class EngineContext: Sendable {
+  let options: DownloaderOptions
+  let store: any LedgerStore
+  let ledgerName: String
+  let storage: any Storage
+  let hub = EventHub()
+  let mailbox = Mailbox()
+  let trust = RangeMemory()
+  let furthest = FurthestBytes()
+  private let lastArrival = Mutex<Int64>(0)
+
+  init(options: DownloaderOptions, store: any LedgerStore, pipeline: Pipeline) {
+    self.options = options
+    self.store = store
+    ledgerName = pipeline.ledger.name
+    storage = pipeline.storage
+  }
+
+  var time: any TimeSource { options.time }
+
+  /// The next number in the order of arrival.
+  func nextArrival(at now: Date) -> Int64 {
+    lastArrival.withLock { last in
+      last = max(last + 1, Int64(now.timeIntervalSince1970 * 1_000_000))
+      return last
+    }
+  }
+}
+
+/// The stages as a run sees them: sources that have been started, and the rest of the pipeline as it was when the run
+/// began. Never changes; the engine makes another one when a stage is replaced.
+final class StartedPipeline: Sendable {
+  let pipeline: Pipeline
+  let sources: [any Source]
+  /// Grows each time a source is replaced.
+  let epoch: Int
+
+  init(_ pipeline: Pipeline, sources: [any Source], epoch: Int) {
+    self.pipeline = pipeline
+    self.sources = sources
+    self.epoch = epoch
+  }
+}

@@ -1,0 +1,28 @@
+/// The callers that wait until there is nothing to do.
+struct IdleWaiters: Sendable {
+  typealias Waiter = CheckedContinuation<Result<Void, any Error>, Never>
+  private var waiters: [UInt64: Waiter] = [:]
+  private var last: UInt64 = 0
+
+  var isEmpty: Bool { waiters.isEmpty }
+
+  /// A number for the next waiter.
+  mutating func makeNumber() -> UInt64 {
+    last += 1
+    return last
+  }
+
+  mutating func insert(_ waiter: Waiter, _ number: UInt64) { waiters[number] = waiter }
+
+  /// Lets go of waiters whose task was cancelled.
+  mutating func cancel(_ numbers: [UInt64]) {
+    for number in numbers { waiters.removeValue(forKey: number)?.resume(returning: .failure(CancellationError())) }
+  }
+
+  /// Tells all of them.
+  mutating func finish(_ result: Result<Void, any Error>) {
+    let all = waiters.values
+    waiters = [:]
+    for waiter in all { waiter.resume(returning: result) }
+  }
+}

@@ -1,0 +1,84 @@
+internal import Foundation
+
+/// What waiting downloads wait for, as far as that can come early, and the times at which the loop has to look. The due
+/// times themselves are in the ledger; of the rest no more is kept than fits in memory.
+struct Waits: Sendable {
+  /// A download that waits for something which may come before its time is over.
+  struct Missing: Sendable {
+    let what: Awaited
+    /// The bytes it would still write.
+    let needed: Int64
+    /// The bytes that could be written when it found out that there were too few.
+    let available: Int64
+    /// When it is tried in any case.
+    let until: Date
+  }
+
+  private static let mostMissing = 100_000
+  private var missing: [DownloadID: Missing] = [:]
+  /// Whether a child task looks at the disk.
+  var isWatchingForRoom = false
+  /// The due times for which a timer is set.
+  private var armed: Set<Date> = []
+  /// Whether the ledger may hold a due time that no timer is set for.
+  var mayHaveDelayed = true
+  /// When the ledger was last asked for what is due, if that was in this round.
+  var lastLook: Date?
+
+  // MARK: What is missing
+
+  var isAnythingMissing: Bool { !missing.isEmpty }
+  var isRoomMissing: Bool { missing.values.contains { $0.what == .disk } }
+
+  /// Remembers, or forgets, what a download that has ended its run is short of.
+  ///
+  /// - Parameter available: the bytes that may be written; a storage that cannot tell is tried in its time.
+  mutating func note(_ record: DownloadRecord, available: Int64?) {
+    missing[record.id] = nil
+    guard record.phase == .waiting, let until = record.notBefore, let what = record.awaited,
+      missing.count < Self.mostMissing
+    else { return }
+    switch what {
+    case .network, .descriptors:
+      missing[record.id] = Missing(what: what, needed: 0, available: 0, until: until)
+    case .disk:
+      guard let available else { return }
+      let rest = record.checkpoint.total.bytes.map { $0 - record.checkpoint.ranges.byteCount }
+      missing[record.id] = Missing(what: what, needed: max(rest ?? 0, 1 << 20), available: available, until: until)
+    case .owner, .link:
+      break
+    }
+  }
+
+  /// Takes out those that wait for something which is there now.
+  mutating func take(_ what: Awaited) -> [DownloadID] {
+    let ids = missing.filter { $0.value.what == what }.map(\.key)
+    for id in ids { missing[id] = nil }
+    return ids
+  }
+
+  /// Takes out those for which there is room now. Room is given away once, so that those who wait do not fill it up
+  /// together. Less than there was when a download failed cannot be enough for it.
+  mutating func take(withRoom room: Int64?, at now: Date) -> [DownloadID] {
+    missing = missing.filter { $0.value.until > now }
+    guard var room else { return [] }
+    var ready: [DownloadID] = []
+    for (id, need) in missing where need.what == .disk && room > need.available && room >= need.needed {
+      room -= need.needed
+      ready.append(id)
+    }
+    for id in ready { missing[id] = nil }
+    return ready
+  }
+
+  // MARK: Timers
+
+  /// How long to sleep until a due time; `nil` when a timer is set for it already.
+  mutating func arm(_ due: Date, at now: Date) -> Duration? {
+    guard armed.insert(due).inserted else { return nil }
+    return .seconds(min(max(0, due.timeIntervalSince(now)), 400 * 86_400))
+  }
+
+  /// A timer has run out, or was cancelled.
+  mutating func disarm(_ due: Date) { armed.remove(due) }
+}

@@ -1,0 +1,209 @@
+internal import Foundation
+internal import Synchronization
+
+// One request and its reply.
+extension Transfer {
+  /// Asks once and writes what comes.
+  /// - Returns: whether more has to be asked for, since the server answered with less than all.
+  func transferOnce(from url: URL, trusting trust: RangeTrust, into partial: any Partial) async throws -> Bool {
+    let (checkpoint, attempt) = run.read { ($0.checkpoint, $0.attempts) }
+    let have = checkpoint.ranges.prefixLength
+    if case .known(let total) = checkpoint.total, have == total, have > 0 { return false }
+
+    guard let source = run.stages.sources.first(where: { $0.accepts(url) }) else {
+      throw DownloadError(
+        .unsupportedURL, "no source of this pipeline takes “\(url.scheme ?? "")” URLs"
+      ).located(stage: nil, url: url, attempt: attempt)
+    }
+    do {
+      let (headers, expectedSize, expectsDigest) = run.read {
+        ($0.request.headers, $0.request.expectedSize, !$0.request.expectedDigests.isEmpty)
+      }
+      let hasDigest = expectsDigest && run.pipeline.steps.contains(where: \.verifiesDigests)
+      let validation = run.context.options.resumeValidation
+      // What an entity tag says of one resource it does not say of another one.
+      let question = ResumePlan.question(
+        for: checkpoint, validation: validation, hasDigest: hasDigest,
+        trust: checkpoint.isElsewhere(than: url) ? min(trust, .overlap) : trust)
+      let ask = SourceRequest(
+        url: url, id: run.id, range: question.range, validator: question.validator, headers: headers,
+        attempt: attempt, hasFreshLink: run.state.withLock { $0.hasFreshLink })
+      let reply = try await open(ask, with: source)
+      do {
+        let plan = ResumePlan.decide(
+          checkpoint: checkpoint, request: ask, reply: reply, validation: validation, expectedSize: expectedSize,
+          hasDigest: hasDigest)
+        noteRanges(of: reply, asked: ask, plan)
+        return try await carryOut(plan, of: reply, asked: ask, into: partial)
+      } catch {
+        reply.body.discard()
+        throw error
+      }
+    } catch let error where !(error is CancellationError) {
+      throw DownloadError(error, as: .network, stage: source.name).located(
+        stage: source.name, url: url, attempt: attempt)
+    }
+  }
+
+  /// Remembers a server that ignores ranges: it is not asked for one again by this downloader.
+  private func noteRanges(of reply: SourceReply, asked: SourceRequest, _ plan: ResumePlan) {
+    guard asked.range != nil, case .append = plan, case .whole = reply.coverage else { return }
+    run.context.trust.lower(asked.url, to: .none)
+    run.announce(
+      .refused(
+        DownloadError(.rangeIgnored, "the server sent the whole file instead of the rest").located(
+          stage: nil, url: asked.url, attempt: asked.attempt)))
+  }
+
+  /// Opens the source through the interceptors, the first one outermost.
+  private func open(_ request: SourceRequest, with source: any Source) async throws -> SourceReply {
+    let interceptors = run.pipeline.interceptors
+    if interceptors.isEmpty { return try await source.open(request) }
+    var next: RequestInterceptorNext = { try await source.open($0) }
+    for interceptor in interceptors.reversed() {
+      let inner = next
+      next = { try await interceptor.intercept($0, next: inner) }
+    }
+    return try await next(request)
+  }
+
+  // MARK: The plan
+
+  private func carryOut(
+    _ plan: ResumePlan, of reply: SourceReply, asked: SourceRequest, into partial: any Partial
+  ) async throws -> Bool {
+    let start: Int64
+    let compareUntil: Int64
+    let isWhole = reply.coverage == .whole
+    switch plan {
+    case .reject(let error):
+      throw error
+    case .alreadyComplete:
+      reply.body.discard()
+      run.update { $0.checkpoint.total = .known($0.checkpoint.ranges.prefixLength) }
+      return false
+    case .append(let offset, let comparing):
+      start = offset - comparing
+      compareUntil = offset
+    case .restart(let reason):
+      // The ledger lets go of the old bytes before the first new one is written over them.
+      if let reason { try await run.forgetBytes(because: reason) }
+      if try partial.size() > 0 { try partial.truncate(to: 0) }
+      start = 0
+      compareUntil = 0
+    }
+    let adoption = Adoption(reply, to: asked, keeping: compareUntil, of: run.read({ $0.checkpoint }))
+    let (maximum, attempt, knownTotal) = run.update { record in
+      record.resumedFrom = isWhole ? 0 : compareUntil
+      if start == compareUntil { adoption.apply(to: &record.checkpoint) }
+      return (record.request.maximumSize, record.attempts, record.checkpoint.total.bytes)
+    }
+    // An answer that does not say how long it is has to be as long as the file is known to be.
+    let end = end(of: reply) ?? (compareUntil > 0 && isWhole ? knownTotal : nil)
+    if let maximum, let end, end > maximum {
+      throw DownloadError(.tooLarge, "the file has \(end) bytes, \(maximum) are allowed")
+    }
+    run.announce(.started(attempt: attempt, from: isWhole ? 0 : compareUntil))
+    if let final = reply.finalURL, final != asked.url { run.announce(.redirected(to: final.redacted)) }
+
+    let offset: Int64
+    if compareUntil == 0, let adopted = try adoptFile(of: reply, into: partial, end: end, maximum: maximum) {
+      offset = adopted
+    } else {
+      let writer = BodyWriter(
+        partial: partial, run: run, book: book, start: start, compareUntil: compareUntil, end: end,
+        maximumSize: maximum)
+      offset = try await write(reply.body, with: writer, into: partial, adopting: adoption)
+    }
+    if let end, offset < end {
+      throw DownloadError(.lengthMismatch, "the body ended after \(offset) of \(end) bytes")
+    }
+    guard offset >= compareUntil else {
+      throw isWhole
+        ? DownloadError(.sizeChanged, "the file on the server has \(offset) bytes and cannot be the one on disk")
+        : DownloadError(.lengthMismatch, "the body ended within the bytes that were to be compared")
+    }
+    return try settle(offset, resumedAt: compareUntil, isWhole: isWhole)
+  }
+
+  private func end(of reply: SourceReply) -> Int64? {
+    if case .range(let range, _) = reply.coverage { range.upperBound } else { reply.length.bytes }
+  }
+
+  /// Takes over a file that the transport has finished, where the storage can.
+  private func adoptFile(
+    of reply: SourceReply, into partial: any Partial, end: Int64?, maximum: Int64?
+  ) throws -> Int64? {
+    guard let file = reply.body.file, try partial.adopt(file) else { return nil }
+    let size = try partial.size()
+    if let maximum, size > maximum {
+      throw DownloadError(.tooLarge, "the file has \(size) bytes, \(maximum) are allowed")
+    }
+    if let end, size > end {
+      throw DownloadError(.lengthMismatch, "the server sent more than the \(end) bytes it announced")
+    }
+    run.received.store(size, ordering: .relaxed)
+    return size
+  }
+
+  /// Whether more has to be asked for, now that `offset` bytes are there.
+  private func settle(_ offset: Int64, resumedAt start: Int64, isWhole: Bool) throws -> Bool {
+    try run.update { record -> Result<Bool, DownloadError> in
+      if offset > 0 { record.checkpoint.ranges.insert(contentsOf: 0..<offset) }
+      switch record.checkpoint.total {
+      case .known(let total) where offset < total:
+        // A server that serves less than was asked for is asked again, as long as it brings something.
+        if offset > start { return .success(true) }
+        return .failure(DownloadError(.lengthMismatch, "the server stops at byte \(offset) of \(total)"))
+      case .known:
+        break
+      case .unknown where !isWhole && offset > start:
+        // A range of a file of unknown size may be less than the rest: only an answer without more ends it.
+        return .success(true)
+      case .unknown:
+        record.checkpoint.total = .known(offset)
+      }
+      if let expected = record.request.expectedSize, expected != offset {
+        return .failure(
+          DownloadError(.lengthMismatch, "the file has \(offset) bytes, \(expected) were expected"))
+      }
+      return .success(false)
+    }.get()
+  }
+
+  // MARK: Writing
+
+  private func write(
+    _ body: Body, with writer: BodyWriter, into partial: any Partial, adopting adoption: Adoption
+  ) async throws -> Int64 {
+    run.watchSpeed()
+    defer {
+      run.state.withLock { $0.watch = nil }
+      // Whatever ended the body: what was written is there, and belongs to this representation.
+      let offset = writer.offset
+      if offset > 0, offset >= writer.compareUntil {
+        run.update { record in
+          record.checkpoint.ranges.insert(contentsOf: 0..<offset)
+          if writer.start < writer.compareUntil { adoption.apply(to: &record.checkpoint) }
+        }
+      }
+    }
+    if book.isTooSmall(writer) {
+      try await body.forEachChunk { try writer.take($0) }
+    } else {
+      try await book.committing(writer, of: partial, adopting: adoption) {
+        try await body.forEachChunk { try writer.take($0) }
+      }
+    }
+    return writer.offset
+  }
+}
+
+extension Run {
+  /// Begins to watch how fast a body arrives.
+  fileprivate func watchSpeed() {
+    guard let minimum = context.options.minimumSpeed else { return }
+    let bytes = fetched.load(ordering: .relaxed)
+    state.withLock { $0.watch = SpeedWatch(minimum, at: context.time.now, bytes: bytes) }
+  }
+}
