@@ -10,7 +10,7 @@ import Synchronization
 #endif
 
 /// The bytes of an unfinished download in a file, claimed until it is closed.
-final class FilePartial: FileAdoptingPartial, HeldPartial, VerifiablePartial {
+final class FilePartial: Partial {
   let path: String
   private let claim: PartialClaim
   private let durability: Durability
@@ -151,7 +151,7 @@ final class FilePartial: FileAdoptingPartial, HeldPartial, VerifiablePartial {
     }
   }
 
-  func copy(_ path: String, count: Int64) async throws -> Int64 {
+  func copy(_ path: String, count: Int64) async throws -> Int64? {
     try await Blocking.run { [self] cancellation in
       let source = try reporting("open", path) { () throws(SystemError) in
         // A pipe without a writer would hold us here for ever.
@@ -198,7 +198,7 @@ final class FilePartial: FileAdoptingPartial, HeldPartial, VerifiablePartial {
     }
   }
 
-  func mark(endingAt offset: Int64) throws -> BlockMark {
+  func mark(endingAt offset: Int64) throws -> BlockMark? {
     try BlockDigest.mark(endingAt: offset, of: path) { try read(at: $0, count: $1) }
   }
 

@@ -29,7 +29,7 @@ public import DownpipeCore
 /// nothing proves from here that it is gone. No lock of the system is needed, so network file systems will do.
 ///
 /// The engine holds a partial until the download is published or the attempt has ended, steps included.
-public struct FileStore: ListingStorage, SpaceReportingStorage {
+public struct FileStore: Storage {
   /// The absolute path of the folder.
   public let root: String
   /// What happens when a name is taken.
@@ -72,6 +72,9 @@ public struct FileStore: ListingStorage, SpaceReportingStorage {
     return "\(storedPath(outsideRoot: root)), \(onConflict.words)\(power)"
   }
 
+  /// The root, relative to the home directory where it is below it.
+  public var location: String? { storedPath(outsideRoot: root) }
+
   private var publisher: Publisher {
     Publisher(
       root: root, onConflict: onConflict, durability: durability, reserved: Self.ownFolder, system: system)
@@ -83,7 +86,7 @@ public struct FileStore: ListingStorage, SpaceReportingStorage {
   ///
   /// - Throws: `DownloadError` with `.inUse` while somebody else has it open, or may have; `.permission`, `.noSpace`
   ///   or `.storage`; `.invalidRequest` for an id that is empty or longer than 255 bytes.
-  public func openPartial(_ key: PartialKey) async throws -> any Partial {
+  public func openPartial(_ key: PartialKey, isNew: Bool) async throws -> any Partial {
     let path = partialsFolder + "/" + (try PartialName.path(of: key))
     return try making(PathText.split(path).folder) {
       let claim = try PartialClaim.take(path, for: identity, system: system)
@@ -143,7 +146,7 @@ public struct FileStore: ListingStorage, SpaceReportingStorage {
   /// All of them are held in memory, a few hundred bytes each. What dead processes have left beside partials that
   /// are gone is removed.
   /// - Throws: `DownloadError` with `.permission` or `.storage`; `CancellationError`.
-  public func partials() async throws -> [StoredPartial] {
+  public func partials() async throws -> [StoredPartial]? {
     try await Blocking.run { [partialsFolder, workFolder, identity, system] cancellation in
       try reporting("list", partialsFolder) {
         let listing = PartialListing(store: identity, system: system, isCancelled: { cancellation.isCancelled })
@@ -155,7 +158,7 @@ public struct FileStore: ListingStorage, SpaceReportingStorage {
   /// The bytes that may still be written below the root. Quotas count only where the file system shows them so.
   ///
   /// - Throws: `DownloadError` with `.permission` or `.storage`.
-  public func availableBytes() async throws -> Int64 {
+  public func availableBytes() async throws -> Int64? {
     try await Blocking.run { [root, system] _ in
       try reporting("look at the space of", root) { () throws(SystemError) in
         try system.availableBytes(atOrAbove: root)
@@ -171,7 +174,8 @@ public struct FileStore: ListingStorage, SpaceReportingStorage {
   /// whether the first call succeeded.
   /// - Throws: `DownloadError` with `.alreadyExists`, `.unsafePath`, `.permission`, `.noSpace` or `.storage`.
   public func publish(
-    _ artifact: Artifact, at destination: DownloadRequest.Destination, in context: ProcessingContext
+    _ artifact: Artifact, of partial: (any Partial)?, at destination: DownloadRequest.Destination,
+    in context: ProcessingContext
   ) async throws -> Artifact {
     try await publisher.publish(
       artifact, directory: destination.directory, name: destination.name ?? artifact.name, in: context)

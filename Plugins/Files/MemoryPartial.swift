@@ -28,7 +28,7 @@ extension Artifact {
 }
 
 /// The bytes of an unfinished download in memory.
-final class MemoryPartial: VerifiablePartial {
+final class MemoryPartial: Partial {
   private let key: PartialKey
   private let store: MemoryStore
   /// Our opening: another one, a removal or closing makes this one useless.
@@ -97,7 +97,7 @@ final class MemoryPartial: VerifiablePartial {
     }
   }
 
-  func mark(endingAt offset: Int64) throws -> BlockMark {
+  func mark(endingAt offset: Int64) throws -> BlockMark? {
     try BlockDigest.mark(endingAt: offset, of: "the partial of “\(key.id)”") { try read(at: $0, count: $1) }
   }
 

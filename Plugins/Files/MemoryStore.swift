@@ -43,7 +43,7 @@ public struct MemoryStore: Storage {
   /// Opens the partial of a download, which is empty when there was none, and holds it until it is closed.
   ///
   /// - Throws: `DownloadError` with `.inUse` while it is open.
-  public func openPartial(_ key: PartialKey) async throws -> any Partial {
+  public func openPartial(_ key: PartialKey, isNew: Bool) async throws -> any Partial {
     let opening = try contents.state.withLock { state throws(DownloadError) in
       guard state.holders[key] == nil else {
         throw DownloadError(
@@ -51,7 +51,8 @@ public struct MemoryStore: Storage {
       }
       state.openings += 1
       state.holders[key] = state.openings
-      if state.partials[key] == nil { state.partials[key] = [] }
+      if isNew { state.partialBytes -= state.partials[key]?.count ?? 0 }
+      if isNew || state.partials[key] == nil { state.partials[key] = [] }
       return state.openings
     }
     return MemoryPartial(key: key, opening: opening, store: self)
@@ -72,7 +73,8 @@ public struct MemoryStore: Storage {
   ///
   /// - Throws: `DownloadError` with `.alreadyExists`, `.unsafePath` or `.noSpace`.
   public func publish(
-    _ artifact: Artifact, at destination: DownloadRequest.Destination, in context: ProcessingContext
+    _ artifact: Artifact, of partial: (any Partial)?, at destination: DownloadRequest.Destination,
+    in context: ProcessingContext
   ) async throws -> Artifact {
     guard case .memory(let bytes) = artifact.location else { return artifact }
     let name = destination.name ?? artifact.name

@@ -108,10 +108,7 @@ extension Candidate {
       for priority in [Priority.low, .normal, .high, Priority(.min), Priority(.max)] {
         for host in ["", "example.org", "example.org:8080", "[::1]:443"] {
           for tags in [[], ["film"], ["film", "music"]] as [Set<String>] {
-            table.append(
-              Candidate(
-                id: DownloadID("conformance-\(table.count)"), host: host, intent: intent, priority: priority,
-                tags: tags))
+            table.append(Candidate(host: host, intent: intent, priority: priority, tags: tags))
           }
         }
       }

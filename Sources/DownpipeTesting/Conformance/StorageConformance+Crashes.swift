@@ -15,10 +15,10 @@ extension StorageConformance {
         let notes = Watched<[String]>([])
         let destination = newName()
         let first = try await storage.publish(
-          staged, at: destination,
+          staged, of: nil, at: destination,
           in: try await context(key) { note in notes.update { $0.append(note) } })
         let second = try await storage.publish(
-          staged, at: destination, in: try await context(key, priorNote: notes.value.last))
+          staged, of: nil, at: destination, in: try await context(key, priorNote: notes.value.last))
         try expectEqual(second.location, first.location, "the place after publishing again")
         try expectEqual(second.name, first.name, "the name after publishing again")
         try await expectPublished(second, bytes)
@@ -33,7 +33,7 @@ extension StorageConformance {
         let destination = newName()
         do {
           let early = try await storage.publish(
-            staged, at: destination,
+            staged, of: nil, at: destination,
             in: try await context(key) { note in
               notes.update { $0.append(note) }
               throw Crash()
@@ -43,7 +43,7 @@ extension StorageConformance {
         } catch {
           guard let note = notes.value.last else { throw error }
           let published = try await storage.publish(
-            staged, at: destination, in: try await context(key, priorNote: note))
+            staged, of: nil, at: destination, in: try await context(key, priorNote: note))
           try await expectPublished(published, bytes)
           try expectEqual(published.name, destination.name ?? "", "the name")
           try await storage.remove(published)
@@ -75,7 +75,7 @@ extension StorageConformance {
           try await withStaged(bytes, as: "conformance.bin") { staged, key in
             var hostile = staged
             hostile.name = name
-            _ = try await storage.publish(hostile, at: .init(), in: try await context(key))
+            _ = try await storage.publish(hostile, of: nil, at: .init(), in: try await context(key))
           }
         }
       }

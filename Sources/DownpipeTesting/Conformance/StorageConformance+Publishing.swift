@@ -8,7 +8,7 @@ extension StorageConformance {
     _ body: @Sendable (_ staged: Artifact, _ published: Artifact) async throws -> Void = { _, _ in }
   ) async throws {
     try await withStaged(bytes, as: name) { staged, key in
-      let published = try await storage.publish(staged, at: destination, in: context(key))
+      let published = try await storage.publish(staged, of: nil, at: destination, in: context(key))
       do {
         try await body(staged, published)
       } catch {
@@ -25,7 +25,7 @@ extension StorageConformance {
   ) async throws {
     let key = newKey()
     do {
-      let partial = try await storage.openPartial(key)
+      let partial = try await storage.openPartial(key, isNew: false)
       if !bytes.isEmpty { try partial.put(bytes, at: 0) }
       try await partial.synchronize()
       try partial.close()
@@ -71,13 +71,13 @@ extension StorageConformance {
     }
     await report.check("adopting-a-file", "a file that is adopted becomes the partial's bytes, and is gone") {
       try await withPartial { partial, key in
-        guard let adopting = partial as? any FileAdoptingPartial, let folder = try await storage.workspace(key) else {
+        guard let folder = try await storage.workspace(key) else {
           return
         }
         try partial.put([9, 9, 9], at: 0)
         let file = folder + "/conformance-adopted"
         try Data(bytes).write(to: URL(filePath: file, directoryHint: .notDirectory))
-        guard try adopting.adopt(file) else { return }
+        guard try partial.adopt(file) else { return }
         try expectEqual(try partial.size(), Int64(bytes.count), "the size")
         try expect(try partial.read(at: 0, count: bytes.count) == bytes, "the bytes are others")
         try expect(!FileManager.default.fileExists(atPath: file), "the file is still there")
@@ -129,7 +129,7 @@ extension StorageConformance {
       let artifact = Artifact(kind: .directory, location: .path(folder), name: "conformance-folder")
       try expect(storage.isStaged(artifact), "isStaged(_:) is false for a folder in the workspace")
       let published = try await storage.publish(
-        artifact, at: .init(name: "conformance-\(DownloadID())"), in: try await context(key))
+        artifact, of: nil, at: .init(name: "conformance-\(DownloadID())"), in: try await context(key))
       try expectEqual(published.kind, .directory, "the kind")
       try expect(await storage.contains(published), "contains(_:) is false")
       let path = try expectValue(published.path, "a published folder has no path")
@@ -216,7 +216,7 @@ extension StorageConformance {
   private func replace(_ first: Artifact, with bytes: [UInt8], _ destination: DownloadRequest.Destination) async throws
   {
     try await withStaged(bytes, as: "conformance.bin") { staged, key in
-      let second = try await storage.publish(staged, at: destination, in: try await context(key))
+      let second = try await storage.publish(staged, of: nil, at: destination, in: try await context(key))
       try expectEqual(second.location, first.location, "the place of the second")
     }
   }

@@ -85,7 +85,7 @@ public struct StorageConformance: Sendable {
 
   /// Opens a partial and closes it whatever happens.
   func withOpenPartial(_ key: PartialKey, _ body: (any Partial) async throws -> Void) async throws {
-    let partial = try await storage.openPartial(key)
+    let partial = try await storage.openPartial(key, isNew: false)
     do {
       try await body(partial)
     } catch {
@@ -168,7 +168,7 @@ public struct StorageConformance: Sendable {
     }
     await report.check("closed-partial-refuses-writes", "writing after closing throws a DownloadError") {
       let key = newKey()
-      let partial = try await storage.openPartial(key)
+      let partial = try await storage.openPartial(key, isNew: false)
       try partial.put(bytes[..<10], at: 0)
       try partial.close()
       try await expectError(when: "writing to a closed partial") {

@@ -2,7 +2,7 @@ public import DownpipeCore
 import Foundation
 
 /// A partial of ``FakeStorage``: bytes in memory that outlive it.
-public final class FakePartial: FileAdoptingPartial, VerifiablePartial {
+public final class FakePartial: Partial {
   /// The partial's name.
   public let key: PartialKey
   private let storage: FakeStorage
@@ -130,7 +130,7 @@ public final class FakePartial: FileAdoptingPartial, VerifiablePartial {
   public func adopt(_ path: String) throws -> Bool { false }
 
   /// Replaces the bytes with the first `count` bytes of a real file.
-  public func copy(_ path: String, count: Int64) async throws -> Int64 {
+  public func copy(_ path: String, count: Int64) async throws -> Int64? {
     let url = URL(filePath: path, directoryHint: .notDirectory)
     let type = try? FileManager.default.attributesOfItem(atPath: path)[.type] as? FileAttributeType
     guard type == .typeRegular, let file = try? FileHandle(forReadingFrom: url) else {
@@ -150,7 +150,7 @@ public final class FakePartial: FileAdoptingPartial, VerifiablePartial {
   }
 
   /// Marks up to 64 KiB by a sum of 64 bits, which is enough for tests.
-  public func mark(endingAt offset: Int64) throws -> BlockMark {
+  public func mark(endingAt offset: Int64) throws -> BlockMark? {
     let range = max(0, offset - (64 << 10))..<max(0, offset)
     guard try size() >= range.upperBound else {
       throw DownloadError(.storage, "the partial of \(key.id) ends before byte \(offset)", stage: storage.name)

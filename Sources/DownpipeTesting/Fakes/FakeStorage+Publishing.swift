@@ -4,7 +4,8 @@ import Foundation
 extension FakeStorage {
   /// Puts a file's bytes at the destination, all at once.
   public func publish(
-    _ artifact: Artifact, at destination: DownloadRequest.Destination, in context: ProcessingContext
+    _ artifact: Artifact, of partial: (any Partial)?, at destination: DownloadRequest.Destination,
+    in context: ProcessingContext
   ) async throws -> Artifact {
     let (directory, name) = try safePath(destination, defaultName: artifact.name)
     try enter(.publish)

@@ -184,7 +184,7 @@ public final class FakeStorage: Storage {
 
 extension FakeStorage {
   /// Opens a partial in memory, and holds it until it is closed.
-  public func openPartial(_ key: PartialKey) async throws -> any Partial {
+  public func openPartial(_ key: PartialKey, isNew: Bool) async throws -> any Partial {
     try enter(.openPartial, key)
     let opening = try state.update { state throws(DownloadError) in
       if state.partials[key]?.holder != nil {
@@ -192,6 +192,7 @@ extension FakeStorage {
       }
       state.openings += 1
       state.openPartials += 1
+      if isNew { state.partials[key] = nil }
       state.partials[key, default: Stored()].holder = state.openings
       return state.openings
     }
