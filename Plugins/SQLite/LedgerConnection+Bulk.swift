@@ -46,15 +46,16 @@
     // MARK: Moving
 
     func transition(
-      _ selection: LedgerSelection, from phases: Set<DownloadState.Phase>, to phase: DownloadState.Phase, at now: Date
+      _ selection: LedgerSelection, _ event: Lifecycle.Event, at now: Date
     ) throws -> LedgerTransitionResult {
       var result = LedgerTransitionResult(ids: [], count: 0)
-      // The phase itself first: what comes to it later must not be counted again.
-      let order = [phase] + DownloadState.Phase.allCases.filter { $0 != phase }
-      let sources = order.filter { phases.contains($0) && !$0.isActive }
+      let sources = Lifecycle.phases(accepting: event).filter { !$0.isActive }
+        // What waits first: what comes to it later must not be counted again.
+        .sorted { $0 == .waiting && $1 != .waiting }
       for filter in filters(selection) {
         try appendIDs(filter, sources, to: &result.ids)
         for source in sources {
+          guard let phase = Lifecycle.next(source, event) else { continue }
           let count = try move(filter, from: source, to: phase, at: now)
           moved(count, from: source, to: phase)
           result.count += count

@@ -40,7 +40,7 @@
       record.updatedAt = now
       try writeRequest(record, tagsBefore: old.request.tags)
       if old.phase == .failed || old.phase == .cancelled {
-        record.waitAgain()
+        record.apply(.addedAgain)
         try run(.waitAgain, record.generation)
         if old.phase == .cancelled { try run(.clearProgress, record.generation) }
         moved(from: old.phase, to: .waiting)
@@ -93,14 +93,12 @@
 
     // MARK: Claiming
 
-    func claim(
-      at now: Date, lease: Date, owner: String, select: (Candidate) -> ClaimSelection
-    ) throws -> [DownloadRecord] {
+    func lease(_ request: LeaseRequest, owner: String) throws -> [DownloadRecord] {
       // Harmless by itself, should the rest fail.
-      try promote(at: now)
-      let taken = try choose(select)
+      try promote(at: request.now)
+      let taken = try choose(request.select)
       return try isolated(taken.count > 1) {
-        try taken.map { try claim($0, at: now, lease: lease, owner: owner) }
+        try taken.map { try claim($0, at: request.now, lease: request.until, owner: owner) }
       }
     }
 
@@ -137,22 +135,21 @@
     }
 
     /// Reads the waiting downloads in order, one by one, only as far as `select` wants.
-    private func choose(_ select: (Candidate) -> ClaimSelection) throws -> [DownloadRecord] {
+    private func choose(_ select: (Candidate) -> LeaseSelection) throws -> [DownloadRecord] {
       var taken: [DownloadRecord] = []
-      var skippedHosts: Set<String> = []
+      var skipped: Set<Candidate> = []
       let ready = try prepared(.ready)
       defer { ready.reset() }
       let row = try prepared(.recordOfGeneration)
       while try ready.step() {
-        if !skippedHosts.isEmpty, skippedHosts.contains(ready.text(1)) { continue }
         row.bind(ready.int64(0), 1)
         defer { row.reset() }
         guard try row.step() else { continue }
         let candidate = try RecordColumns.candidate(row)
+        if skipped.contains(candidate) { continue }
         switch select(candidate) {
         case .take: taken.append(try RecordColumns.record(row))
-        case .skip: break
-        case .skipHost: skippedHosts.insert(candidate.host)
+        case .skip: skipped.insert(candidate)
         case .stop: return taken
         }
       }
@@ -185,7 +182,7 @@
         statement.bind(BlockMarkText.text(record.checkpoint.marks), 30)
         statement.bind(record.checkpoint.resource, 33)
       }
-      if fields.contains(.steps) { RecordColumns.bind(record.steps, from: 23, to: statement) }
+      if fields.contains(.steps) { try RecordColumns.bind(record.steps, from: 23, to: statement) }
       guard try statement.run() == 1 else { return false }
       // What is held was active.
       if fields.contains(.state) { moved(from: .transferring, to: record.phase) }

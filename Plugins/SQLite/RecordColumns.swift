@@ -97,9 +97,9 @@
     }
 
     /// Binds what the steps have done from a position on: seven columns.
-    static func bind(_ steps: StepLog, from first: Int32, to statement: PreparedStatement) {
+    static func bind(_ steps: StepLog, from first: Int32, to statement: PreparedStatement) throws {
       let artifact = steps.artifact
-      statement.bind(steps.completed == 0 ? nil : Int64(steps.completed), first)
+      statement.bind(steps.completed.isEmpty ? nil : try json(steps.completed), first)
       statement.bind(steps.note, first + 1)
       statement.bind(artifact?.kind.rawValue, first + 2)
       statement.bind(artifact?.path, first + 3)
@@ -199,7 +199,7 @@
       record.checkpoint.mediaType = row.optionalText(35)
       record.checkpoint.isComplete = row.int64(36) != 0
       if !row.isNull(37) { record.checkpoint.digests = try value(37, "digests", or: []) }
-      record.steps.completed = Int(row.int64(38))
+      record.steps.completed = (try? value(38, "steps_completed", or: [String]())) ?? []
       record.steps.note = row.optionalText(39)
       if let kind = row.optionalText(40) {
         guard let kind = Artifact.Kind(rawValue: kind) else { throw damaged("artifact_kind") }
@@ -221,7 +221,7 @@
     static func candidate(_ row: PreparedStatement) throws -> Candidate {
       let id = row.text(0)
       return Candidate(
-        id: DownloadID(id), host: row.text(15), intent: intent(row, 17),
+        host: row.text(15), intent: intent(row, 17),
         priority: Priority(Int16(clamping: row.int64(16))), tags: try tags(row.optionalText(24), of: id))
     }
 

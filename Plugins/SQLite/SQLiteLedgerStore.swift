@@ -61,14 +61,14 @@
       try await read { try $0.counts(tag: tag) }
     }
 
-    func claim(
-      at now: Date, lease: Date, select: @escaping @Sendable (Candidate) -> ClaimSelection
-    ) async throws -> [DownloadRecord] {
+    func lease(_ request: LeaseRequest) async throws -> [DownloadRecord] {
       let owner = owner
-      let now = now.asStored
+      var request = request
+      request.now = request.now.asStored
+      let lease = request
       // It isolates itself, when it takes more than one.
       return try await queue.commit(isSingleStatement: true) {
-        try $0.claim(at: now, lease: lease, owner: owner, select: select)
+        try $0.lease(lease, owner: owner)
       }
     }
 
@@ -80,13 +80,9 @@
     }
 
     func transition(
-      _ selection: LedgerSelection, from phases: Set<DownloadState.Phase>, to phase: DownloadState.Phase, at now: Date
+      _ selection: LedgerSelection, _ event: Lifecycle.Event, at now: Date
     ) async throws -> LedgerTransitionResult {
-      guard !phase.isActive else {
-        throw LedgerFault.error(
-          "records cannot be moved to “\(phase.rawValue)”, which has an owner: claim them instead")
-      }
-      return try await queue.commit { try $0.transition(selection, from: phases, to: phase, at: now) }
+      try await queue.commit { try $0.transition(selection, event, at: now) }
     }
 
     func remove(_ selection: LedgerSelection, limit: Int) async throws -> [DownloadRecord] {

@@ -28,15 +28,18 @@
       func record(_ id: DownloadID) async throws -> DownloadRecord? { try await base.record(id) }
       func records(_ query: LedgerQuery) async throws -> [DownloadRecord] { try await base.records(query) }
       func counts(tag: String?) async throws -> [DownloadState.Phase: Int] { try await base.counts(tag: tag) }
-      func claim(
-        at now: Date, lease: Date, select: @escaping @Sendable (Candidate) -> ClaimSelection
-      ) async throws -> [DownloadRecord] {
-        try await base.claim(at: now, lease: lease, select: select)
+      func damaged() async throws -> [DamagedRecord] { try await base.damaged() }
+      func lease(_ request: LeaseRequest) async throws -> [DownloadRecord] { try await base.lease(request) }
+      func exchange(
+        _ saves: [LedgerSave], leasing request: LeaseRequest?, at now: Date
+      ) async throws -> LedgerExchange {
+        defer { for _ in saves { pace.saved() } }
+        return try await base.exchange(saves, leasing: request, at: now)
       }
       func transition(
-        _ selection: LedgerSelection, from phases: Set<DownloadState.Phase>, to phase: DownloadState.Phase, at now: Date
+        _ selection: LedgerSelection, _ event: Lifecycle.Event, at now: Date
       ) async throws -> LedgerTransitionResult {
-        try await base.transition(selection, from: phases, to: phase, at: now)
+        try await base.transition(selection, event, at: now)
       }
       func remove(_ selection: LedgerSelection, limit: Int) async throws -> [DownloadRecord] {
         try await base.remove(selection, limit: limit)

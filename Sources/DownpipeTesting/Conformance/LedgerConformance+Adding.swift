@@ -22,14 +22,14 @@ extension LedgerConformance {
     await report.check("close-gives-back", "close gives back what this owner holds, and nothing else") {
       let (ledger, first) = try await filled(["a", "b", "c"])
       let second = try await ledger.open()
-      _ = try await first.claimed(["a"])
-      _ = try await second.claimed(["b"])
+      _ = try await first.leased(["a"])
+      _ = try await second.leased(["b"])
       try await first.close()
       try expectEqual(try await second.known("a").phase, .waiting, "the phase of what the closed owner held")
       try expectEqual(try await second.known("a").owner, nil, "the owner of what the closed owner held")
       try expectEqual(try await second.known("b").owner, second.owner, "the owner of what another opening holds")
       let third = try await ledger.open()
-      try expectEqual(try await third.claimed().map(\.id), ["a", "c"], "what can be claimed afterwards")
+      try expectEqual(try await third.leased().map(\.id), ["a", "c"], "what can be leased afterwards")
     }
   }
 
@@ -78,11 +78,11 @@ extension LedgerConformance {
       try expectEqual(after.createdAt, Self.start, "the time of the first addition")
       try expectEqual(after.updatedAt, Self.time(5), "the time of the last change")
       try expectEqual(try await store.counts(tag: "new")[.waiting] ?? 0, 1, "how many bear the new tag")
-      try expectEqual(try await store.claimed().map(\.id), ["b", "a"], "the order after the update")
+      try expectEqual(try await store.leased().map(\.id), ["b", "a"], "the order after the update")
     }
-    await report.check("active-is-updated", "updating an active download leaves its claim alone") {
+    await report.check("active-is-updated", "updating an active download leaves its lease alone") {
       let (_, store) = try await filled(["a"])
-      var record = try expectValue(try await store.claimed().first, "nothing was handed out")
+      var record = try expectValue(try await store.leased().first, "nothing was handed out")
       _ = try await store.add([try Self.addition("a", order: 5, tags: ["t"])], at: Self.time(1))
       let after = try await store.known("a")
       try expectEqual(after.request.tags, ["t"], "the tags of the updated request")
@@ -109,7 +109,7 @@ extension LedgerConformance {
         } else {
           try expectEqual(record.checkpoint, Self.fullCheckpoint, "the checkpoint, whose partial is kept,")
         }
-        try expectEqual(try await store.claimed(at: Self.time(1)).map(\.id), ["a"], "what can be claimed")
+        try expectEqual(try await store.leased(at: Self.time(1)).map(\.id), ["a"], "what can be leased")
       }
     }
     for phase in [DownloadState.Phase.finished, .paused] {
@@ -121,7 +121,7 @@ extension LedgerConformance {
         try expectEqual(record.phase, phase, "the phase")
         try expectEqual(record.request.tags, ["t"], "the tags of the new request")
         try expectEqual(record.checkpoint, Self.fullCheckpoint, "the checkpoint")
-        try expectEqual(try await store.claimed().count, 0, "how many can be claimed")
+        try expectEqual(try await store.leased().count, 0, "how many can be leased")
       }
     }
     await report.check("generation-grows", "a generation never comes again, not for an id that was removed either") {

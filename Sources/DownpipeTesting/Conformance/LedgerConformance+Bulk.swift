@@ -3,14 +3,15 @@ import Foundation
 
 extension LedgerConformance {
   func checkTransitions(_ report: ConformanceReport) async {
-    await report.check("transition-moves", "transition moves records from the named phases into another, all at once") {
-      let (_, store) = try await filled(["a", "b", "c", "d"])
-      try await store.bring("b", to: .failed, Self.fill)
+    await report.check("transition-moves", "transition applies an event wherever it means something, all at once") {
+      let (_, store) = try await filled(["a", "b", "c", "d", "e"])
+      try await store.bring("b", to: .waiting, Self.fill)
       try await store.bring("c", to: .finished)
       try await store.bring("d", to: .paused)
-      let result = try await store.transition(.all, from: [.waiting, .failed, .paused], to: .paused, at: Self.time(4))
-      try expectEqual(result.count, 3, "how many were moved")
-      try expectEqual(Set(result.ids), ["a", "b", "d"], "which were moved")
+      try await store.bring("e", to: .failed)
+      let result = try await store.transition(.all, .pause, at: Self.time(4))
+      try expectEqual(result.count, 2, "how many were moved")
+      try expectEqual(Set(result.ids), ["a", "b"], "which were moved")
       try expectEqual(try await store.known("a").phase, .paused, "the phase of what was waiting")
       try expectEqual(try await store.known("b").updatedAt, Self.time(4), "the time of the change")
       try expectEqual(try await store.known("b").notBefore, nil, "the due time of what was moved")
@@ -18,13 +19,12 @@ extension LedgerConformance {
       try expectEqual(try await store.known("c").phase, .finished, "the phase of what was not meant")
       try expectEqual(try await store.counts(tag: nil)[.paused] ?? 0, 3, "the count of the phase")
     }
-    await report.check("transition-to-waiting", "what goes to waiting is due at once and loses its error") {
+    await report.check("transition-to-waiting", "what is resumed is due at once and loses its error") {
       let (_, store) = try await filled(["a", "b", "c"])
       try await store.bring("a", to: .failed, Self.fill)
       try await store.bring("b", to: .cancelled, Self.fill)
       try await store.bring("c", to: .waiting, Self.fill)
-      let result = try await store.transition(
-        .all, from: [.failed, .cancelled, .waiting], to: .waiting, at: Self.time(1))
+      let result = try await store.transition(.all, .resume, at: Self.time(1))
       try expectEqual(result.count, 3, "how many were moved")
       for id: DownloadID in ["a", "b", "c"] {
         let record = try await store.known(id)
@@ -37,15 +37,14 @@ extension LedgerConformance {
       try expectEqual(
         try await store.known("b").checkpoint, Checkpoint(),
         "the checkpoint of what was cancelled, whose partial is gone,")
-      try expectEqual(try await store.claimed(at: Self.time(1)).count, 3, "how many can be claimed at once")
+      try expectEqual(try await store.leased(at: Self.time(1)).count, 3, "how many can be leased at once")
     }
     await report.check("transition-leaves-held", "records that somebody holds are left alone") {
       let (ledger, store) = try await filled(["a", "b", "c"])
       let second = try await ledger.open()
-      _ = try await store.claimed(["a"])
-      _ = try await second.claimed(["b"])
-      let result = try await store.transition(
-        .all, from: Set(DownloadState.Phase.allCases), to: .cancelled, at: Self.time(1))
+      _ = try await store.leased(["a"])
+      _ = try await second.leased(["b"])
+      let result = try await store.transition(.all, .cancel, at: Self.time(1))
       try expectEqual(result, LedgerTransitionResult(ids: ["c"], count: 1), "the result")
       try expectEqual(try await store.known("a").owner, store.owner, "the owner of what is held")
       try expectEqual(try await store.known("b").owner, second.owner, "the owner of what another holds")
@@ -57,19 +56,19 @@ extension LedgerConformance {
           try Self.addition("a", order: 1, tags: ["x"]), try Self.addition("b", order: 2, tags: ["x", "y"]),
           try Self.addition("c", order: 3),
         ], at: Self.start)
-      let tagged = try await store.transition(.tag("x"), from: [.waiting], to: .paused, at: Self.start)
+      let tagged = try await store.transition(.tag("x"), .pause, at: Self.start)
       try expectEqual(Set(tagged.ids), ["a", "b"], "what bears the tag")
-      let none = try await store.transition(.tag("z"), from: [.waiting], to: .paused, at: Self.start)
+      let none = try await store.transition(.tag("z"), .pause, at: Self.start)
       try expectEqual(none, LedgerTransitionResult(ids: [], count: 0), "the result for a tag that nothing bears")
       let named = try await store.transition(
-        .ids(["c", "c", "nobody"]), from: [.waiting], to: .paused, at: Self.start)
+        .ids(["c", "c", "nobody"]), .pause, at: Self.start)
       try expectEqual(named, LedgerTransitionResult(ids: ["c"], count: 1), "the result for named records")
     }
     await report.check("transition-many", "a transition moves any number, and names at most 10,000 of them") {
       let (_, store) = try await opened()
       _ = try await store.add(
         try (0..<10_050).map { try Self.addition(DownloadID("\($0)"), order: $0) }, at: Self.start)
-      let result = try await store.transition(.all, from: [.waiting], to: .paused, at: Self.start)
+      let result = try await store.transition(.all, .pause, at: Self.start)
       try expectEqual(result.count, 10_050, "how many were moved")
       try expectEqual(Set(result.ids).count, 10_000, "how many ids are named")
       try expectEqual(try await store.counts(tag: nil)[.paused] ?? 0, 10_050, "how many are paused")
@@ -80,19 +79,19 @@ extension LedgerConformance {
     await report.check("remove-forgets", "remove forgets records in any phase, and returns what they were") {
       let (_, store) = try await filled(["a", "b", "c"])
       try await store.bring("a", to: .finished, Self.fill)
-      _ = try await store.claimed(["b"])
+      _ = try await store.leased(["b"])
       var before: Set<DownloadRecord> = []
       for id: DownloadID in ["a", "b", "c"] { before.insert(try await store.known(id)) }
       let removed = try await store.remove(.all, limit: 100)
       try expectEqual(Set(removed), before, "what was removed")
       try expectEqual(try await store.record("a"), nil, "the record afterwards")
       try expectEqual(try await store.counts(tag: nil).values.reduce(0, +), 0, "how many are left")
-      try expectEqual(try await store.claimed().count, 0, "how many can be claimed")
+      try expectEqual(try await store.leased().count, 0, "how many can be leased")
     }
     await report.check("remove-leaves-others", "remove leaves what another owner holds") {
       let (ledger, store) = try await filled(["a", "b"])
       let second = try await ledger.open()
-      let held = try expectValue(try await second.claimed(["a"]).first, "nothing was handed out")
+      let held = try expectValue(try await second.leased(["a"]).first, "nothing was handed out")
       try expectEqual(try await store.remove(.all, limit: 100).map(\.id), ["b"], "what was removed")
       try expectEqual(try await store.remove(.ids(["a"]), limit: 100).map(\.id), [], "what was removed by its id")
       try expectEqual(try await store.known("a"), held, "the record that is held")
@@ -183,8 +182,8 @@ extension LedgerConformance {
       try await store.bring("0", to: .failed)
       try await store.bring("1", to: .finished)
       try await store.bring("2", to: .processing)
-      _ = try await store.claimed(["4"])
-      _ = try await store.transition(.ids(["5"]), from: [.waiting], to: .paused, at: Self.start)
+      _ = try await store.leased(["4"])
+      _ = try await store.transition(.ids(["5"]), .pause, at: Self.start)
       _ = try await store.remove(.ids(["1"]), limit: 1)
       func counts(_ tag: String?) async throws -> [DownloadState.Phase: Int] {
         try await store.counts(tag: tag).filter { $0.value != 0 }

@@ -26,10 +26,13 @@ extension LedgerConformance {
     record.consecutiveFailures = 2
     record.repeatedFailures = 1
     record.bytesFetched = 1 << 42
+    record.wasInterrupted = true
     record.resumedFrom = 1 << 39
     record.checkpoint = fullCheckpoint
     record.steps = StepLog(
-      completed: 2, artifact: StoredArtifact(kind: .directory, path: "a/b", name: "b", size: 12, mediaType: "x/y"),
+      completed: ["Gunzip", "na'me, with \"quotes\""],
+      artifact: StoredArtifact(
+        kind: .directory, path: "a/b", name: "b", size: 12, mediaType: "x/y", modifiedAt: time(-7.25)),
       note: "half way")
   }
 
@@ -73,7 +76,7 @@ extension LedgerConformance {
     }
     await report.check("save-is-kept", "a record holds all that was saved, after a restart too") {
       let (ledger, store) = try await filled(["a"])
-      var record = try expectValue(try await store.claimed().first, "nothing was handed out")
+      var record = try expectValue(try await store.leased().first, "nothing was handed out")
       Self.fill(&record)
       record.phase = .failed
       record.request = try Self.fullRequest("a")

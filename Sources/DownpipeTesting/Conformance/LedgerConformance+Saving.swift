@@ -9,7 +9,7 @@ extension LedgerConformance {
     for part in parts {
       await report.check("save-\(part.name)-only", "a save of the \(part.name) writes that and nothing else") {
         let (_, store) = try await filled(["a"])
-        let before = try expectValue(try await store.claimed().first, "nothing was handed out")
+        let before = try expectValue(try await store.leased().first, "nothing was handed out")
         var full = before
         Self.fill(&full)
         full.attempts = 5
@@ -35,13 +35,14 @@ extension LedgerConformance {
           expected.repeatedFailures = full.repeatedFailures
           expected.bytesFetched = full.bytesFetched
           expected.resumedFrom = full.resumedFrom
+          expected.wasInterrupted = full.wasInterrupted
         }
         try expectEqual(try await store.known("a"), expected, "the record")
       }
     }
     await report.check("saving-a-link-leaves-the-rest", "a save of the link changes nothing else of a request") {
       let (_, store) = try await filled(["a"])
-      var record = try expectValue(try await store.claimed().first, "nothing was handed out")
+      var record = try expectValue(try await store.leased().first, "nothing was handed out")
       // Somebody else changes it meanwhile.
       let other = try Self.addition("a", order: 9, tags: ["new"])
       _ = try await store.add([other], at: Self.time(1))
@@ -55,7 +56,7 @@ extension LedgerConformance {
       try expectEqual(try await store.known("a").request, expected, "the request")
     }
     await report.check(
-      "save-needs-the-claim", "save is refused, and writes nothing, unless this owner holds the record"
+      "save-needs-the-lease", "save is refused, and writes nothing, unless this owner holds the record"
     ) {
       let (ledger, first) = try await filled(["a", "b"])
       let second = try await ledger.open()
@@ -63,14 +64,14 @@ extension LedgerConformance {
       var changed = before
       changed.bytesFetched = 1
       changed.checkpoint.name = "changed"
-      changed.steps.completed = 1
+      changed.steps.completed = ["one"]
       let all: RecordFields = [.state, .checkpoint, .steps, .request]
       for fields in [all, .state, .checkpoint, .steps, .request] {
         try expect(try await !first.save(changed, fields, at: Self.time(1)), "a save of a waiting record was accepted")
       }
       try expectEqual(try await first.known("b"), before, "the record after the refusal")
 
-      var held = try expectValue(try await second.claimed(["a"]).first, "nothing was handed out")
+      var held = try expectValue(try await second.leased(["a"]).first, "nothing was handed out")
       for fields in [all, .state, .checkpoint, .steps, .request] {
         try expect(
           try await !first.save(held, fields, at: Self.time(1)), "a save of what another owner holds was accepted")
@@ -84,17 +85,17 @@ extension LedgerConformance {
     }
     await report.check("save-after-remove", "save is refused when the record is gone, or was removed and added anew") {
       let (_, store) = try await filled(["a"])
-      let old = try expectValue(try await store.claimed().first, "nothing was handed out")
+      let old = try expectValue(try await store.leased().first, "nothing was handed out")
       _ = try await store.remove(.ids(["a"]), limit: 1)
       try expect(try await !store.save(old, .state, at: Self.time(1)), "a save of a removed record was accepted")
       _ = try await store.add([try Self.addition("a", order: 1)], at: Self.time(1))
-      let new = try expectValue(try await store.claimed().first, "nothing was handed out")
+      let new = try expectValue(try await store.leased().first, "nothing was handed out")
       try expect(try await !store.save(old, .checkpoint, at: Self.time(2)), "a save of the old generation was accepted")
       try expectEqual(try await store.known("a"), new, "the new record")
     }
     for phase in DownloadState.Phase.allCases {
-      let gives = phase.isActive ? "keeps the claim" : "gives the claim back"
-      await report.check("save-\(phase.rawValue)-claim", "a save with the phase “\(phase.rawValue)” \(gives)") {
+      let gives = phase.isActive ? "keeps the lease" : "gives the lease back"
+      await report.check("save-\(phase.rawValue)-lease", "a save with the phase “\(phase.rawValue)” \(gives)") {
         let (ledger, store) = try await filled(["a"])
         try await store.bring("a", to: phase)
         let record = try await store.known("a")
@@ -105,7 +106,7 @@ extension LedgerConformance {
           "whether a later save is accepted")
         let second = try await ledger.open()
         try expectEqual(
-          try await second.claimed().count, phase == .waiting ? 1 : 0, "how many another owner can claim")
+          try await second.leased().count, phase == .waiting ? 1 : 0, "how many another owner can lease")
       }
     }
   }
@@ -114,8 +115,8 @@ extension LedgerConformance {
     await report.check("reclaim-lapsed", "what has a lapsed lease waits again, with its checkpoint; nothing else does")
     {
       let (ledger, first) = try await filled(["a", "b", "c"])
-      var record = try expectValue(try await first.claimed(["a"], lease: Self.time(10)).first, "nothing was handed out")
-      _ = try await first.claimed(["b"], lease: Self.time(20))
+      var record = try expectValue(try await first.leased(["a"], until: Self.time(10)).first, "nothing was handed out")
+      _ = try await first.leased(["b"], until: Self.time(20))
       Self.fill(&record)
       record.phase = .processing
       _ = try await first.save(record, [.state, .checkpoint, .steps], at: Self.start)
@@ -129,13 +130,13 @@ extension LedgerConformance {
       try expectEqual(after.steps, record.steps, "the steps")
       try expectEqual(try await second.known("b").owner, first.owner, "the owner of what is still leased")
       try expect(try await !first.save(record, .checkpoint, at: Self.time(11)), "the former owner's save was accepted")
-      try expectEqual(try await second.claimed(["a"], at: Self.time(11)).count, 1, "how many can be claimed by another")
+      try expectEqual(try await second.leased(["a"], at: Self.time(11)).count, 1, "how many can be leased by another")
     }
     await report.check("renewed-is-kept", "renewing extends the lease of everything this owner holds, and only that") {
       let (ledger, first) = try await filled(["a", "b", "c"])
       let second = try await ledger.open()
-      _ = try await first.claimed(["a", "b"], lease: Self.time(10))
-      _ = try await second.claimed(["c"], lease: Self.time(10))
+      _ = try await first.leased(["a", "b"], until: Self.time(10))
+      _ = try await second.leased(["c"], until: Self.time(10))
       try await first.renewLeases(until: Self.time(100))
       try expectEqual(try await second.reclaim(at: Self.time(50)), 1, "how many were taken")
       try expectEqual(try await first.known("a").owner, first.owner, "the owner of what was renewed")

@@ -38,7 +38,7 @@ public struct LedgerConformance: Sendable {
     await checkOpening(report)
     await checkAdding(report)
     await checkKeeping(report)
-    await checkClaiming(report)
+    await checkLeasing(report)
     await checkDueTimes(report)
     await checkSaving(report)
     await checkLeases(report)
@@ -55,10 +55,11 @@ public struct LedgerConformance: Sendable {
 
   static func time(_ seconds: Double) -> Date { start.addingTimeInterval(seconds) }
 
+  /// A request whose intent is its id, so that candidates can be told apart.
   static func request(
     _ id: DownloadID, host: String = "example.org", tags: Set<String> = []
   ) throws -> DownloadRequest {
-    try DownloadRequest("https://\(host)/file", id: id, tags: tags)
+    try DownloadRequest("https://\(host)/file", id: id, intent: Intent(id.rawValue), tags: tags)
   }
 
   /// An addition whose rank and arrival are `order`.
@@ -85,13 +86,14 @@ public struct LedgerConformance: Sendable {
 }
 
 extension LedgerStore {
-  /// Claims the named downloads, or everything that is due.
-  func claimed(
-    _ ids: Set<DownloadID>? = nil, at now: Date = LedgerConformance.start, lease: Date = LedgerConformance.time(60)
+  /// Leases the named downloads, or everything that is due.
+  func leased(
+    _ ids: Set<DownloadID>? = nil, at now: Date = LedgerConformance.start, until: Date = LedgerConformance.time(60)
   ) async throws -> [DownloadRecord] {
-    try await claim(at: now, lease: lease) { candidate in
-      ids?.contains(candidate.id) ?? true ? .take : .skip
-    }
+    try await lease(
+      LeaseRequest(now: now, until: until) { candidate in
+        ids?.contains(DownloadID(candidate.intent.rawValue)) ?? true ? .take : .skip
+      })
   }
 
   /// Brings a waiting download into a phase, as the engine would.
@@ -100,12 +102,12 @@ extension LedgerStore {
     _ change: (inout DownloadRecord) -> Void = { _ in }
   ) async throws {
     var record = try expectValue(
-      try await claimed([id], at: now).first, "the waiting download “\(id)” was not handed out")
+      try await leased([id], at: now).first, "the waiting download “\(id)” was not handed out")
     record.phase = phase
     change(&record)
     try expect(
       try await save(record, [.state, .checkpoint, .steps], at: now),
-      "the owner's save of the claimed download “\(id)” was refused")
+      "the owner's save of the leased download “\(id)” was refused")
   }
 
   /// A record that must be there.

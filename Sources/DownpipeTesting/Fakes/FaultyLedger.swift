@@ -20,10 +20,14 @@ public final class FaultyLedger: Ledger {
     case records
     /// `counts`
     case counts
-    /// `claim`
-    case claim
+    /// `damaged`
+    case damaged
+    /// `lease`
+    case lease
     /// `save`
     case save
+    /// `exchange`
+    case exchange
     /// `transition`
     case transition
     /// `remove`
@@ -159,10 +163,12 @@ private final class FaultyLedgerStore: LedgerStore {
     try await ledger.perform(.counts) { try await base.counts(tag: tag) }
   }
 
-  func claim(
-    at now: Date, lease: Date, select: @escaping @Sendable (Candidate) -> ClaimSelection
-  ) async throws -> [DownloadRecord] {
-    try await ledger.perform(.claim) { try await base.claim(at: now, lease: lease, select: select) }
+  func damaged() async throws -> [DamagedRecord] {
+    try await ledger.perform(.damaged) { try await base.damaged() }
+  }
+
+  func lease(_ request: LeaseRequest) async throws -> [DownloadRecord] {
+    try await ledger.perform(.lease) { try await base.lease(request) }
   }
 
   func save(_ record: DownloadRecord, _ fields: RecordFields, at now: Date) async throws -> Bool {
@@ -170,10 +176,17 @@ private final class FaultyLedgerStore: LedgerStore {
     return try await ledger.perform(.save) { try await base.save(record, fields, at: now) }
   }
 
+  func exchange(
+    _ saves: [LedgerSave], leasing request: LeaseRequest?, at now: Date
+  ) async throws -> LedgerExchange {
+    for save in saves { ledger.recordSave(save.record, save.fields) }
+    return try await ledger.perform(.exchange) { try await base.exchange(saves, leasing: request, at: now) }
+  }
+
   func transition(
-    _ selection: LedgerSelection, from phases: Set<DownloadState.Phase>, to phase: DownloadState.Phase, at now: Date
+    _ selection: LedgerSelection, _ event: Lifecycle.Event, at now: Date
   ) async throws -> LedgerTransitionResult {
-    try await ledger.perform(.transition) { try await base.transition(selection, from: phases, to: phase, at: now) }
+    try await ledger.perform(.transition) { try await base.transition(selection, event, at: now) }
   }
 
   func remove(_ selection: LedgerSelection, limit: Int) async throws -> [DownloadRecord] {

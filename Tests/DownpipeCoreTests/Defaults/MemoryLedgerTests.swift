@@ -31,7 +31,7 @@ struct MemoryLedgerTests {
     let ledger = MemoryLedger()
     var store: (any LedgerStore)? = try await ledger.open()
     _ = try await store?.add([addition("a", 1)], at: start)
-    let claimed = try await store?.claim(at: start, lease: start.addingTimeInterval(60)) { _ in .take }
+    let claimed = try await store?.lease(LeaseRequest(now: start, until: start.addingTimeInterval(60)) { _ in .take })
     #expect(claimed?.count == 1)
     store = nil
 
@@ -50,16 +50,6 @@ struct MemoryLedgerTests {
     #expect(error?.message.contains("closed") == true)
   }
 
-  @Test func nothingIsMovedIntoAnActivePhase() async throws {
-    let store = try await MemoryLedger().open()
-    _ = try await store.add([addition("a", 1)], at: start)
-    let error = await #expect(throws: DownloadError.self) {
-      try await store.transition(.all, from: [.waiting], to: .transferring, at: start)
-    }
-    #expect(error?.code == .ledger)
-    #expect(try await store.record("a")?.phase == .waiting)
-  }
-
   @Test func manyDownloadsComeInOrder() async throws {
     let store = try await MemoryLedger().open()
     let order = (0..<5_000).map { Int64(($0 * 2_654_435_761) % 5_003) }
@@ -68,7 +58,7 @@ struct MemoryLedgerTests {
         LedgerAddition(request: try addition(DownloadID("\($0)"), $0).request, rank: Rank().ascending($0), arrival: $0)
       },
       at: start)
-    let claimed = try await store.claim(at: start, lease: start) { _ in .take }
+    let claimed = try await store.lease(LeaseRequest(now: start, until: start) { _ in .take })
     #expect(claimed.map(\.arrival) == order.sorted())
   }
 }

@@ -131,10 +131,10 @@ struct FakeStagesTests {
     #expect(try await store.record("a") != nil)
     #expect(try await store.add([addition], at: now).map(\.isNew) == [false])
 
-    let claimed = try await store.claim(at: now, lease: now + 60) { _ in .take }
-    #expect(try await store.save(try #require(claimed.first), .state, at: now))
+    let leased = try await store.lease(LeaseRequest(now: now, until: now + 60) { _ in .take })
+    #expect(try await store.save(try #require(leased.first), .state, at: now))
     #expect(ledger.saves.map(\.fields) == [.state])
-    #expect(ledger.calls == [.open, .add, .record, .add, .record, .add, .claim, .save])
+    #expect(ledger.calls == [.open, .add, .record, .add, .record, .add, .lease, .save])
     await ledger.calls(of: .add, atLeast: 3)
     try await store.close()
   }

@@ -3,18 +3,18 @@ import Foundation
 import Synchronization
 
 extension LedgerConformance {
-  func checkClaiming(_ report: ConformanceReport) async {
-    await report.check("claim-takes-over", "a claimed download is transferring, owned, with one attempt more") {
+  func checkLeasing(_ report: ConformanceReport) async {
+    await report.check("lease-takes-over", "a leased download is transferring, owned, with one attempt more") {
       let (_, store) = try await filled(["a"])
-      let claimed = try expectValue(try await store.claimed(at: Self.time(1)).first, "nothing was handed out")
-      try expectEqual(claimed.phase, .transferring, "the phase")
-      try expectEqual(claimed.owner, store.owner, "the owner")
-      try expectEqual(claimed.attempts, 1, "the attempts")
-      try expectEqual(claimed.updatedAt, Self.time(1), "the time of the last change")
-      try expectEqual(try await store.known("a"), claimed, "the record in the ledger, beside the one handed out,")
-      try expectEqual(try await store.claimed().count, 0, "how many can be claimed again")
+      let leased = try expectValue(try await store.leased(at: Self.time(1)).first, "nothing was handed out")
+      try expectEqual(leased.phase, .transferring, "the phase")
+      try expectEqual(leased.owner, store.owner, "the owner")
+      try expectEqual(leased.attempts, 1, "the attempts")
+      try expectEqual(leased.updatedAt, Self.time(1), "the time of the last change")
+      try expectEqual(try await store.known("a"), leased, "the record in the ledger, beside the one handed out,")
+      try expectEqual(try await store.leased().count, 0, "how many can be leased again")
     }
-    await report.check("claim-in-rank-order", "downloads are handed out in order of rank, equal ranks by arrival") {
+    await report.check("lease-in-rank-order", "downloads are handed out in order of rank, equal ranks by arrival") {
       let (_, store) = try await opened()
       // All 128 bits count, as unsigned numbers.
       let ranks: [UInt128] = [.max, 1 << 127, 5, 5, 1 << 64, (1 << 64) - 1, 0, 1 << 63]
@@ -24,7 +24,7 @@ extension LedgerConformance {
       }
       _ = try await store.add(additions, at: Self.start)
       try expectEqual(
-        try await store.claimed().map(\.id.rawValue), ["6", "3", "2", "7", "5", "4", "1", "0"], "the order")
+        try await store.leased().map(\.id.rawValue), ["6", "3", "2", "7", "5", "4", "1", "0"], "the order")
     }
     await report.check("select-sees-candidates", "select sees each candidate as it is, in order, once") {
       let (_, store) = try await opened()
@@ -33,39 +33,44 @@ extension LedgerConformance {
       addition.request.intent = .prefetch
       _ = try await store.add([addition, try Self.addition("a", order: 1)], at: Self.start)
       let seen = Mutex<[Candidate]>([])
-      let claimed = try await store.claim(at: Self.start, lease: Self.time(60)) { candidate in
-        seen.withLock { $0.append(candidate) }
-        return .skip
-      }
-      try expectEqual(claimed.count, 0, "how many were handed out although all were skipped")
+      let leased = try await store.lease(
+        LeaseRequest(now: Self.start, until: Self.time(60)) { candidate in
+          seen.withLock { $0.append(candidate) }
+          return .skip
+        })
+      try expectEqual(leased.count, 0, "how many were handed out although all were skipped")
       let expected = [
-        Candidate(id: "a", host: "example.org"),
-        Candidate(id: "b", host: "example.org:81", intent: .prefetch, priority: .high, tags: ["x", "y"]),
+        Candidate(host: "example.org", intent: Intent("a")),
+        Candidate(host: "example.org:81", intent: .prefetch, priority: .high, tags: ["x", "y"]),
       ]
       try expectEqual(seen.withLock { $0 }, expected, "what select saw")
     }
-    await report.check("select-is-obeyed", "skip leaves one, skipHost leaves a host, stop ends the search") {
+    await report.check("select-is-obeyed", "skip leaves a candidate and all that are alike, stop ends the search") {
       let (_, store) = try await opened()
       let hosts = ["one", "two", "one", "three", "two", "three", "four", "five"]
-      _ = try await store.add(
-        try hosts.enumerated().map { try Self.addition(DownloadID("\($0)"), order: Int64($0), host: $1) },
-        at: Self.start)
-      let asked = Mutex<[String]>([])
-      let claimed = try await store.claim(at: Self.start, lease: Self.time(60)) { candidate in
-        asked.withLock { $0.append(candidate.id.rawValue) }
-        switch candidate.id.rawValue {
-        case "0": return .skipHost
-        case "3": return .skip
-        case "6": return .stop
-        default: return .take
-        }
+      let additions = try hosts.enumerated().map { index, host in
+        var addition = try Self.addition(DownloadID("\(index)"), order: Int64(index), host: host)
+        addition.request.intent = .prefetch
+        return addition
       }
-      try expectEqual(claimed.map(\.id.rawValue), ["1", "4", "5"], "what was handed out")
-      try expectEqual(asked.withLock { $0 }, ["0", "1", "3", "4", "5", "6"], "what select was asked about")
+      _ = try await store.add(additions, at: Self.start)
+      let asked = Mutex<[String]>([])
+      let leased = try await store.lease(
+        LeaseRequest(now: Self.start, until: Self.time(60)) { candidate in
+          asked.withLock { $0.append(candidate.host) }
+          switch candidate.host {
+          case "one": return .skip
+          case "four": return .stop
+          default: return .take
+          }
+        })
+      try expectEqual(leased.map(\.id.rawValue), ["1", "3", "4", "5"], "what was handed out")
       try expectEqual(
-        try await store.claimed().map(\.id.rawValue), ["0", "2", "3", "6", "7"], "what is left for the next claim")
+        asked.withLock { $0 }, ["one", "two", "three", "two", "three", "four"], "what select was asked about")
+      try expectEqual(
+        try await store.leased().map(\.id.rawValue), ["0", "2", "6", "7"], "what is left for the next lease")
     }
-    await report.check("claim-once", "each download is handed out once, whoever asks at the same time") {
+    await report.check("lease-once", "each download is handed out once, whoever asks at the same time") {
       let ids = (0..<60).map { DownloadID("\($0)") }
       let (ledger, first) = try await filled(ids)
       let stores = [first, try await ledger.open(), try await ledger.open()]
@@ -74,12 +79,14 @@ extension LedgerConformance {
           let store = stores[index % stores.count]
           group.addTask {
             let left = Mutex(3)
-            return try await store.claim(at: Self.start, lease: Self.time(60)) { _ in
-              left.withLock { left in
-                left -= 1
-                return left >= 0 ? .take : .stop
+            return try await store.lease(
+              LeaseRequest(now: Self.start, until: Self.time(60)) { _ in
+                left.withLock { left in
+                  left -= 1
+                  return left >= 0 ? .take : .stop
+                }
               }
-            }.map(\.id)
+            ).map(\.id)
           }
         }
         return try await group.reduce(into: []) { $0 += $1 }
@@ -93,22 +100,22 @@ extension LedgerConformance {
     await report.check("not-before-is-honoured", "a download is not handed out before its due time, and at it") {
       let (_, store) = try await filled(["late", "now"])
       try await store.bring("late", to: .waiting) { $0.notBefore = Self.time(10) }
-      try expectEqual(try await store.claimed(at: Self.time(9.75)).map(\.id), ["now"], "what is due too early")
-      try expectEqual(try await store.claimed(at: Self.time(10)).map(\.id), ["late"], "what is due in time")
+      try expectEqual(try await store.leased(at: Self.time(9.75)).map(\.id), ["now"], "what is due too early")
+      try expectEqual(try await store.leased(at: Self.time(10)).map(\.id), ["late"], "what is due in time")
     }
     await report.check("due-keeps-rank", "what has become due is handed out in its place by rank") {
       let (_, store) = try await filled(["first", "second", "third"])
       try await store.bring("second", to: .waiting) { $0.notBefore = Self.time(10) }
       try await store.bring("first", to: .waiting) { $0.notBefore = Self.time(20) }
       try expectEqual(
-        try await store.claimed(at: Self.time(20)).map(\.id), ["first", "second", "third"], "the order")
+        try await store.leased(at: Self.time(20)).map(\.id), ["first", "second", "third"], "the order")
     }
     await report.check("clock-jump-is-survived", "a due time more than 400 days ahead counts as due") {
       let (_, store) = try await filled(["a", "b"])
       try await store.bring("a", to: .waiting) { $0.notBefore = Self.time(401 * 86_400) }
       try await store.bring("b", to: .waiting) { $0.notBefore = Self.time(399 * 86_400) }
       try expectEqual(try await store.nextDue(after: Self.start), Self.time(399 * 86_400), "when the next one is due")
-      try expectEqual(try await store.claimed().map(\.id), ["a"], "what is due")
+      try expectEqual(try await store.leased().map(\.id), ["a"], "what is due")
     }
     await report.check("next-due", "nextDue is the earliest due time after now of a waiting download") {
       let (_, store) = try await filled(["a", "b", "c", "d"])
@@ -123,17 +130,19 @@ extension LedgerConformance {
     await report.check("rerank", "rerank computes the rank of every waiting download anew, due or not") {
       let (_, store) = try await filled(["a", "b", "c", "d"])
       try await store.bring("b", to: .waiting) { $0.notBefore = Self.time(10) }
-      _ = try await store.claimed(["d"])
+      _ = try await store.leased(["d"])
       let seen = Mutex<Set<RankingContext>>([])
       try await store.rerank { context in
         seen.withLock { _ = $0.insert(context) }
         return Rank().ascending(100 - context.arrival)
       }
       let expected = (1...3).map { arrival in
-        RankingContext(id: ["a", "b", "c"][arrival - 1], arrival: Int64(arrival), createdAt: Self.start)
+        RankingContext(
+          id: ["a", "b", "c"][arrival - 1], intent: Intent(["a", "b", "c"][arrival - 1]), arrival: Int64(arrival),
+          createdAt: Self.start)
       }
       try expectEqual(seen.withLock { $0 }, Set(expected), "what was ranked")
-      try expectEqual(try await store.claimed(at: Self.time(10)).map(\.id), ["c", "b", "a"], "the new order")
+      try expectEqual(try await store.leased(at: Self.time(10)).map(\.id), ["c", "b", "a"], "the new order")
     }
   }
 }
