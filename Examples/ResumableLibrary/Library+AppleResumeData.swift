@@ -44,7 +44,7 @@ extension Library {
       throw DownloadError(.invalidRequest, "only a paused film can be handed to URLSession: pause “\(id)” first")
     }
     let count = record.checkpoint.ranges.prefixLength
-    let partial = try await pipeline.storage.openPartial(record.partialKey)
+    let partial = try await pipeline.storage.openPartial(record.partialKey, isNew: false)
     defer { try? partial.close() }
     try Data().write(to: file)
     let output = try FileHandle(forWritingTo: file)

@@ -16,13 +16,12 @@ extension Library {
     try await setPriority(.high, of: film)
     try await downloader.resume(id)
     let running = try await downloader.statuses(LedgerQuery(phases: [.transferring, .processing], order: .arrival))
-    guard running.count >= (await slots), let oldest = running.first(where: { room.hold($0.id) }) else { return }
+    guard running.count >= (await slots), let oldest = running.first(where: { $0.id != id }) else { return }
     // What was started by hand before goes to the others now, or it would be the next one again.
     try await setPriority(.normal, of: oldest)
-    await downloader.replace(room)
-    try await wait(for: oldest.id) { !$0.state.phase.isActive }
-    room.release(oldest.id)
-    await downloader.replace(room)
+    try await downloader.pause(oldest.id)
+    try await wait(for: id) { $0.state.phase.isActive || $0.state.phase.isFinal }
+    try await downloader.resume(oldest.id)
   }
 
   /// Changes how many films are transferred at once. Those that are too many go back to waiting.

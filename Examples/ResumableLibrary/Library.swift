@@ -7,8 +7,6 @@ import DownpipeURLSession
 struct Library: Sendable {
   /// What everything else is done with.
   let downloader: Downloader
-  /// Holds back those that give way to a film started by hand.
-  let room = Room()
 
   /// Opens a library, and goes on with what it has unfinished.
   ///
@@ -20,7 +18,6 @@ struct Library: Sendable {
   init(
     _ root: String, slots: Int = 2, network: some Gate = Online(), source: some Source = HTTPSource()
   ) async throws {
-    let room = room
     // At most a megabyte is fetched again after the process was killed.
     let options = DownloaderOptions(checkpoints: CheckpointPolicy(bytes: 1 << 20))
     downloader = try await Downloader(options: options) {
@@ -28,7 +25,6 @@ struct Library: Sendable {
       network
       PriorityQueue()
       Limits(concurrent: slots)
-      room
       Retry(.exponential(attempts: 5, base: .milliseconds(200)))
       LibraryStore(root)
       SQLiteLedger("\(root)/.downpipe/ledger.sqlite")

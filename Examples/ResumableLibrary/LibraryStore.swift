@@ -17,14 +17,20 @@ struct LibraryStore: Storage {
     return try await FileStore(files.root, onConflict: .reuse).existing(for: request)
   }
 
-  func openPartial(_ key: PartialKey) async throws -> any Partial { try await files.openPartial(key) }
+  var location: String? { files.location }
+  func openPartial(_ key: PartialKey, isNew: Bool) async throws -> any Partial {
+    try await files.openPartial(key, isNew: isNew)
+  }
   func removePartial(_ key: PartialKey) async throws { try await files.removePartial(key) }
   func workspace(_ key: PartialKey) async throws -> String? { try await files.workspace(key) }
   func publish(
-    _ artifact: Artifact, at destination: DownloadRequest.Destination, in context: ProcessingContext
+    _ artifact: Artifact, of partial: (any Partial)?, at destination: DownloadRequest.Destination,
+    in context: ProcessingContext
   ) async throws -> Artifact {
-    try await files.publish(artifact, at: destination, in: context)
+    try await files.publish(artifact, of: partial, at: destination, in: context)
   }
+  func partials() async throws -> [StoredPartial]? { try await files.partials() }
+  func availableBytes() async throws -> Int64? { try await files.availableBytes() }
   func isStaged(_ artifact: Artifact) -> Bool { files.isStaged(artifact) }
   func contains(_ artifact: Artifact) async -> Bool { await files.contains(artifact) }
   func remove(_ artifact: Artifact) async throws { try await files.remove(artifact) }

@@ -1,85 +1,100 @@
 import DownpipeCore
+import DownpipeTesting
+import Foundation
 import Testing
 
+/// What holds for the lifecycle whatever happens to a download, checked over random sequences of events. The table itself
+/// is written once, in the code.
 @Suite(.timeLimit(.minutes(1)))
 struct LifecycleTests {
-  typealias Phase = DownloadState.Phase
-  typealias Event = Lifecycle.Event
-  typealias Effect = Lifecycle.Effect
+  private typealias Event = Lifecycle.Event
+  private typealias Phase = DownloadState.Phase
 
-  /// Every legal pair, written down a second time: a change to the table has to be made here as well.
-  static let legal: [Phase: [Event: (Phase, Set<Effect>)]] = [
-    .waiting: [
-      .claimed: (.transferring, [.startTransfer]),
-      .pause: (.paused, []),
-      .resume: (.waiting, [.makeDue]),
-      .cancel: (.cancelled, [.removePartial]),
-    ],
-    .transferring: [
-      .bytesComplete: (.processing, [.startSteps]),
-      .failedForNow: (.waiting, [.freePlace]),
-      .failedForGood: (.failed, [.freePlace]),
-      .suspended: (.waiting, [.stopWork, .freePlace]),
-      .pause: (.paused, [.stopWork, .freePlace]),
-      .cancel: (.cancelled, [.stopWork, .freePlace, .removePartial]),
-    ],
-    .processing: [
-      .stepsComplete: (.finished, [.freePlace, .removePartial]),
-      .failedForNow: (.waiting, [.freePlace]),
-      .failedForGood: (.failed, [.freePlace]),
-      .suspended: (.waiting, [.stopWork, .freePlace]),
-      .pause: (.paused, [.stopWork, .freePlace]),
-      .cancel: (.cancelled, [.stopWork, .freePlace, .removePartial]),
-    ],
-    .paused: [
-      .resume: (.waiting, [.makeDue]),
-      .cancel: (.cancelled, [.removePartial]),
-    ],
-    .failed: [
-      .resume: (.waiting, [.makeDue]),
-      .addedAgain: (.waiting, [.makeDue]),
-      .cancel: (.cancelled, [.removePartial]),
-    ],
-    .cancelled: [
-      .resume: (.waiting, [.makeDue]),
-      .addedAgain: (.waiting, [.makeDue]),
-    ],
-    .finished: [
-      .artifactLost: (.waiting, [.makeDue])
-    ],
-  ]
-
-  @Test("every pair of phase and event, the illegal ones too", arguments: Phase.allCases, Event.allCases)
-  func table(phase: Phase, event: Event) {
-    let actual = Lifecycle.next(phase, event)
-    guard let expected = Self.legal[phase]?[event] else {
-      #expect(actual == nil, "\(phase) must ignore \(event)")
-      return
-    }
-    #expect(actual?.phase == expected.0)
-    #expect(actual?.effects == expected.1)
+  private func record() throws -> DownloadRecord {
+    DownloadRecord(
+      request: try DownloadRequest("https://example.org/a", id: "a"), generation: 1, arrival: 1,
+      rank: Rank().ascending(Int64(1)), createdAt: Date(timeIntervalSince1970: 1))
   }
 
-  @Test func workEndsWheneverAnActivePhaseIsLeft() {
-    for phase in Phase.allCases where phase.isActive {
-      for event in Event.allCases {
-        guard let next = Lifecycle.next(phase, event), !next.phase.isActive else { continue }
-        #expect(next.effects.contains(.freePlace), "\(phase) + \(event) keeps its place")
+  @Test(arguments: 0..<50)
+  func invariantsHoldOverAnySequenceOfEvents(seed: UInt64) throws {
+    var generator = SeededGenerator(seed: seed)
+    var record = try record()
+    for _ in 0..<200 {
+      // What the engine and the ledgers write beside the events.
+      if record.phase.isActive {
+        record.owner = "me"
+        record.checkpoint.ranges.insert(contentsOf: 0..<Int64.random(in: 1...100, using: &generator))
+        record.consecutiveFailures += Int.random(in: 0...1, using: &generator)
+        record.error = Bool.random(using: &generator) ? DownloadError(.network, "cut") : nil
+      } else if record.phase == .waiting, Bool.random(using: &generator) {
+        record.notBefore = Date(timeIntervalSince1970: 2)
+      }
+      let event = try #require(Event.allCases.randomElement(using: &generator))
+      let before = record
+      let isMeaningful = record.apply(event)
+      #expect(isMeaningful == (Lifecycle.next(before.phase, event) != nil))
+      guard isMeaningful else {
+        #expect(record == before, "an event that means nothing changes nothing")
+        continue
+      }
+      #expect(record.phase == Lifecycle.next(before.phase, event))
+      #expect(record.notBefore == nil, "\(event): a due time belongs to the wait that set it")
+      #expect(record.phase.isActive || record.owner == nil, "\(event): only what is active has an owner")
+      #expect(record.attempts == before.attempts + (event == .leased ? 1 : 0))
+      #expect(record.generation == before.generation)
+      if record.phase == .cancelled || before.phase == .cancelled {
+        #expect(record.checkpoint == Checkpoint(), "the bytes of a cancelled download are gone")
+        #expect(record.steps == StepLog())
+      } else if before.phase != .finished {
+        #expect(record.checkpoint == before.checkpoint, "\(event) costs no bytes")
+      }
+      if event == .resume || event == .addedAgain {
+        #expect(record.error == nil && record.consecutiveFailures == 0, "\(event) gives all attempts back")
+      }
+      #expect(record.wasInterrupted == (event == .leaseLost || (before.wasInterrupted && !forgets(event))))
+    }
+  }
+
+  /// Whether an event is a new beginning, or an end in good order.
+  private func forgets(_ event: Lifecycle.Event) -> Bool {
+    switch event {
+    case .leased, .bytesComplete, .becameDue, .leaseLost: false
+    default: true
+    }
+  }
+
+  @Test func onlyALeaseMakesActive() {
+    for phase in Phase.allCases where !phase.isActive {
+      for event in Event.allCases where event != .leased {
+        #expect(Lifecycle.next(phase, event)?.isActive != true)
       }
     }
+    #expect(Lifecycle.phases(accepting: .leased) == [.waiting])
   }
 
-  @Test func nothingLeavesAFinalPhaseByItself() {
-    for phase in Phase.allCases where phase.isFinal {
-      for event in [Event.claimed, .bytesComplete, .stepsComplete, .failedForNow, .failedForGood, .suspended] {
-        #expect(Lifecycle.next(phase, event) == nil)
-      }
+  @Test func whatIsFinishedStaysSoUnlessItsFileIsGone() {
+    for event in Event.allCases where event != .artifactLost { #expect(Lifecycle.next(.finished, event) == nil) }
+    #expect(Lifecycle.next(.finished, .artifactLost) == .waiting)
+  }
+
+  @Test func everyPhaseCanBeReachedAndLeft() {
+    var reached: Set<Phase> = [.waiting]
+    for _ in Phase.allCases {
+      for phase in reached { reached.formUnion(Event.allCases.compactMap { Lifecycle.next(phase, $0) }) }
     }
+    #expect(reached == Set(Phase.allCases))
+    for phase in Phase.allCases { #expect(Event.allCases.contains { Lifecycle.next(phase, $0) != nil }) }
   }
 
-  @Test func phasesThatAcceptAnEvent() {
-    #expect(Lifecycle.phases(accepting: .resume) == [.waiting, .paused, .failed, .cancelled])
-    #expect(Lifecycle.phases(accepting: .pause) == [.waiting, .transferring, .processing])
-    #expect(Lifecycle.phases(accepting: .stepsComplete) == [.processing])
+  @Test func everyEventMeansSomething() {
+    for event in Event.allCases { #expect(!Lifecycle.phases(accepting: event).isEmpty, "\(event)") }
+  }
+
+  @Test func theUserCanEndWhateverHasNotEnded() {
+    for phase in Phase.allCases where phase != .finished && phase != .cancelled {
+      #expect(Lifecycle.next(phase, .cancel) == .cancelled)
+    }
+    for phase in [Phase.waiting, .transferring, .processing] { #expect(Lifecycle.next(phase, .pause) == .paused) }
   }
 }

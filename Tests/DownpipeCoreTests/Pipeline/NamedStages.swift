@@ -17,11 +17,12 @@ struct NamedStorage: Storage {
   let name: String
   let summary: String
   init(_ name: String = "NamedStorage", _ summary: String = "") { (self.name, self.summary) = (name, summary) }
-  func openPartial(_ key: PartialKey) async throws -> any Partial { throw Unused() }
+  func openPartial(_ key: PartialKey, isNew: Bool) async throws -> any Partial { throw Unused() }
   func removePartial(_ key: PartialKey) async throws {}
   func workspace(_ key: PartialKey) async throws -> String? { nil }
   func publish(
-    _ artifact: Artifact, at destination: DownloadRequest.Destination, in context: ProcessingContext
+    _ artifact: Artifact, of partial: (any Partial)?, at destination: DownloadRequest.Destination,
+    in context: ProcessingContext
   ) async throws -> Artifact { artifact }
   func isStaged(_ artifact: Artifact) -> Bool { false }
   func contains(_ artifact: Artifact) async -> Bool { false }
