@@ -42,14 +42,10 @@ struct GetCommand: AsyncParsableCommand {
 
     let choice = reporting.choice
     let monitor = RunMonitor(output: choice.make())
-    let run = DownloadRun(
-      // What is in memory belongs to this command anyway.
-      pipeline: try Pipeline(settings, only: ledger == nil ? nil : monitor.chosen), monitor: monitor,
-      isAnimated: choice.drawsBars)
+    let run = DownloadRun(pipeline: try Pipeline(settings), monitor: monitor, isAnimated: choice.drawsBars)
     let feeder = Feeder(plan: plan)
     let given = plan.urls
     let ending = try await run.run { downloader, monitor in
-      let feeder = try await feeder.beforeAllThatWaits(in: downloader)
       try await feeder.add(given, to: downloader, monitor)
       while let urls = try await list?.next() { try await feeder.add(urls, to: downloader, monitor) }
     }

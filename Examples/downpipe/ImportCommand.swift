@@ -39,14 +39,9 @@ struct ImportCommand: AsyncParsableCommand {
     let settings = transfer.settings(directory: directory, ledger: ledger)
     let choice = reporting.choice
     let monitor = RunMonitor(output: choice.make())
-    let run = DownloadRun(
-      pipeline: try Pipeline(settings, only: ledger == nil ? nil : monitor.chosen), monitor: monitor,
-      isAnimated: choice.drawsBars)
+    let run = DownloadRun(pipeline: try Pipeline(settings), monitor: monitor, isAnimated: choice.drawsBars)
     let feeder = Feeder(plan: try GetPlan(urls: [request.givenURL], outputName: output))
     let ending = try await run.run { downloader, monitor in
-      let feeder = try await feeder.beforeAllThatWaits(in: downloader)
-      var request = request
-      request.priority = feeder.priority
       try await feeder.add([request], to: downloader, monitor)
     }
     if case .interrupted = ending {

@@ -27,7 +27,7 @@ struct ListCommand: AsyncParsableCommand {
   }
 
   private func showOrphans(_ store: any LedgerStore, _ storage: FileStore) async throws {
-    let orphans = try await storage.orphans(unknownTo: store).sorted {
+    let orphans = (try await storage.orphans(unknownTo: store) ?? []).sorted {
       ($0.key.id, $0.key.generation) < ($1.key.id, $1.key.generation)
     }
     var text = json || orphans.isEmpty ? "" : RecordTable.heading + "\n"

@@ -4,10 +4,8 @@ import DownpipeURLSession
 extension Pipeline {
   /// The pipeline of `get` and `resume`.
   ///
-  /// - Parameters:
-  ///   - settings: what the command line says.
-  ///   - chosen: the only downloads that may run; all of the ledger's when `nil`.
-  init(_ settings: PipelineSettings, only chosen: ChosenDownloads.IDs? = nil) throws(UsageError) {
+  /// - Parameter settings: what the command line says.
+  init(_ settings: PipelineSettings) throws(UsageError) {
     let http = try HTTPSource.Configuration(settings)
 
     self.init {
@@ -25,7 +23,6 @@ extension Pipeline {
 
       PriorityQueue()
       Limits(concurrent: settings.jobs, perHost: settings.perHost)
-      if let chosen { ChosenDownloads(ids: chosen) }
       Retry(.exponential(attempts: settings.retries + 1), table: .commandLine)
 
       VerifyChecksum()

@@ -38,7 +38,7 @@ struct RemoveCommand: AsyncParsableCommand {
   }
 
   private func removeOrphans(_ store: any LedgerStore, _ storage: FileStore) async throws -> Bool {
-    let found = try await storage.orphans(unknownTo: store)
+    let found = try await storage.orphans(unknownTo: store) ?? []
     let removed = try await storage.remove(found, unknownTo: store)
     try OutputFile.standardOutput.write("removed \(removed)\n")
     return removed == found.count

@@ -35,7 +35,7 @@ struct ResumeCommand: AsyncParsableCommand {
     let choice = reporting.choice
     let monitor = RunMonitor(output: choice.make())
     let run = DownloadRun(
-      pipeline: try Pipeline(settings), monitor: monitor, isAnimated: choice.drawsBars)
+      pipeline: try Pipeline(settings), monitor: monitor, scope: .all, isAnimated: choice.drawsBars)
     let ending = try await run.run { downloader, monitor in
       try await Self.resumeAll(downloader, monitor)
     }

@@ -25,6 +25,8 @@ struct DownloadRun: Sendable {
   var pipeline: Pipeline
   /// Who keeps count.
   var monitor: RunMonitor
+  /// Which downloads of the ledger run: those that this command has added or resumed, unless it says otherwise.
+  var scope = LeaseScope.own
   /// Whether something moves on the screen even when nothing changes.
   var isAnimated: Bool
 
@@ -38,7 +40,7 @@ struct DownloadRun: Sendable {
   func run(_ interruption: Interruption = Interruption(), feed: @escaping Feed) async throws -> Ending {
     let downloader: Downloader
     do {
-      downloader = try await Downloader(pipeline)
+      downloader = try await Downloader(pipeline, options: DownloaderOptions(scope: scope))
     } catch let error as DownloadError {
       // Nothing has begun: a ledger or a certificate that the command names cannot be used.
       throw UsageError(error.sentence)

@@ -5,21 +5,9 @@ import Foundation
 struct Feeder: Sendable {
   /// What is to be done with them.
   var plan: GetPlan
-  /// How much they matter.
-  var priority = Priority.normal
 
   /// The first downloads run while the others are still being added.
   private static let mostAtOnce = 200
-
-  /// The same, with a priority before everything that waits: the downloads of other commands are not admitted, and
-  /// would be looked at again and again if they came first.
-  func beforeAllThatWaits(in downloader: Downloader) async throws -> Feeder {
-    let query = LedgerQuery(phases: [.waiting], order: .rank, limit: 1)
-    guard let highest = try await downloader.statuses(query).first?.request.priority.rawValue else { return self }
-    var copy = self
-    copy.priority = Priority(max(Priority.normal.rawValue, highest < .max ? highest + 1 : highest))
-    return copy
-  }
 
   /// Adds those that can be used, and says the last word on the others.
   func add(_ urls: [String], to downloader: Downloader, _ monitor: RunMonitor) async throws {
@@ -35,9 +23,7 @@ struct Feeder: Sendable {
     requests.reserveCapacity(urls.count)
     for text in urls {
       do throws(DownloadError) {
-        var request = try plan.request(for: text)
-        request.priority = priority
-        requests.append(request)
+        requests.append(try plan.request(for: text))
       } catch {
         let id = DownloadIdentity(url: text, outputName: plan.outputName).id
         if await monitor.take(id) { try await monitor.close(LastWord(id: id, url: text, error: error)) }

@@ -4,7 +4,7 @@ import Foundation
 /// Keeps count of the downloads of one command, and sees to it that each gets its last word exactly once.
 actor RunMonitor {
   /// The downloads of this command.
-  nonisolated let chosen: ChosenDownloads.IDs
+  nonisolated let chosen: ChosenIDs
 
   /// Those without a last word.
   private var open = Set<UInt64>()
@@ -17,7 +17,7 @@ actor RunMonitor {
   /// How far those without a last word have been looked through.
   private var position = 0
 
-  init(output: some RunOutput & Sendable, chosen: ChosenDownloads.IDs = ChosenDownloads.IDs()) {
+  init(output: some RunOutput & Sendable, chosen: ChosenIDs = ChosenIDs()) {
     self.output = output
     self.chosen = chosen
     tally = Tally(startedAt: Date())

@@ -26,7 +26,8 @@ public protocol Storage: Stage {
   /// Makes a finished artifact appear at its destination, atomically, and settles conflicts.
   ///
   /// Where no step has changed the bytes, `partial` is the held partial that they are in. What appears then are the
-  /// bytes that were written to it, whatever has become of its name, and it need not have one.
+  /// bytes that were written to it, whatever has become of its name, and it need not have one. Nothing is left of it under
+  /// its key then.
   ///
   /// Called again after a crash with the same `context.priorNote`, it finds out whether the first
   /// call succeeded, and does not publish twice.

@@ -133,15 +133,16 @@ struct ResumePlanTests {
   }
 
   @Test func digestTrustsTheEndOnlyWhenThereIsADigest() {
+    let large = Checkpoint(ranges: ByteRangeSet(0..<100_000))
+    #expect(ResumePlan.question(for: large, validation: .digest, hasDigest: false).range == nil)
+    let question = ResumePlan.question(for: large, validation: .digest, hasDigest: true)
+    #expect(question.range == RequestedRange(from: 100_000 - 65_536))
     let checkpoint = Self.checkpoint(.some, .absent)
-    #expect(ResumePlan.question(for: checkpoint, validation: .digest, hasDigest: false).range == nil)
-    let question = ResumePlan.question(for: checkpoint, validation: .digest, hasDigest: true)
-    #expect(question.range == RequestedRange(from: 40))
-    let request = SourceRequest(url: Self.url, range: question.range)
+    let request = SourceRequest(url: Self.url, range: RequestedRange(from: 30))
     let reply = Self.reply(.right206, to: request, .absent)
     let trusting = ResumePlan.decide(
       checkpoint: checkpoint, request: request, reply: reply, validation: .digest, hasDigest: true)
-    #expect(trusting == .append(at: 40, comparing: 0))
+    #expect(trusting == .append(at: 40, comparing: 10))
     let wary = ResumePlan.decide(
       checkpoint: checkpoint, request: request, reply: reply, validation: .digest, hasDigest: false)
     #expect(Outcome(wary) == .reject(.unproven))
@@ -154,10 +155,22 @@ struct ResumePlanTests {
   }
 
   @Test func aStrongValidatorGoesOutAsIfRange() {
-    let question = ResumePlan.question(for: Self.checkpoint(.some, .sameStrong))
-    #expect(question.range == RequestedRange(from: 40))
+    let question = ResumePlan.question(for: Self.checkpoint(.some, .sameStrong), validation: .overlap(10))
+    #expect(question.range == RequestedRange(from: 30))
     #expect(question.validator?.ifRange == "\"v1\"")
     #expect(ResumePlan.question(for: Self.checkpoint(.some, .sameWeak)).validator?.ifRange == nil)
+  }
+
+  @Test("some bytes are compared under a strong validator, too: not every server changes it with the content")
+  func aStrongValidatorIsNotEnough() {
+    var checkpoint = Self.checkpoint(.some, .sameStrong)
+    checkpoint.ranges = ByteRangeSet(0..<100_000)
+    let few = RequestedRange(from: 100_000 - 65_536)
+    #expect(ResumePlan.question(for: checkpoint).range == few)
+    #expect(ResumePlan.question(for: checkpoint, validation: .strict).range == few)
+    #expect(ResumePlan.question(for: checkpoint, validation: .digest).range == few)
+    checkpoint.ranges = ByteRangeSet(0..<65_536)
+    #expect(ResumePlan.question(for: checkpoint) == ResumePlan.Question(), "all of it, where there is less")
   }
 
   @Test func encodedBytesAreNeverContinued() {
@@ -166,14 +179,15 @@ struct ResumePlanTests {
     #expect(ResumePlan.question(for: checkpoint).range == nil)
   }
 
-  @Test("the less a server is believed, the less is asked of it")
+  @Test("the less a server is trusted, the less is asked of it")
   func trustDecidesTheQuestion() {
     let checkpoint = Self.checkpoint(.some, .sameStrong)
     func question(_ trust: RangeTrust) -> ResumePlan.Question {
       ResumePlan.question(for: checkpoint, validation: .overlap(10), trust: trust)
     }
-    #expect(question(.full).range == RequestedRange(from: 40))
+    #expect(question(.full).range == RequestedRange(from: 30))
     #expect(question(.overlap).range == RequestedRange(from: 30))
+    #expect(ResumePlan.question(for: checkpoint, validation: .strict, trust: .overlap).range == nil)
     #expect(question(.none).range == nil)
     #expect(question(.none).validator == nil)
   }
@@ -200,33 +214,27 @@ struct ResumePlanTests {
 
   private static func decide(
     _ change: (inout Checkpoint, inout SourceRequest, inout SourceReply) -> Void, answer: Answer = .right206,
-    hasDigest: Bool = false
+    hasDigest: Bool = false, validation: ResumeValidation = .overlap(10)
   ) -> Outcome {
     var checkpoint = checkpoint(.some, .sameStrong)
     checkpoint.resource = url.resourceKey
-    let question = ResumePlan.question(for: checkpoint)
+    let question = ResumePlan.question(for: checkpoint, validation: .overlap(10))
     var request = SourceRequest(url: url, range: question.range, validator: question.validator)
     var reply = reply(answer, to: request, .sameStrong)
     change(&checkpoint, &request, &reply)
     return Outcome(
       ResumePlan.decide(
-        checkpoint: checkpoint, request: request, reply: reply, validation: .overlap(10), hasDigest: hasDigest))
+        checkpoint: checkpoint, request: request, reply: reply, validation: validation, hasDigest: hasDigest))
   }
 
-  @Test("a validator vouches for its own resource only")
+  @Test("a validator speaks of its own resource only")
   func resources() throws {
     let elsewhere = try #require(URL(string: "https://mirror.example/file"))
     #expect(Self.decide { _, _, _ in } == .append)
-    #expect(Self.decide { _, request, _ in request.url = elsewhere } == .reject(.unproven))
-    #expect(Self.decide { _, _, reply in reply.finalURL = elsewhere } == .reject(.unproven))
-    // Some bytes are compared: then the agreement is enough.
-    let compared = Self.decide { _, request, reply in
-      request.url = elsewhere
-      request.range = RequestedRange(from: 30)
-      reply.coverage = .range(30..<100, total: .known(100))
-      reply.length = .known(70)
-    }
-    #expect(compared == .append)
+    #expect(Self.decide({ _, request, _ in request.url = elsewhere }, validation: .strict) == .reject(.unproven))
+    #expect(Self.decide({ _, _, reply in reply.finalURL = elsewhere }, validation: .strict) == .reject(.unproven))
+    // Where a comparison is enough, it is here.
+    #expect(Self.decide { _, request, _ in request.url = elsewhere } == .append)
     // The query often is a signature: it makes no other resource.
     let signed = try #require(URL(string: Self.url.absoluteString + "?signature=2"))
     #expect(Self.decide { _, request, _ in request.url = signed } == .append)
@@ -271,8 +279,8 @@ struct ResumePlanTests {
     let shortened = Self.decide({ _, _, reply in reply.length = .known(40) }, answer: .whole200)
     #expect(shortened == .restart, "40 of 100 bytes are not all of them, whatever a cache says")
     let beyond = Self.decide { _, _, reply in
-      reply.coverage = .range(40..<120, total: .unknown)
-      reply.length = .known(80)
+      reply.coverage = .range(30..<120, total: .unknown)
+      reply.length = .known(90)
     }
     #expect(beyond == .reject(.sizeChanged))
   }
@@ -298,7 +306,7 @@ struct ResumePlanTests {
   @Test(arguments: [Answer.whole200, .right206])
   func anExpectedSizeIsHeldAgainstTheAnswer(answer: Answer) {
     let checkpoint = Self.checkpoint(answer == .whole200 ? .nothing : .some, .sameStrong)
-    let question = ResumePlan.question(for: checkpoint)
+    let question = ResumePlan.question(for: checkpoint, validation: .overlap(10))
     let request = SourceRequest(url: Self.url, range: question.range, validator: question.validator)
     let reply = Self.reply(answer, to: request, .sameStrong)
     let plan = ResumePlan.decide(checkpoint: checkpoint, request: request, reply: reply, expectedSize: 99)

@@ -48,7 +48,7 @@ struct ResumeTests {
     let artifact = try await download.value
     #expect(storage.bytes(of: artifact) == bytes)
     // Asked for a range once; after that the server is known.
-    #expect(source.requests.map(\.range) == [nil, RequestedRange(from: 60_000), nil])
+    #expect(source.requests.map(\.range) == [nil, RequestedRange(from: 59_000), nil])
     let status = try await download.status
     #expect(status.resumedFrom == 0)
     #expect(status.bytesFetched == 180_000)
@@ -82,7 +82,7 @@ struct ResumeTests {
     "an answer whose range cannot be used costs nothing that is on disk",
     arguments: [
       (Coverage.range(50_000..<100_000, total: .known(100_000)), DownloadError.Code.wrongRange),
-      (.range(40_000..<100_001, total: .known(100_000)), .wrongRangeEnd), (.multipart, .multipartRange),
+      (.range(39_000..<100_001, total: .known(100_000)), .wrongRangeEnd), (.multipart, .multipartRange),
       (.unreadable("bytes"), .unreadableRange), (.none(.rangeNotSatisfiable(total: .unknown)), .rangeNotSatisfiable),
     ])
   func unusableRanges(coverage: Coverage, code: DownloadError.Code) async throws {
@@ -97,34 +97,49 @@ struct ResumeTests {
     let downloader = try await downloader(source, observer: observer)
     let download = try await downloader.add(DownloadRequest(url, id: "a"))
     #expect(storage.bytes(of: try await download.value) == bytes)
-    #expect(source.requests.map(\.range) == [nil, RequestedRange(from: 40_000), nil])
+    #expect(source.requests.map(\.range) == [nil, RequestedRange(from: 39_000), nil])
     #expect(try await download.status.attempts == 2, "asking in another way is no attempt")
     #expect(!storage.calls.contains { $0.operation == .truncate })
     await downloader.shutdown()
     #expect(refusals(observer, of: "a") == [code])
   }
 
-  @Test("a range that comes without its validator is proved by a comparison")
-  func rangesWithoutValidator() async throws {
+  @Test("a range that comes without its validator is proved by a comparison", arguments: [true, false])
+  func rangesWithoutValidator(isSame: Bool) async throws {
+    var rest = Array(bytes[39_000...])
+    if !isSame { rest[999] ^= 1 }
     let source = FakeSource([
       url: [
         .init(bytes).failing(after: 40_000, with: cut),
         FakeSource.Script(bytes).with {
           $0.validator = nil
-          $0.claimedCoverage = .range(40_000..<100_000, total: .known(100_000))
-          $0.bytes = Array(bytes[40_000...])
+          $0.claimedCoverage = .range(39_000..<100_000, total: .known(100_000))
+          $0.bytes = rest
           $0.honoursRanges = false
         },
         FakeSource.Script(bytes),
       ]
     ])
-    let observer = RecordingObserver()
-    let downloader = try await downloader(source, observer: observer)
+    let retry = FakeRetryPolicy { $0.error.code == .contentChanged ? .restart(after: .zero) : .resume(after: .zero) }
+    let downloader = try await downloader(source, retry: retry)
     let download = try await downloader.add(DownloadRequest(url, id: "a"))
     #expect(storage.bytes(of: try await download.value) == bytes)
-    #expect(source.requests.map(\.range) == [nil, RequestedRange(from: 40_000), RequestedRange(from: 39_000)])
+    #expect(source.requests.map(\.range) == [nil, RequestedRange(from: 39_000)] + (isSame ? [] : [nil]))
     await downloader.shutdown()
-    #expect(refusals(observer, of: "a") == [.unproven])
+  }
+
+  @Test("a server that keeps a strong entity tag while the content changes mixes nothing", arguments: [39_000, 39_999])
+  func aTagThatStays(firstDifference: Int) async throws {
+    var other = bytes
+    for index in firstDifference..<other.count { other[index] ^= 0xFF }
+    let source = FakeSource([
+      url: [.init(bytes).failing(after: 40_000, with: cut), .init(other), .init(other)]
+    ])
+    let retry = FakeRetryPolicy { $0.error.code == .contentChanged ? .restart(after: .zero) : .resume(after: .zero) }
+    let downloader = try await downloader(source, retry: retry)
+    let artifact = try await downloader.add(DownloadRequest(url, id: "a")).value
+    #expect(storage.bytes(of: artifact) == other)
+    await downloader.shutdown()
   }
 
   @Test("a server that answers every question with a range is given up, and the bytes stay")

@@ -32,7 +32,7 @@ struct TailCheckTests {
     let download = try await downloader.add(DownloadRequest(url, id: "a"))
     await #expect(throws: DownloadError.self) { try await download.value }
     for (before, place) in zip(places, places.dropFirst()) {
-      source.script(url, FakeSource.Script(bytes).failing(after: place - before, with: cut))
+      source.script(url, FakeSource.Script(bytes).failing(after: place - before + 65_536, with: cut))
       try await download.resume()
       await #expect(throws: DownloadError.self) { try await download.value }
     }

@@ -45,7 +45,7 @@ extension Run {
   /// Keeps complete bytes that could not be published for the next run.
   private func keep(_ file: CompleteFile) async {
     if file.isUntouched, read({ !$0.checkpoint.ranges.isEmpty }) {
-      do { try await file.partial.synchronize() } catch { forgetBytes() }
+      do { try file.partial.persist() } catch { forgetBytes() }
       markTail(of: file.partial)
     }
     file.close()
