@@ -9,61 +9,72 @@ import Synchronization
   import Darwin
 #endif
 
-/// The bytes of an unfinished download in a file, claimed until it is closed.
+/// The bytes of an unfinished download in a file, which is made with the first byte.
+///
+/// A new download has a file without a name, where the file system can do that: it costs no claim, and is gone when it
+/// is closed. ``persist()`` claims the name and gives it to the file. From then on the claim is held until closing.
 final class FilePartial: Partial {
   let path: String
-  private let claim: PartialClaim
-  private let durability: Durability
-  private let system: FileSystem
+  let folders: StoreFolders
   /// The lock keeps a write that comes too late from a descriptor that already belongs to another file.
   private let state: Mutex<State>
 
-  private struct State {
-    /// `nil` once finished.
+  struct State {
+    enum Stage { case open, finished, closed }
+    var stage = Stage.open
+    /// `nil` before the first byte and after closing.
     var descriptor: CInt?
-    /// Whether the claim has been given back.
-    var isReleased = false
+    /// The claim on the name; `nil` for a file without one.
+    var claim: PartialClaim?
+    /// How far it was written; the file may be changed by others.
+    var length: Int64 = 0
     /// Whether the file's name may not be on the disk yet.
     var nameIsNew = true
-
-    var open: CInt {
-      get throws(SystemError) {
-        guard let descriptor else { throw SystemError(EBADF) }
-        return descriptor
-      }
-    }
   }
 
-  init(descriptor: CInt, path: String, claim: PartialClaim, durability: Durability, system: FileSystem) {
+  var system: FileSystem { folders.system }
+  private var durability: Durability { folders.durability }
+
+  /// - Parameters:
+  ///   - descriptor: the named file; `nil` when there is none.
+  ///   - length: its length.
+  ///   - claim: the claim on the name; `nil` for a new download.
+  init(_ path: String, descriptor: CInt? = nil, length: Int64 = 0, claim: PartialClaim? = nil, folders: StoreFolders) {
     self.path = path
-    self.claim = claim
-    self.durability = durability
-    self.system = system
-    state = Mutex(State(descriptor: descriptor))
+    self.folders = folders
+    state = Mutex(State(descriptor: descriptor, claim: claim, length: length))
+    folders.enter()
   }
 
   deinit { try? close() }
 
+  // MARK: Bytes
+
   func size() throws -> Int64 {
-    try withDescriptor("look at") { descriptor throws(SystemError) in try system.status(descriptor).size }
+    try withFile("look at") { file in try file.map { file throws(SystemError) in try system.status(file).size } ?? 0 }
   }
 
   func write(_ bytes: RawSpan, at offset: Int64) throws {
-    try withDescriptor("write") { descriptor throws(SystemError) in
-      try bytes.withUnsafeBytes { buffer throws(SystemError) in try system.write(descriptor, buffer, at: offset) }
+    try withState("write") { state in
+      guard state.stage == .open else { throw SystemError(EBADF) }
+      if state.descriptor == nil, bytes.byteCount == 0 { return }
+      let file = try state.descriptor ?? begin(&state)
+      try bytes.withUnsafeBytes { buffer throws(SystemError) in try system.write(file, buffer, at: offset) }
+      state.length = max(state.length, offset + Int64(bytes.byteCount))
     }
   }
 
   func read(at offset: Int64, count: Int) throws -> [UInt8] {
-    try withDescriptor("read") { descriptor throws(SystemError) in
+    try withFile("read") { file in
+      guard let file else { return [] }
       // No more room than there are bytes, whatever is asked for.
-      let available = try system.status(descriptor).size - max(0, offset)
+      let available = try system.status(file).size - max(0, offset)
       let count = Int(min(Int64(max(0, count)), max(0, available)))
       guard count > 0 else { return [] }
       var failure: SystemError?
       let bytes = [UInt8](unsafeUninitializedCapacity: count) { buffer, filled in
         do throws(SystemError) {
-          filled = try system.read(descriptor, into: UnsafeMutableRawBufferPointer(buffer), at: offset)
+          filled = try system.read(file, into: UnsafeMutableRawBufferPointer(buffer), at: offset)
         } catch {
           failure = error
         }
@@ -74,18 +85,43 @@ final class FilePartial: Partial {
   }
 
   func truncate(to size: Int64) throws {
-    try withDescriptor("change the size of") { descriptor throws(SystemError) in
-      try system.truncate(descriptor, to: size)
+    try withState("change the size of") { state in
+      guard state.stage == .open else { throw SystemError(EBADF) }
+      if state.descriptor == nil, size == 0 { return }
+      try system.truncate(try state.descriptor ?? begin(&state), to: size)
+      state.length = size
     }
   }
 
+  func mark(endingAt offset: Int64) throws -> BlockMark? {
+    try BlockDigest.mark(endingAt: offset, of: path) { try read(at: $0, count: $1) }
+  }
+
+  func matches(_ mark: BlockMark) throws -> Bool {
+    try BlockDigest.matches(mark) { try read(at: $0, count: $1) }
+  }
+
+  // MARK: Durability
+
+  func persist() throws {
+    try withState("give a name to") { state in try persist(&state) }
+  }
+
   func synchronize() async throws {
-    guard durability == .power else { return }
+    let isEmpty = try withState("flush") { state in
+      guard state.stage != .closed else { throw SystemError(EBADF) }
+      // There is nothing to keep yet.
+      guard state.descriptor != nil else { return true }
+      try persist(&state)
+      return false
+    }
+    guard durability == .power, !isEmpty else { return }
     try await Blocking.run { [self] _ in
-      // A duplicate, so that nobody waits for the lock as long as the disk takes. Errors of earlier writes
+      // A duplicate, so that nothing waits for the lock as long as the disk takes. Errors of earlier writes
       // belong to the open file, and a duplicate sees them.
-      let (copy, nameIsNew) = try withState("flush") { state throws(SystemError) in
-        (try system.duplicate(try state.open), state.nameIsNew)
+      let (copy, nameIsNew) = try withState("flush") { state in
+        guard let file = state.descriptor else { throw SystemError(EBADF) }
+        return (try system.duplicate(file), state.nameIsNew)
       }
       try reporting("flush", path) { () throws(SystemError) in
         do throws(SystemError) {
@@ -101,122 +137,185 @@ final class FilePartial: Partial {
     }
   }
 
+  // MARK: Ending
+
   func finish() throws {
-    try reporting("close", path) { () throws(SystemError) in
-      try state.withLock { state throws(SystemError) in
-        guard let descriptor = state.descriptor else { return }
-        // Gone even when closing reports that earlier bytes were lost.
-        state.descriptor = nil
-        try system.close(descriptor)
-      }
+    try withState("close") { state in
+      guard state.stage == .open else { return }
+      state.stage = .finished
+      guard let file = state.descriptor else { return }
+      // Steps take the file over as it is, and the store's own folder keeps others away meanwhile.
+      if state.claim != nil { try system.permit(file, try folders.permissionsOfNewFiles()) }
+      // Network file systems tell at closing that earlier bytes were lost; publishing needs the descriptor.
+      try system.close(try system.duplicate(file))
     }
   }
 
   func close() throws {
+    let (file, claim, wasOpen) = state.withLock { state in
+      defer {
+        state.stage = .closed
+        state.descriptor = nil
+        state.claim = nil
+      }
+      return (state.descriptor, state.claim, state.stage != .closed)
+    }
+    guard wasOpen else { return }
     defer {
       // Nothing can be written any more.
-      let isHeld = state.withLock { state in
-        defer { state.isReleased = true }
-        return !state.isReleased
-      }
-      if isHeld { claim.release() }
+      claim?.release()
+      folders.leave()
     }
-    try finish()
+    // Gone even when closing reports that earlier bytes were lost.
+    if let file { try reporting("close", path) { () throws(SystemError) in try system.close(file) } }
   }
 
   func artifact(name: String, mediaType: String?) throws -> Artifact {
-    let status = try reporting("look at", path) { () throws(SystemError) in try system.status(Entry(path)) }
-    return Artifact(location: .path(path), name: name, size: .known(status.size), mediaType: mediaType)
+    let size = try withState("look at") { state in
+      state.stage == .closed ? try system.status(Entry(path)).size : state.length
+    }
+    return Artifact(location: .path(path), name: name, size: .known(size), mediaType: mediaType)
   }
 
-  func adopt(_ path: String) throws -> Bool {
-    try withState("take over a file as") { state throws(SystemError) in
-      let old = try state.open
-      guard try system.status(Entry(path)).kind == .file else { return false }
-      let new = try system.open(Entry(path), O_RDWR | O_NOFOLLOW)
-      do throws(SystemError) {
-        // Temporary files are for their owner's eyes; a download has the permissions that files are made with.
-        try system.setPermissions(new, try system.status(old).permissions)
-        try system.rename(Entry(path), to: Entry(self.path))
+  // MARK: The file
+
+  /// The file for publishing it; `nil` once it is closed. An empty download gets one now.
+  func held() throws -> HeldFile? {
+    try withState("look at") { state in
+      guard state.stage != .closed else { return nil }
+      let file = try state.descriptor ?? begin(&state)
+      try state.claim?.check()
+      if state.claim != nil, state.stage == .open {
+        try system.permit(file, try folders.permissionsOfNewFiles())
+      }
+      return HeldFile(
+        descriptor: file, status: try system.status(file), name: state.claim == nil ? nil : path, partial: self)
+    }
+  }
+
+  /// Makes the file: one without a name if the name is not claimed and the file system can do that.
+  private func begin(_ state: inout State) throws -> CInt {
+    if state.claim == nil {
+      do {
+        let file = try folders.making(PathText.split(path).folder) { try system.openUnnamed(in: folders.partials) }
+        state.descriptor = file
+        return file
+      } catch let error as SystemError where error.saysNoUnnamedFiles {}
+    }
+    return try makeNamed(&state)
+  }
+
+  private func makeNamed(_ state: inout State) throws -> CInt {
+    try claimName(&state) {
+      // Not the file that an earlier, unknown download has left.
+      try system.makeRoom(at: Entry(path)) { () throws(SystemError) in
+        try system.open(Entry(path), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, mode: 0o600)
+      }
+    }
+  }
+
+  private func persist(_ state: inout State) throws {
+    guard state.stage != .closed else { throw SystemError(EBADF) }
+    guard let file = state.descriptor else {
+      _ = try makeNamed(&state)
+      return
+    }
+    if let claim = state.claim { return try claim.check() }
+    let isFinished = state.stage == .finished
+    _ = try claimName(&state) {
+      if !isFinished { try system.permit(file, 0o600) }
+      try system.makeRoom(at: Entry(path)) { () throws(SystemError) in try system.link(file, to: Entry(path)) }
+      return file
+    }
+  }
+
+  /// Claims the name, and gives it to a file; both or none.
+  private func claimName(_ state: inout State, _ body: () throws -> CInt) throws -> CInt {
+    try folders.making(PathText.split(path).folder) {
+      let isHeld = state.claim != nil
+      let claim =
+        try state.claim ?? PartialClaim.take(path, keepingBytes: false, durability: durability, system: system)
+      do {
+        let file = try body()
+        state.claim = claim
+        state.descriptor = file
+        state.nameIsNew = true
+        return file
       } catch {
-        try? system.close(new)
-        if error.code == EXDEV { return false }
+        if !isHeld { claim.release() }
         throw error
       }
-      state.descriptor = new
-      state.nameIsNew = true
+    }
+  }
+
+  /// Puts another file under the name, by a rename.
+  func replaceFile(by file: String) throws -> Bool {
+    try withState("take over a file as") { state in
+      guard state.stage == .open else { throw SystemError(EBADF) }
+      let status = try system.status(Entry(file))
+      guard status.kind == .file else { return false }
+      let (old, length) = (state.descriptor, status.size)
+      do {
+        _ = try claimName(&state) {
+          let new = try system.open(Entry(file), O_RDWR | O_NOFOLLOW)
+          do {
+            // Those of a partial; finishing opens it up.
+            try system.permit(new, 0o600)
+            try system.rename(Entry(file), to: Entry(path))
+          } catch {
+            try? system.close(new)
+            throw error
+          }
+          return new
+        }
+      } catch let error as SystemError where error.code == EXDEV {
+        return false
+      }
+      state.length = length
       // What was written before has no name any more.
-      try? system.close(old)
+      if let old { try? system.close(old) }
       return true
     }
   }
 
-  func copy(_ path: String, count: Int64) async throws -> Int64? {
-    try await Blocking.run { [self] cancellation in
-      let source = try reporting("open", path) { () throws(SystemError) in
-        // A pipe without a writer would hold us here for ever.
-        try system.open(Entry(path), O_RDONLY | O_NOFOLLOW | O_NONBLOCK)
-      }
-      defer { try? system.close(source) }
-      let status = try reporting("look at", path) { () throws(SystemError) in try system.status(source) }
-      guard status.kind == .file else {
-        throw DownloadError(.storage, "\(path) is no file: its bytes cannot be taken over")
-      }
-      let count = max(0, count)
-      let isItself = try withDescriptor("look at") { descriptor throws(SystemError) in
-        try system.status(descriptor).isSame(as: status)
-      }
-      if isItself {
-        let size = min(count, status.size)
-        try truncate(to: size)
-        return size
-      }
-      try truncate(to: 0)
-      return try copy(source, path, count: count, cancellation)
+  // MARK: -
+
+  /// Does something with the file, `nil` before the first byte.
+  func withFile<Value>(_ action: String, _ body: (CInt?) throws -> Value) throws -> Value {
+    try withState(action) { state in
+      guard state.stage != .closed else { throw SystemError(EBADF) }
+      return try body(state.descriptor)
     }
   }
 
-  private static let bufferSize = 1 << 20
+  private func withState<Value>(_ action: String, _ body: (inout State) throws -> Value) throws -> Value {
+    try reporting(action, path) { try state.withLock { state in try body(&state) } }
+  }
+}
 
-  private func copy(
-    _ source: CInt, _ path: String, count: Int64, _ cancellation: Blocking.Cancellation
-  ) throws -> Int64 {
-    try withUnsafeTemporaryAllocation(byteCount: Self.bufferSize, alignment: 16) { buffer in
-      var done: Int64 = 0
-      while done < count {
-        try cancellation.check()
-        let chunk = UnsafeMutableRawBufferPointer(rebasing: buffer[..<Int(min(Int64(buffer.count), count - done))])
-        let got = try reporting("read", path) { () throws(SystemError) in
-          try system.read(source, into: chunk, at: done)
-        }
-        try write(UnsafeRawBufferPointer(rebasing: chunk[..<got]).bytes, at: done)
-        done += Int64(got)
-        // It may have been cut meanwhile.
-        if got < chunk.count { break }
+/// A partial's open file on its way to publication.
+struct HeldFile: Sendable {
+  let descriptor: CInt
+  let status: FileStatus
+  /// The path of its name among the partials, if it has one.
+  let name: String?
+  /// Keeps the descriptor open.
+  let partial: FilePartial
+}
+
+extension FileSystem {
+  /// Does something that needs a free name, and removes what has it.
+  fileprivate func makeRoom<Value>(
+    at entry: Entry, _ body: () throws(SystemError) -> Value
+  ) throws(SystemError) -> Value {
+    for _ in 0..<8 {
+      do {
+        return try body()
+      } catch {
+        guard error.code == EEXIST else { throw error }
       }
-      return done
+      do { try unlink(entry) } catch { if error.code != ENOENT { throw error } }
     }
-  }
-
-  func mark(endingAt offset: Int64) throws -> BlockMark? {
-    try BlockDigest.mark(endingAt: offset, of: path) { try read(at: $0, count: $1) }
-  }
-
-  func matches(_ mark: BlockMark) throws -> Bool {
-    try BlockDigest.matches(mark) { try read(at: $0, count: $1) }
-  }
-
-  private func withDescriptor<Value>(
-    _ action: String, _ body: (CInt) throws(SystemError) -> Value
-  ) throws -> Value {
-    try withState(action) { state throws(SystemError) in try body(try state.open) }
-  }
-
-  private func withState<Value>(
-    _ action: String, _ body: (inout State) throws(SystemError) -> Value
-  ) throws -> Value {
-    try reporting(action, path) { () throws(SystemError) in
-      try state.withLock { state throws(SystemError) in try body(&state) }
-    }
+    return try body()
   }
 }

@@ -1,3 +1,5 @@
+import Foundation
+
 #if canImport(Glibc)
   import Glibc
 #elseif canImport(Musl)
@@ -19,6 +21,8 @@ struct FileStatus: Sendable {
   let size: Int64
   let links: UInt64
   let permissions: mode_t
+  /// The number of the user whose it is.
+  let owner: uid_t
   /// The time of the last change of the bytes: seconds since 1970, and nanoseconds.
   let modified: (seconds: Int64, nanoseconds: Int64)
 
@@ -35,11 +39,17 @@ struct FileStatus: Sendable {
     size = Int64(raw.st_size)
     links = UInt64(raw.st_nlink)
     permissions = raw.st_mode & 0o777
+    owner = raw.st_uid
     #if canImport(Darwin)
       modified = (Int64(raw.st_mtimespec.tv_sec), Int64(raw.st_mtimespec.tv_nsec))
     #else
       modified = (Int64(raw.st_mtim.tv_sec), Int64(raw.st_mtim.tv_nsec))
     #endif
+  }
+
+  /// The time of the last change of the bytes.
+  var modifiedAt: Date {
+    Date(timeIntervalSince1970: Double(modified.seconds) + Double(modified.nanoseconds) / 1_000_000_000)
   }
 
   /// Whether both describe the same file or folder, perhaps under two names.

@@ -23,12 +23,16 @@ public import DownpipeCore
 /// the root are refused with `.unsafePath`. A destination folder may be on another file system; the file
 /// is copied beside its place then.
 ///
-/// Two stores may share a root, in two processes too: no name is taken twice, and a partial has one writer at a time.
-/// While it is open it is claimed by an entry beside it, `<partial>.owner`; a second opening fails with `.inUse`, with
-/// whatever ledger. The claim of a process that has ended is taken over at once, that of another machine never:
-/// nothing proves from here that it is gone. No lock of the system is needed, so network file systems will do.
+/// A new download is written to a file without a name, where the system can do that, which is linked to its place or
+/// vanishes with the process. It gets a name among the partials once the ledger has to rely on it.
 ///
-/// The engine holds a partial until the download is published or the attempt has ended, steps included.
+/// Two stores may share a root, in two processes too: no name is taken twice, and a named partial has one writer at a
+/// time. While it is open it is claimed by an entry beside it, `<partial>.owner`; a second opening fails with `.inUse`,
+/// with whatever ledger. The claim of a process that has ended is taken over at once, that of a process which cannot
+/// be proved alive or dead from here (on another machine, in another container) when it was not renewed for a minute.
+///
+/// `.downpipe` is for the user alone (mode 0700), and so are partials (0600); what is published has the permissions that
+/// the process's umask gives to new files.
 public struct FileStore: Storage {
   /// The absolute path of the folder.
   public let root: String
@@ -37,14 +41,7 @@ public struct FileStore: Storage {
   /// What a finished write survives.
   public let durability: Durability
 
-  let system: FileSystem
-  private let partialsFolder: String
-  private let workFolder: String
-  /// Whose claims are our own; copies of the value share it.
-  private let identity = Claimants.newStore()
-
-  /// The folder below the root that is the store's own.
-  static let ownFolder = ".downpipe"
+  let folders: StoreFolders
 
   /// Describes a store. Nothing is made or opened before it is needed.
   ///
@@ -60,11 +57,10 @@ public struct FileStore: Storage {
     self.root = PathText.absolute(root)
     self.onConflict = onConflict
     self.durability = durability
-    self.system = system
-    let own = PathText.join(self.root, Self.ownFolder)
-    partialsFolder = own + "/partials"
-    workFolder = own + "/work"
+    folders = StoreFolders(root: self.root, durability: durability, system: system)
   }
+
+  var system: FileSystem { folders.system }
 
   /// The root, and what differs from the defaults.
   public var summary: String {
@@ -77,65 +73,78 @@ public struct FileStore: Storage {
 
   private var publisher: Publisher {
     Publisher(
-      root: root, onConflict: onConflict, durability: durability, reserved: Self.ownFolder, system: system)
+      root: root, onConflict: onConflict, durability: durability, reserved: StoreFolders.ownName, system: system,
+      folders: folders)
   }
 
   // MARK: Partials
 
-  /// Opens the partial of a download, which is empty when there was none, and claims it until it is closed.
+  /// Opens the partial of a download, which is empty when there was none.
   ///
-  /// - Throws: `DownloadError` with `.inUse` while somebody else has it open, or may have; `.permission`, `.noSpace`
+  /// A new one has no name before ``DownpipeCore/Partial/persist()``, and nothing is made before its first byte. The
+  /// name of any other is claimed until it is closed.
+  ///
+  /// - Throws: `DownloadError` with `.inUse` while another owner has it open, or may have; `.permission`, `.noSpace`
   ///   or `.storage`; `.invalidRequest` for an id that is empty or longer than 255 bytes.
   public func openPartial(_ key: PartialKey, isNew: Bool) async throws -> any Partial {
-    let path = partialsFolder + "/" + (try PartialName.path(of: key))
-    return try making(PathText.split(path).folder) {
-      let claim = try PartialClaim.take(path, for: identity, system: system)
-      do {
-        // Nobody else has a reason to put a link here.
-        let descriptor = try system.open(Entry(path), O_RDWR | O_CREAT | O_NOFOLLOW)
-        return FilePartial(
-          descriptor: descriptor, path: path, claim: claim, durability: durability, system: system)
-      } catch {
-        claim.release()
-        throw error
+    let path = folders.partials + "/" + (try PartialName.path(of: key))
+    if isNew { return FilePartial(path, folders: folders) }
+    return try reporting("open the partial", path) {
+      try folders.making(PathText.split(path).folder) {
+        let claim = try PartialClaim.take(path, keepingBytes: true, durability: durability, system: system)
+        do {
+          // No other program has a reason to put a link here.
+          let descriptor = try system.openIfPresent(Entry(path), O_RDWR | O_NOFOLLOW)
+          let length = try descriptor.map { file throws(SystemError) in try system.status(file).size } ?? 0
+          return FilePartial(path, descriptor: descriptor, length: length, claim: claim, folders: folders)
+        } catch {
+          claim.release()
+          throw error
+        }
       }
-    } orReport: { error in
-      error.downloadError("open the partial", path)
     }
   }
 
   /// Removes the partial and the download's workspace. No error when there is nothing.
   ///
-  /// A partial that this store itself has open loses its name; what is written to it then is lost.
-  /// - Throws: `DownloadError` with `.inUse` while somebody else has the partial open, or may have; `.permission` or
-  ///   `.storage`.
+  /// - Throws: `DownloadError` with `.inUse` while the partial is open under its name, in this process or another, or
+  ///   may be; `.permission` or `.storage`.
   public func removePartial(_ key: PartialKey) async throws {
-    let partial = partialsFolder + "/" + (try PartialName.path(of: key))
-    let workspace = workFolder + "/" + (try PartialName.stem(of: key))
-    try reporting("remove the partial", partial) {
-      // Most were published, and are gone.
-      if try system.statusIfPresent(Entry(partial)) != nil { try removeClaimed(partial) }
+    let partial = folders.partials + "/" + (try PartialName.path(of: key))
+    let workspace = folders.work + "/" + (try PartialName.stem(of: key))
+    // Most were published, and are gone; most downloads have no workspace.
+    let hasName = try reporting("remove the partial", partial) { () throws(SystemError) in
+      try system.statusIfPresent(Entry(partial)) != nil
     }
-    do {
-      // Most downloads have no workspace, and most workspaces are empty by now.
-      try system.removeFolder(Entry(workspace))
-    } catch  where error.isAbsence {
-    } catch {
-      try await removeTree(workspace)
+    let hasWorkspace = try reporting("remove the workspace", workspace) { () throws(SystemError) in
+      try system.statusIfPresent(Entry(workspace)) != nil
     }
-    removeEmptyFolders(above: partial, upTo: partialsFolder)
-    removeEmptyFolders(above: workspace, upTo: workFolder)
+    guard hasName || hasWorkspace else { return }
+    let claim: PartialClaim? = try reporting("remove the partial", partial) {
+      // A folder that is missing has no partial in it to be claimed.
+      do {
+        return try PartialClaim.take(partial, keepingBytes: false, durability: durability, system: system)
+      } catch let error as SystemError where error.isAbsence { return nil }
+    }
+    defer { claim?.release() }
+    try reporting("remove the partial", partial) { () throws(SystemError) in
+      do throws(SystemError) { try system.unlink(Entry(partial)) } catch  where error.isAbsence {}
+    }
+    if hasWorkspace { try await removeTree(workspace) }
+    claim?.release()
+    removeEmptyFolders(above: partial, upTo: folders.partials)
+    removeEmptyFolders(above: workspace, upTo: folders.work)
   }
 
   /// The folder for the steps of a download; made if missing.
   public func workspace(_ key: PartialKey) async throws -> String? {
-    let path = workFolder + "/" + (try PartialName.stem(of: key))
-    try making(PathText.split(path).folder) {
-      do throws(SystemError) { try system.makeFolder(Entry(path)) } catch  where error.code == EEXIST {}
-      // A step's result is worth nothing when the folder it is in loses its name.
-      try OpenFolder.flush(above: path, durability, system: system)
-    } orReport: { error in
-      error.downloadError("make the workspace", path)
+    let path = folders.work + "/" + (try PartialName.stem(of: key))
+    try reporting("make the workspace", path) {
+      try folders.making(PathText.split(path).folder) {
+        do throws(SystemError) { try system.makeFolder(Entry(path), mode: 0o700) } catch  where error.code == EEXIST {}
+        // A step's result is worth nothing when the folder it is in loses its name.
+        try OpenFolder.flush(above: path, durability, system: system)
+      }
     }
     return path
   }
@@ -147,10 +156,10 @@ public struct FileStore: Storage {
   /// are gone is removed.
   /// - Throws: `DownloadError` with `.permission` or `.storage`; `CancellationError`.
   public func partials() async throws -> [StoredPartial]? {
-    try await Blocking.run { [partialsFolder, workFolder, identity, system] cancellation in
-      try reporting("list", partialsFolder) {
-        let listing = PartialListing(store: identity, system: system, isCancelled: { cancellation.isCancelled })
-        return try listing.read(partialsFolder, workspaces: workFolder)
+    try await Blocking.run { [folders] cancellation in
+      try reporting("list", folders.partials) {
+        let listing = PartialListing(folders: folders, isCancelled: { cancellation.isCancelled })
+        return try listing.read()
       }
     }
   }
@@ -170,30 +179,35 @@ public struct FileStore: Storage {
 
   /// Moves a finished artifact to its destination and settles conflicts; see ``ConflictPolicy``.
   ///
-  /// A note is kept before the file appears; called again after a crash with that note, it finds out
-  /// whether the first call succeeded.
-  /// - Throws: `DownloadError` with `.alreadyExists`, `.unsafePath`, `.permission`, `.noSpace` or `.storage`.
+  /// With a partial, the file that is open appears, whatever has become of its name. A note is kept before a file
+  /// appears that had a name; called again after a crash with that note, it finds out whether the first call
+  /// succeeded. One that had no name is looked for by its bytes.
+  /// - Throws: `DownloadError` with `.alreadyExists`, `.unsafePath`, `.permission`, `.noSpace` or `.storage`;
+  ///   `.contentChanged` when another program has changed the partial's length.
   public func publish(
     _ artifact: Artifact, of partial: (any Partial)?, at destination: DownloadRequest.Destination,
     in context: ProcessingContext
   ) async throws -> Artifact {
-    try await publisher.publish(
-      artifact, directory: destination.directory, name: destination.name ?? artifact.name, in: context)
+    var held: HeldFile?
+    if let partial = partial as? FilePartial, artifact.path == partial.path { held = try partial.held() }
+    return try await publisher.publish(
+      artifact, held, directory: destination.directory, name: destination.name ?? artifact.name, in: context)
   }
 
   /// Whether the artifact is still among partials and workspaces, or in memory, and has to be published.
   public func isStaged(_ artifact: Artifact) -> Bool {
     guard let path = artifact.path else { return true }
-    return PathText.remainder(of: path, below: partialsFolder) != nil
-      || PathText.remainder(of: path, below: workFolder) != nil
+    return PathText.remainder(of: path, below: folders.partials) != nil
+      || PathText.remainder(of: path, below: folders.work) != nil
   }
 
-  /// Whether a published artifact is still there: a file or a folder, as it was. Its size is not looked at.
+  /// Whether an artifact is still there: a file or a folder, as it was, of the same size and time of change as far as
+  /// they are known.
   public func contains(_ artifact: Artifact) async -> Bool {
     guard let path = artifact.path, let status = try? system.status(Entry(path), following: true) else {
       return false
     }
-    return status.kind == (artifact.kind == .file ? .file : .folder)
+    return artifact.isDescribed(by: status)
   }
 
   /// With ``ConflictPolicy/reuse``, the file that has the download's name already, when it has the expected size.
@@ -208,19 +222,22 @@ public struct FileStore: Storage {
       name: request.destination.name ?? SafeFileName.make(from: nil, url: request.url), size: request.expectedSize)
   }
 
-  /// Removes a published file, or a folder with all that is in it. No error when there is nothing.
+  /// Removes a file, or a folder with all that is in it. No error when there is nothing.
   ///
+  /// A published file that was changed since, and what has taken its place, stay; that is no error either.
   /// - Throws: `DownloadError` with `.unsafePath` for a folder that holds the store itself or the user's home;
   ///   `.permission` or `.storage`.
   public func remove(_ artifact: Artifact) async throws {
     guard let path = artifact.path else { return }
+    let status = try reporting("remove", path) { () throws(SystemError) in try system.statusIfPresent(Entry(path)) }
+    guard let status, isStaged(artifact) || artifact.isDescribed(by: status) else { return }
     guard artifact.kind == .directory else {
       return try reporting("remove", path) { () throws(SystemError) in
         do throws(SystemError) { try system.unlink(Entry(path)) } catch  where error.isAbsence {}
       }
     }
     let folder = PathText.normalized(path)
-    for precious in [root, PathText.join(root, Self.ownFolder), PathText.home]
+    for precious in [root, folders.own, PathText.home]
     where folder == precious || PathText.remainder(of: precious, below: folder) != nil {
       throw DownloadError(.unsafePath, "\(folder) holds more than this download: remove it by hand")
     }
@@ -258,37 +275,6 @@ public struct FileStore: Storage {
   }
 
   // MARK: -
-
-  /// Does something in a folder that is nearly always there: it is made only after the first failure, which
-  /// saves the hot path every question about it.
-  private func making<Value>(
-    _ folder: String, _ body: () throws -> Value, orReport report: (SystemError) -> DownloadError
-  ) throws -> Value {
-    for _ in 0..<8 {
-      do {
-        return try body()
-      } catch let error as SystemError {
-        guard error.code == ENOENT else { throw report(error) }
-      }
-      // Somebody who empties folders at the same time can make this fail again, but not for ever.
-      try OpenFolder.makeFolders(folder, durability: durability, system: system)
-    }
-    throw report(SystemError(ENOENT))
-  }
-
-  private func removeClaimed(_ partial: String) throws {
-    let claim: PartialClaim?
-    do {
-      claim = try PartialClaim.take(partial, for: identity, system: system)
-    } catch let error as DownloadError {
-      guard error.code == .inUse, try PartialClaim.isHeld(partial, by: identity, system: system) else { throw error }
-      claim = nil
-    } catch let error as SystemError where error.isAbsence {
-      return
-    }
-    defer { claim?.release() }
-    do throws(SystemError) { try system.unlink(Entry(partial)) } catch  where error.isAbsence {}
-  }
 
   private func removeTree(_ path: String) async throws {
     try await Blocking.run { [system] _ in

@@ -14,6 +14,7 @@ struct FileSystem: Sendable {
   /// The calls.
   enum Call: String, Sendable, CaseIterable {
     case open, write, read, truncate, flush, flushFolder, close
+    case openUnnamed, lock
     case rename, link, unlink, removeFolder, makeFolder
     case status, readLink, makeLink, setAttributes, space
   }
@@ -40,7 +41,7 @@ struct FileSystem: Sendable {
   static let anywhere = AT_FDCWD
 
   /// Makes a call, and makes it again while signals interrupt it.
-  private func call<Result: SignedInteger>(
+  func call<Result: SignedInteger>(
     _ call: Call, _ path: String = "", _ body: () -> Result
   ) throws(SystemError) -> Result {
     try self.call(call, path, count: 0) { _ in body() }
@@ -78,6 +79,37 @@ struct FileSystem: Sendable {
       try call(.open, entry.name) { openat(entry.folder, pointer, flags | O_CLOEXEC, mode) }
     }
   }
+
+  /// Opens an entry; `nil` when there is none.
+  func openIfPresent(_ entry: Entry, _ flags: CInt) throws(SystemError) -> CInt? {
+    do {
+      return try open(entry, flags)
+    } catch {
+      if error.code == ENOENT { return nil }
+      throw error
+    }
+  }
+
+  /// Opens a new file without a name in a folder: it is gone when it is closed, unless it was linked before.
+  ///
+  /// Fails with `EOPNOTSUPP` and others where the system or the file system has no such files; see
+  /// ``SystemError/saysNoUnnamedFiles``.
+  func openUnnamed(in folder: String, mode: mode_t = 0o666) throws(SystemError) -> CInt {
+    #if os(Linux)
+      guard Self.canLinkOpenFiles else { throw SystemError(EOPNOTSUPP) }
+      // The C library's O_TMPFILE is a macro that Swift does not import.
+      return try withPath(folder) { pointer throws(SystemError) in
+        try call(.openUnnamed, folder) {
+          openat(Self.anywhere, pointer, 0o20000000 | O_DIRECTORY | O_RDWR | O_CLOEXEC, mode)
+        }
+      }
+    #else
+      throw SystemError(ENOTSUP)
+    #endif
+  }
+
+  /// Whether a file can be given a name by its descriptor: `/proc` may not be there.
+  private static let canLinkOpenFiles = access("/proc/self/fd", X_OK) == 0
 
   /// Writes all the bytes; the system may take them in several pieces.
   func write(_ descriptor: CInt, _ bytes: UnsafeRawBufferPointer, at offset: Int64) throws(SystemError) {
@@ -154,152 +186,26 @@ struct FileSystem: Sendable {
     if let failure { throw failure }
   }
 
+  /// Keeps others from locking the same file or folder until the descriptor is closed; false where the file system has
+  /// no such locks. Fails with `EWOULDBLOCK` while another one has it.
+  func lock(_ descriptor: CInt) throws(SystemError) -> Bool {
+    do throws(SystemError) {
+      _ = try call(.lock) { flock(descriptor, LOCK_EX | LOCK_NB) }
+      return true
+    } catch {
+      if error.code == EWOULDBLOCK { throw error }
+      return false
+    }
+  }
+
   func duplicate(_ descriptor: CInt) throws(SystemError) -> CInt {
     try call(.open) { fcntl(descriptor, F_DUPFD_CLOEXEC, 0) }
-  }
-
-  // MARK: Entries
-
-  func rename(_ old: Entry, to new: Entry) throws(SystemError) {
-    _ = try withPath(old) { from throws(SystemError) in
-      try withPath(new) { to throws(SystemError) in
-        try call(.rename, new.name) { renameat(old.folder, from, new.folder, to) }
-      }
-    }
-  }
-
-  /// Gives a file a second name; fails with `EEXIST` when that is taken.
-  func link(_ old: Entry, to new: Entry) throws(SystemError) {
-    _ = try withPath(old) { from throws(SystemError) in
-      try withPath(new) { to throws(SystemError) in
-        try call(.link, new.name) { linkat(old.folder, from, new.folder, to, 0) }
-      }
-    }
-  }
-
-  func unlink(_ entry: Entry) throws(SystemError) {
-    _ = try withPath(entry) { pointer throws(SystemError) in
-      try call(.unlink, entry.name) { unlinkat(entry.folder, pointer, 0) }
-    }
-  }
-
-  func removeFolder(_ entry: Entry) throws(SystemError) {
-    _ = try withPath(entry) { pointer throws(SystemError) in
-      try call(.removeFolder, entry.name) { unlinkat(entry.folder, pointer, AT_REMOVEDIR) }
-    }
-  }
-
-  func makeFolder(_ entry: Entry) throws(SystemError) {
-    _ = try withPath(entry) { pointer throws(SystemError) in
-      try call(.makeFolder, entry.name) { mkdirat(entry.folder, pointer, 0o777) }
-    }
-  }
-
-  /// What an entry is; a symbolic link itself unless it is to be followed.
-  func status(_ entry: Entry, following: Bool = false) throws(SystemError) -> FileStatus {
-    var raw = stat()
-    _ = try withPath(entry) { pointer throws(SystemError) in
-      try call(.status, entry.name) { fstatat(entry.folder, pointer, &raw, following ? 0 : AT_SYMLINK_NOFOLLOW) }
-    }
-    return FileStatus(raw)
-  }
-
-  /// What an entry is; `nil` when there is none.
-  func statusIfPresent(_ entry: Entry, following: Bool = false) throws(SystemError) -> FileStatus? {
-    do {
-      return try status(entry, following: following)
-    } catch {
-      if error.isAbsence { return nil }
-      throw error
-    }
-  }
-
-  func status(_ descriptor: CInt) throws(SystemError) -> FileStatus {
-    var raw = stat()
-    _ = try call(.status) { fstat(descriptor, &raw) }
-    return FileStatus(raw)
-  }
-
-  /// The target of a symbolic link, as it is stored.
-  func target(ofLink entry: Entry) throws(SystemError) -> [CChar] {
-    try withPath(entry) { pointer throws(SystemError) in
-      var buffer = [CChar](repeating: 0, count: Int(PATH_MAX) + 1)
-      let count = try call(.readLink, entry.name) { readlinkat(entry.folder, pointer, &buffer, buffer.count - 1) }
-      return Array(buffer[..<count]) + [0]
-    }
-  }
-
-  func makeLink(_ entry: Entry, to target: [CChar]) throws(SystemError) {
-    _ = try withPath(entry) { name throws(SystemError) in
-      try call(.makeLink, entry.name) { symlinkat(target, entry.folder, name) }
-    }
-  }
-
-  func setPermissions(_ descriptor: CInt, _ permissions: mode_t) throws(SystemError) {
-    _ = try call(.setAttributes) { fchmod(descriptor, permissions) }
-  }
-
-  func setModified(_ descriptor: CInt, like status: FileStatus) throws(SystemError) {
-    let time = timespec(tv_sec: time_t(status.modified.seconds), tv_nsec: Int(status.modified.nanoseconds))
-    _ = try call(.setAttributes) { futimens(descriptor, [time, time]) }
-  }
-
-  /// The bytes that may still be written to the file system that holds a path.
-  func availableBytes(at path: String) throws(SystemError) -> Int64 {
-    #if canImport(Darwin)
-      // statvfs counts blocks in 32 bits there.
-      var raw = statfs()
-      _ = try withPath(path) { pointer throws(SystemError) in try call(.space, path) { statfs(pointer, &raw) } }
-      let (blocks, size) = (UInt64(raw.f_bavail), UInt64(raw.f_bsize))
-    #else
-      var raw = statvfs()
-      _ = try withPath(path) { pointer throws(SystemError) in try call(.space, path) { statvfs(pointer, &raw) } }
-      let (blocks, size) = (UInt64(raw.f_bavail), UInt64(raw.f_frsize))
-    #endif
-    let (bytes, isTooMuch) = blocks.multipliedReportingOverflow(by: size)
-    return isTooMuch ? .max : Int64(clamping: bytes)
-  }
-
-  /// The same for a folder that may not be there yet: the nearest one above it counts.
-  func availableBytes(atOrAbove path: String) throws(SystemError) -> Int64 {
-    do {
-      return try availableBytes(at: path)
-    } catch {
-      guard error.code == ENOENT, path != "/" else { throw error }
-      return try availableBytes(atOrAbove: PathText.split(path).folder)
-    }
-  }
-
-  /// The entries of an open folder, without `.` and `..`.
-  func entries(of descriptor: CInt) throws(SystemError) -> [Entry] {
-    // The stream takes its descriptor over, and a duplicate would share the position.
-    let own = try open(Entry(".", in: descriptor), O_RDONLY | O_DIRECTORY)
-    guard let stream = fdopendir(own) else {
-      let error = SystemError.current
-      try close(own)
-      throw error
-    }
-    defer { closedir(stream) }
-    var entries: [Entry] = []
-    while true {
-      errno = 0
-      guard let next = readdir(stream) else { break }
-      let name = withUnsafePointer(to: &next.pointee.d_name) { field in
-        field.withMemoryRebound(to: CChar.self, capacity: MemoryLayout.size(ofValue: field.pointee)) { pointer in
-          Array(UnsafeBufferPointer(start: pointer, count: strlen(pointer) + 1))
-        }
-      }
-      let entry = Entry(bytes: name, in: descriptor)
-      if entry.name != "." && entry.name != ".." { entries.append(entry) }
-    }
-    if errno != 0 { throw .current }
-    return entries
   }
 
   // MARK: Paths
 
   /// Hands over a path. C would silently cut it at a NUL, and mean another file.
-  private func withPath<Result>(
+  func withPath<Result>(
     _ path: String, _ body: (UnsafePointer<CChar>) throws(SystemError) -> Result
   ) throws(SystemError) -> Result {
     let length = path.utf8.count
@@ -314,7 +220,7 @@ struct FileSystem: Sendable {
     return try outcome.get()
   }
 
-  private func withPath<Result>(
+  func withPath<Result>(
     _ entry: Entry, _ body: (UnsafePointer<CChar>) throws(SystemError) -> Result
   ) throws(SystemError) -> Result {
     guard let bytes = entry.bytes else { return try withPath(entry.name, body) }

@@ -85,9 +85,7 @@ struct FileTree: Sendable {
     case .file:
       let input = try system.open(source, O_RDONLY | O_NOFOLLOW)
       try closing(input) {
-        try write(to: target, durability: durability, status: status) { output in
-          try copyBytes(from: input, to: output)
-        }
+        try copy(input, to: target, durability: durability, permissions: status.permissions, status)
       }
     case .folder:
       try checkDepth(depth)
@@ -112,22 +110,30 @@ struct FileTree: Sendable {
 
   /// Makes a file with bytes that are in memory.
   func write(_ bytes: [UInt8], to target: Entry, durability: Durability) throws {
-    try write(to: target, durability: durability, status: nil) { output in
+    try write(to: target, durability: durability) { output in
       try bytes.withUnsafeBytes { buffer in try system.write(output, buffer, at: 0) }
     }
   }
 
+  /// Copies an open file to a name that is free, with the permissions of a new file unless others are given.
+  func copy(
+    _ source: CInt, to target: Entry, durability: Durability, permissions: mode_t? = nil, _ status: FileStatus
+  ) throws {
+    try write(to: target, durability: durability, permissions: permissions, status) { output in
+      try copyBytes(from: source, to: output)
+    }
+  }
+
   private func write(
-    to target: Entry, durability: Durability, status: FileStatus?, _ fill: (CInt) throws -> Void
+    to target: Entry, durability: Durability, permissions: mode_t? = nil, _ status: FileStatus? = nil,
+    _ fill: (CInt) throws -> Void
   ) throws {
     let output = try system.open(target, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW)
     try closing(output) {
       try fill(output)
-      if let status {
-        // Some file systems have neither; the bytes are what matters.
-        try? system.setPermissions(output, status.permissions)
-        try? system.setModified(output, like: status)
-      }
+      // Some file systems have neither; the bytes are what matters.
+      if let permissions { try? system.setPermissions(output, permissions) }
+      if let status { try? system.setModified(output, like: status) }
       if durability == .power { try system.flush(output) }
     }
   }
@@ -152,23 +158,26 @@ struct FileTree: Sendable {
   /// Whether two files hold the same bytes.
   func isEqual(_ one: Entry, _ other: Entry) throws -> Bool {
     let left = try system.open(one, O_RDONLY | O_NOFOLLOW)
-    return try closing(left) {
-      let right = try system.open(other, O_RDONLY | O_NOFOLLOW)
-      return try closing(right) {
-        guard try system.status(left).size == system.status(right).size else { return false }
-        return try withUnsafeTemporaryAllocation(byteCount: 2 * Self.bufferSize, alignment: 16) { buffer in
-          let first = UnsafeMutableRawBufferPointer(rebasing: buffer[..<Self.bufferSize])
-          let second = UnsafeMutableRawBufferPointer(rebasing: buffer[Self.bufferSize...])
-          var offset: Int64 = 0
-          while true {
-            if isCancelled() { throw CancellationError() }
-            let count = try system.read(left, into: first, at: offset)
-            guard try system.read(right, into: second, at: offset) == count else { return false }
-            guard count > 0 else { return true }
-            guard let one = first.baseAddress, let other = second.baseAddress, memcmp(one, other, count) == 0
-            else { return false }
-            offset += Int64(count)
-          }
+    return try closing(left) { try isEqual(left, other) }
+  }
+
+  /// Whether an open file holds the same bytes as another one.
+  func isEqual(_ left: CInt, _ other: Entry) throws -> Bool {
+    let right = try system.open(other, O_RDONLY | O_NOFOLLOW)
+    return try closing(right) {
+      guard try system.status(left).size == system.status(right).size else { return false }
+      return try withUnsafeTemporaryAllocation(byteCount: 2 * Self.bufferSize, alignment: 16) { buffer in
+        let first = UnsafeMutableRawBufferPointer(rebasing: buffer[..<Self.bufferSize])
+        let second = UnsafeMutableRawBufferPointer(rebasing: buffer[Self.bufferSize...])
+        var offset: Int64 = 0
+        while true {
+          if isCancelled() { throw CancellationError() }
+          let count = try system.read(left, into: first, at: offset)
+          guard try system.read(right, into: second, at: offset) == count else { return false }
+          guard count > 0 else { return true }
+          guard let one = first.baseAddress, let other = second.baseAddress, memcmp(one, other, count) == 0
+          else { return false }
+          offset += Int64(count)
         }
       }
     }

@@ -33,6 +33,8 @@ final class MemoryPartial: Partial {
   private let store: MemoryStore
   /// Our opening: another one, a removal or closing makes this one useless.
   private let opening: UInt64
+  /// Whether nothing may be written any more.
+  private let isFinished = Atomic(false)
 
   init(key: PartialKey, opening: UInt64, store: MemoryStore) {
     self.key = key
@@ -49,6 +51,7 @@ final class MemoryPartial: Partial {
     guard offset >= 0, offset <= Int64(store.maximumBytes), count <= store.maximumBytes - Int(offset) else {
       throw store.full("write at \(offset)")
     }
+    try checkWritable()
     try bytes.withUnsafeBytes { new in
       try withBytes { [store] kept, room in
         let start = Int(offset)
@@ -76,6 +79,7 @@ final class MemoryPartial: Partial {
 
   func truncate(to size: Int64) throws {
     guard size >= 0, size <= Int64(store.maximumBytes) else { throw store.full("extend to \(size) bytes") }
+    try checkWritable()
     try withBytes { [store] bytes, room in
       let size = Int(size)
       if size <= bytes.count {
@@ -88,6 +92,11 @@ final class MemoryPartial: Partial {
   }
 
   func synchronize() async throws {}
+
+  func finish() throws {
+    try withBytes { _, _ in }
+    isFinished.store(true, ordering: .relaxed)
+  }
 
   func close() throws { letGo() }
 
@@ -111,8 +120,12 @@ final class MemoryPartial: Partial {
     return Artifact(location: .memory(bytes), name: name, size: .known(Int64(bytes.count)), mediaType: mediaType)
   }
 
+  private func checkWritable() throws(DownloadError) {
+    if isFinished.load(ordering: .relaxed) { throw gone }
+  }
+
   private var gone: DownloadError {
-    DownloadError(.storage, "the partial of “\(key.id)” was closed or removed: open it again")
+    DownloadError(.storage, "the partial of “\(key.id)” was finished or closed: open it again")
   }
 
   private func withBytes<Value: Sendable>(_ body: (inout [UInt8], _ room: Int) throws -> Value) throws -> Value {

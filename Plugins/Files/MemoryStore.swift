@@ -46,8 +46,7 @@ public struct MemoryStore: Storage {
   public func openPartial(_ key: PartialKey, isNew: Bool) async throws -> any Partial {
     let opening = try contents.state.withLock { state throws(DownloadError) in
       guard state.holders[key] == nil else {
-        throw DownloadError(
-          .inUse, "the partial of “\(key.id)” is held by another download of this process: wait until it is done")
+        throw inUse(key)
       }
       state.openings += 1
       state.holders[key] = state.openings
@@ -58,12 +57,19 @@ public struct MemoryStore: Storage {
     return MemoryPartial(key: key, opening: opening, store: self)
   }
 
-  /// Removes the partial. No error when there is none. Who has it open can do nothing more with it.
+  /// Removes the partial. No error when there is none.
+  ///
+  /// - Throws: `DownloadError` with `.inUse` while it is open.
   public func removePartial(_ key: PartialKey) async throws {
-    contents.state.withLock { state in
-      state.holders[key] = nil
+    try contents.state.withLock { state throws(DownloadError) in
+      guard state.holders[key] == nil else { throw inUse(key) }
       state.partialBytes -= state.partials.removeValue(forKey: key)?.count ?? 0
     }
+  }
+
+  private func inUse(_ key: PartialKey) -> DownloadError {
+    DownloadError(
+      .inUse, "the partial of “\(key.id)” is held by another download of this process: wait until it is done")
   }
 
   /// There are no paths.
@@ -132,8 +138,8 @@ public struct MemoryStore: Storage {
 
   /// Whether a published artifact is still there.
   public func contains(_ artifact: Artifact) async -> Bool {
-    guard let path = artifact.path else { return !isStaged(artifact) }
-    return (try? FileSystem.system.status(Entry(path), following: true)) != nil
+    guard artifact.path == nil else { return await FileStore("/").contains(artifact) }
+    return !isStaged(artifact)
   }
 
   /// With ``ConflictPolicy/reuse``, the artifact of the download's name, when it has the expected size.

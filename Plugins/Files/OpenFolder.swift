@@ -113,24 +113,30 @@ final class OpenFolder: Sendable {
     }
   }
 
-  /// Makes a folder and those above it, where they are missing.
+  /// Makes a folder and those above it, where they are missing; what is made below `root` is for this user alone.
   ///
   /// - Throws: `DownloadError` with `.permission` when a file stands in the way or the folder above may not be written.
-  static func makeFolders(_ path: String, durability: Durability, system: FileSystem) throws {
+  static func makeFolders(
+    _ path: String, privateBelow root: String? = nil, durability: Durability, system: FileSystem
+  ) throws {
     try reporting("make the folder", path) { () throws(SystemError) in
-      try make(path, durability: durability, system: system)
+      try make(path, privateBelow: root, durability: durability, system: system)
     }
   }
 
-  private static func make(_ path: String, durability: Durability, system: FileSystem) throws(SystemError) {
+  private static func make(
+    _ path: String, privateBelow root: String?, durability: Durability, system: FileSystem
+  ) throws(SystemError) {
+    let isPrivate = root.map { PathText.remainder(of: path, below: $0) != nil } ?? false
+    let mode: mode_t = isPrivate ? 0o700 : 0o777
     do {
-      try system.makeFolder(Entry(path))
+      try system.makeFolder(Entry(path), mode: mode)
     } catch {
       switch error.code {
       case ENOENT where path != "/":
-        try make(PathText.split(path).folder, durability: durability, system: system)
+        try make(PathText.split(path).folder, privateBelow: root, durability: durability, system: system)
         do {
-          try system.makeFolder(Entry(path))
+          try system.makeFolder(Entry(path), mode: mode)
         } catch {
           if error.code != EEXIST { throw error }
         }

@@ -1,4 +1,6 @@
 import DownpipeCore
+import DownpipeOwner
+import Synchronization
 
 #if canImport(Glibc)
   import Glibc
@@ -8,151 +10,154 @@ import DownpipeCore
   import Darwin
 #endif
 
-/// The right to write a partial, which one opening has at a time, among all processes that reach its folder.
+/// The right to write the named file of a partial, which one opening has at a time, among all processes that reach its
+/// folder.
 ///
-/// It is an entry beside the partial, `<partial>.owner`, that is made only where there is none and says whose it is.
-/// That works on network file systems too, unlike `flock`, and costs one call to take and one to give back.
+/// It is an entry beside the partial, `<partial>.owner`, that is made only where there is none and says whose it is
+/// (see ``ClaimEntry``). That works on network file systems, too, and costs one call to take. The holder renews its
+/// time of change (see ``ClaimRenewal``).
 ///
-/// A holder that is provably gone has a successor, and only one: whoever makes `<partial>.owner.<hash of the
-/// holder>`, which again is made only where there is none. A successor that dies before it has put its entry in the
-/// holder's place is succeeded in the same way, so that there is a chain. Nobody unlinks what another one relies on,
-/// as breaking a lock would:
-/// - no two claims have the same text, so `<partial>.owner` never says again what it said before;
-/// - who has made the last link reads all the others again, and `<partial>.owner` last. If that still names the first
-///   of the chain, nobody has taken over meanwhile, and nobody can any more: whoever tries goes through this link;
-/// - only then the link replaces the claim, by a rename.
-struct PartialClaim: Sendable {
+/// - A holder that provably lives keeps the claim, also a stopped one.
+/// - The claim of a holder that is provably gone is removed at once.
+/// - All others are given up when they were not renewed for ``lease`` seconds, by the clock of the file system. Such a
+///   holder may come back and go on writing, so that the successor gets a file of its own: a copy under the name.
+///
+/// Those who remove a claim exclude each other by a lock on the folder. Where there are no such locks a copy is made as
+/// well. Then claiming begins anew, so that only making the entry decides.
+final class PartialClaim: Sendable {
   /// The end of a claim's name.
   static let suffix = ".owner"
+  /// The end of the name of a copy that is being made.
+  static let copySuffix = ".copy"
+  /// How long a claim is valid after it was made or renewed, in seconds.
+  static let lease: Int64 = 60
   /// How often others may be faster.
-  private static let maximumRounds = 100
-  /// The most successors that died before they had taken over. More means that somebody plays with the folder.
-  private static let maximumLinks = 64
+  private static let maximumRounds = 1000
 
   private let partial: String
-  private let path: String
-  private let number: UInt64
+  private let owner = ProcessOwner.new()
   private let system: FileSystem
+  private let isReleased = Atomic(false)
+
+  private var entry: ClaimEntry { ClaimEntry(path: partial + Self.suffix, system: system) }
+
+  private init(_ partial: String, system: FileSystem) {
+    self.partial = partial
+    self.system = system
+  }
 
   /// Claims a partial.
   ///
   /// - Parameters:
   ///   - partial: its path; nothing has to be there but its folder.
-  ///   - store: the store that the claim is for.
-  /// - Returns: the claim, which is given back with ``release()``.
-  /// - Throws: `DownloadError` with `.inUse` while somebody holds it, or may; `SystemError`.
-  static func take(_ partial: String, for store: UInt64, system: FileSystem) throws -> PartialClaim {
-    let claim = PartialClaim(
-      partial: partial, path: partial + suffix, number: Claimants.begin(for: store), system: system)
+  ///   - keepingBytes: whether what lies under the name is still wanted. If not, it is removed where its holder may
+  ///     still write it.
+  /// - Throws: `DownloadError` with `.inUse` while another owner holds it, or may; `SystemError`.
+  static func take(
+    _ partial: String, keepingBytes: Bool, durability: Durability, system: FileSystem
+  ) throws -> PartialClaim {
+    let claim = PartialClaim(partial, system: system)
     do {
-      try claim.take()
+      try claim.take(keepingBytes: keepingBytes, durability)
     } catch {
-      Claimants.end(claim.number)
+      claim.owner.end()
       throw error
     }
+    ClaimRenewal.add(claim)
     return claim
   }
 
-  /// Gives the claim back. When the file system does not let go of the entry, it goes with the process at the latest.
+  /// Gives the claim back. When the file system does not let go of the entry, its holder is gone nevertheless.
   func release() {
-    try? system.unlink(Entry(path))
-    Claimants.end(number)
+    guard !isReleased.exchange(true, ordering: .relaxed) else { return }
+    ClaimRenewal.remove(self)
+    if (try? isOurs()) != false { entry.remove() }
+    owner.end()
   }
 
-  /// Removes a link that is left of a takeover, as the holder may: no chain leads to it any more.
-  func removeLink(_ hash: Substring) {
-    try? system.unlink(Entry(path + "." + hash))
+  /// Makes sure that the lease has not been given up meanwhile.
+  /// - Throws: `DownloadError` with `.inUse` when another owner has taken over; `SystemError`.
+  func check() throws {
+    if try isOurs() { return }
+    throw DownloadError(
+      .inUse,
+      "\(partial) was taken over by another owner, since this process did not renew its claim for \(Self.lease) "
+        + "seconds: wait until it is done")
   }
 
-  /// Whether a store of this process holds a partial.
-  static func isHeld(_ partial: String, by store: UInt64, system: FileSystem) throws(SystemError) -> Bool {
-    try ClaimRecord.read(partial + suffix, system: system)?.store == store
+  /// Extends the lease.
+  func renew() {
+    if (try? isOurs()) == true { try? system.touch(Entry(entry.path)) }
   }
 
-  /// Whether somebody holds a partial who is not provably gone.
+  /// Whether an owner holds a partial who is not provably gone, and whose lease is not over.
   static func isHeld(_ partial: String, system: FileSystem) throws(SystemError) -> Bool {
-    let path = partial + suffix
-    var record = try ClaimRecord.read(path, system: system)
-    for _ in 0..<maximumLinks {
-      guard let last = record else { return false }
-      if !last.isGone { return true }
-      record = try ClaimRecord.read(path + "." + last.hash, system: system)
-    }
-    return true
+    let entry = ClaimEntry(path: partial + suffix, system: system)
+    guard let text = try entry.text() else { return false }
+    return try !entry.isAbandoned(text)
   }
 
   // MARK: -
 
-  private var text: String { Claimants.text(of: number) }
+  private func isOurs() throws(SystemError) -> Bool { try entry.text() == owner.text }
 
-  private func take() throws {
+  private func take(keepingBytes: Bool, _ durability: Durability) throws {
     for _ in 0..<Self.maximumRounds {
-      if try place(path) { return }
+      if try entry.place(owner.text) { return }
       // Given back meanwhile.
-      guard let present = try ClaimRecord.read(path, system: system) else { continue }
+      guard let present = try entry.text() else { continue }
       // Some network file systems make a call twice, and report how the second one went.
-      if present.text == text { return }
-      if try succeed(present) { return }
+      if present == owner.text { return }
+      guard try entry.isAbandoned(present) else { throw inUse(present) }
+      try remove(present, keepingBytes: keepingBytes, durability)
     }
     throw DownloadError(.inUse, "\(partial) is wanted by too many at once: try again later")
   }
 
-  /// A link to a holder's successor, which is gone as well.
-  private struct Link {
-    let path: String
-    let record: ClaimRecord
-  }
-
-  /// Takes over from a holder that is gone; false when somebody was faster.
-  private func succeed(_ first: ClaimRecord) throws -> Bool {
-    var links: [Link] = []
-    var last = first
-    while true {
-      guard last.isGone, links.count < Self.maximumLinks else { throw last.inUse(partial, claim: path) }
-      let link = path + "." + last.hash
-      if try place(link) { return try replace(first, links, by: link) }
-      guard let next = try ClaimRecord.read(link, system: system) else { return false }
-      if next.text == text { return try replace(first, links, by: link) }
-      links.append(Link(path: link, record: next))
-      last = next
-    }
-  }
-
-  /// Puts our link in the claim's place, if it is the last one of the chain that begins with the claim.
-  ///
-  /// An error leaves the link there: it is the next one to be succeeded.
-  private func replace(_ first: ClaimRecord, _ links: [Link], by link: String) throws -> Bool {
-    if let young = try youngest(in: [first] + links.map(\.record), at: link) {
-      try? system.unlink(Entry(link))
-      throw young.inUse(partial, claim: path)
-    }
-    // The claim last: see above.
-    for (path, record) in links.map({ ($0.path, $0.record) }) + [(path, first)] {
-      guard try ClaimRecord.read(path, system: system) == record else {
-        try? system.unlink(Entry(link))
-        return false
-      }
-    }
+  /// Removes the claim of a holder that is gone, or whose lease is over, unless another one is doing so.
+  private func remove(_ present: String, keepingBytes: Bool, _ durability: Durability) throws {
+    let folder = try OpenFolder(PathText.split(partial).folder, system: system)
+    let isLocked: Bool
     do {
-      try system.rename(Entry(link), to: Entry(path))
+      isLocked = try system.lock(folder.descriptor)
     } catch {
-      if error.code != ENOENT { throw error }
+      if error.code != EWOULDBLOCK { throw error }
+      sched_yield()
+      return
     }
-    guard try ClaimRecord.read(path, system: system)?.text == text else { return false }
-    for link in links { try? system.unlink(Entry(link.path)) }
-    return true
+    guard try entry.text() == present, try entry.isAbandoned(present) else { return }
+    // The file before the claim: who dies in between leaves a claim that says the same as before.
+    if !isLocked || ClaimEntry.standing(present) != .gone {
+      try replaceFile(keepingBytes: keepingBytes, durability)
+    }
+    try system.unlink(Entry(entry.path))
   }
 
-  /// The holder that may still be writing its claim, if there is one. Our own link shows what time it is there.
-  private func youngest(in records: [ClaimRecord], at link: String) throws(SystemError) -> ClaimRecord? {
-    guard let record = records.max(by: { ($0.unfinishedSince ?? .min) < ($1.unfinishedSince ?? .min) }),
-      let since = record.unfinishedSince
-    else { return nil }
-    let now = try system.status(Entry(link)).modified.seconds
-    return now.subtractingReportingOverflow(since).partialValue < ClaimRecord.patience ? record : nil
+  /// Makes what the earlier holder may still write another file than the one under the name.
+  private func replaceFile(keepingBytes: Bool, _ durability: Durability) throws {
+    do {
+      guard keepingBytes else { return try system.unlink(Entry(partial)) }
+      let copy = Entry(partial + Self.copySuffix)
+      let tree = FileTree(system: system)
+      try tree.remove(copy)
+      try tree.copy(Entry(partial), to: copy, durability: durability)
+      try system.rename(copy, to: Entry(partial))
+    } catch let error as SystemError where error.code == ENOENT {}
   }
 
-  private func place(_ path: String) throws(SystemError) -> Bool {
-    try ClaimRecord.place(text, at: path, system: system)
+  private func inUse(_ text: String) -> DownloadError {
+    let holder: String
+    if let owner = ProcessOwner(text) {
+      holder =
+        "\(owner.process == self.owner.process && owner.boot == self.owner.boot ? "another download of this process," : "the process") "
+        + "\(owner.process) on \(owner.host)"
+    } else {
+      holder = "an unknown owner"
+    }
+    let advice =
+      ClaimEntry.standing(text) == .alive
+      ? "wait until it is done, or end it"
+      : "wait; it is given up \(Self.lease) seconds after its owner has last renewed \(entry.path)"
+    return DownloadError(.inUse, "\(partial) is held by \(holder): \(advice)")
   }
 }

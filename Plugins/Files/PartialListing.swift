@@ -11,19 +11,21 @@ import Foundation
 
 /// The partials below a folder, and what dead processes have left beside them.
 struct PartialListing {
-  let store: UInt64
-  let system: FileSystem
+  let folders: StoreFolders
   /// Says when to give up.
   let isCancelled: () -> Bool
 
+  private var system: FileSystem { folders.system }
+
   /// Reads the folder of all partials, and that of the workspaces; there are none when they are missing.
-  func read(_ folder: String, workspaces: String) throws -> [StoredPartial] {
+  func read() throws -> [StoredPartial] {
+    let (folder, workspaces) = (folders.partials, folders.work)
     var partials = try unlessMissing { try collect(OpenFolder(folder, system: system), "", depth: 0) }
     let known = Set(partials.map(\.key))
     for path in try unlessMissing({ try stems(OpenFolder(workspaces, system: system), "", depth: 0) }) {
       guard let key = PartialName.key(ofPath: path + PartialName.suffix), !known.contains(key) else { continue }
       let partial = PathText.join(folder, path + PartialName.suffix)
-      partials.append(StoredPartial(key: key, size: 0, isInUse: try PartialClaim.isHeld(partial, system: system)))
+      partials.append(StoredPartial(key: key, size: 0, isInUse: isHeld(partial)))
     }
     return partials
   }
@@ -49,14 +51,17 @@ struct PartialListing {
   private func collect(_ folder: OpenFolder, _ prefix: String, depth: Int) throws -> [StoredPartial] {
     var partials: [StoredPartial] = []
     var present: Set<String> = []
-    var claims: [String: [Substring]] = [:]
+    var claimed: Set<String> = []
+    var copied: Set<String> = []
     for entry in try system.entries(of: folder.descriptor) {
       if isCancelled() { throw CancellationError() }
       let name = entry.name
       if PartialName.key(ofPath: prefix + name) != nil {
         present.insert(name)
-      } else if let (partial, hash) = Self.claim(name), PartialName.key(ofPath: prefix + partial) != nil {
-        claims[partial, default: []].append(hash)
+      } else if let partial = partial(prefix, name, with: PartialClaim.suffix) {
+        claimed.insert(partial)
+      } else if let partial = partial(prefix, name, with: PartialClaim.copySuffix) {
+        copied.insert(partial)
       } else if name.hasSuffix("+"), depth < PartialName.maximumDepth {
         partials += try collect(try folder.open(entry), prefix + name + "/", depth: depth + 1)
       }
@@ -67,28 +72,31 @@ struct PartialListing {
         let status = try system.statusIfPresent(folder.entry(name))
       else { continue }
       // Claims name paths, and nearly no partial has one.
-      let isInUse =
-        try claims[name] != nil && PartialClaim.isHeld(PathText.join(folder.path, name), system: system)
+      let isInUse = claimed.contains(name) && isHeld(PathText.join(folder.path, name))
       partials.append(StoredPartial(key: key, size: status.kind == .file ? status.size : 0, isInUse: isInUse))
     }
-    for (partial, hashes) in claims where !present.contains(partial) {
-      removeClaim(PathText.join(folder.path, partial), hashes)
-    }
+    for name in claimed.subtracting(present).union(copied) { tidy(PathText.join(folder.path, name)) }
     return partials
   }
 
-  /// The partial that an entry claims, and the hash of the holder it succeeds, empty for the claim itself.
-  private static func claim(_ name: String) -> (partial: String, hash: Substring)? {
-    guard let range = name.range(of: PartialClaim.suffix, options: .backwards) else { return nil }
-    let hash = name[range.upperBound...]
-    guard hash.isEmpty || (hash.first == "." && hash.utf8.count == 17) else { return nil }
-    return (String(name[..<range.lowerBound]), hash.dropFirst())
+  /// The name of the partial that an entry is about.
+  private func partial(_ prefix: String, _ name: String, with suffix: String) -> String? {
+    guard name.hasSuffix(suffix) else { return nil }
+    let partial = String(name.dropLast(suffix.count))
+    return PartialName.key(ofPath: prefix + partial) == nil ? nil : partial
   }
 
-  /// Removes what claims a partial that is not there, unless somebody is about to make it. Only tidiness depends on it.
-  private func removeClaim(_ partial: String, _ hashes: [Substring]) {
-    guard let claim = try? PartialClaim.take(partial, for: store, system: system) else { return }
-    for hash in hashes where !hash.isEmpty { claim.removeLink(hash) }
+  /// What cannot be found out, as on a file system that may not be written, counts as held.
+  private func isHeld(_ partial: String) -> Bool {
+    (try? PartialClaim.isHeld(partial, system: system)) ?? true
+  }
+
+  /// Removes an abandoned claim on a partial that is not there, and a copy that was being made, unless the partial is
+  /// held. Only tidiness depends on it.
+  private func tidy(_ partial: String) {
+    let claim = try? PartialClaim.take(partial, keepingBytes: true, durability: folders.durability, system: system)
+    guard let claim else { return }
+    try? system.unlink(Entry(partial + PartialClaim.copySuffix))
     claim.release()
   }
 }

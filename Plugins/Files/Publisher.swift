@@ -1,4 +1,5 @@
 import DownpipeCore
+import Foundation
 
 /// Makes finished artifacts appear below a root, atomically, and settles conflicts: `FileStore` publishes with
 /// it, and `MoveInto` moves with it.
@@ -13,32 +14,46 @@ struct Publisher: Sendable {
   /// A folder directly below the root that destinations may not enter.
   var reserved: String?
   var system = FileSystem.system
+  /// Those of the store, which holds some destinations open.
+  var folders: StoreFolders?
 
   /// Moves an artifact to its place.
   ///
   /// - Parameters:
+  ///   - held: the partial whose bytes it has, if no step has changed them.
   ///   - directory: a folder below the root, made if it is missing; the root itself when `nil`.
   ///   - name: the name there, unless a conflict gives it a number.
   /// - Returns: the artifact where it is now.
   /// - Throws: `DownloadError` with `.alreadyExists`, `.unsafePath`, `.permission`, `.noSpace` or `.storage`.
   func publish(
-    _ artifact: Artifact, directory: String?, name: String, in context: ProcessingContext
+    _ artifact: Artifact, _ held: HeldFile? = nil, directory: String?, name: String, in context: ProcessingContext
   ) async throws -> Artifact {
     let components = try destination(directory, name)
     let note = context.priorNote.flatMap(PublishNote.init)
     if let note, let published = try await resume(note, artifact, context.request.id) { return published }
-    guard
-      let folder = try OpenFolder.open(
-        root: root, components: components.dropLast(), creating: true, durability: durability, system: system)
-    else { throw DownloadError(.storage, "\(root) has disappeared: start the download again") }
+    guard let folder = try open(components.dropLast()) else {
+      throw DownloadError(.storage, "\(root) has disappeared: start the download again")
+    }
+    if let held, case .known(let size) = artifact.size, size != held.status.size {
+      throw DownloadError(
+        .contentChanged,
+        "the partial has \(held.status.size) of \(size) bytes: another program has changed it, start the download again"
+      )
+    }
     let publication = Publication(
-      publisher: self, artifact: artifact, folder: folder, name: name, components: components.dropLast(),
+      publisher: self, artifact: artifact, held: held, folder: folder, name: name, components: components.dropLast(),
       claimed: note.flatMap { claim(in: $0, below: components.dropLast()) }, context: context)
     do {
       return try await publication.run()
     } catch let error as SystemError {
       throw error.downloadError("publish", PathText.join(folder.path, name))
     }
+  }
+
+  private func open(_ components: ArraySlice<String>) throws -> OpenFolder? {
+    if let folders { return try folders.destination(components) }
+    return try OpenFolder.open(
+      root: root, components: Array(components), creating: true, durability: durability, system: system)
   }
 
   /// The artifact that has a name already; `nil` when there is none, or it is no file or not of the size.
@@ -110,8 +125,20 @@ extension Artifact {
     var copy = self
     copy.location = .path(path)
     copy.name = PathText.split(path).name
-    if status.kind == .file { copy.size = .known(status.size) }
+    if status.kind == .file {
+      copy.size = .known(status.size)
+      copy.modifiedAt = status.modifiedAt
+    }
     return copy
+  }
+
+  /// Whether an entry is this artifact, as far as its size and time are known. Ledgers keep microseconds.
+  func isDescribed(by status: FileStatus) -> Bool {
+    guard status.kind == (kind == .file ? .file : .folder) else { return false }
+    guard kind == .file else { return true }
+    if case .known(let size) = size, size != status.size { return false }
+    guard let modifiedAt else { return true }
+    return abs(modifiedAt.timeIntervalSince(status.modifiedAt)) < 0.000_002
   }
 }
 

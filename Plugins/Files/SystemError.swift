@@ -22,6 +22,13 @@ struct SystemError: Error, Hashable {
   /// Whether it says that there is nothing at the path.
   var isAbsence: Bool { code == ENOENT || code == ENOTDIR }
 
+  /// Whether it says that there are no files without a name: the file system has none, or the kernel takes the attempt
+  /// for opening a folder.
+  var saysNoUnnamedFiles: Bool { [EOPNOTSUPP, ENOTSUP, EISDIR, EINVAL, ENOSYS].contains(code) }
+
+  /// Whether it says that a file cannot have a second name here.
+  var saysNoHardLinks: Bool { [EPERM, ENOTSUP, EOPNOTSUPP, ENOSYS, EMLINK].contains(code) }
+
   /// The kind of failure: the one table from numbers to codes.
   var downloadCode: DownloadError.Code {
     switch code {

@@ -13,9 +13,9 @@ internal import Synchronization
 /// Who holds something that several processes can reach, such as a download in a ledger or a partial on a disk: one
 /// opening of it by one process, told apart from every other one, also from a later process with the same number.
 package struct ProcessOwner: Sendable, Hashable {
-  /// The machine, as far as it can be told.
+  /// The machine, for messages: its name proves nothing.
   package var host: String
-  /// The run of the machine: process numbers mean nothing beyond it.
+  /// The run of the machine, by a random identifier: process numbers mean nothing beyond it.
   package var boot: String
   /// The space of process numbers: containers have their own.
   package var space: String
@@ -63,33 +63,35 @@ package struct ProcessOwner: Sendable, Hashable {
 
   /// What is known of an owner.
   package enum Standing: Sendable, Hashable {
-    case alive, gone, unknown
+    /// It can work now, or once it is allowed to go on: a stopped process is alive.
+    case alive
+    /// It can never work again.
+    case gone
+    /// Neither can be proved from here: only its lease tells.
+    case unknown
   }
 
-  /// Whether the process provably lives, is provably gone, or neither can be proved from here.
+  /// Whether the opening provably lives, is provably gone, or neither can be proved from here.
+  ///
+  /// The identifier of a run of the machine is random, so that an equal one proves the same machine, whatever the host
+  /// is called. A different one proves nothing: host names and machine ids are copied with images, and a machine
+  /// cannot tell its own restart from another machine of the same name.
   package var standing: Standing {
-    if isGone { return .gone }
     let here = Self.current
-    guard host == here.host, boot == here.boot, space == here.space, !boot.isEmpty else { return .unknown }
-    if process == here.process, start == here.start, opening.hasPrefix("\(Self.copyOfCode)-") { return .alive }
-    return Self.startTime(of: process) == start ? .alive : .unknown
+    guard !boot.isEmpty, boot == here.boot, space == here.space else { return .unknown }
+    if process == here.process, start == here.start {
+      // Another copy of this code in this process knows its own openings.
+      guard opening.hasPrefix("\(Self.copyOfCode)-") else { return .alive }
+      let opening = opening
+      return Self.openings.withLock { $0.contains(opening) } ? .alive : .gone
+    }
+    if kill(process, 0) != 0, errno == ESRCH { return .gone }
+    guard start != 0, let began = Self.startTime(of: process) else { return .unknown }
+    return began != start || Self.isDead(process) ? .gone : .alive
   }
 
-  /// Whether nobody can work in this owner's name any more. False when that cannot be proved.
-  package var isGone: Bool {
-    let here = Self.current
-    guard host == here.host, !boot.isEmpty, !here.boot.isEmpty else { return false }
-    if boot != here.boot { return true }
-    guard space == here.space else { return false }
-    if process == here.process, start == here.start {
-      guard opening.hasPrefix("\(Self.copyOfCode)-") else { return false }
-      let opening = opening
-      return Self.openings.withLock { !$0.contains(opening) }
-    }
-    if kill(process, 0) != 0, errno == ESRCH { return true }
-    guard let began = Self.startTime(of: process) else { return false }
-    return began != start || Self.isDead(process)
-  }
+  /// Whether no process can work in this owner's name any more. False when that cannot be proved.
+  package var isGone: Bool { standing == .gone }
 
   /// Whether a process has ended and only waits for its parent to notice, which may never happen.
   private static func isDead(_ process: Int32) -> Bool {
@@ -132,13 +134,7 @@ package struct ProcessOwner: Sendable, Hashable {
     // Not ProcessInfo's, which may ask the network.
     var bytes = [CChar](repeating: 0, count: 256)
     gethostname(&bytes, bytes.count - 1)
-    var name = clean(String(decoding: bytes.prefix { $0 != 0 }.map(UInt8.init(bitPattern:)), as: UTF8.self))
-    #if os(Linux)
-      // Names repeat (“localhost”), and so do machine ids of copied images; hardly both.
-      let machine = (try? String(contentsOfFile: "/etc/machine-id", encoding: .utf8)) ?? ""
-      name += "." + clean(machine).prefix(8)
-    #endif
-    return name
+    return clean(String(decoding: bytes.prefix { $0 != 0 }.map(UInt8.init(bitPattern:)), as: UTF8.self))
   }
 
   private static func bootName() -> String {
@@ -155,7 +151,11 @@ package struct ProcessOwner: Sendable, Hashable {
 
   private static func processSpace() -> String {
     #if os(Linux)
-      return clean((try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/ns/pid")) ?? "")
+      // The times at which processes began are shifted in a time namespace of their own.
+      let names = ["pid", "time"].map { name in
+        (try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/ns/\(name)")) ?? ""
+      }
+      return clean(names.joined(separator: "+"))
     #else
       return ""
     #endif

@@ -16,9 +16,8 @@ import Testing
 struct FilePartialTests {
   private func partial(
     _ folder: TemporaryFolder, _ system: FileSystem = .system, durability: Durability = .process
-  ) async throws -> any FileAdoptingPartial {
-    let partial = try await FileStore(folder.path, durability: durability, system: system).openPartial(key())
-    return try #require(partial as? any FileAdoptingPartial)
+  ) async throws -> any Partial {
+    try await FileStore(folder.path, durability: durability, system: system).openPartial(key(), isNew: false)
   }
 
   @Test func shortAndInterruptedCallsAreGoneOnWith() async throws {
@@ -67,7 +66,7 @@ struct FilePartialTests {
     let mount = try SmallMount(folder.path("small"))
     defer { mount.unmount() }
     let store = FileStore(mount.path)
-    let partial = try await store.openPartial(key())
+    let partial = try await store.openPartial(key(), isNew: false)
     let chunk = [UInt8](repeating: 7, count: 100_000)
     var error: DownloadError?
     var written: Int64 = 0
@@ -112,10 +111,13 @@ struct FilePartialTests {
   }
 
   @Test func onlyPowerFlushesDataThenName() async throws {
-    let folder = try TemporaryFolder()
     for durability in [Durability.process, .power] {
+      let folder = try TemporaryFolder()
       let calls = Calls()
       let partial = try await partial(folder, calls.system, durability: durability)
+      // There is nothing to flush.
+      try await partial.synchronize()
+      try partial.put([1], at: 0)
       let opened = calls.made.count
       try await partial.synchronize()
       try await partial.synchronize()
@@ -155,9 +157,9 @@ struct FilePartialTests {
   @Test(arguments: [0, 1, 65_535, 65_536, 65_537, 70_000])
   func marksAreOfTheLastBlock(_ end: Int64) async throws {
     let folder = try TemporaryFolder()
-    let partial = try #require(try await partial(folder) as? any VerifiablePartial)
+    let partial = try await partial(folder)
     try partial.put(someBytes, at: 0)
-    let mark = try partial.mark(endingAt: end)
+    let mark = try #require(try partial.mark(endingAt: end))
     #expect(mark.range == max(0, end - 65_536)..<end)
     #expect(mark.digest.algorithm == .sha256 && mark.digest.bytes.count == 32)
     #expect(try partial.matches(mark))
@@ -168,15 +170,15 @@ struct FilePartialTests {
 
   @Test func hostileMarksDoNotMatch() async throws {
     let folder = try TemporaryFolder()
-    let partial = try #require(try await partial(folder) as? any VerifiablePartial)
+    let partial = try await partial(folder)
     try partial.put(someBytes, at: 0)
-    let mark = try partial.mark(endingAt: 70_000)
+    let mark = try #require(try partial.mark(endingAt: 70_000))
     for range in [-5..<10, Int64.min / 2..<0, 0..<Int64.max, 69_999..<70_001, 0..<2 << 20] as [ByteRange] {
       #expect(try !partial.matches(BlockMark(range: range, digest: mark.digest)))
     }
     #expect(try !partial.matches(BlockMark(range: mark.range, digest: Digest(.md5, bytes: mark.digest.bytes))))
     #expect(try !partial.matches(BlockMark(range: mark.range, digest: Digest(.sha256, bytes: []))))
-    #expect(try partial.mark(endingAt: -1).range == 0..<0)
+    #expect(try partial.mark(endingAt: -1)?.range == 0..<0)
     try partial.close()
     #expect(throws: DownloadError.self) { try partial.mark(endingAt: 1) }
     #expect(throws: DownloadError.self) { try partial.matches(mark) }
@@ -184,11 +186,11 @@ struct FilePartialTests {
 
   @Test func theDigestIsSHA256() async throws {
     let folder = try TemporaryFolder()
-    let partial = try #require(try await partial(folder) as? any VerifiablePartial)
+    let partial = try await partial(folder)
     try partial.put(Array("abc".utf8), at: 0)
     // FIPS 180-4, the first example.
     #expect(
-      try partial.mark(endingAt: 3).digest.hex == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad")
+      try partial.mark(endingAt: 3)?.digest.hex == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad")
   }
 
   @Test func copyingReadsInPieces() async throws {
@@ -251,9 +253,10 @@ struct FilePartialTests {
     await #expect(throws: CancellationError.self) { try await task.value }
     try partial.close()
     await #expect(throws: DownloadError.self) { try await partial.copy(file, count: 1) }
-    let full = try await FileStore(folder.path, system: Calls.failing([.write], with: ENOSPC)).openPartial(key())
+    let full = try await FileStore(folder.path, system: Calls.failing([.write], with: ENOSPC)).openPartial(
+      key(), isNew: false)
     await #expect {
-      try await (full as? any FileAdoptingPartial)?.copy(file, count: 10)
+      _ = try await full.copy(file, count: 10)
     } throws: {
       ($0 as? DownloadError)?.code == .noSpace
     }

@@ -14,7 +14,7 @@ struct MemoryStoreTests {
     let staged = try await store.staged(someBytes, name: "x.bin")
     #expect(store.isStaged(staged))
     #expect(await !store.contains(staged))
-    let published = try await store.publish(staged, at: .init(directory: "a"), in: try context())
+    let published = try await store.publish(staged, of: nil, at: .init(directory: "a"), in: try context())
     try await store.removePartial(key())
     #expect(!store.isStaged(published))
     #expect(store["x.bin"] == published && published.location == .memory(someBytes))
@@ -24,8 +24,8 @@ struct MemoryStoreTests {
 
   @Test func growthIsBounded() async throws {
     let store = MemoryStore(maximumBytes: 100)
-    let first = try await store.openPartial(key("a"))
-    let second = try await store.openPartial(key("b"))
+    let first = try await store.openPartial(key("a"), isNew: false)
+    let second = try await store.openPartial(key("b"), isNew: false)
     try first.put([UInt8](repeating: 1, count: 60), at: 0)
     try second.put([UInt8](repeating: 1, count: 40), at: 0)
     #expect { try second.put([1], at: 40) } throws: { isFull($0) }
@@ -37,6 +37,10 @@ struct MemoryStoreTests {
     try first.truncate(to: 59)
     try second.put([2], at: 40)
     #expect(try second.read(at: 39, count: 10) == [1, 2])
+    await #expect {
+      try await store.removePartial(key("a"))
+    } throws: { ($0 as? DownloadError)?.code == .inUse }
+    try first.close()
     try await store.removePartial(key("a"))
     try second.put([UInt8](repeating: 3, count: 59), at: 41)
     #expect { try first.size() } throws: { ($0 as? DownloadError)?.code == .storage }
@@ -46,19 +50,22 @@ struct MemoryStoreTests {
     let store = MemoryStore(maximumBytes: 100, maximumArtifacts: 2)
     let bytes = [UInt8](repeating: 1, count: 80)
     let staged = try await store.staged(bytes, name: "x")
-    let published = try await store.publish(staged, at: .init(), in: try context())
+    let published = try await store.publish(staged, of: nil, at: .init(), in: try context())
     try await store.removePartial(key())
     let more = Artifact(location: .memory([UInt8](repeating: 2, count: 21)), name: "y")
-    await #expect { try await store.publish(more, at: .init(), in: try context()) } throws: { isFull($0) }
+    await #expect { try await store.publish(more, of: nil, at: .init(), in: try context()) } throws: { isFull($0) }
     try await store.remove(published)
-    _ = try await store.publish(more, at: .init(), in: try context())
-    _ = try await store.publish(more, at: .init(name: "z"), in: try context())
-    await #expect { try await store.publish(more, at: .init(name: "w"), in: try context()) } throws: { isFull($0) }
+    _ = try await store.publish(more, of: nil, at: .init(), in: try context())
+    _ = try await store.publish(more, of: nil, at: .init(name: "z"), in: try context())
+    await #expect { try await store.publish(more, of: nil, at: .init(name: "w"), in: try context()) } throws: {
+      isFull($0)
+    }
   }
 
   @Test func conflictsAreSettled() async throws {
     func publish(_ store: MemoryStore, _ byte: UInt8) async throws -> Artifact {
-      try await store.publish(Artifact(location: .memory([byte]), name: "x.gz"), at: .init(), in: try context())
+      try await store.publish(
+        Artifact(location: .memory([byte]), name: "x.gz"), of: nil, at: .init(), in: try context())
     }
     let both = MemoryStore()
     #expect(try await publish(both, 1).name == "x.gz")
@@ -78,7 +85,7 @@ struct MemoryStoreTests {
   }
 
   @Test func fartherWritesLeaveZeroes() async throws {
-    let partial = try await MemoryStore().openPartial(key())
+    let partial = try await MemoryStore().openPartial(key(), isNew: false)
     try partial.put([1, 2], at: 3)
     try partial.put([9, 9], at: 4)
     #expect(try partial.read(at: 0, count: 10) == [0, 0, 0, 1, 9, 9])
@@ -103,19 +110,27 @@ struct MemoryStoreTests {
 
   @Test func aPartialHasOneWriterAtATime() async throws {
     let store = MemoryStore()
-    let first = try await store.openPartial(key())
+    let first = try await store.openPartial(key(), isNew: false)
     try first.put([1], at: 0)
-    await #expect { _ = try await store.openPartial(key()) } throws: { ($0 as? DownloadError)?.code == .inUse }
+    await #expect { _ = try await store.openPartial(key(), isNew: false) } throws: {
+      ($0 as? DownloadError)?.code == .inUse
+    }
     try first.close()
-    let second = try await store.openPartial(key())
+    let second = try await store.openPartial(key(), isNew: false)
     try first.close()
-    await #expect { _ = try await store.openPartial(key()) } throws: { ($0 as? DownloadError)?.code == .inUse }
-    // Removed and begun anew: what the old opening has to say belongs nowhere.
+    await #expect { _ = try await store.openPartial(key(), isNew: false) } throws: {
+      ($0 as? DownloadError)?.code == .inUse
+    }
+    await #expect { try await store.removePartial(key()) } throws: { ($0 as? DownloadError)?.code == .inUse }
+    try second.close()
     try await store.removePartial(key())
-    let third = try await store.openPartial(key())
+    // Begun anew: what the old opening has to say belongs nowhere.
+    let third = try await store.openPartial(key(), isNew: false)
     #expect(throws: DownloadError.self) { try second.put([2], at: 0) }
     try second.close()
-    await #expect { _ = try await store.openPartial(key()) } throws: { ($0 as? DownloadError)?.code == .inUse }
+    await #expect { _ = try await store.openPartial(key(), isNew: false) } throws: {
+      ($0 as? DownloadError)?.code == .inUse
+    }
     #expect(try third.size() == 0)
   }
 }

@@ -1,4 +1,5 @@
 import DownpipeCore
+import DownpipeOwner
 import DownpipeTesting
 import Foundation
 import Testing
@@ -22,23 +23,23 @@ struct PermissionTests {
   }
 
   private func everythingIsRefused(_ store: FileStore, _ staged: Artifact, _ advice: String) async throws {
-    await #expect { _ = try await store.openPartial(key()) } throws: { isRefused(advice)($0) }
-    await #expect { _ = try await store.openPartial(key("new")) } throws: { isRefused(advice)($0) }
+    await #expect { _ = try await store.openPartial(key(), isNew: false) } throws: { isRefused(advice)($0) }
+    await #expect { _ = try await store.openPartial(key("new"), isNew: false) } throws: { isRefused(advice)($0) }
     await #expect { try await store.removePartial(key()) } throws: { isRefused(advice)($0) }
     await #expect { _ = try await store.workspace(key()) } throws: { isRefused(advice)($0) }
     await #expect {
-      try await store.publish(staged, at: .init(name: "x"), in: try context())
+      try await store.publish(staged, of: nil, at: .init(name: "x"), in: try context())
     } throws: {
       isRefused(advice)($0)
     }
     await #expect {
-      try await store.publish(staged, at: .init(directory: "a", name: "x"), in: try context())
+      try await store.publish(staged, of: nil, at: .init(directory: "a", name: "x"), in: try context())
     } throws: {
       isRefused(advice)($0)
     }
     // Looking is allowed.
     #expect(try await store.partials() == [StoredPartial(key: key(), size: 3, isInUse: false)])
-    #expect(try await store.availableBytes() > 0)
+    #expect(try await store.availableBytes() ?? 0 > 0)
     #expect(await store.contains(staged))
   }
 
@@ -49,12 +50,15 @@ struct PermissionTests {
     defer { mount.unmount() }
     let store = FileStore(mount.path)
     let staged = try await store.staged([1, 2, 3])
-    let open = try await store.openPartial(key("open"))
+    let open = try await store.openPartial(key("open"), isNew: false)
     try open.close()
     try await store.removePartial(key("open"))
-    // With a claim of somebody who is gone.
+    // With a claim of a process that is gone.
+    var gone = ProcessOwner.new()
+    gone.end()
+    gone.start -= 1
     try FileManager.default.createSymbolicLink(
-      atPath: mount.path + "/.downpipe/partials/id.1.part.owner", withDestinationPath: Claimants.text(of: 0))
+      atPath: mount.path + "/.downpipe/partials/id.1.part.owner", withDestinationPath: gone.text)
     try mount.makeReadOnly()
     try await everythingIsRefused(store, staged, "mounted read-only")
   }
@@ -75,7 +79,7 @@ struct PermissionTests {
     let folder = try TemporaryFolder()
     let calls = Calls { _, call, _ in call == .makeLink ? .fail(number) : .proceed }
     await #expect {
-      _ = try await FileStore(folder.path, system: calls.system).openPartial(key())
+      _ = try await FileStore(folder.path, system: calls.system).openPartial(key(), isNew: false)
     } throws: {
       isRefused(folder.path)($0)
     }

@@ -37,7 +37,7 @@ struct PowerTests {
   @Test func newFoldersThenBytesThenTheName() async throws {
     let folder = try TemporaryFolder()
     let calls = Calls()
-    let partial = try await store(folder, calls).openPartial(key())
+    let partial = try await store(folder, calls).openPartial(key(), isNew: false)
     // Each folder is on the disk before the next one is made in it; the first call finds that there is none.
     #expect(relevant(calls) == [.makeFolder, .makeFolder, .flushFolder, .makeFolder, .flushFolder])
     let opened = calls.made.count
@@ -54,9 +54,10 @@ struct PowerTests {
     let folder = try TemporaryFolder()
     for call in [FileSystem.Call.flush, .flushFolder] {
       // The folders are there.
-      try await FileStore(folder.path).openPartial(key()).close()
+      try await FileStore(folder.path).openPartial(key(), isNew: false).close()
       let partial = try await store(folder, Calls { _, made, _ in made == call ? .fail(EIO) : .proceed })
-        .openPartial(key())
+        .openPartial(key(), isNew: false)
+      try partial.put([1], at: 0)
       for _ in 0..<2 {
         await #expect { try await partial.synchronize() } throws: { ($0 as? DownloadError)?.code == .storage }
       }
@@ -67,10 +68,10 @@ struct PowerTests {
   @Test func anAdoptedFileHasItsNameFlushed() async throws {
     let folder = try TemporaryFolder()
     let calls = Calls()
-    let partial = try await store(folder, calls).openPartial(key())
+    let partial = try await store(folder, calls).openPartial(key(), isNew: false)
     try await partial.synchronize()
     let before = calls.made.count
-    #expect(try (partial as? any FileAdoptingPartial)?.adopt(try folder.write([1], to: "x")) == true)
+    #expect(try partial.adopt(try folder.write([1], to: "x")))
     try await partial.synchronize()
     #expect(relevant(calls, after: before) == [.rename, .flush, .flushFolder])
   }
@@ -93,7 +94,7 @@ struct PowerTests {
     }
     let calls = Calls { _, call, path in verdict(call, path) }
     let published = try await store(folder, calls, policy).publish(
-      staged, at: .init(directory: directory, name: "x"), in: try context())
+      staged, of: nil, at: .init(directory: directory, name: "x"), in: try context())
     #expect(await plain.contains(published))
     #expect(await !plain.contains(staged))
     return relevant(calls)
@@ -163,7 +164,7 @@ struct PowerTests {
     let folder = try TemporaryFolder()
     let calls = Calls()
     _ = try await store(folder, calls).publish(
-      Artifact(location: .memory([1]), name: "x"), at: .init(), in: try context())
+      Artifact(location: .memory([1]), name: "x"), of: nil, at: .init(), in: try context())
     #expect(relevant(calls) == [.write, .flush, .link, .unlink, .flushFolder])
   }
 
@@ -173,11 +174,11 @@ struct PowerTests {
     let staged = try await FileStore(folder.path).staged([1])
     let dying = store(folder, Calls { _, call, _ in call == .flushFolder || call == .unlink ? .fail(EIO) : .proceed })
     await #expect(throws: DownloadError.self) {
-      try await dying.publish(staged, at: .init(name: "x"), in: try context(notes: notes))
+      try await dying.publish(staged, of: nil, at: .init(name: "x"), in: try context(notes: notes))
     }
     let calls = Calls()
     let note = try #require(notes.last)
-    _ = try await store(folder, calls).publish(staged, at: .init(name: "x"), in: try context(prior: note))
+    _ = try await store(folder, calls).publish(staged, of: nil, at: .init(name: "x"), in: try context(prior: note))
     #expect(relevant(calls).filter { $0 != .unlink }.prefix(1) == [.flushFolder])
     #expect(relevant(calls).suffix(2) == [.unlink, .flushFolder])
     #expect(try folder.tree() == ["x": [1]])
@@ -187,7 +188,7 @@ struct PowerTests {
       folder, Calls { _, call, _ in call == .flushFolder || call == .unlink ? .fail(EIO) : .proceed }
     ).publishIgnoringErrors(second, as: "y")
     let again = Calls()
-    _ = try await store(folder, again).publish(second, at: .init(name: "y"), in: try context())
+    _ = try await store(folder, again).publish(second, of: nil, at: .init(name: "y"), in: try context())
     #expect(relevant(again).prefix(2) == [.flush, .flushFolder])
     #expect(relevant(again).suffix(2) == [.unlink, .flushFolder])
     #expect(try folder.tree() == ["x": [1], "y": [2]])
@@ -196,6 +197,6 @@ struct PowerTests {
 
 extension FileStore {
   fileprivate func publishIgnoringErrors(_ artifact: Artifact, as name: String) async throws -> Artifact? {
-    try? await publish(artifact, at: .init(name: name), in: try context())
+    try? await publish(artifact, of: nil, at: .init(name: name), in: try context())
   }
 }

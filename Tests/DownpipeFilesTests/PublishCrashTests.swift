@@ -87,16 +87,16 @@ struct PublishCrashTests {
         if isDead.load(ordering: .relaxed) { throw SystemError(EIO) }
         notes.keep(note)
       }
-      let survived = try? await dying.publish(staged, at: destination, in: dyingContext)
+      let survived = try? await dying.publish(staged, of: nil, at: destination, in: dyingContext)
       let again = FileStore(
         root, onConflict: scenario.policy, durability: scenario.durability,
         system: Calls { _, call, path in scenario.ground.verdict(call, path) }.system)
       // Not recorded, though it may have been done.
       let published = try await again.publish(
-        staged, at: destination, in: try context(destination: destination, prior: notes.last, notes: notes))
+        staged, of: nil, at: destination, in: try context(destination: destination, prior: notes.last, notes: notes))
       try check(scenario, folder, before, published, "dead after call \(last)")
       let third = try await again.publish(
-        staged, at: destination, in: try context(destination: destination, prior: notes.last))
+        staged, of: nil, at: destination, in: try context(destination: destination, prior: notes.last))
       #expect(third == published, "\(last)")
       if let survived { #expect(survived == published, "\(last)") }
       try check(scenario, folder, before, published, "published a third time, dead after call \(last)")
@@ -147,7 +147,7 @@ struct PublishCrashTests {
     _ = try folder.write([], to: "x")
     // The note speaks of one call that does all: whatever is there is somebody else's.
     let note = PublishNote(manner: .atOnce, status: status, target: "x").text
-    let published = try await store.publish(staged, at: .init(name: "x"), in: try context(prior: note))
+    let published = try await store.publish(staged, of: nil, at: .init(name: "x"), in: try context(prior: note))
     #expect(published.name == "x (1)")
   }
 
@@ -157,7 +157,7 @@ struct PublishCrashTests {
     let store = FileStore(folder.path)
     let staged = try await store.staged(newBytes)
     do {
-      let published = try await store.publish(staged, at: .init(name: "x"), in: try context(prior: note))
+      let published = try await store.publish(staged, of: nil, at: .init(name: "x"), in: try context(prior: note))
       #expect(published.path == folder.path("x"))
     } catch let error as DownloadError {
       #expect(error.code == .unsafePath && note.hasPrefix("publish1"))

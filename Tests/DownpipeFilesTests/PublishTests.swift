@@ -105,7 +105,7 @@ struct PublishTests {
     _ = try folder.write([1], to: "file")
     let staged = try await stagedFolder(store)
     await #expect {
-      try await store.publish(staged, at: .init(name: "file"), in: try context())
+      try await store.publish(staged, of: nil, at: .init(name: "file"), in: try context())
     } throws: { code(.alreadyExists)($0) }
     #expect(try await FileStore(folder.path).publish([2], name: "x").name == "x (1)")
   }
@@ -114,17 +114,17 @@ struct PublishTests {
     let folder = try TemporaryFolder()
     for policy in ConflictPolicy.allCases {
       let store = FileStore(folder.path("\(policy)"), onConflict: policy)
-      let first = try await store.publish(try await stagedFolder(store), at: .init(), in: try context())
+      let first = try await store.publish(try await stagedFolder(store), of: nil, at: .init(), in: try context())
       #expect(first.kind == .directory && first.path == folder.path("\(policy)/album.v1"))
       _ = try folder.write([7], to: "\(policy)/album.v1/old")
       let again = try await stagedFolder(store)
       if policy == .fail {
         await #expect {
-          try await store.publish(again, at: .init(), in: try context())
+          try await store.publish(again, of: nil, at: .init(), in: try context())
         } throws: { code(.alreadyExists)($0) }
         continue
       }
-      let second = try await store.publish(again, at: .init(), in: try context())
+      let second = try await store.publish(again, of: nil, at: .init(), in: try context())
       #expect(second.name == (policy == .replace ? "album.v1" : "album.v1 (1)"))
       var expected: [String: [UInt8]] = [second.name + "/inner/a": [1], second.name + "/link/": []]
       if policy != .replace {
@@ -195,7 +195,7 @@ struct PublishTests {
     for durability in [Durability.process, .power] {
       let store = FileStore(folder.path, durability: durability)
       #expect(store.isStaged(artifact))
-      #expect(!store.isStaged(try await store.publish(artifact, at: .init(), in: try context())))
+      #expect(!store.isStaged(try await store.publish(artifact, of: nil, at: .init(), in: try context())))
     }
     #expect(try folder.tree() == ["x": someBytes, "x (1)": someBytes])
   }
@@ -204,12 +204,12 @@ struct PublishTests {
     let folder = try TemporaryFolder()
     await #expect {
       try await FileStore(folder.path).publish(
-        Artifact(location: .path(folder.path("gone")), name: "x"), at: .init(), in: try context())
+        Artifact(location: .path(folder.path("gone")), name: "x"), of: nil, at: .init(), in: try context())
     } throws: { code(.storage)($0) }
     try folder.makeFolder("wrong")
     await #expect {
       try await FileStore(folder.path).publish(
-        Artifact(location: .path(folder.path("wrong")), name: "x"), at: .init(), in: try context())
+        Artifact(location: .path(folder.path("wrong")), name: "x"), of: nil, at: .init(), in: try context())
     } throws: { code(.storage)($0) }
   }
 
@@ -223,12 +223,13 @@ struct PublishTests {
       let file = try await store.staged(someBytes)
       let date = try #require(FileManager.default.attributesOfItem(atPath: file.path ?? "")[.modificationDate] as? Date)
       let name = "x-\(durability)"
-      let published = try await store.publish(file, at: .init(directory: "other", name: name), in: try context())
+      let published = try await store.publish(
+        file, of: nil, at: .init(directory: "other", name: name), in: try context())
       #expect(published.path == mount.path + "/" + name)
       let kept = try FileManager.default.attributesOfItem(atPath: mount.path + "/" + name)[.modificationDate] as? Date
       #expect(abs(try #require(kept).timeIntervalSince(date)) < 0.001)
       let album = try await store.publish(
-        try await stagedFolder(store), at: .init(directory: "other", name: name + "-album"), in: try context())
+        try await stagedFolder(store), of: nil, at: .init(directory: "other", name: name + "-album"), in: try context())
       #expect(try folder.read("root/other/\(name)-album/inner/a") == [1])
       try await store.remove(album)
     }
@@ -237,7 +238,7 @@ struct PublishTests {
     let store = FileStore(folder.path("root"), onConflict: policy)
     let large = try await store.staged([UInt8](repeating: 1, count: 2 << 20))
     await #expect {
-      try await store.publish(large, at: .init(directory: "other", name: "large"), in: try context())
+      try await store.publish(large, of: nil, at: .init(directory: "other", name: "large"), in: try context())
     } throws: { code(.noSpace)($0) }
     #expect(await store.contains(large))
     #expect(Set(try FileManager.default.contentsOfDirectory(atPath: mount.path)) == ["x-process", "x-power"])
@@ -249,7 +250,7 @@ struct PublishTests {
     let staged = try await store.staged(someBytes)
     let task = Task {
       withUnsafeCurrentTask { $0?.cancel() }
-      return try await store.publish(staged, at: .init(), in: try context())
+      return try await store.publish(staged, of: nil, at: .init(), in: try context())
     }
     await #expect(throws: CancellationError.self) { try await task.value }
     #expect(try folder.tree() == [".downpipe/partials/id.1.part": someBytes])

@@ -49,11 +49,11 @@ final class Notes: Sendable {
 
 func context(
   id: DownloadID = "id", destination: DownloadRequest.Destination = .init(), prior: String? = nil,
-  notes: Notes? = nil
+  wasInterrupted: Bool = false, notes: Notes? = nil
 ) throws -> ProcessingContext {
   ProcessingContext(
     request: try DownloadRequest("https://example.org/a/file.bin", id: id, destination: destination), workspace: nil,
-    priorNote: prior
+    priorNote: prior, wasInterrupted: wasInterrupted
   ) { notes?.keep($0) }
 }
 
@@ -62,10 +62,28 @@ func key(_ id: DownloadID = "id", _ generation: Int64 = 1) -> PartialKey { Parti
 extension Storage {
   /// A closed partial with these bytes.
   func staged(_ bytes: [UInt8], name: String = "file.bin", _ key: PartialKey = key()) async throws -> Artifact {
-    let partial = try await openPartial(key)
+    let partial = try await openPartial(key, isNew: false)
     try partial.put(bytes, at: 0)
     try partial.close()
     return try partial.artifact(name: name, mediaType: nil)
+  }
+
+  /// A new partial with these bytes, which is held until it is published, as the engine does it.
+  func publishHeld(
+    _ bytes: [UInt8], id: DownloadID = "id", directory: String? = nil, name: String, wasInterrupted: Bool = false,
+    notes: Notes? = nil, _ body: (any Partial) throws -> Void = { _ in }
+  ) async throws -> Artifact {
+    let destination = DownloadRequest.Destination(directory: directory, name: name)
+    let partial = try await openPartial(PartialKey(id: id, generation: 1), isNew: true)
+    if !bytes.isEmpty { try partial.put(bytes, at: 0) }
+    try body(partial)
+    try partial.finish()
+    let artifact = try partial.artifact(name: name, mediaType: nil)
+    let published = try await publish(
+      artifact, of: partial, at: destination,
+      in: try context(id: id, destination: destination, wasInterrupted: wasInterrupted, notes: notes))
+    try partial.close()
+    return published
   }
 
   func publish(
@@ -73,7 +91,7 @@ extension Storage {
   ) async throws -> Artifact {
     let destination = DownloadRequest.Destination(directory: directory, name: name)
     return try await publish(
-      try await staged(bytes, PartialKey(id: id, generation: 1)), at: destination, in: try context(id: id))
+      try await staged(bytes, PartialKey(id: id, generation: 1)), of: nil, at: destination, in: try context(id: id))
   }
 }
 
@@ -103,6 +121,20 @@ extension TemporaryFolder {
   func makeFolder(_ name: String) throws {
     try FileManager.default.createDirectory(atPath: path(name), withIntermediateDirectories: true)
   }
+}
+
+/// What the tests stand on.
+enum Ground {
+  /// Whether files without a name can be made and linked.
+  static let hasUnnamedFiles: Bool = {
+    guard let folder = try? TemporaryFolder(), let file = try? FileSystem.system.openUnnamed(in: folder.path)
+    else { return false }
+    defer { try? FileSystem.system.close(file) }
+    return (try? FileSystem.system.link(file, to: Entry(folder.path("probe")))) != nil
+  }()
+
+  /// As it is, and without files that have no name.
+  static let systems: [FileSystem] = [.system, Calls.failing([.openUnnamed], with: EOPNOTSUPP)]
 }
 
 /// A small file system of its own, mounted for one test.

@@ -2,6 +2,12 @@ import DownpipeOwner
 import Foundation
 import Testing
 
+#if canImport(Glibc)
+  import Glibc
+#elseif canImport(Darwin)
+  import Darwin
+#endif
+
 @Suite(.timeLimit(.minutes(1)))
 struct ProcessOwnerTests {
   @Test func itsTextComesBack() {
@@ -18,11 +24,19 @@ struct ProcessOwnerTests {
   @Test func anOpeningIsGoneWhenItHasEnded() {
     let owner = ProcessOwner.new()
     let other = ProcessOwner.new()
-    #expect(!owner.isGone)
+    #expect(owner.standing == .alive)
     owner.end()
+    #expect(owner.standing == .gone)
     #expect(owner.isGone)
-    #expect(!other.isGone)
+    #expect(other.standing == .alive)
     other.end()
+  }
+
+  @Test func anotherCopyOfTheCodeInThisProcessLives() {
+    var owner = ProcessOwner.new()
+    owner.end()
+    owner.opening = "another copy"
+    #expect(owner.standing == .alive)
   }
 
   @Test func aRealProcessIsGoneWhenItHasEnded() throws {
@@ -36,23 +50,41 @@ struct ProcessOwnerTests {
     owner.end()
     owner.process = process.processIdentifier
     owner.start = try #require(ProcessOwner.startTime(of: process.processIdentifier))
-    #expect(!owner.isGone)
+    #expect(owner.standing == .alive)
+
+    // A stopped process goes on one day.
+    kill(owner.process, SIGSTOP)
+    #expect(owner.standing == .alive)
+    kill(owner.process, SIGCONT)
 
     var earlier = owner
     earlier.start -= 1
-    #expect(earlier.isGone, "the number belongs to another process now")
-    var container = earlier
-    container.space = "elsewhere"
-    #expect(!container.isGone, "numbers of another space say nothing")
-    var boot = owner
-    boot.boot = "before"
-    #expect(boot.isGone, "no process survives a restart of the machine")
-    boot.host = "elsewhere"
-    #expect(!boot.isGone)
+    #expect(earlier.standing == .gone, "the number belongs to another process now")
+    earlier.host = "renamed"
+    #expect(earlier.standing == .gone, "a machine may change its name")
+    earlier.space = "elsewhere"
+    #expect(earlier.standing == .unknown, "numbers of another space say nothing")
+    var unproved = owner
+    unproved.start = 0
+    #expect(unproved.standing == .unknown)
 
     try input.fileHandleForWriting.close()
     process.waitUntilExit()
-    #expect(owner.isGone)
+    #expect(owner.standing == .gone)
+  }
+
+  /// Issue 8, defect 3: images are copied with their names and ids, and only a run of a machine has an id of its own.
+  @Test(arguments: ["another", ""])
+  func anotherBootProvesNothing(_ boot: String) {
+    var owner = ProcessOwner.new()
+    owner.end()
+    #expect(owner.standing == .gone)
+    owner.boot = boot
+    #expect(owner.standing == .unknown)
+    owner.start -= 1
+    #expect(owner.standing == .unknown)
+    owner.host = "elsewhere"
+    #expect(owner.standing == .unknown)
   }
 
   @Test(arguments: [("1 (a) Z 2", true), ("1 (a Z) S 2", false), ("1 (a) b) X 2", true), ("1 (a)", false), ("", false)])

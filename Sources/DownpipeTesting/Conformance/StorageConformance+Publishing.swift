@@ -27,7 +27,9 @@ extension StorageConformance {
     do {
       let partial = try await storage.openPartial(key, isNew: false)
       if !bytes.isEmpty { try partial.put(bytes, at: 0) }
+      try partial.persist()
       try await partial.synchronize()
+      try partial.finish()
       try partial.close()
       try await body(try partial.artifact(name: name, mediaType: "application/octet-stream"), key)
     } catch {
@@ -49,8 +51,6 @@ extension StorageConformance {
   func newName() -> DownloadRequest.Destination { .init(name: "conformance-\(DownloadID()).bin") }
 
   func expectPublished(_ artifact: Artifact, _ bytes: [UInt8]) async throws {
-    try expect(await storage.contains(artifact), "contains(_:) is false for \(artifact.name)")
-    try expect(!storage.isStaged(artifact), "isStaged(_:) is true for \(artifact.name)")
     let found = try await reading(artifact)
     try expect(
       sameBytes(found[...], bytes[...]),
@@ -96,6 +96,9 @@ extension StorageConformance {
         try expectEqual(published.kind, .file, "the kind")
         try expectEqual(published.name, destination.name ?? "", "the name")
         try await expectPublished(published, bytes)
+        try expectEqual(published.size, .known(Int64(bytes.count)), "the size")
+        try expect(await storage.contains(published), "contains(_:) is false for \(published.name)")
+        try expect(!storage.isStaged(published), "isStaged(_:) is true for \(published.name)")
       }
     }
     await report.check("publishing-into-a-folder", "the destination's folder is made") {

@@ -9,6 +9,7 @@ public final class FakePartial: Partial {
   /// A removal or a loss of power makes this one useless.
   private let opening: Int
   private let isClosed = Watched(false)
+  private let isFinished = Watched(false)
 
   /// The most bytes a partial holds, so that a wrong position in a test is an error and not a full memory.
   private static let maximumSize: Int64 = 1 << 30
@@ -19,10 +20,11 @@ public final class FakePartial: Partial {
     self.opening = opening
   }
 
-  /// Lets go of the bytes. It still counts in ``FakeStorage/openPartials``: a partial is to be closed.
+  /// Lets go of the bytes, which are lost without a name. It still counts in ``FakeStorage/openPartials``: a partial is to be closed.
   deinit {
     storage.state.update { state in
-      if state.partials[key]?.holder == opening { state.partials[key]?.holder = nil }
+      guard let stored = state.partials[key], stored.holder == opening else { return }
+      if stored.isNamed { state.partials[key]?.holder = nil } else { state.partials[key] = nil }
     }
   }
 
@@ -55,6 +57,7 @@ public final class FakePartial: Partial {
     guard offset >= 0, offset <= Self.maximumSize - length else {
       throw DownloadError(.storage, "bytes cannot be written at \(offset)", stage: storage.name)
     }
+    try checkWritable()
     try storage.enter(.write, key, offset..<(offset + length))
     let chunk = bytes.withUnsafeBytes { [UInt8]($0) }
     try withBytes { stored in
@@ -85,6 +88,7 @@ public final class FakePartial: Partial {
     guard size >= 0, size <= Self.maximumSize else {
       throw DownloadError(.storage, "a partial cannot have \(size) bytes", stage: storage.name)
     }
+    try checkWritable()
     try storage.enter(.truncate, key, 0..<size)
     try withBytes { stored in
       let excess = stored.bytes.count - Int(size)
@@ -99,7 +103,31 @@ public final class FakePartial: Partial {
   /// Makes the bytes survive ``FakeStorage/losePower()``.
   public func synchronize() async throws {
     try storage.enter(.synchronize, key)
-    try withBytes { $0.durable = $0.bytes }
+    try withBytes {
+      $0.durable = $0.bytes
+      $0.isNamed = true
+    }
+  }
+
+  /// Makes the bytes outlive the opening.
+  public func persist() throws {
+    try storage.enter(.persist, key)
+    try withBytes { $0.isNamed = true }
+  }
+
+  /// Ends writing; the partial stays held. The planned error of closing is thrown.
+  public func finish() throws {
+    let wasFinished = isFinished.update { isFinished in
+      defer { isFinished = true }
+      return isFinished
+    }
+    if !wasFinished { try storage.enter(.close, key) }
+  }
+
+  private func checkWritable() throws(DownloadError) {
+    if isFinished.value {
+      throw DownloadError(.storage, "the partial of \(key.id) is finished: open it again", stage: storage.name)
+    }
   }
 
   /// Closes; nothing can be written afterwards. The planned error is thrown all the same.
@@ -110,11 +138,11 @@ public final class FakePartial: Partial {
     }
     guard !wasClosed else { return }
     storage.state.update { state in
-      guard state.partials[key]?.holder == opening else { return }
-      state.partials[key]?.holder = nil
+      guard let stored = state.partials[key], stored.holder == opening else { return }
+      if stored.isNamed { state.partials[key]?.holder = nil } else { state.partials[key] = nil }
       state.openPartials -= 1
     }
-    try storage.enter(.close, key)
+    if !isFinished.value { try storage.enter(.close, key) }
   }
 
   /// The bytes as a file in memory.

@@ -73,11 +73,12 @@ extension FakeStorage {
     return workspaces.map { path.hasPrefix($0 + "/") } ?? false
   }
 
-  /// Whether the artifact was published and not removed.
+  /// Whether the artifact was published, is of the same size and was not removed.
   public func contains(_ artifact: Artifact) async -> Bool {
     guard let path = artifact.path.flatMap(relative) else { return false }
     let state = state.value
-    return state.published[path] != nil || state.directories.contains(path)
+    guard let bytes = state.published[path] else { return state.directories.contains(path) }
+    return artifact.size == .unknown || artifact.size == .known(Int64(bytes.count))
   }
 
   /// What is at the request's destination, when conflicts are settled by using it.

@@ -33,7 +33,9 @@ public final class FakeStorage: Storage {
     case truncate
     /// `Partial.synchronize`
     case synchronize
-    /// `Partial.close`
+    /// `Partial.persist`
+    case persist
+    /// `Partial.close`, or `Partial.finish`, which closes but for letting go
     case close
   }
 
@@ -62,8 +64,10 @@ public final class FakeStorage: Storage {
   struct Stored: Sendable {
     var bytes: [UInt8] = []
     var durable: [UInt8] = []
-    /// The opening that holds it; `nil` when nobody does.
+    /// The opening that holds it, if one does.
     var holder: Int?
+    /// Whether it outlives its opening.
+    var isNamed = false
   }
 
   struct State: Sendable {
@@ -110,13 +114,20 @@ public final class FakeStorage: Storage {
   let state = Watched(State())
   let conflict: Conflict
   let workspaces: String?
+  /// The place that destinations are relative to, as it was given.
+  public let location: String?
 
   /// Makes an empty storage.
   ///
   /// - Parameters:
   ///   - conflict: what happens when a destination is taken.
   ///   - workspaces: an existing folder for the workspaces of steps; without it steps work in memory.
-  public init(onConflict conflict: Conflict = .replace, workspaces: String? = nil, name: String = "FakeStorage") {
+  ///   - location: what it says of its place; downloads belong to one.
+  public init(
+    onConflict conflict: Conflict = .replace, workspaces: String? = nil, location: String? = nil,
+    name: String = "FakeStorage"
+  ) {
+    self.location = location
     self.conflict = conflict
     self.workspaces = workspaces
     self.name = name
@@ -146,7 +157,9 @@ public final class FakeStorage: Storage {
   public func losePower() {
     state.update { state in
       // An opening of before belongs to a process that is dead: it can do nothing more.
-      state.partials = state.partials.mapValues { Stored(bytes: $0.durable, durable: $0.durable) }
+      state.partials = state.partials.filter(\.value.isNamed).mapValues {
+        Stored(bytes: $0.durable, durable: $0.durable, isNamed: true)
+      }
       state.openPartials = 0
     }
   }
@@ -183,7 +196,8 @@ public final class FakeStorage: Storage {
 }
 
 extension FakeStorage {
-  /// Opens a partial in memory, and holds it until it is closed.
+  /// Opens a partial in memory, and holds it until it is closed. The bytes of a new one are lost then, unless they were
+  /// persisted or synchronised.
   public func openPartial(_ key: PartialKey, isNew: Bool) async throws -> any Partial {
     try enter(.openPartial, key)
     let opening = try state.update { state throws(DownloadError) in
@@ -193,16 +207,21 @@ extension FakeStorage {
       state.openings += 1
       state.openPartials += 1
       if isNew { state.partials[key] = nil }
-      state.partials[key, default: Stored()].holder = state.openings
+      state.partials[key, default: Stored(isNamed: !isNew)].holder = state.openings
       return state.openings
     }
     return FakePartial(storage: self, key: key, opening: opening)
   }
 
-  /// Forgets a partial, and deletes its workspace. Who has it open can do nothing more with it.
+  /// Forgets a partial, and deletes its workspace; fails with `.inUse` while it is open.
   public func removePartial(_ key: PartialKey) async throws {
     try enter(.removePartial, key)
-    state.update { state in _ = state.partials.removeValue(forKey: key) }
+    try state.update { state throws(DownloadError) in
+      if let stored = state.partials[key], stored.holder != nil, stored.isNamed {
+        throw DownloadError(.inUse, "the partial of \(key.id) is open: close it first", stage: name)
+      }
+      if state.partials[key]?.holder == nil { state.partials[key] = nil }
+    }
     if let path = workspacePath(key), FileManager.default.fileExists(atPath: path) {
       try FileManager.default.removeItem(atPath: path)
     }

@@ -7,6 +7,9 @@ struct AlteredStorage: Storage {
   var key: @Sendable (PartialKey) -> PartialKey = { $0 }
   var onOpen: @Sendable (any Partial) throws -> Void = { _ in }
   var onWrite: @Sendable (any Partial, [UInt8], Int64) throws -> Void = { try $0.put($1, at: $2) }
+  var onPersist: @Sendable (any Partial) throws -> Void = { try $0.persist() }
+  var isSeenAnew: @Sendable (Bool) -> Bool = { $0 }
+  var isHeldWhenFinished = true
   var onRead: @Sendable (any Partial, Int64, Int) throws -> [UInt8] = { try $0.read(at: $1, count: $2) }
   var onTruncate: @Sendable (any Partial, Int64) throws -> Void = { try $0.truncate(to: $1) }
   var onArtifact: @Sendable (Artifact) -> Artifact = { $0 }
@@ -15,7 +18,7 @@ struct AlteredStorage: Storage {
   var onWorkspace: (@Sendable (PartialKey) async throws -> String?)?
   var onPublish:
     @Sendable (FakeStorage, Artifact, DownloadRequest.Destination, ProcessingContext) async throws -> Artifact = {
-      try await $0.publish($1, at: $2, in: $3)
+      try await $0.publish($1, of: nil, at: $2, in: $3)
     }
   var onIsStaged: (@Sendable (Artifact) -> Bool)?
   var onContains: (@Sendable (Artifact) -> Bool)?
@@ -25,8 +28,8 @@ struct AlteredStorage: Storage {
 
   init(_ base: FakeStorage) { self.base = base }
 
-  func openPartial(_ key: PartialKey) async throws -> any Partial {
-    let partial = try await base.openPartial(self.key(key))
+  func openPartial(_ key: PartialKey, isNew: Bool) async throws -> any Partial {
+    let partial = try await base.openPartial(self.key(key), isNew: isSeenAnew(isNew))
     try onOpen(partial)
     return AlteredPartial(base: partial, storage: self)
   }
@@ -39,7 +42,8 @@ struct AlteredStorage: Storage {
   }
 
   func publish(
-    _ artifact: Artifact, at destination: DownloadRequest.Destination, in context: ProcessingContext
+    _ artifact: Artifact, of partial: (any Partial)?, at destination: DownloadRequest.Destination,
+    in context: ProcessingContext
   ) async throws -> Artifact {
     try await onPublish(base, artifact, destination, context)
   }
@@ -77,6 +81,8 @@ struct AlteredPartial: Partial {
   func read(at offset: Int64, count: Int) throws -> [UInt8] { try storage.onRead(base, offset, count) }
   func truncate(to size: Int64) throws { try storage.onTruncate(base, size) }
   func synchronize() async throws { try await base.synchronize() }
+  func persist() throws { try storage.onPersist(base) }
+  func finish() throws { if storage.isHeldWhenFinished { try base.finish() } else { try base.close() } }
   func close() throws { try base.close() }
 
   func artifact(name: String, mediaType: String?) throws -> Artifact {

@@ -102,25 +102,26 @@ struct StorageConformanceTests {
         if let directory = destination.directory, directory.contains("/") {
           throw DownloadError(.storage, "there is no folder \(directory)")
         }
-        return try await storage.publish(artifact, at: destination, in: context)
+        return try await storage.publish(artifact, of: nil, at: destination, in: context)
       }
     },
     Flaw(rule: "publishing-without-a-name") {
       $0.onPublish = { storage, artifact, destination, context in
         try await storage.publish(
-          artifact, at: .init(directory: destination.directory, name: destination.name ?? "download"), in: context)
+          artifact, of: nil, at: .init(directory: destination.directory, name: destination.name ?? "download"),
+          in: context)
       }
     },
     Flaw(rule: "publishing-an-empty-file") {
       $0.onPublish = { storage, artifact, destination, context in
         if artifact.size == .known(0) { throw DownloadError(.storage, "there is nothing to publish") }
-        return try await storage.publish(artifact, at: destination, in: context)
+        return try await storage.publish(artifact, of: nil, at: destination, in: context)
       }
     },
     Flaw(rule: "publishing-a-folder") {
       $0.onPublish = { storage, artifact, destination, context in
         if artifact.kind == .directory { throw DownloadError(.storage, "folders cannot be published") }
-        return try await storage.publish(artifact, at: destination, in: context)
+        return try await storage.publish(artifact, of: nil, at: destination, in: context)
       }
     },
     Flaw(rule: "removing-what-was-published") { $0.onRemove = { _, _ in } },
@@ -132,7 +133,7 @@ struct StorageConformanceTests {
     Flaw(rule: "publishing-again-after-success", conflict: (.keepBoth, .keepsBoth)) {
       $0.onPublish = { storage, artifact, destination, context in
         try await storage.publish(
-          artifact, at: destination,
+          artifact, of: nil, at: destination,
           in: ProcessingContext(request: context.request, workspace: nil, note: { try await context.note($0) }))
       }
     },
@@ -142,28 +143,28 @@ struct StorageConformanceTests {
         if context.priorNote != nil {
           return Artifact(location: .path("/fake-storage/\(destination.name ?? "")"), name: destination.name ?? "")
         }
-        return try await storage.publish(artifact, at: destination, in: context)
+        return try await storage.publish(artifact, of: nil, at: destination, in: context)
       }
     },
     Flaw(rule: "unsafe-names-are-refused") {
       $0.onPublish = { storage, artifact, destination, context in
         var destination = destination
         destination.name = destination.name.map { String($0.split(separator: "/").last ?? "x") }
-        return try await storage.publish(artifact, at: destination, in: context)
+        return try await storage.publish(artifact, of: nil, at: destination, in: context)
       }
     },
     Flaw(rule: "unsafe-folders-are-refused") {
       $0.onPublish = { storage, artifact, destination, context in
         var destination = destination
         destination.directory = destination.directory.map { $0.hasPrefix("/") ? String($0.dropFirst()) : $0 }
-        return try await storage.publish(artifact, at: destination, in: context)
+        return try await storage.publish(artifact, of: nil, at: destination, in: context)
       }
     },
     Flaw(rule: "unsafe-artifact-names-are-refused") {
       $0.onPublish = { storage, artifact, destination, context in
         var artifact = artifact
         artifact.name = artifact.name == ".." ? "dots" : artifact.name
-        return try await storage.publish(artifact, at: destination, in: context)
+        return try await storage.publish(artifact, of: nil, at: destination, in: context)
       }
     },
     Flaw(rule: "stored-paths-come-back") { $0.onStoredPath = { $0 } },
@@ -197,7 +198,7 @@ struct StorageConformanceTests {
       storage.onPublish = { storage, artifact, destination, context in
         let name = destination.name ?? artifact.name
         guard let bytes = storage.bytes(of: artifact), destination.directory == nil, !name.contains("/") else {
-          return try await storage.publish(artifact, at: destination, in: context)
+          return try await storage.publish(artifact, of: nil, at: destination, in: context)
         }
         let url = URL(filePath: "\(placed)/\(name)", directoryHint: .notDirectory)
         if isAtomic {

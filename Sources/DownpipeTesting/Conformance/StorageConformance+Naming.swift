@@ -1,0 +1,142 @@
+import DownpipeCore
+import Foundation
+
+#if canImport(Glibc)
+  import Glibc
+#elseif canImport(Musl)
+  import Musl
+#elseif canImport(Darwin)
+  import Darwin
+#endif
+
+extension StorageConformance {
+  /// A partial begins without a name, perhaps, and the ledger relies on one.
+  func checkNaming(_ report: ConformanceReport) async {
+    let old = DownloadFixtures.pattern(size: 30_000, seed: 5)
+    let bytes = DownloadFixtures.pattern(size: 20_000)
+    await report.check(
+      "persisted-bytes-survive", "bytes are there when a new partial was persisted, closed and opened again"
+    ) {
+      for isSynchronized in [false, true] {
+        let key = newKey()
+        let partial = try await storage.openPartial(key, isNew: true)
+        try partial.put(bytes[..<10_000], at: 0)
+        if isSynchronized { try await partial.synchronize() } else { try partial.persist() }
+        try partial.persist()
+        try partial.put(bytes[10_000...], at: 10_000)
+        try expect(try partial.read(at: 0, count: 50_000) == bytes, "other bytes are read before closing")
+        try partial.close()
+        try await withPartial(key) { partial, _ in
+          try expect(
+            try partial.read(at: 0, count: 50_000) == bytes,
+            "the bytes are others after \(isSynchronized ? "synchronize()" : "persist()")")
+        }
+      }
+    }
+    await report.check("old-bytes-are-not-seen", "a new partial is empty, and replaces what lies under its name") {
+      let key = newKey()
+      try await withOpenPartial(key) { partial in
+        try partial.put(old, at: 0)
+        try await partial.synchronize()
+      }
+      let partial = try await storage.openPartial(key, isNew: true)
+      try expectEqual(try partial.size(), 0, "the size")
+      try expectEqual(try partial.read(at: 0, count: 10), [], "what is read")
+      try partial.put(bytes, at: 0)
+      try partial.persist()
+      try partial.close()
+      try await withPartial(key) { partial, _ in
+        try expect(try partial.read(at: 0, count: 50_000) == bytes, "the bytes are others after opening again")
+      }
+    }
+    await report.check("persisted-partial-is-held", "a new partial that was persisted cannot be opened again") {
+      let key = newKey()
+      let partial = try await storage.openPartial(key, isNew: true)
+      try partial.put(bytes, at: 0)
+      try partial.persist()
+      try await expectError(.inUse, when: "opening a persisted partial") {
+        try (try await storage.openPartial(key, isNew: false)).close()
+      }
+      try partial.close()
+      try await storage.removePartial(key)
+    }
+    await report.check(
+      "removing-an-open-partial", "a partial that is open under its name is not removed: that fails with .inUse"
+    ) {
+      try await withPartial { partial, key in
+        try partial.put(bytes, at: 0)
+        try partial.persist()
+        try await expectError(.inUse, when: "removing an open partial") { try await storage.removePartial(key) }
+        try expect(try partial.read(at: 0, count: 50_000) == bytes, "the bytes are others")
+      }
+    }
+    await report.check("publishing-a-held-partial", "the bytes of a partial that is held appear, named or not") {
+      for isPersisted in [false, true] {
+        try await publishHeld(bytes) { partial, _ in if isPersisted { try partial.persist() } }
+      }
+      try await publishHeld([])
+    }
+    await report.check(
+      "publishing-a-replaced-partial", "the bytes that were written appear, whatever has become of the partial's name"
+    ) {
+      try await publishHeld(bytes) { partial, artifact in
+        try partial.persist()
+        guard let path = artifact.path, FileManager.default.fileExists(atPath: path) else { return }
+        let other = path + ".conformance"
+        try Data(old).write(to: URL(filePath: other, directoryHint: .notDirectory))
+        guard rename(other, path) == 0 else { throw DownloadError(.storage, "\(path) cannot be replaced") }
+      }
+    }
+  }
+
+  /// Publishes a new partial while it is held.
+  private func publishHeld(
+    _ bytes: [UInt8], _ change: (any Partial, Artifact) throws -> Void = { _, _ in }
+  ) async throws {
+    let key = newKey()
+    let partial = try await storage.openPartial(key, isNew: true)
+    do {
+      if !bytes.isEmpty { try partial.put(bytes, at: 0) }
+      try change(partial, try partial.artifact(name: "conformance.bin", mediaType: nil))
+      try partial.finish()
+      let artifact = try partial.artifact(name: "conformance.bin", mediaType: nil)
+      try expectEqual(artifact.size, .known(Int64(bytes.count)), "the size of the finished partial")
+      let published = try await storage.publish(artifact, of: partial, at: newName(), in: try await context(key))
+      try partial.close()
+      try await expectPublished(published, bytes)
+      try await storage.remove(published)
+    } catch {
+      try? partial.close()
+      try? await storage.removePartial(key)
+      throw error
+    }
+    try await storage.removePartial(key)
+  }
+
+  /// What others have done with a published file, for storages with paths.
+  func checkChanges(_ report: ConformanceReport) async {
+    let bytes = DownloadFixtures.pattern(size: 1000)
+    await report.check("changed-artifacts", "a published file that was changed since is not there any more, and stays")
+    {
+      for change in ["another length", "another time"] {
+        try await publish(bytes, at: newName()) { _, published in
+          guard let path = published.path, FileManager.default.fileExists(atPath: path) else { return }
+          if change == "another length" {
+            let handle = try FileHandle(forWritingTo: URL(filePath: path, directoryHint: .notDirectory))
+            try handle.seekToEnd()
+            try handle.write(contentsOf: [1])
+            try handle.close()
+          } else {
+            guard let date = published.modifiedAt else { return }
+            try FileManager.default.setAttributes(
+              [.modificationDate: date.addingTimeInterval(-10)], ofItemAtPath: path)
+          }
+          try expect(!(await storage.contains(published)), "contains(_:) is true for one with \(change)")
+          try await storage.remove(published)
+          try expect(FileManager.default.fileExists(atPath: path), "remove(_:) has removed one with \(change)")
+          try FileManager.default.removeItem(atPath: path)
+        }
+      }
+    }
+  }
+}
