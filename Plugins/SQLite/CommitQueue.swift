@@ -27,6 +27,7 @@
 
     private let pool: DatabasePool
     private let path: String
+    private let owner: String
     private let state = Mutex(State())
     /// The writer with its statements, from the first commit on. Looking the statements up anew for each commit
     /// would cost more than running them.
@@ -34,8 +35,9 @@
     /// Safe: it is used in ``drain(_:)`` and ``forgetConnection(_:)`` alone, both on the writer's serial queue.
     nonisolated(unsafe) private var connection: LedgerConnection?
 
-    init(pool: DatabasePool, path: String) {
+    init(pool: DatabasePool, path: String, owner: String) {
       self.pool = pool
+      self.owner = owner
       self.path = path
     }
 
@@ -98,7 +100,7 @@
 
     /// Commits until nothing waits. Runs on the writer's own serial queue, where it may block.
     private func drain(_ db: Database) {
-      let connection = connection ?? LedgerConnection(db)
+      let connection = connection ?? LedgerConnection(db, owner: owner)
       self.connection = connection
       while true {
         let batch = state.withLock { state in

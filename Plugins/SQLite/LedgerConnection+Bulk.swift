@@ -6,8 +6,8 @@
   extension LedgerConnection {
     // MARK: Selections
 
-    /// Which rows of `download` are meant, with its texts bound by ``bind(_:to:)`` from `?1` on.
-    private enum Filter {
+    /// Which rows of `download` are meant; its text is bound once.
+    enum Filter {
       case all
       case tag(String)
       case id(String)
@@ -15,22 +15,15 @@
       var sql: String {
         switch self {
         case .all: "TRUE"
-        case .tag: "generation IN (SELECT generation FROM tag WHERE tag = ?1)"
-        case .id: "id = ?1"
+        case .tag: "generation IN (SELECT generation FROM tag WHERE tag = ?)"
+        case .id: "id = ?"
         }
-      }
-
-      /// Whether the phase is `phase`. The plus keeps SQLite, which does not know how many there are of anything,
-      /// from walking through a whole phase for the few records of a tag.
-      func isIn(_ phase: DownloadState.Phase) -> String {
-        if case .tag = self { return "+phase = '\(phase.rawValue)'" }
-        return "phase = '\(phase.rawValue)'"
       }
 
       func bind(to statement: PreparedStatement) {
         switch self {
         case .all: break
-        case .tag(let text), .id(let text): statement.bind(RecordColumns.key(text), 1)
+        case .tag(let text), .id(let text): statement.bind(RecordColumns.key(text))
         }
       }
     }
@@ -48,139 +41,201 @@
     func transition(
       _ selection: LedgerSelection, _ event: Lifecycle.Event, at now: Date
     ) throws -> LedgerTransitionResult {
+      // What waits first: what comes to it later must not be counted again.
+      let effects = (EventEffect.all[event] ?? [:]).filter { !$0.key.isActive }
+        .sorted { $0.key == .waiting && $1.key != .waiting }
       var result = LedgerTransitionResult(ids: [], count: 0)
-      let sources = Lifecycle.phases(accepting: event).filter { !$0.isActive }
-        // What waits first: what comes to it later must not be counted again.
-        .sorted { $0 == .waiting && $1 != .waiting }
+      if case .ids(let ids) = selection {
+        for id in ids { try move(id, effects, event, at: now, &result) }
+        return result
+      }
+      forgetLanes()
       for filter in filters(selection) {
-        try appendIDs(filter, sources, to: &result.ids)
-        for source in sources {
-          guard let phase = Lifecycle.next(source, event) else { continue }
-          let count = try move(filter, from: source, to: phase, at: now)
-          moved(count, from: source, to: phase)
-          result.count += count
+        for (source, effect) in effects {
+          for part in parts(of: source, filter) {
+            try appendIDs(filter, part, to: &result.ids)
+            let count = try move(filter, part, effect, event, at: now)
+            moved(count, from: source, to: effect.next)
+            result.count += count
+          }
         }
       }
       return result
     }
 
-    /// The ids that are going to be moved, in the order of arrival, until there are 10,000.
+    /// The records of a phase that nobody holds, as far as an index finds them: a `FROM` and a `WHERE`.
+    private func parts(of phase: DownloadState.Phase, _ filter: Filter) -> [(from: String, where: String)] {
+      if case .all = filter { return Self.places(of: phase).map { ($0.from, $0.where + " AND owner IS NULL") } }
+      // The plus keeps SQLite, which does not know how many there are of anything, from walking through a whole phase
+      // for the few records of a tag.
+      return [("download", "+phase = '\(phase.rawValue)' AND owner IS NULL AND \(filter.sql)")]
+    }
+
+    /// The ids that are going to be moved, until there are 10,000.
     private func appendIDs(
-      _ filter: Filter, _ phases: [DownloadState.Phase], to ids: inout [DownloadID]
+      _ filter: Filter, _ part: (from: String, where: String), to ids: inout [DownloadID]
     ) throws {
       let room = 10_000 - ids.count
-      guard room > 0, !phases.isEmpty else { return }
-      let parts = phases.map { phase in
-        """
-        SELECT id, arrival, generation FROM download
-        WHERE \(filter.isIn(phase)) AND owner IS NULL AND \(filter.sql)
-        """
-      }
-      let statement = try prepared(
-        parts.joined(separator: " UNION ALL ") + " ORDER BY arrival, generation LIMIT \(room)")
+      guard room > 0 else { return }
+      let statement = try prepared("SELECT id FROM \(part.from) WHERE \(part.where) LIMIT ?")
       filter.bind(to: statement)
+      statement.bind(Int64(room))
       defer { statement.reset() }
-      while try statement.step() { ids.append(DownloadID(statement.text(0))) }
+      while try statement.step() { ids.append(DownloadID(statement.text())) }
     }
 
     private func move(
-      _ filter: Filter, from source: DownloadState.Phase, to phase: DownloadState.Phase, at now: Date
+      _ filter: Filter, _ part: (from: String, where: String), _ effect: EventEffect, _ event: Lifecycle.Event,
+      at now: Date
     ) throws -> Int {
-      var changes = "phase = '\(phase.rawValue)', not_before = NULL, updated_at = ?2"
-      if phase == .waiting {
-        changes += ", error = NULL, consecutive_failures = 0, repeated_failures = NULL"
-        if source == .cancelled { changes += ", " + RecordColumns.clearedProgress }
-      }
-      let statement = try prepared(
-        """
-        UPDATE download SET \(changes)
-        WHERE \(filter.isIn(source)) AND owner IS NULL AND \(filter.sql)
-        """)
+      let statement = try prepared("UPDATE \(part.from) SET \(changes(effect, event)) WHERE \(part.where)")
+      statement.bind(now)
+      if isTaken(effect, event) { statement.bind(try opening()) }
       filter.bind(to: statement)
-      statement.bind(now, 2)
       return try statement.run()
+    }
+
+    private func changes(_ effect: EventEffect, _ event: Lifecycle.Event) -> String {
+      effect.assignments + ", updated_at = coalesce(?, updated_at)" + (isTaken(effect, event) ? ", opening = ?" : "")
+    }
+
+    /// Whether what an event moves belongs to this opening then. What merely becomes due belongs to whom it did.
+    private func isTaken(_ effect: EventEffect, _ event: Lifecycle.Event) -> Bool {
+      effect.next == .waiting && event != .becameDue && event != .leaseLost
+    }
+
+    private func move(
+      _ id: DownloadID, _ effects: [(key: DownloadState.Phase, value: EventEffect)], _ event: Lifecycle.Event,
+      at now: Date, _ result: inout LedgerTransitionResult
+    ) throws {
+      let find = try prepared("SELECT phase, opening, kind, generation FROM download WHERE id = ? AND owner IS NULL")
+      find.bind(RecordColumns.key(id.rawValue))
+      let found = try find.first { row in
+        (
+          phase: DownloadState.Phase(rawValue: row.text()), lane: Lane(opening: row.int64(), kind: row.int64()),
+          generation: row.int64()
+        )
+      }
+      guard let found, let effect = effects.first(where: { $0.key == found.phase })?.value else { return }
+      try apply(effect, event, to: found.generation, at: now)
+      if found.phase == .waiting { noteChange(in: found.lane) }
+      moved(from: found.phase, to: effect.next)
+      result.count += 1
+      if result.ids.count < 10_000 { result.ids.append(id) }
+    }
+
+    /// Writes what an event does to one record.
+    private func apply(_ effect: EventEffect, _ event: Lifecycle.Event, to generation: Int64, at now: Date?) throws {
+      let statement = try prepared("UPDATE download SET \(changes(effect, event)) WHERE generation = ?")
+      statement.bind(now)
+      if isTaken(effect, event) { statement.bind(try opening()) }
+      statement.bind(generation)
+      try statement.run()
+      if effect.next == .waiting { try noteWaiting(generation) }
     }
 
     // MARK: Forgetting
 
-    func remove(_ selection: LedgerSelection, limit: Int, owner: String) throws -> [DownloadRecord] {
+    func remove(_ selection: LedgerSelection, limit: Int) throws -> [DownloadRecord] {
       var records: [DownloadRecord] = []
       for filter in filters(selection) {
         let room = limit - records.count
         guard room > 0 else { break }
-        let found = try removable(filter, limit: room, owner: owner)
-        for record in found { try delete(record) }
-        records += found
+        let found = try removable(filter, limit: room)
+        for row in found { try delete(row) }
+        records += found.map(\.record)
       }
       return records
     }
 
-    private func removable(_ filter: Filter, limit: Int, owner: String) throws -> [DownloadRecord] {
-      // A phase at a time, so that the index gives the order; a tag's or an id's records are few.
-      func isOurs(_ phase: DownloadState.Phase) -> String {
-        guard phase.isActive else { return "owner IS NULL" }
-        if case .all = filter { return "owner = ?2" }
-        return "+owner = ?2"
+    /// A row that is to be deleted.
+    private struct Row {
+      var record: DownloadRecord
+      var lane: Lane
+      var phase: String
+    }
+
+    private func removable(_ filter: Filter, limit: Int) throws -> [Row] {
+      let from = if case .all = filter { "download INDEXED BY download_arrival" } else { "download" }
+      return try rows(
+        """
+        FROM \(from) WHERE \(filter.sql) AND (owner IS NULL OR owner = ?) ORDER BY arrival, generation LIMIT ?
+        """
+      ) { statement in
+        filter.bind(to: statement)
+        statement.bind(try opening())
+        statement.bind(Int64(limit))
       }
-      let parts = DownloadState.Phase.allCases.map { phase in
-        """
-        SELECT generation, arrival FROM download
-        WHERE \(filter.isIn(phase)) AND \(isOurs(phase)) AND \(filter.sql)
-        """
-      }
-      let keys = parts.joined(separator: " UNION ALL ") + " ORDER BY arrival, generation LIMIT ?3"
-      let statement = try prepared(
-        """
-        SELECT \(RecordColumns.list) FROM download
-        WHERE generation IN (SELECT generation FROM (\(keys))) ORDER BY arrival, generation
-        """)
-      filter.bind(to: statement)
-      statement.bind(owner, 2)
-      statement.bind(Int64(limit), 3)
+    }
+
+    private func rows(_ condition: String, _ bind: (PreparedStatement) throws -> Void) throws -> [Row] {
+      let statement = try prepared("SELECT opening, kind, phase, \(RecordColumns.list) \(condition)")
+      try bind(statement)
       defer { statement.reset() }
-      var records: [DownloadRecord] = []
-      while try statement.step() { records.append(try RecordColumns.record(statement)) }
-      return records
+      var rows: [Row] = []
+      while try statement.step() {
+        let lane = Lane(opening: statement.int64(), kind: statement.int64())
+        let phase = statement.text()
+        do {
+          rows.append(Row(record: try record(statement), lane: lane, phase: phase))
+        } catch let damaged as DamagedRow {
+          rows.append(Row(record: damaged.record, lane: lane, phase: phase))
+        }
+      }
+      return rows
     }
 
-    private func delete(_ record: DownloadRecord) throws {
-      for tag in record.request.tags {
-        let statement = try prepared(.deleteTag)
-        statement.bind(tag, 1)
-        statement.bind(record.generation, 2)
-        try statement.run()
+    /// Forgets the record of an id, readable or not.
+    func forget(_ id: String) throws {
+      for row in try rows("FROM download WHERE id = ?", { $0.bind(id) }) { try delete(row) }
+    }
+
+    private func delete(_ row: Row) throws {
+      let record = row.record
+      for tag in try kind(row.lane.kind)?.candidate.tags ?? [] { try setTag(tag, of: record.generation, to: false) }
+      let statement = try prepared(.deleteRow)
+      statement.bind(record.generation)
+      guard try statement.run() == 1 else { return }
+      if let phase = DownloadState.Phase(rawValue: row.phase) {
+        moved(from: phase, to: nil)
+        if phase == .waiting { noteChange(in: row.lane) }
+      } else {
+        try recount()
       }
-      let statement = try prepared(.delete)
-      statement.bind(record.generation, 1)
-      if try statement.run() == 1 { moved(from: record.phase, to: nil) }
     }
 
     // MARK: Leases
 
-    func renewLeases(of owner: String, until lease: Date) throws {
+    func renewLeases(until lease: Date) throws {
       let statement = try prepared(.renew)
-      statement.bind(owner, 1)
-      statement.bind(lease, 2)
+      statement.bind(lease)
+      statement.bind(try opening())
       try statement.run()
     }
 
-    /// Makes the records wait again whose owner and lease `isLost` names.
-    func giveBack(at now: Date?, where isLost: (_ owner: String, _ lease: Date?) -> Bool) throws -> Int {
-      var lost: [(generation: Int64, phase: String)] = []
-      let active = try prepared(.active)
+    /// Applies the loss of their lease to the records whose owner and lease `isLost` names.
+    func giveBack(at now: Date?, where isLost: (_ owner: Int64, _ lease: Date?) throws -> Bool) throws -> Int {
+      var lost: [(generation: Int64, phase: DownloadState.Phase?)] = []
+      let held = try prepared(.held)
       do {
-        defer { active.reset() }
-        while try active.step() {
-          guard isLost(active.text(2), active.optionalDate(3)) else { continue }
-          lost.append((active.int64(0), active.text(1)))
+        defer { held.reset() }
+        while try held.step() {
+          let owner = held.int64()
+          let lease = held.optionalDate()
+          let phase = DownloadState.Phase(rawValue: held.text())
+          if try isLost(owner, lease) { lost.append((held.int64(), phase)) }
         }
       }
-      let statement = try prepared(.giveBack)
       for (generation, phase) in lost {
-        statement.bind(generation, 1)
-        statement.bind(now, 2)
-        try statement.run()
-        moved(from: DownloadState.Phase(rawValue: phase), to: .waiting)
+        if let phase, let effect = EventEffect.all[.leaseLost]?[phase] {
+          try apply(effect, .leaseLost, to: generation, at: now)
+          moved(from: phase, to: effect.next)
+        } else {
+          // It is damaged; without an owner it can be removed.
+          let statement = try prepared(.letGo)
+          statement.bind(generation)
+          try statement.run()
+        }
       }
       return lost.count
     }
@@ -189,30 +244,29 @@
 
     /// Computes ranks anew, a page at a time: the memory it takes does not grow with the queue.
     func rerank(_ rank: (RankingContext) -> Rank) throws {
+      forgetLanes()
       let page = try prepared(.rankPage)
       let update = try prepared(.rerank)
-      var last = (arrival: Int64.min, generation: Int64.min)
+      var last: Int64 = .min
       while true {
         var changes: [(generation: Int64, rank: Rank)] = []
         var count = 0
-        page.bind(last.arrival, 1)
-        page.bind(last.generation, 2)
+        page.bind(last)
         do {
           defer { page.reset() }
           while try page.step() {
             count += 1
-            last = (page.int64(1), page.int64(0))
-            let new = rank(
-              RankingContext(
-                id: DownloadID(page.text(3)), priority: Priority(Int16(clamping: page.int64(4))),
-                intent: RecordColumns.intent(page, 5), arrival: last.arrival, createdAt: page.date(6),
-                expectedSize: page.optionalInt64(7)))
-            if new.value != page.uint128(2) { changes.append((last.generation, new)) }
+            last = page.int64()
+            do {
+              let record = try record(page)
+              let new = rank(record.rankingContext)
+              if new.value != record.rank.value { changes.append((last, new)) }
+            } catch is DamagedRow {}
           }
         }
         for change in changes {
-          update.bind(change.generation, 1)
-          update.bind(blob: change.rank.value, 2)
+          update.bind(change.rank.columnValue)
+          update.bind(change.generation)
           try update.run()
         }
         if count < 1000 { return }

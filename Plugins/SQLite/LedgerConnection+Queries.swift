@@ -6,55 +6,82 @@
     func records(_ query: LedgerQuery) throws -> [DownloadRecord] {
       let phases = DownloadState.Phase.allCases.filter { query.phases?.contains($0) ?? true }
       guard !phases.isEmpty, query.limit > 0 else { return [] }
-      let (keys, order) = keys(query, phases)
-      // The page is chosen in the indexes; only its own records are read.
-      let statement = try prepared(
-        """
-        SELECT \(RecordColumns.list) FROM download
-        WHERE generation IN (SELECT generation FROM (\(keys) ORDER BY \(order) LIMIT ?2 OFFSET ?3)) ORDER BY \(order)
-        """)
-      if let tag = query.tag { statement.bind(RecordColumns.key(tag), 1) }
-      statement.bind(Int64(query.limit), 2)
-      statement.bind(Int64(max(0, query.offset)), 3)
-      defer { statement.reset() }
+      let keys = try keys(query, phases)
+      let order = order(query)
       var records: [DownloadRecord] = []
-      while try statement.step() { records.append(try RecordColumns.record(statement)) }
+      var offset = max(0, query.offset)
+      // What cannot be read is left out, and the page filled up with what follows.
+      while records.count < query.limit {
+        let room = query.limit - records.count
+        // The page is chosen in the indexes; only its own records are read.
+        let statement = try prepared(
+          """
+          SELECT \(RecordColumns.list) FROM download
+          WHERE generation IN (SELECT generation FROM (\(keys) ORDER BY \(order) LIMIT ? OFFSET ?)) ORDER BY \(order)
+          """)
+        if let tag = query.tag { statement.bind(RecordColumns.key(tag)) }
+        if let location = query.location { statement.bind(location) }
+        statement.bind(Int64(room))
+        statement.bind(Int64(offset))
+        var count = 0
+        defer { statement.reset() }
+        while try statement.step() {
+          count += 1
+          do { records.append(try record(statement)) } catch is DamagedRow {}
+        }
+        if count < room { break }
+        offset += count
+      }
       return records
     }
 
-    /// Selects generation and sort key of what a query means, one `SELECT` a phase: SQLite merges them in order,
-    /// each from an index that begins with the phase.
-    private func keys(_ query: LedgerQuery, _ phases: [DownloadState.Phase]) -> (sql: String, order: String) {
-      let (columns, order) =
-        switch query.order {
-        case .arrival: ("arrival", "arrival, generation")
-        case .rank: ("rank, arrival", "rank, arrival, generation")
-        case .latestChange: ("updated_at", "updated_at DESC, generation DESC")
-        }
+    private func order(_ query: LedgerQuery) -> String {
+      switch query.order {
+      case .arrival: "arrival, generation"
+      case .rank: "rank, arrival, generation"
+      case .latestChange: "updated_at DESC, generation DESC"
+      }
+    }
+
+    /// Selects generation and sort key of what a query means, with the tag and the location as parameters.
+    private func keys(_ query: LedgerQuery, _ phases: [DownloadState.Phase]) throws -> String {
+      let columns = "generation, rank, arrival, updated_at"
+      let list = phases.map { "'\($0.rawValue)'" }.joined(separator: ", ")
+      let tagged = query.tag == nil ? "" : " AND generation IN (SELECT generation FROM tag WHERE tag = ?)"
+      let located =
+        query.location == nil ? "" : " AND kind IN (SELECT number FROM kind WHERE location IS NULL OR location = ?)"
       if query.tag != nil {
-        let list = phases.map { "'\($0.rawValue)'" }.joined(separator: ", ")
-        return (
-          """
-          SELECT generation, \(columns) FROM tag JOIN download USING (generation)
-          WHERE tag = ?1 AND phase IN (\(list))
-          """, order
-        )
+        return "SELECT \(columns) FROM download WHERE +phase IN (\(list))" + tagged + located
       }
-      let parts = phases.flatMap { phase in
-        if query.order == .rank, phase == .waiting {
-          // Those that are due and those that are not are in two indexes; only the first one is in this order.
-          return [("download_ready", "IS NULL"), ("download_delayed", "IS NOT NULL")].map { index, isDue in
-            """
-            SELECT generation, \(columns) FROM download INDEXED BY \(index)
-            WHERE phase = 'waiting' AND not_before \(isDue)
-            """
-          }
-        }
-        // The active ones are found by their owner.
-        let held = phase.isActive ? " AND owner IS NOT NULL" : ""
-        return ["SELECT generation, \(columns) FROM download WHERE phase = '\(phase.rawValue)'\(held)"]
+      if query.order == .arrival, try isCommon(phases) {
+        return "SELECT \(columns) FROM download INDEXED BY download_arrival WHERE phase IN (\(list))" + located
       }
-      return (parts.joined(separator: " UNION ALL "), order)
+      // Each phase in a condition of its own, so that SQLite takes the index that it is in.
+      let selects = phases.flatMap { phase in
+        Self.places(of: phase).map { "SELECT \(columns), kind FROM \($0) WHERE \($1)" }
+      }
+      return "SELECT \(columns) FROM (\(selects.joined(separator: " UNION ALL "))) WHERE TRUE\(located)"
+    }
+
+    /// Where the records of a phase are found without reading others: each `FROM` with its `WHERE`.
+    static func places(of phase: DownloadState.Phase) -> [(from: String, where: String)] {
+      let isIn = "phase = '\(phase.rawValue)'"
+      return switch phase {
+      case .waiting:
+        [
+          ("download INDEXED BY download_ready", "\(isIn) AND not_before IS NULL"),
+          ("download INDEXED BY download_delayed", "\(isIn) AND not_before IS NOT NULL"),
+        ]
+      case .transferring, .processing: [("download INDEXED BY download_held", "\(isIn) AND owner IS NOT NULL")]
+      default: [("download INDEXED BY download_resting", isIn)]
+      }
+    }
+
+    /// Whether so many records are in the phases that reading all in the order of arrival finds a page soon.
+    private func isCommon(_ phases: [DownloadState.Phase]) throws -> Bool {
+      let counts = try counts(tag: nil)
+      let meant = phases.reduce(0) { $0 + (counts[$1] ?? 0) }
+      return meant > 1000 && meant * 20 > counts.values.reduce(0, +)
     }
 
     func counts(tag: String?) throws -> [DownloadState.Phase: Int] {
@@ -67,15 +94,28 @@
             """)
         } else {
           try prepared(
-            "SELECT phase, count(*) FROM tag JOIN download USING (generation) WHERE tag = ?1 GROUP BY phase")
+            "SELECT phase, count(*) FROM tag JOIN download USING (generation) WHERE tag = ? GROUP BY phase")
         }
-      if let tag { statement.bind(RecordColumns.key(tag), 1) }
+      if let tag { statement.bind(RecordColumns.key(tag)) }
       defer { statement.reset() }
       var counts: [DownloadState.Phase: Int] = [:]
       while try statement.step() {
-        if let phase = DownloadState.Phase(rawValue: statement.text(0)) { counts[phase] = Int(statement.int64(1)) }
+        if let phase = DownloadState.Phase(rawValue: statement.text()) { counts[phase] = Int(statement.int64()) }
       }
       return counts
+    }
+
+    /// Reads every record, to find those that cannot be read.
+    func damaged() throws -> [DamagedRecord] {
+      let statement = try prepared("SELECT \(RecordColumns.list) FROM download NOT INDEXED ORDER BY generation")
+      defer { statement.reset() }
+      var damaged: [DamagedRecord] = []
+      while try statement.step() {
+        do { _ = try record(statement) } catch let row as DamagedRow {
+          damaged.append(DamagedRecord(id: row.id, reason: row.reason))
+        }
+      }
+      return damaged
     }
   }
 #endif

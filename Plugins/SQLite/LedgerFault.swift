@@ -2,6 +2,17 @@
   import DownpipeCore
   import GRDB
 
+  /// A row of `download` that was never written so.
+  struct DamagedRow: Error {
+    /// What could be read of it.
+    let record: DownloadRecord
+    /// The first column that could not.
+    let column: String
+
+    var id: DownloadID { record.id }
+    var reason: String { "its column “\(column)” cannot be read; remove the download, or add it again" }
+  }
+
   /// Turns what SQLite says into an error that says what to do.
   enum LedgerFault {
     static let stage = "SQLiteLedger"
@@ -10,17 +21,15 @@
       DownloadError(.ledger, message, stage: stage, cause: cause)
     }
 
-    /// A record whose columns cannot be read back.
-    static func damagedRecord(_ id: String, _ column: String) -> DownloadError {
-      error("the ledger's record of “\(id.prefix(300))” is damaged in the column “\(column)”: remove that download")
-    }
-
     static var closed: DownloadError {
       error("this opening of the ledger has been closed: open the ledger again")
     }
 
     static func translate(_ failure: any Error, path: String) -> any Error {
       if failure is DownloadError { return failure }
+      if let damaged = failure as? DamagedRow {
+        return error("the ledger's record of “\(damaged.id.rawValue.prefix(300))” is damaged: \(damaged.reason)")
+      }
       guard let failure = failure as? DatabaseError else {
         return error("the ledger “\(path)” failed: \(failure)", cause: failure)
       }

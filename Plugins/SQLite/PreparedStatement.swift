@@ -3,36 +3,50 @@
   import GRDB
   import GRDBSQLite
 
-  /// A compiled statement with SQLite's own binding and columns.
+  /// A compiled statement with SQLite's own binding and columns. Parameters are bound, and columns are read, one
+  /// after the other.
   ///
   /// GRDB binds and reads text up to its first NUL; ids, tags and header values come from outside and may
-  /// hold one. It also boxes each value, which claims and bulk additions would feel.
-  struct PreparedStatement {
+  /// hold one. It also boxes each value, which leases and bulk additions would feel.
+  final class PreparedStatement {
     /// Keeps the compiled statement alive.
     private let statement: Statement
     private let handle: OpaquePointer
+    private var lastBound: Int32 = 0
+    private var nextColumn: Int32 = 0
 
     init(_ statement: Statement) {
       self.statement = statement
       handle = statement.sqliteStatement
     }
 
-    // MARK: Binding
+    /// How many steps of SQLite's machine it has run: what tests measure work by.
+    var workDone: Int { Int(sqlite3_stmt_status(handle, SQLITE_STMTSTATUS_VM_STEP, 0)) }
+
+    // MARK: Binding the next parameter
 
     /// Tells SQLite to copy what is bound.
     private static var transient: sqlite3_destructor_type { unsafeBitCast(-1, to: sqlite3_destructor_type.self) }
 
-    func bind(_ value: Int64?, _ position: Int32) {
+    private func next() -> Int32 {
+      lastBound += 1
+      return lastBound
+    }
+
+    func bind(_ value: Int64?) {
+      let position = next()
       if let value { sqlite3_bind_int64(handle, position, value) } else { sqlite3_bind_null(handle, position) }
     }
 
-    func bind(_ value: Double?, _ position: Int32) {
+    func bind(_ value: Double?) {
+      let position = next()
       if let value { sqlite3_bind_double(handle, position, value) } else { sqlite3_bind_null(handle, position) }
     }
 
-    func bind(_ value: Date?, _ position: Int32) { bind(value?.timeIntervalSince1970, position) }
+    func bind(_ value: Date?) { bind(value?.timeIntervalSince1970) }
 
-    func bind(_ value: String?, _ position: Int32) {
+    func bind(_ value: String?) {
+      let position = next()
       guard var value else {
         sqlite3_bind_null(handle, position)
         return
@@ -49,9 +63,20 @@
       }
     }
 
-    func bind(blob value: UInt128, _ position: Int32) {
+    func bind(blob value: UInt128) {
+      let position = next()
       withUnsafeBytes(of: value.bigEndian) { bytes in
         _ = sqlite3_bind_blob(handle, position, bytes.baseAddress, CInt(bytes.count), Self.transient)
+      }
+    }
+
+    func bind(_ value: ColumnValue) {
+      switch value {
+      case .null: bind(nil as Int64?)
+      case .integer(let value): bind(value)
+      case .real(let value): bind(value)
+      case .text(let value): bind(value)
+      case .key(let value): bind(blob: value)
       }
     }
 
@@ -60,6 +85,7 @@
     /// Goes to the next row.
     /// - Returns: false when there is none, or the statement gives none.
     func step() throws -> Bool {
+      nextColumn = 0
       switch sqlite3_step(handle) {
       case SQLITE_ROW: return true
       case SQLITE_DONE: return false
@@ -67,13 +93,16 @@
         let connection = sqlite3_db_handle(handle)
         let message = sqlite3_errmsg(connection).map { String(cString: $0) }
         let extended = sqlite3_extended_errcode(connection)
-        sqlite3_reset(handle)
+        reset()
         throw DatabaseError(resultCode: ResultCode(rawValue: extended == 0 ? code : extended), message: message)
       }
     }
 
     /// Makes the statement ready for another run, and frees its lock.
-    func reset() { sqlite3_reset(handle) }
+    func reset() {
+      lastBound = 0
+      sqlite3_reset(handle)
+    }
 
     /// Runs a statement that gives no rows.
     /// - Returns: how many rows it changed.
@@ -84,39 +113,55 @@
       return Int(sqlite3_changes64(sqlite3_db_handle(handle)))
     }
 
-    // MARK: Columns of the present row
+    // MARK: Reading the next column of the present row
 
-    func isNull(_ column: Int32) -> Bool { sqlite3_column_type(handle, column) == SQLITE_NULL }
-
-    func int64(_ column: Int32) -> Int64 { sqlite3_column_int64(handle, column) }
-
-    func optionalInt64(_ column: Int32) -> Int64? { isNull(column) ? nil : int64(column) }
-
-    func date(_ column: Int32) -> Date {
-      Date(timeIntervalSince1970: sqlite3_column_double(handle, column))
+    private func nextColumnIndex() -> Int32 {
+      defer { nextColumn += 1 }
+      return nextColumn
     }
 
-    func optionalDate(_ column: Int32) -> Date? { isNull(column) ? nil : date(column) }
+    /// The value; `nil` for a blob that is no key.
+    func value() -> ColumnValue? {
+      let column = nextColumnIndex()
+      switch sqlite3_column_type(handle, column) {
+      case SQLITE_NULL: return .null
+      case SQLITE_INTEGER: return .integer(sqlite3_column_int64(handle, column))
+      case SQLITE_FLOAT: return .real(sqlite3_column_double(handle, column))
+      case SQLITE_TEXT: return .text(text(at: column) ?? "")
+      default:
+        guard let start = sqlite3_column_blob(handle, column), sqlite3_column_bytes(handle, column) == 16 else {
+          return nil
+        }
+        return .key(UnsafeRawBufferPointer(start: start, count: 16).reduce(0) { $0 << 8 | UInt128($1) })
+      }
+    }
 
-    func optionalText(_ column: Int32) -> String? {
+    /// The number; 0 for what is none.
+    func int64() -> Int64 { sqlite3_column_int64(handle, nextColumnIndex()) }
+
+    func optionalDate() -> Date? {
+      let column = nextColumnIndex()
+      guard sqlite3_column_type(handle, column) != SQLITE_NULL else { return nil }
+      return Date(timeIntervalSince1970: sqlite3_column_double(handle, column))
+    }
+
+    func optionalText() -> String? { text(at: nextColumnIndex()) }
+
+    func text() -> String { optionalText() ?? "" }
+
+    /// The key; `nil` for what is none.
+    func key() -> UInt128? {
+      if case .key(let key) = value() { key } else { nil }
+    }
+
+    private func text(at column: Int32) -> String? {
       guard let start = sqlite3_column_text(handle, column) else { return nil }
       let count = Int(sqlite3_column_bytes(handle, column))
       return String(decoding: UnsafeBufferPointer(start: start, count: count), as: UTF8.self)
     }
-
-    func text(_ column: Int32) -> String { optionalText(column) ?? "" }
-
-    func uint128(_ column: Int32) -> UInt128 {
-      guard let start = sqlite3_column_blob(handle, column) else { return 0 }
-      let bytes = UnsafeRawBufferPointer(start: start, count: Int(sqlite3_column_bytes(handle, column)))
-      return bytes.prefix(16).reduce(0) { $0 << 8 | UInt128($1) }
-    }
   }
 
   extension Database {
-    /// The last row that was inserted.
-    var lastRow: Int64 { sqlite3_last_insert_rowid(sqliteConnection) }
-
     /// Whether a transaction is open: some failures end it without being asked.
     var hasTransaction: Bool { sqlite3_get_autocommit(sqliteConnection) == 0 }
   }

@@ -17,7 +17,7 @@
       owner = identity.text
       self.pool = pool
       self.path = path
-      queue = CommitQueue(pool: pool, path: path)
+      queue = CommitQueue(pool: pool, path: path, owner: owner)
     }
 
     /// A store that nobody holds any more cannot save: its owner is gone.
@@ -50,7 +50,11 @@
     }
 
     func records(of ids: [DownloadID]) async throws -> [DownloadRecord] {
-      try await read { connection in try ids.compactMap { try connection.record($0) } }
+      try await read { connection in
+        try ids.compactMap { id in
+          do { return try connection.record(id) } catch is DamagedRow { return nil }
+        }
+      }
     }
 
     func records(_ query: LedgerQuery) async throws -> [DownloadRecord] {
@@ -61,49 +65,54 @@
       try await read { try $0.counts(tag: tag) }
     }
 
+    func damaged() async throws -> [DamagedRecord] {
+      try await read { try $0.damaged() }
+    }
+
     func lease(_ request: LeaseRequest) async throws -> [DownloadRecord] {
-      let owner = owner
-      var request = request
-      request.now = request.now.asStored
-      let lease = request
-      // It isolates itself, when it takes more than one.
-      return try await queue.commit(isSingleStatement: true) {
-        try $0.lease(lease, owner: owner)
-      }
+      let request = request.asStored
+      return try await queue.commit { try $0.lease(request) }
     }
 
     func save(_ record: DownloadRecord, _ fields: RecordFields, at now: Date) async throws -> Bool {
-      let owner = owner
-      return try await queue.commit(isSingleStatement: !fields.contains(.request)) {
-        try $0.save(record, fields, owner: owner, at: now)
+      try await queue.commit(isSingleStatement: fields.isDisjoint(with: [.request, .link])) {
+        try $0.save(record, fields, at: now)
       }
+    }
+
+    func exchange(
+      _ saves: [LedgerSave], leasing request: LeaseRequest?, at now: Date
+    ) async throws -> LedgerExchange {
+      let request = request?.asStored
+      return try await queue.commit { try $0.exchange(saves, request, at: now) }
     }
 
     func transition(
       _ selection: LedgerSelection, _ event: Lifecycle.Event, at now: Date
     ) async throws -> LedgerTransitionResult {
-      try await queue.commit { try $0.transition(selection, event, at: now) }
+      guard event != .leased else { throw LedgerFault.error("only a lease makes a download active: lease it instead") }
+      return try await queue.commit { try $0.transition(selection, event, at: now) }
     }
 
     func remove(_ selection: LedgerSelection, limit: Int) async throws -> [DownloadRecord] {
-      let owner = owner
-      return try await queue.commit { try $0.remove(selection, limit: limit, owner: owner) }
+      try await queue.commit { try $0.remove(selection, limit: limit) }
     }
 
     func renewLeases(until lease: Date) async throws {
-      let owner = owner
-      try await queue.commit(isSingleStatement: true) { try $0.renewLeases(of: owner, until: lease) }
+      try await queue.commit { try $0.renewLeases(until: lease) }
     }
 
     func reclaim(at now: Date) async throws -> Int {
       try await queue.commit { connection in
-        var verdicts: [String: Bool] = [:]
+        var standings: [Int64: ProcessOwner.Standing] = [:]
         return try connection.giveBack(at: now) { owner, lease in
-          if lease.map({ $0 <= now }) ?? true { return true }
-          if let known = verdicts[owner] { return known }
-          let isGone = ProcessOwner(owner)?.isGone ?? false
-          verdicts[owner] = isGone
-          return isGone
+          let standing = try standings[owner] ?? ProcessOwner(connection.owner(owner))?.standing ?? .unknown
+          standings[owner] = standing
+          return switch standing {
+          case .alive: false
+          case .gone: true
+          case .unknown: lease.map { $0 <= now } ?? true
+          }
         }
       }
     }
@@ -117,14 +126,13 @@
     }
 
     func close() async throws {
-      let owner = owner
       let pool = pool
       let path = path
       let queue = queue
       guard !queue.isClosed else { return }
       let result: Result<Void, any Error>
       do {
-        _ = try await queue.commit { try $0.giveBack(at: nil) { holder, _ in holder == owner } }
+        try await queue.commit { try $0.leave() }
         result = .success(())
       } catch { result = .failure(error) }
       // Whatever came of it, the connections are closed: the lease and the owner's end do the rest.
@@ -144,6 +152,14 @@
         } catch { throw LedgerFault.translate(error, path: path) }
       }
       try result.get()
+    }
+  }
+
+  extension LeaseRequest {
+    fileprivate var asStored: LeaseRequest {
+      var copy = self
+      copy.now = now.asStored
+      return copy
     }
   }
 

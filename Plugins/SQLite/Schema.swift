@@ -15,6 +15,7 @@
           try db.execute(sql: "ALTER TABLE download ADD COLUMN \(column)")
         }
       }
+      migrator.registerMigration("3: lanes, and steps by name") { db in try moveIntoLanes(db) }
       return migrator
     }
 
@@ -79,8 +80,8 @@
       ) WITHOUT ROWID;
       """
 
-    /// Claims read `download_ready` in order, and nothing else, until they have enough. What waits for a
-    /// time is in `download_delayed` instead, so that any number of it costs claims nothing. The host
+    /// Leases read `download_ready` in order, and nothing else, until they have enough. What waits for a
+    /// time is in `download_delayed` instead, so that any number of it costs leases nothing. The host
     /// is in the index so that downloads of a host that is full are passed over without reading them.
     ///
     /// Every index that a change touches costs a page of the log. Active records are therefore in

@@ -44,7 +44,7 @@
     private func withQueue(_ body: (DatabasePool, CommitQueue) async throws -> Void) async throws {
       try await withFolder { folder in
         let pool = try LedgerFile(path: "\(folder)/l", durability: .process, lockTimeout: .seconds(5)).open()
-        try await body(pool, CommitQueue(pool: pool, path: "\(folder)/l"))
+        try await body(pool, CommitQueue(pool: pool, path: "\(folder)/l", owner: "me"))
         try pool.close()
       }
     }
@@ -95,7 +95,7 @@
       }
     }
 
-    @Test func aClaimThatFailsHalfwayClaimsNothing() async throws {
+    @Test func aLeaseThatFailsHalfwayLeasesNothing() async throws {
       try await withQueue { pool, queue in
         try await queue.commit { connection in
           for id in ["a", "b"] { _ = try connection.add(try addition(DownloadID(id)), at: start) }
@@ -113,13 +113,13 @@
           [
             { try await queue.commit { _ = try $0.add(addition("c"), at: start) } },
             {
-              _ = try await queue.commit(isSingleStatement: true) {
-                try $0.claim(at: start, lease: time(60), owner: "me") { _ in .take }
+              _ = try await queue.commit {
+                try $0.lease(LeaseRequest(now: start, until: time(60)) { _ in .take })
               }
             },
           ])
         #expect(outcome == [true, false])
-        let owners = try await pool.read { try String?.fetchAll($0, sql: "SELECT owner FROM download") }
+        let owners = try await pool.read { try Int?.fetchAll($0, sql: "SELECT owner FROM download") }
         #expect(owners == [nil, nil, nil])
         #expect(try await tally(pool) == 3)
       }

@@ -1,6 +1,9 @@
 #if SQLite
   import DownpipeCore
+  import DownpipeSQLite
   import Foundation
+  import GRDB
+  import Testing
 
   let start = Date(timeIntervalSince1970: 1_700_000_000)
 
@@ -10,6 +13,16 @@
     LedgerAddition(
       request: try DownloadRequest("https://example.org/file", id: id, tags: tags), rank: Rank().ascending(order),
       arrival: order)
+  }
+
+  /// Writes into the row of a download, as a faulty medium or another program would.
+  func damage(_ ledger: any Ledger, _ id: DownloadID, _ assignments: String) async throws {
+    let ledger = try #require(ledger as? SQLiteLedger)
+    let other = try DatabaseQueue(path: ledger.path)
+    try await other.write { db in
+      try db.execute(sql: "UPDATE download SET \(assignments) WHERE id = ?", arguments: [id.rawValue])
+    }
+    try other.close()
   }
 
   /// Runs a test in a folder of its own, which is removed afterwards.

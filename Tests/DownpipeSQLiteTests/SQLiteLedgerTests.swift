@@ -11,7 +11,10 @@
     @Test(arguments: [Durability.process, .power])
     func keepsTheContract(_ durability: Durability) async throws {
       try await withFolder { folder in
-        try await LedgerConformance { SQLiteLedger("\(folder)/\(DownloadID()).sqlite", durability: durability) }.run()
+        try await LedgerConformance(
+          damaging: { try await damage($0, $1, "url = 'http://[', ranges = 'none'") },
+          { SQLiteLedger("\(folder)/\(DownloadID()).sqlite", durability: durability) }
+        ).run()
       }
     }
   }

@@ -58,27 +58,25 @@ final class MemoryLedgerStore: LedgerStore {
   }
 
   func add(_ additions: [LedgerAddition], at now: Date) async throws -> [LedgerAddOutcome] {
-    try withState { state in try state.add(additions, owner: owner, at: now) }
+    try withState { try $0.add(additions, owner: owner, at: now) }
   }
 
-  func record(_ id: DownloadID) async throws -> DownloadRecord? {
-    try withState { $0.entry(id)?.record }
-  }
+  func record(_ id: DownloadID) async throws -> DownloadRecord? { try withState { $0.record(id) } }
 
   func records(of ids: [DownloadID]) async throws -> [DownloadRecord] {
-    try withState { state in ids.compactMap { state.entry($0)?.record } }
+    try withState { state in ids.compactMap(state.record) }
   }
 
-  func records(_ query: LedgerQuery) async throws -> [DownloadRecord] {
-    try withState { $0.records(query) }
-  }
+  func records(_ query: LedgerQuery) async throws -> [DownloadRecord] { try withState { $0.records(query) } }
 
-  func counts(tag: String?) async throws -> [DownloadState.Phase: Int] {
-    try withState { $0.counts(tag: tag) }
-  }
+  func counts(tag: String?) async throws -> [DownloadState.Phase: Int] { try withState { $0.counts(tag: tag) } }
 
   func lease(_ request: LeaseRequest) async throws -> [DownloadRecord] {
-    try withState { $0.lease(request, owner: owner) }
+    try await exchange([], leasing: request, at: request.now).leased
+  }
+
+  func save(_ record: DownloadRecord, _ fields: RecordFields, at now: Date) async throws -> Bool {
+    try withState { $0.save(record, fields, owner: owner, at: now) }
   }
 
   func exchange(
@@ -92,40 +90,37 @@ final class MemoryLedgerStore: LedgerStore {
     }
   }
 
-  func save(_ record: DownloadRecord, _ fields: RecordFields, at now: Date) async throws -> Bool {
-    try withState { $0.save(record, fields, owner: owner, at: now) }
-  }
-
   func transition(
     _ selection: LedgerSelection, _ event: Lifecycle.Event, at now: Date
   ) async throws -> LedgerTransitionResult {
-    try withState { $0.transition(selection, event, owner: owner, at: now) }
+    guard event != .leased else {
+      throw DownloadError(
+        .ledger, "only a lease makes a download active: lease it instead", stage: "MemoryLedger")
+    }
+    return try withState { $0.transition(selection, event, owner: owner, at: now) }
   }
 
   func remove(_ selection: LedgerSelection, limit: Int) async throws -> [DownloadRecord] {
     try withState { $0.remove(selection, limit: limit, owner: owner) }
   }
 
-  func renewLeases(until lease: Date) async throws {
-    try withState { $0.renewLeases(of: owner, until: lease) }
-  }
+  func renewLeases(until lease: Date) async throws { try withState { _ in } }
 
   func reclaim(at now: Date) async throws -> Int {
-    try withState { $0.reclaim(at: now) }
+    try withState { state in
+      let open = state.openOwners
+      return state.giveBack(at: now) { !open.contains($0) }
+    }
   }
 
-  func nextDue(after now: Date) async throws -> Date? {
-    try withState { $0.nextDue(after: now) }
-  }
+  func nextDue(after now: Date) async throws -> Date? { try withState { $0.nextDue(after: now) } }
 
-  func rerank(_ rank: @escaping @Sendable (RankingContext) -> Rank) async throws {
-    try withState { $0.rerank(rank) }
-  }
+  func rerank(_ rank: @escaping @Sendable (RankingContext) -> Rank) async throws { try withState { $0.rerank(rank) } }
 
   func close() async throws {
     box.state.withLock { state in
       guard state.openOwners.remove(owner) != nil else { return }
-      state.giveBack { $0.record.owner == owner }
+      _ = state.giveBack { $0 == owner }
     }
   }
 }

@@ -1,105 +1,77 @@
 package import Foundation
 
-/// The records of a ``MemoryLedger`` and the indexes over them. Every change goes through
-/// ``update(_:_:)``, ``insert(_:)`` or ``delete(_:)``, which keep the indexes right.
+/// The records of a ``MemoryLedger``. Every change goes through ``set(_:)`` or ``forget(_:)``, which keep what is known
+/// of all of them right.
 struct MemoryLedgerState: Sendable {
   /// A record, and what only the ledger knows of it.
   struct Entry: Sendable {
     var record: DownloadRecord
-    var lease: Date?
-    /// Kept because it costs a parse of the URL, and claims ask each candidate.
-    var host: String
     /// The store that it was added or resumed through last.
     var addedBy: String
+    /// Kept because it costs a parse of the URL, and leases ask each candidate.
+    var candidate: Candidate
   }
 
   /// Sorts waiting downloads; those of one rank in the order of arrival.
-  struct RankKey: Comparable, Sendable {
+  private struct RankKey: Comparable, Sendable {
     var rank: Rank
     var arrival: Int64
     var generation: Int64
+
+    init(_ record: DownloadRecord) { (rank, arrival, generation) = (record.rank, record.arrival, record.generation) }
 
     static func < (left: Self, right: Self) -> Bool {
       (left.rank, left.arrival, left.generation) < (right.rank, right.arrival, right.generation)
     }
   }
 
-  /// Sorts by a time or a number.
-  struct Key<Value: Comparable & Sendable>: Comparable, Sendable {
-    var value: Value
-    var generation: Int64
-
-    static func < (left: Self, right: Self) -> Bool {
-      (left.value, left.generation) < (right.value, right.generation)
-    }
-  }
-
-  /// The owners that may still save.
+  /// The owners that may still save. Leases need no end here: which owners are gone is known.
   var openOwners: Set<String> = []
-
-  private(set) var entries: [Int64: Entry] = [:]
-  private(set) var generations: [DownloadID: Int64] = [:]
+  private var entries: [Int64: Entry] = [:]
+  private var generations: [DownloadID: Int64] = [:]
   private var lastGeneration: Int64 = 0
   private var tally: [DownloadState.Phase: Int] = [:]
-  /// Waiting and due: claims read this index only, however many others wait for their time.
+  /// Waiting and due.
   private var ready = SortedKeys<RankKey>()
-  /// Waiting for a time; ``promote(at:)`` makes them ready.
-  private var delayed = SortedKeys<Key<Date>>()
-  private(set) var arrivals = SortedKeys<Key<Int64>>()
-  private(set) var active: Set<Int64> = []
+  /// Waiting for a time.
+  private var delayed: Set<Int64> = []
+  private var active: Set<Int64> = []
 
   // MARK: Upkeep
 
-  func entry(_ id: DownloadID) -> Entry? { generations[id].flatMap { entries[$0] } }
+  private func entry(_ id: DownloadID) -> Entry? { generations[id].flatMap { entries[$0] } }
 
-  private mutating func insert(_ entry: Entry) {
-    let generation = entry.record.generation
-    entries[generation] = entry
-    generations[entry.record.id] = generation
-    arrivals.insert(Key(value: entry.record.arrival, generation: generation))
-    index(entry.record)
-  }
-
-  mutating func delete(_ generation: Int64) -> DownloadRecord? {
-    guard let entry = entries.removeValue(forKey: generation) else { return nil }
-    generations[entry.record.id] = nil
-    arrivals.remove(Key(value: entry.record.arrival, generation: generation))
-    unindex(entry.record)
-    return entry.record
-  }
-
-  mutating func update(_ generation: Int64, _ change: (inout Entry) -> Void) {
-    guard var entry = entries[generation] else { return }
-    unindex(entry.record)
-    change(&entry)
-    index(entry.record)
-    entries[generation] = entry
-  }
-
-  private mutating func index(_ record: DownloadRecord) {
+  private mutating func set(_ entry: Entry) {
+    forget(entry.record.generation)
+    let record = entry.record
+    entries[record.generation] = entry
+    generations[record.id] = record.generation
     tally[record.phase, default: 0] += 1
     if record.phase.isActive { active.insert(record.generation) }
     guard record.phase == .waiting else { return }
-    if let notBefore = record.notBefore {
-      delayed.insert(Key(value: notBefore, generation: record.generation))
-    } else {
-      ready.insert(RankKey(rank: record.rank, arrival: record.arrival, generation: record.generation))
-    }
+    if record.notBefore == nil { ready.insert(RankKey(record)) } else { delayed.insert(record.generation) }
   }
 
-  private mutating func unindex(_ record: DownloadRecord) {
+  private mutating func forget(_ generation: Int64) {
+    guard let record = entries.removeValue(forKey: generation)?.record else { return }
+    generations[record.id] = nil
     tally[record.phase] = tally[record.phase].flatMap { $0 > 1 ? $0 - 1 : nil }
-    active.remove(record.generation)
-    guard record.phase == .waiting else { return }
-    if let notBefore = record.notBefore {
-      delayed.remove(Key(value: notBefore, generation: record.generation))
-    } else {
-      ready.remove(RankKey(rank: record.rank, arrival: record.arrival, generation: record.generation))
-    }
+    active.remove(generation)
+    if delayed.remove(generation) == nil, record.phase == .waiting { ready.remove(RankKey(record)) }
   }
 
-  /// Sets a lease; no index knows it.
-  mutating func setLease(_ lease: Date, of generation: Int64) { entries[generation]?.lease = lease }
+  /// Changes some records, for which `change` returns true.
+  /// - Returns: those that were changed, in the order of `chosen`.
+  private mutating func update(
+    _ chosen: some Sequence<Int64>, at now: Date?, _ change: (inout Entry) -> Bool
+  ) -> [DownloadRecord] {
+    chosen.compactMap { generation in
+      guard var entry = entries[generation], change(&entry) else { return nil }
+      entry.record.updatedAt = now ?? entry.record.updatedAt
+      set(entry)
+      return entry.record
+    }
+  }
 
   // MARK: Adding and asking
 
@@ -107,7 +79,7 @@ struct MemoryLedgerState: Sendable {
     _ additions: [LedgerAddition], owner: String, at now: Date
   ) throws(DownloadError) -> [LedgerAddOutcome] {
     for addition in additions {
-      guard let known = entry(addition.request.id)?.record, belongsElsewhere(known, addition), known.phase.isActive
+      guard let known = record(addition.request.id), known.isElsewhere(than: addition), known.phase.isActive
       else { continue }
       throw DownloadError(
         .inUse, "“\(known.id)” is being downloaded to \(known.location ?? ""): wait until it has ended",
@@ -116,184 +88,178 @@ struct MemoryLedgerState: Sendable {
     return additions.map { add($0, owner: owner, at: now) }
   }
 
-  private func belongsElsewhere(_ known: DownloadRecord, _ addition: LedgerAddition) -> Bool {
-    guard let old = known.location, let new = addition.location else { return false }
-    return old != new
-  }
-
   private mutating func add(_ addition: LedgerAddition, owner: String, at now: Date) -> LedgerAddOutcome {
-    if let known = entry(addition.request.id)?.record {
-      let isLost = known.phase == .finished && addition.lost != nil && known.steps.artifact == addition.lost
-      if !isLost, !belongsElsewhere(known, addition) { return update(known, addition, owner: owner, at: now) }
-      _ = delete(known.generation)
+    if var record = record(addition.request.id) {
+      let isLost = record.phase == .finished && addition.lost != nil && record.steps.artifact == addition.lost
+      if !isLost, !record.isElsewhere(than: addition) {
+        // Another link: what the old one was short of says nothing of it.
+        if record.request.url != addition.request.url { record.awaited = nil }
+        // The id stays as it was first written: equal ids can differ in their bytes.
+        let id = record.id
+        record.request = addition.request
+        record.request.id = id
+        record.rank = addition.rank
+        record.location = record.location ?? addition.location
+        record.updatedAt = now
+        record.apply(.addedAgain)
+        set(Entry(record: record, addedBy: owner, candidate: record.candidate))
+        return LedgerAddOutcome(isNew: false, record: record)
+      }
+      forget(record.generation)
     }
     lastGeneration += 1
     let record = DownloadRecord(
       request: addition.request, generation: lastGeneration, arrival: addition.arrival, rank: addition.rank,
       location: addition.location, createdAt: now)
-    insert(Entry(record: record, lease: nil, host: addition.request.host, addedBy: owner))
+    set(Entry(record: record, addedBy: owner, candidate: record.candidate))
     return LedgerAddOutcome(isNew: true, record: record)
   }
 
-  private mutating func update(
-    _ known: DownloadRecord, _ addition: LedgerAddition, owner: String, at now: Date
-  ) -> LedgerAddOutcome {
-    update(known.generation) { entry in
-      // The id stays as it was first written: equal ids can differ in their bytes.
-      var request = addition.request
-      request.id = known.id
-      if entry.record.request.url != request.url { entry.record.awaited = nil }
-      entry.record.request = request
-      entry.record.rank = addition.rank
-      entry.record.location = entry.record.location ?? addition.location
-      entry.record.updatedAt = now
-      entry.host = request.host
-      entry.addedBy = owner
-      entry.record.apply(.addedAgain)
-    }
-    return LedgerAddOutcome(isNew: false, record: entries[known.generation]?.record ?? known)
-  }
+  func record(_ id: DownloadID) -> DownloadRecord? { entry(id)?.record }
 
   func records(_ query: LedgerQuery) -> [DownloadRecord] {
-    func fits(_ record: DownloadRecord) -> Bool {
+    let found = entries.values.lazy.map(\.record).filter { record in
       query.phases?.contains(record.phase) ?? true && query.tag.map(record.request.tags.contains) ?? true
+        && record.belongs(to: query.location)
     }
-    let offset = max(0, query.offset)
-    let limit = max(0, query.limit)
-    switch query.order {
-    case .arrival:
-      var found: [DownloadRecord] = []
-      var left = offset
-      guard limit > 0 else { return [] }
-      arrivals.forEach { key in
-        guard let record = entries[key.generation]?.record, fits(record) else { return true }
-        if left > 0 { left -= 1 } else { found.append(record) }
-        return found.count < limit
+    let sorted =
+      switch query.order {
+      case .arrival: found.sorted { ($0.arrival, $0.generation) < ($1.arrival, $1.generation) }
+      case .rank: found.sorted { RankKey($0) < RankKey($1) }
+      case .latestChange: found.sorted { ($0.updatedAt, $0.generation) > ($1.updatedAt, $1.generation) }
       }
-      return found
-    case .rank:
-      let found = entries.values.lazy.map(\.record).filter(fits).sorted {
-        ($0.rank, $0.arrival, $0.generation) < ($1.rank, $1.arrival, $1.generation)
-      }
-      return Array(found.dropFirst(offset).prefix(limit))
-    case .latestChange:
-      let found = entries.values.lazy.map(\.record).filter(fits).sorted {
-        ($0.updatedAt, $0.generation) > ($1.updatedAt, $1.generation)
-      }
-      return Array(found.dropFirst(offset).prefix(limit))
-    }
+    return Array(sorted.dropFirst(max(0, query.offset)).prefix(max(0, query.limit)))
   }
 
   func counts(tag: String?) -> [DownloadState.Phase: Int] {
     guard let tag else { return tally }
     return entries.values.reduce(into: [:]) { counts, entry in
-      if entry.record.request.tags.contains(tag) { counts[entry.record.phase, default: 0] += 1 }
+      if entry.candidate.tags.contains(tag) { counts[entry.record.phase, default: 0] += 1 }
     }
   }
 
   func nextDue(after now: Date) -> Date? {
-    var due: Date?
-    delayed.forEach(from: Key(value: now, generation: .max)) { key in
-      if key.value > now, key.value <= now.furthestDue { due = key.value }
-      return false
-    }
-    return due
+    delayed.compactMap { entries[$0]?.record.notBefore }.filter { $0 > now && $0 <= now.furthestDue }.min()
   }
 
-  // MARK: Claiming and saving
-
-  /// Makes downloads ready whose time has come, or can only come from a clock that jumped.
-  private mutating func promote(at now: Date) {
-    var due: [Int64] = []
-    delayed.forEach { key in
-      guard key.value <= now else { return false }
-      due.append(key.generation)
-      return true
-    }
-    delayed.forEach(from: Key(value: now.furthestDue, generation: .max)) { key in
-      due.append(key.generation)
-      return true
-    }
-    for generation in due { update(generation) { $0.record.notBefore = nil } }
-  }
+  // MARK: Leasing and saving
 
   mutating func lease(_ request: LeaseRequest, owner: String) -> [DownloadRecord] {
-    promote(at: request.now)
+    for generation in delayed {
+      guard var entry = entries[generation], let due = entry.record.notBefore else { continue }
+      guard due <= request.now || due > request.now.furthestDue else { continue }
+      entry.record.notBefore = nil
+      set(entry)
+    }
     var taken: [Int64] = []
     var skipped: Set<Candidate> = []
     ready.forEach { key in
-      guard let entry = entries[key.generation], request.scope == .all || entry.addedBy == owner else { return true }
-      if let here = request.location, let there = entry.record.location, here != there { return true }
-      let wanted = entry.record.request
-      let candidate = Candidate(
-        host: entry.host, intent: wanted.intent, priority: wanted.priority, tags: wanted.tags)
-      if skipped.contains(candidate) { return true }
-      switch request.select(candidate) {
+      guard let entry = entries[key.generation], request.scope == .all || entry.addedBy == owner,
+        entry.record.belongs(to: request.location), !skipped.contains(entry.candidate)
+      else { return true }
+      switch request.select(entry.candidate) {
       case .take: taken.append(key.generation)
-      case .skip: skipped.insert(candidate)
+      case .skip: skipped.insert(entry.candidate)
       case .stop: return false
       }
       return true
     }
-    return taken.compactMap { generation in
-      update(generation) { entry in
-        entry.record.apply(.leased)
-        entry.record.owner = owner
-        entry.record.updatedAt = request.now
-        entry.lease = request.until
-      }
-      return entries[generation]?.record
+    return update(taken, at: request.now) { entry in
+      entry.record.owner = owner
+      return entry.record.apply(.leased)
     }
   }
 
   mutating func save(_ record: DownloadRecord, _ fields: RecordFields, owner: String, at now: Date) -> Bool {
-    guard let held = entry(record.id), held.record.generation == record.generation, held.record.owner == owner
+    guard var entry = entry(record.id), entry.record.generation == record.generation, entry.record.owner == owner
     else { return false }
-    update(record.generation) { entry in
-      if fields.contains(.request) {
-        entry.record.request = record.request
-        entry.record.request.id = held.record.id
-        entry.record.rank = record.rank
-        entry.host = record.request.host
-      }
-      if fields.contains(.link) {
-        entry.record.request.url = record.request.url
-        entry.record.request.headers = record.request.headers
-        entry.record.request.headStart = record.request.headStart
-        entry.host = record.request.host
-      }
-      if fields.contains(.checkpoint) { entry.record.checkpoint = record.checkpoint }
-      if fields.contains(.steps) { entry.record.steps = record.steps }
-      if fields.contains(.state) {
-        entry.record.phase = record.phase
-        entry.record.notBefore = record.notBefore
-        entry.record.awaited = record.awaited
-        entry.record.error = record.error
-        entry.record.attempts = record.attempts
-        entry.record.consecutiveFailures = record.consecutiveFailures
-        entry.record.repeatedFailures = record.repeatedFailures
-        entry.record.bytesFetched = record.bytesFetched
-        entry.record.resumedFrom = record.resumedFrom
-        entry.record.wasInterrupted = record.wasInterrupted
-        if !record.phase.isActive {
-          entry.record.owner = nil
-          entry.lease = nil
-        }
-      }
-      entry.record.updatedAt = now
-    }
+    entry.record.write(fields, of: record)
+    entry.record.updatedAt = now
+    entry.candidate = entry.record.candidate
+    set(entry)
     return true
   }
 
+  // MARK: Many at once
+
+  private func chosen(_ selection: LedgerSelection) -> [Int64] {
+    switch selection {
+    case .all: Array(entries.keys)
+    case .tag(let tag): entries.values.filter { $0.candidate.tags.contains(tag) }.map(\.record.generation)
+    case .ids(let ids): Array(Set(ids.compactMap { generations[$0] }))
+    }
+  }
+
+  mutating func transition(
+    _ selection: LedgerSelection, _ event: Lifecycle.Event, owner: String, at now: Date
+  ) -> LedgerTransitionResult {
+    let moved = update(chosen(selection), at: now) { entry in
+      guard entry.record.owner == nil, entry.record.apply(event) else { return false }
+      if event != .becameDue { entry.addedBy = owner }
+      return true
+    }
+    return LedgerTransitionResult(ids: moved.prefix(10_000).map(\.id), count: moved.count)
+  }
+
+  mutating func remove(_ selection: LedgerSelection, limit: Int, owner: String) -> [DownloadRecord] {
+    let records = chosen(selection).compactMap { entries[$0]?.record }
+      .filter { $0.owner == nil || $0.owner == owner }.prefix(max(0, limit))
+    for record in records { forget(record.generation) }
+    return Array(records)
+  }
+
+  /// Takes from owners what they hold.
+  mutating func giveBack(at now: Date? = nil, where isLost: (_ owner: String) -> Bool) -> Int {
+    update(active, at: now) { entry in
+      guard let owner = entry.record.owner, isLost(owner) else { return false }
+      return entry.record.apply(.leaseLost)
+    }.count
+  }
+
   mutating func rerank(_ rank: (RankingContext) -> Rank) {
-    for (generation, entry) in entries where entry.record.phase == .waiting {
-      let new = rank(entry.record.rankingContext)
-      if new != entry.record.rank { update(generation) { $0.record.rank = new } }
+    _ = update(Array(entries.keys), at: nil) { entry in
+      guard entry.record.phase == .waiting else { return false }
+      entry.record.rank = rank(entry.record.rankingContext)
+      return true
     }
   }
 }
 
 extension DownloadRecord {
+  /// Whether it belongs to a location; to any, when that is `nil`.
+  fileprivate func belongs(to wanted: String?) -> Bool { wanted == nil || location == nil || location == wanted }
+
+  fileprivate func isElsewhere(than addition: LedgerAddition) -> Bool {
+    location != nil && addition.location != nil && location != addition.location
+  }
+
+  /// Writes what a save of the fields writes of a record.
+  fileprivate mutating func write(_ fields: RecordFields, of record: DownloadRecord) {
+    if fields.contains(.request) {
+      request = record.request
+      rank = record.rank
+    }
+    if fields.contains(.link) {
+      request.url = record.request.url
+      request.headers = record.request.headers
+      request.headStart = record.request.headStart
+    }
+    if fields.contains(.checkpoint) { checkpoint = record.checkpoint }
+    if fields.contains(.steps) { steps = record.steps }
+    guard fields.contains(.state) else { return }
+    phase = record.phase
+    notBefore = record.notBefore
+    awaited = record.awaited
+    error = record.error
+    attempts = record.attempts
+    consecutiveFailures = record.consecutiveFailures
+    repeatedFailures = record.repeatedFailures
+    bytesFetched = record.bytesFetched
+    resumedFrom = record.resumedFrom
+    wasInterrupted = record.wasInterrupted
+    if !phase.isActive { owner = nil }
+  }
+
   /// The record as scheduling policies see it.
   package var rankingContext: RankingContext {
     RankingContext(

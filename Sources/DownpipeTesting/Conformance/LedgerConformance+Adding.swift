@@ -27,6 +27,7 @@ extension LedgerConformance {
       try await first.close()
       try expectEqual(try await second.known("a").phase, .waiting, "the phase of what the closed owner held")
       try expectEqual(try await second.known("a").owner, nil, "the owner of what the closed owner held")
+      try expect(try await second.known("a").wasInterrupted, "what the closed owner held does not count as interrupted")
       try expectEqual(try await second.known("b").owner, second.owner, "the owner of what another opening holds")
       let third = try await ledger.open()
       try expectEqual(try await third.leased().map(\.id), ["a", "c"], "what can be leased afterwards")

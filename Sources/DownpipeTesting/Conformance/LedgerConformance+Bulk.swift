@@ -192,9 +192,11 @@ extension LedgerConformance {
         try await counts(nil), [.failed: 1, .processing: 1, .transferring: 1, .paused: 1, .waiting: 1], "the counts")
       try expectEqual(try await counts("t"), [.failed: 1, .processing: 1, .waiting: 1], "the counts of the tag")
       try expectEqual(try await counts("u"), [:], "the counts of a tag that nothing bears")
+      try await store.close()
       let second = try await ledger.open()
-      try expectEqual(try await second.reclaim(at: Self.time(1_000)), 2, "how many were reclaimed")
-      try expectEqual(try await counts(nil), [.failed: 1, .paused: 1, .waiting: 3], "the counts after reclaiming")
+      try expectEqual(
+        try await second.counts(tag: nil).filter { $0.value != 0 }, [.failed: 1, .paused: 1, .waiting: 3],
+        "the counts after the owner has closed")
     }
   }
 }

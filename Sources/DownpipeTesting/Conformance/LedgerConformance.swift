@@ -14,20 +14,25 @@ public struct LedgerConformance: Sendable {
   let make: @Sendable () async throws -> any Ledger
   let exclusions: [ConformanceExclusion]
   let limit: Duration
+  let damage: (@Sendable (any Ledger, DownloadID) async throws -> Void)?
 
   /// Describes a run.
   ///
   /// - Parameters:
   ///   - exclusions: Rules that are left out, each with its reason.
   ///   - limit: The longest that one rule may take.
+  ///   - damage: Makes a record of a ledger unreadable, as a fault of its medium would. Without it the rules about
+  ///     damaged records do not apply.
   ///   - make: Makes a fresh, empty ledger each time it is called.
   public init(
     excluding exclusions: [ConformanceExclusion] = [], limit: Duration = .seconds(30),
+    damaging damage: (@Sendable (any Ledger, DownloadID) async throws -> Void)? = nil,
     _ make: @escaping @Sendable () async throws -> any Ledger
   ) {
     self.make = make
     self.exclusions = exclusions
     self.limit = limit
+    self.damage = damage
   }
 
   /// Checks every rule.
@@ -45,6 +50,11 @@ public struct LedgerConformance: Sendable {
     await checkTransitions(report)
     await checkRemoving(report)
     await checkQueries(report)
+    await checkScopes(report)
+    await checkLocations(report)
+    await checkExchanges(report)
+    await checkEvents(report)
+    await checkDamage(report)
     try report.finish()
   }
 
@@ -64,10 +74,11 @@ public struct LedgerConformance: Sendable {
 
   /// An addition whose rank and arrival are `order`.
   static func addition(
-    _ id: DownloadID, order: Int64, host: String = "example.org", tags: Set<String> = []
+    _ id: DownloadID, order: Int64, host: String = "example.org", tags: Set<String> = [], location: String? = nil
   ) throws -> LedgerAddition {
     LedgerAddition(
-      request: try request(id, host: host, tags: tags), rank: Rank().ascending(order), arrival: order)
+      request: try request(id, host: host, tags: tags), rank: Rank().ascending(order), arrival: order,
+      location: location)
   }
 
   /// A ledger with one opening.
@@ -88,10 +99,11 @@ public struct LedgerConformance: Sendable {
 extension LedgerStore {
   /// Leases the named downloads, or everything that is due.
   func leased(
-    _ ids: Set<DownloadID>? = nil, at now: Date = LedgerConformance.start, until: Date = LedgerConformance.time(60)
+    _ ids: Set<DownloadID>? = nil, at now: Date = LedgerConformance.start, until: Date = LedgerConformance.time(60),
+    scope: LeaseScope = .all, location: String? = nil
   ) async throws -> [DownloadRecord] {
     try await lease(
-      LeaseRequest(now: now, until: until) { candidate in
+      LeaseRequest(now: now, until: until, scope: scope, location: location) { candidate in
         ids?.contains(DownloadID(candidate.intent.rawValue)) ?? true ? .take : .skip
       })
   }

@@ -22,35 +22,44 @@ struct LedgerConformanceTests {
   @Test func anExcludedRuleIsNotChecked() async throws {
     try await LedgerConformance(excluding: [
       ConformanceExclusion("owner-is-unique", because: "this test's ledger has one owner"),
-      ConformanceExclusion("claim-once", because: "this test's ledger has one owner"),
+      ConformanceExclusion("lease-once", because: "this test's ledger has one owner"),
     ]) { MemoryLedger() }.run()
   }
 }
 
 enum Fault: String, CaseIterable, Sendable {
   case sharesOwner, forgetsOnClose, addsTwice, revivesFinished, losesHeaders, repeatsGeneration
-  case claimsEarly, claimsHeld, ignoresSkipHost, ignoresStop, keepsAttempts
-  case savesAlways, savesEverything, keepsClaim, reclaimsNothing, reclaimsAll
-  case movesHeld, namesAll, removesHeld, ignoresLimit, ignoresOrder, ignoresTag, findsOne, miscounts, neverDue
+  case leasesEarly, leasesHeld, ignoresSkip, asksTwice, ignoresStop, keepsAttempts, ignoresScope, ignoresLocation
+  case savesAlways, savesEverything, keepsLease, reclaimsNothing, reclaimsAll, leasesFirst
+  case movesHeld, movesSilently, staysInterrupted, forgetsLost, forgetsLocation, namesAll, removesHeld, ignoresLimit,
+    ignoresOrder, ignoresTag, findsOne, miscounts, neverDue
   case keepsRank
 
   /// Rules that must be found broken, among others.
   var rules: Set<String> {
     switch self {
-    case .sharesOwner: ["owner-is-unique", "reclaim-lapsed"]
+    case .sharesOwner: ["owner-is-unique"]
     case .forgetsOnClose: ["close-gives-back"]
     case .addsTwice: ["known-is-updated", "add-keeps-order"]
     case .revivesFinished: ["finished-stays"]
     case .losesHeaders: ["request-is-kept"]
     case .repeatsGeneration: ["generation-grows", "save-after-remove"]
-    case .claimsEarly: ["not-before-is-honoured"]
-    case .claimsHeld: ["claim-once", "claim-takes-over"]
-    case .ignoresSkipHost, .ignoresStop: ["select-is-obeyed"]
-    case .keepsAttempts: ["claim-takes-over"]
-    case .savesAlways: ["save-needs-the-claim", "save-after-remove"]
+    case .leasesEarly: ["not-before-is-honoured"]
+    case .leasesHeld: ["lease-once", "lease-takes-over"]
+    case .ignoresSkip, .asksTwice, .ignoresStop: ["select-is-obeyed"]
+    case .keepsAttempts: ["lease-takes-over"]
+    case .ignoresScope: ["lease-own"]
+    case .ignoresLocation: ["lease-location", "query-location"]
+    case .leasesFirst: ["exchange"]
+    case .movesSilently: ["transition-moves", "events-1"]
+    case .staysInterrupted: ["events-1"]
+    case .forgetsLost: ["add-lost"]
+    case .forgetsLocation: ["location-is-kept", "add-elsewhere", "add-active-elsewhere"]
+    case .savesAlways: ["save-needs-the-lease", "save-after-remove"]
     case .savesEverything: ["save-state-only", "save-checkpoint-only", "save-steps-only", "save-request-only"]
-    case .keepsClaim: ["save-waiting-claim", "save-failed-claim"]
-    case .reclaimsNothing, .reclaimsAll: ["reclaim-lapsed", "renewed-is-kept"]
+    case .keepsLease: ["save-waiting-lease", "save-failed-lease"]
+    case .reclaimsNothing: ["reclaim-lapsed"]
+    case .reclaimsAll: ["live-is-kept"]
     case .movesHeld: ["transition-leaves-held"]
     case .namesAll: ["transition-many"]
     case .removesHeld: ["remove-leaves-others"]
@@ -65,31 +74,65 @@ enum Fault: String, CaseIterable, Sendable {
   }
 }
 
-private struct FaultyLedger: Ledger {
+private final class FaultyLedger: Ledger {
   let fault: Fault
-  let real = MemoryLedger()
+  private let real = MemoryLedger()
+  private let stores = Mutex<[Held]>([])
+
+  init(fault: Fault) { self.fault = fault }
+
+  private struct Held: Sendable {
+    weak var store: FaultyStore?
+  }
 
   func open() async throws -> any LedgerStore {
-    FaultyStore(fault: fault, ledger: real, real: try await real.open())
+    let store = FaultyStore(fault: fault, ledger: self, real: try await real.open())
+    stores.withLock { $0.append(Held(store: store)) }
+    return store
+  }
+
+  /// Takes everything from everyone that holds it.
+  func takeAll() async throws {
+    for held in stores.withLock({ $0 }) { try await held.store?.replace(with: try await real.open()) }
   }
 }
 
-private struct FaultyStore: LedgerStore {
+private final class FaultyStore: LedgerStore {
   let fault: Fault
-  let ledger: MemoryLedger
-  let real: any LedgerStore
+  let ledger: FaultyLedger
+  private let present: Mutex<any LedgerStore>
+
+  init(fault: Fault, ledger: FaultyLedger, real: any LedgerStore) {
+    self.fault = fault
+    self.ledger = ledger
+    present = Mutex(real)
+  }
+
+  private var real: any LedgerStore { present.withLock { $0 } }
+
+  func replace(with store: any LedgerStore) async throws {
+    let old = present.withLock { present in
+      defer { present = store }
+      return present
+    }
+    try await old.close()
+  }
 
   var owner: String { fault == .sharesOwner ? "me" : real.owner }
 
   func add(_ additions: [LedgerAddition], at now: Date) async throws -> [LedgerAddOutcome] {
     var additions = additions
-    if fault == .losesHeaders { for index in additions.indices { additions[index].request.headers = [] } }
+    for index in additions.indices {
+      if fault == .losesHeaders { additions[index].request.headers = [] }
+      if fault == .forgetsLost { additions[index].lost = nil }
+      if fault == .forgetsLocation { additions[index].location = nil }
+    }
     var outcomes = try await real.add(additions, at: now)
     for index in outcomes.indices {
       if fault == .addsTwice { outcomes[index].isNew = true }
       if fault == .repeatsGeneration { outcomes[index].record.generation = 1 }
       if fault == .revivesFinished, outcomes[index].record.phase == .finished {
-        _ = try await real.transition(.ids([outcomes[index].record.id]), from: [.finished], to: .waiting, at: now)
+        _ = try await real.transition(.ids([outcomes[index].record.id]), .artifactLost, at: now)
       }
     }
     return outcomes
@@ -98,6 +141,7 @@ private struct FaultyStore: LedgerStore {
   func record(_ id: DownloadID) async throws -> DownloadRecord? {
     var record = try await real.record(id)
     if fault == .repeatsGeneration { record?.generation = 1 }
+    if fault == .staysInterrupted, record?.attempts ?? 0 > 0 { record?.wasInterrupted = true }
     return record
   }
 
@@ -109,6 +153,7 @@ private struct FaultyStore: LedgerStore {
     var query = query
     if fault == .ignoresOrder { query.order = .arrival }
     if fault == .ignoresTag { query.tag = nil }
+    if fault == .ignoresLocation { query.location = nil }
     return try await real.records(query)
   }
 
@@ -116,26 +161,39 @@ private struct FaultyStore: LedgerStore {
     try await real.counts(tag: fault == .miscounts ? nil : tag)
   }
 
-  func claim(
-    at now: Date, lease: Date, select: @escaping @Sendable (Candidate) -> ClaimSelection
-  ) async throws -> [DownloadRecord] {
-    if fault == .claimsHeld { _ = try await real.reclaim(at: .distantFuture) }
+  func lease(_ request: LeaseRequest) async throws -> [DownloadRecord] {
+    if fault == .leasesHeld { try await ledger.takeAll() }
     let stopped = Mutex(false)
-    let fault = fault
-    var records = try await real.claim(at: fault == .claimsEarly ? now.addingTimeInterval(3_600) : now, lease: lease) {
-      candidate in
+    let (fault, select) = (fault, request.select)
+    var request = request
+    if fault == .leasesEarly { request.now += 3_600 }
+    if fault == .ignoresScope { request.scope = .all }
+    if fault == .ignoresLocation { request.location = nil }
+    request.select = { candidate in
       if fault == .ignoresStop, stopped.withLock({ $0 }) { return .take }
+      if fault == .asksTwice { _ = select(candidate) }
       let selection = select(candidate)
-      if fault == .ignoresSkipHost, selection == .skipHost { return .skip }
+      if fault == .ignoresSkip, selection == .skip { return .take }
       if fault == .ignoresStop, selection == .stop {
         stopped.withLock { $0 = true }
         return .skip
       }
       return selection
     }
+    var records = try await real.lease(request)
     if fault == .keepsAttempts { for index in records.indices { records[index].attempts = 0 } }
     if fault == .repeatsGeneration { for index in records.indices { records[index].generation = 1 } }
     return records
+  }
+
+  func exchange(
+    _ saves: [LedgerSave], leasing request: LeaseRequest?, at now: Date
+  ) async throws -> LedgerExchange {
+    var exchange = LedgerExchange()
+    if fault == .leasesFirst, let request { exchange.leased = try await lease(request) }
+    for save in saves { exchange.saved.append(try await self.save(save.record, save.fields, at: now)) }
+    if fault != .leasesFirst, let request { exchange.leased = try await lease(request) }
+    return exchange
   }
 
   func save(_ record: DownloadRecord, _ fields: RecordFields, at now: Date) async throws -> Bool {
@@ -144,7 +202,7 @@ private struct FaultyStore: LedgerStore {
       record.generation = known.generation
     }
     let all: RecordFields = [.state, .checkpoint, .steps, .request]
-    if fault == .keepsClaim {
+    if fault == .keepsLease {
       return try await real.save(record, fields.subtracting(.state), at: now)
     }
     let saved = try await real.save(record, fault == .savesEverything ? all : fields, at: now)
@@ -152,16 +210,17 @@ private struct FaultyStore: LedgerStore {
   }
 
   func transition(
-    _ selection: LedgerSelection, from phases: Set<DownloadState.Phase>, to phase: DownloadState.Phase, at now: Date
+    _ selection: LedgerSelection, _ event: Lifecycle.Event, at now: Date
   ) async throws -> LedgerTransitionResult {
-    if fault == .movesHeld { _ = try await real.reclaim(at: .distantFuture) }
-    var result = try await real.transition(selection, from: phases, to: phase, at: now)
+    if fault == .movesHeld { try await ledger.takeAll() }
+    let now = fault == .movesSilently ? Date(timeIntervalSince1970: 0) : now
+    var result = try await real.transition(selection, event, at: now)
     if fault == .namesAll, result.count > result.ids.count { result.ids.append("one more") }
     return result
   }
 
   func remove(_ selection: LedgerSelection, limit: Int) async throws -> [DownloadRecord] {
-    if fault == .removesHeld { _ = try await real.reclaim(at: .distantFuture) }
+    if fault == .removesHeld { try await ledger.takeAll() }
     return try await real.remove(selection, limit: fault == .ignoresLimit ? .max : limit)
   }
 
@@ -169,9 +228,12 @@ private struct FaultyStore: LedgerStore {
 
   func reclaim(at now: Date) async throws -> Int {
     switch fault {
-    case .reclaimsNothing: 0
-    case .reclaimsAll: try await real.reclaim(at: .distantFuture)
-    default: try await real.reclaim(at: now)
+    case .reclaimsNothing: return 0
+    case .reclaimsAll:
+      let before = try await real.counts(tag: nil)[.transferring] ?? 0
+      try await ledger.takeAll()
+      return before
+    default: return try await real.reclaim(at: now)
     }
   }
 
@@ -184,6 +246,6 @@ private struct FaultyStore: LedgerStore {
   }
 
   func close() async throws {
-    if fault == .forgetsOnClose { try await real.renewLeases(until: .distantFuture) } else { try await real.close() }
+    if fault != .forgetsOnClose { try await real.close() }
   }
 }

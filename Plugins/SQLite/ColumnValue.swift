@@ -1,0 +1,151 @@
+#if SQLite
+  import DownpipeCore
+  import Foundation
+
+  /// What a column holds.
+  enum ColumnValue: Hashable, Sendable {
+    case null
+    case integer(Int64)
+    case real(Double)
+    case text(String)
+    /// A rank, as the 16 bytes that sort like it.
+    case key(UInt128)
+
+    /// As SQL spells it.
+    var literal: String {
+      switch self {
+      case .null: "NULL"
+      case .integer(let value): "\(value)"
+      case .real(let value): "\(value)"
+      case .text(let value): "'" + value.replacing("'", with: "''") + "'"
+      case .key(let value): "x'" + Self.hex(value) + "'"
+      }
+    }
+
+    private static func hex(_ value: UInt128) -> String {
+      let digits = String(value, radix: 16)
+      return String(repeating: "0", count: 32 - digits.count) + digits
+    }
+  }
+
+  /// How the parts of a record become what columns hold, and come back. Reading gives `nil` for what was never written
+  /// so.
+  protocol ColumnCodable: SendableMetatype {
+    var columnValue: ColumnValue { get throws }
+    init?(columnValue: ColumnValue)
+  }
+
+  extension Int64: ColumnCodable {
+    var columnValue: ColumnValue { .integer(self) }
+    init?(columnValue: ColumnValue) {
+      guard case .integer(let value) = columnValue else { return nil }
+      self = value
+    }
+  }
+
+  extension Int: ColumnCodable {
+    var columnValue: ColumnValue { .integer(Int64(self)) }
+    init?(columnValue: ColumnValue) {
+      guard case .integer(let value) = columnValue else { return nil }
+      self.init(clamping: value)
+    }
+  }
+
+  extension Bool: ColumnCodable {
+    var columnValue: ColumnValue { .integer(self ? 1 : 0) }
+    init?(columnValue: ColumnValue) {
+      guard case .integer(let value) = columnValue else { return nil }
+      self = value != 0
+    }
+  }
+
+  extension String: ColumnCodable {
+    var columnValue: ColumnValue { .text(self) }
+    init?(columnValue: ColumnValue) {
+      guard case .text(let value) = columnValue else { return nil }
+      self = value
+    }
+  }
+
+  /// Seconds since 1970.
+  extension Date: ColumnCodable {
+    var columnValue: ColumnValue { .real(timeIntervalSince1970) }
+    init?(columnValue: ColumnValue) {
+      switch columnValue {
+      case .real(let seconds): self.init(timeIntervalSince1970: seconds)
+      case .integer(let seconds): self.init(timeIntervalSince1970: Double(seconds))
+      default: return nil
+      }
+    }
+  }
+
+  extension Rank: ColumnCodable {
+    var columnValue: ColumnValue { .key(value) }
+    init?(columnValue: ColumnValue) {
+      guard case .key(let value) = columnValue else { return nil }
+      self.init(value: value)
+    }
+  }
+
+  extension ColumnCodable where Self: RawRepresentable, RawValue == String {
+    var columnValue: ColumnValue { .text(rawValue) }
+    init?(columnValue: ColumnValue) {
+      guard case .text(let text) = columnValue else { return nil }
+      self.init(rawValue: text)
+    }
+  }
+
+  extension DownloadState.Phase: ColumnCodable {}
+  extension Awaited: ColumnCodable {}
+  extension Artifact.Kind: ColumnCodable {}
+
+  extension URL: ColumnCodable {
+    var columnValue: ColumnValue { .text(absoluteString) }
+    init?(columnValue: ColumnValue) {
+      guard case .text(let text) = columnValue, let url = URL(string: text) else { return nil }
+      self = url
+    }
+  }
+
+  /// The field value, however odd the tag is.
+  extension EntityTag: ColumnCodable {
+    var columnValue: ColumnValue { .text(field) }
+    init?(columnValue: ColumnValue) {
+      guard case .text(let field) = columnValue else { return nil }
+      let isWeak = field.utf8.starts(with: "W/\"".utf8)
+      let bytes = field.utf8.dropFirst(isWeak ? 3 : 1).dropLast()
+      self.init(String(decoding: Array(bytes), as: UTF8.self), isWeak: isWeak)
+    }
+  }
+
+  extension ByteRangeSet: ColumnCodable {
+    var columnValue: ColumnValue { .text(storedText) }
+    init?(columnValue: ColumnValue) {
+      guard case .text(let text) = columnValue else { return nil }
+      self.init(storedText: text)
+    }
+  }
+
+  extension [BlockMark]: ColumnCodable {
+    var columnValue: ColumnValue { BlockMarkText.text(self).map(ColumnValue.text) ?? .null }
+    init?(columnValue: ColumnValue) {
+      guard case .text(let text) = columnValue, let marks = BlockMarkText.marks(text) else { return nil }
+      self = marks
+    }
+  }
+
+  /// What is rarely there, as JSON.
+  struct JSONText<Value: Codable & Sendable>: ColumnCodable {
+    var value: Value
+    var columnValue: ColumnValue {
+      get throws { .text(String(decoding: try JSONEncoder().encode(value), as: UTF8.self)) }
+    }
+    init(_ value: Value) { self.value = value }
+    init?(columnValue: ColumnValue) {
+      guard case .text(let text) = columnValue,
+        let value = try? JSONDecoder().decode(Value.self, from: Data(text.utf8))
+      else { return nil }
+      self.value = value
+    }
+  }
+#endif

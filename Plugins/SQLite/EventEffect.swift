@@ -1,0 +1,81 @@
+#if SQLite
+  import DownpipeCore
+  import Foundation
+
+  /// What an event does to records in a phase, in SQL.
+  ///
+  /// It is found out by applying ``DownloadRecord/apply(_:)`` to two records, one with something in every column and
+  /// one with nothing: there is no second description of it.
+  struct EventEffect: Sendable {
+    let next: DownloadState.Phase
+    /// Such as `phase = 'waiting', error = NULL`.
+    let assignments: String
+
+    /// What an event does where; nothing is said of the phases where it means nothing.
+    static let all: [Lifecycle.Event: [DownloadState.Phase: EventEffect]] = Dictionary(
+      uniqueKeysWithValues: Lifecycle.Event.allCases.map { event in
+        let effects = DownloadState.Phase.allCases.compactMap { phase in
+          (try? EventEffect(event, in: phase)).flatMap { $0 }.map { (phase, $0) }
+        }
+        return (event, Dictionary(uniqueKeysWithValues: effects))
+      })
+
+    private init?(_ event: Lifecycle.Event, in phase: DownloadState.Phase) throws {
+      let before = [full(phase), empty(phase)]
+      var after = before
+      for index in after.indices {
+        guard after[index].apply(event) else { return nil }
+      }
+      next = after[0].phase
+      var assignments: [String] = []
+      for column in RecordColumns.all {
+        let old = try before.map(column.value)
+        let new = try after.map(column.value)
+        guard old != new else { continue }
+        if new[0] == new[1] {
+          assignments.append("\(column.name) = \(new[0].literal)")
+        } else if case (.integer(let old), .integer(let new)) = (old[0], new[0]) {
+          // A counter.
+          assignments.append("\(column.name) = coalesce(\(column.name), 0) + \(new - old)")
+        }
+      }
+      if after[0].owner != before[0].owner { assignments.append("owner = NULL, lease = NULL") }
+      self.assignments = assignments.joined(separator: ", ")
+    }
+  }
+
+  /// A record with nothing in it.
+  private func empty(_ phase: DownloadState.Phase) -> DownloadRecord {
+    var record = RecordColumns.blank
+    record.phase = phase
+    return record
+  }
+
+  /// A record with something in every column that an event may change.
+  private func full(_ phase: DownloadState.Phase) -> DownloadRecord {
+    var record = RecordColumns.blank
+    let time = Date(timeIntervalSince1970: 1)
+    let digest = Digest(.sha256, bytes: [1])
+    record.phase = phase
+    record.owner = "owner"
+    record.notBefore = time
+    record.attempts = 1
+    record.consecutiveFailures = 1
+    record.repeatedFailures = 1
+    record.bytesFetched = 1
+    record.resumedFrom = 1
+    record.wasInterrupted = true
+    record.awaited = .network
+    record.error = DownloadError(.network, "error")
+    record.checkpoint = Checkpoint(
+      ranges: ByteRangeSet([0..<1]), total: .known(1),
+      validator: Validator(entityTag: EntityTag("tag"), lastModified: time, responseDate: time), resource: "resource",
+      contentCoding: "coding", name: "name", mediaType: "type", digests: [digest],
+      marks: [BlockMark(range: 0..<1, digest: digest)], isComplete: true)
+    record.steps = StepLog(
+      completed: ["step"],
+      artifact: StoredArtifact(kind: .file, path: "path", name: "name", size: 1, mediaType: "type", modifiedAt: time),
+      note: "note")
+    return record
+  }
+#endif

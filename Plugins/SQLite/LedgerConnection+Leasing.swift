@@ -1,0 +1,176 @@
+#if SQLite
+  import DownpipeCore
+  import Foundation
+  import GRDB
+
+  extension LedgerConnection {
+    /// Hands out what a request selects.
+    ///
+    /// The lanes are merged in order of rank. What is taken is read and written; of what is skipped the first download
+    /// of each lane is looked at, and no other.
+    func lease(_ request: LeaseRequest) throws -> [DownloadRecord] {
+      try promote(at: request.now)
+      let list = try lanes(for: request)
+      var taken: [DownloadRecord] = []
+      var skipped: Set<Candidate> = []
+      var left: [LaneList.Head] = []
+      var cursors: [Lane: Cursor] = [:]
+      search: while let head = list.pop() {
+        guard let candidate = try kind(head.lane.kind)?.candidate else { continue }
+        if skipped.contains(candidate) {
+          left.append(head)
+          continue
+        }
+        // A record that cannot be read is passed over.
+        if let record = try readable(head.key.generation) {
+          switch request.select(candidate) {
+          case .take: taken.append(record)
+          case .skip:
+            skipped.insert(candidate)
+            left.append(head)
+            continue search
+          case .stop:
+            left.append(head)
+            break search
+          }
+        }
+        list.setHead(try next(after: head, &cursors), of: head.lane)
+      }
+      list.putBack(left)
+      return try taken.map { try take($0, request, list) }
+    }
+
+    private func take(_ record: DownloadRecord, _ request: LeaseRequest, _ list: LaneList) throws -> DownloadRecord {
+      let statement = try prepared(.lease)
+      let opening = try opening()
+      statement.bind(opening)
+      statement.bind(request.until)
+      statement.bind(request.now)
+      statement.bind(record.generation)
+      try statement.run()
+      moved(from: .waiting, to: .transferring)
+      // Other lists have it as a head, perhaps; the one that it was leased by knows already.
+      if laneLists.count > 1 { forgetLanes(but: list) }
+      var record = record
+      record.apply(.leased)
+      record.owner = try owner(opening)
+      record.updatedAt = request.now
+      return record
+    }
+
+    /// A record, unless it is gone or cannot be read.
+    private func readable(_ generation: Int64) throws -> DownloadRecord? {
+      let row = try prepared(.recordOfGeneration)
+      row.bind(generation)
+      do { return try row.first(record) } catch is DamagedRow { return nil }
+    }
+
+    /// Makes downloads ready whose time has come, or can only come from a clock that jumped.
+    private func promote(at now: Date) throws {
+      let isAnyDue = try prepared(.isAnyDue)
+      isAnyDue.bind(now)
+      isAnyDue.bind(now.furthestDue)
+      guard try isAnyDue.first({ $0.int64() != 0 }) == true else { return }
+      for (text, time) in [(StatementText.promoteDue, now), (.promoteJumped, now.furthestDue)] {
+        let promote = try prepared(text)
+        promote.bind(time)
+        defer { promote.reset() }
+        while try promote.step() { noteWaiting(promote) }
+      }
+    }
+
+    // MARK: Lanes
+
+    /// The lanes that a request looks at.
+    private func lanes(for request: LeaseRequest) throws -> LaneList {
+      let opening: Int64? = request.scope == .own ? try opening() : nil
+      if let known = laneLists.first(where: { $0.opening == opening && $0.location == request.location }) {
+        for lane in known.stale { known.setHead(try keys(of: lane, after: .first, limit: 1).first, of: lane) }
+        return known
+      }
+      let list = LaneList(opening: opening, location: request.location)
+      try fill(list)
+      if laneLists.count > 3 { laneLists.removeAll() }
+      laneLists.append(list)
+      return list
+    }
+
+    /// Reads which lanes there are: one look into the index for each.
+    private func fill(_ list: LaneList) throws {
+      let next = try prepared(list.opening == nil ? .nextLane : .nextOwnLane)
+      var last = Lane(opening: list.opening ?? .min, kind: .min)
+      while true {
+        next.bind(last.opening)
+        next.bind(last.kind)
+        guard let lane = try next.first({ Lane(opening: $0.int64(), kind: $0.int64()) }), lane > last else { return }
+        last = lane
+        guard let kind = try kind(lane.kind), list.covers(lane, kind) else { continue }
+        list.setHead(try keys(of: lane, after: .first, limit: 1).first, of: lane)
+      }
+    }
+
+    private func keys(of lane: Lane, after key: WaitingKey, limit: Int) throws -> [WaitingKey] {
+      let row = try prepared(.waitingKeys)
+      row.bind(lane.opening)
+      row.bind(lane.kind)
+      row.bind(blob: key.rank)
+      row.bind(key.arrival)
+      row.bind(key.generation)
+      row.bind(Int64(limit))
+      var count = 0
+      var keys: [WaitingKey] = []
+      do {
+        defer { row.reset() }
+        while try row.step() {
+          count += 1
+          guard let rank = row.key() else { continue }
+          let found = WaitingKey(rank: rank, arrival: row.int64(), generation: row.int64())
+          // A key that is damaged must not lead in circles.
+          if found > keys.last ?? key { keys.append(found) }
+        }
+      }
+      if keys.isEmpty, count == limit { return try self.keys(of: lane, after: key, limit: limit * 8) }
+      return keys
+    }
+
+    /// What follows in a lane, read ahead.
+    private struct Cursor {
+      var keys: ArraySlice<WaitingKey> = []
+      var limit = 4
+    }
+
+    private func next(after head: LaneList.Head, _ cursors: inout [Lane: Cursor]) throws -> WaitingKey? {
+      var cursor = cursors.removeValue(forKey: head.lane) ?? Cursor()
+      if cursor.keys.isEmpty {
+        cursor.keys = try keys(of: head.lane, after: head.key, limit: cursor.limit)[...]
+        cursor.limit = min(cursor.limit * 2, 1024)
+      }
+      let next = cursor.keys.popFirst()
+      cursors[head.lane] = cursor
+      return next
+    }
+
+    // MARK: What becomes of the lanes
+
+    /// Notes that what a row describes waits now: opening, kind, rank, arrival and generation.
+    func noteWaiting(_ row: PreparedStatement) {
+      let lane = Lane(opening: row.int64(), kind: row.int64())
+      guard let rank = row.key() else { return }
+      noteWaiting(WaitingKey(rank: rank, arrival: row.int64(), generation: row.int64()), in: lane)
+    }
+
+    func noteWaiting(_ key: WaitingKey, in lane: Lane) {
+      guard !laneLists.isEmpty, let kind = try? kind(lane.kind) else { return }
+      for list in laneLists where list.covers(lane, kind) { list.insert(key, in: lane) }
+    }
+
+    /// Notes that a download may have left a lane.
+    func noteChange(in lane: Lane) {
+      guard !laneLists.isEmpty, let kind = try? kind(lane.kind) else { return }
+      for list in laneLists where list.covers(lane, kind) { list.invalidate(lane) }
+    }
+
+    /// Forgets the lanes, after a change to many downloads.
+    func forgetLanes(but kept: LaneList? = nil) { laneLists.removeAll { $0 !== kept } }
+  }
+#endif

@@ -1,0 +1,52 @@
+#if SQLite
+  import DownpipeOwner
+  import GRDB
+
+  extension LedgerConnection {
+    /// Forgets openings that are over and kinds that no download is of, once there are many.
+    func tidy() throws {
+      let openings = try prepared(
+        """
+        SELECT number, owner FROM opening
+        WHERE number NOT IN (SELECT owner FROM download WHERE owner IS NOT NULL)
+          AND (SELECT count(*) FROM opening) > 100
+        """)
+      var gone: [Int64] = []
+      do {
+        defer { openings.reset() }
+        while try openings.step() {
+          let number = openings.int64()
+          if ProcessOwner(openings.text())?.standing == .gone { gone.append(number) }
+        }
+      }
+      for number in gone { try forgetOpening(number) }
+
+      // Reading every download is worth it where they are not many more than the kinds.
+      let isWorthIt = try prepared(
+        """
+        SELECT (SELECT count(*) FROM kind) AS kinds,
+          coalesce((SELECT value FROM counter WHERE name = 'kinds kept'), 0) AS kept,
+          coalesce((SELECT sum(count) FROM tally), 0) AS downloads
+        """)
+      let numbers = try isWorthIt.first { (kinds: $0.int64(), kept: $0.int64(), downloads: $0.int64()) }
+      guard let numbers, numbers.kinds > 10_000 + 2 * numbers.kept, numbers.downloads < 4 * numbers.kinds else {
+        return
+      }
+      try prepared("DELETE FROM kind WHERE number NOT IN (SELECT kind FROM download)").run()
+      try prepared("INSERT OR REPLACE INTO counter (name, value) SELECT 'kinds kept', count(*) FROM kind").run()
+    }
+
+    private func forgetOpening(_ number: Int64) throws {
+      let statement = try prepared("DELETE FROM opening WHERE number = ?")
+      statement.bind(number)
+      try statement.run()
+    }
+
+    /// Gives back what this owner holds, and forgets its number.
+    func leave() throws {
+      let own = try opening()
+      _ = try giveBack(at: nil) { owner, _ in owner == own }
+      try forgetOpening(own)
+    }
+  }
+#endif

@@ -1,0 +1,206 @@
+#if SQLite
+  import DownpipeCore
+  import Foundation
+
+  /// A column of `download`: its name, which saves write it, and how it is bound from a record and read into one.
+  /// ``RecordColumns/all`` is the one list of them.
+  struct RecordColumn: Sendable {
+    let name: String
+    /// The fields that it belongs to; none for what is written once.
+    let fields: RecordFields
+    /// Whether NULL stands for something.
+    let isOptional: Bool
+    /// What the column holds of a record.
+    let value: @Sendable (DownloadRecord) throws -> ColumnValue
+    /// Puts what was read, which is not NULL, into a record.
+    /// - Returns: false for what was never written so.
+    let read: @Sendable (ColumnValue, inout DownloadRecord) -> Bool
+
+    /// A column that always holds something.
+    static func required<Value: ColumnCodable>(
+      _ name: String, _ fields: RecordFields, _ get: @escaping @Sendable (DownloadRecord) -> Value,
+      _ set: @escaping @Sendable (inout DownloadRecord, Value) -> Void
+    ) -> Self {
+      Self(
+        name: name, fields: fields, isOptional: false, value: { try get($0).columnValue },
+        read: { column, record in
+          guard let value = Value(columnValue: column) else { return false }
+          set(&record, value)
+          return true
+        })
+    }
+
+    /// A column that is NULL where there is nothing.
+    static func optional<Value: ColumnCodable>(
+      _ name: String, _ fields: RecordFields, _ get: @escaping @Sendable (DownloadRecord) -> Value?,
+      _ set: @escaping @Sendable (inout DownloadRecord, Value) -> Void
+    ) -> Self {
+      Self(
+        name: name, fields: fields, isOptional: true, value: { try get($0)?.columnValue ?? .null },
+        read: { column, record in
+          guard let value = Value(columnValue: column) else { return false }
+          set(&record, value)
+          return true
+        })
+    }
+
+    /// A column with JSON, NULL where there is nothing.
+    static func json<Value: Codable & Sendable>(
+      _ name: String, _ fields: RecordFields, _ get: @escaping @Sendable (DownloadRecord) -> Value?,
+      _ set: @escaping @Sendable (inout DownloadRecord, Value) -> Void
+    ) -> Self {
+      optional(name, fields, { record in get(record).map { JSONText($0) } }, { set(&$0, $1.value) })
+    }
+  }
+
+  extension Int {
+    /// The number; `nil` for 0, which then costs no room.
+    fileprivate var unlessZero: Int? { self == 0 ? nil : self }
+  }
+
+  extension DownloadRecord {
+    /// The validator, which is there as soon as a part of it is.
+    fileprivate var validator: Validator {
+      get { checkpoint.validator ?? Validator() }
+      set { checkpoint.validator = newValue }
+    }
+  }
+
+  extension Collection {
+    fileprivate var unlessEmpty: Self? { isEmpty ? nil : self }
+  }
+
+  enum RecordColumns {
+    /// Every column but `kind` and `opening`, which place a record in a ``Lane``, `owner` and `lease`.
+    static let all: [RecordColumn] = identity + state + request + checkpoint + steps
+
+    private static let identity: [RecordColumn] = [
+      .required("generation", [], { $0.generation }, { $0.generation = $1 }),
+      .required("id", [], { key($0.request.id.rawValue) }, { $0.request.id = DownloadID($1) }),
+      .required("arrival", [], { $0.arrival }, { $0.arrival = $1 }),
+      .required("created_at", [], { $0.createdAt }, { $0.createdAt = $1 }),
+      .required("updated_at", [], { $0.updatedAt }, { $0.updatedAt = $1 }),
+    ]
+
+    private static let state: [RecordColumn] = [
+      .required("phase", .state, { $0.phase }, { $0.phase = $1 }),
+      .optional("not_before", .state, { $0.notBefore }, { $0.notBefore = $1 }),
+      .optional("attempts", .state, { $0.attempts.unlessZero }, { $0.attempts = $1 }),
+      .optional(
+        "consecutive_failures", .state, { $0.consecutiveFailures.unlessZero }, { $0.consecutiveFailures = $1 }),
+      .optional("repeated_failures", .state, { $0.repeatedFailures.unlessZero }, { $0.repeatedFailures = $1 }),
+      .optional("bytes_fetched", .state, { $0.bytesFetched == 0 ? nil : $0.bytesFetched }, { $0.bytesFetched = $1 }),
+      .optional("resumed_from", .state, { $0.resumedFrom == 0 ? nil : $0.resumedFrom }, { $0.resumedFrom = $1 }),
+      .optional("was_interrupted", .state, { $0.wasInterrupted ? true : nil }, { $0.wasInterrupted = $1 }),
+      .optional("awaited", .state, { $0.awaited }, { $0.awaited = $1 }),
+      .json("error", .state, { $0.error }, { $0.error = $1 }),
+    ]
+
+    /// Host, priority, intent, tags and location are in the ``Kind``.
+    private static let request: [RecordColumn] = [
+      .required("url", [.request, .link], { $0.request.url }, { $0.request.url = $1 }),
+      .json(
+        "headers", [.request, .link], { $0.request.headers.fields.isEmpty ? nil : $0.request.headers },
+        { $0.request.headers = $1 }),
+      .json("head_start", [.request, .link], { $0.request.headStart }, { $0.request.headStart = $1 }),
+      .required("rank", .request, { $0.rank }, { $0.rank = $1 }),
+      .optional("expected_size", .request, { $0.request.expectedSize }, { $0.request.expectedSize = $1 }),
+      .optional("maximum_size", .request, { $0.request.maximumSize }, { $0.request.maximumSize = $1 }),
+      .optional(
+        "directory", .request, { $0.request.destination.directory }, { $0.request.destination.directory = $1 }),
+      .optional("file_name", .request, { $0.request.destination.name }, { $0.request.destination.name = $1 }),
+      .optional(
+        "mirrors", .request, { record in record.request.mirrors.unlessEmpty.map(URLList.init) },
+        { $0.request.mirrors = $1.urls }),
+      .json("metadata", .request, { $0.request.metadata.unlessEmpty }, { $0.request.metadata = $1 }),
+      .json(
+        "expected_digests", .request, { $0.request.expectedDigests.unlessEmpty },
+        { $0.request.expectedDigests = $1 }),
+    ]
+
+    private static let checkpoint: [RecordColumn] = [
+      .optional(
+        "ranges", .checkpoint, { $0.checkpoint.ranges.isEmpty ? nil : $0.checkpoint.ranges },
+        { $0.checkpoint.ranges = $1 }),
+      .optional("total", .checkpoint, { $0.checkpoint.total.bytes }, { $0.checkpoint.total = ByteCount($1) }),
+      .optional(
+        "etag", .checkpoint, { $0.checkpoint.validator?.entityTag },
+        { $0.validator.entityTag = $1 }),
+      .optional(
+        "last_modified", .checkpoint, { $0.checkpoint.validator?.lastModified },
+        { $0.validator.lastModified = $1 }),
+      .optional(
+        "response_date", .checkpoint, { $0.checkpoint.validator?.responseDate },
+        { $0.validator.responseDate = $1 }),
+      .optional("resource", .checkpoint, { $0.checkpoint.resource }, { $0.checkpoint.resource = $1 }),
+      .optional("content_coding", .checkpoint, { $0.checkpoint.contentCoding }, { $0.checkpoint.contentCoding = $1 }),
+      .optional("suggested_name", .checkpoint, { $0.checkpoint.name }, { $0.checkpoint.name = $1 }),
+      .optional("media_type", .checkpoint, { $0.checkpoint.mediaType }, { $0.checkpoint.mediaType = $1 }),
+      .json("digests", .checkpoint, { $0.checkpoint.digests.unlessEmpty }, { $0.checkpoint.digests = $1 }),
+      .optional("marks", .checkpoint, { $0.checkpoint.marks.unlessEmpty }, { $0.checkpoint.marks = $1 }),
+      .optional(
+        "is_complete", .checkpoint, { $0.checkpoint.isComplete ? true : nil }, { $0.checkpoint.isComplete = $1 }),
+    ]
+
+    private static let steps: [RecordColumn] = [
+      .json("steps", .steps, { $0.steps.completed.unlessEmpty }, { $0.steps.completed = $1 }),
+      .optional("step_note", .steps, { $0.steps.note }, { $0.steps.note = $1 }),
+      .optional(
+        "artifact_kind", .steps, { $0.steps.artifact?.kind },
+        { $0.steps.artifact = StoredArtifact(kind: $1, path: nil, name: "", size: nil, mediaType: nil) }),
+      .optional("artifact_path", .steps, { $0.steps.artifact?.path }, { $0.steps.artifact?.path = $1 }),
+      .optional("artifact_name", .steps, { $0.steps.artifact?.name }, { $0.steps.artifact?.name = $1 }),
+      .optional("artifact_size", .steps, { $0.steps.artifact?.size }, { $0.steps.artifact?.size = $1 }),
+      .optional("artifact_media_type", .steps, { $0.steps.artifact?.mediaType }, { $0.steps.artifact?.mediaType = $1 }),
+      .optional(
+        "artifact_modified_at", .steps, { $0.steps.artifact?.modifiedAt }, { $0.steps.artifact?.modifiedAt = $1 }),
+    ]
+
+    // MARK: Parts of statements
+
+    /// The columns that saves of the fields write.
+    static func columns(_ fields: RecordFields) -> [RecordColumn] {
+      all.filter { !$0.fields.isDisjoint(with: fields) }
+    }
+
+    static func names(_ columns: [RecordColumn]) -> String { columns.map(\.name).joined(separator: ", ") }
+
+    static func assignments(_ columns: [RecordColumn]) -> String {
+      columns.map { "\($0.name) = ?" }.joined(separator: ", ")
+    }
+
+    /// What ``LedgerConnection/record(_:)`` reads.
+    static let list = names(all) + ", kind, owner"
+
+    /// What a new record is written with; the other columns begin as NULL.
+    static let new = identity + state.prefix { $0.name == "phase" } + request
+
+    /// All that can change.
+    static let changing = all.filter { !["generation", "id", "arrival", "created_at"].contains($0.name) }
+
+    /// A record with nothing in it, to be read into.
+    static let blank = DownloadRecord(
+      request: DownloadRequest(URL(filePath: "/"), id: ""), generation: 0, arrival: 0, rank: Rank(),
+      createdAt: Date(timeIntervalSince1970: 0))
+
+    // MARK: Keys
+
+    /// Swift's strings are equal when they look the same, SQLite's when their bytes are: ids and tags
+    /// are kept in the one form that both agree on (NFC).
+    static func key(_ text: String) -> String {
+      text.utf8.allSatisfy { $0 < 0x80 } ? text : text.precomposedStringWithCanonicalMapping
+    }
+  }
+
+  /// Mirrors, as JSON of their texts.
+  private struct URLList: ColumnCodable {
+    var urls: [URL]
+    var columnValue: ColumnValue { get throws { try JSONText(urls.map(\.absoluteString)).columnValue } }
+    init(_ urls: [URL]) { self.urls = urls }
+    init?(columnValue: ColumnValue) {
+      guard let texts = JSONText<[String]>(columnValue: columnValue)?.value else { return nil }
+      urls = texts.compactMap { URL(string: $0) }
+      if urls.count != texts.count { return nil }
+    }
+  }
+#endif

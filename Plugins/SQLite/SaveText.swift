@@ -1,0 +1,32 @@
+#if SQLite
+  import DownpipeCore
+
+  /// The statement of a save: one for each set of fields. It finds out, too, whether the owner holds the record.
+  struct SaveText: Sendable {
+    let index: Int
+    /// What is bound first, in this order.
+    let columns: [RecordColumn]
+    let sql: String
+
+    static let count = 64
+    private static let all = (0..<count).map(SaveText.init)
+
+    /// The statement that writes the fields.
+    ///
+    /// - Parameter keepsLease: whether the record stays active.
+    init(_ fields: RecordFields, keepsLease: Bool) {
+      let givesBack = fields.contains(.state) && !keepsLease
+      self = Self.all[fields.rawValue & 31 | (givesBack ? 32 : 0)]
+    }
+
+    private init(_ index: Int) {
+      let fields = RecordFields(rawValue: index & 31)
+      self.index = index
+      columns = RecordColumns.all.filter { $0.name == "updated_at" || !$0.fields.isDisjoint(with: fields) }
+      var assignments = RecordColumns.assignments(columns)
+      if index & 32 != 0 { assignments += ", owner = NULL, lease = NULL" }
+      if !fields.isDisjoint(with: [.request, .link]) { assignments += ", kind = ?" }
+      sql = "UPDATE download SET \(assignments) WHERE generation = ? AND id = ? AND owner = ?"
+    }
+  }
+#endif
