@@ -103,6 +103,8 @@ final class FilePartial: Partial {
 
   // MARK: Durability
 
+  var isNamed: Bool { state.withLock { $0.claim != nil } }
+
   func persist() throws {
     try withState("give a name to") { state in try persist(&state) }
   }

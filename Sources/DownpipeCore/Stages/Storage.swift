@@ -26,8 +26,7 @@ public protocol Storage: Stage {
   /// Makes a finished artifact appear at its destination, atomically, and settles conflicts.
   ///
   /// Where no step has changed the bytes, `partial` is the held partial that they are in. What appears then are the
-  /// bytes that were written to it, whatever has become of its name, and it need not have one. Nothing is left of it under
-  /// its key then.
+  /// bytes that were written to it, whatever has become of its name, and it need not have one.
   ///
   /// Called again after a crash with the same `context.priorNote`, it finds out whether the first
   /// call succeeded, and does not publish twice.
@@ -146,6 +145,9 @@ public protocol Partial: Sendable {
   ///   `.storage`.
   func persist() throws
 
+  /// Whether there is, or may be, something under the key that ``Storage/removePartial(_:)`` has to remove.
+  var isNamed: Bool { get }
+
   /// Ends writing and keeps the partial held until ``close()``, so that no other owner begins to write its finished
   /// bytes before they are published; errors that only closing brings to light are thrown.
   func finish() throws
@@ -182,6 +184,8 @@ public protocol Partial: Sendable {
 extension Partial {
   /// Nothing: the bytes have a name from the beginning.
   public func persist() throws {}
+  /// There is always something to remove.
+  public var isNamed: Bool { true }
   /// Closes the partial: it cannot be held.
   public func finish() throws { try close() }
   /// Files are copied.

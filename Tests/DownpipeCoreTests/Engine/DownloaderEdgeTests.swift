@@ -54,7 +54,10 @@ struct DownloaderEdgeTests {
   @Test("bytes whose flush failed are not claimed", arguments: [FakeStorage.Operation.synchronize, .close])
   func failedFlushes(operation: FakeStorage.Operation) async throws {
     storage.fail(operation, at: 1, with: DownloadError(.storage, "the disk lost them"))
-    let source = FakeSource([url: [.init(bytes)]])
+    // A body that breaks is flushed to be kept; one that is complete is closed.
+    let whole = FakeSource.Script(bytes)
+    let first = operation == .synchronize ? whole.failing(after: 40_000, with: DownloadError(.storage, "cut")) : whole
+    let source = FakeSource([url: [first, whole]])
     let downloader = try await downloader(source, retry: FakeRetryPolicy(.giveUp))
     let download = try await downloader.add(DownloadRequest(url, id: "a"))
     await #expect { try await download.value } throws: { ($0 as? DownloadError)?.code == .storage }

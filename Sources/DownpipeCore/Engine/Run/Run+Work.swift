@@ -28,9 +28,10 @@ extension Run {
   private func produce() async throws -> Artifact {
     if read({ $0.awaited }) == .link { try await refreshLink() }
     if let artifact = try await existing() { return artifact }
-    let file = try await completeFile()
+    var file = try await completeFile()
     do {
-      let artifact = try await publish(try await process(file))
+      try await process(&file)
+      let artifact = try await publish(file)
       // What is left of the partial and what the steps left lying is of no use any more. A finished download is not
       // looked at again, so it goes first; only while the partial is held it is certainly not another owner's.
       if file.mayLeaveTraces { try? await storage.removePartial(key) }

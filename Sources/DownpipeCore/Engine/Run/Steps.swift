@@ -1,12 +1,11 @@
 // Post-processing, by the names of the steps.
 extension Run {
-  /// Runs the steps that are not done yet.
+  /// Runs the steps that are not done yet; the file is what they have made of it.
   ///
   /// Each step's result is in the ledger before its input is removed, so that after a crash the chain goes on at the
   /// step where it stood. The partial itself stays until the artifact is published: when the chain has changed by then,
   /// it starts again from there.
-  func process(_ file: CompleteFile) async throws -> CompleteFile {
-    var file = file
+  func process(_ file: inout CompleteFile) async throws {
     let steps = pipeline.steps
     let done = read { $0.steps.completed.count }
     for index in steps.indices where index >= done {
@@ -40,7 +39,6 @@ extension Run {
       file.isUntouched = file.isUntouched && output.location == input.location
       file.artifact = output
     }
-    return file
   }
 
   /// What a step, or the storage that publishes, may know and do.

@@ -52,7 +52,7 @@ struct Transfer: Sendable {
       run.update { $0.checkpoint.isComplete = true }
       return CompleteFile(
         artifact: try partial.artifact(name: checkpoint.name ?? "download", mediaType: checkpoint.mediaType),
-        partial: partial, isUntouched: true, mayLeaveTraces: !isNew || book.hasCommitted)
+        partial: partial, isUntouched: true, mayLeaveTraces: !isNew || partial.isNamed)
     }
   }
 
