@@ -21,7 +21,7 @@
       })
 
     private init?(_ event: Lifecycle.Event, in phase: DownloadState.Phase) throws {
-      let before = [full(phase), empty(phase)]
+      let before = [Self.full(phase), Self.empty(phase)]
       var after = before
       for index in after.indices {
         guard after[index].apply(event) else { return nil }
@@ -42,40 +42,40 @@
       if after[0].owner != before[0].owner { assignments.append("owner = NULL, lease = NULL") }
       self.assignments = assignments.joined(separator: ", ")
     }
-  }
 
-  /// A record with nothing in it.
-  private func empty(_ phase: DownloadState.Phase) -> DownloadRecord {
-    var record = RecordColumns.blank
-    record.phase = phase
-    return record
-  }
+    /// A record with nothing in it.
+    static func empty(_ phase: DownloadState.Phase) -> DownloadRecord {
+      var record = RecordColumns.blank
+      record.phase = phase
+      return record
+    }
 
-  /// A record with something in every column that an event may change.
-  private func full(_ phase: DownloadState.Phase) -> DownloadRecord {
-    var record = RecordColumns.blank
-    let time = Date(timeIntervalSince1970: 1)
-    let digest = Digest(.sha256, bytes: [1])
-    record.phase = phase
-    record.owner = "owner"
-    record.notBefore = time
-    record.attempts = 1
-    record.consecutiveFailures = 1
-    record.repeatedFailures = 1
-    record.bytesFetched = 1
-    record.resumedFrom = 1
-    record.wasInterrupted = true
-    record.awaited = .network
-    record.error = DownloadError(.network, "error")
-    record.checkpoint = Checkpoint(
-      ranges: ByteRangeSet([0..<1]), total: .known(1),
-      validator: Validator(entityTag: EntityTag("tag"), lastModified: time, responseDate: time), resource: "resource",
-      contentCoding: "coding", name: "name", mediaType: "type", digests: [digest],
-      marks: [BlockMark(range: 0..<1, digest: digest)], isComplete: true)
-    record.steps = StepLog(
-      completed: ["step"],
-      artifact: StoredArtifact(kind: .file, path: "path", name: "name", size: 1, mediaType: "type", modifiedAt: time),
-      note: "note")
-    return record
+    /// A record with something in every column that an event may change.
+    static func full(_ phase: DownloadState.Phase) -> DownloadRecord {
+      var record = RecordColumns.blank
+      let time = Date(timeIntervalSince1970: 1)
+      let digest = Digest(.sha256, bytes: [1])
+      record.phase = phase
+      record.owner = "owner"
+      record.notBefore = time
+      record.attempts = 1
+      record.consecutiveFailures = 1
+      record.repeatedFailures = 1
+      record.bytesFetched = 1
+      record.resumedFrom = 1
+      record.wasInterrupted = true
+      record.awaited = .network
+      record.error = DownloadError(.network, "error")
+      record.checkpoint = Checkpoint(
+        ranges: ByteRangeSet([0..<1]), total: .known(1),
+        validator: Validator(entityTag: EntityTag("tag"), lastModified: time, responseDate: time), resource: "resource",
+        contentCoding: "coding", name: "name", mediaType: "type", digests: [digest],
+        marks: [BlockMark(range: 0..<1, digest: digest)], isComplete: true)
+      record.steps = StepLog(
+        completed: ["step"],
+        artifact: StoredArtifact(kind: .file, path: "path", name: "name", size: 1, mediaType: "type", modifiedAt: time),
+        note: "note")
+      return record
+    }
   }
 #endif

@@ -152,7 +152,8 @@
     private struct Row {
       var record: DownloadRecord
       var lane: Lane
-      var phase: String
+      /// Where it is counted; `nil` when that cannot be told.
+      var phase: DownloadState.Phase?
     }
 
     private func removable(_ filter: Filter, limit: Int) throws -> [Row] {
@@ -175,11 +176,12 @@
       var rows: [Row] = []
       while try statement.step() {
         let lane = Lane(opening: statement.int64(), kind: statement.int64())
-        let phase = statement.text()
+        let phase = DownloadState.Phase(rawValue: statement.text())
         do {
           rows.append(Row(record: try record(statement), lane: lane, phase: phase))
         } catch let damaged as DamagedRow {
-          rows.append(Row(record: damaged.record, lane: lane, phase: phase))
+          let isCounted = !["phase", "owner"].contains(damaged.column)
+          rows.append(Row(record: damaged.record, lane: lane, phase: isCounted ? phase : nil))
         }
       }
       return rows
@@ -196,7 +198,7 @@
       let statement = try prepared(.deleteRow)
       statement.bind(record.generation)
       guard try statement.run() == 1 else { return }
-      if let phase = DownloadState.Phase(rawValue: row.phase) {
+      if let phase = row.phase {
         moved(from: phase, to: nil)
         if phase == .waiting { noteChange(in: row.lane) }
       } else {

@@ -37,10 +37,13 @@
         list.setHead(try next(after: head, &cursors), of: head.lane)
       }
       list.putBack(left)
-      return try taken.map { try take($0, request, list) }
+      // Other lists have what was taken as a head, perhaps; the one that it was leased by knows already.
+      if !taken.isEmpty, laneLists.count > 1 { forgetLanes(but: list) }
+      for index in taken.indices { try take(&taken[index], request) }
+      return taken
     }
 
-    private func take(_ record: DownloadRecord, _ request: LeaseRequest, _ list: LaneList) throws -> DownloadRecord {
+    private func take(_ record: inout DownloadRecord, _ request: LeaseRequest) throws {
       let statement = try prepared(.lease)
       let opening = try opening()
       statement.bind(opening)
@@ -49,13 +52,9 @@
       statement.bind(record.generation)
       try statement.run()
       moved(from: .waiting, to: .transferring)
-      // Other lists have it as a head, perhaps; the one that it was leased by knows already.
-      if laneLists.count > 1 { forgetLanes(but: list) }
-      var record = record
       record.apply(.leased)
       record.owner = try owner(opening)
       record.updatedAt = request.now
-      return record
     }
 
     /// A record, unless it is gone or cannot be read.
@@ -97,14 +96,26 @@
 
     /// Reads which lanes there are: one look into the index for each.
     private func fill(_ list: LaneList) throws {
-      let next = try prepared(list.opening == nil ? .nextLane : .nextOwnLane)
-      var last = Lane(opening: list.opening ?? .min, kind: .min)
-      while true {
-        next.bind(last.opening)
-        next.bind(last.kind)
-        guard let lane = try next.first({ Lane(opening: $0.int64(), kind: $0.int64()) }), lane > last else { return }
-        last = lane
-        guard let kind = try kind(lane.kind), list.covers(lane, kind) else { continue }
+      let row = try prepared(list.opening == nil ? .nextLane : .nextOwnLane)
+      var start: Lane? = Lane(opening: list.opening ?? .min, kind: .min)
+      while let from = start {
+        row.bind(from.opening)
+        row.bind(from.kind)
+        guard let found = try row.first({ ($0.value(), $0.value()) }), case .integer(let opening)? = found.0 else {
+          return
+        }
+        guard case .integer(let number)? = found.1 else {
+          // A kind that is damaged comes before all numbers, or after them.
+          if from.opening < opening {
+            start = Lane(opening: opening, kind: .min)
+          } else {
+            start = list.opening == nil && opening < .max ? Lane(opening: opening + 1, kind: .min) : nil
+          }
+          continue
+        }
+        let lane = Lane(opening: opening, kind: number)
+        start = number < .max ? Lane(opening: opening, kind: number + 1) : nil
+        guard let kind = try kind(number), list.covers(lane, kind) else { continue }
         list.setHead(try keys(of: lane, after: .first, limit: 1).first, of: lane)
       }
     }

@@ -82,7 +82,10 @@
       for column in RecordColumns.new { insert.bind(try column.value(record)) }
       insert.bind(lane.kind)
       insert.bind(lane.opening)
-      guard try insert.run() == 1 else { return nil }
+      guard try insert.run() == 1 else {
+        returnGeneration()
+        return nil
+      }
       for tag in request.tags { try setTag(tag, of: record.generation, to: true) }
       moved(from: nil, to: .waiting)
       noteWaiting(record, in: lane)
@@ -151,36 +154,46 @@
     }
 
     func save(_ record: DownloadRecord, _ fields: RecordFields, at now: Date) throws -> Bool {
-      let opening = try opening()
-      var record = record
-      record.updatedAt = now
-      var newKind: Int64?
-      var tagsBefore: Set<String> = []
-      if !fields.isDisjoint(with: [.request, .link]) {
-        record.request.tags = Set(record.request.tags.map(RecordColumns.key))
-        guard let lane = try lane(of: record.generation), var kind = try kind(lane.kind) else { return false }
-        tagsBefore = kind.candidate.tags
-        if fields.contains(.request) { kind.candidate = record.candidate }
-        kind.candidate.host = record.request.host
-        newKind = try number(of: kind)
-      }
+      let change = try KindChange(record, fields, self)
+      if change == nil, !fields.isDisjoint(with: [.request, .link]) { return false }
       let text = SaveText(fields, keepsLease: record.phase.isActive)
       let statement = try prepared(text)
       for column in text.columns { statement.bind(try column.value(record)) }
-      if let newKind { statement.bind(newKind) }
+      statement.bind(now)
+      if let change { statement.bind(change.number) }
       statement.bind(record.generation)
       statement.bind(RecordColumns.key(record.id.rawValue))
-      statement.bind(opening)
+      statement.bind(try opening())
       guard try statement.run() == 1 else { return false }
-      if fields.contains(.request) {
-        try setTags(record.request.tags, of: record.generation, before: tagsBefore)
-      }
+      if let change { try setTags(change.tags, of: record.generation, before: change.tagsBefore) }
       if fields.contains(.state) {
         // What is held was active.
         moved(from: .transferring, to: record.phase)
         if record.phase == .waiting, record.notBefore == nil { try noteWaiting(record.generation) }
       }
       return true
+    }
+
+    /// What a save of the request, or of its link, makes of a download's kind.
+    private struct KindChange {
+      var number: Int64
+      var tags: Set<String>
+      var tagsBefore: Set<String>
+
+      /// `nil` when the save does not write it, or the record is gone.
+      init?(_ record: DownloadRecord, _ fields: RecordFields, _ connection: LedgerConnection) throws {
+        guard !fields.isDisjoint(with: [.request, .link]), let lane = try connection.lane(of: record.generation),
+          var kind = try connection.kind(lane.kind)
+        else { return nil }
+        tagsBefore = kind.candidate.tags
+        if fields.contains(.request) {
+          kind.candidate = record.candidate
+          kind.candidate.tags = Set(record.request.tags.map(RecordColumns.key))
+        }
+        kind.candidate.host = record.request.host
+        tags = kind.candidate.tags
+        number = try connection.number(of: kind)
+      }
     }
 
     /// Notes that a download waits now, in the lane that its row names.

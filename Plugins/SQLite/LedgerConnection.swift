@@ -31,14 +31,14 @@
 
     /// The compiled statement, which is kept for the next transaction.
     func prepared(_ text: StatementText) throws -> PreparedStatement {
-      if let known = statements[text.rawValue] { return known }
+      if let known = statements[text.rawValue] { return known.begin() }
       let new = try prepared(text.sql)
       statements[text.rawValue] = new
       return new
     }
 
     func prepared(_ save: SaveText) throws -> PreparedStatement {
-      if let known = saves[save.index] { return known }
+      if let known = saves[save.index] { return known.begin() }
       let new = try prepared(save.sql)
       saves[save.index] = new
       return new
@@ -149,6 +149,9 @@
       lastGeneration = last + 1
       return last + 1
     }
+
+    /// Notes that the last generation was not used.
+    func returnGeneration() { lastGeneration = lastGeneration.map { $0 - 1 } }
 
     /// The owner's text.
     func owner(_ opening: Int64) throws -> String {

@@ -32,6 +32,8 @@
           let pool = try DatabasePool(path: path, configuration: configuration)
           do {
             try pool.read(checkIsOurs)
+            // Older versions made them as the process's mask has it.
+            for file in [path, path + "-wal", path + "-shm"] { PrivateFile.narrow(file) }
             try migrate(pool)
             if durability == .power { try pool.writeWithoutTransaction(LedgerFile.flushEachCommit) }
           } catch {
@@ -60,12 +62,13 @@
       }
       let folder = (path as NSString).deletingLastPathComponent
       do {
-        try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
+        try PrivateFile.makeFolder(folder)
       } catch {
         throw LedgerFault.error(
           "the ledger's folder “\(folder)” cannot be made: choose a folder that may be written, or make it by hand",
           cause: error)
       }
+      PrivateFile.make(path)
     }
 
     private var configuration: Configuration {
@@ -80,7 +83,9 @@
       configuration.prepareDatabase { db in
         // 8 MiB of pages; and a log that a large transaction blew up is cut back.
         try db.execute(sql: "PRAGMA cache_size = -8192")
-        if !db.configuration.readonly { try db.execute(sql: "PRAGMA journal_size_limit = 33554432") }
+        // A log of 16 MiB before it is copied into the file: a page that changes often is copied once then.
+        guard !db.configuration.readonly else { return }
+        try db.execute(sql: "PRAGMA journal_size_limit = 33554432; PRAGMA wal_autocheckpoint = 4000")
       }
       return configuration
     }

@@ -14,10 +14,26 @@
     private let handle: OpaquePointer
     private var lastBound: Int32 = 0
     private var nextColumn: Int32 = 0
+    /// Where the texts of one run lie, so that SQLite need not copy each into memory of its own.
+    private let texts = UnsafeMutableRawBufferPointer.allocate(byteCount: 1024, alignment: 1)
+    private var textsEnd = 0
 
     init(_ statement: Statement) {
       self.statement = statement
       handle = statement.sqliteStatement
+    }
+
+    deinit {
+      // GRDB may keep the statement, and use it again.
+      sqlite3_clear_bindings(handle)
+      texts.deallocate()
+    }
+
+    /// Makes ready for binding, should binding have failed half-way before.
+    func begin() -> PreparedStatement {
+      lastBound = 0
+      textsEnd = 0
+      return self
     }
 
     /// How many steps of SQLite's machine it has run: what tests measure work by.
@@ -27,6 +43,15 @@
 
     /// Tells SQLite to copy what is bound.
     private static var transient: sqlite3_destructor_type { unsafeBitCast(-1, to: sqlite3_destructor_type.self) }
+
+    /// Keeps bytes until the statement is reset; `nil` when there is no room.
+    private func keep(_ bytes: UnsafeRawBufferPointer) -> UnsafeRawPointer? {
+      guard bytes.count <= texts.count - textsEnd, let base = texts.baseAddress else { return nil }
+      let start = base + textsEnd
+      if let source = bytes.baseAddress { start.copyMemory(from: source, byteCount: bytes.count) }
+      textsEnd += bytes.count
+      return UnsafeRawPointer(start)
+    }
 
     private func next() -> Int32 {
       lastBound += 1
@@ -52,12 +77,17 @@
         return
       }
       value.withUTF8 { bytes in
-        // An empty string may have no address, which would bind NULL.
-        bytes.withMemoryRebound(to: CChar.self) { characters in
-          if let start = characters.baseAddress {
-            _ = sqlite3_bind_text(handle, position, start, CInt(clamping: characters.count), Self.transient)
-          } else {
-            _ = sqlite3_bind_text(handle, position, "", 0, Self.transient)
+        let count = CInt(clamping: bytes.count)
+        if let kept = keep(UnsafeRawBufferPointer(bytes)) {
+          _ = sqlite3_bind_text(handle, position, kept.assumingMemoryBound(to: CChar.self), count, nil)
+        } else {
+          bytes.withMemoryRebound(to: CChar.self) { characters in
+            // An empty string may have no address, which would bind NULL.
+            if let start = characters.baseAddress {
+              _ = sqlite3_bind_text(handle, position, start, count, Self.transient)
+            } else {
+              _ = sqlite3_bind_text(handle, position, "", 0, Self.transient)
+            }
           }
         }
       }
@@ -66,7 +96,11 @@
     func bind(blob value: UInt128) {
       let position = next()
       withUnsafeBytes(of: value.bigEndian) { bytes in
-        _ = sqlite3_bind_blob(handle, position, bytes.baseAddress, CInt(bytes.count), Self.transient)
+        if let kept = keep(bytes) {
+          _ = sqlite3_bind_blob(handle, position, kept, CInt(bytes.count), nil)
+        } else {
+          _ = sqlite3_bind_blob(handle, position, bytes.baseAddress, CInt(bytes.count), Self.transient)
+        }
       }
     }
 
@@ -101,6 +135,7 @@
     /// Makes the statement ready for another run, and frees its lock.
     func reset() {
       lastBound = 0
+      textsEnd = 0
       sqlite3_reset(handle)
     }
 

@@ -4,7 +4,7 @@
   /// The statement of a save: one for each set of fields. It finds out, too, whether the owner holds the record.
   struct SaveText: Sendable {
     let index: Int
-    /// What is bound first, in this order.
+    /// What is bound first, in this order; the time follows.
     let columns: [RecordColumn]
     let sql: String
 
@@ -22,8 +22,8 @@
     private init(_ index: Int) {
       let fields = RecordFields(rawValue: index & 31)
       self.index = index
-      columns = RecordColumns.all.filter { $0.name == "updated_at" || !$0.fields.isDisjoint(with: fields) }
-      var assignments = RecordColumns.assignments(columns)
+      columns = RecordColumns.columns(fields)
+      var assignments = (columns.map(\.name) + ["updated_at"]).map { "\($0) = ?" }.joined(separator: ", ")
       if index & 32 != 0 { assignments += ", owner = NULL, lease = NULL" }
       if !fields.isDisjoint(with: [.request, .link]) { assignments += ", kind = ?" }
       sql = "UPDATE download SET \(assignments) WHERE generation = ? AND id = ? AND owner = ?"

@@ -84,15 +84,16 @@
         UPDATE download INDEXED BY download_delayed SET not_before = NULL
         WHERE \(Self.isDelayed) AND not_before > ? RETURNING \(Self.placeColumns)
         """
+      // Not “>”: SQLite begins with what is equal, and would go through a whole lane.
       case .nextLane:
         """
         SELECT opening, kind FROM download INDEXED BY download_ready
-        WHERE \(Self.isReady) AND (opening, kind) > (?, ?) ORDER BY opening, kind LIMIT 1
+        WHERE \(Self.isReady) AND (opening, kind) >= (?, ?) ORDER BY opening, kind LIMIT 1
         """
       case .nextOwnLane:
         """
         SELECT opening, kind FROM download INDEXED BY download_ready
-        WHERE \(Self.isReady) AND opening = ? AND kind > ? ORDER BY kind LIMIT 1
+        WHERE \(Self.isReady) AND opening = ? AND kind >= ? ORDER BY kind LIMIT 1
         """
       case .waitingKeys:
         """

@@ -1,0 +1,91 @@
+#if SQLite
+  import DownpipeCore
+  import Foundation
+  import GRDB
+  import Testing
+
+  @testable import DownpipeSQLite
+
+  /// A damaged row is in no other record's way, whichever of its columns is damaged.
+  @Suite(.timeLimit(.minutes(1)))
+  struct DamageTests {
+    /// What a column may be damaged to, and the column that is named.
+    static let damages: [(String, String)] =
+      ["error", "headers", "metadata", "mirrors", "expected_digests", "digests", "head_start", "steps"].map {
+        ("\($0) = 'no JSON'", $0)
+      } + [
+        ("phase = 'lost'", "phase"), ("phase = NULL", "phase"), ("url = NULL", "url"), ("url = 'http://['", "url"),
+        ("rank = NULL", "rank"), ("rank = 'text'", "rank"), ("rank = x'00'", "rank"),
+        ("rank = randomblob(40)", "rank"), ("arrival = NULL", "arrival"), ("arrival = 'late'", "arrival"),
+        ("kind = NULL", "kind"), ("kind = 99", "kind"), ("kind = 'none'", "kind"), ("ranges = '9-1'", "ranges"),
+        ("marks = '?'", "marks"), ("awaited = 'rain'", "awaited"), ("artifact_kind = 'socket'", "artifact_kind"),
+        ("attempts = 'many'", "attempts"), ("created_at = NULL", "created_at"), ("updated_at = 'now'", "updated_at"),
+        ("mirrors = '[\"http://[\"]'", "mirrors"), ("total = x'01'", "total"),
+        ("phase = 'transferring'", "owner"),
+      ]
+
+    /// A ledger with a damaged row before two good ones.
+    private func withDamage(
+      _ assignment: String, _ body: (SQLiteLedger, any LedgerStore) async throws -> Void
+    ) async throws {
+      try await withFolder { folder in
+        let ledger = SQLiteLedger("\(folder)/l.sqlite")
+        let store = try await ledger.open()
+        _ = try await store.add(
+          ["bad", "a", "b"].enumerated().map { try addition(DownloadID($1), Int64($0), tags: ["t"]) }, at: start)
+        // A medium heeds no NOT NULL.
+        let other = try DatabaseQueue(path: ledger.path)
+        try await other.writeWithoutTransaction { db in
+          try db.execute(
+            sql: """
+              PRAGMA writable_schema = ON;
+              UPDATE sqlite_schema SET sql = replace(sql, ' NOT NULL', '') WHERE name = 'download';
+              PRAGMA writable_schema = OFF;
+              """)
+        }
+        try other.close()
+        try await damage(ledger, "bad", assignment)
+        try await body(ledger, store)
+        try await store.close()
+      }
+    }
+
+    @Test(arguments: damages)
+    func nothingElseIsBlocked(_ assignment: String, _ column: String) async throws {
+      try await withDamage(assignment) { ledger, store in
+        #expect(try await store.damaged().map(\.id) == ["bad"])
+        let error = await #expect(throws: DownloadError.self) { try await store.record("bad") }
+        #expect(error?.message.contains("“bad”") == true)
+        #expect(error?.message.contains("“\(column)”") == true, "\(error?.message ?? "")")
+        #expect(Set(try await store.records(LedgerQuery()).map(\.id)) == ["a", "b"])
+        try await store.rerank { Rank().ascending($0.arrival) }
+        let all = LeaseRequest(now: start, until: time(60)) { _ in .take }
+        #expect(try await store.lease(all).map(\.id) == ["a", "b"])
+        #expect(try await store.lease(all).map(\.id) == [])
+        let next = try await ledger.open()
+        _ = try await next.add([try addition("c", 3)], at: start)
+        #expect(try await next.lease(all).map(\.id) == ["c"])
+        _ = try await next.transition(.all, .pause, at: start)
+        _ = try await next.transition(.all, .resume, at: start)
+        #expect(try await next.reclaim(at: time(1_000)) <= 1)
+        try await next.close()
+      }
+    }
+
+    @Test(arguments: damages)
+    func itCanBeReplacedAndRemoved(_ assignment: String, _ column: String) async throws {
+      try await withDamage(assignment) { ledger, store in
+        #expect(try await store.add([try addition("bad", 9)], at: start).map(\.isNew) == [true])
+        #expect(try await store.damaged() == [])
+        #expect(try await store.record("bad")?.generation == 4)
+        #expect(try await store.counts(tag: nil) == [.waiting: 3])
+        try await damage(ledger, "bad", assignment)
+        #expect(try await store.remove(.ids(["bad"]), limit: 9).map(\.generation) == [4])
+        #expect(try await store.counts(tag: nil) == [.waiting: 2])
+        try await damage(ledger, "a", assignment)
+        #expect(Set(try await store.remove(.all, limit: 9).map(\.id)) == ["a", "b"])
+        #expect(try await store.counts(tag: nil) == [:])
+      }
+    }
+  }
+#endif

@@ -1,0 +1,172 @@
+#if SQLite
+  import DownpipeCore
+  import DownpipeTesting
+  import Foundation
+  import GRDB
+  import Testing
+
+  @testable import DownpipeSQLite
+
+  /// What a connection remembers of the lanes is always right, whoever changes them.
+  @Suite(.timeLimit(.minutes(1)))
+  struct LaneTests {
+    /// What waits, as the test knows it.
+    private struct Waiting {
+      var rank: Int64
+      var arrival: Int64
+      var host: String
+      var store: Int
+      var location: String?
+      var isPaused = false
+      var due: Date?
+    }
+
+    @Test(arguments: 1...6 as ClosedRange<UInt64>)
+    func twoStoresAgreeWithAModel(_ seed: UInt64) async throws {
+      try await withFolder { folder in
+        let ledger = SQLiteLedger("\(folder)/l.sqlite")
+        let stores = [try await ledger.open(), try await ledger.open()]
+        var generator = SeededGenerator(seed: seed)
+        var model: [DownloadID: Waiting] = [:]
+        func number(_ range: ClosedRange<Int>) -> Int { Int.random(in: range, using: &generator) }
+        for step in 0..<400 {
+          let now = time(Double(step))
+          let index = number(0...1)
+          let store = stores[index]
+          let id = model.keys.sorted().randomElement(using: &generator)
+          switch number(0...9) {
+          case 0, 1, 2:
+            let new = (0..<number(1...3)).map { "\(step)-\($0)" }
+            let additions = try new.map { name in
+              let waiting = Waiting(
+                rank: Int64(number(0...20)), arrival: Int64(number(0...5)), host: "host\(number(0...3))", store: index,
+                location: [nil, "A", "B"][number(0...2)])
+              model[DownloadID(name)] = waiting
+              return LedgerAddition(
+                request: try DownloadRequest("http://\(waiting.host)/", id: DownloadID(name)),
+                rank: Rank().ascending(waiting.rank), arrival: waiting.arrival, location: waiting.location)
+            }
+            _ = try await store.add(additions, at: now)
+          case 3:
+            guard let id, let known = model[id] else { continue }
+            // Added again, with another rank and from another host.
+            let host = "host\(number(0...3))"
+            model[id]?.rank = Int64(number(0...20))
+            model[id]?.host = host
+            model[id]?.store = index
+            _ = try await store.add(
+              [
+                LedgerAddition(
+                  request: try DownloadRequest("http://\(host)/", id: id),
+                  rank: Rank().ascending(model[id]?.rank ?? 0), arrival: 0, location: known.location)
+              ], at: now)
+          case 4:
+            guard let id else { continue }
+            let pauses = number(0...1) == 0
+            let isAll = number(0...9) == 0
+            for moved in isAll ? Array(model.keys) : [id] {
+              if pauses {
+                model[moved]?.isPaused = true
+                model[moved]?.due = nil
+              } else {
+                model[moved]?.isPaused = false
+                model[moved]?.due = nil
+                model[moved]?.store = index
+              }
+            }
+            _ = try await store.transition(isAll ? .all : .ids([id]), pauses ? .pause : .resume, at: now)
+          case 5:
+            guard let id else { continue }
+            model[id] = nil
+            #expect(try await store.remove(.ids([id]), limit: 1).map(\.id) == [id])
+          case 6:
+            try await store.rerank { Rank().ascending(Int64($0.id.rawValue.utf8.reduce(0) { ($0 + UInt64($1)) % 20 })) }
+            for (id, waiting) in model where !waiting.isPaused {
+              model[id]?.rank = Int64(id.rawValue.utf8.reduce(0) { ($0 + UInt64($1)) % 20 })
+            }
+          default:
+            let (scope, location) = (number(0...1) == 0 ? LeaseScope.own : .all, [nil, "A"][number(0...1)])
+            let full = number(0...1) == 0 ? "host\(number(0...3))" : ""
+            let ready = model.filter { id, waiting in
+              !waiting.isPaused && waiting.due.map { $0 <= now } ?? true && waiting.host != full
+                && (scope == .all || waiting.store == index)
+                && (location == nil || waiting.location == nil || waiting.location == location)
+            }
+            let leased = try await store.lease(
+              LeaseRequest(now: now, until: now + 60, scope: scope, location: location) {
+                $0.host == full ? .skip : .take
+              })
+            let keys = leased.map { [$0.rank.value, UInt128($0.arrival), UInt128($0.generation)] }
+            #expect(keys == keys.sorted { $0.lexicographicallyPrecedes($1) }, "the order in step \(step)")
+            #expect(Set(leased.map(\.id)) == Set(ready.keys), "what was leased in step \(step)")
+            // Some go back, at once or later; the others are done.
+            var saves: [LedgerSave] = []
+            for var record in leased {
+              if number(0...1) == 0 {
+                record.apply(.failedForNow)
+                record.notBefore = number(0...1) == 0 ? nil : now + Double(number(1...20))
+                model[record.id]?.due = record.notBefore
+              } else {
+                record.apply(.bytesComplete)
+                record.apply(.stepsComplete)
+                model[record.id] = nil
+              }
+              saves.append(LedgerSave(record, .state))
+            }
+            #expect(try await store.exchange(saves, leasing: nil, at: now).saved.allSatisfy { $0 })
+          }
+        }
+        for store in stores { try await store.close() }
+      }
+    }
+
+    @Test func whatIsUndoneIsForgotten() async throws {
+      struct Refused: Error {}
+      try await withFolder { folder in
+        let pool = try LedgerFile(path: "\(folder)/l", durability: .process, lockTimeout: .seconds(5)).open()
+        let queue = CommitQueue(pool: pool, path: "\(folder)/l", owner: "me")
+        let all = LeaseRequest(now: start, until: time(60), scope: .own) { _ in .take }
+        await #expect(throws: DownloadError.self) {
+          try await queue.commit { connection in
+            _ = try connection.lease(all)
+            _ = try connection.add(try addition("undone"), at: start)
+            throw Refused()
+          }
+        }
+        #expect(try await queue.commit { try $0.lease(all) }.isEmpty)
+        let added = try await queue.commit { try $0.add(try addition("a"), at: start) }
+        #expect(added.record.generation == 1)
+        #expect(try await queue.commit { try $0.lease(all) }.map(\.id) == ["a"])
+        #expect(try await queue.commit { try $0.record("a") }?.owner == "me")
+        try await pool.writeWithoutTransaction { queue.forgetConnection($0) }
+        try pool.close()
+      }
+    }
+
+    @Test func kindsAndOpeningsThatNothingNamesAreForgotten() async throws {
+      try await withFolder { folder in
+        let ledger = SQLiteLedger("\(folder)/l.sqlite")
+        let store = try await ledger.open()
+        for batch in 0..<11 {
+          _ = try await store.add(
+            try (0..<1_000).map { try addition(DownloadID("\(batch)-\($0)"), 0, tags: ["\(batch)-\($0)"]) }, at: start)
+        }
+        _ = try await store.remove(.all, limit: 10_990)
+        try await store.close()
+        let other = try DatabaseQueue(path: ledger.path)
+        func counts() async throws -> [Int] {
+          try await other.read { db in
+            try ["kind", "opening"].map { try Int.fetchOne(db, sql: "SELECT count(*) FROM \($0)") ?? -1 }
+          }
+        }
+        #expect(try await counts() == [11_000, 0])
+        let next = try await ledger.open()
+        _ = try await next.add([try addition("new")], at: start)
+        #expect(try await counts() == [11, 1])
+        #expect(try await next.records(LedgerQuery()).count == 11)
+        try await next.close()
+        try other.close()
+      }
+    }
+  }
+#endif

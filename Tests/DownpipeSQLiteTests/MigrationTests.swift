@@ -1,0 +1,148 @@
+#if SQLite
+  import DownpipeCore
+  import Foundation
+  import GRDB
+  import Testing
+
+  @testable import DownpipeSQLite
+
+  /// Ledgers of older versions are brought up to date, and lose nothing.
+  @Suite(.timeLimit(.minutes(1)))
+  struct MigrationTests {
+    /// A ledger as the version before lanes left it: made by its own statements.
+    private func oldLedger(_ path: String, _ rows: [String]) async throws {
+      let pool = try DatabasePool(path: path)
+      try Schema.migrator.migrate(pool, upTo: "2: proofs, what is awaited, and head starts")
+      try await pool.write { db in
+        for row in rows { try db.execute(sql: row) }
+      }
+      try pool.close()
+    }
+
+    private func insert(_ id: String, _ columns: String = "", _ values: String = "") -> String {
+      """
+      INSERT INTO download (id, phase, rank, arrival, created_at, updated_at, url, host, priority\(columns))
+      VALUES ('\(id)', 'waiting', x'\(String(repeating: "0", count: 30))07', 5, 100.5, 200.5,
+        'https://Example.org:8443/\(id)', 'example.org:8443', -3\(values))
+      """
+    }
+
+    @Test func aRecordKeepsAllButThePlaceInItsChain() async throws {
+      let gone = DownloadError(.network, "gone")
+      let error = String(decoding: try JSONEncoder().encode(gone), as: UTF8.self)
+      try await withFolder { folder in
+        let path = "\(folder)/l.sqlite"
+        try await oldLedger(
+          path,
+          [
+            insert(
+              "full",
+              """
+              , intent, tags, metadata, mirrors, headers, expected_size, maximum_size, directory, file_name,
+              expected_digests, not_before, attempts, consecutive_failures, bytes_fetched, resumed_from, error, ranges,
+              total, etag, last_modified, response_date, content_coding, suggested_name, media_type, is_complete,
+              digests, steps_completed, step_note, marks, resource, awaited, repeated_failures
+              """,
+              """
+              , 'prefetch', '["a","b"]', '{"k":"v"}', '["https://two.example/f"]', '[]', 7, 8, 'sub', 'name',
+              '[]', 300.25, 4, 3, 99, 11, '\(error)', '0-10,20-30',
+              40, 'W/"tag"', 50.5, 60.5, 'gzip', 'suggested', 'a/b', 1,
+              '[]', 2, 'note', NULL, 'https://example.org/full', 'network', 2
+              """),
+            "INSERT INTO tag VALUES ('a', 1), ('b', 1)", "INSERT INTO tally VALUES ('waiting', 1)",
+          ])
+        let store = try await SQLiteLedger(path).open()
+        let record = try #require(try await store.record("full"))
+        let url = try #require(URL(string: "https://Example.org:8443/full"))
+        let mirror = try #require(URL(string: "https://two.example/f"))
+        var expected = DownloadRecord(
+          request: DownloadRequest(
+            url, id: "full", mirrors: [mirror], priority: Priority(-3), intent: .prefetch, tags: ["a", "b"],
+            metadata: ["k": "v"], expectedSize: 7, maximumSize: 8,
+            destination: .init(directory: "sub", name: "name")),
+          generation: 1, arrival: 5, rank: Rank(value: 7), createdAt: Date(timeIntervalSince1970: 100.5))
+        expected.updatedAt = Date(timeIntervalSince1970: 200.5)
+        expected.notBefore = Date(timeIntervalSince1970: 300.25)
+        expected.attempts = 4
+        expected.consecutiveFailures = 3
+        expected.repeatedFailures = 2
+        expected.bytesFetched = 99
+        expected.resumedFrom = 11
+        expected.error = gone
+        expected.awaited = .network
+        expected.checkpoint = Checkpoint(
+          ranges: ByteRangeSet([0..<10, 20..<30]), total: .known(40),
+          validator: Validator(
+            entityTag: EntityTag("tag", isWeak: true), lastModified: Date(timeIntervalSince1970: 50.5),
+            responseDate: Date(timeIntervalSince1970: 60.5)),
+          resource: "https://example.org/full", contentCoding: "gzip", name: "suggested", mediaType: "a/b",
+          isComplete: true)
+        // How many steps were done says nothing of which.
+        #expect(record.steps.completed.count == 1)
+        #expect(record.steps.note == nil)
+        expected.steps = record.steps
+        #expect(record == expected)
+        #expect(try await store.records(LedgerQuery(tag: "b")).map(\.id) == ["full"])
+        #expect(try await store.counts(tag: nil) == [.waiting: 1])
+        #expect(try await store.damaged() == [])
+        try await store.close()
+      }
+    }
+
+    @Test func phasesOwnersAndArtifactsAreKept() async throws {
+      try await withFolder { folder in
+        let path = "\(folder)/l.sqlite"
+        try await oldLedger(
+          path,
+          [
+            insert("waiting"),
+            insert("done", ", artifact_kind, artifact_path, artifact_name, steps_completed", ", 'file', 'p', 'n', 1"),
+            "UPDATE download SET phase = 'finished' WHERE id = 'done'",
+            insert("held", ", owner, lease", ", 'nobody', 1000"),
+            "UPDATE download SET phase = 'processing' WHERE id = 'held'",
+            "INSERT INTO tally VALUES ('waiting', 1), ('finished', 1)",
+            // The last one that was ever given.
+            insert("removed"), "DELETE FROM download WHERE id = 'removed'",
+          ])
+        let store = try await SQLiteLedger(path).open()
+        #expect(try await store.counts(tag: nil) == [.waiting: 1, .finished: 1, .processing: 1])
+        #expect(
+          try await store.record("done")?.steps.artifact
+            == StoredArtifact(kind: .file, path: "p", name: "n", size: nil, mediaType: nil))
+        #expect(try await store.record("held")?.owner == "nobody")
+        #expect(try await store.reclaim(at: Date(timeIntervalSince1970: 999)) == 0)
+        #expect(try await store.reclaim(at: Date(timeIntervalSince1970: 1000)) == 1)
+        let all = LeaseRequest(now: start, until: time(60), location: "/anywhere") { _ in .take }
+        #expect(Set(try await store.lease(all).map(\.id)) == ["waiting", "held"], "they belong to any location")
+        let new = try await store.add([try addition("new")], at: start)
+        #expect(new.map(\.record.generation) == [5], "the generation of what was removed does not come again")
+        try await store.close()
+      }
+    }
+
+    /// What the columns say, the table has, after a migration too.
+    @Test func theTableHasTheColumns() async throws {
+      try await withFolder { folder in
+        for old in [false, true] {
+          let path = "\(folder)/\(old).sqlite"
+          if old { try await oldLedger(path, [insert("a")]) }
+          let pool = try LedgerFile(path: path, durability: .process, lockTimeout: .seconds(5)).open()
+          let names = try await pool.read { db in try db.columns(in: "download").map(\.name) }
+          #expect(Set(names) == Set(RecordColumns.all.map(\.name) + ["kind", "opening", "owner", "lease"]))
+          #expect(names.count == Set(RecordColumns.all.map(\.name)).count + 4)
+          try pool.close()
+        }
+      }
+    }
+
+    /// The events are found out from a record with something in every column: otherwise one could be overlooked.
+    @Test func noColumnIsOverlooked() throws {
+      let (full, empty) = (EventEffect.full(.waiting), EventEffect.empty(.waiting))
+      for column in RecordColumns.all where !column.fields.isDisjoint(with: [.state, .checkpoint, .steps]) {
+        if column.name == "phase" { continue }
+        #expect(try column.value(full) != column.value(empty), "\(column.name)")
+      }
+      #expect(EventEffect.all.mapValues { Set($0.keys) }.allSatisfy { $1 == Lifecycle.phases(accepting: $0) })
+    }
+  }
+#endif
