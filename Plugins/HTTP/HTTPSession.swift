@@ -231,6 +231,7 @@ extension HTTPSource.Configuration {
       channel.eventLoop.makeCompletedFuture {
         try channel.syncOptions?.setOption(
           .recvAllocator, value: AdaptiveRecvByteBufferAllocator(minimum: 4096, initial: 65_536, maximum: 262_144))
+        try EarlyCloseHandler.add(to: channel)
       }
     }
     return result

@@ -37,7 +37,6 @@ struct Opening {
   private func reply(_ answer: Transfer.Answer, from url: URL, _ transfer: Transfer) throws(DownloadError)
     -> SourceReply
   {
-    try Self.refuseTransferCodings(answer.headers)
     let lease = ReplyLease(transfer: transfer, session: ownsSession ? session : nil)
     var reply = try SourceReply(
       httpStatus: answer.status, headers: answer.headers, url: url,
@@ -49,19 +48,6 @@ struct Opening {
         }))
     reply.noteUndoneCoding()
     return reply
-  }
-
-  /// Refuses transfer codings but `chunked`, which nobody asked for: libcurl takes `chunked, gzip` for an empty body.
-  static func refuseTransferCodings(_ headers: HeaderFields) throws(DownloadError) {
-    for value in headers.values("Transfer-Encoding") {
-      let coding = value.trimmingHTTPWhitespace
-      guard coding.caseInsensitivelyEquals("chunked") || coding.caseInsensitivelyEquals("identity") else {
-        throw DownloadError(
-          .invalidResponse,
-          "the answer has the Transfer-Encoding “\(coding.prefix(64).escaped)”, which was not asked for"
-        )
-      }
-    }
   }
 }
 

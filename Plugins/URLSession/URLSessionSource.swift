@@ -32,7 +32,7 @@ public import Foundation
 ///   digests, and its ``SourceReply/contentCoding`` is `decoded-gzip` or the like: bytes that must not be
 ///   mixed with those of the file itself.
 /// - On Linux **a hostile server can end the process**: URLSession calls `fatalError` on trailers after a
-///   chunked body, and nothing outside it can prevent that. It also keeps the body of a redirect in memory until
+///   chunked body and on an answer with several `Transfer-Encoding` fields, and nothing outside it can prevent that. It also keeps the body of a redirect in memory until
 ///   its end (``Configuration/connectTimeLimit`` is the bound), and refuses answers whose header fields are not UTF-8
 ///   or end in a bare line feed. Use `HTTPSource` for servers that you do not trust.
 /// - On Linux a proxy is taken from the environment (`http_proxy`, `https_proxy`, `no_proxy`).

@@ -48,7 +48,6 @@ extension FinishedAnswer {
     if asked.scheme?.lowercased() == "https", url.scheme?.lowercased() != "https" {
       throw DownloadError(.tls, "the server redirected from https to \(url.redacted), which is not encrypted")
     }
-    try Opening.refuseTransferCodings(headers)
     var reply = try SourceReply(httpStatus: status, headers: headers, url: url, body: body)
     guard !reply.noteUndoneCoding() else { return reply }
     switch reply.coverage {

@@ -9,19 +9,23 @@ extension SourceReply {
   ///   - headers: the answer's header fields.
   ///   - url: the URL that answered.
   ///   - body: the content, in the coding that Content-Encoding names.
-  /// - Throws: ``DownloadError`` with `.invalidResponse` when an answer that brings bytes has no readable length.
-  public init(httpStatus: Int, headers: HeaderFields, url: URL, body: Body) throws(DownloadError) {
+  ///   - decodedTransferCodings: the transfer codings besides `chunked` that the source undoes, in lower case.
+  /// - Throws: ``DownloadError`` with `.invalidResponse` when an answer that brings bytes has no readable length, or a
+  ///   transfer coding that is neither `chunked` alone, `identity`, nor decoded by the source.
+  public init(
+    httpStatus: Int, headers: HeaderFields, url: URL, body: Body, decodedTransferCodings: [String] = []
+  ) throws(DownloadError) {
     let coverage = Coverage(httpStatus: httpStatus, headers: headers)
     let coding = Self.contentCoding(headers)
-    let length: ByteCount =
-      switch coverage {
-      case .none:
-        // The length of an error page decides nothing; that of a 304 is the representation's.
-        .unknown
-      default:
-        // Transfer-Encoding overrides Content-Length (RFC 9112 §6.3).
-        headers["Transfer-Encoding"] == nil ? try ContentLength.parse(headers) : .unknown
-      }
+    let length: ByteCount
+    if case .none = coverage {
+      // The length of an error page decides nothing; that of a 304 is the representation's.
+      length = .unknown
+    } else {
+      try TransferCodings.check(headers, decoded: decodedTransferCodings)
+      // Transfer-Encoding overrides Content-Length (RFC 9112 §6.3).
+      length = headers["Transfer-Encoding"] == nil ? try ContentLength.parse(headers) : .unknown
+    }
     let validator = Validator(
       entityTag: headers["ETag"].flatMap(EntityTag.init(field:)),
       lastModified: headers["Last-Modified"].flatMap(HTTPDate.date(from:)),

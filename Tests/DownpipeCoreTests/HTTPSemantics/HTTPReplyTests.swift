@@ -108,6 +108,54 @@ struct HTTPReplyTests {
     #expect(try reply(200, ["Content-Length": "5", "Transfer-Encoding": "chunked"]).length == .unknown)
   }
 
+  static let soundCodings: [[String]] = [
+    ["chunked"], ["Chunked"], ["CHUNKED "], [" \tchunked\t"], ["identity"], ["Identity"],
+  ]
+
+  @Test(arguments: soundCodings)
+  func soundTransferCodings(_ values: [String]) throws {
+    let headers = HeaderFields(values.map { HeaderField("transfer-encoding", $0) })
+    #expect(try reply(200, headers).coverage == .whole)
+    #expect(try reply(200, headers).length == .unknown)
+  }
+
+  static let unsoundCodings: [[String]] = [
+    ["chunked, another"], ["another, chunked"], ["foo"], ["gzip"], ["x-gzip"], ["deflate"], ["compress"],
+    ["gzip, chunked"], ["chunked, gzip"], ["gzip", "chunked"], ["chunked", "gzip"], ["chunked, chunked"],
+    ["chunked", "chunked"], ["identity, chunked"], ["chunked, identity"], ["identity", "identity"], [""], [","],
+    ["chunked;q=1"], ["chunked ; a=\"b\""], ["gzip;a=\",chunked\""], ["chunked;a=\", chunked"], ["chunked chunked"],
+    ["\"chunked\""], ["chunkedd"], ["chun\u{e9}ked"], ["chunked\u{b}"], ["chunked,"], [", ,chunked"], ["", "chunked"],
+    ["xchunked"], ["trailers"], ["0"],
+  ]
+
+  @Test(arguments: unsoundCodings)
+  func unsoundTransferCodings(_ values: [String]) throws {
+    let fields = values.map { HeaderField("Transfer-Encoding", $0) }
+    for status in [200, 203, 206] {
+      let headers = HeaderFields(fields + [HeaderField("Content-Range", "bytes 0-4/5")])
+      let error = #expect(throws: DownloadError.self) { try reply(status, headers) }
+      #expect(error?.code == .invalidResponse)
+      #expect(error?.message.contains("Transfer-Encoding") ?? false)
+    }
+    // An answer whose content is not kept still says what it says.
+    #expect(try reply(503, HeaderFields(fields)).coverage == .none(.status(503)))
+    #expect(try reply(304, HeaderFields(fields)).coverage == .none(.notModified))
+  }
+
+  @Test(arguments: [
+    (["gzip"], ["gzip"], true), (["GZip, chunked"], ["gzip"], true), (["gzip", "chunked"], ["gzip"], true),
+    (["deflate, gzip, chunked"], ["gzip", "deflate"], true), (["chunked"], ["gzip"], true),
+    (["deflate, gzip, chunked"], ["gzip"], false), (["chunked, gzip"], ["gzip"], false),
+    (["gzip, chunked, chunked"], ["gzip"], false), (["gzip, identity"], ["gzip"], false),
+    (["gzip;q=1, chunked"], ["gzip"], false), ([""], ["gzip"], false),
+  ])
+  func decodedTransferCodings(_ values: [String], _ decoded: [String], _ isSound: Bool) throws {
+    let headers = HeaderFields(values.map { HeaderField("Transfer-Encoding", $0) })
+    let reply = try? SourceReply(
+      httpStatus: 200, headers: headers, url: url, body: .empty, decodedTransferCodings: decoded)
+    #expect((reply != nil) == isSound)
+  }
+
   @Test func acceptRangesNone() throws {
     #expect(try reply(200, ["Accept-Ranges": "none"]).acceptsRanges == false)
     #expect(try reply(206, ["Content-Range": "bytes 0-1/2"]).acceptsRanges == true)

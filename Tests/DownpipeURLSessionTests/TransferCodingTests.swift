@@ -1,0 +1,49 @@
+import DownpipeCore
+import DownpipeTesting
+import DownpipeURLSession
+import Foundation
+import Testing
+
+extension URLSessionTests {
+  /// What a server says of transfer codings, over real sockets. Fields that come twice are left out: Foundation on
+  /// Linux ends the process (see ``URLSessionSource``).
+  @Suite(.timeLimit(.minutes(1)))
+  struct TransferCodingTests {
+    private static let text = "hello, world"
+    private static let framed = "c\r\nhello, world\r\n0\r\n\r\n"
+
+    private func fetch(_ fields: String, _ body: String) async throws -> (bytes: [UInt8]?, error: DownloadError?) {
+      try await withScriptedServer { _ in
+        ScriptedReply([.send("HTTP/1.1 200 OK\r\n\(fields)\r\n\(body)"), .close])
+      } _: { server in
+        try await withSource { source in
+          do {
+            return (try await source.open(SourceRequest(url: server.url())).bytes(), nil)
+          } catch {
+            return (nil, error as? DownloadError)
+          }
+        }
+      }
+    }
+
+    @Test(arguments: ["chunked", "Chunked", "chunked ", "\tchunked", "identity"])
+    func theOnesThatAreUndone(_ value: String) async throws {
+      let body = value == "identity" ? Self.text : Self.framed
+      let result = try await fetch("Transfer-Encoding: \(value)\r\n", body)
+      #expect(result.bytes == Array(Self.text.utf8), "\(String(describing: result.error))")
+    }
+
+    static let unsound = [
+      "chunked, another", "another, chunked", "foo", "gzip", "deflate", "gzip, chunked", "chunked, gzip",
+      "chunked, chunked", "identity, chunked", "chunked, identity", "chunked;q=1", "\"chunked\"", "chunkedd",
+      "chunked,", ",chunked", "", ",",
+    ]
+
+    @Test(arguments: unsound, [framed, text])
+    func everythingElseIsRefused(_ value: String, _ body: String) async throws {
+      let result = try await fetch("Transfer-Encoding: \(value)\r\n", body)
+      #expect(result.bytes == nil)
+      #expect(result.error?.code == .invalidResponse, "\(String(describing: result.error))")
+    }
+  }
+}
