@@ -63,7 +63,7 @@ struct GetCommand: AsyncParsableCommand {
       let id = DownloadIdentity(url: text, outputName: plan.outputName).id
       try OutputFile.standardOutput.write(JSONOutput.line(LastWord(id: id, url: text, error: error)) + "\n")
     }
-    throw UsageError("\(text.prefix(200)): \(error.message)")
+    throw UsageError("\(text.redactedURL.prefix(200)): \(error.message)")
   }
 
   private func report(_ ending: DownloadRun.Ending) {

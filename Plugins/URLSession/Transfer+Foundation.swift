@@ -22,14 +22,14 @@ extension DownloadError {
   init(transport error: any Error) {
     let error = error as NSError
     guard error.domain == NSURLErrorDomain else {
-      self.init(.network, error.localizedDescription, cause: error)
+      self.init(.network, error.localizedDescription.redactingURLs, cause: error)
       return
     }
     let text = error.localizedDescription
     var code = Self.codes.first { $0.key.rawValue == error.code }?.value ?? Self.code(ofUnnamed: text)
     // libcurl's “unsupported protocol” is said of answers, too; the URL's scheme was looked at before.
     if code == .unsupportedURL, Self.code(ofUnnamed: text) == .invalidResponse { code = .invalidResponse }
-    self.init(code, "\(text.prefix(500)) (URLError \(error.code))", cause: error)
+    self.init(code, "\(text.redactingURLs.prefix(500)) (URLError \(error.code))", cause: error)
   }
 
   /// Everything else is `.network`.

@@ -44,7 +44,7 @@ struct JSONOutput: RunOutput {
     var object = JSONObject()
     object.add("event", "state")
     object.add("id", status.id.rawValue)
-    object.add("url", status.request.givenURL)
+    object.add("url", status.request.shownURL)
     object.add("state", status.state.phase.rawValue)
     switch status.state {
     case .waiting(let reason): object.add("reason", reason.description)
@@ -64,7 +64,7 @@ struct JSONOutput: RunOutput {
     var object = JSONObject()
     object.add("event", "progress")
     object.add("id", status.id.rawValue)
-    object.add("url", status.request.givenURL)
+    object.add("url", status.request.shownURL)
     object.add("bytes", status.progress.received)
     object.add("total", status.progress.total.bytes)
     object.add("bytesPerSecond", status.progress.bytesPerSecond.flatMap { Int64(exactly: $0.rounded()) })

@@ -131,7 +131,8 @@ public struct DownloadError: Error, Sendable {
     } else if error is CancellationError {
       self.init(.cancelled, "the work was cancelled", stage: stage, cause: error)
     } else {
-      self.init(code, String(describing: error), stage: stage, cause: error)
+      // Foundation's errors name the URL they are about, with its password.
+      self.init(code, String(describing: error).redactingURLs, stage: stage, cause: error)
     }
   }
 
