@@ -36,6 +36,8 @@ struct DownpipeCommand: AsyncParsableCommand {
       OutputFile.complain(error.sentence)
       Foundation.exit(1)
     } catch is OutputFile.BrokenPipe {
+    } catch is OutputFile.Abandoned {
+      Foundation.exit(Interruption.exitStatus)
       // Whoever read has read enough.
       Foundation.exit(0)
     } catch {
