@@ -21,6 +21,18 @@ extension DownloadError {
   /// What Foundation reports of a task that failed.
   init(transport error: any Error) {
     let error = error as NSError
+    let numbers = [EMFILE, ENFILE].map { Int($0) }
+    let causes = [error, error.userInfo[NSUnderlyingErrorKey] as? NSError].compactMap { $0 }
+    // On Linux libcurl's words are all there is.
+    if causes.contains(where: { $0.domain == NSPOSIXErrorDomain && numbers.contains($0.code) })
+      || error.localizedDescription.lowercased().contains("too many open files")
+    {
+      self.init(
+        .tooManyOpenFiles,
+        "no connection could be opened: too many files and connections are open; run fewer downloads at once, or raise "
+          + "the limit (ulimit -n)", cause: error)
+      return
+    }
     guard error.domain == NSURLErrorDomain else {
       self.init(.network, error.localizedDescription.redactingURLs, cause: error)
       return
