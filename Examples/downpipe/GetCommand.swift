@@ -31,6 +31,7 @@ struct GetCommand: AsyncParsableCommand {
     }
     plan.wishes = RequestWishes(
       unpacks: input.gunzip, folder: try input.moveInto.map { try Folder.prepare($0, option: "--move-into") })
+    try checkPlace(of: plan, directory: directory)
 
     let ledger = folder.ledgerPath(directory: directory)
     #if !SQLite
@@ -58,6 +59,15 @@ struct GetCommand: AsyncParsableCommand {
   }
 
   /// The only URL cannot be used: the command is wrong, and says so in the form that was asked for.
+  /// Refuses at once to replace what is no regular file, where the name is known before.
+  private func checkPlace(of plan: GetPlan, directory: String) throws(UsageError) {
+    guard transfer.onConflict == .replace, let name = plan.outputName else { return }
+    guard let obstacle = Folder.obstacle(at: (plan.wishes.folder ?? directory) + "/" + name) else { return }
+    throw UsageError(
+      "--output: “\(name)” is \(obstacle), and --on-conflict replace takes the place of regular files only: "
+        + "remove it, or choose another name")
+  }
+
   private func refuse(_ text: String, _ plan: GetPlan, _ error: DownloadError) throws -> Never {
     if reporting.json {
       let id = DownloadIdentity(url: text, outputName: plan.outputName).id
