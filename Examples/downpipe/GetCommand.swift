@@ -40,6 +40,7 @@ struct GetCommand: AsyncParsableCommand {
     var settings = transfer.settings(directory: directory, ledger: ledger)
     settings.unpacks = plan.wishes.unpacks
     settings.moves = plan.wishes.folder != nil
+    settings.scope = PathScope(directory: directory, ledger: ledger, more: plan.wishes.folder.map { [$0] } ?? [])
 
     let choice = reporting.choice
     let monitor = RunMonitor(output: choice.make())
@@ -58,7 +59,6 @@ struct GetCommand: AsyncParsableCommand {
     if ending.exitStatus != 0 { throw ExitCode(ending.exitStatus) }
   }
 
-  /// The only URL cannot be used: the command is wrong, and says so in the form that was asked for.
   /// Refuses at once to replace what is no regular file, where the name is known before.
   private func checkPlace(of plan: GetPlan, directory: String) throws(UsageError) {
     guard transfer.onConflict == .replace, let name = plan.outputName else { return }
@@ -68,6 +68,7 @@ struct GetCommand: AsyncParsableCommand {
         + "remove it, or choose another name")
   }
 
+  /// The only URL cannot be used: the command is wrong, and says so in the form that was asked for.
   private func refuse(_ text: String, _ plan: GetPlan, _ error: DownloadError) throws -> Never {
     if reporting.json {
       let id = DownloadIdentity(url: text, outputName: plan.outputName).id
