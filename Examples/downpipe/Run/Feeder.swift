@@ -90,6 +90,16 @@ struct Feeder: Sendable {
     guard let artifact = status.artifact, RequestWishes(status.request) == RequestWishes(request),
       Set(request.expectedDigests).isSubset(of: status.request.expectedDigests)
     else { return false }
-    return artifact.path.map { Folder.kind($0) != nil } ?? true
+    return FinishedFile.isUnchanged(artifact)
+  }
+}
+
+extension DownloadStatus {
+  /// Whether it would not be tried at once by itself: it is paused, or waits for another attempt.
+  var isHeldBack: Bool {
+    switch state {
+    case .paused, .waiting(.retry), .waiting(.missing): true
+    default: false
+    }
   }
 }
