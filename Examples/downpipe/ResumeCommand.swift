@@ -64,7 +64,8 @@ struct ResumeCommand: AsyncParsableCommand {
         case .finished, .cancelled: continue
         case .failed, .paused:
           if await monitor.take(status.id) { try await downloader.resume(status.id) }
-        case .waiting, .transferring, .processing: _ = await monitor.take(status.id)
+        case .waiting, .transferring, .processing:
+          if await monitor.take(status.id), status.isHeldBack { try await downloader.resume(status.id) }
         }
       }
       await monitor.endAdding()
