@@ -21,6 +21,7 @@ struct DownpipeCommand: AsyncParsableCommand {
   /// Runs a command and ends the process with the status that scripts rely on.
   static func main() async {
     OutputFile.openMissing()
+    DescriptorLimit.raise()
     do {
       var command = try await asyncParseAsRoot(nil)
       if var asyncCommand = command as? any AsyncParsableCommand {
@@ -35,6 +36,8 @@ struct DownpipeCommand: AsyncParsableCommand {
       // What failed is the command as a whole, such as a ledger that cannot be written any more; not one download.
       OutputFile.complain(error.sentence)
       Foundation.exit(1)
+    } catch is OutputFile.Abandoned {
+      Foundation.exit(Interruption.exitStatus)
     } catch is OutputFile.BrokenPipe {
       // Whoever read has read enough.
       Foundation.exit(0)

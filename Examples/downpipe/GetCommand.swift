@@ -31,6 +31,7 @@ struct GetCommand: AsyncParsableCommand {
     }
     plan.wishes = RequestWishes(
       unpacks: input.gunzip, folder: try input.moveInto.map { try Folder.prepare($0, option: "--move-into") })
+    try checkPlace(of: plan, directory: directory)
 
     let ledger = folder.ledgerPath(directory: directory)
     #if !SQLite
@@ -39,6 +40,7 @@ struct GetCommand: AsyncParsableCommand {
     var settings = transfer.settings(directory: directory, ledger: ledger)
     settings.unpacks = plan.wishes.unpacks
     settings.moves = plan.wishes.folder != nil
+    settings.scope = PathScope(directory: directory, ledger: ledger, more: plan.wishes.folder.map { [$0] } ?? [])
 
     let choice = reporting.choice
     let monitor = RunMonitor(output: choice.make())
@@ -53,13 +55,22 @@ struct GetCommand: AsyncParsableCommand {
     if ending.exitStatus != 0 { throw ExitCode(ending.exitStatus) }
   }
 
+  /// Refuses at once to replace what is no regular file, where the name is known before.
+  private func checkPlace(of plan: GetPlan, directory: String) throws(UsageError) {
+    guard transfer.onConflict == .replace, let name = plan.outputName else { return }
+    guard let obstacle = Folder.obstacle(at: (plan.wishes.folder ?? directory) + "/" + name) else { return }
+    throw UsageError(
+      "--output: “\(name)” is \(obstacle), and --on-conflict replace takes the place of regular files only: "
+        + "remove it, or choose another name")
+  }
+
   /// The only URL cannot be used: the command is wrong, and says so in the form that was asked for.
   private func refuse(_ text: String, _ plan: GetPlan, _ error: DownloadError) throws -> Never {
     if reporting.json {
       let id = DownloadIdentity(url: text, outputName: plan.outputName).id
       try OutputFile.standardOutput.write(JSONOutput.line(LastWord(id: id, url: text, error: error)) + "\n")
     }
-    throw UsageError("\(text.prefix(200)): \(error.message)")
+    throw UsageError("\(text.redactedURL.prefix(200)): \(error.message)")
   }
 
   private func report(_ ending: DownloadRun.Ending) {

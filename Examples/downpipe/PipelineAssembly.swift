@@ -27,9 +27,9 @@ extension Pipeline {
 
       VerifyChecksum()
       #if Zlib
-        if settings.unpacks { GunzipWhereAsked() }
+        if settings.unpacks { GunzipWhereAsked(scope: settings.scope) }
       #endif
-      if settings.moves { MoveWhereAsked(onConflict: settings.conflict) }
+      if settings.moves { MoveWhereAsked(onConflict: settings.conflict, scope: settings.scope) }
     }
   }
 }

@@ -23,6 +23,7 @@ struct RemoveCommand: AsyncParsableCommand {
   var files = false
 
   @OptionGroup(title: "Folder options") var folder: LedgerOptions
+  @OptionGroup var outside: OutsideOptions
 
   func validate() throws {
     if [all, orphans, !ids.isEmpty].count(where: { $0 }) != 1 {
@@ -31,8 +32,10 @@ struct RemoveCommand: AsyncParsableCommand {
   }
 
   func run() async throws {
+    let (directory, ledger) = try folder.existing()
+    let scope = outside.scope(directory: directory, ledger: ledger)
     let isComplete = try await folder.withLedger { store, storage in
-      orphans ? try await removeOrphans(store, storage) : try await remove(from: store, storage)
+      orphans ? try await removeOrphans(store, storage) : try await remove(from: store, storage, scope)
     }
     if !isComplete { throw ExitCode(1) }
   }
@@ -45,7 +48,8 @@ struct RemoveCommand: AsyncParsableCommand {
   }
 
   /// - Returns: whether everything that was meant is gone.
-  private func remove(from store: any LedgerStore, _ storage: FileStore) async throws -> Bool {
+  private func remove(from store: any LedgerStore, _ storage: FileStore, _ scope: PathScope) async throws -> Bool {
+    if files { try await refuseOutside(store, storage, scope) }
     let selection: LedgerSelection = all ? .all : .ids(ids.map { DownloadID($0) })
     let known = all ? [] : try await existing(store)
     // What a process that died was working on is nobody's any more.
@@ -58,7 +62,7 @@ struct RemoveCommand: AsyncParsableCommand {
       let records = try await store.remove(selection, limit: page)
       for record in records {
         removed += 1
-        if await !removeFiles(of: record, storage) { isComplete = false }
+        if await !removeFiles(of: record, storage, scope) { isComplete = false }
       }
       guard records.count == page else { break }
     }
@@ -89,14 +93,51 @@ struct RemoveCommand: AsyncParsableCommand {
     return known
   }
 
+  /// Looks at all files before the first one is removed: the ledger names them, and may not be the user's own.
+  private func refuseOutside(_ store: any LedgerStore, _ storage: FileStore, _ scope: PathScope) async throws {
+    guard scope != .everywhere else { return }
+    var count = 0
+    var example = ""
+    func look(at record: DownloadRecord) throws {
+      guard let artifact = try finished(record, storage), let path = artifact.path, !scope.contains(entry: path)
+      else { return }
+      count += 1
+      if example.isEmpty { example = path }
+    }
+    if all {
+      let page = 1000
+      var offset = 0
+      while true {
+        let records = try await store.records(LedgerQuery(phases: [.finished], limit: page, offset: offset))
+        for record in records { try look(at: record) }
+        guard records.count == page else { break }
+        offset += page
+      }
+    } else {
+      for id in ids { if let record = try await store.record(DownloadID(id)) { try look(at: record) } }
+    }
+    guard count > 0 else { return }
+    let what = count == 1 ? "“\(example)” is" : "\(count) files, “\(example)” among them, are"
+    throw UsageError(
+      "\(what) outside of “\(storage.root)”, and nothing was removed: say --allow-outside if the ledger is yours, "
+        + "or leave --files out")
+  }
+
+  /// The finished file of a record; `nil` when there is none.
+  private func finished(_ record: DownloadRecord, _ storage: FileStore) throws -> Artifact? {
+    guard record.phase == .finished, let stored = record.steps.artifact, let path = stored.path else { return nil }
+    return Artifact(
+      kind: stored.kind, location: .path(try storage.path(forStored: path)), name: stored.name,
+      size: ByteCount(stored.size))
+  }
+
   /// - Returns: whether nothing is left.
-  private func removeFiles(of record: DownloadRecord, _ storage: FileStore) async -> Bool {
+  private func removeFiles(of record: DownloadRecord, _ storage: FileStore, _ scope: PathScope) async -> Bool {
     do {
       try await storage.removePartial(record.partialKey)
-      if files, record.phase == .finished, let stored = record.steps.artifact, let path = stored.path {
-        let artifact = Artifact(
-          kind: stored.kind, location: .path(try storage.path(forStored: path)), name: stored.name,
-          size: ByteCount(stored.size))
+      if files, let artifact = try finished(record, storage) {
+        // It may have been finished since all of them were looked at.
+        try scope.check(artifact)
         try await storage.remove(artifact)
       }
       return true

@@ -8,6 +8,10 @@ import Foundation
   /// Unpacks a file whose request asks for it, when it is a gzip file by its name or by its first bytes.
   struct GunzipWhereAsked: PostProcessor {
     private let gunzip = Gunzip()
+    private let scope: PathScope
+
+    /// - Parameter scope: where the file may be: after an interruption its path comes out of the ledger.
+    init(scope: PathScope = .everywhere) { self.scope = scope }
 
     var name: String { gunzip.name }
     var summary: String { "where asked" }
@@ -15,6 +19,7 @@ import Foundation
     func isNeeded(in context: ProcessingContext) -> Bool { RequestWishes(context.request).unpacks }
 
     func process(_ file: File, in context: ProcessingContext) async throws -> File {
+      try scope.check(file.artifact)
       guard RequestWishes(context.request).unpacks, isGzip(file) else { return file }
       return try await gunzip.process(file, in: context)
     }
@@ -35,6 +40,8 @@ import Foundation
 struct MoveWhereAsked: UniversalPostProcessor {
   /// What happens when a name is taken.
   var onConflict = ConflictPolicy.keepBoth
+  /// Where file and folder may be: after an interruption their paths come out of the ledger.
+  var scope = PathScope.everywhere
 
   var name: String { "MoveInto" }
   var summary: String { "where asked" }
@@ -43,6 +50,8 @@ struct MoveWhereAsked: UniversalPostProcessor {
 
   func process(_ artifact: Artifact, in context: ProcessingContext) async throws -> Artifact {
     guard let folder = RequestWishes(context.request).folder else { return artifact }
+    try scope.check(artifact)
+    try scope.check(folder: folder)
     return try await MoveInto(folder, onConflict: onConflict).process(artifact, in: context)
   }
 }

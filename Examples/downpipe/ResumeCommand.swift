@@ -7,10 +7,15 @@ struct ResumeCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "resume",
     abstract: "Go on with everything unfinished.",
-    discussion: "Those that failed or were paused are tried again. Cancelled ones stay cancelled."
+    discussion: """
+      Those that failed or were paused are tried again, and those that wait for another attempt are tried at once. \
+      Cancelled ones stay cancelled. What the ledger says to put outside of the folder fails unless --allow-outside is \
+      given.
+      """
   )
 
   @OptionGroup(title: "Folder options") var folder: LedgerOptions
+  @OptionGroup var outside: OutsideOptions
   @OptionGroup(title: "Transfer options") var transfer: TransferOptions
   @OptionGroup(title: "Output options") var reporting: OutputOptions
 
@@ -31,6 +36,7 @@ struct ResumeCommand: AsyncParsableCommand {
       settings.unpacks = true
     #endif
     settings.moves = true
+    settings.scope = outside.scope(directory: directory, ledger: ledger)
 
     let choice = reporting.choice
     let monitor = RunMonitor(output: choice.make())
@@ -58,7 +64,8 @@ struct ResumeCommand: AsyncParsableCommand {
         case .finished, .cancelled: continue
         case .failed, .paused:
           if await monitor.take(status.id) { try await downloader.resume(status.id) }
-        case .waiting, .transferring, .processing: _ = await monitor.take(status.id)
+        case .waiting, .transferring, .processing:
+          if await monitor.take(status.id), status.isHeldBack { try await downloader.resume(status.id) }
         }
       }
       await monitor.endAdding()

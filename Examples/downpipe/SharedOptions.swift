@@ -76,6 +76,20 @@ struct LedgerOptions: ParsableArguments {
   }
 }
 
+/// What a ledger may name beyond the folder it belongs to.
+struct OutsideOptions: ParsableArguments {
+  @Flag(
+    help: ArgumentHelp(
+      "Obey the ledger where it names paths outside of the folder, as after “get --move-into”.",
+      discussion: "Only for a ledger that you have made: it may name any file that you can write."))
+  var allowOutside = false
+
+  /// Where paths that come out of a ledger may lead.
+  func scope(directory: String, ledger: String) -> PathScope {
+    allowOutside ? .everywhere : PathScope(directory: directory, ledger: ledger)
+  }
+}
+
 /// How files are fetched.
 struct TransferOptions: ParsableArguments {
   @Option(name: [.short, .long], help: ArgumentHelp("How many files at once.", valueName: "n"))

@@ -68,9 +68,13 @@ struct FileDigests: ~Copyable {
 
   private static func failure(_ action: String, _ path: String, _ code: Int32) -> DownloadError {
     let reason = String(cString: strerror(code))
-    return code == EACCES || code == EPERM
-      ? DownloadError(.permission, "cannot \(action) “\(path)”: \(reason)")
-      : DownloadError(.storage, "cannot \(action) “\(path)”: \(reason)")
+    let kind: DownloadError.Code =
+      switch code {
+      case EACCES, EPERM: .permission
+      case EMFILE, ENFILE: .tooManyOpenFiles
+      default: .storage
+      }
+    return DownloadError(kind, "cannot \(action) “\(path)”: \(reason)")
   }
 }
 

@@ -2,8 +2,8 @@
 public enum ConflictPolicy: String, Sendable, Hashable, Codable, CaseIterable {
   /// The new file takes the place of the old one, atomically: a reader sees one or the other, never neither.
   ///
-  /// A folder takes the place of a folder. A file never takes the place of a folder, nor a folder that
-  /// of a file: that fails with `.alreadyExists`.
+  /// A file takes the place of a regular file, and a folder that of a folder. Anything else that has the name, such as
+  /// a symbolic link, a pipe or a device, stays: that fails with `.alreadyExists`.
   case replace
 
   /// The new file gets a number: `film (1).mkv`, `logs (2).tar.gz`.

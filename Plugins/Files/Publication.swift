@@ -271,10 +271,18 @@ struct Publication: Sendable {
   }
 
   private func replace(_ occupant: FileStatus?, by item: PublishedItem) async throws {
-    switch (item.status.kind, occupant?.kind) {
-    case (_, nil), (.file, .file), (.file, .link), (.folder, .folder): break
-    case (_, .folder): throw exists("a folder is in the place of the file: remove it, or choose another name")
-    default: throw exists("a file is in the place of the folder: remove it, or choose another name")
+    // Renaming would remove whatever has the name: a pipe that another program reads, a link that was set on purpose.
+    let obstacle: String? =
+      switch (item.status.kind, occupant?.kind) {
+      case (_, nil), (.file, .file), (.folder, .folder): nil
+      case (_, .folder): "a folder"
+      case (_, .file): "a file"
+      case (_, .link): "a symbolic link"
+      case (_, .other): "a pipe, a socket or a device"
+      }
+    if let obstacle {
+      let what = item.status.kind == .folder ? "folder" : "file"
+      throw exists("\(obstacle) is in the place of the \(what): remove it, or choose another name")
     }
     try await note(.atOnce, item, name)
     let target = folder.entry(name)

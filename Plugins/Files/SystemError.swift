@@ -34,6 +34,7 @@ struct SystemError: Error, Hashable {
     switch code {
     case ENOSPC, EDQUOT, EFBIG: .noSpace
     case EACCES, EPERM, EROFS, EISDIR, ENOTDIR: .permission
+    case EMFILE, ENFILE: .tooManyOpenFiles
     default: .storage
     }
   }

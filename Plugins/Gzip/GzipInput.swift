@@ -89,6 +89,8 @@
         DownloadError(.noSpace, "cannot \(action) “\(path)”: \(reason). Make room and try again")
       case EACCES, EPERM, EROFS:
         DownloadError(.permission, "cannot \(action) “\(path)”: \(reason). Check who may use the folder")
+      case EMFILE, ENFILE:
+        DownloadError(.tooManyOpenFiles, "cannot \(action) “\(path)”: \(reason). Run fewer downloads at once")
       default:
         DownloadError(.storage, "cannot \(action) “\(path)”: \(reason)")
       }

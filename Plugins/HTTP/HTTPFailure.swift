@@ -34,6 +34,7 @@ enum HTTPFailure {
       return broken(error, received)
     case is SocketAddressError:
       return DownloadError(.hostNotFound, "the host name could not be resolved: check its spelling", cause: error)
+    case let error as IOError where isOutOfDescriptors(error): return outOfDescriptors(error)
     case let error as IOError where received == nil && isOffline(error):
       return offline("the server", reason(error), error)
     case let error as IOError:
@@ -110,6 +111,9 @@ enum HTTPFailure {
     if error.connectionErrors.allSatisfy({ if case ChannelError.connectTimeout = $0.error { true } else { false } }) {
       return connectTimeout(error)
     }
+    if error.connectionErrors.contains(where: { ($0.error as? IOError).map(isOutOfDescriptors) ?? false }) {
+      return outOfDescriptors(error)
+    }
     let why = (first.error as? IOError).map(reason) ?? "\(first.error)"
     if error.connectionErrors.allSatisfy({ ($0.error as? IOError).map(isOffline) ?? false }) {
       return offline(place, why, error)
@@ -160,6 +164,16 @@ enum HTTPFailure {
     DownloadError(
       .offline, "there is no way to \(place): \(why); check the network's cable, radio or routes", cause: error)
   }
+
+  private static func outOfDescriptors(_ error: any Error) -> DownloadError {
+    DownloadError(
+      .tooManyOpenFiles,
+      "no connection could be opened: too many files and connections are open; run fewer downloads at once, or raise "
+        + "the limit (ulimit -n)", cause: error)
+  }
+
+  /// Whether it is this process, or this machine, that has as much open as it may.
+  private static func isOutOfDescriptors(_ error: IOError) -> Bool { [EMFILE, ENFILE].contains(error.errnoCode) }
 
   /// Whether the request cannot have left this machine.
   private static func isOffline(_ error: IOError) -> Bool {

@@ -21,15 +21,27 @@ extension DownloadError {
   /// What Foundation reports of a task that failed.
   init(transport error: any Error) {
     let error = error as NSError
+    let numbers = [EMFILE, ENFILE].map { Int($0) }
+    let causes = [error, error.userInfo[NSUnderlyingErrorKey] as? NSError].compactMap { $0 }
+    // On Linux libcurl's words are all there is.
+    if causes.contains(where: { $0.domain == NSPOSIXErrorDomain && numbers.contains($0.code) })
+      || error.localizedDescription.lowercased().contains("too many open files")
+    {
+      self.init(
+        .tooManyOpenFiles,
+        "no connection could be opened: too many files and connections are open; run fewer downloads at once, or raise "
+          + "the limit (ulimit -n)", cause: error)
+      return
+    }
     guard error.domain == NSURLErrorDomain else {
-      self.init(.network, error.localizedDescription, cause: error)
+      self.init(.network, error.localizedDescription.redactingURLs, cause: error)
       return
     }
     let text = error.localizedDescription
     var code = Self.codes.first { $0.key.rawValue == error.code }?.value ?? Self.code(ofUnnamed: text)
     // libcurl's “unsupported protocol” is said of answers, too; the URL's scheme was looked at before.
     if code == .unsupportedURL, Self.code(ofUnnamed: text) == .invalidResponse { code = .invalidResponse }
-    self.init(code, "\(text.prefix(500)) (URLError \(error.code))", cause: error)
+    self.init(code, "\(text.redactingURLs.prefix(500)) (URLError \(error.code))", cause: error)
   }
 
   /// Everything else is `.network`.

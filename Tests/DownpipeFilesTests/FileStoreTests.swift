@@ -71,7 +71,7 @@ struct FileStoreTests {
   }
 
   @Test(arguments: [
-    (EACCES, DownloadError.Code.permission), (EROFS, .permission), (ENOSPC, .noSpace), (EMFILE, .storage),
+    (EACCES, DownloadError.Code.permission), (EROFS, .permission), (ENOSPC, .noSpace), (EMFILE, .tooManyOpenFiles),
   ])
   func rootsThatCannotBeMadeAreExplained(_ number: CInt, _ code: DownloadError.Code) async throws {
     let folder = try TemporaryFolder()

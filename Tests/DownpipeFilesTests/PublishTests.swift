@@ -66,12 +66,25 @@ struct PublishTests {
     let second = try await store.publish([4], name: "x")
     #expect(second.size == .known(1))
     #expect(try folder.tree() == ["x": [4]])
-    // A link gives way itself; what it leads to is left alone.
+  }
+
+  @Test(arguments: ["a symbolic link", "a pipe"])
+  func onlyRegularFilesAreReplaced(_ occupant: String) async throws {
+    let folder = try TemporaryFolder()
+    let store = FileStore(folder.path, onConflict: .replace)
     let victim = try folder.write([9], to: "victim")
-    try FileManager.default.removeItem(atPath: folder.path("x"))
-    try FileManager.default.createSymbolicLink(atPath: folder.path("x"), withDestinationPath: victim)
-    _ = try await store.publish([5], name: "x")
-    #expect(try folder.tree() == ["x": [5], "victim": [9]])
+    if occupant == "a pipe" {
+      #expect(mkfifo(folder.path("x"), 0o600) == 0)
+    } else {
+      try FileManager.default.createSymbolicLink(atPath: folder.path("x"), withDestinationPath: victim)
+    }
+    let before = try FileSystem.system.status(Entry(folder.path("x")))
+    await #expect { try await store.publish([5], name: "x") } throws: { error in
+      code(.alreadyExists)(error) && (error as? DownloadError)?.message.contains(occupant) == true
+    }
+    #expect(try FileSystem.system.status(Entry(folder.path("x"))).isSame(as: before))
+    #expect(try folder.read("victim") == [9])
+    #expect(try folder.read(".downpipe/partials/id.1.part") == [5], "the bytes are kept")
   }
 
   @Test(arguments: 0..<2)

@@ -14,7 +14,8 @@ struct SystemErrorTests {
   @Test(arguments: [
     (ENOSPC, DownloadError.Code.noSpace), (EDQUOT, .noSpace), (EFBIG, .noSpace), (EACCES, .permission),
     (EPERM, .permission), (EROFS, .permission), (EISDIR, .permission), (ENOTDIR, .permission), (EIO, .storage),
-    (EMFILE, .storage), (ENAMETOOLONG, .storage), (ENOENT, .storage), (ESTALE, .storage),
+    (EMFILE, .tooManyOpenFiles), (ENFILE, .tooManyOpenFiles), (ENAMETOOLONG, .storage), (ENOENT, .storage),
+    (ESTALE, .storage),
   ])
   func numbersHaveTheirCode(_ number: CInt, _ code: DownloadError.Code) {
     let error = SystemError(number).downloadError("write", "/a/b")

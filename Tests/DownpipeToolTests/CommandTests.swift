@@ -65,6 +65,26 @@ struct CommandTests {
     #expect(DownloadRun.Ending.interrupted(tally).exitStatus == 130)
   }
 
+  @Test("What the ledger names outside of the folder is obeyed on demand only")
+  func outside() throws {
+    #expect(try ResumeCommand.parse(["--allow-outside"]).outside.allowOutside)
+    #expect(try RemoveCommand.parse(["--all", "--files", "--allow-outside"]).outside.allowOutside)
+    let options = try ResumeCommand.parse([]).outside
+    #expect(!options.allowOutside && options.scope(directory: "/d", ledger: "/d/l") != .everywhere)
+  }
+
+  @Test("The soft limit of descriptors is raised, and never lowered")
+  func descriptors() {
+    DescriptorLimit.raise()
+    var limit = rlimit()
+    #if canImport(Glibc)
+      #expect(getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0)
+    #else
+      #expect(getrlimit(RLIMIT_NOFILE, &limit) == 0)
+    #endif
+    #expect(limit.rlim_cur >= min(limit.rlim_max, 65_536))
+  }
+
   @Test("A second signal ends the process at once, one that comes with the first does not")
   func signals() {
     let wishes = Interruption.Wishes()

@@ -77,6 +77,31 @@ struct FeederTests {
     await downloader.shutdown()
   }
 
+  @Test("What waits for another attempt is tried at once, and what waits for its turn is left alone")
+  func heldBack() throws {
+    let error = DownloadError(.network, "gone")
+    for state in [
+      DownloadState.paused, .waiting(.retry(at: Samples.now, after: error)),
+      .waiting(.missing(.disk, until: Samples.now, after: error)),
+    ] { #expect(Samples.status(state).isHeldBack) }
+    for state in [DownloadState.waiting(.turn), .waiting(.gate("night")), .transferring, .cancelled] {
+      #expect(!Samples.status(state).isHeldBack)
+    }
+  }
+
+  @Test("A finished file counts by its size, too")
+  func sizes() throws {
+    let folder = try TemporaryFolder()
+    let path = try folder.write([1, 2, 3], to: "file")
+    func isUnchanged(_ kind: Artifact.Kind, _ path: String, _ size: ByteCount) -> Bool {
+      FinishedFile.isUnchanged(Artifact(kind: kind, location: .path(path), name: "file", size: size))
+    }
+    #expect(isUnchanged(.file, path, .known(3)) && isUnchanged(.file, path, .unknown))
+    #expect(!isUnchanged(.file, path, .known(4)) && !isUnchanged(.file, folder.path("none"), .unknown))
+    #expect(!isUnchanged(.file, folder.path, .unknown) && isUnchanged(.directory, folder.path, .known(7)))
+    #expect(!isUnchanged(.directory, path, .unknown))
+  }
+
   @Test("What somebody has paused goes on")
   func paused() async throws {
     let id = DownloadIdentity(url: "http://a/1", outputName: nil).id

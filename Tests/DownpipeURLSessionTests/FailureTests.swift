@@ -171,6 +171,7 @@ extension URLSessionTests {
       (.cancelled, "", .cancelled), (.httpTooManyRedirects, "", .tooManyRedirects),
       (.unknown, "SSL certificate problem: self-signed certificate", .tls),
       (.unknown, "Received HTTP/0.9 when not allowed", .invalidResponse), (.unknown, "Recv failure", .network),
+      (.cannotConnectToHost, "Couldn't open socket: Too many open files", .tooManyOpenFiles),
     ])
     func codes(_ code: URLError.Code, _ text: String, _ expected: DownloadError.Code) {
       let error = NSError(

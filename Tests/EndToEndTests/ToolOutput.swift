@@ -13,6 +13,7 @@ struct ToolLine: Decodable {
   let url: String?
   let state: String?
   let reason: String?
+  let until: String?
   let path: String?
   let bytes: Int64?
   let attempts: Int?

@@ -42,6 +42,16 @@ enum Formatting {
     return Self.duration(duration)
   }
 
+  /// A moment for programs, in whole seconds: `2027-01-15T08:00:00Z` (RFC 3339).
+  static func timestamp(_ date: Date) -> String { date.formatted(.iso8601) }
+
+  /// A moment for people, in their time zone: `2027-01-15 09:00:00`.
+  static func time(_ date: Date, in zone: TimeZone = .current) -> String {
+    date.formatted(
+      Date.ISO8601FormatStyle(timeZone: zone).year().month().day().dateTimeSeparator(.space).time(
+        includingFractionalSeconds: false))
+  }
+
   /// A share from 0 to 1 as a percentage of at most four characters. 100% means complete and nothing less.
   static func percent(_ fraction: Double) -> String {
     let hundredths = Int((min(1, max(0, fraction)) * 100).rounded(.down))

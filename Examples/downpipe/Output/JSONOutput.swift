@@ -3,13 +3,14 @@ import Foundation
 
 /// One JSON object a line on standard output.
 ///
-/// While a download is under way: `state` when it goes into another state, `progress` as bytes arrive.
+/// While a download is under way: `state` when it goes into another state or waits for something else, with the time of
+/// the next attempt as `until` (RFC 3339) where there is one; `progress` as bytes arrive. URLs are without secrets.
 /// The last word on each is `finished` or `failed`, with every key there and `null` where there is nothing to say.
 struct JSONOutput: RunOutput {
   private let output: OutputFile
   private let isQuiet: Bool
   private var lines = ""
-  private var shown: [DownloadID: DownloadState.Phase] = [:]
+  private var news = StateNews()
 
   /// - Parameter isQuiet: only the last words.
   init(isQuiet: Bool, output: OutputFile = .standardOutput) {
@@ -19,16 +20,17 @@ struct JSONOutput: RunOutput {
 
   mutating func show(_ status: DownloadStatus) {
     guard !isQuiet else { return }
-    let phase = status.state.phase
     // Two thousand that wait for their turn are no news.
-    if case .waiting(.turn) = status.state, shown[status.id] == nil { return }
-    if case .waiting(.limit) = status.state, shown[status.id] == nil { return }
-    let isNews = shown.updateValue(phase, forKey: status.id) != phase
-    lines += (isNews ? Self.stateLine(status) : Self.progressLine(status)) + "\n"
+    if status.state.phase == .waiting, status.waitsBeyondItsTurn == nil, !news.knows(status.id) { return }
+    if news.isNews(status) {
+      lines += Self.stateLine(status) + "\n"
+    } else if status.state.phase != .waiting {
+      lines += Self.progressLine(status) + "\n"
+    }
   }
 
   mutating func show(_ word: LastWord) {
-    shown[word.id] = nil
+    news.forget(word.id)
     lines += Self.line(word) + "\n"
   }
 
@@ -44,10 +46,12 @@ struct JSONOutput: RunOutput {
     var object = JSONObject()
     object.add("event", "state")
     object.add("id", status.id.rawValue)
-    object.add("url", status.request.givenURL)
+    object.add("url", status.request.shownURL)
     object.add("state", status.state.phase.rawValue)
     switch status.state {
-    case .waiting(let reason): object.add("reason", reason.description)
+    case .waiting(let reason):
+      object.add("reason", reason.description)
+      if let date = reason.until { object.add("until", Formatting.timestamp(date)) }
     case .processing(let step): object.add("step", step)
     default: break
     }
@@ -64,7 +68,7 @@ struct JSONOutput: RunOutput {
     var object = JSONObject()
     object.add("event", "progress")
     object.add("id", status.id.rawValue)
-    object.add("url", status.request.givenURL)
+    object.add("url", status.request.shownURL)
     object.add("bytes", status.progress.received)
     object.add("total", status.progress.total.bytes)
     object.add("bytesPerSecond", status.progress.bytesPerSecond.flatMap { Int64(exactly: $0.rounded()) })

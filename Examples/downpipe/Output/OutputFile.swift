@@ -9,6 +9,8 @@ import DownpipeCore
 #endif
 
 /// Standard output or standard error: every write is complete and unbuffered.
+///
+/// A write waits for the reader for as long as it takes, until the process is told to end; see ``Patience``.
 struct OutputFile: Sendable {
   /// Standard output.
   static let standardOutput = OutputFile(descriptor: STDOUT_FILENO)
@@ -17,9 +19,19 @@ struct OutputFile: Sendable {
 
   /// The file descriptor.
   let descriptor: Int32
+  private let writer: OutputWriter
+
+  /// Writes to a descriptor, which must stay open.
+  init(descriptor: Int32, patience: Patience = .ofTheProcess) {
+    self.descriptor = descriptor
+    writer = OutputWriter(descriptor: descriptor, patience: patience)
+  }
 
   /// The reader has gone away, as `head` does: time to end, without a complaint.
   struct BrokenPipe: Error {}
+
+  /// The process is to end, and the reader has not taken what was to be written first.
+  struct Abandoned: Error {}
 
   /// Opens what the process was started without: otherwise the ledger could get the number of standard output,
   /// and messages would be written into it.
@@ -34,36 +46,11 @@ struct OutputFile: Sendable {
   var isTerminal: Bool { isatty(descriptor) == 1 }
 
   /// Writes a text.
-  /// - Throws: ``BrokenPipe`` when nobody reads any more; ``DownloadError`` with `.storage` for anything else.
+  /// - Throws: ``BrokenPipe`` when nobody reads any more; ``Abandoned`` when the process is to end and the text could
+  ///   not be written in time; ``DownloadError`` with `.storage` for anything else.
   func write(_ text: String) throws {
     guard !text.isEmpty else { return }
-    var text = text
-    try text.withUTF8 { try write(UnsafeRawBufferPointer($0)) }
-  }
-
-  private func write(_ bytes: UnsafeRawBufferPointer) throws {
-    var rest = bytes[...]
-    while !rest.isEmpty {
-      let slice = UnsafeRawBufferPointer(rebasing: rest)
-      #if canImport(Glibc)
-        let count = Glibc.write(descriptor, slice.baseAddress, slice.count)
-      #elseif canImport(Musl)
-        let count = Musl.write(descriptor, slice.baseAddress, slice.count)
-      #elseif canImport(Darwin)
-        let count = Darwin.write(descriptor, slice.baseAddress, slice.count)
-      #endif
-      if count >= 0 {
-        rest = rest.dropFirst(count)
-      } else if errno == EAGAIN {
-        // Somebody has set the terminal or the pipe to non-blocking: wait until it takes more.
-        var wanted = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
-        _ = poll(&wanted, 1, 1000)
-      } else if errno == EPIPE {
-        throw BrokenPipe()
-      } else if errno != EINTR {
-        throw DownloadError(.storage, "the output cannot be written: \(String(cString: strerror(errno)))")
-      }
-    }
+    try writer.write(text)
   }
 
   /// Writes a message for people on standard error. Nothing is left to do when that fails.

@@ -1,9 +1,10 @@
 import Downpipe
 import Foundation
 
-/// A line on standard output for each download that is over, what went wrong on standard error.
+/// A line on standard output for each download that is over; on standard error what went wrong, and what a download
+/// waits for that does not go on by itself.
 ///
-/// The columns are separated by tabs: `finished`, path, bytes; or `failed`, URL, error code.
+/// The columns are separated by tabs: `finished`, path, bytes; or `failed`, URL, error code. URLs are without secrets.
 struct PlainOutput: RunOutput {
   private let output: OutputFile
   private let errors: OutputFile
@@ -11,6 +12,7 @@ struct PlainOutput: RunOutput {
   private let complains: Bool
   private var lines = ""
   private var complaints = ""
+  private var news = StateNews()
 
   /// - Parameters:
   ///   - isQuiet: nothing on standard output.
@@ -24,9 +26,13 @@ struct PlainOutput: RunOutput {
     self.errors = errors
   }
 
-  func show(_ status: DownloadStatus) {}
+  mutating func show(_ status: DownloadStatus) {
+    guard !isQuiet, complains, news.isNews(status), let wait = Self.wait(status) else { return }
+    complaints += "downpipe: \(wait)\n"
+  }
 
   mutating func show(_ word: LastWord) {
+    news.forget(word.id)
     if !isQuiet { lines += Self.line(word) + "\n" }
     if complains, word.error != nil { complaints += "downpipe: \(Self.complaint(word))\n" }
   }
@@ -56,6 +62,13 @@ struct PlainOutput: RunOutput {
         ["finished", word.path ?? "–", String(word.bytes)]
       }
     return columns.map(DisplayWidth.harmless).joined(separator: "\t")
+  }
+
+  /// What a download waits for, and until when, in a sentence; `nil` for one that only waits for a free place.
+  static func wait(_ status: DownloadStatus) -> String? {
+    guard let reason = status.waitsBeyondItsTurn else { return nil }
+    let until = reason.until.map { " until \(Formatting.time($0))" } ?? ""
+    return DisplayWidth.harmless("\(status.request.shownURL): waits\(until): \(reason.description)")
   }
 
   /// What went wrong, in a sentence.

@@ -24,7 +24,7 @@ struct ProgressBoard {
   /// Something about a download changed.
   mutating func show(_ status: DownloadStatus) {
     switch status.state {
-    case .waiting(.retry), .transferring, .processing: break
+    case .waiting(.retry), .waiting(.missing), .transferring, .processing: break
     case .waiting(let reason):
       if case .gate = reason { waitsFor = reason.description }
       if case .elsewhere = reason { waitsFor = reason.description }

@@ -18,7 +18,7 @@ enum RecordTable {
     }
     let size = (record.steps.artifact?.size ?? record.checkpoint.total.bytes).map(Formatting.bytes) ?? "–"
     let name = record.steps.artifact?.name ?? record.checkpoint.name ?? record.request.destination.name
-    var last = name ?? record.request.givenURL
+    var last = name ?? record.request.shownURL
     if let error = record.error, record.phase != .finished { last += "  (\(error.message))" }
     return line(record.id.rawValue, record.phase.rawValue, done, size, last)
   }
@@ -28,7 +28,7 @@ enum RecordTable {
     var object = JSONObject()
     object.add("id", record.id.rawValue)
     object.add("state", record.phase.rawValue)
-    object.add("url", record.request.givenURL)
+    object.add("url", record.request.shownURL)
     let path = record.phase == .finished ? record.steps.artifact?.path : nil
     object.add("path", path.flatMap { try? storage.path(forStored: $0) })
     object.add("bytes", record.steps.artifact?.size ?? record.checkpoint.ranges.byteCount)

@@ -19,7 +19,7 @@ protocol RunOutput {
 struct LastWord {
   /// Its id.
   var id: DownloadID
-  /// The URL as it was given.
+  /// The URL as it was given, without its secrets.
   var url: String
   /// Where the file is; `nil` when it failed.
   var path: String?
@@ -53,7 +53,7 @@ extension LastWord {
     case .paused: error = DownloadError(.cancelled, "somebody has paused it; run the command again to go on")
     }
     self.init(
-      id: status.id, url: status.request.givenURL, path: artifact?.path,
+      id: status.id, url: status.request.shownURL, path: artifact?.path,
       bytes: artifact?.size.bytes ?? status.progress.received, attempts: status.attempts,
       resumedFrom: status.resumedFrom, bytesFetched: status.bytesFetched, error: error,
       wasFinishedBefore: wasFinishedBefore)
@@ -62,7 +62,7 @@ extension LastWord {
   /// The last word on a download that never began.
   init(id: DownloadID, url: String, error: DownloadError) {
     self.init(
-      id: id, url: url, path: nil, bytes: 0, attempts: 0, resumedFrom: 0, bytesFetched: 0, error: error)
+      id: id, url: url.redactedURL, path: nil, bytes: 0, attempts: 0, resumedFrom: 0, bytesFetched: 0, error: error)
   }
 }
 

@@ -56,6 +56,27 @@ enum Folder {
     case directory
   }
 
+  /// The size of a file in bytes; links are followed. `nil` when there is none.
+  static func size(ofFile path: String) -> Int64? {
+    var status = stat()
+    return stat(path, &status) == 0 ? Int64(status.st_size) : nil
+  }
+
+  /// What is in the place of a file that no file can take the place of, in words; `nil` for a regular file and for
+  /// nothing. Links are not followed.
+  static func obstacle(at path: String) -> String? {
+    var status = stat()
+    guard lstat(path, &status) == 0 else { return nil }
+    return switch status.st_mode & S_IFMT {
+    case S_IFREG: nil
+    case S_IFDIR: "a folder"
+    case S_IFLNK: "a symbolic link"
+    case S_IFIFO: "a named pipe"
+    case S_IFSOCK: "a socket"
+    default: "a device"
+    }
+  }
+
   /// Makes a folder and those above it. Foundation's own way loses the reason of a failure.
   /// - Returns: whether it is there; otherwise `errno` says why not.
   private static func make(_ path: String) -> Bool {

@@ -30,4 +30,6 @@ struct PipelineSettings: Sendable, Hashable {
   var unpacks = false
   /// Whether some download asks to be moved.
   var moves = false
+  /// Where paths that come out of the ledger may lead.
+  var scope = PathScope.everywhere
 }

@@ -33,9 +33,12 @@ struct RequestWishes: Sendable, Hashable {
 extension DownloadRequest {
   private static let givenURLKey = "downpipe.url"
 
-  /// The URL as it was typed, which is what scripts know it by.
+  /// The URL as it was typed, secrets included: the next command with the same URL means the same download.
   var givenURL: String {
     get { metadata[Self.givenURLKey] ?? url.absoluteString }
     set { if newValue != url.absoluteString { metadata[Self.givenURLKey] = newValue } }
   }
+
+  /// The URL as it was typed, without its secrets: what is shown, to people and to scripts.
+  var shownURL: String { givenURL.redactedURL }
 }

@@ -48,8 +48,15 @@ struct DownloadRun: Sendable {
     do {
       let isInterrupted = try await follow(downloader, interruption, feed)
       let tally = await monitor.result
+      if isInterrupted {
+        // What cannot be written any more changes nothing: the ledger knows everything.
+        try? await monitor.end()
+        return .interrupted(tally)
+      }
       try await monitor.end()
-      return isInterrupted ? .interrupted(tally) : .complete(tally)
+      return .complete(tally)
+    } catch is OutputFile.Abandoned {
+      return .interrupted(await monitor.result)
     } catch is OutputFile.BrokenPipe {
       try? await monitor.end()
       return .readerGone

@@ -56,18 +56,20 @@ struct Feeder: Sendable {
     for (id, isNew) in zip(rest, await monitor.take(rest)) where isNew { taken.insert(id) }
     let new = requests.filter { taken.remove($0.id) != nil }
     if !new.isEmpty { try await downloader.add(contentsOf: new) }
-    for request in new where earlier[request.id]?.state.phase == .paused { try await downloader.resume(request.id) }
+    // A command given anew is not made to wait by what an earlier one has met.
+    for request in new where earlier[request.id]?.isHeldBack ?? false { try await downloader.resume(request.id) }
     await monitor.endAdding()
     try await monitor.tick()
   }
 
-  /// What the ledger has of downloads that earlier runs, or others at the same time, have finished or paused.
+  /// What the ledger has of downloads that earlier runs, or others at the same time, have finished, paused, or left
+  /// waiting.
   private func earlier(
     _ requests: [DownloadRequest], _ downloader: Downloader
   ) async throws -> [DownloadID: DownloadStatus] {
     // A new ledger has nothing to tell, and is not asked for every one.
     let counts = try await downloader.counts()
-    guard counts[.finished, default: 0] + counts[.paused, default: 0] > 0 else { return [:] }
+    guard [.finished, .paused, .waiting].contains(where: { counts[$0, default: 0] > 0 }) else { return [:] }
     return try await downloader.statuses(of: requests.map(\.id))
   }
 
@@ -76,6 +78,16 @@ struct Feeder: Sendable {
     guard let artifact = status.artifact, RequestWishes(status.request) == RequestWishes(request),
       Set(request.expectedDigests).isSubset(of: status.request.expectedDigests)
     else { return false }
-    return artifact.path.map { Folder.kind($0) != nil } ?? true
+    return FinishedFile.isUnchanged(artifact)
+  }
+}
+
+extension DownloadStatus {
+  /// Whether it would not be tried at once by itself: it is paused, or waits for another attempt.
+  var isHeldBack: Bool {
+    switch state {
+    case .paused, .waiting(.retry), .waiting(.missing): true
+    default: false
+    }
   }
 }

@@ -53,7 +53,10 @@ final class Interruption: Sendable {
     source.setEventHandler { [wishes, continuation] in
       withExtendedLifetime(source) {
         switch wishes.another(at: .now) {
-        case .first: continuation.yield()
+        case .first:
+          // A reader that has stopped reading must not hold up the end.
+          Patience.ofTheProcess.limit(from: .now)
+          continuation.yield()
         case .same: break
         case .urgent:
           Terminal.restore()

@@ -1,8 +1,15 @@
+import Dispatch
 import Downpipe
 import Foundation
 
 /// Keeps count of the downloads of one command, and sees to it that each gets its last word exactly once.
+///
+/// It has a thread of its own: writing waits for the reader of the output, and must not take a thread from the few that
+/// downloads, and the end of the command, need.
 actor RunMonitor {
+  nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
+  private let executor = OutputExecutor()
+
   /// The downloads of this command.
   nonisolated let chosen: ChosenIDs
 
@@ -127,6 +134,16 @@ actor RunMonitor {
     let before = additions
     let answer = try await read()
     return adding == 0 && additions == before ? answer : nil
+  }
+}
+
+/// Runs what may block, one after the other.
+private final class OutputExecutor: SerialExecutor {
+  private let queue = DispatchQueue(label: "downpipe.monitor", qos: .userInitiated)
+
+  func enqueue(_ job: consuming ExecutorJob) {
+    let job = UnownedJob(job)
+    queue.async { job.runSynchronously(on: self.asUnownedSerialExecutor()) }
   }
 }
 

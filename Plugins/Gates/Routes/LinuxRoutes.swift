@@ -76,7 +76,9 @@
 
     private static func failure(_ call: String, _ path: String) -> DownloadError {
       let code = errno
-      return DownloadError(.network, "\(call) of \(path) failed: \(String(cString: strerror(code)))")
+      return DownloadError(
+        [EMFILE, ENFILE].contains(code) ? .tooManyOpenFiles : .network,
+        "\(call) of \(path) failed: \(String(cString: strerror(code)))")
     }
   }
 

@@ -90,6 +90,8 @@ final class InboxFile: Sendable {
   }
 
   private func failure(_ action: String) -> DownloadError {
-    DownloadError(.storage, "the finished file \(path) cannot be \(action): \(String(cString: strerror(errno)))")
+    DownloadError(
+      [EMFILE, ENFILE].contains(errno) ? .tooManyOpenFiles : .storage,
+      "the finished file \(path) cannot be \(action): \(String(cString: strerror(errno)))")
   }
 }

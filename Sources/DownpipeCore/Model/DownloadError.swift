@@ -57,6 +57,8 @@ public struct DownloadError: Error, Sendable {
     public static let digestMismatch = Code("digestMismatch")
     /// The storage is full.
     public static let noSpace = Code("noSpace")
+    /// The process, or the system, has as many files and connections open as it may.
+    public static let tooManyOpenFiles = Code("tooManyOpenFiles")
     /// Another process, or another downloader in this one, is writing the same partial.
     public static let inUse = Code("inUse")
     /// The storage may not be written, or its path is of the wrong kind.
@@ -131,7 +133,8 @@ public struct DownloadError: Error, Sendable {
     } else if error is CancellationError {
       self.init(.cancelled, "the work was cancelled", stage: stage, cause: error)
     } else {
-      self.init(code, String(describing: error), stage: stage, cause: error)
+      // Foundation's errors name the URL they are about, with its password.
+      self.init(code, String(describing: error).redactingURLs, stage: stage, cause: error)
     }
   }
 

@@ -4,7 +4,8 @@ public import Foundation
 public struct DownloadRequest: Sendable, Hashable {
   /// The download's own name; a random one unless given. Adding the same id again updates the download.
   public var id: DownloadID
-  /// Where the bytes are.
+  /// Where the bytes are. What it holds of secrets, such as a password or a signature, is kept in the ledger, where
+  /// the download needs them to go on; messages, events and ``description`` hide them.
   public var url: URL
   /// Other places that hold the same bytes, tried in order when the first one fails for good.
   public var mirrors: [URL]
@@ -22,7 +23,7 @@ public struct DownloadRequest: Sendable, Hashable {
   public var expectedDigests: [Digest]
   /// The most bytes the body may have; a longer one fails with `.tooLarge`. Unbounded when `nil`.
   public var maximumSize: Int64?
-  /// Header fields to send.
+  /// Header fields to send. The ledger keeps them, `Authorization` too: without them the download could not go on.
   public var headers: HeaderFields
   /// Where the file goes below the storage's root, and under which name.
   public var destination: Destination
@@ -115,7 +116,8 @@ public struct DownloadRequest: Sendable, Hashable {
     guard let url = URL(string: text), let scheme = url.scheme, !scheme.isEmpty else {
       throw DownloadError(
         .unsupportedURL,
-        "“\(text.prefix(200))” is not an absolute URL: write it with its scheme, such as https://example.org/file")
+        "“\(text.redactedURL.prefix(200))” is not an absolute URL: write it with its scheme, such as https://example.org/file"
+      )
     }
     self.init(
       url, id: id, mirrors: mirrors, priority: priority, intent: intent, tags: tags, metadata: metadata,
@@ -129,6 +131,11 @@ public struct DownloadRequest: Sendable, Hashable {
 
 extension DownloadRequest: Codable {}
 
+extension DownloadRequest: CustomStringConvertible {
+  /// Id and URL, without secrets: fit for logs.
+  public var description: String { "\(id.rawValue) \(url.redacted)" }
+}
+
 extension URL {
   /// The host that per-host limits count: lower case, with an explicit port; empty for URLs without a host.
   package var hostKey: String {
@@ -140,20 +147,5 @@ extension URL {
   /// What a validator speaks of: the URL without user, query and fragment, which change while the resource stays.
   package var resourceKey: String {
     "\(scheme?.lowercased() ?? "")://\(hostKey)\(path(percentEncoded: true))"
-  }
-
-  /// The URL's text without user name, password and fragment, and with the values of the query
-  /// hidden: fit for messages and logs.
-  package var redacted: String {
-    guard var parts = URLComponents(url: self, resolvingAgainstBaseURL: true) else { return "(malformed URL)" }
-    if parts.user != nil { parts.user = "…" }
-    parts.password = nil
-    parts.fragment = nil
-    if let items = parts.queryItems, !items.isEmpty {
-      let names = items.map { "\($0.name)=…" }.joined(separator: "&")
-      parts.query = nil
-      return (parts.string ?? "") + "?" + names
-    }
-    return parts.string ?? absoluteString
   }
 }

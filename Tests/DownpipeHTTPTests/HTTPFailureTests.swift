@@ -1,0 +1,20 @@
+import DownpipeCore
+import NIOCore
+import Testing
+
+@testable import DownpipeHTTP
+
+#if canImport(Glibc)
+  import Glibc
+#elseif canImport(Darwin)
+  import Darwin
+#endif
+
+@Suite(.timeLimit(.minutes(1)))
+struct HTTPFailureTests {
+  @Test("A lack of descriptors is told from a broken network", arguments: [EMFILE, ENFILE])
+  func descriptors(_ number: CInt) {
+    let error = HTTPFailure.downloadError(IOError(errnoCode: number, reason: "socket"), received: nil)
+    #expect((error as? DownloadError)?.code == .tooManyOpenFiles)
+  }
+}

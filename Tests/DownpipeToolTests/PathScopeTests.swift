@@ -1,0 +1,62 @@
+import DownpipeCore
+import DownpipeTesting
+import Foundation
+import Testing
+
+@testable import downpipe
+
+@Suite(.timeLimit(.minutes(1)))
+struct PathScopeTests {
+  private let folder: TemporaryFolder
+  private let scope: PathScope
+
+  init() throws {
+    folder = try TemporaryFolder()
+    try folder.write([], to: "out/.downpipe/ledger")
+    try folder.write([], to: "out/a/b")
+    try folder.write([], to: "elsewhere/file")
+    try FileManager.default.createSymbolicLink(
+      atPath: folder.path("out/link"), withDestinationPath: folder.path("elsewhere"))
+    try FileManager.default.createSymbolicLink(
+      atPath: folder.path("out/dangling"), withDestinationPath: folder.path("nowhere"))
+    scope = PathScope(directory: folder.path("out"), ledger: folder.path("out/.downpipe/ledger"))
+  }
+
+  @Test(
+    "What is below the folder is inside",
+    arguments: ["out/a", "out/a/b", "out/new/film", "out/link", "out/./a", "out/a/../a/b", "out/dangling"])
+  func inside(_ path: String) { #expect(scope.contains(entry: folder.path(path))) }
+
+  @Test(
+    "What only looks so is not",
+    arguments: [
+      "elsewhere/file", "output/film", "out/link/file", "out/dangling/file", "out/../elsewhere/file", "out/a/..",
+      "out/new/../../elsewhere/file", "out", "",
+    ])
+  func outside(_ path: String) { #expect(!scope.contains(entry: folder.path(path))) }
+
+  @Test("A folder to write to is looked at behind its links")
+  func folders() {
+    #expect(scope.contains(folder: folder.path("out")) && scope.contains(folder: folder.path("out/new")))
+    #expect(!scope.contains(folder: folder.path("out/link")) && !scope.contains(folder: folder.path("out/dangling")))
+    #expect(!scope.contains(folder: "relative") && !scope.contains(folder: "/") && !scope.contains(folder: ""))
+    #expect(PathScope.everywhere.contains(folder: "/") && PathScope.everywhere.contains(entry: "/etc/passwd"))
+  }
+
+  @Test("The folder of a ledger counts, and those that the command names")
+  func more() {
+    let scope = PathScope(
+      directory: folder.path("out"), ledger: folder.path("elsewhere/ledger"), more: [folder.path("films")])
+    for path in ["out/a", "elsewhere/file", "films/film"] { #expect(scope.contains(entry: folder.path(path))) }
+    #expect(!scope.contains(entry: folder.path("more")))
+  }
+
+  @Test("A refusal says what to do")
+  func refusal() {
+    let error = #expect(throws: DownloadError.self) { try scope.check(folder: "/etc") }
+    #expect(error?.code == .unsafePath && error?.message.contains("--allow-outside") == true)
+    let artifact = Artifact(location: .path("/etc/passwd"), name: "passwd")
+    #expect(throws: DownloadError.self) { try scope.check(artifact) }
+    #expect(throws: Never.self) { try scope.check(Artifact(location: .memory([]), name: "x")) }
+  }
+}

@@ -1,0 +1,97 @@
+import Dispatch
+import DownpipeTesting
+import Foundation
+import Synchronization
+import Testing
+
+#if canImport(Glibc)
+  import Glibc
+#elseif canImport(Darwin)
+  import Darwin
+#endif
+
+extension EndToEnd {
+  /// The reader of the tool's output has stopped reading: a signal ends the tool all the same, in good order.
+  @Suite struct StuckOutputTests {
+    enum Stuck: CaseIterable { case output, errors }
+
+    /// A pipe of one page that is never read.
+    private final class FullPipe: Sendable {
+      let reader: Int32
+      let writer: FileHandle
+
+      init() throws {
+        let pipe = Pipe()
+        writer = pipe.fileHandleForWriting
+        reader = dup(pipe.fileHandleForReading.fileDescriptor)
+        #if canImport(Glibc)
+          // F_SETPIPE_SZ; the number of fcntl-linux.h, which Swift does not import.
+          _ = fcntl(reader, 1031, 4096)
+        #endif
+      }
+
+      deinit { close(reader) }
+
+      /// Returns once the pipe has been full twice in a row: the writer is stuck.
+      func waitUntilFull() async {
+        await withCheckedContinuation { continuation in
+          Thread.detachNewThread { [reader] in
+            var count: Int32 = 0
+            while ioctl(reader, UInt(FIONREAD), &count) == 0, count < 4096 { usleep(1000) }
+            continuation.resume()
+          }
+        }
+      }
+    }
+
+    @Test(arguments: Stuck.allCases)
+    func aSignalEndsTheTool(_ stuck: Stuck) async throws {
+      let held = ServerGate()
+      let content = ScriptedContent.pattern(size: 1 << 20)
+      let server = try await ScriptedHTTPServer.start { request in
+        .file(content, etag: "\"v1\"", for: request).held(at: held, after: 100_000)
+      }
+      let folder = try TemporaryFolder()
+      let long = String(repeating: "x", count: 100)
+      let urls = ["\(server.url("/film"))"] + (0..<100).map { "http://\(long)[\($0)" }
+      _ = try folder.write(Array(urls.joined(separator: "\n").utf8), to: "list")
+      let pipe = try FullPipe()
+      let process = Process()
+      process.executableURL = URL(filePath: CommandLine.arguments[0]).deletingLastPathComponent()
+        .appending(path: "downpipe")
+      process.arguments =
+        ["get", "-i", folder.path("list"), "-d", folder.path("out")] + (stuck == .output ? ["--json"] : ["-q"])
+      process.standardInput = FileHandle.nullDevice
+      process.standardOutput = stuck == .output ? pipe.writer : FileHandle.nullDevice
+      process.standardError = stuck == .errors ? pipe.writer : FileHandle.nullDevice
+      let ending = AsyncStream<Int32>.makeStream()
+      let isOver = Mutex(false)
+      process.terminationHandler = { process in
+        isOver.withLock { $0 = true }
+        ending.continuation.yield(process.terminationStatus)
+      }
+      try process.run()
+      let id = process.processIdentifier
+      try await server.until { $0.bytesSent >= 100_000 }
+      await pipe.waitUntilFull()
+
+      let start = ContinuousClock.now
+      kill(id, SIGTERM)
+      // A tool that ignores the signal is ended in a way that nothing can ignore.
+      DispatchQueue.global().asyncAfter(deadline: .now() + 20) { if isOver.withLock({ !$0 }) { kill(id, SIGKILL) } }
+      var status: Int32?
+      for await value in ending.stream {
+        status = value
+        break
+      }
+      #expect(status == 130)
+      // A second is what is promised; the machine may be busy with other tests.
+      #expect(ContinuousClock.now - start < .seconds(5))
+
+      let list = try await Command.downpipe(["list", "-d", folder.path("out"), "--json"]).run()
+      #expect(list.toolLines.map(\.state) == ["waiting"], "the transfer stopped in good order: \(list.everything)")
+      held.open()
+      await server.shutdown()
+    }
+  }
+}
