@@ -39,16 +39,22 @@ struct ListCommand: AsyncParsableCommand {
     let page = 1000
     var offset = 0
     if !json { try OutputFile.standardOutput.write(RecordTable.heading + "\n") }
+    let phases = state.isEmpty ? nil : Set(state)
     while true {
-      let phases = state.isEmpty ? nil : Set(state)
-      let records = try await store.records(LedgerQuery(phases: phases, limit: page, offset: offset))
+      let query = LedgerQuery(phases: phases, location: storage.location, limit: page, offset: offset)
+      let records = try await store.records(query)
       var text = ""
       for record in records {
         text += (json ? RecordTable.json(record, storage) : RecordTable.row(record)) + "\n"
       }
       try OutputFile.standardOutput.write(text)
-      guard records.count == page else { return }
+      guard records.count == page else { break }
       offset += page
+    }
+    // Their state is not known.
+    guard state.isEmpty else { return }
+    for damaged in try await store.damaged() {
+      try OutputFile.standardOutput.write((json ? RecordTable.json(damaged) : RecordTable.row(damaged)) + "\n")
     }
   }
 }

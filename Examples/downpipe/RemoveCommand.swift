@@ -50,35 +50,39 @@ struct RemoveCommand: AsyncParsableCommand {
   /// - Returns: whether everything that was meant is gone.
   private func remove(from store: any LedgerStore, _ storage: FileStore, _ scope: PathScope) async throws -> Bool {
     if files { try await refuseOutside(store, storage, scope) }
-    let selection: LedgerSelection = all ? .all : .ids(ids.map { DownloadID($0) })
-    let known = all ? [] : try await existing(store)
+    let known = try await existing(store, storage)
     // What a process that died was working on is nobody's any more.
     _ = try await store.reclaim(at: Date())
 
     var removed = 0
+    var left = 0
     var isComplete = true
-    while true {
-      let page = 1000
-      let records = try await store.remove(selection, limit: page)
-      for record in records {
-        removed += 1
-        if await !removeFiles(of: record, storage, scope) { isComplete = false }
-      }
-      guard records.count == page else { break }
+    func remove(_ ids: [DownloadID]) async throws {
+      let records = try await store.remove(.ids(ids), limit: ids.count)
+      for record in records where await !removeFiles(of: record, storage, scope) { isComplete = false }
+      removed += records.count
+      left += ids.count - records.count
     }
-
     if all {
-      let left = try await store.counts(tag: nil).values.reduce(0, +)
+      try await remove(store.damaged().map(\.id))
+      // Those that stay keep their places in the order.
+      while true {
+        let page = try await store.records(LedgerQuery(location: storage.location, offset: left)).map(\.id)
+        if page.isEmpty { break }
+        try await remove(page)
+      }
       if left > 0 {
         OutputFile.complain("\(left) stay: another process is working on them")
         isComplete = false
       }
+    } else {
+      try await remove(known.map { DownloadID($0) })
     }
     for id in ids {
       if !known.contains(id) {
         OutputFile.complain("there is no download “\(id)”")
         isComplete = false
-      } else if try await store.record(DownloadID(id)) != nil {
+      } else if try await store.records(of: [DownloadID(id)]).first != nil {
         OutputFile.complain("“\(id)” stays: another process is working on it")
         isComplete = false
       }
@@ -87,10 +91,12 @@ struct RemoveCommand: AsyncParsableCommand {
     return isComplete
   }
 
-  private func existing(_ store: any LedgerStore) async throws -> Set<String> {
-    var known = Set<String>()
-    for id in ids where try await store.record(DownloadID(id)) != nil { known.insert(id) }
-    return known
+  /// The named downloads of this folder, and those whose record is damaged: these can still be removed.
+  private func existing(_ store: any LedgerStore, _ storage: FileStore) async throws -> Set<String> {
+    let named = ids.map { DownloadID($0) }
+    let records = try await store.records(of: named).filter { $0.location == nil || $0.location == storage.location }
+    let damaged = try await store.damaged().map(\.id).filter(named.contains)
+    return Set((records.map(\.id) + damaged).map(\.rawValue))
   }
 
   /// Looks at all files before the first one is removed: the ledger names them, and may not be the user's own.
@@ -108,13 +114,14 @@ struct RemoveCommand: AsyncParsableCommand {
       let page = 1000
       var offset = 0
       while true {
-        let records = try await store.records(LedgerQuery(phases: [.finished], limit: page, offset: offset))
+        let records = try await store.records(
+          LedgerQuery(phases: [.finished], location: storage.location, limit: page, offset: offset))
         for record in records { try look(at: record) }
         guard records.count == page else { break }
         offset += page
       }
     } else {
-      for id in ids { if let record = try await store.record(DownloadID(id)) { try look(at: record) } }
+      for record in try await store.records(of: ids.map { DownloadID($0) }) { try look(at: record) }
     }
     guard count > 0 else { return }
     let what = count == 1 ? "“\(example)” is" : "\(count) files, “\(example)” among them, are"
@@ -128,7 +135,7 @@ struct RemoveCommand: AsyncParsableCommand {
     guard record.phase == .finished, let stored = record.steps.artifact, let path = stored.path else { return nil }
     return Artifact(
       kind: stored.kind, location: .path(try storage.path(forStored: path)), name: stored.name,
-      size: ByteCount(stored.size))
+      size: ByteCount(stored.size), modifiedAt: stored.modifiedAt)
   }
 
   /// - Returns: whether nothing is left.

@@ -31,7 +31,7 @@ struct FeederTests {
     let downloader = try await downloader()
     try await prepare(downloader)
     let monitor = RunMonitor(output: Silence())
-    let feeder = try await Feeder(plan: GetPlan(urls: urls)).beforeAllThatWaits(in: downloader)
+    let feeder = Feeder(plan: try GetPlan(urls: urls))
     try await feeder.add(urls, to: downloader, monitor)
     try await downloader.waitUntilIdle()
     try await monitor.reconcile(downloader)

@@ -69,21 +69,6 @@ struct RunMonitorTests {
     #expect(record.words.first?.isFinished == false)
     #expect(await monitor.result.failed == 1)
   }
-
-  @Test("Only chosen downloads are admitted")
-  func chosen() {
-    let ids = ChosenDownloads.IDs()
-    let policy = ChosenDownloads(ids: ids)
-    let (mine, other) = (DownloadIdentity(bits: 1), DownloadIdentity(bits: 2))
-    #expect(ids.insert(mine))
-    #expect(policy.admit(Candidate(id: mine.id), beside: RunningDownloads()) == .admitted)
-    for id in [other.id, "somebody-elses"] {
-      guard case .refused = policy.admit(Candidate(id: id), beside: RunningDownloads()) else {
-        Issue.record("\(id) was admitted")
-        continue
-      }
-    }
-  }
 }
 
 @Suite(.timeLimit(.minutes(1)))

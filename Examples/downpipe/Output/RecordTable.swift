@@ -54,6 +54,20 @@ enum RecordTable {
     return object.closed
   }
 
+  /// The row of a record that cannot be read.
+  static func row(_ damaged: DamagedRecord) -> String {
+    line(damaged.id.rawValue, "damaged", "–", "–", "\(damaged.reason): downpipe remove \(damaged.id) removes it")
+  }
+
+  /// The line of a record that cannot be read.
+  static func json(_ damaged: DamagedRecord) -> String {
+    var object = JSONObject()
+    object.add("id", damaged.id.rawValue)
+    object.add("state", "damaged")
+    object.add("reason", damaged.reason)
+    return object.closed
+  }
+
   private static func line(_ id: String, _ state: String, _ done: String, _ size: String, _ name: String) -> String {
     let columns = [(id, 16), (state, 12), (done, 9), (size, 9)]
     let text = columns.map { text, width in

@@ -38,7 +38,7 @@ extension FailureTable {
       .code(.digestMismatch), .restart, because: "bytes were damaged on the way; twice in a row, at the server",
       attempts: 2),
     Row(.code(.noSpace), .waitForDisk, because: "somebody has to make room; what arrived is kept"),
-    Row(.code(.tooManyOpenFiles), .resume, because: "descriptors come free as other downloads end"),
+    Row(.code(.tooManyOpenFiles), .waitForDescriptors, because: "descriptors come free as other downloads end"),
     Row(.code(.inUse), .waitForOwner, because: "whoever holds the bytes lets go of them some day"),
     Row(.code(.permission), .giveUp, because: "somebody has to grant access"),
     Row(.code(.storage), .giveUp, because: "a failing disk must be looked at"),

@@ -26,8 +26,10 @@ public struct FailureTable: Sendable, Hashable {
     public static let waitForNetwork = Action("wait for network")
     /// Go on from the bytes on disk when there is room again.
     public static let waitForDisk = Action("wait for disk")
-    /// Go on from the bytes on disk when whoever holds them lets go.
+    /// Go on from the bytes on disk when their owner lets go of them.
     public static let waitForOwner = Action("wait for owner")
+    /// Go on from the bytes on disk when other downloads have given descriptors back, with fewer at once.
+    public static let waitForDescriptors = Action("wait for descriptors")
     /// Have the link renewed, then go on from the bytes on disk. Without a ``LinkRefresher``, the same as ``giveUp``.
     public static let refresh = Action("refresh")
     /// Report the failure.

@@ -41,7 +41,7 @@ public struct Retry: RetryPolicy, Hashable {
     let row = table.row(for: failure.error)
     // Who wants one attempt wants no waiting either.
     if backOff.attempts > 1, failure.repeated < row.attempts ?? .max, let what = Self.awaited[row.action] {
-      return .wait(for: what, atMost: what == .owner ? .seconds(5) : Self.patience)
+      return .wait(for: what, atMost: Self.patience(what))
     }
     guard failure.consecutive < backOff.attempts, failure.repeated < row.attempts ?? .max,
       let wait = wait(after: failure)
@@ -57,10 +57,17 @@ public struct Retry: RetryPolicy, Hashable {
 
   private static let awaited: [FailureTable.Action: Awaited] = [
     .waitForNetwork: .network, .waitForDisk: .disk, .waitForOwner: .owner,
+    .waitForDescriptors: .descriptors,
   ]
 
-  /// After so long it is tried again although nobody has seen a network or room: not everything can be seen.
-  private static let patience: Duration = .seconds(30)
+  /// After so long it is tried again although no network and no room was seen: not everything can be seen.
+  private static func patience(_ what: Awaited) -> Duration {
+    switch what {
+    case .descriptors: .seconds(1)
+    case .owner: .seconds(5)
+    case .network, .disk, .link: .seconds(30)
+    }
+  }
 
   /// How long to wait; `nil` when the server asks for longer than anybody wants to wait.
   private func wait(after failure: Failure) -> Duration? {

@@ -183,6 +183,7 @@ struct RetryTests {
         case .waitForNetwork: .wait(for: .network, atMost: .seconds(30))
         case .waitForDisk: .wait(for: .disk, atMost: .seconds(30))
         case .waitForOwner: .wait(for: .owner, atMost: .seconds(5))
+        case .waitForDescriptors: .wait(for: .descriptors, atMost: .seconds(1))
         default: .giveUp
         }
       #expect(Retry().decide(Self.failure(error)) == expected, "\(row.key)")

@@ -104,7 +104,7 @@ public final class Downloader: Sendable {
   /// Whether there is a download with the id.
   public func contains(_ id: DownloadID) async throws -> Bool {
     try await engine.checkOpen()
-    return try await engine.store.record(id) != nil
+    return try await engine.record(id) != nil
   }
 
   /// How a download stands; `nil` when there is none.

@@ -54,18 +54,31 @@ extension Engine {
   func status(of id: DownloadID) async throws -> DownloadStatus? {
     try checkOpen()
     if let run = slots.runs[id] { return run.status }
-    guard let record = try await store.record(id) else { return nil }
+    guard let record = try await record(id) else { return nil }
     return presentStatus(of: record)
+  }
+
+  /// The record of a download that belongs here; `nil` when there is none.
+  func record(_ id: DownloadID) async throws -> DownloadRecord? {
+    try await store.record(id).flatMap { belongsHere($0) ? $0 : nil }
+  }
+
+  /// Whether a download belongs to this storage's location: paths of others mean nothing here.
+  private func belongsHere(_ record: DownloadRecord) -> Bool {
+    guard let there = record.location, let here = context.storage.location else { return true }
+    return there == here
   }
 
   func statuses(of ids: [DownloadID]) async throws -> [DownloadID: DownloadStatus] {
     try checkOpen()
-    let records = try await store.records(of: ids)
+    let records = try await store.records(of: ids).filter(belongsHere)
     return Dictionary(records.map { ($0.id, presentStatus(of: $0)) }) { $1 }
   }
 
   func statuses(_ query: LedgerQuery) async throws -> [DownloadStatus] {
     try checkOpen()
+    var query = query
+    query.location = query.location ?? context.storage.location
     return try await store.records(query).map(presentStatus)
   }
 

@@ -43,15 +43,12 @@ extension Engine {
   }
 
   private func transition(_ id: DownloadID, _ event: Lifecycle.Event) async throws -> Bool {
-    let result = try await store.transition(.ids([id]), event, at: time.date)
-    if result.count > 0 {
-      await carriedOut(event, on: result.ids)
-      return true
-    }
-    guard try await store.record(id) != nil else {
+    guard try await record(id) != nil else {
       throw DownloadError(.invalidRequest, "there is no download “\(id)”")
     }
-    return false
+    let result = try await store.transition(.ids([id]), event, at: time.date)
+    if result.count > 0 { await carriedOut(event, on: result.ids) }
+    return result.count > 0
   }
 
   /// Removes what a cancelled download has on disk, and tells those who watch.
@@ -73,7 +70,7 @@ extension Engine {
           run.stop(.remove)
           return .wait(for: run)
         }
-        return .over(try await engine.store.remove(.ids([id]), limit: 1))
+        return .over(try await engine.forget(id))
       }
       switch turn {
       case .over(let records):
@@ -83,6 +80,13 @@ extension Engine {
         await run.end()
       }
     }
+  }
+
+  /// Removes a record, a damaged one too, if it belongs here.
+  private func forget(_ id: DownloadID) async throws -> [DownloadRecord] {
+    let isDamaged = try await store.damaged().contains { $0.id == id }
+    if !isDamaged, try await record(id) == nil { return [] }
+    return try await store.remove(.ids([id]), limit: 1)
   }
 
   private enum Removal: Sendable {
@@ -153,28 +157,33 @@ extension Engine {
   /// - Returns: how many were removed.
   func removeAll(tag: String?, deletingFiles: Bool) async throws -> Int {
     try checkOpen()
-    let selection = tag.map(LedgerSelection.tag) ?? .all
+    // Other owners' runs, and downloads at other locations, stay.
+    var page = LedgerQuery(tag: tag, location: context.storage.location)
     var count = 0
     var failure: (any Error)?
     while true {
-      // Cancelled first, so that nothing of it is leased any more.
-      let runs = try await context.mailbox.perform { engine in
-        _ = try await engine.store.transition(selection, .cancel, at: engine.time.date)
+      let (ids, removed, runs) = try await context.mailbox.perform { [page] engine in
         let runs = engine.slots.runs(tag: tag)
         for run in runs { run.stop(.remove) }
-        return runs
+        let ids = try await engine.removable(page)
+        let idle = ids.filter { engine.slots.runs[$0] == nil }
+        return (ids, try await engine.store.remove(.ids(idle), limit: idle.count), runs)
       }
-      for run in runs { await run.end() }
-      let removed = try await context.mailbox.perform { engine in
-        engine.slots.runs(tag: tag).isEmpty ? try await engine.store.remove(selection, limit: 1000) : nil
-      }
-      guard let removed else { continue }
-      if removed.isEmpty { break }
+      if ids.isEmpty { break }
       count += removed.count
       do { try await cleanUp(after: removed, deletingFiles: deletingFiles) } catch { failure = failure ?? error }
+      for run in runs { await run.end() }
+      if runs.isEmpty { page.offset += ids.count - removed.count }
     }
     if let failure { throw failure }
     return count
+  }
+
+  /// A page of what there is to remove; damaged records come with the first one, unless a tag is asked for.
+  private func removable(_ page: LedgerQuery) async throws -> [DownloadID] {
+    let ids = try await store.records(page).map(\.id)
+    guard page.tag == nil, page.offset == 0 else { return ids }
+    return try await ids + store.damaged().map(\.id)
   }
 
   /// Sends everything that runs back to waiting, and starts nothing until ``unsuspend()``.
