@@ -33,6 +33,8 @@
     private var heads: [Lane: WaitingKey] = [:]
     /// A heap, the first of all at the top. It holds heads that are none any more, too.
     private var heap: [Head] = []
+    /// Lanes whose head was read once, and is not damaged.
+    private var readable: Set<Lane> = []
     /// Lanes whose head is to be looked up before the next lease.
     private(set) var stale: Set<Lane> = []
 
@@ -52,6 +54,7 @@
     func setHead(_ key: WaitingKey?, of lane: Lane) {
       stale.remove(lane)
       guard heads[lane] != key else { return }
+      readable.remove(lane)
       heads[lane] = key
       guard let key else { return }
       push(Head(key: key, lane: lane))
@@ -68,8 +71,15 @@
     /// Notes that downloads have left a lane.
     func invalidate(_ lane: Lane) {
       heads[lane] = nil
+      readable.remove(lane)
       stale.insert(lane)
     }
+
+    /// Whether the head of a lane was read before: what is skipped again and again is read once.
+    func isReadable(_ lane: Lane) -> Bool { readable.contains(lane) }
+
+    /// Notes that the head of a lane can be read.
+    func setReadable(_ lane: Lane) { readable.insert(lane) }
 
     /// Takes the first head of all out of the order, until it is set again or put back.
     func pop() -> Head? {

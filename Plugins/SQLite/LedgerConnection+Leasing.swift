@@ -21,10 +21,16 @@
           left.append(head)
           continue
         }
-        // A record that cannot be read is passed over.
-        if let record = try readable(head.key.generation) {
+        // A record that cannot be read is passed over, and must not be selected.
+        var record: DownloadRecord?
+        if !list.isReadable(head.lane) {
+          record = try readable(head.key.generation)
+          if record != nil { list.setReadable(head.lane) }
+        }
+        if list.isReadable(head.lane) {
           switch request.select(candidate) {
-          case .take: taken.append(record)
+          case .take:
+            if let record = try record ?? readable(head.key.generation) { taken.append(record) }
           case .skip:
             skipped.insert(candidate)
             left.append(head)

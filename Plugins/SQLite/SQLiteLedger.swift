@@ -12,6 +12,10 @@
   /// are made at the same time are committed together. Several processes of one machine may share the
   /// file: a download is handed out once, and what a dead process held is given back. The file must be on
   /// a local disk, because SQLite's write-ahead log does not work over a network.
+  ///
+  /// The file, its log and a folder that is made for it are private to the user (modes 0600 and 0700): to go on after a
+  /// restart it must keep what a download is asked for with, URLs and header fields such as `Authorization` included,
+  /// in clear.
   public struct SQLiteLedger: Ledger {
     /// The file, as it was given.
     public let path: String

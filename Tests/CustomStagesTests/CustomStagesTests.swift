@@ -30,7 +30,7 @@ struct CustomStagesTests {
     let (rules, continuation) = AsyncStream<GateRule>.makeStream()
     let watch = Task { try await gate.watch { continuation.yield($0) } }
     var iterator = rules.makeAsyncIterator()
-    let prefetch = Candidate(id: "a", intent: .prefetch)
+    let prefetch = Candidate(intent: .prefetch)
     #expect(await iterator.next()?.verdict(for: prefetch) == .closed("QuietHours: it is between 22:00 and 6:00 UTC"))
     for _ in 0..<6 {
       await time.sleepers(atLeast: 1)

@@ -24,7 +24,7 @@ final class GateWatch: Sendable {
 
   /// What the next rule says of a host.
   func verdict(_ host: String = "example.org") async -> GateRule.Verdict? {
-    await next()?.verdict(for: Candidate(id: "test", host: host))
+    await next()?.verdict(for: Candidate(host: host))
   }
 
   /// Cancels the watch and returns how it ended.

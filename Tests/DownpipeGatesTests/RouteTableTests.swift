@@ -108,6 +108,6 @@ struct RouteTableTests {
   func theRuleLooksAtTheHost(host: String, namesNeedDefaultRoute: Bool, verdict: GateRule.Verdict) {
     let table = RouteTable([route("10.0.0.0", 8)])
     let rule = table.rule(name: "Online", namesNeedDefaultRoute: namesNeedDefaultRoute, remark: "!")
-    #expect(rule.verdict(for: Candidate(id: "x", host: host)) == verdict)
+    #expect(rule.verdict(for: Candidate(host: host)) == verdict)
   }
 }

@@ -75,6 +75,42 @@
       }
     }
 
+    @Test func anExchangeIsOneCommitWithoutSavepoints() async throws {
+      try await withQueue { pool, queue in
+        try await queue.commit { connection in
+          for index in 0..<32 { _ = try connection.add(try addition(DownloadID("\(index)"), Int64(index)), at: start) }
+        }
+        let left = Mutex(16)
+        let request = LeaseRequest(now: start, until: time(60)) { _ in
+          left.withLock { left in
+            left -= 1
+            return left >= 0 ? .take : .stop
+          }
+        }
+        let held = try await queue.commit { try $0.exchange([], request, at: start) }.leased
+        #expect(held.count == 16)
+        let statements = Mutex<[String]>([])
+        try await pool.writeWithoutTransaction { db in
+          db.trace { event in statements.withLock { $0.append(String("\(event)".prefix(9))) } }
+        }
+        left.withLock { $0 = 16 }
+        let saves = held.map { record in
+          var record = record
+          record.apply(.bytesComplete)
+          record.apply(.stepsComplete)
+          return LedgerSave(record, [.state, .steps, .checkpoint])
+        }
+        let exchange = try await queue.commit { try $0.exchange(saves, request, at: start) }
+        #expect(exchange.saved == Array(repeating: true, count: 16))
+        #expect(exchange.leased.count == 16)
+        let counts = statements.withLock { Dictionary(grouping: $0, by: \.self).mapValues(\.count) }
+        #expect(counts["BEGIN IMM"] == 1)
+        #expect(counts["COMMIT"] == 1)
+        #expect(counts["SAVEPOINT"] == nil)
+        #expect(counts["UPDATE do"] == 32, "one for each save and each lease: \(counts)")
+      }
+    }
+
     @Test func aFailedChangeFailsAlone() async throws {
       try await withQueue { pool, queue in
         let outcome = try await gather(

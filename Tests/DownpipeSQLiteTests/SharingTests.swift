@@ -72,6 +72,24 @@
       }
     }
 
+    /// A process that was stopped, or a computer that slept, does not renew its leases; it lives nevertheless.
+    @Test func aLiveOwnerKeepsWhatItHoldsHoweverLateItIs() async throws {
+      try await withFolder { folder in
+        let ledger = SQLiteLedger("\(folder)/l.sqlite")
+        let late = try await ledger.open()
+        _ = try await late.add([try addition("a")], at: start)
+        var record = try #require(try await lease(late, 1).first)
+        let other = try await ledger.open()
+        #expect(try await other.reclaim(at: time(100_000)) == 0)
+        record.apply(.bytesComplete)
+        record.apply(.stepsComplete)
+        #expect(try await late.save(record, [.state, .steps], at: time(100_001)))
+        #expect(try await other.record("a")?.phase == .finished)
+        try await other.close()
+        try await late.close()
+      }
+    }
+
     @Test func onlyTheLeaseDecidesAboutStrangers() async throws {
       try await withFolder { folder in
         let path = "\(folder)/l.sqlite"
@@ -79,7 +97,7 @@
         _ = try await store.add([try addition("a"), try addition("b")], at: start)
         _ = try await lease(store, 2)
         var stranger = try #require(ProcessOwner(store.owner))
-        stranger.host = "elsewhere"
+        stranger.boot = "another run of a machine"
         stranger.process = 1 << 30
         let names = ["a": stranger.text, "b": "some other scheme"]
         let other = try DatabaseQueue(path: path)

@@ -10,7 +10,7 @@ struct FakeStagesTests {
     let gate = FakeGate(.closed("not yet"), name: "Hand")
     let seen = Watched<[GateRule.Verdict]>([])
     let watch = Task {
-      try await gate.watch { rule in seen.update { $0.append(rule.verdict(for: Candidate(id: "a"))) } }
+      try await gate.watch { rule in seen.update { $0.append(rule.verdict(for: Candidate())) } }
     }
     await gate.watchers(atLeast: 1)
     gate.open()
@@ -41,7 +41,7 @@ struct FakeStagesTests {
     let admission = FakeAdmissionPolicy(maximumConcurrent: 2) { _, running in
       running.total < 2 ? .admitted : .full("two")
     }
-    #expect(admission.admit(Candidate(id: "a"), beside: RunningDownloads()) == .admitted)
+    #expect(admission.admit(Candidate(), beside: RunningDownloads()) == .admitted)
     #expect(admission.questions.map(\.answer) == [.admitted])
     #expect(admission.maximumConcurrent == 2)
   }
