@@ -63,7 +63,7 @@
       return result
     }
 
-    /// The records of a phase that nobody holds, as far as an index finds them: a `FROM` and a `WHERE`.
+    /// The records of a phase that no owner holds, as far as an index finds them: a `FROM` and a `WHERE`.
     private func parts(of phase: DownloadState.Phase, _ filter: Filter) -> [(from: String, where: String)] {
       if case .all = filter { return Self.places(of: phase).map { ($0.from, $0.where + " AND owner IS NULL") } }
       // The plus keeps SQLite, which does not know how many there are of anything, from walking through a whole phase

@@ -128,7 +128,7 @@
 
     /// Notes that records have gone from one phase to another; `nil` for records that are new or forgotten.
     ///
-    /// The active ones are few and are counted when somebody asks.
+    /// The active ones are few and are counted on demand.
     func moved(_ count: Int = 1, from old: DownloadState.Phase?, to new: DownloadState.Phase?) {
       if let old, !old.isActive { gains[old, default: 0] -= count }
       if let new, !new.isActive { gains[new, default: 0] += count }

@@ -125,7 +125,7 @@
       }
     }
 
-    /// Changing to the write-ahead log answers "busy" at once, without the timeout, while somebody else
+    /// Changing to the write-ahead log answers "busy" at once, without the timeout, while another process
     /// does the same: it is tried again until the timeout has passed.
     private func retryingWhileBusy<Value>(_ body: () throws -> Value) throws -> Value {
       let deadline = ContinuousClock.now + lockTimeout

@@ -20,7 +20,7 @@
       queue = CommitQueue(pool: pool, path: path, owner: owner)
     }
 
-    /// A store that nobody holds any more cannot save: its owner is gone.
+    /// A store that is dropped cannot save any more: its owner is gone.
     deinit { identity.end() }
 
     /// Reads on a connection of its own, beside the writer. What this store has committed is seen.

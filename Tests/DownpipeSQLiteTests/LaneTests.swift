@@ -7,7 +7,7 @@
 
   @testable import DownpipeSQLite
 
-  /// What a connection remembers of the lanes is always right, whoever changes them.
+  /// What a connection remembers of the lanes is always right, whichever store changes them.
   @Suite(.timeLimit(.minutes(1)))
   struct LaneTests {
     /// What waits, as the test knows it.

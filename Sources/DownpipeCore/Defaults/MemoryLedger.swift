@@ -39,7 +39,7 @@ final class MemoryLedgerStore: LedgerStore {
     box.state.withLock { _ = $0.openOwners.insert(owner) }
   }
 
-  /// A store that nobody holds any more cannot save: its owner is gone.
+  /// A store that is dropped cannot save any more: its owner is gone.
   deinit {
     let owner = owner
     box.state.withLock { _ = $0.openOwners.remove(owner) }

@@ -39,7 +39,7 @@ extension LedgerConformance {
         "the checkpoint of what was cancelled, whose partial is gone,")
       try expectEqual(try await store.leased(at: Self.time(1)).count, 3, "how many can be leased at once")
     }
-    await report.check("transition-leaves-held", "records that somebody holds are left alone") {
+    await report.check("transition-leaves-held", "records that an owner holds are left alone") {
       let (ledger, store) = try await filled(["a", "b", "c"])
       let second = try await ledger.open()
       _ = try await store.leased(["a"])
@@ -61,7 +61,7 @@ extension LedgerConformance {
       let none = try await store.transition(.tag("z"), .pause, at: Self.start)
       try expectEqual(none, LedgerTransitionResult(ids: [], count: 0), "the result for a tag that nothing bears")
       let named = try await store.transition(
-        .ids(["c", "c", "nobody"]), .pause, at: Self.start)
+        .ids(["c", "c", "none"]), .pause, at: Self.start)
       try expectEqual(named, LedgerTransitionResult(ids: ["c"], count: 1), "the result for named records")
     }
     await report.check("transition-many", "a transition moves any number, and names at most 10,000 of them") {
@@ -158,7 +158,7 @@ extension LedgerConformance {
     await report.check("query-ids", "many are looked up at once, those that are there") {
       let (_, store) = try await filled(["a", "b", "c"])
       try await store.bring("b", to: .failed)
-      let records = try await store.records(of: ["c", "nobody", "b"]).sorted { $0.id.rawValue < $1.id.rawValue }
+      let records = try await store.records(of: ["c", "none", "b"]).sorted { $0.id.rawValue < $1.id.rawValue }
       try expectEqual(records.map(\.id), ["b", "c"], "the records")
       try expectEqual(records.map(\.phase), [.failed, .waiting], "their phases")
       try expectEqual(try await store.records(of: []).count, 0, "how many, of no ids")

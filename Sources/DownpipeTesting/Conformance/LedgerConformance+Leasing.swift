@@ -70,7 +70,7 @@ extension LedgerConformance {
       try expectEqual(
         try await store.leased().map(\.id.rawValue), ["0", "2", "6", "7"], "what is left for the next lease")
     }
-    await report.check("lease-once", "each download is handed out once, whoever asks at the same time") {
+    await report.check("lease-once", "each download is handed out once, however many ask at the same time") {
       let ids = (0..<60).map { DownloadID("\($0)") }
       let (ledger, first) = try await filled(ids)
       let stores = [first, try await ledger.open(), try await ledger.open()]

@@ -43,7 +43,7 @@ extension LedgerConformance {
     await report.check("saving-a-link-leaves-the-rest", "a save of the link changes nothing else of a request") {
       let (_, store) = try await filled(["a"])
       var record = try expectValue(try await store.leased().first, "nothing was handed out")
-      // Somebody else changes it meanwhile.
+      // Another caller changes it meanwhile.
       let other = try Self.addition("a", order: 9, tags: ["new"])
       _ = try await store.add([other], at: Self.time(1))
       let full = try Self.fullRequest("a")
