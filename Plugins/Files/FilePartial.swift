@@ -294,30 +294,3 @@ final class FilePartial: Partial {
     try reporting(action, path) { try state.withLock { state in try body(&state) } }
   }
 }
-
-/// A partial's open file on its way to publication.
-struct HeldFile: Sendable {
-  let descriptor: CInt
-  let status: FileStatus
-  /// The path of its name among the partials, if it has one.
-  let name: String?
-  /// Keeps the descriptor open.
-  let partial: FilePartial
-}
-
-extension FileSystem {
-  /// Does something that needs a free name, and removes what has it.
-  fileprivate func makeRoom<Value>(
-    at entry: Entry, _ body: () throws(SystemError) -> Value
-  ) throws(SystemError) -> Value {
-    for _ in 0..<8 {
-      do {
-        return try body()
-      } catch {
-        guard error.code == EEXIST else { throw error }
-      }
-      do { try unlink(entry) } catch { if error.code != ENOENT { throw error } }
-    }
-    return try body()
-  }
-}
