@@ -43,6 +43,7 @@ final class FilePartial: Partial {
     self.path = path
     self.folders = folders
     state = Mutex(State(descriptor: descriptor, claim: claim, length: length))
+    if let claim { folders.hold(path, by: claim) }
     folders.enter()
   }
 
@@ -165,7 +166,10 @@ final class FilePartial: Partial {
     guard wasOpen else { return }
     defer {
       // Nothing can be written any more.
-      claim?.release()
+      if let claim {
+        folders.letGo(path, by: claim)
+        claim.release()
+      }
       folders.leave()
     }
     // Gone even when closing reports that earlier bytes were lost.
@@ -239,6 +243,7 @@ final class FilePartial: Partial {
         try state.claim ?? PartialClaim.take(path, keepingBytes: false, durability: durability, system: system)
       do {
         let file = try body()
+        if !isHeld { folders.hold(path, by: claim) }
         state.claim = claim
         state.descriptor = file
         state.nameIsNew = true

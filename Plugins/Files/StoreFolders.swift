@@ -34,6 +34,8 @@ final class StoreFolders: Sendable {
   private struct State {
     /// The partials that are open.
     var users = 0
+    /// By the path of the partial.
+    var claims: [String: PartialClaim] = [:]
     /// By their path below the root.
     var destinations: [String: Known] = [:]
     var isPrivate = false
@@ -113,6 +115,19 @@ final class StoreFolders: Sendable {
 
   /// A partial was opened.
   func enter() { state.withLock { $0.users += 1 } }
+
+  /// The claim on a partial that this store has open; `nil` when it has not.
+  func claim(on partial: String) -> PartialClaim? { state.withLock { $0.claims[partial] } }
+
+  /// A partial that is open has been claimed.
+  func hold(_ partial: String, by claim: PartialClaim) { state.withLock { $0.claims[partial] = claim } }
+
+  /// The claim on a partial is about to be given back.
+  func letGo(_ partial: String, by claim: PartialClaim) {
+    state.withLock { state in
+      if state.claims[partial] === claim { state.claims[partial] = nil }
+    }
+  }
 
   /// A partial was closed. With the last one the destinations are closed, so that a file system can be unmounted.
   func leave() {

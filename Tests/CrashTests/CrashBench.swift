@@ -61,7 +61,7 @@
       let (root, ledger, setup) = (root, ledger, setup)
       let options = DownloaderOptions(
         time: pace, random: { 0.5 },
-        checkpoints: CheckpointPolicy(bytes: Int64(Self.chunkSize), interval: .seconds(3600)),
+        checkpoints: CheckpointPolicy(bytes: Int64(Self.chunkSize), interval: Pace.never),
         progressInterval: Pace.tick, lease: Pace.lease)
       return try await Downloader(options: options) {
         PacedSource(Self.content, chunkSize: Self.chunkSize, cut: cut, pace: pace)

@@ -60,16 +60,6 @@ extension StorageConformance {
       try partial.close()
       try await storage.removePartial(key)
     }
-    await report.check(
-      "removing-an-open-partial", "a partial that is open under its name is not removed: that fails with .inUse"
-    ) {
-      try await withPartial { partial, key in
-        try partial.put(bytes, at: 0)
-        try partial.persist()
-        try await expectError(.inUse, when: "removing an open partial") { try await storage.removePartial(key) }
-        try expect(try partial.read(at: 0, count: 50_000) == bytes, "the bytes are others")
-      }
-    }
     await report.check("publishing-a-held-partial", "the bytes of a partial that is held appear, named or not") {
       for isPersisted in [false, true] {
         try await publishHeld(bytes) { partial, _ in if isPersisted { try partial.persist() } }

@@ -89,11 +89,6 @@ struct StorageConformanceTests {
     Flaw(rule: "persisted-bytes-survive") { $0.onPersist = { _ in } },
     Flaw(rule: "old-bytes-are-not-seen") { $0.isSeenAnew = { _ in false } },
     Flaw(rule: "finished-partial-stays-held") { $0.isHeldWhenFinished = false },
-    Flaw(rule: "removing-an-open-partial") {
-      $0.onRemovePartial = { storage, key in
-        do { try await storage.removePartial(key) } catch let error as DownloadError where error.code == .inUse {}
-      }
-    },
     Flaw(rule: "publishing-a-held-partial") {
       $0.onPublish = { storage, artifact, destination, context in
         if case .memory(let bytes) = artifact.location, bytes.count == 20_000 {
