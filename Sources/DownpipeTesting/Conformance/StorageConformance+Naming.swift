@@ -23,6 +23,7 @@ extension StorageConformance {
         try partial.put(bytes[..<10_000], at: 0)
         if isSynchronized { try await partial.synchronize() } else { try partial.persist() }
         try partial.persist()
+        try expect(partial.isNamed, "isNamed is false after it was persisted")
         try partial.put(bytes[10_000...], at: 10_000)
         try expect(try partial.read(at: 0, count: 50_000) == bytes, "other bytes are read before closing")
         try partial.close()
