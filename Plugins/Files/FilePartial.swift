@@ -43,6 +43,7 @@ final class FilePartial: Partial {
     self.path = path
     self.folders = folders
     state = Mutex(State(descriptor: descriptor, claim: claim, length: length))
+    if let claim { folders.hold(path, by: claim) }
     folders.enter()
   }
 
@@ -165,7 +166,10 @@ final class FilePartial: Partial {
     guard wasOpen else { return }
     defer {
       // Nothing can be written any more.
-      claim?.release()
+      if let claim {
+        folders.letGo(path, by: claim)
+        claim.release()
+      }
       folders.leave()
     }
     // Gone even when closing reports that earlier bytes were lost.
@@ -239,6 +243,7 @@ final class FilePartial: Partial {
         try state.claim ?? PartialClaim.take(path, keepingBytes: false, durability: durability, system: system)
       do {
         let file = try body()
+        if !isHeld { folders.hold(path, by: claim) }
         state.claim = claim
         state.descriptor = file
         state.nameIsNew = true
@@ -292,32 +297,5 @@ final class FilePartial: Partial {
 
   private func withState<Value>(_ action: String, _ body: (inout State) throws -> Value) throws -> Value {
     try reporting(action, path) { try state.withLock { state in try body(&state) } }
-  }
-}
-
-/// A partial's open file on its way to publication.
-struct HeldFile: Sendable {
-  let descriptor: CInt
-  let status: FileStatus
-  /// The path of its name among the partials, if it has one.
-  let name: String?
-  /// Keeps the descriptor open.
-  let partial: FilePartial
-}
-
-extension FileSystem {
-  /// Does something that needs a free name, and removes what has it.
-  fileprivate func makeRoom<Value>(
-    at entry: Entry, _ body: () throws(SystemError) -> Value
-  ) throws(SystemError) -> Value {
-    for _ in 0..<8 {
-      do {
-        return try body()
-      } catch {
-        guard error.code == EEXIST else { throw error }
-      }
-      do { try unlink(entry) } catch { if error.code != ENOENT { throw error } }
-    }
-    return try body()
   }
 }

@@ -107,8 +107,10 @@ public struct FileStore: Storage {
 
   /// Removes the partial and the download's workspace. No error when there is nothing.
   ///
-  /// - Throws: `DownloadError` with `.inUse` while the partial is open under its name, in this process or another, or
-  ///   may be; `.permission` or `.storage`.
+  /// A partial that this store itself has open loses its name. What is open through another store, in this process or
+  /// another, is never removed.
+  /// - Throws: `DownloadError` with `.inUse` while another owner has the partial open under its name, or may have;
+  ///   `.permission` or `.storage`.
   public func removePartial(_ key: PartialKey) async throws {
     let partial = folders.partials + "/" + (try PartialName.path(of: key))
     let workspace = folders.work + "/" + (try PartialName.stem(of: key))
@@ -120,12 +122,7 @@ public struct FileStore: Storage {
       try system.statusIfPresent(Entry(workspace)) != nil
     }
     guard hasName || hasWorkspace else { return }
-    let claim: PartialClaim? = try reporting("remove the partial", partial) {
-      // A folder that is missing has no partial in it to be claimed.
-      do {
-        return try PartialClaim.take(partial, keepingBytes: false, durability: durability, system: system)
-      } catch let error as SystemError where error.isAbsence { return nil }
-    }
+    let claim = try claimForRemoval(partial)
     defer { claim?.release() }
     try reporting("remove the partial", partial) { () throws(SystemError) in
       do throws(SystemError) { try system.unlink(Entry(partial)) } catch  where error.isAbsence {}
@@ -275,6 +272,22 @@ public struct FileStore: Storage {
   }
 
   // MARK: -
+
+  /// The claim for removing a partial; `nil` when this store holds it already, or when there is no folder that it could
+  /// be in.
+  private func claimForRemoval(_ partial: String) throws -> PartialClaim? {
+    try reporting("remove the partial", partial) {
+      if let held = folders.claim(on: partial) {
+        try held.check()
+        return nil
+      }
+      do {
+        return try PartialClaim.take(partial, keepingBytes: false, durability: durability, system: system)
+      } catch let error as SystemError where error.isAbsence {
+        return nil
+      }
+    }
+  }
 
   private func removeTree(_ path: String) async throws {
     try await Blocking.run { [system] _ in

@@ -172,4 +172,19 @@ extension FileSystem {
     if errno != 0 { throw .current }
     return entries
   }
+
+  /// Does something that needs a free name, and removes what has it.
+  func makeRoom<Value>(
+    at entry: Entry, _ body: () throws(SystemError) -> Value
+  ) throws(SystemError) -> Value {
+    for _ in 0..<8 {
+      do {
+        return try body()
+      } catch {
+        guard error.code == EEXIST else { throw error }
+      }
+      do { try unlink(entry) } catch { if error.code != ENOENT { throw error } }
+    }
+    return try body()
+  }
 }

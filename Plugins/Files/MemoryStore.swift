@@ -57,12 +57,10 @@ public struct MemoryStore: Storage {
     return MemoryPartial(key: key, opening: opening, store: self)
   }
 
-  /// Removes the partial. No error when there is none.
-  ///
-  /// - Throws: `DownloadError` with `.inUse` while it is open.
+  /// Removes the partial. No error when there is none. An opening of it can do nothing more.
   public func removePartial(_ key: PartialKey) async throws {
-    try contents.state.withLock { state throws(DownloadError) in
-      guard state.holders[key] == nil else { throw inUse(key) }
+    contents.state.withLock { state in
+      state.holders[key] = nil
       state.partialBytes -= state.partials.removeValue(forKey: key)?.count ?? 0
     }
   }

@@ -76,6 +76,16 @@ struct PublishedItem: Sendable {
   }
 }
 
+/// A partial's open file on its way to publication.
+struct HeldFile: Sendable {
+  let descriptor: CInt
+  let status: FileStatus
+  /// The path of its name among the partials, if it has one.
+  let name: String?
+  /// Keeps the descriptor open.
+  let partial: FilePartial
+}
+
 extension SystemError {
   /// Whether the item cannot get the name as it is, but perhaps a copy of it, or its own name.
   func needsOtherItem(than item: PublishedItem) -> Bool {

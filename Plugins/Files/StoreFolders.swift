@@ -34,6 +34,8 @@ final class StoreFolders: Sendable {
   private struct State {
     /// The partials that are open.
     var users = 0
+    /// By the path of the partial.
+    var claims: [String: PartialClaim] = [:]
     /// By their path below the root.
     var destinations: [String: Known] = [:]
     var isPrivate = false
@@ -80,36 +82,52 @@ final class StoreFolders: Sendable {
     try? system.close(folder)
   }
 
-  /// The permissions that a new file gets, by the process's umask, which is not changed.
+  /// The permissions that a new file gets, by the process's umask. No call tells that without changing it.
   func permissionsOfNewFiles() throws(SystemError) -> mode_t {
-    // There is no call that only reads it. A file without a name, where there are such.
-    let (file, name) = try newFile()
-    let permissions: mode_t
-    do throws(SystemError) {
-      permissions = try system.status(file).permissions
-    } catch {
-      try? system.close(file)
-      throw error
-    }
-    try? system.close(file)
-    if let name { try? system.unlink(name) }
-    return permissions
-  }
-
-  private func newFile() throws(SystemError) -> (CInt, Entry?) {
+    let file: CInt
     do {
-      return (try system.openUnnamed(in: partials), nil)
+      file = try system.openUnnamed(in: partials)
     } catch {
       guard error.saysNoUnnamedFiles else { throw error }
+      if let umask = try umaskOfProcess() { return 0o666 & ~umask }
+      let name = Entry(partials + "/\(DownloadID()).new")
+      file = try system.open(name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW)
+      try? system.unlink(name)
     }
-    let name = Entry(partials + "/\(DownloadID()).new")
-    return (try system.open(name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW), name)
+    defer { try? system.close(file) }
+    return try system.status(file).permissions
+  }
+
+  /// What the system shows of it; `nil` where it shows nothing.
+  private func umaskOfProcess() throws(SystemError) -> mode_t? {
+    guard let file = try system.openIfPresent(Entry("/proc/self/status"), O_RDONLY) else { return nil }
+    defer { try? system.close(file) }
+    var bytes = [UInt8](repeating: 0, count: 8192)
+    var span = bytes.mutableSpan
+    let count = try span.withUnsafeMutableBytes { buffer throws(SystemError) in
+      try system.read(file, into: buffer, at: 0)
+    }
+    let lines = String(decoding: bytes[..<count], as: UTF8.self).split(separator: "\n")
+    return lines.first { $0.hasPrefix("Umask:") }?.split(separator: "\t").last.flatMap { mode_t($0, radix: 8) }
   }
 
   // MARK: Destinations
 
   /// A partial was opened.
   func enter() { state.withLock { $0.users += 1 } }
+
+  /// The claim on a partial that this store has open; `nil` when it has not.
+  func claim(on partial: String) -> PartialClaim? { state.withLock { $0.claims[partial] } }
+
+  /// A partial that is open has been claimed.
+  func hold(_ partial: String, by claim: PartialClaim) { state.withLock { $0.claims[partial] = claim } }
+
+  /// The claim on a partial is about to be given back.
+  func letGo(_ partial: String, by claim: PartialClaim) {
+    state.withLock { state in
+      if state.claims[partial] === claim { state.claims[partial] = nil }
+    }
+  }
 
   /// A partial was closed. With the last one the destinations are closed, so that a file system can be unmounted.
   func leave() {

@@ -14,13 +14,14 @@
       var durability: Durability
       /// Whether a step moves the file out of the store, or the store publishes it.
       var isMoved: Bool
-      var description: String { "\(durability), \(isMoved ? "moved" : "published")" }
+      /// Whether it is small and goes through no step: it has no name before it is published, where there are such files.
+      var isPlain = false
+      var description: String { "\(durability), \(isPlain ? "plain" : isMoved ? "moved" : "published")" }
     }
 
     static let chunkSize = 40 << 10
     /// Five checkpoints and a rest.
     static let content = DownloadFixtures.pattern(size: 5 * chunkSize + 5000)
-    static let reference = content.map { ~$0 }
     static let id = DownloadID("film")
     static let name = "film.bin"
     static let limit = Duration.seconds(30)
@@ -28,6 +29,10 @@
     let setup: Setup
     let folder: TemporaryFolder
 
+    /// What the server has.
+    var content: [UInt8] { setup.isPlain ? Array(Self.content[..<(Self.chunkSize / 2)]) : Self.content }
+    /// What is to be published.
+    var reference: [UInt8] { setup.isPlain ? content : content.map { ~$0 } }
     var root: String { folder.path("disk/store") }
     var published: String { setup.isMoved ? folder.path("disk/films") : root }
     var ledgerFolder: String { folder.path("ledger") }
@@ -58,17 +63,17 @@
     func start(_ disk: FaultyDisk, pace: Pace, cut: Int? = nil) async throws -> Downloader {
       let system = disk.system
       let moved = folder.path("disk/films")
-      let (root, ledger, setup) = (root, ledger, setup)
+      let (root, ledger, setup, content) = (root, ledger, setup, content)
       let options = DownloaderOptions(
         time: pace, random: { 0.5 },
-        checkpoints: CheckpointPolicy(bytes: Int64(Self.chunkSize), interval: .seconds(3600)),
+        checkpoints: CheckpointPolicy(bytes: Int64(Self.chunkSize), interval: Pace.never),
         progressInterval: Pace.tick, lease: Pace.lease)
       return try await Downloader(options: options) {
-        PacedSource(Self.content, chunkSize: Self.chunkSize, cut: cut, pace: pace)
+        PacedSource(content, chunkSize: Self.chunkSize, cut: cut, pace: pace)
         Retry(.exponential(attempts: 5))
         FileStore(root, durability: setup.durability, system: system)
         PacedLedger(base: SQLiteLedger(ledger, durability: setup.durability, lockTimeout: .zero), pace: pace)
-        Invert(system: system)
+        if !setup.isPlain { Invert(system: system) }
         if setup.isMoved { MoveInto(moved, durability: setup.durability, system: system) }
       }
     }
@@ -111,8 +116,8 @@
       if !isFinished, files.isEmpty { return }
       guard files == [Self.name] else { throw Wrong("there is published: \(files)") }
       let bytes = FileManager.default.contents(atPath: published + "/" + Self.name).map([UInt8].init)
-      guard bytes == Self.reference else {
-        throw Wrong("the published file has wrong bytes, \(bytes?.count ?? -1) of \(Self.reference.count)")
+      guard bytes == reference else {
+        throw Wrong("the published file has wrong bytes, \(bytes?.count ?? -1) of \(reference.count)")
       }
     }
 

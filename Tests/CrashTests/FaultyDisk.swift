@@ -101,7 +101,7 @@
       FileSystem { [self] call, path in
         let needsRoom =
           switch call {
-          case .open, .write, .flush, .flushFolder, .close, .rename, .link, .makeFolder, .makeLink: true
+          case .open, .openUnnamed, .write, .flush, .flushFolder, .close, .rename, .link, .makeFolder, .makeLink: true
           default: false
           }
         switch next("storage \(call)", path, needsRoom: needsRoom) {

@@ -25,6 +25,9 @@
       /// By path of the folder: names and inodes.
       var names: [String: [String: UInt64]] = [:]
       var last: [UInt64: (call: FileSystem.Call, path: String)] = [:]
+      /// Whether a file without a name was flushed, and the name that it gets then.
+      var unnamedIsFlushed = false
+      var linked: String?
     }
 
     private static let blockSize = 4096
@@ -59,6 +62,8 @@
     func willCall(_ call: FileSystem.Call, _ path: String) {
       let thread = UInt64(UInt(bitPattern: pthread_self().hashValue))
       state.withLock { state in
+        keepLinked(&state)
+        if call == .link, state.unnamedIsFlushed { state.linked = "\(published)/\(path)" }
         switch call {
         case .flush: willFlushFile(after: state.last[thread], &state)
         case .flushFolder: willFlushFolder(after: state.last[thread], &state)
@@ -81,7 +86,17 @@
         // A file that was just written: the step's.
         default: "/inverted"
         }
-      for file in files(below: root) where file.hasSuffix(name) { keep(file, &state) }
+      let files = files(below: root).filter { $0.hasSuffix(name) }
+      if files.isEmpty { state.unnamedIsFlushed = true }
+      for file in files { keep(file, &state) }
+    }
+
+    /// Keeps what was flushed before it had its name.
+    private func keepLinked(_ state: inout State) {
+      guard let file = state.linked, inode(file) != nil else { return }
+      keep(file, &state)
+      state.linked = nil
+      state.unnamedIsFlushed = false
     }
 
     private func willFlushFolder(after last: (call: FileSystem.Call, path: String)?, _ state: inout State) {
@@ -115,7 +130,10 @@
     /// - Returns: what was lost, for messages.
     func lose(_ loss: Loss, by generator: inout SeededGenerator) throws -> [String] {
       bury()
-      let state = state.withLock { $0 }
+      let state = state.withLock { state in
+        keepLinked(&state)
+        return state
+      }
       var lost: [String] = []
       for folder in [root] + folders(below: root) {
         guard inode(folder) != nil else { continue }  // its own name was lost

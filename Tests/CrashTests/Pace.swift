@@ -11,13 +11,15 @@
     static let tick = Duration.milliseconds(100)
     /// A lease that never runs out; but the engine looks around every now and then once a fault has struck.
     static let lease = Duration.seconds(1_000_000)
+    /// The time between two checkpoints.
+    static let never = Duration.seconds(3600)
     private static let turnsOfALease = 1000
 
     private struct State {
       var now = Duration.zero
       var hasTicked = false
       var tickerSleeps = false
-      var saves = 0
+      var committedBytes: Int64 = 0
       var isHurried = false
     }
 
@@ -35,6 +37,9 @@
       case Self.lease...:
         await state.wait(until: \.isHurried)
         for _ in 0..<Self.turnsOfALease { await Task.yield() }
+      case Self.never:
+        // Checkpoints come after so many bytes. This ends with the transfer.
+        await state.wait { _ in false }
       case Self.tick:
         state.update { $0.tickerSleeps = true }
         await state.wait(until: \.hasTicked)
@@ -58,15 +63,16 @@
       await state.wait { ($0.tickerSleeps && !$0.hasTicked) || $0.isHurried }
     }
 
-    /// Lets the ticker tick; returns when the checkpoint that is due then is in the ledger.
-    func checkpoint() async {
-      let saves = state.value.saves
+    /// Lets the ticker tick; returns when the checkpoint that is due when so many bytes of the file were written is in
+    /// the ledger.
+    func checkpoint(at position: Int64, every bytes: Int64) async {
       await tick()
-      await state.wait { $0.saves > saves || $0.isHurried }
+      if position - state.value.committedBytes < bytes { return }
+      await state.wait { $0.committedBytes >= position || $0.isHurried }
     }
 
-    /// The ledger has saved something, or failed to.
-    func saved() { state.update { $0.saves += 1 } }
+    /// The ledger has saved a checkpoint of so many bytes, or failed to.
+    func saved(_ bytes: Int64) { state.update { $0.committedBytes = bytes } }
 
     /// Nobody waits any more.
     func hurry() { state.update { $0.isHurried = true } }

@@ -18,7 +18,7 @@
       var owner: String { base.owner }
 
       func save(_ record: DownloadRecord, _ fields: RecordFields, at now: Date) async throws -> Bool {
-        defer { pace.saved() }
+        defer { if fields.contains(.checkpoint) { pace.saved(record.checkpoint.ranges.prefixLength) } }
         return try await base.save(record, fields, at: now)
       }
 
@@ -33,7 +33,11 @@
       func exchange(
         _ saves: [LedgerSave], leasing request: LeaseRequest?, at now: Date
       ) async throws -> LedgerExchange {
-        defer { for _ in saves { pace.saved() } }
+        defer {
+          for save in saves where save.fields.contains(.checkpoint) {
+            pace.saved(save.record.checkpoint.ranges.prefixLength)
+          }
+        }
         return try await base.exchange(saves, leasing: request, at: now)
       }
       func transition(

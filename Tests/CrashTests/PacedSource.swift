@@ -43,7 +43,9 @@
           let isWhole = end - sent == chunkSize
           sent = end
           // Short bodies get no checkpoint, and short rests none of their own.
-          if body.count > chunkSize, isWhole { await pace.checkpoint() }
+          if body.count > chunkSize, isWhole {
+            await pace.checkpoint(at: Int64(body.startIndex + sent), every: Int64(chunkSize))
+          }
           if let cut, sent >= cut { throw DownloadError(.network, "the cable was cut") }
         }
       }

@@ -163,6 +163,50 @@ struct FileStoreTests {
     #expect(await !store.contains(file))
   }
 
+  /// Issue 8, defects 4 and 13: its name alone does not make a file ours.
+  @Test func whatWasChangedIsNotThereAndStays() async throws {
+    let folder = try TemporaryFolder()
+    let store = FileStore(folder.path)
+    let file = try await store.publishHeld(someBytes, name: "x")
+    let date = try #require(file.modifiedAt)
+    #expect(await store.contains(file))
+    var rounded = file
+    // As a ledger keeps it.
+    rounded.modifiedAt = Date(
+      timeIntervalSince1970: (date.timeIntervalSince1970 * 1_000_000).rounded(.down) / 1_000_000)
+    #expect(await store.contains(rounded))
+    var unknown = file
+    unknown.modifiedAt = nil
+    try FileManager.default.setAttributes(
+      [.modificationDate: date.addingTimeInterval(0.001)], ofItemAtPath: folder.path("x"))
+    #expect(await !store.contains(file))
+    try await store.remove(file)
+    #expect(await store.contains(unknown))
+    unknown.size = .known(1)
+    #expect(await !store.contains(unknown))
+    try await store.remove(unknown)
+    // Moved by the user, who has left a link.
+    try FileManager.default.setAttributes([.modificationDate: date], ofItemAtPath: folder.path("x"))
+    try FileManager.default.moveItem(atPath: folder.path("x"), toPath: folder.path("moved"))
+    try FileManager.default.createSymbolicLink(
+      atPath: folder.path("x"), withDestinationPath: folder.path("moved"))
+    #expect(await store.contains(file))
+    try await store.remove(file)
+    #expect(try folder.tree() == ["x/": [], "moved": someBytes])
+    try FileManager.default.removeItem(atPath: folder.path("x"))
+    try folder.makeFolder("x")
+    try await store.remove(file)
+    #expect(await !store.contains(file))
+    #expect(try folder.tree() == ["x/": [], "moved": someBytes])
+  }
+
+  @Test func itsPlaceIsItsRoot() {
+    #expect(FileStore("/srv/a").location == "/srv/a")
+    #expect(FileStore("~/Downloads").location == "~/Downloads")
+    #expect(FileStore("/srv/a").location != FileStore("/srv/b").location)
+    #expect(MemoryStore().location == nil)
+  }
+
   @Test func theStoreItselfIsNeverRemoved() async throws {
     let folder = try TemporaryFolder()
     let store = FileStore(folder.path("root"))

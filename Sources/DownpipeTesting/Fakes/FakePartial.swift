@@ -138,9 +138,9 @@ public final class FakePartial: Partial {
     }
     guard !wasClosed else { return }
     storage.state.update { state in
+      state.open.remove(opening)
       guard let stored = state.partials[key], stored.holder == opening else { return }
       if stored.isNamed { state.partials[key]?.holder = nil } else { state.partials[key] = nil }
-      state.openPartials -= 1
     }
     if !isFinished.value { try storage.enter(.close, key) }
   }

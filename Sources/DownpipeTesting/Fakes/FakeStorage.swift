@@ -77,7 +77,8 @@ public final class FakeStorage: Storage {
     var published: [String: [UInt8]] = [:]
     var directories: Set<String> = []
     var notes: Set<String> = []
-    var openPartials = 0
+    /// The openings that were not closed.
+    var open: Set<Int> = []
     /// The openings there were: each has a number of its own.
     var openings = 0
     /// Targets of publications under way.
@@ -146,7 +147,7 @@ public final class FakeStorage: Storage {
   /// The partials there are.
   public var partials: [PartialKey: [UInt8]] { state.value.partials.mapValues(\.bytes) }
   /// How many partials are open at the moment.
-  public var openPartials: Int { state.value.openPartials }
+  public var openPartials: Int { state.value.open.count }
 
   /// Waits until an operation was called at least `count` times. Returns early when the waiting task is cancelled.
   public func calls(of operation: Operation, atLeast count: Int) async {
@@ -160,7 +161,7 @@ public final class FakeStorage: Storage {
       state.partials = state.partials.filter(\.value.isNamed).mapValues {
         Stored(bytes: $0.durable, durable: $0.durable, isNamed: true)
       }
-      state.openPartials = 0
+      state.open = []
     }
   }
 
@@ -205,7 +206,7 @@ extension FakeStorage {
         throw DownloadError(.inUse, "the partial of \(key.id) is open already: close it first", stage: name)
       }
       state.openings += 1
-      state.openPartials += 1
+      state.open.insert(state.openings)
       if isNew { state.partials[key] = nil }
       state.partials[key, default: Stored(isNamed: !isNew)].holder = state.openings
       return state.openings
@@ -213,15 +214,10 @@ extension FakeStorage {
     return FakePartial(storage: self, key: key, opening: opening)
   }
 
-  /// Forgets a partial, and deletes its workspace; fails with `.inUse` while it is open.
+  /// Forgets a partial, and deletes its workspace. An opening of it can do nothing more.
   public func removePartial(_ key: PartialKey) async throws {
     try enter(.removePartial, key)
-    try state.update { state throws(DownloadError) in
-      if let stored = state.partials[key], stored.holder != nil, stored.isNamed {
-        throw DownloadError(.inUse, "the partial of \(key.id) is open: close it first", stage: name)
-      }
-      if state.partials[key]?.holder == nil { state.partials[key] = nil }
-    }
+    state.update { state in _ = state.partials.removeValue(forKey: key) }
     if let path = workspacePath(key), FileManager.default.fileExists(atPath: path) {
       try FileManager.default.removeItem(atPath: path)
     }

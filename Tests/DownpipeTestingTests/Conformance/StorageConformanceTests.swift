@@ -86,6 +86,17 @@ struct StorageConformanceTests {
         try (latest.value ?? partial).put(bytes, at: offset)
       }
     },
+    Flaw(rule: "persisted-bytes-survive") { $0.onPersist = { _ in } },
+    Flaw(rule: "old-bytes-are-not-seen") { $0.isSeenAnew = { _ in false } },
+    Flaw(rule: "finished-partial-stays-held") { $0.isHeldWhenFinished = false },
+    Flaw(rule: "publishing-a-held-partial") {
+      $0.onPublish = { storage, artifact, destination, context in
+        if case .memory(let bytes) = artifact.location, bytes.count == 20_000 {
+          throw DownloadError(.storage, "there is nothing at the path")
+        }
+        return try await storage.publish(artifact, of: nil, at: destination, in: context)
+      }
+    },
     Flaw(rule: "artifact-of-a-closed-partial") {
       $0.onArtifact = {
         var artifact = $0
