@@ -105,6 +105,22 @@ struct PowerTests {
     #expect(try await publishing(.fail) == [.flush, .link, .flushFolder, .unlink, .flushFolder])
   }
 
+  @Test(.enabled(if: Ground.hasUnnamedFiles, "needs files without a name"), arguments: [false, true])
+  func whatIsHeldIsFlushedBeforeItIsLinked(_ isPersisted: Bool) async throws {
+    let folder = try TemporaryFolder()
+    let calls = Calls()
+    let partial = try await store(folder, calls).openPartial(key(), isNew: true)
+    try partial.put([1], at: 0)
+    if isPersisted { try partial.persist() }
+    try partial.finish()
+    let written = calls.made.count
+    let artifact = try partial.artifact(name: "x", mediaType: nil)
+    _ = try await store(folder, calls).publish(artifact, of: partial, at: .init(), in: try context())
+    #expect(
+      relevant(calls, after: written) == [.flush, .link, .flushFolder] + (isPersisted ? [.unlink, .flushFolder] : []))
+    try partial.close()
+  }
+
   @Test func aFileThatReplacesIsRenamed() async throws {
     for taken in [nil, [9]] as [[UInt8]?] {
       #expect(try await publishing(.replace, taken: taken) == [.flush, .rename, .flushFolder, .flushFolder])
