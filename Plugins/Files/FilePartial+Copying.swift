@@ -9,6 +9,14 @@ import DownpipeCore
 #endif
 
 extension FilePartial {
+  func mark(endingAt offset: Int64) throws -> BlockMark? {
+    try BlockDigest.mark(endingAt: offset, of: path) { try read(at: $0, count: $1) }
+  }
+
+  func matches(_ mark: BlockMark) throws -> Bool {
+    try BlockDigest.matches(mark) { try read(at: $0, count: $1) }
+  }
+
   func adopt(_ path: String) throws -> Bool { try replaceFile(by: path) }
 
   func copy(_ path: String, count: Int64) async throws -> Int64? {

@@ -94,14 +94,6 @@ final class FilePartial: Partial {
     }
   }
 
-  func mark(endingAt offset: Int64) throws -> BlockMark? {
-    try BlockDigest.mark(endingAt: offset, of: path) { try read(at: $0, count: $1) }
-  }
-
-  func matches(_ mark: BlockMark) throws -> Bool {
-    try BlockDigest.matches(mark) { try read(at: $0, count: $1) }
-  }
-
   // MARK: Durability
 
   var isNamed: Bool { state.withLock { $0.claim != nil } }
