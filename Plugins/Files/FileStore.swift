@@ -68,8 +68,9 @@ public struct FileStore: Storage {
     return "\(storedPath(outsideRoot: root)), \(onConflict.words)\(power)"
   }
 
-  /// The root, relative to the home directory where it is below it.
-  public var location: String? { storedPath(outsideRoot: root) }
+  /// A name that stays when the root is moved: a random one, kept in the store's own folder. `nil` where that folder can
+  /// neither be read nor made.
+  public var location: String? { folders.name() }
 
   private var publisher: Publisher {
     Publisher(

@@ -39,6 +39,8 @@ final class StoreFolders: Sendable {
     /// By their path below the root.
     var destinations: [String: Known] = [:]
     var isPrivate = false
+    /// The store's name, once it is known.
+    var name: String?
   }
 
   private let state = Mutex(State())
@@ -53,6 +55,24 @@ final class StoreFolders: Sendable {
   }
 
   // MARK: Its own
+
+  /// The store's name: a random one, which moves with the folder. It is the target of a symbolic link, which appears
+  /// whole and only where there is none.
+  func name() -> String? {
+    if let known = state.withLock({ $0.name }) { return known }
+    let link = Entry(own + "/name")
+    for _ in 0..<2 {
+      if let target = try? system.target(ofLink: link), target.count > 1 {
+        let name = String(decoding: target.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
+        state.withLock { $0.name = name }
+        return name
+      }
+      // Another process may be faster: its name counts then. A name that is lost would hide what the ledger knows.
+      try? making(own) { try system.makeLink(link, to: Array(DownloadID().rawValue.utf8CString)) }
+      try? OpenFolder(own, system: system).flush(.power)
+    }
+    return nil
+  }
 
   /// Does something in a folder that is nearly always there: it is made only after the first failure, which
   /// saves the hot path every question about it.

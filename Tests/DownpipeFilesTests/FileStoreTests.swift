@@ -200,10 +200,15 @@ struct FileStoreTests {
     #expect(try folder.tree() == ["x/": [], "moved": someBytes])
   }
 
-  @Test func itsPlaceIsItsRoot() {
-    #expect(FileStore("/srv/a").location == "/srv/a")
-    #expect(FileStore("~/Downloads").location == "~/Downloads")
-    #expect(FileStore("/srv/a").location != FileStore("/srv/b").location)
+  @Test("its name moves with its folder, and is that folder's alone")
+  func location() throws {
+    let folder = try TemporaryFolder()
+    let name = try #require(FileStore(folder.path("a")).location)
+    #expect(FileStore(folder.path("a")).location == name, "the next opening")
+    #expect(FileStore(folder.path("b")).location != name)
+    try FileManager.default.moveItem(atPath: folder.path("a"), toPath: folder.path("c"))
+    #expect(FileStore(folder.path("c")).location == name)
+    #expect(FileStore(folder.path("a")).location != name)
     #expect(MemoryStore().location == nil)
   }
 

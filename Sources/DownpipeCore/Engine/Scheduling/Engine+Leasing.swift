@@ -29,14 +29,10 @@ extension Engine {
     slots.free(run)
     let context = context
     group.addTask {
-      if (try? await context.store.record(run.id)) == .some(nil) {
-        // Not elsewhere: gone, and with it its bytes.
-        try? await context.storage.removePartial(run.key)
-        context.hub.finish(run.id)
-      } else {
-        run.announce(state: .waiting(.elsewhere))
-      }
-      context.mailbox.post(abandoned: run)
+      // Not elsewhere: gone, and with it its bytes.
+      let isGone = (try? await context.store.record(run.id)) == .some(nil)
+      if isGone { try? await context.storage.removePartial(run.key) }
+      context.mailbox.post(abandoned: run, isGone: isGone)
     }
   }
 

@@ -69,7 +69,11 @@ actor Engine {
       idleWaiters.cancel(mail.cancelledWaiters)
       if Task.isCancelled { mode.isStopping = true }
       for (run, outcome) in mail.outcomes { take(outcome, of: run, in: &group) }
-      for run in mail.abandoned { await finish(run) }
+      for (run, isGone) in mail.abandoned {
+        await finish(run)
+        // Not before the run is gone: a watcher that looks again must find nothing.
+        if isGone { hub.finish(run.id) } else { run.announce(state: .waiting(.elsewhere)) }
+      }
       if let answer = mail.exchanged { await take(answer, in: &group) }
       await carryOutCommands()
       watchGates(in: &group)

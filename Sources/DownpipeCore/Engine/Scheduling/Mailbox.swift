@@ -16,8 +16,8 @@ final class Mailbox: Sendable {
     var outcomes: [(run: Run, outcome: Outcome)] = []
     /// The answer to the exchange under way.
     var exchanged: Exchange.Answer?
-    /// Runs that were not ours any more and have been cleaned up.
-    var abandoned: [Run] = []
+    /// Runs that were not ours any more and have been cleaned up, and whether their download was removed.
+    var abandoned: [(run: Run, isGone: Bool)] = []
     /// Waiters for idleness whose task was cancelled.
     var cancelledWaiters: [UInt64] = []
   }
@@ -40,7 +40,7 @@ final class Mailbox: Sendable {
 
   func post(_ answer: Exchange.Answer) { change { $0.mail.exchanged = answer } }
 
-  func post(abandoned run: Run) { change { $0.mail.abandoned.append(run) } }
+  func post(abandoned run: Run, isGone: Bool) { change { $0.mail.abandoned.append((run, isGone)) } }
 
   func post(cancelledWaiter number: UInt64) { change { $0.mail.cancelledWaiters.append(number) } }
 
