@@ -16,7 +16,8 @@ extension Library {
     try await setPriority(.high, of: film)
     try await downloader.resume(id)
     let running = try await downloader.statuses(LedgerQuery(phases: [.transferring, .processing], order: .arrival))
-    guard running.count >= (await slots), let oldest = running.first(where: { $0.id != id }) else { return }
+    let others = running.filter { $0.id != id }
+    guard let oldest = others.first, others.count >= (await slots) else { return }
     // What was started by hand before goes to the others now, or it would be the next one again.
     try await setPriority(.normal, of: oldest)
     try await downloader.pause(oldest.id)

@@ -130,7 +130,9 @@
     func leftovers() throws -> [String] {
       let own = root + "/.downpipe"
       let all = (try? FileManager.default.subpathsOfDirectory(atPath: own)) ?? []
+      // The store's own name stays.
       return try all.sorted().filter { name in
+        if name == "name" { return false }
         let attributes = try FileManager.default.attributesOfItem(atPath: own + "/" + name)
         return attributes[.type] as? FileAttributeType != .typeDirectory
       }

@@ -21,7 +21,7 @@ struct DatabaseTests {
       #expect(try await library.films() == [film])
       #expect(try await library.status(of: "a")?.state == .paused)
       try await library.resume("a")
-      #expect(try await library.finish("a")?.bytesFetched == TestFilms.size)
+      #expect(try await library.finish("a")?.bytesFetched == TestFilms.size + TestFilms.compared)
     }
     #expect(films.server.requests.map(\.target) == ["/a", "/a?fresh"])
     await films.shutdown()

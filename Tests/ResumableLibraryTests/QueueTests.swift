@@ -54,7 +54,7 @@ struct QueueTests {
         #expect(try films.folder.read("films/\(name).mp4") == TestFilms.content(of: "/\(name)").allBytes)
       }
     }
-    #expect(films.starts(of: "b") == [nil, TestFilms.held])
+    #expect(films.starts(of: "b") == [nil, TestFilms.goesOnAt])
     #expect(films.starts(of: "d") == [nil])
     await films.shutdown()
   }

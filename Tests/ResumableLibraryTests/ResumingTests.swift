@@ -55,9 +55,9 @@ struct ResumingTests {
       _ = try await library.finish("b")
       try await library.resume("a")
       let status = try #require(await library.finish("a"))
-      #expect(status.bytesFetched == TestFilms.size)
+      #expect(status.bytesFetched == TestFilms.size + TestFilms.compared)
     }
-    #expect(films.starts(of: "a") == [nil, TestFilms.held])
+    #expect(films.starts(of: "a") == [nil, TestFilms.goesOnAt])
     #expect(try films.folder.read("films/a.mp4") == TestFilms.content(of: "/a").allBytes)
     await films.shutdown()
   }
@@ -82,7 +82,7 @@ struct ResumingTests {
       let status = try await library.finish("a")
       #expect(status?.state.phase == .finished)
     }
-    #expect(films.starts(of: "a") == [nil, TestFilms.held])
+    #expect(films.starts(of: "a") == [nil, TestFilms.goesOnAt])
     #expect(try films.folder.read("films/a.mp4") == TestFilms.content(of: "/a").allBytes)
     await films.shutdown()
   }
@@ -100,9 +100,9 @@ struct ResumingTests {
       let status = try #require(await library.finish("a"))
       #expect(status.state.phase == .finished)
       #expect(status.attempts == 2)
-      #expect(status.bytesFetched == TestFilms.size)
+      #expect(status.bytesFetched == TestFilms.size + TestFilms.compared)
     }
-    #expect(films.starts(of: "a") == [nil, TestFilms.held])
+    #expect(films.starts(of: "a") == [nil, TestFilms.goesOnAt])
     await films.shutdown()
   }
 
@@ -146,7 +146,7 @@ struct ResumingTests {
       network.open()
       #expect(try await library.finish("a")?.state.phase == .finished)
     }
-    #expect(films.starts(of: "a") == [nil, TestFilms.held])
+    #expect(films.starts(of: "a") == [nil, TestFilms.goesOnAt])
     await films.shutdown()
   }
 
@@ -172,7 +172,7 @@ struct ResumingTests {
       try await library.resume("a")
       #expect(try await library.finish("a")?.artifact?.path == moved + "/a.mp4")
     }
-    #expect(films.starts(of: "a") == [nil, TestFilms.held])
+    #expect(films.starts(of: "a") == [nil, TestFilms.goesOnAt])
     #expect(films.starts(of: "b") == [nil])
     #expect(try films.folder.read("moved/a.mp4") == TestFilms.content(of: "/a").allBytes)
     await films.shutdown()

@@ -8,6 +8,10 @@ import Foundation
 final class TestFilms: Sendable {
   static let size: Int64 = 1_000_000
   static let held: Int64 = 300_000
+  /// So many bytes are fetched again and compared when a film goes on.
+  static let compared: Int64 = 65_536
+  /// Where a film is asked for again that was held.
+  static let goesOnAt = held - compared
 
   let gate = ServerGate()
   let folder: TemporaryFolder
