@@ -29,14 +29,18 @@ extension Engine {
     slots.free(run)
     let context = context
     group.addTask {
-      if (try? await context.store.record(run.id)) == .some(nil) {
+      let isGone = (try? await context.store.record(run.id)) == .some(nil)
+      if isGone {
         // Not elsewhere: gone, and with it its bytes.
         try? await context.storage.removePartial(run.key)
-        context.hub.finish(run.id)
       } else {
         run.announce(state: .waiting(.elsewhere))
       }
       context.mailbox.post(abandoned: run)
+      guard isGone else { return }
+      // Those who begin to watch before the run is out of the way see its state first: they are told after that.
+      await run.end()
+      context.hub.finish(run.id)
     }
   }
 
