@@ -80,7 +80,8 @@ extension Run {
     let hasNote = record.steps.note != nil && stored.path != nil
     let isThere = await storage.contains(artifact)
     if isSameChain, hasNote || isThere {
-      return CompleteFile(artifact: artifact, partial: try await heldPartial(), isUntouched: false, mayLeaveTraces: true)
+      return CompleteFile(
+        artifact: artifact, partial: try await heldPartial(), isUntouched: false, mayLeaveTraces: true)
     }
     return try await restartChain(record, isSameChain: isSameChain)
   }
