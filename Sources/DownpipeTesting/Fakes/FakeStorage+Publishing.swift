@@ -73,8 +73,9 @@ extension FakeStorage {
     return workspaces.map { path.hasPrefix($0 + "/") } ?? false
   }
 
-  /// Whether the artifact was published, is of the same size and was not removed.
+  /// Whether the artifact was published, is of the same size and was not removed; whether it lies in its workspace.
   public func contains(_ artifact: Artifact) async -> Bool {
+    if let path = artifact.path, isStaged(artifact) { return FileManager.default.fileExists(atPath: path) }
     guard let path = artifact.path.flatMap(relative) else { return false }
     let state = state.value
     guard let bytes = state.published[path] else { return state.directories.contains(path) }

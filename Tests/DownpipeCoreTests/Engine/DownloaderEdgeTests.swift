@@ -70,6 +70,25 @@ struct DownloaderEdgeTests {
     await downloader.shutdown()
   }
 
+  @Test("what is removed and added again begins with all its attempts")
+  func progressOfARemovedDownload() async throws {
+    let cut = DownloadError(.network, "cut")
+    let source = FakeSource([
+      url: [
+        .init(bytes).failing(after: 90_000, with: cut), .init(bytes).failing(after: 40_000, with: cut),
+        .init(bytes).failing(after: 20_000, with: cut), .init(bytes),
+      ]
+    ])
+    let retry = FakeRetryPolicy(.giveUp, .resume(after: .zero), .resume(after: .zero))
+    let downloader = try await downloader(source, retry: retry)
+    let first = try await downloader.add(DownloadRequest(url, id: "a"))
+    await #expect { try await first.value } throws: { ($0 as? DownloadError)?.code == .network }
+    try await first.remove()
+    _ = try await downloader.add(DownloadRequest(url, id: "a")).value
+    #expect(retry.failures.map(\.consecutive) == [1, 1, 1], "both attempts have made progress")
+    await downloader.shutdown()
+  }
+
   @Test func aPauseIsNotLostToAGateThatClosesFirst() async throws {
     let gate = FakeGate()
     let source = FakeSource([url: [.init(bytes).holding(after: 40_000)]])

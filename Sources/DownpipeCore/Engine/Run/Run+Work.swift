@@ -33,9 +33,9 @@ extension Run {
       try await process(&file)
       let artifact = try await publish(file)
       // What is left of the partial and what the steps left lying is of no use any more. A finished download is not
-      // looked at again, so it goes first; only while the partial is held it is certainly not another owner's.
-      if file.mayLeaveTraces { try? await storage.removePartial(key) }
+      // looked at again, so it goes first, and a storage removes nothing that is open; the lease keeps others away.
       file.close()
+      if file.mayLeaveTraces { try? await storage.removePartial(key) }
       return artifact
     } catch {
       await keep(file)
@@ -80,7 +80,8 @@ extension Run {
     let hasNote = record.steps.note != nil && stored.path != nil
     let isThere = await storage.contains(artifact)
     if isSameChain, hasNote || isThere {
-      return CompleteFile(artifact: artifact, partial: try await heldPartial(), isUntouched: false, mayLeaveTraces: true)
+      return CompleteFile(
+        artifact: artifact, partial: try await heldPartial(), isUntouched: false, mayLeaveTraces: true)
     }
     return try await restartChain(record, isSameChain: isSameChain)
   }

@@ -105,6 +105,7 @@ extension Engine {
         failure = failure ?? error
       }
       hub.finish(record.id)
+      context.furthest.forget(record.id)
     }
     if let failure { throw failure }
   }

@@ -51,7 +51,8 @@ extension Engine {
     guard !outbox.isExchanging else { return }
     let request = leaseRequest()
     guard request != nil || (!outbox.waiting.isEmpty && !ledgerNeedsRest) else { return }
-    mode.mayLease = false
+    // An exchange that only saves leaves what may be leased to the next one.
+    if request != nil { mode.mayLease = false }
     mode.ledgerRests = false
     outbox.begin(request, in: context)
   }

@@ -1,0 +1,186 @@
+import DownpipeCore
+import DownpipeTesting
+import Foundation
+import Testing
+
+/// Commands that come while the ledger is handing out downloads.
+@Suite(.timeLimit(.minutes(1)))
+struct CommandRaceTests: EngineSuite {
+  let bytes = DownloadFixtures.pattern(size: 100_000)
+  let url = URL(string: "https://example.org/file.bin")!
+  let time = VirtualTime()
+  let storage = FakeStorage()
+  let ledger = MemoryLedger()
+
+  enum Command: String, CaseIterable {
+    case pause, cancel, remove, pauseAll, cancelAll, removeAll, suspend
+
+    func give(to downloader: Downloader) async throws {
+      switch self {
+      case .pause: try await downloader.pause("d0")
+      case .cancel: try await downloader.cancel("d0")
+      case .remove: try await downloader.remove("d0")
+      case .pauseAll: try await downloader.pauseAll()
+      case .cancelAll: try await downloader.cancelAll()
+      case .removeAll: try await downloader.removeAll()
+      case .suspend: await downloader.suspend()
+      }
+    }
+
+    /// How a download stands afterwards; `nil` for gone.
+    var state: DownloadState? {
+      switch self {
+      case .pause, .pauseAll: .paused
+      case .cancel, .cancelAll: .cancelled
+      case .remove, .removeAll: nil
+      case .suspend: .waiting(.suspended)
+      }
+    }
+  }
+
+  /// Holds the exchange that would lease what is added next.
+  private func holdNextExchange(_ faulty: FaultyLedger, of downloader: Downloader) async throws -> Int {
+    try await downloader.waitUntilIdle()
+    try await settle(downloader)
+    let next = faulty.calls.count { $0 == .exchange } + 1
+    faulty.hold(.exchange, at: next)
+    return next
+  }
+
+  @Test("a command that comes while a download is being leased holds", arguments: Command.allCases, [false, true])
+  func commandsHold(command: Command, isLate: Bool) async throws {
+    let faulty = FaultyLedger(ledger)
+    let source = FakeSource(everyURL: .init(bytes).holding(after: 10_000))
+    let downloader = try await downloader(source, ledger: faulty)
+    let next = try await holdNextExchange(faulty, of: downloader)
+    try await downloader.add(contentsOf: requests(1))
+    await faulty.calls(of: .exchange, atLeast: next)
+    let given = Task { try await command.give(to: downloader) }
+    // Sooner or later: the order of the command and the answer must not matter.
+    if isLate { try await settle(downloader) }
+    faulty.release()
+    try await given.value
+    #expect(source.readers == 0, "nothing runs when the command has returned")
+    try await settle(downloader)
+    #expect(try await downloader.status(of: "d0")?.state == command.state)
+    #expect(source.readers == 0, "and nothing runs later")
+    #expect(storage.openPartials == 0)
+    if command != .suspend {
+      try await downloader.waitUntilIdle()
+      if command.state != .paused { #expect(storage.partials.isEmpty) }
+    }
+    await downloader.shutdown()
+  }
+
+  @Test("many downloads, some leased and some not, when a command for all comes", arguments: Command.allCases)
+  func commandsForAllHoldForThoseThatWait(command: Command) async throws {
+    let faulty = FaultyLedger(ledger)
+    let source = FakeSource(everyURL: .init(bytes).holding(after: 10_000))
+    let downloader = try await downloader(source, ledger: faulty)
+    let next = try await holdNextExchange(faulty, of: downloader)
+    try await downloader.add(contentsOf: requests(20))
+    await faulty.calls(of: .exchange, atLeast: next)
+    let given = Task { try await command.give(to: downloader) }
+    try await settle(downloader)
+    faulty.release()
+    try await given.value
+    if command == .pause || command == .cancel || command == .remove {
+      await source.held(atLeast: 5)
+      #expect(try await downloader.status(of: "d0")?.state == command.state)
+    } else {
+      try await settle(downloader)
+      #expect(source.readers == 0)
+      #expect(source.requests.count <= 5)
+      let statuses = try await downloader.statuses()
+      #expect(statuses.count == (command.state == nil ? 0 : 20))
+      #expect(statuses.allSatisfy { $0.state == command.state })
+    }
+    await downloader.shutdown()
+    #expect(storage.openPartials == 0)
+  }
+
+  @Test func aSmallerLimitIsEnforcedOnWhatIsBeingLeased() async throws {
+    let faulty = FaultyLedger(ledger)
+    let source = FakeSource(everyURL: .init(bytes).holding(after: 10_000))
+    let downloader = try await Downloader(options: options) {
+      source
+      limit(5)
+      storage
+      faulty
+    }
+    let next = try await holdNextExchange(faulty, of: downloader)
+    try await downloader.add(contentsOf: requests(5))
+    await faulty.calls(of: .exchange, atLeast: next)
+    let replaced = Task { await downloader.replace(limit(2)) }
+    try await settle(downloader)
+    faulty.release()
+    await replaced.value
+    var isSettled = false
+    while !isSettled {
+      let states = try await downloader.statuses().map(\.state)
+      isSettled =
+        states.count { $0 == .transferring } == 2 && states.count { $0 == .waiting(.limit("2 of 2")) } == 3
+      await Task.yield()
+    }
+    await source.held(atLeast: 2)
+    #expect(source.readers == 2)
+    source.release()
+    try await downloader.waitUntilIdle()
+    #expect(try await downloader.counts() == [.finished: 5])
+    await downloader.shutdown()
+  }
+
+  @Test func aGateThatClosesMeanwhileHolds() async throws {
+    let faulty = FaultyLedger(ledger)
+    let gate = FakeGate()
+    let source = FakeSource(everyURL: .init(bytes).holding(after: 10_000))
+    let downloader = try await downloader(source, gates: [gate], ledger: faulty)
+    await gate.watchers(atLeast: 1)
+    let next = try await holdNextExchange(faulty, of: downloader)
+    try await downloader.add(contentsOf: requests(1))
+    await faulty.calls(of: .exchange, atLeast: next)
+    gate.close("night")
+    try await settle(downloader)
+    faulty.release()
+    while try await downloader.status(of: "d0")?.state != .waiting(.gate("FakeGate: night")) { await Task.yield() }
+    #expect(source.readers == 0)
+    gate.open()
+    await source.held(atLeast: 1)
+    source.release()
+    try await downloader.waitUntilIdle()
+    await downloader.shutdown()
+  }
+
+  @Test func whatIsAddedMeanwhileRunsNext() async throws {
+    let faulty = FaultyLedger(ledger)
+    let source = FakeSource(everyURL: .init(bytes))
+    let downloader = try await downloader(source, ledger: faulty)
+    let next = try await holdNextExchange(faulty, of: downloader)
+    try await downloader.add(contentsOf: requests(1))
+    await faulty.calls(of: .exchange, atLeast: next)
+    try await downloader.add(contentsOf: requests(3))
+    faulty.release()
+    try await downloader.waitUntilIdle()
+    #expect(try await downloader.counts() == [.finished: 3])
+    #expect(source.requests.count == 3)
+    await downloader.shutdown()
+  }
+
+  @Test func shuttingDownMeanwhileLeavesNothingLeased() async throws {
+    let faulty = FaultyLedger(ledger)
+    let source = FakeSource(everyURL: .init(bytes).holding(after: 10_000))
+    let first = try await downloader(source, ledger: faulty)
+    let next = try await holdNextExchange(faulty, of: first)
+    try await first.add(contentsOf: requests(3))
+    await faulty.calls(of: .exchange, atLeast: next)
+    let shutdown = Task { await first.shutdown() }
+    faulty.release()
+    await shutdown.value
+    #expect(source.readers == 0 && storage.openPartials == 0)
+    source.release()
+    let second = try await downloader(source)
+    try await second.waitUntilIdle()
+    #expect(try await second.counts() == [.finished: 3])
+    await second.shutdown()
+  }
+}

@@ -1,0 +1,128 @@
+import DownpipeCore
+import DownpipeTesting
+import Foundation
+import Testing
+
+/// What runs when: gates, order and limits.
+@Suite(.timeLimit(.minutes(1)))
+struct DownloaderSchedulingTests: EngineSuite {
+  let bytes = DownloadFixtures.pattern(size: 100_000)
+  let url = URL(string: "https://example.org/file.bin")!
+  let time = VirtualTime()
+  let storage = FakeStorage()
+  let ledger = MemoryLedger()
+
+  // MARK: Gates
+
+  @Test func aClosedGateSaysWhyAndOpeningLetsGo() async throws {
+    let gate = FakeGate(.closed("Radio: off"))
+    let source = FakeSource([url: [.init(bytes)]])
+    let downloader = try await downloader(source, gates: [gate])
+    let download = try await downloader.add(DownloadRequest(url, id: "a"))
+    await gate.watchers(atLeast: 1)
+    #expect(try await download.status.state == .waiting(.gate("Radio: off")))
+    gate.open()
+    _ = try await download.value
+    await downloader.shutdown()
+    #expect(gate.watchers == 0)
+  }
+
+  @Test func closingAGateSuspendsWhatRuns() async throws {
+    let gate = FakeGate()
+    let observer = RecordingObserver()
+    let source = FakeSource([url: [.init(bytes).holding(after: 40_000), .init(bytes)]])
+    let downloader = try await downloader(source, gates: [gate], observers: [observer])
+    let download = try await downloader.add(DownloadRequest(url, id: "a"))
+    await source.held(atLeast: 1)
+    gate.close("cellular")
+    let suspended = await observer.wait { events in
+      events.contains { $0.kind == .state(.waiting(.gate("FakeGate: cellular"))) }
+    }
+    #expect(suspended)
+    #expect(storage.partials.values.map(\.count) == [40_000])
+    gate.open()
+    let artifact = try await download.value
+    #expect(storage.bytes(of: artifact) == bytes)
+    #expect(try await download.status.resumedFrom == 40_000)
+    await downloader.shutdown()
+  }
+
+  @Test func aGateThatBreaksDoesNotVeto() async throws {
+    let gate = FakeGate(.closed("?"))
+    let source = FakeSource([url: [.init(bytes)]])
+    let downloader = try await downloader(source, gates: [gate])
+    let download = try await downloader.add(DownloadRequest(url, id: "a"))
+    await gate.watchers(atLeast: 1)
+    gate.endWatching(throwing: DownloadError(.network, "no longer knows"))
+    _ = try await download.value
+    await downloader.shutdown()
+  }
+
+  @Test func aGateIsReplacedAndRemovedWhileRunning() async throws {
+    let gate = FakeGate(.closed("no"), name: "WiFi")
+    let source = FakeSource([url: [.init(bytes)]])
+    let downloader = try await downloader(source, gates: [gate])
+    let download = try await downloader.add(DownloadRequest(url, id: "a"))
+    await gate.watchers(atLeast: 1)
+    await downloader.replace(FakeGate(.closed("still no"), name: "WiFi"))
+    #expect(await downloader.pipeline.gates.count == 1)
+    #expect(await downloader.removeGate(named: "WiFi"))
+    _ = try await download.value
+    await downloader.shutdown()
+  }
+
+  // MARK: Order and limits
+
+  @Test func theBestRankGoesFirstWithinLimits() async throws {
+    let source = FakeSource(everyURL: .init(bytes))
+    let gate = FakeGate(.closed("not yet"))
+    let downloader = try await Downloader(options: options) {
+      source
+      gate
+      FakeAdmissionPolicy(maximumConcurrent: 1) { _, running in running.total < 1 ? .admitted : .full("one") }
+      FakeSchedulingPolicy { Rank().descending($0.priority).ascending($0.arrival) }
+      storage
+      ledger
+    }
+    let names: [(String, Priority)] = [("low", .low), ("first", .normal), ("second", .normal), ("high", .high)]
+    for (name, priority) in names {
+      let url = try #require(URL(string: "https://example.org/\(name)"))
+      try await downloader.add(DownloadRequest(url, id: DownloadID(name), priority: priority))
+    }
+    await gate.watchers(atLeast: 1)
+    gate.open()
+    try await downloader.waitUntilIdle()
+    #expect(source.requests.map(\.id) == ["high", "first", "second", "low"])
+    #expect(source.starts == [SourceContext(concurrentDownloads: 1, downloadsPerHost: 1)])
+    await downloader.shutdown()
+  }
+
+  @Test func aSmallerLimitSendsRunningDownloadsBack() async throws {
+    let source = FakeSource(everyURL: .init(bytes).holding(after: 10_000))
+    func limit(_ count: Int) -> FakeAdmissionPolicy {
+      FakeAdmissionPolicy { _, running in running.total < count ? .admitted : .full("\(count) of \(count)") }
+    }
+    let downloader = try await Downloader(options: options) {
+      source
+      limit(5)
+      storage
+      ledger
+    }
+    let requests = (0..<5).map { DownloadRequest(url, id: DownloadID("d\($0)")) }
+    try await downloader.add(contentsOf: requests)
+    await source.held(atLeast: 5)
+    await downloader.replace(limit(3))
+    var settled = false
+    while !settled {
+      let states = try await downloader.statuses().map(\.state)
+      settled =
+        states.filter { $0 == .transferring }.count == 3
+        && states.filter { $0 == .waiting(.limit("3 of 3")) }.count == 2
+      await Task.yield()
+    }
+    source.release()
+    try await downloader.waitUntilIdle()
+    #expect(try await downloader.counts() == [.finished: 5])
+    await downloader.shutdown()
+  }
+}

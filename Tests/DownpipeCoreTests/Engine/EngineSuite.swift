@@ -1,0 +1,82 @@
+import DownpipeCore
+import DownpipeTesting
+import Foundation
+import Testing
+
+/// What most tests of the engine have in common: fakes at every side, no network, no disk, no time but the test's own.
+protocol EngineSuite: Sendable {
+  var bytes: [UInt8] { get }
+  var url: URL { get }
+  var time: VirtualTime { get }
+  var storage: FakeStorage { get }
+  var ledger: MemoryLedger { get }
+}
+
+extension EngineSuite {
+  var options: DownloaderOptions {
+    DownloaderOptions(time: time, random: { 0.5 }, resumeValidation: .overlap(1000))
+  }
+
+  func downloader(
+    _ source: FakeSource, gates: [FakeGate] = [], observers: [RecordingObserver] = [],
+    retry: FakeRetryPolicy = FakeRetryPolicy(.giveUp), ledger: (any Ledger)? = nil
+  ) async throws -> Downloader {
+    try await Downloader(options: options) {
+      source
+      for gate in gates { gate }
+      for observer in observers { observer }
+      retry
+      storage
+      AnyLedger(ledger ?? self.ledger)
+    }
+  }
+}
+
+struct AnyLedger: Ledger {
+  let base: any Ledger
+  init(_ base: any Ledger) { self.base = base }
+  func open() async throws -> any LedgerStore { try await base.open() }
+}
+
+struct NeverNeeded: UniversalPostProcessor {
+  func isNeeded(in context: ProcessingContext) -> Bool { false }
+  func process(_ artifact: Artifact, in context: ProcessingContext) async throws -> Artifact {
+    throw DownloadError(.processing, "nobody needed this")
+  }
+}
+
+struct BrokenLedger: Ledger {
+  func open() async throws -> any LedgerStore { throw DownloadError(.ledger, "no such folder") }
+}
+
+extension EngineSuite {
+  /// Lets what was begun go as far as it can get: every question goes through the engine's actor.
+  func settle(_ downloader: Downloader) async throws {
+    for _ in 0..<50 {
+      _ = try await downloader.status(of: "no such download")
+      await Task.yield()
+    }
+  }
+
+  /// Runs work while the clock goes from one due time to the next.
+  func advancing<Value: Sendable>(_ work: @Sendable () async throws -> Value) async throws -> Value {
+    let clock = Task {
+      while !Task.isCancelled {
+        await time.advanceToNextSleeper()
+        await Task.yield()
+      }
+    }
+    defer { clock.cancel() }
+    return try await work()
+  }
+
+  func limit(_ count: Int) -> FakeAdmissionPolicy {
+    FakeAdmissionPolicy { _, running in running.total < count ? .admitted : .full("\(count) of \(count)") }
+  }
+
+  func requests(_ count: Int) -> [DownloadRequest] {
+    (0..<count).map { DownloadRequest(url.appending(path: "\($0)"), id: DownloadID("d\($0)")) }
+  }
+
+  func code(_ error: any Error) -> DownloadError.Code? { (error as? DownloadError)?.code }
+}

@@ -1,0 +1,125 @@
+import DownpipeCore
+import DownpipeTesting
+
+/// A fake storage that says how it was used, and can be held in the middle of an operation.
+final class ProbeStorage: Storage {
+  private struct State: Sendable {
+    var held: Set<FakeStorage.Operation> = []
+    var waiting: [FakeStorage.Operation: Int] = [:]
+    var openings: [Bool] = []
+  }
+
+  let base: FakeStorage
+  private let state = Watched(State())
+
+  init(_ base: FakeStorage = FakeStorage()) { self.base = base }
+
+  /// Lets every call of an operation wait until ``release()``, or until its task is cancelled.
+  func hold(_ operation: FakeStorage.Operation) { state.update { _ = $0.held.insert(operation) } }
+
+  func release() { state.update { $0.held = [] } }
+
+  /// Waits until so many calls of an operation were held.
+  func held(_ operation: FakeStorage.Operation, atLeast count: Int = 1) async {
+    await state.wait { $0.waiting[operation, default: 0] >= count }
+  }
+
+  /// What each opening was told of the ledger's knowledge.
+  var openings: [Bool] { state.value.openings }
+
+  private func pass(_ operation: FakeStorage.Operation) async throws {
+    guard state.value.held.contains(operation) else { return }
+    state.update { $0.waiting[operation, default: 0] += 1 }
+    await state.wait { !$0.held.contains(operation) }
+    try Task.checkCancellation()
+  }
+
+  func openPartial(_ key: PartialKey, isNew: Bool) async throws -> any Partial {
+    state.update { $0.openings.append(isNew) }
+    try await pass(.openPartial)
+    return ProbePartial(base: try await base.openPartial(key, isNew: isNew), isNew: isNew)
+  }
+
+  func removePartial(_ key: PartialKey) async throws {
+    try await pass(.removePartial)
+    try await base.removePartial(key)
+  }
+
+  func workspace(_ key: PartialKey) async throws -> String? { try await base.workspace(key) }
+
+  func publish(
+    _ artifact: Artifact, of partial: (any Partial)?, at destination: DownloadRequest.Destination,
+    in context: ProcessingContext
+  ) async throws -> Artifact {
+    try await pass(.publish)
+    return try await base.publish(
+      artifact, of: (partial as? ProbePartial)?.base ?? partial, at: destination, in: context)
+  }
+
+  func isStaged(_ artifact: Artifact) -> Bool { base.isStaged(artifact) }
+  func contains(_ artifact: Artifact) async -> Bool { await base.contains(artifact) }
+  func existing(for request: DownloadRequest) async throws -> Artifact? { try await base.existing(for: request) }
+  func remove(_ artifact: Artifact) async throws { try await base.remove(artifact) }
+  func storedPath(for path: String) -> String { base.storedPath(for: path) }
+  func path(forStored storedPath: String) throws -> String { try base.path(forStored: storedPath) }
+}
+
+/// A partial that has a name only once it needs one.
+private struct ProbePartial: Partial {
+  let base: any Partial
+  private let hasName: Watched<Bool>
+
+  init(base: any Partial, isNew: Bool) {
+    self.base = base
+    hasName = Watched(!isNew)
+  }
+
+  var isNamed: Bool { hasName.value }
+  func size() throws -> Int64 { try base.size() }
+  func write(_ bytes: RawSpan, at offset: Int64) throws { try base.write(bytes, at: offset) }
+  func read(at offset: Int64, count: Int) throws -> [UInt8] { try base.read(at: offset, count: count) }
+  func truncate(to size: Int64) throws { try base.truncate(to: size) }
+  func synchronize() async throws {
+    hasName.update { $0 = true }
+    try await base.synchronize()
+  }
+  func persist() throws {
+    hasName.update { $0 = true }
+    try base.persist()
+  }
+  func finish() throws { try base.finish() }
+  func close() throws { try base.close() }
+  func artifact(name: String, mediaType: String?) throws -> Artifact {
+    try base.artifact(name: name, mediaType: mediaType)
+  }
+  func mark(endingAt offset: Int64) throws -> BlockMark? { try base.mark(endingAt: offset) }
+  func matches(_ mark: BlockMark) throws -> Bool { try base.matches(mark) }
+}
+
+/// Any storage as a stage.
+struct AnyStorage: Storage {
+  let base: any Storage
+  init(_ base: any Storage) { self.base = base }
+
+  var location: String? { base.location }
+  var durability: Durability { base.durability }
+  func openPartial(_ key: PartialKey, isNew: Bool) async throws -> any Partial {
+    try await base.openPartial(key, isNew: isNew)
+  }
+  func removePartial(_ key: PartialKey) async throws { try await base.removePartial(key) }
+  func workspace(_ key: PartialKey) async throws -> String? { try await base.workspace(key) }
+  func publish(
+    _ artifact: Artifact, of partial: (any Partial)?, at destination: DownloadRequest.Destination,
+    in context: ProcessingContext
+  ) async throws -> Artifact {
+    try await base.publish(artifact, of: partial, at: destination, in: context)
+  }
+  func isStaged(_ artifact: Artifact) -> Bool { base.isStaged(artifact) }
+  func contains(_ artifact: Artifact) async -> Bool { await base.contains(artifact) }
+  func existing(for request: DownloadRequest) async throws -> Artifact? { try await base.existing(for: request) }
+  func remove(_ artifact: Artifact) async throws { try await base.remove(artifact) }
+  func storedPath(for path: String) -> String { base.storedPath(for: path) }
+  func path(forStored storedPath: String) throws -> String { try base.path(forStored: storedPath) }
+  func partials() async throws -> [StoredPartial]? { try await base.partials() }
+  func availableBytes() async throws -> Int64? { try await base.availableBytes() }
+}

@@ -1,0 +1,100 @@
+import DownpipeTesting
+import Foundation
+import Testing
+
+@testable import DownpipeCore
+
+/// What the gates say, as the loop sees it.
+@Suite(.timeLimit(.minutes(1)))
+struct GatesTests {
+  private let candidate = Candidate(host: "one.example")
+
+  @Test func withoutGatesEverythingMayRun() {
+    var gates = Gates([])
+    #expect(gates.reason(for: candidate) == nil)
+    #expect(gates.reasonToStop(candidate) == nil)
+    #expect(!gates.isClosedForAll)
+    let hasNews = gates.takeNews()
+    #expect(!hasNews)
+  }
+
+  @Test("a gate that has not reported lets nothing begin, and ends nothing")
+  func beforeTheFirstReport() {
+    let gates = Gates([FakeGate(name: "WiFi")])
+    #expect(gates.reason(for: candidate) == "WiFi: has not reported yet")
+    #expect(gates.reasonToStop(candidate) == nil)
+    #expect(gates.isClosedForAll)
+  }
+
+  @Test func everyGateHasToBeOpen() {
+    let gates = Gates([FakeGate(name: "one"), FakeGate(name: "two")])
+    gates.slots[0].latest.report(.open)
+    gates.slots[1].latest.report(.closed("night"))
+    #expect(gates.reason(for: candidate) == "night")
+    #expect(gates.reasonToStop(candidate) == "night")
+    gates.slots[1].latest.report(.open)
+    #expect(gates.reason(for: candidate) == nil)
+    #expect(!gates.isClosedForAll)
+  }
+
+  @Test func aGateThatDecidesForEachIsNotClosedForAll() {
+    let gates = Gates([FakeGate()])
+    gates.slots[0].latest.report(.each { $0.host == "one.example" ? .closed("not this one") : .open })
+    #expect(gates.reasonToStop(candidate) == "not this one")
+    #expect(gates.reasonToStop(Candidate(host: "two.example")) == nil)
+    #expect(!gates.isClosedForAll)
+    #expect(gates.rules.count == 1)
+  }
+
+  @Test func newsIsWhatWasNotSaidBefore() {
+    var gates = Gates([FakeGate()])
+    func takeNews() -> Bool { gates.takeNews() }
+    let latest = gates.slots[0].latest
+    #expect(!takeNews())
+    latest.report(.closed("\(gates.slots[0].gate.name): has not reported yet"))
+    #expect(takeNews(), "the first report is news whatever it says")
+    #expect(!takeNews())
+    latest.report(.open)
+    #expect(takeNews())
+    latest.report(.open)
+    #expect(!takeNews(), "the same again is none")
+    latest.report(.each { _ in .open })
+    latest.report(.each { _ in .open })
+    #expect(takeNews(), "what cannot be compared may be new")
+    latest.report(.closed("a"))
+    latest.report(.closed("b"))
+    #expect(takeNews())
+    #expect(!takeNews())
+  }
+
+  @Test func eachGateIsWatchedOnce() {
+    var gates = Gates([FakeGate(name: "one"), FakeGate(name: "two")])
+    func takeUnwatched() -> [String] { gates.takeUnwatched().map(\.gate.name) }
+    #expect(takeUnwatched() == ["one", "two"])
+    #expect(takeUnwatched().isEmpty)
+    gates.replace(FakeGate(name: "one"))
+    #expect(takeUnwatched() == ["one"])
+    gates.replace(FakeGate(name: "three"))
+    #expect(takeUnwatched() == ["three"])
+    #expect(gates.slots.map(\.gate.name) == ["two", "one", "three"])
+  }
+
+  @Test func aGateThatIsRemovedOrReplacedIsStoppedAndThatIsNews() {
+    var gates = Gates([FakeGate(name: "one"), FakeGate(name: "two")])
+    func takeNews() -> Bool { gates.takeNews() }
+    for slot in gates.slots { slot.latest.report(.closed("no")) }
+    #expect(takeNews())
+    let slots = gates.slots
+    let isRemoved = gates.remove(named: "one")
+    #expect(isRemoved)
+    #expect(slots[0].stop.reason != nil)
+    #expect(takeNews(), "what it forbade may run now")
+    gates.replace(FakeGate(name: "two"))
+    #expect(slots[1].stop.reason != nil)
+    #expect(takeNews())
+    #expect(gates.slots.count == 1)
+    let isUnknown = gates.remove(named: "three")
+    #expect(!isUnknown)
+    #expect(!takeNews())
+  }
+}

@@ -1,0 +1,72 @@
+import DownpipeTesting
+import Testing
+
+@testable import DownpipeCore
+
+/// What one lease takes.
+@Suite(.timeLimit(.minutes(1)))
+struct LeaseSelectorTests {
+  private func limit(_ count: Int) -> FakeAdmissionPolicy {
+    FakeAdmissionPolicy { _, running in running.total < count ? .admitted : .full("\(count)") }
+  }
+
+  @Test("what is taken counts for the next candidate of the same lease")
+  func limitsHoldWithinOneLease() async throws {
+    let fixture = try await RunFixture()
+    var slots = Slots()
+    _ = slots.insert(try fixture.run("a"))
+    let selector = LeaseSelector(policies: [limit(3)], rules: [], slots: slots)
+    let candidate = Candidate(host: "one.example")
+    #expect((0..<4).map { _ in selector.select(candidate) } == [.take, .take, .stop, .stop])
+  }
+
+  @Test func aFullHostLeavesRoomForOthers() {
+    let perHost = FakeAdmissionPolicy { candidate, running in
+      running.perHost[candidate.host] == nil ? .admitted : .hostFull("one")
+    }
+    let selector = LeaseSelector(policies: [perHost, limit(3)], rules: [], slots: Slots())
+    #expect(selector.select(Candidate(host: "one")) == .take)
+    #expect(selector.select(Candidate(host: "one")) == .skip)
+    #expect(selector.select(Candidate(host: "two")) == .take)
+    #expect(selector.select(Candidate(host: "three")) == .take)
+    #expect(selector.select(Candidate(host: "four")) == .stop)
+  }
+
+  @Test func aRefusedCandidateTakesNoPlace() {
+    let picky = FakeAdmissionPolicy { candidate, _ in candidate.tags.contains("no") ? .refused("no") : .admitted }
+    let selector = LeaseSelector(policies: [limit(1), picky], rules: [], slots: Slots())
+    #expect(selector.select(Candidate(tags: ["no"])) == .skip)
+    #expect(selector.select(Candidate()) == .take)
+    #expect(selector.select(Candidate()) == .stop)
+  }
+
+  @Test func aClosedGateSkipsAndNoPolicyIsAsked() {
+    let policy = limit(5)
+    let rule = GateRule.each { $0.host == "shut" ? .closed("shut") : .open }
+    let selector = LeaseSelector(policies: [policy], rules: [.open, rule], slots: Slots())
+    #expect(selector.select(Candidate(host: "shut")) == .skip)
+    #expect(policy.questions.isEmpty)
+    #expect(selector.select(Candidate(host: "open")) == .take)
+  }
+
+  @Test func whileDescriptorsAreShortTheCeilingCounts() async throws {
+    let fixture = try await RunFixture()
+    var slots = Slots()
+    for index in 0..<5 { _ = slots.insert(try fixture.run(DownloadID("d\(index)"))) }
+    slots.ranOutOfDescriptors()
+    for run in slots.ranked.dropFirst(1) { slots.free(run) }
+    #expect(slots.ceiling == 2)
+    let selector = LeaseSelector(policies: [limit(100)], rules: [], slots: slots)
+    #expect(selector.select(Candidate()) == .take)
+    #expect(selector.select(Candidate()) == .stop)
+  }
+
+  @Test func theFirstRefusalIsTheReason() {
+    let policies: [any AdmissionPolicy] = [limit(1), FakeAdmissionPolicy { _, _ in .refused("never") }]
+    var running = RunningDownloads()
+    #expect(policies.refusal(Candidate(), beside: running) == "never")
+    running.insert(Candidate())
+    #expect(policies.refusal(Candidate(), beside: running) == "1")
+    #expect([any AdmissionPolicy]().refusal(Candidate(), beside: running) == nil)
+  }
+}

@@ -1,0 +1,81 @@
+import DownpipeTesting
+import Foundation
+import Testing
+
+@testable import DownpipeCore
+
+/// Stages that are replaced while runs still use the old ones.
+@Suite(.timeLimit(.minutes(1)))
+struct LiveStagesTests {
+  private func stages(_ sources: FakeSource...) -> LiveStages {
+    let first = sources[0]
+    let pipeline = Pipeline {
+      first
+      for source in sources.dropFirst() { source }
+      FakeStorage()
+    }
+    return LiveStages(pipeline, sources: sources)
+  }
+
+  private func source(_ name: String) -> FakeSource { FakeSource(everyURL: .init([]), name: name) }
+
+  private func names(_ sources: [any Source]) -> [String] { sources.map(\.name) }
+
+  @Test func aReplacedSourceIsIdleOnceNoRunIsAsOld() throws {
+    let (old, new) = (source("web"), source("web"))
+    var stages = stages(old, source("other"))
+    let before = stages.current
+    stages.replace(new, started: new)
+    #expect(stages.current.epoch == before.epoch + 1)
+    #expect(names(stages.current.sources) == ["web", "other"], "it keeps its place")
+    #expect(stages.current.sources.first as? FakeSource === new)
+    #expect(stages.current.pipeline.sources.first as? FakeSource === new)
+    #expect(before.sources.first as? FakeSource === old, "runs keep what they began with")
+    #expect(stages.hasRetired)
+    let busy = stages.takeIdle(oldest: before.epoch)
+    #expect(busy.isEmpty)
+    let idle = stages.takeIdle(oldest: stages.current.epoch)
+    #expect(idle.first as? FakeSource === old)
+    #expect(idle.count == 1 && !stages.hasRetired)
+    let again = stages.takeIdle(oldest: nil)
+    #expect(again.isEmpty, "each is stopped once")
+  }
+
+  @Test func replacedTwiceEachGoesInItsTurn() {
+    var stages = stages(source("web"))
+    for _ in 0..<2 {
+      let next = source("web")
+      stages.replace(next, started: next)
+    }
+    let first = stages.takeIdle(oldest: 1)
+    #expect(first.count == 1)
+    let second = stages.takeIdle(oldest: nil)
+    #expect(second.count == 1)
+  }
+
+  @Test func aNewSourceComesBehindTheOthersAndRetiresNone() {
+    var stages = stages(source("web"))
+    let new = source("ftp")
+    stages.replace(new, started: new)
+    #expect(names(stages.current.sources) == ["web", "ftp"])
+    #expect(!stages.hasRetired)
+  }
+
+  @Test func changingAPolicyKeepsTheSources() {
+    var stages = stages(source("web"))
+    let before = stages.current
+    stages.change { $0.retry = FakeRetryPolicy(.giveUp) }
+    #expect(stages.current.epoch == before.epoch)
+    #expect(names(stages.current.sources) == ["web"])
+    #expect(stages.current.pipeline.retry is FakeRetryPolicy)
+  }
+
+  @Test func atTheEndAllAreStopped() {
+    var stages = stages(source("web"), source("other"))
+    let new = source("web")
+    stages.replace(new, started: new)
+    let all = stages.takeAllSources()
+    #expect(names(all).sorted() == ["other", "web", "web"])
+    #expect(!stages.hasRetired)
+  }
+}

@@ -1,0 +1,105 @@
+import DownpipeTesting
+import Testing
+
+@testable import DownpipeCore
+
+/// What the loop is told.
+@Suite(.timeLimit(.minutes(1)))
+struct MailboxTests {
+  private let mailbox = Mailbox()
+
+  private func isShutDown(_ error: any Error) -> Bool { (error as? DownloadError)?.code == .shutDown }
+
+  @Test func mailIsReadOnceAndInOrder() async throws {
+    let fixture = try await RunFixture()
+    let runs = try (0..<3).map { try fixture.run(DownloadID("d\($0)")) }
+    for run in runs { mailbox.post(.stopped(.pause), of: run) }
+    mailbox.post(abandoned: runs[0])
+    let mail = await mailbox.next()
+    #expect(mail.outcomes.map(\.run.id) == ["d0", "d1", "d2"])
+    #expect(mail.abandoned.map(\.id) == ["d0"])
+    #expect(mail.exchanged == nil)
+    mailbox.wake()
+    let nothing = await mailbox.next()
+    #expect(nothing.outcomes.isEmpty && nothing.abandoned.isEmpty && nothing.cancelledWaiters.isEmpty)
+  }
+
+  @Test("nothing is lost between a post and the next look", arguments: 0..<20)
+  func nothingIsLost(round: Int) async {
+    let (posters, each) = (8, 500)
+    let seen = await withTaskGroup(of: Void.self) { group -> [UInt64] in
+      for poster in 0..<posters {
+        group.addTask {
+          for index in 0..<each { mailbox.post(cancelledWaiter: UInt64(poster * each + index)) }
+        }
+      }
+      var seen: [UInt64] = []
+      while seen.count < posters * each { seen += await mailbox.next().cancelledWaiters }
+      return seen
+    }
+    #expect(Set(seen).count == posters * each)
+    for poster in 0..<posters {
+      let own = seen.filter { Int($0) / each == poster }
+      #expect(own == own.sorted(), "what one posts is read in its order")
+    }
+  }
+
+  @Test("each of many commands is carried out once, while one reads and others post", arguments: 0..<10)
+  func commandsAreNotLost(round: Int) async throws {
+    let fixture = try await RunFixture()
+    let engine = fixture.engine
+    let done = Watched(0)
+    try await withThrowingTaskGroup(of: Int.self) { group in
+      for number in 0..<200 {
+        group.addTask {
+          try await mailbox.perform { _ in
+            done.update { $0 += 1 }
+            return number
+          }
+        }
+      }
+      while done.value < 200 {
+        _ = await mailbox.next()
+        for command in mailbox.takeCommands() { await command.perform(engine) }
+      }
+      var answers: Set<Int> = []
+      for try await answer in group { answers.insert(answer) }
+      #expect(answers == Set(0..<200))
+    }
+    #expect(done.value == 200)
+  }
+
+  @Test func whatACommandThrowsIsItsAnswer() async throws {
+    let fixture = try await RunFixture()
+    let command = Task { try await mailbox.perform { _ in throw DownloadError(.ledger, "no") } }
+    _ = await mailbox.next()
+    for command in mailbox.takeCommands() { await command.perform(fixture.engine) }
+    await #expect { try await command.value } throws: { ($0 as? DownloadError)?.code == .ledger }
+  }
+
+  @Test func commandsAreRefusedOnceItIsClosed() async throws {
+    let waiting = Task { try await mailbox.perform { _ in 1 } }
+    _ = await mailbox.next()
+    mailbox.close()
+    await #expect { try await waiting.value } throws: { isShutDown($0) }
+    await #expect { try await mailbox.perform { _ in 2 } } throws: { isShutDown($0) }
+    #expect(mailbox.takeCommands().isEmpty)
+  }
+
+  @Test("a command is carried out or refused, never left, when the mailbox closes meanwhile", arguments: 0..<20)
+  func closingMeanwhile(round: Int) async throws {
+    let fixture = try await RunFixture()
+    let answers = await withTaskGroup(of: Bool.self) { group -> Int in
+      for _ in 0..<50 { group.addTask { (try? await mailbox.perform { _ in }) != nil } }
+      group.addTask {
+        for command in mailbox.takeCommands() { await command.perform(fixture.engine) }
+        mailbox.close()
+        return false
+      }
+      var count = 0
+      for await _ in group { count += 1 }
+      return count
+    }
+    #expect(answers == 51)
+  }
+}

@@ -1,0 +1,107 @@
+import DownpipeTesting
+import Foundation
+import Testing
+
+@testable import DownpipeCore
+
+/// Outcomes on their way into the ledger.
+@Suite(.timeLimit(.minutes(1)))
+struct OutboxTests {
+  private let failure = DownloadError(.ledger, "the disk is full")
+
+  private func answer(in fixture: RunFixture) async throws -> Exchange.Answer {
+    while true { if let answer = await fixture.context.mailbox.next().exchanged { return answer } }
+  }
+
+  @Test func anExchangeTakesAlongWhatWaitsAndWhatComesMeanwhileWaits() async throws {
+    let fixture = try await RunFixture()
+    let (first, second) = (try await fixture.leased("a"), try await fixture.leased("b"))
+    var outbox = Outbox()
+    #expect(outbox.isEmpty && !outbox.isExchanging)
+    first.update { _ = $0.apply(.pause) }
+    outbox.append(.init(run: first, state: .paused))
+    #expect(!outbox.isEmpty)
+    outbox.begin(nil, in: fixture.context)
+    #expect(outbox.isExchanging && outbox.waiting.isEmpty && !outbox.isEmpty)
+    outbox.append(.init(run: second, state: .paused))
+    let answer = try await answer(in: fixture)
+    #expect(answer.settling.map(\.run.id) == ["a"])
+    #expect(try answer.result.get().saved == [true])
+    #expect(answer.lookedAt == nil, "nothing was leased")
+    outbox.succeeded()
+    #expect(outbox.waiting.map(\.run.id) == ["b"])
+    #expect(try await fixture.store.record("a")?.phase == .paused)
+    #expect(try await fixture.store.record("b")?.phase == .transferring)
+  }
+
+  @Test func whatTheLedgerDidNotTakeGoesFirstTheNextTime() async throws {
+    let ledger = FaultyLedger(MemoryLedger())
+    let fixture = try await RunFixture(ledger: ledger)
+    let (first, second) = (try await fixture.leased("a"), try await fixture.leased("b"))
+    ledger.fail(.exchange, at: 1, times: 2, with: failure)
+    var outbox = Outbox()
+    outbox.append(.init(run: first, state: .waiting(.turn)))
+    outbox.begin(nil, in: fixture.context)
+    outbox.append(.init(run: second, state: .waiting(.turn)))
+    let answer = try await answer(in: fixture)
+    #expect(throws: DownloadError.self) { try answer.result.get() }
+    outbox.failed(answer.settling, failure)
+    #expect(outbox.waiting.map(\.run.id) == ["a", "b"])
+    #expect(!outbox.isExchanging)
+    #expect(outbox.failures == 1 && outbox.lastError == failure)
+    outbox.noteFailure(failure)
+    #expect(outbox.failures == 2)
+    outbox.begin(nil, in: fixture.context)
+    outbox.succeeded()
+    #expect(outbox.failures == 0 && outbox.isEmpty)
+  }
+
+  @Test func leasesComeWithTheAnswer() async throws {
+    let fixture = try await RunFixture()
+    let request = try DownloadRequest("https://example.org/a", id: "a")
+    _ = try await fixture.store.add([LedgerAddition(request: request, rank: Rank(), arrival: 1)], at: fixture.time.date)
+    var outbox = Outbox()
+    let now = fixture.time.date
+    outbox.begin(LeaseRequest(now: now, until: now + 30, select: { _ in .take }), in: fixture.context)
+    let answer = try await answer(in: fixture)
+    #expect(try answer.result.get().leased.map(\.id) == ["a"])
+    #expect(answer.lookedAt == now)
+  }
+
+  @Test func atTheEndWhatIsLeftIsLetGoOf() async throws {
+    let fixture = try await RunFixture()
+    var outbox = Outbox()
+    outbox.append(.init(run: try fixture.run("a"), state: .paused))
+    let left = outbox.giveUp()
+    #expect(left.map(\.run.id) == ["a"])
+    #expect(outbox.isEmpty)
+  }
+
+  @Test("on a full disk the ledger gets room from the partial of a download that found it full, once")
+  func roomForTheLedger() async throws {
+    let ledger = FaultyLedger(MemoryLedger())
+    let fixture = try await RunFixture(ledger: ledger)
+    let run = try await fixture.leased("a")
+    let size: Int64 = 600 << 10
+    let partial = try await fixture.storage.openPartial(run.key, isNew: false)
+    try partial.write(DownloadFixtures.pattern(size: Int(size)).span.bytes, at: 0)
+    try partial.close()
+    run.update { record in
+      record.checkpoint.ranges = ByteRangeSet(0..<size)
+      record.apply(.failedForNow)
+    }
+    ledger.fail(.exchange, at: 1, with: failure)
+    var outbox = Outbox()
+    let full = DownloadError(.noSpace, "full")
+    outbox.append(
+      .init(run: run, state: .waiting(.missing(.disk, until: fixture.time.date, after: full))))
+    outbox.begin(nil, in: fixture.context)
+    let answer = try await answer(in: fixture)
+    #expect(try answer.result.get().saved == [true])
+    let left = size - (512 << 10)
+    #expect(try await fixture.store.record("a")?.checkpoint.ranges.prefixLength == left)
+    #expect(fixture.storage.partials[run.key]?.count == Int(left))
+    #expect(fixture.storage.openPartials == 0)
+    #expect(ledger.calls.count { $0 == .exchange } == 2)
+  }
+}

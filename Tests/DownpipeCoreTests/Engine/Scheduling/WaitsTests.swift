@@ -1,0 +1,120 @@
+import DownpipeTesting
+import Foundation
+import Testing
+
+@testable import DownpipeCore
+
+/// What may come before its time, and the timers.
+@Suite(.timeLimit(.minutes(1)))
+struct WaitsTests {
+  private let now = Date(timeIntervalSince1970: 1_000_000)
+
+  private func record(
+    _ id: DownloadID, _ what: Awaited?, total: ByteCount = .unknown, have: Int64 = 0, in seconds: TimeInterval = 30
+  ) throws -> DownloadRecord {
+    var record = DownloadRecord(
+      request: try DownloadRequest("https://example.org/a", id: id), generation: 1, arrival: 1, rank: Rank(),
+      createdAt: now)
+    record.awaited = what
+    record.notBefore = now.addingTimeInterval(seconds)
+    record.checkpoint.total = total
+    if have > 0 { record.checkpoint.ranges = ByteRangeSet(0..<have) }
+    return record
+  }
+
+  @Test func whatIsMissingIsTakenOutOnceWhenItIsThere() throws {
+    var waits = Waits()
+    func take(_ what: Awaited) -> Set<DownloadID> { Set(waits.take(what)) }
+    waits.note(try record("n1", .network), available: nil)
+    waits.note(try record("n2", .network), available: nil)
+    waits.note(try record("d", .descriptors), available: nil)
+    #expect(waits.isAnythingMissing && !waits.isRoomMissing)
+    #expect(take(.network) == ["n1", "n2"])
+    #expect(take(.network).isEmpty)
+    #expect(take(.descriptors) == ["d"])
+    #expect(!waits.isAnythingMissing)
+  }
+
+  @Test func whatTimeAloneBringsIsNotKept() throws {
+    var waits = Waits()
+    waits.note(try record("a", nil), available: nil)
+    waits.note(try record("b", .owner), available: nil)
+    waits.note(try record("c", .link), available: nil)
+    waits.note(try record("d", .disk), available: nil)
+    var timeless = try record("e", .network)
+    timeless.notBefore = nil
+    waits.note(timeless, available: nil)
+    var paused = try record("f", .network)
+    paused.phase = .paused
+    waits.note(paused, available: nil)
+    #expect(!waits.isAnythingMissing)
+  }
+
+  @Test func aDownloadThatHasEndedItsNextRunIsForgotten() throws {
+    var waits = Waits()
+    waits.note(try record("a", .network), available: nil)
+    waits.note(try record("a", nil), available: nil)
+    #expect(!waits.isAnythingMissing)
+    waits.note(try record("a", .network), available: nil)
+    waits.note(try record("a", .disk), available: 5)
+    #expect(waits.isRoomMissing)
+    let ready = waits.take(.network)
+    #expect(ready.isEmpty)
+  }
+
+  // MARK: Room
+
+  @Test func roomHasToHaveGrownAndToSuffice() throws {
+    var waits = Waits()
+    func take(_ room: Int64?) -> [DownloadID] { waits.take(withRoom: room, at: now) }
+    waits.note(try record("a", .disk, total: .known(10 << 20), have: 4 << 20), available: 1 << 20)
+    #expect(take(nil).isEmpty)
+    #expect(take(1 << 20).isEmpty)
+    #expect(take((6 << 20) - 1).isEmpty, "the rest is larger")
+    #expect(take(6 << 20) == ["a"])
+    #expect(take(6 << 20).isEmpty)
+    // Of one that is nearly complete, and of one of unknown length, a mebibyte is asked for.
+    waits.note(try record("b", .disk, total: .known(100), have: 99), available: 0)
+    waits.note(try record("c", .disk), available: 0)
+    #expect(take((1 << 20) - 1).isEmpty)
+    #expect(take(1 << 20).count == 1)
+    #expect(take(1 << 20).count == 1)
+    // As much as there was when it failed was not enough.
+    waits.note(try record("d", .disk, total: .known(100)), available: 8 << 20)
+    #expect(take(8 << 20).isEmpty)
+    #expect(take((8 << 20) + 1) == ["d"])
+  }
+
+  @Test func roomIsGivenAwayOnce() throws {
+    var waits = Waits()
+    for index in 0..<10 {
+      waits.note(try record(DownloadID("d\(index)"), .disk, total: .known(2 << 20)), available: 0)
+    }
+    let ready = waits.take(withRoom: 7 << 20, at: now)
+    #expect(ready.count == 3)
+    let rest = waits.take(withRoom: 100 << 20, at: now)
+    #expect(Set(ready + rest).count == 10)
+  }
+
+  @Test func afterItsTimeItIsTriedByTheLedgerAlone() throws {
+    var waits = Waits()
+    waits.note(try record("a", .disk, in: 5), available: 0)
+    let ready = waits.take(withRoom: 100 << 20, at: now.addingTimeInterval(5))
+    #expect(ready.isEmpty)
+    #expect(!waits.isAnythingMissing)
+  }
+
+  // MARK: Timers
+
+  @Test func oneTimerForEachDueTime() {
+    var waits = Waits()
+    func arm(_ seconds: TimeInterval) -> Duration? { waits.arm(now.addingTimeInterval(seconds), at: now) }
+    #expect(arm(3) == .seconds(3))
+    #expect(arm(3) == nil)
+    #expect(arm(2) == .seconds(2))
+    #expect(arm(-5) == .zero, "what is past is due at once")
+    waits.disarm(now.addingTimeInterval(3))
+    #expect(arm(3) == .seconds(3))
+    #expect(arm(1e12) == .seconds(400 * 86_400), "a clock that jumped sets no timer for ever")
+  }
+}
