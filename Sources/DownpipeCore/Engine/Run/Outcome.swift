@@ -59,7 +59,7 @@ enum Outcome: Sendable {
     }
     record.error = error
     // A link that has not been renewed is as dead as before.
-    record.awaited = awaited ?? (record.awaited == .link ? .link : nil)
+    if record.awaited != .link { record.awaited = awaited }
     guard let delay else {
       record.apply(.failedForGood)
       return .failed(error)

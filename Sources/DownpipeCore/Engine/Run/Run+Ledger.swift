@@ -39,6 +39,8 @@ extension Run {
       guard try await context.store.save(record, [.checkpoint, .steps], at: context.time.date) else { return }
       try await storage.removePartial(key)
     } catch {
+      // The engine does it once the outcome is in the ledger.
+      state.withLock { $0.mayHoldBytes = true }
       announce(.attemptFailed(DownloadError(error, as: .storage)))
     }
   }

@@ -12,6 +12,7 @@ extension Run {
       case .lostLease:
         return .notOwned
       case .tooSlow(let failure):
+        if let outcome = await nextPlace(after: failure) { return outcome }
         return await fail(failure)
       case let reason?:
         if reason == .cancel || reason == .remove { await dropBytes() }
@@ -23,6 +24,25 @@ extension Run {
         return error.code == .notOwner ? .notOwned : await fail(error)
       }
     }
+  }
+
+  /// Goes on at the next mirror, if the retry policy would not try a place again that is too slow. This task was
+  /// cancelled, so that another one has to do the work.
+  private func nextPlace(after failure: DownloadError) async -> Outcome? {
+    let count = read { 1 + $0.request.mirrors.count }
+    let place = state.withLock { $0.place }
+    guard place + 1 < count, case .giveUp = decision(on: self.failure(failure)) else { return nil }
+    announce(.attemptFailed(failure))
+    let task = Task { await work() }
+    let isStopped = state.withLock { state in
+      state.place = place + 1
+      // A stop for another reason comes first.
+      if case .tooSlow = state.stopReason { state.stopReason = nil }
+      state.task = Task { _ = await withTaskCancellationHandler { await task.value } onCancel: { task.cancel() } }
+      return state.stopReason != nil
+    }
+    if isStopped { task.cancel() }
+    return await task.value
   }
 
   private func produce() async throws -> Artifact {
@@ -77,13 +97,26 @@ extension Run {
     let isSameChain = names.starts(with: record.steps.completed)
     let artifact = try storage.artifact(from: stored)
     // A step that left a note knows better what became of its input; of one in memory nothing is left.
-    let hasNote = record.steps.note != nil && stored.path != nil
+    let note = record.steps.note.map(StepNote.init(stored:))
+    let next = try await nextStep(after: record.steps.completed.count, artifact)
+    let hasNote = stored.path != nil && note?.isFor(next) == true
+    if note != nil, !hasNote { update { $0.steps.note = nil } }
     let isThere = await storage.contains(artifact)
     if isSameChain, hasNote || isThere {
       return CompleteFile(
         artifact: artifact, partial: try await heldPartial(), isUntouched: false, mayLeaveTraces: true)
     }
     return try await restartChain(record, isSameChain: isSameChain)
+  }
+
+  /// The name of the step that is next, or of the storage, which publishes.
+  private func nextStep(after done: Int, _ artifact: Artifact) async throws -> String {
+    for step in pipeline.steps.dropFirst(done) {
+      if step.isNeeded(try await processingContext(for: artifact, of: step.name, withWorkspace: false)) {
+        return step.name
+      }
+    }
+    return storage.name
   }
 
   /// The chain has changed since, or what it stood at is gone: it starts again from the partial, if that is complete.
@@ -117,7 +150,7 @@ extension Run {
     guard storage.isStaged(file.artifact) else { return file.artifact }
     if pipeline.steps.isEmpty { announce(state: .processing(step: storage.name)) }
     update { _ = $0.apply(.bytesComplete) }
-    let context = try await processingContext(for: file.artifact, withWorkspace: false)
+    let context = try await processingContext(for: file.artifact, of: storage.name, withWorkspace: false)
     return try await located(storage.name) {
       try await storage.publish(
         file.artifact, of: file.isUntouched ? file.partial : nil, at: context.request.destination, in: context)

@@ -26,6 +26,10 @@ final class Run: Sendable {
     var watch: SpeedWatch?
     /// Whether this run has just been given its link.
     var hasFreshLink = false
+    /// The place that is asked, counted from the request's URL through its mirrors.
+    var place = 0
+    /// Whether bytes that should be gone may still be there, since the ledger could not let go of them.
+    var mayHoldBytes = false
     var stopReason: StopReason?
     var task: Task<Void, Never>?
     var hasEnded = false

@@ -10,7 +10,7 @@ extension Run {
     let done = read { $0.steps.completed.count }
     for index in steps.indices where index >= done {
       let step = steps[index]
-      guard step.isNeeded(try await processingContext(for: file.artifact, withWorkspace: false)) else { continue }
+      guard step.isNeeded(try await processingContext(for: file.artifact, of: step.name, withWorkspace: false)) else { continue }
       update { _ = $0.apply(.bytesComplete) }
       announce(state: .processing(step: step.name))
       let input = file.artifact
@@ -20,9 +20,13 @@ extension Run {
           stage: step.name)
       }
       // A step reads its input by its path, and so does the next run after a crash.
-      if file.isUntouched { try await located(storage.name) { try file.partial.persist() } }
+      if file.isUntouched {
+        try await located(storage.name) { try file.partial.persist() }
+        // Were the chain to begin again from here, the bytes have to be those that were written.
+        if read({ $0.checkpoint.marks.isEmpty }) { markTail(of: file.partial) }
+      }
       file.mayLeaveTraces = true
-      let context = try await processingContext(for: input, withWorkspace: true)
+      let context = try await processingContext(for: input, of: step.name, withWorkspace: true)
       let output = try await located(step.name, as: .processing) {
         try await withTaskExecutorPreference(BlockingExecutor.shared) { try await step.process(input, context) }
       }
@@ -42,16 +46,18 @@ extension Run {
   }
 
   /// What a step, or the storage that publishes, may know and do.
-  func processingContext(for input: Artifact, withWorkspace: Bool) async throws -> ProcessingContext {
+  func processingContext(
+    for input: Artifact, of step: String, withWorkspace: Bool
+  ) async throws -> ProcessingContext {
     let workspace = withWorkspace ? try await located(storage.name) { try await storage.workspace(key) } : nil
     return read { record in
       ProcessingContext(
         request: record.request, workspace: workspace,
-        digests: record.request.expectedDigests + record.checkpoint.digests, priorNote: record.steps.note,
+        digests: record.request.expectedDigests + record.checkpoint.digests, priorNote: record.steps.note.map(StepNote.init(stored:)).flatMap { $0.isFor(step) ? $0.text : nil },
         durability: storage.durability, wasInterrupted: record.wasInterrupted
       ) { [self] note in
         update { record in
-          record.steps.note = note
+          record.steps.note = StepNote(step: step, text: note).stored
           record.steps.artifact = stored(input)
           record.checkpoint.isComplete = true
         }

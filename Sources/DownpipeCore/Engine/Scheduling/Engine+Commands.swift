@@ -119,23 +119,22 @@ extension Engine {
   {
     try checkOpen()
     let selection = tag.map(LedgerSelection.tag) ?? .all
-    // What waits first, so that nothing new starts while the running ones end; nothing is leased in between.
-    let (idle, runs) = try await context.mailbox.perform { engine in
-      let result = try await engine.store.transition(selection, event, at: engine.time.date)
-      let runs = reason == nil ? [] : engine.slots.runs(tag: tag)
-      if let reason { for run in runs { run.stop(reason) } }
-      return (result, runs)
-    }
-    var (count, ids) = (idle.count, idle.ids)
-    for run in runs { await run.end() }
-    count += runs.count { $0.read { $0.phase } == phase }
-    if !runs.isEmpty {
-      // A run may have ended by itself, and wait again.
-      let rest = try await context.mailbox.perform { engine in
-        try await engine.store.transition(selection, event, at: engine.time.date)
+    var count = 0
+    var ids: [DownloadID] = []
+    while true {
+      // What waits, and what runs, in one turn of the loop: nothing is leased in between. A run that ends by itself, or
+      // for another reason, waits again and is met the next time.
+      let (idle, runs) = try await context.mailbox.perform { engine in
+        let result = try await engine.store.transition(selection, event, at: engine.time.date)
+        let runs = reason == nil ? [] : engine.slots.runs(tag: tag)
+        if let reason { for run in runs { run.stop(reason) } }
+        return (result, runs)
       }
-      count += rest.count
-      ids += rest.ids
+      count += idle.count
+      ids += idle.ids
+      if runs.isEmpty { break }
+      for run in runs { await run.end() }
+      count += runs.count { $0.read { $0.phase } == phase }
     }
     await carriedOut(event, on: ids)
     if event == .cancel, count > ids.count { try await removePartials(ofCancelledWith: tag) }

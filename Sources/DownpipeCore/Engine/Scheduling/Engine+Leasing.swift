@@ -107,6 +107,9 @@ extension Engine {
     let run = settling.run
     run.announce(state: settling.state)
     let (notBefore, awaited) = run.read { ($0.notBefore, $0.awaited) }
+    if run.state.withLock({ $0.mayHoldBytes }), run.read({ $0.checkpoint.ranges.isEmpty }) {
+      try? await context.storage.removePartial(run.key)
+    }
     if notBefore != nil { waits.mayHaveDelayed = true }
     await finish(run)
     // Last: a disk that does not answer holds up no other.

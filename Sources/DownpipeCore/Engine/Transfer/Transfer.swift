@@ -1,4 +1,5 @@
 internal import Foundation
+internal import Synchronization
 
 /// Gets the bytes of a download into its partial: asks, plans, writes, until all are there.
 struct Transfer: Sendable {
@@ -61,7 +62,9 @@ struct Transfer: Sendable {
   private func transferFromAny(into partial: any Partial) async throws {
     let urls = run.read { [$0.request.url] + $0.request.mirrors }
     var offline: DownloadError?
-    for (index, url) in urls.enumerated() {
+    let first = min(run.state.withLock { $0.place }, urls.count - 1)
+    for (index, url) in urls.enumerated().dropFirst(first) {
+      run.state.withLock { $0.place = index }
       do {
         while try await transferTrusting(url, into: partial) { try await book.commitBetweenBodies(partial) }
         return
