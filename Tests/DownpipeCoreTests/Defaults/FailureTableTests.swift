@@ -5,7 +5,8 @@ import Testing
 struct FailureTableTests {
   /// Every code there is, written down a second time.
   static let codes: [DownloadError.Code: FailureTable.Action] = [
-    .network: .resume, .tooManyOpenFiles: .waitForDescriptors, .offline: .waitForNetwork, .hostNotFound: .resume, .tls: .giveUp,
+    .network: .resume, .tooManyOpenFiles: .waitForDescriptors, .offline: .waitForNetwork, .hostNotFound: .resume,
+    .tls: .giveUp,
     .timedOut: .resume,
     .httpStatus: .giveUp, .invalidResponse: .resume, .tooManyRedirects: .giveUp, .contentChanged: .restart,
     .sizeChanged: .restart, .unproven: .resume, .wrongRange: .resume, .wrongRangeEnd: .resume,

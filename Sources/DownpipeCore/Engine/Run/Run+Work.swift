@@ -38,7 +38,13 @@ extension Run {
       state.place = place + 1
       // A stop for another reason comes first.
       if case .tooSlow = state.stopReason { state.stopReason = nil }
-      state.task = Task { _ = await withTaskCancellationHandler { await task.value } onCancel: { task.cancel() } }
+      state.task = Task {
+        _ = await withTaskCancellationHandler {
+          await task.value
+        } onCancel: {
+          task.cancel()
+        }
+      }
       return state.stopReason != nil
     }
     if isStopped { task.cancel() }

@@ -10,7 +10,8 @@ extension Run {
     let done = read { $0.steps.completed.count }
     for index in steps.indices where index >= done {
       let step = steps[index]
-      guard step.isNeeded(try await processingContext(for: file.artifact, of: step.name, withWorkspace: false)) else { continue }
+      let question = try await processingContext(for: file.artifact, of: step.name, withWorkspace: false)
+      guard step.isNeeded(question) else { continue }
       update { _ = $0.apply(.bytesComplete) }
       announce(state: .processing(step: step.name))
       let input = file.artifact
@@ -53,7 +54,8 @@ extension Run {
     return read { record in
       ProcessingContext(
         request: record.request, workspace: workspace,
-        digests: record.request.expectedDigests + record.checkpoint.digests, priorNote: record.steps.note.map(StepNote.init(stored:)).flatMap { $0.isFor(step) ? $0.text : nil },
+        digests: record.request.expectedDigests + record.checkpoint.digests,
+        priorNote: record.steps.note.map(StepNote.init(stored:)).flatMap { $0.isFor(step) ? $0.text : nil },
         durability: storage.durability, wasInterrupted: record.wasInterrupted
       ) { [self] note in
         update { record in

@@ -52,6 +52,8 @@ extension Engine {
     let now = time.date
     var due: Date?
     if mode.ledgerRests {
+      guard !mode.restTimerIsSet else { return }
+      mode.restTimerIsSet = true
       due = now.addingTimeInterval(1)
     } else {
       do {
@@ -74,6 +76,7 @@ extension Engine {
     waits.mayHaveDelayed = true
     mode.mayLease = true
     mode.ledgerRests = false
+    mode.restTimerIsSet = false
     context.mailbox.wake()
   }
 

@@ -22,6 +22,8 @@ actor Engine {
     var mayLease = true
     /// Whether the ledger has failed, and is left alone until a timer has run out.
     var ledgerRests = false
+    /// Whether that timer is set.
+    var restTimerIsSet = false
   }
 
   init(pipeline: Pipeline, sources: [any Source], store: any LedgerStore, options: DownloaderOptions) {

@@ -5,7 +5,6 @@ internal import Foundation
 struct Waits: Sendable {
   /// A download that waits for something which may come before its time is over.
   struct Missing: Sendable {
-    let what: Awaited
     /// The bytes it would still write.
     let needed: Int64
     /// The bytes that could be written when it found out that there were too few.
@@ -15,7 +14,8 @@ struct Waits: Sendable {
   }
 
   private static let mostMissing = 100_000
-  private var missing: [DownloadID: Missing] = [:]
+  /// By what they wait for: the loop asks for one kind at each turn.
+  private var missing: [Awaited: [DownloadID: Missing]] = [:]
   /// Whether a child task looks at the disk.
   var isWatchingForRoom = false
   /// The due times for which a timer is set.
@@ -27,24 +27,25 @@ struct Waits: Sendable {
 
   // MARK: What is missing
 
-  var isAnythingMissing: Bool { !missing.isEmpty }
-  var isRoomMissing: Bool { missing.values.contains { $0.what == .disk } }
+  var isAnythingMissing: Bool { missing.values.contains { !$0.isEmpty } }
+  var isRoomMissing: Bool { missing[.disk]?.isEmpty == false }
 
   /// Remembers, or forgets, what a download that has ended its run is short of.
   ///
   /// - Parameter available: the bytes that may be written; a storage that cannot tell is tried in its time.
   mutating func note(_ record: DownloadRecord, available: Int64?) {
-    missing[record.id] = nil
+    for what in missing.keys { missing[what]?[record.id] = nil }
     guard record.phase == .waiting, let until = record.notBefore, let what = record.awaited,
-      missing.count < Self.mostMissing
+      missing[what, default: [:]].count < Self.mostMissing
     else { return }
     switch what {
     case .network, .descriptors:
-      missing[record.id] = Missing(what: what, needed: 0, available: 0, until: until)
+      missing[what, default: [:]][record.id] = Missing(needed: 0, available: 0, until: until)
     case .disk:
       guard let available else { return }
       let rest = record.checkpoint.total.bytes.map { $0 - record.checkpoint.ranges.byteCount }
-      missing[record.id] = Missing(what: what, needed: max(rest ?? 0, 1 << 20), available: available, until: until)
+      missing[what, default: [:]][record.id] = Missing(
+        needed: max(rest ?? 0, 1 << 20), available: available, until: until)
     case .owner, .link:
       break
     }
@@ -52,22 +53,22 @@ struct Waits: Sendable {
 
   /// Takes out those that wait for something which is there now.
   mutating func take(_ what: Awaited) -> [DownloadID] {
-    let ids = missing.filter { $0.value.what == what }.map(\.key)
-    for id in ids { missing[id] = nil }
-    return ids
+    missing.removeValue(forKey: what).map { Array($0.keys) } ?? []
   }
 
   /// Takes out those for which there is room now. Room is given away once, so that those who wait do not fill it up
   /// together. Less than there was when a download failed cannot be enough for it.
   mutating func take(withRoom room: Int64?, at now: Date) -> [DownloadID] {
-    missing = missing.filter { $0.value.until > now }
-    guard var room else { return [] }
+    var waiting = missing[.disk, default: [:]].filter { $0.value.until > now }
     var ready: [DownloadID] = []
-    for (id, need) in missing where need.what == .disk && room > need.available && room >= need.needed {
-      room -= need.needed
-      ready.append(id)
+    if var room {
+      for (id, need) in waiting where room > need.available && room >= need.needed {
+        room -= need.needed
+        ready.append(id)
+      }
     }
-    for id in ready { missing[id] = nil }
+    for id in ready { waiting[id] = nil }
+    missing[.disk] = waiting
     return ready
   }
 
