@@ -20,22 +20,34 @@ extension EndToEnd {
       }
       #expect(result.file == ServerMatrix.other)
       #expect(result.trace.notes == [ServerMatrix.cut, .failed(.contentChanged, nil)])
-      #expect(result.trace.asked.map(\.range) == [nil, "bytes=40-", nil])
+      #expect(result.trace.asked.map(\.range) == [nil, "bytes=30-", nil])
       #expect(result.trace.asked.map(\.ifRange) == [nil, "\"v1\"", nil])
     }
 
-    /// A strong validator that stays the same means that the bytes stay the same (RFC 9110 §8.8.1). A server that
-    /// breaks this is believed, by design: only a digest can tell.
-    @Test("the old tag with new bytes is believed: nothing but a digest can tell")
+    /// A strong validator that stays the same means that the bytes stay the same (RFC 9110 §8.8.1). There are servers
+    /// that break this, so that it is not believed.
+    @Test("the old tag with new bytes is noticed: the last bytes are compared")
     func oldTagNewBytes() async throws {
       let result = try await ServerMatrixRun().perform { request in
         request.number == 1 ? ServerMatrix.broken() : ServerMatrix.good(ServerMatrix.other, for: request)
       }
-      #expect(result.file == Array(ServerMatrix.file[..<40] + ServerMatrix.other[40...]))
-      #expect(result.trace.notes == [ServerMatrix.cut])
+      #expect(result.file == ServerMatrix.other)
+      #expect(result.trace.notes == [ServerMatrix.cut, .failed(.contentChanged, nil)])
+      #expect(result.trace.asked.map(\.range) == [nil, "bytes=30-", nil])
+      #expect(result.trace.asked.map(\.ifRange) == [nil, "\"v1\"", nil])
     }
 
-    @Test("the old tag with new bytes is noticed where the size was not known: one byte is compared")
+    @Test("the old tag with new bytes but for those compared is believed: nothing but a digest can tell")
+    func oldTagNewBytesButForThoseCompared() async throws {
+      let result = try await ServerMatrixRun().perform { request in
+        request.number == 1 ? ServerMatrix.broken() : ServerMatrix.good(ServerMatrix.nearlyOther, for: request)
+      }
+      #expect(result.file == Array(ServerMatrix.file[..<40] + ServerMatrix.other[40...]))
+      #expect(result.trace.notes == [ServerMatrix.cut])
+      #expect(result.trace.asked.map(\.range) == [nil, "bytes=30-"])
+    }
+
+    @Test("the old tag with new bytes is noticed where the size was not known, too")
     func oldTagNewBytesOfUnknownSize() async throws {
       let result = try await ServerMatrixRun().perform { request in
         guard request.number == 1 else { return ServerMatrix.good(ServerMatrix.other, for: request) }
@@ -57,10 +69,10 @@ extension EndToEnd {
       case oldReprDigest
     }
 
-    @Test("the old tag with new bytes, and a digest that tells", arguments: Promise.allCases)
+    @Test("the old tag with new bytes but for those compared, and a digest that tells", arguments: Promise.allCases)
     func oldTagNewBytesWithDigest(promise: Promise) async throws {
       let old = try Digest.sha256(of: ServerMatrix.file)
-      let new = try Digest.sha256(of: ServerMatrix.other)
+      let new = try Digest.sha256(of: ServerMatrix.nearlyOther)
       var run = ServerMatrixRun()
       run.verifiesChecksums = true
       if promise == .expected { run.change = { $0.expectedDigests = [new] } }
@@ -69,24 +81,31 @@ extension EndToEnd {
           return ServerMatrix.broken(
             promise == .oldReprDigest ? ["ETag": "\"v1\"", "Repr-Digest": old.field] : ["ETag": "\"v1\""])
         }
-        let answer = ServerMatrix.good(ServerMatrix.other, for: request)
+        let answer = ServerMatrix.good(ServerMatrix.nearlyOther, for: request)
         return promise == .reprDigest ? answer.setting(["Repr-Digest": new.field]) : answer
       }
-      #expect(result.file == ServerMatrix.other)
+      #expect(result.file == ServerMatrix.nearlyOther)
       #expect(result.trace.notes == [ServerMatrix.cut, .failed(.digestMismatch, nil)])
-      #expect(result.trace.asked.map(\.range) == [nil, "bytes=40-", nil])
+      #expect(result.trace.asked.map(\.range) == [nil, "bytes=30-", nil])
     }
 
-    @Test("whoever resumes by hand after a wrong digest gets the file again, not the same wrong bytes")
-    func resumedAfterWrongDigest() async throws {
-      let new = try Digest.sha256(of: ServerMatrix.other)
+    @Test(
+      "resumed by hand after bytes that were wrong, the file is fetched again, not the same wrong bytes",
+      arguments: [
+        (DownloadError.Code.digestMismatch, ServerMatrix.nearlyOther), (.contentChanged, ServerMatrix.other),
+        (.sizeChanged, ServerMatrix.other + ServerMatrix.file),
+      ])
+    func resumedAfterWrongBytes(code: DownloadError.Code, bytes: [UInt8]) async throws {
+      let digest = try Digest.sha256(of: bytes)
       var run = ServerMatrixRun(verifiesChecksums: true, attempts: 1)
-      run.resumed = [.network, .digestMismatch]
-      run.change = { $0.expectedDigests = [new] }
+      run.resumed = [.network, code]
+      run.change = { $0.expectedDigests = [digest] }
       let result = try await run.perform { request in
-        request.number == 1 ? ServerMatrix.broken() : ServerMatrix.good(ServerMatrix.other, for: request)
+        request.number == 1 ? ServerMatrix.broken() : ServerMatrix.good(bytes, for: request)
       }
-      #expect(result.file == ServerMatrix.other, "\(result.trace.notes)")
+      #expect(result.file == bytes, "\(result.trace.notes)")
+      #expect(result.trace.notes == [ServerMatrix.cut, .failed(code, nil)])
+      #expect(result.trace.asked.map(\.range) == [nil, "bytes=30-", nil])
     }
 
     /// RFC 9110 §8.8.3: a tag tells versions of one resource apart. That two hosts use the same tag says nothing.
@@ -112,7 +131,7 @@ extension EndToEnd {
       #expect(result.file == ServerMatrix.file)
       // The tags of two resources say nothing about each other: every byte on disk is compared, and stays.
       #expect(result.trace.notes == [ServerMatrix.cut, .failed(.httpStatus, 404), .refused(.rangeIgnored)])
-      #expect(result.trace.asked.map(\.range) == [nil, "bytes=40-", "bytes=30-"])
+      #expect(result.trace.asked.map(\.range) == [nil, "bytes=30-", "bytes=30-"])
       #expect(result.trace.asked.map(\.onDisk) == [0, 40, 40])
     }
 
@@ -145,51 +164,54 @@ extension EndToEnd {
 
     // MARK: Lengths
 
-    @Test("a 206 whose Content-Length is not that of its Content-Range", arguments: [1, 59, 61, 100, 5000])
+    @Test("a 206 whose Content-Length is not that of its Content-Range", arguments: [1, 60, 69, 71, 100, 5000])
     func contentLengthDisagrees(length: Int) async throws {
-      let body = Array((ServerMatrix.file + ServerMatrix.other)[40..<min(40 + length, 200)])
+      let body = Array((ServerMatrix.file + ServerMatrix.other)[30..<min(30 + length, 200)])
       let result = try await ServerMatrixRun().perform { request in
         switch request.number {
         case 1: ServerMatrix.broken()
-        case 2: ScriptedReply(ServerMatrix.range("40-99/100", body, length: length).steps + [.close])
+        case 2: ScriptedReply(ServerMatrix.range("30-99/100", body, length: length).steps + [.close])
         default: ServerMatrix.good(ServerMatrix.file, for: request)
         }
       }
       #expect(result.file == ServerMatrix.file)
       #expect(result.trace.notes == [ServerMatrix.cut, .failed(.lengthMismatch, nil)])
-      #expect(result.trace.asked.map(\.range) == [nil, "bytes=40-", "bytes=40-"])
+      #expect(result.trace.asked.map(\.range) == [nil, "bytes=30-", "bytes=30-"])
       #expect(result.trace.asked.map(\.onDisk) == [0, 40, 40])
     }
 
-    @Test("a body that ends too early goes on where it ended", arguments: [true, false])
-    func shortBody(isChunked: Bool) async throws {
-      let rest = Array(ServerMatrix.file[40..<70])
+    /// A body that ends within the bytes that it is compared with takes none of them away.
+    @Test("a body that ends too early goes on where it ended", arguments: [true, false], [35, 40, 41, 70])
+    func shortBody(isChunked: Bool, end: Int) async throws {
+      let rest = Array(ServerMatrix.file[30..<end])
       let result = try await ServerMatrixRun().perform { request in
         switch request.number {
         case 1: ServerMatrix.broken()
-        case 2 where isChunked: ServerMatrix.chunked("40-99/100", [rest])
-        case 2: ScriptedReply(ServerMatrix.range("40-99/100", rest, length: 60).steps + [.close])
+        case 2 where isChunked: ServerMatrix.chunked("30-99/100", [rest])
+        case 2: ScriptedReply(ServerMatrix.range("30-99/100", rest, length: 70).steps + [.close])
         default: ServerMatrix.good(ServerMatrix.file, for: request)
         }
       }
       #expect(result.file == ServerMatrix.file)
       #expect(result.trace.notes == [ServerMatrix.cut, .failed(isChunked ? .lengthMismatch : .network, nil)])
-      #expect(result.trace.asked.map(\.range) == [nil, "bytes=40-", "bytes=70-"])
-      #expect(result.trace.asked.map(\.onDisk) == [0, 40, 70])
+      #expect(result.trace.asked.map(\.range) == [nil, "bytes=30-", "bytes=\(max(end, 40) - 10)-"])
+      #expect(result.trace.asked.map(\.onDisk) == [0, 40, Int64(max(end, 40))])
     }
 
-    @Test("nothing behind the announced end is written", arguments: [[30, 40], [60, 10], [70], [61], [1, 500]])
+    @Test(
+      "nothing behind the announced end is written",
+      arguments: [[30, 50], [70, 10], [80], [71], [1, 500], [10, 61]])
     func longBody(chunks: [Int]) async throws {
       let result = try await ServerMatrixRun().perform { request in
         switch request.number {
         case 1: return ServerMatrix.broken()
         case 2:
-          var rest = (ServerMatrix.file + DownloadFixtures.pattern(size: 900, seed: 9))[40...]
+          var rest = (ServerMatrix.file + DownloadFixtures.pattern(size: 900, seed: 9))[30...]
           let pieces = chunks.map { count in
             defer { rest = rest.dropFirst(count) }
             return Array(rest.prefix(count))
           }
-          return ServerMatrix.chunked("40-99/100", pieces)
+          return ServerMatrix.chunked("30-99/100", pieces)
         default: return ServerMatrix.good(ServerMatrix.file, for: request)
         }
       }
@@ -202,8 +224,8 @@ extension EndToEnd {
       "what comes behind a body belongs to nobody",
       arguments: [
         "garbage", "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nwrong",
-        "HTTP/1.1 206 Partial Content\r\nETag: \"v1\"\r\nContent-Range: bytes 40-99/100\r\nContent-Length: 60\r\n\r\n"
-          + String(repeating: "x", count: 60),
+        "HTTP/1.1 206 Partial Content\r\nETag: \"v1\"\r\nContent-Range: bytes 30-99/100\r\nContent-Length: 70\r\n\r\n"
+          + String(repeating: "x", count: 70),
       ])
     func garbageBehindTheBody(garbage: String) async throws {
       let ids = (0..<6).map { DownloadID("file\($0)") }
@@ -220,7 +242,7 @@ extension EndToEnd {
       for id in ids {
         #expect(results[id]?.file == ServerMatrix.file)
         #expect(results[id]?.trace.asked.first == .init(range: nil, ifRange: nil, onDisk: 0))
-        #expect(results[id]?.trace.asked.dropFirst().first?.range == "bytes=40-")
+        #expect(results[id]?.trace.asked.dropFirst().first?.range == "bytes=30-")
       }
     }
 
@@ -233,13 +255,13 @@ extension EndToEnd {
             .head(200, ["ETag": "\"v1\"", "Transfer-Encoding": "chunked"]), .send("28\r\n"),
             .send(Array(ServerMatrix.file[..<40])), .close,
           ])
-        case 2: ServerMatrix.range("39-69/*", Array(ServerMatrix.file[39..<70]))
+        case 2: ServerMatrix.range("30-69/*", Array(ServerMatrix.file[30..<70]))
         default: ServerMatrix.good(ServerMatrix.file, for: request)
         }
       }
       #expect(result.file == ServerMatrix.file)
       #expect(result.trace.notes == [ServerMatrix.cut])
-      #expect(result.trace.asked.map(\.range) == [nil, "bytes=39-", "bytes=69-"])
+      #expect(result.trace.asked.map(\.range) == [nil, "bytes=30-", "bytes=60-"])
     }
   }
 }

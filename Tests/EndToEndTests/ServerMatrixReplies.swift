@@ -7,6 +7,8 @@ extension ServerMatrix {
   static let file = DownloadFixtures.pattern(size: 100)
   /// A file that differs from it at each byte.
   static let other = file.map { ~$0 }
+  /// A file that differs from it at each byte but for the ten that are compared after the first answer.
+  static let nearlyOther = Array(other[..<30] + file[30..<40] + other[40...])
   /// What the end of the first answer is.
   static let cut = ServerMatrixTrace.Note.failed(.network, nil)
 

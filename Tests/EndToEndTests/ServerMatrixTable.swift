@@ -17,7 +17,7 @@ extension ServerMatrix {
     case ignored
     /// What is on disk is let go, and the body is taken from its first byte.
     case startsOver(DownloadError.Code)
-    /// These 5 units are taken, and the server is asked again.
+    /// The body is compared with what is on disk, the 5 units behind that are taken, and the server is asked again.
     case takesPart
     /// What is on disk stays, and the whole is asked for at once.
     case refuses(DownloadError.Code)
@@ -30,18 +30,16 @@ extension ServerMatrix {
     .nothing: [
       .whole200: every(.takes), .right206: every(.fails(.wrongRange)), .wrongStart206: every(.fails(.wrongRange)),
       .wrongEnd206: every(.fails(.unreadableRange)), .shortEnd206: every(.fails(.wrongRange)),
-      .wrongTotal206: every(.fails(.wrongRange)), .multipart206: every(.fails(.multipartRange)),
-      .unreadable206: every(.fails(.unreadableRange)), .encoded206: every(.fails(.wrongRange)),
+      .part206: every(.fails(.wrongRange)), .wrongTotal206: every(.fails(.wrongRange)),
+      .multipart206: every(.fails(.multipartRange)), .unreadable206: every(.fails(.unreadableRange)),
+      .encoded206: every(.fails(.wrongRange)),
       .notModified304: status, .notFound404: status, .precondition412: status, .unsatisfiable416: status,
       .unsatisfiable416WithoutTotal: status, .unavailable503: status,
     ],
     .some: [
       .whole200: [.ignored, .ignored, .startsOver(.contentChanged), .ignored],
-      .right206: [.takes, .compares, .fails(.contentChanged), .compares],
-      .wrongStart206: every(.refuses(.wrongRange)), .wrongEnd206: every(.refuses(.unreadableRange)),
-      .shortEnd206: [
-        .takesPart, .refuses(.wrongRangeEnd), .fails(.contentChanged), .refuses(.wrongRangeEnd),
-      ],
+      .right206: compared, .wrongStart206: every(.refuses(.wrongRange)),
+      .wrongEnd206: every(.refuses(.unreadableRange)), .shortEnd206: tooShort, .part206: part,
       .wrongTotal206: every(.fails(.sizeChanged)), .multipart206: every(.refuses(.multipartRange)),
       .unreadable206: every(.refuses(.unreadableRange)), .encoded206: every(.refuses(.wrongContentCoding)),
       .notModified304: status, .notFound404: status, .precondition412: status, .unsatisfiable416: unsatisfiable,
@@ -49,11 +47,10 @@ extension ServerMatrix {
     ],
     .all: [
       .whole200: [.isComplete, .ignored, .startsOver(.contentChanged), .ignored],
-      .right206: [.compares, .compares, .fails(.contentChanged), .compares],
-      .wrongStart206: every(.refuses(.wrongRange)), .wrongEnd206: every(.refuses(.unreadableRange)),
-      // Asked for one byte before the end, a server has no shorter range than the right one.
-      .shortEnd206: [.compares, .refuses(.wrongRangeEnd), .fails(.contentChanged), .refuses(.wrongRangeEnd)],
-      .wrongTotal206: [.compares, .compares, .fails(.contentChanged), .compares],
+      .right206: compared, .wrongStart206: every(.refuses(.wrongRange)),
+      .wrongEnd206: every(.refuses(.unreadableRange)), .shortEnd206: tooShort,
+      // Nothing is left behind the compared bytes: this is the right range.
+      .part206: compared, .wrongTotal206: compared,
       .multipart206: every(.refuses(.multipartRange)), .unreadable206: every(.refuses(.unreadableRange)),
       .encoded206: every(.refuses(.wrongContentCoding)),
       .notModified304: status, .notFound404: status, .precondition412: status,
@@ -69,7 +66,7 @@ extension ServerMatrix {
       // The file ends before the range that was asked for: no 206 can say that.
       .right206: every(.refuses(.unreadableRange)), .wrongStart206: every(.refuses(.wrongRange)),
       .wrongEnd206: every(.refuses(.unreadableRange)), .shortEnd206: every(.refuses(.unreadableRange)),
-      .wrongTotal206: [.compares, .compares, .fails(.contentChanged), .compares],
+      .part206: every(.refuses(.unreadableRange)), .wrongTotal206: compared,
       .multipart206: every(.refuses(.multipartRange)), .unreadable206: every(.refuses(.unreadableRange)),
       .encoded206: every(.refuses(.unreadableRange)),
       .notModified304: status, .notFound404: status, .precondition412: status, .unsatisfiable416: unsatisfiable,
@@ -77,15 +74,16 @@ extension ServerMatrix {
     ],
   ]
 
-  /// What differs where the file is longer; nothing is asked of sameStrong.
+  /// What differs where the file is longer.
   static let longer: [OnDisk: [Answer: [Outcome]]] = [
     .some: resized,
+    .all: [
+      .whole200: [.ignored, .ignored, .startsOver(.contentChanged), .ignored],
+      .part206: part, .unsatisfiable416: unsatisfiable,
+    ],
     .more: [
       .whole200: [.ignored, .ignored, .startsOver(.contentChanged), .ignored],
-      .right206: [.compares, .compares, .fails(.contentChanged), .compares],
-      .shortEnd206: [
-        .compares, .refuses(.wrongRangeEnd), .fails(.contentChanged), .refuses(.wrongRangeEnd),
-      ],
+      .right206: compared, .shortEnd206: tooShort, .part206: part,
       .encoded206: every(.refuses(.wrongContentCoding)),
     ],
   ]
@@ -98,7 +96,8 @@ extension ServerMatrix {
         .startsOver(.sizeChanged), .startsOver(.sizeChanged), .startsOver(.contentChanged), .startsOver(.sizeChanged),
       ],
       .right206: every(.refuses(.unreadableRange)), .shortEnd206: every(.refuses(.unreadableRange)),
-      .encoded206: every(.refuses(.unreadableRange)),
+      .part206: every(.refuses(.unreadableRange)), .encoded206: every(.refuses(.unreadableRange)),
+      .unsatisfiable416: unsatisfiable,
     ],
   ]
 
@@ -107,8 +106,15 @@ extension ServerMatrix {
       .startsOver(.sizeChanged), .startsOver(.sizeChanged), .startsOver(.contentChanged), .startsOver(.sizeChanged),
     ],
     .right206: every(.fails(.sizeChanged)), .shortEnd206: every(.fails(.sizeChanged)),
+    .part206: every(.fails(.sizeChanged)),
   ]
 
+  /// A strong validator does not spare the comparison: there are servers that keep it while the file changes.
+  private static let compared: [Outcome] = [.compares, .compares, .fails(.contentChanged), .compares]
+  private static let part: [Outcome] = [.takesPart, .takesPart, .fails(.contentChanged), .takesPart]
+  private static let tooShort: [Outcome] = [
+    .refuses(.wrongRangeEnd), .refuses(.wrongRangeEnd), .fails(.contentChanged), .refuses(.wrongRangeEnd),
+  ]
   private static let status: [Outcome] = every(.fails(.httpStatus))
   private static let unsatisfiable: [Outcome] = [
     .refuses(.rangeNotSatisfiable), .refuses(.rangeNotSatisfiable), .fails(.contentChanged),

@@ -22,11 +22,11 @@ struct ServerMatrixTrace: Equatable, Sendable {
 
 /// A client that is never wrong about the cell it is in: it says what has to happen, and does nothing.
 struct ServerMatrixClient {
-  /// What it asks for where no strong validator vouches for the bytes on disk.
+  /// Which bytes on disk it asks for again, to compare them.
   enum Policy: Equatable, Sendable {
-    /// So many bytes again, and the rest.
+    /// The last so many.
     case overlap(Int64)
-    /// The whole.
+    /// The last 64 KiB where the validator is strong, and all where it is not.
     case strict
   }
 
@@ -36,6 +36,9 @@ struct ServerMatrixClient {
   private var total: Int64?
   private var believesRanges = true
   private(set) var trace = ServerMatrixTrace()
+  /// Whether the bytes of the first answer become the file: the server says that it has not changed, and that it is as
+  /// long as they are, and sends nothing that they could be compared with.
+  private(set) var keepsWhatIsOnDisk = false
 
   init(_ cell: ServerMatrix.Cell, _ policy: Policy) {
     self.cell = cell
@@ -46,7 +49,8 @@ struct ServerMatrixClient {
     total = cell.total
     ask()
     switch start == nil ? cell.outcomeOfWhole : cell.outcome {
-    case .takes, .isComplete: break
+    case .takes: break
+    case .isComplete: keepsWhatIsOnDisk = true
     case .compares: compare()
     case .ignored:
       trace.notes.append(.refused(.rangeIgnored))
@@ -54,8 +58,11 @@ struct ServerMatrixClient {
       compare()
     case .startsOver(let code): trace.notes.append(.restarted(code))
     case .takesPart:
-      have += 5 * cell.unit
-      continueWithAGoodServer()
+      compare()
+      if cell.fits {
+        have += 5 * cell.unit
+        continueWithAGoodServer()
+      }
     case .refuses(let code):
       trace.notes.append(.refused(code))
       believesRanges = false
@@ -82,9 +89,12 @@ struct ServerMatrixClient {
   /// The first byte of the range to ask for; `nil` asks for the whole.
   private var start: Int64? {
     guard have > 0, believesRanges else { return nil }
-    // One byte more where the size is not known: see what is there already.
-    if cell.isStrong { return total == nil ? have - 1 : have }
-    return if case .overlap(let bytes) = policy { have - bytes } else { nil }
+    let compared: Int64 =
+      switch policy {
+      case .overlap(let bytes): bytes
+      case .strict: cell.isStrong ? 65_536 : have
+      }
+    return have > compared ? have - compared : nil
   }
 
   private mutating func ask() {
@@ -113,7 +123,9 @@ struct ServerMatrixClient {
       trace.notes.append(.restarted(.contentChanged))
     } else if cell.size < have || total.map({ $0 != cell.size }) ?? false {
       trace.notes.append(.restarted(.sizeChanged))
-    } else if cell.relation != .sameStrong || cell.size != have {
+    } else if cell.relation == .sameStrong, cell.size == have {
+      keepsWhatIsOnDisk = true
+    } else {
       if ofARange { trace.notes.append(.refused(.rangeIgnored)) }
       compare()
     }

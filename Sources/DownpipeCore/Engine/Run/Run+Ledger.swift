@@ -91,10 +91,10 @@ extension Run {
     switch decision {
     case .restart:
       await dropBytes()
-    case .refresh, .giveUp:
-      // These bytes are proved to be wrong: to resume means to fetch others.
-      if error.code == .digestMismatch { await dropBytes() }
-    case .resume, .wait:
+    // These bytes are proved not to be the file's: to resume by hand means to fetch others, or it would fail forever.
+    case .giveUp where Self.startsAgain.contains(error.code), .refresh where error.code == .digestMismatch:
+      await dropBytes()
+    case .giveUp, .refresh, .resume, .wait:
       break
     }
     return .failed(error, decision)
