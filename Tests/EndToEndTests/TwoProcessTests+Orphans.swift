@@ -57,8 +57,7 @@ extension EndToEnd.TwoProcessTests {
     let server = try await serve(held)
     let folder = try TemporaryFolder()
     // The default ledger knows something else.
-    let other = try await Command.downpipe(["get", "\(server.url("/other"))", "-d", folder.path("out"), "--json"]).run
-    {
+    let other = try await Command.downpipe(["get", "\(server.url("/other"))", "-d", folder.path("out"), "--json"]).run {
       line, process in if ToolLine(line)?.bytes == Self.before { kill(process, SIGINT) }
     }
     #expect(other.status == 130, "\(other.everything)")
