@@ -14,7 +14,7 @@ extension EndToEnd {
   @Suite(.serialized) struct ContentIdentityTests {
     static let size: Int64 = 8 << 20
     /// Past the first checkpoint.
-    static let kept: Int64 = 5 << 20
+    static let kept = Checkpoints.passed
     static let old = ScriptedContent.pattern(size: size, seed: 1)
     static let new = ScriptedContent.pattern(size: size, seed: 2)
 
@@ -46,7 +46,7 @@ extension EndToEnd {
         let outcome = try await run.get(["/film"])
         held.open()
         #expect(outcome.status == 0, "\(outcome.everything)")
-        #expect(run.server.requests.map { $0.range?.start ?? 0 } == [0, Self.kept - 65_536])
+        #expect(run.server.requests.map { $0.range?.start ?? 0 } == [0, Checkpoints.start(behind: Self.kept)])
         let isIdentical = try run.published(by: outcome) == Self.old.allBytes
         #expect(isIdentical)
       }
@@ -100,16 +100,16 @@ extension EndToEnd {
         return request.number == 1 ? reply.held(at: held, after: before) : reply
       } _: { run in
         let partials = run.folder.path("out/.downpipe/partials")
+        let wasReplaced = Watched(false)
         let outcome = try await run.get(["/film"], ["--retry", "1"]) { line, _ in
           guard ToolLine(line)?.bytes == before, !held.isOpen else { return }
-          for name in (try? FileManager.default.contentsOfDirectory(atPath: partials)) ?? []
-          where name.hasSuffix(".part") {
-            let path = "\(partials)/\(name)"
+          if let path = Checkpoints.namedPartial(in: partials) {
             _ = try? FileManager.default.copyItem(atPath: path, toPath: path + ".copy")
-            rename(path + ".copy", path)
+            if rename(path + ".copy", path) == 0 { wasReplaced.update { $0 = true } }
           }
           held.open()
         }
+        #expect(wasReplaced.value)
         guard outcome.status == 0 else {
           #expect(!FileManager.default.fileExists(atPath: run.folder.path("out/film")))
           return

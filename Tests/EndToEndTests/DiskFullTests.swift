@@ -59,7 +59,10 @@
         #expect(failed.error?.code == "noSpace", "\(full.everything)")
         #expect(failed.error?.message.contains("free some space") == true, "\(failed.error?.message ?? "")")
         let kept = try #require(failed.bytes)
-        #expect(kept > 3 << 20)
+        // The end alone is given up, for a name and for a ledger on the same disk.
+        let room: Int64 = (64 << 10) + (ledger == .beside ? 512 << 10 : 0)
+        let seen = full.toolLines.compactMap(\.bytes).max() ?? 0
+        #expect(kept > 2 << 20 && kept + room >= seen, "\(kept) of \(seen)")
         let partial = try disk.read(".downpipe/partials/" + (try #require(try disk.partials().first)))
         let isKept = partial.count >= Int(kept) && Array(partial.prefix(Int(kept))) == Self.content.bytes(in: 0..<kept)
         #expect(isKept, "\(partial.count) bytes are in the partial")
@@ -80,7 +83,7 @@
         #expect(second.status == 0, "\(second.everything)")
         let finished = try #require(second.lastWords.last)
         #expect(finished.resumedFrom == kept, "\(second.everything)")
-        #expect(server.requests.dropFirst(asked).map(\.range?.start) == [kept])
+        #expect(server.requests.dropFirst(asked).map(\.range?.start) == [Checkpoints.start(behind: kept)])
         let isIdentical = try disk.read("film") == Self.content.allBytes
         #expect(isIdentical)
         #expect(try disk.partials().isEmpty)
@@ -121,10 +124,10 @@
         #expect(waitedForRoom, "\(String(describing: reason))")
         #expect(status.state.phase == .finished, "\(status.state)")
         #expect(status.attempts == 2)
-        #expect(status.resumedFrom > 3 << 20, "\(status.resumedFrom)")
+        #expect(status.resumedFrom > 2 << 20, "\(status.resumedFrom)")
         #expect(starts.first == 0)
         #expect(starts.last == status.resumedFrom)
-        #expect(server.requests.map(\.range?.start) == [nil, status.resumedFrom])
+        #expect(server.requests.map(\.range?.start) == [nil, Checkpoints.start(behind: status.resumedFrom)])
         let isIdentical = try disk.read("film") == Self.content.allBytes
         #expect(isIdentical)
         await downloader.shutdown()
@@ -160,7 +163,7 @@
         let second = try await get.run()
         #expect(second.status == 0, "\(second.everything)")
         #expect(second.lastWords.last?.resumedFrom == 3 << 20)
-        #expect(server.requests.map(\.range?.start) == [nil, 3 << 20])
+        #expect(server.requests.map(\.range?.start) == [nil, Checkpoints.start(behind: 3 << 20)])
         let isIdentical = try disk.read("film") == Self.content.allBytes
         #expect(isIdentical)
         await server.shutdown()
@@ -211,7 +214,7 @@
         try await download.resume()
         _ = try await download.value
         #expect(try await download.status.resumedFrom == 3 << 20)
-        #expect(server.requests.map(\.range?.start) == [nil, 3 << 20])
+        #expect(server.requests.map(\.range?.start) == [nil, Checkpoints.start(behind: 3 << 20)])
         let isIdentical = try disk.read("film") == Self.content.allBytes
         #expect(isIdentical)
         await downloader.shutdown()

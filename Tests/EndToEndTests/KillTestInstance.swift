@@ -123,7 +123,7 @@ final class KillTestInstance {
     }
     var expected: Set<String> = [
       ".downpipe/", ".downpipe/partials/", ".downpipe/work/", ".downpipe/ledger.sqlite", ".downpipe/ledger.sqlite-wal",
-      ".downpipe/ledger.sqlite-shm",
+      ".downpipe/ledger.sqlite-shm", ".downpipe/name",
     ]
     let names = Set(scenario.files.map(\.finalName))
     if scenario.moves {

@@ -40,7 +40,8 @@ struct KillTestFile: Sendable {
 
 /// Serves files slowly, and keeps account of what it has served: it sees bytes that are fetched twice.
 final class KillTestServer: Sendable {
-  /// What the client may fetch again after a kill: a checkpoint's bytes, 4 MiB or what comes in a second.
+  /// What the client may fetch again after a kill: a checkpoint's bytes, 4 MiB or what comes in a second, and those
+  /// before it that are compared.
   ///
   /// What was sent is not what was received. Bytes count as sent when a piece of a twentieth of a second is begun, and
   /// may be lost in the server's send buffer (128 KiB, twice what is asked for), the client's receive buffer (128 KiB
@@ -48,7 +49,7 @@ final class KillTestServer: Sendable {
   /// (256 KiB at most).
   fileprivate static func bound(_ file: KillTestFile) -> Int64 {
     let piece = Int64(file.bytesPerSecond / 20)
-    return max(4 << 20, Int64(file.bytesPerSecond)) + piece + 512 << 10
+    return max(Checkpoints.bytes, Int64(file.bytesPerSecond)) + Checkpoints.compared + piece + 512 << 10
   }
 
   private static let sendBuffer = 64 << 10

@@ -14,11 +14,11 @@ extension EndToEnd {
   /// was killed has left is taken over.
   @Suite(.serialized) struct TwoProcessTests {
     static let content = ScriptedContent.pattern(size: 8 << 20, seed: 23)
-    /// What the first process has when the second one comes.
-    static let before: Int64 = 3 << 20
+    /// What the first process has when the second one comes: its partial has a name by then, which is what is held.
+    static let before = Checkpoints.passed
 
     /// A server that sends the first request the first bytes, and the rest when the gate is open.
-    private func serve(_ held: ServerGate) async throws -> ScriptedHTTPServer {
+    func serve(_ held: ServerGate) async throws -> ScriptedHTTPServer {
       try await .start { request in
         let reply = ScriptedReply.file(Self.content, etag: "\"v1\"", for: request)
         return request.number == 1 && request.path != "/small" ? reply.held(at: held, after: Self.before) : reply
@@ -26,7 +26,7 @@ extension EndToEnd {
     }
 
     /// Runs a command, and opens the gate at the line that is waited for, or at the end.
-    private func run(
+    func run(
       _ command: Command, _ gate: ServerGate, when isWanted: @escaping @Sendable (ToolLine, Int32) -> Bool
     ) async throws -> Command.Outcome {
       defer { gate.open() }
@@ -35,15 +35,26 @@ extension EndToEnd {
       }
     }
 
-    @Sendable private static func hasArrived(_ line: ToolLine, _ process: Int32) -> Bool { line.bytes == before }
+    @Sendable static func hasArrived(_ line: ToolLine, _ process: Int32) -> Bool { line.bytes == before }
 
-    @Sendable private static func killsItself(_ line: ToolLine, _ process: Int32) -> Bool {
-      guard hasArrived(line, process) else { return false }
-      kill(process, SIGKILL)
-      return true
+    /// Runs a command that is killed when the ledger has a checkpoint of it.
+    func runKilled(_ command: Command, in folder: TemporaryFolder, ledger: String) async throws {
+      let arrived = ServerGate()
+      let tool = Watched<Int32>(0)
+      async let running = run(command, arrived) { line, process in
+        tool.update { $0 = process }
+        return Self.hasArrived(line, process)
+      }
+      await arrived.wait()
+      try await Checkpoints.committed(folder.path(ledger), of: folder.path("out"))
+      try #require(tool.value > 1)
+      kill(tool.value, SIGKILL)
+      let outcome = try await running
+      #expect(outcome.status == 128 + SIGKILL, "\(outcome.everything)")
+      #expect(try leftovers(in: folder).contains { $0.hasSuffix(".part.owner") }, "it did not hold it")
     }
 
-    private func get(
+    func get(
       _ server: ScriptedHTTPServer, into folder: TemporaryFolder, ledger: String, _ more: [String] = []
     ) throws -> Command {
       try Command.downpipe(
@@ -51,7 +62,7 @@ extension EndToEnd {
     }
 
     /// What is in the folder of partials: nothing, when all is well.
-    private func leftovers(in folder: TemporaryFolder) throws -> [String] {
+    func leftovers(in folder: TemporaryFolder) throws -> [String] {
       try folder.contents().filter { $0.hasPrefix("out/.downpipe/partials/") || $0.hasPrefix("out/.downpipe/work/") }
     }
 
@@ -103,15 +114,18 @@ extension EndToEnd {
       let first = try get(server, into: folder, ledger: "first")
       async let running = run(first, arrived, when: Self.hasArrived)
       await arrived.wait()
+      try await Checkpoints.committed(folder.path("first"), of: folder.path("out"))
 
+      // What is new has no name, and holds none: that it cannot have this one is found out at its first checkpoint.
       let second = try await get(server, into: folder, ledger: "second", ["--retry", "0"]).run()
       #expect(second.status == 1, "\(second.everything)")
       let failed = second.lastWords.last
       #expect(failed?.error?.code == "inUse", "\(second.everything)")
       #expect(failed?.error?.message.contains("the process ") == true, "\(second.everything)")
       #expect(failed?.error?.message.contains("wait until it is done") == true, "\(second.everything)")
-      #expect(failed?.bytesFetched == 0)
-      #expect(server.requests.count == 1)
+      #expect(failed?.bytes == 0, "what has no name is not kept")
+      #expect(server.requests.count == 2)
+      #expect(!FileManager.default.fileExists(atPath: folder.path("out/film")))
 
       // Removing is refused as well, and so is calling it an orphan.
       let path = try #require(try leftovers(in: folder).first { $0.hasSuffix(".part") })
@@ -125,7 +139,7 @@ extension EndToEnd {
       let outcome = try await running
       #expect(outcome.status == 0, "\(outcome.everything)")
       #expect(outcome.lastWords.last?.bytesFetched == Self.content.size)
-      #expect(server.requests.count == 1)
+      #expect(server.requests.count == 2)
       let isIdentical = try folder.read("out/film") == Self.content.allBytes
       #expect(isIdentical)
       await server.shutdown()
@@ -141,6 +155,7 @@ extension EndToEnd {
       let second = try get(server, into: folder, ledger: "second", ["--retry", "50"])
       async let running = run(first, arrived, when: Self.hasArrived)
       await arrived.wait()
+      try await Checkpoints.committed(folder.path("first"), of: folder.path("out"))
       async let waiting = run(second, refused) { line, _ in line.error?.code == "inUse" }
       await refused.wait()
       held.open()
@@ -152,8 +167,9 @@ extension EndToEnd {
         let isIdentical = bytes == Self.content.allBytes
         #expect(isIdentical, "\(path)")
       }
-      // The second began anew: its ledger knows nothing of what the first one had.
-      #expect(server.requests.map(\.range?.start) == [nil, nil])
+      // The second began anew: its ledger knows nothing of what the first one had. Once it has been refused it asks the
+      // server for nothing before it has the name.
+      #expect(server.requests.map(\.range?.start) == [nil, nil, nil])
       #expect(one.lastWords.last?.path != other.lastWords.last?.path)
       #expect(try leftovers(in: folder).isEmpty)
       await server.shutdown()
@@ -161,11 +177,7 @@ extension EndToEnd {
 
     /// The bytes are complete, and a step of the first process is at work on them: still nobody else may write there.
     @Test func whatAStepReadsIsNotTouched() async throws {
-      let held = ServerGate()
-      let server = try await ScriptedHTTPServer.start { request in
-        let reply = ScriptedReply.file(Self.content, etag: "\"v1\"", for: request)
-        return request.number == 3 ? reply.held(at: held, after: Self.before) : reply
-      }
+      let server = try await ScriptedHTTPServer.start { .file(Self.content, etag: "\"v1\"", for: $0) }
       let folder = try TemporaryFolder()
       // The id that the tool gives the URL.
       let probe = try await Command.downpipe(["get", "\(server.url("/film"))", "-d", folder.path("else"), "--json"])
@@ -185,10 +197,9 @@ extension EndToEnd {
       }
       let download = try await downloader.add(DownloadRequest(server.url("/film"), id: id))
       await step.calls(atLeast: 1)
-      let isOver = ServerGate()
-      async let second = run(
-        get(server, into: folder, ledger: "second", ["--retry", "0"]), isOver, when: Self.hasArrived)
-      await isOver.wait()
+      let second = try await get(server, into: folder, ledger: "second", ["--retry", "0"]).run()
+      #expect(second.status == 1, "\(second.everything)")
+      #expect(second.lastWords.last?.error?.code == "inUse", "\(second.everything)")
       stepMayEnd.open()
 
       _ = try? await download.value
@@ -196,10 +207,6 @@ extension EndToEnd {
       #expect(state.phase == .finished, "\(state)")
       let isIdentical = (try? folder.read("out/film")) == Self.content.allBytes
       #expect(isIdentical, "the finished file is not the server's")
-      held.open()
-      let outcome = try await second
-      #expect(outcome.status == 1, "\(outcome.everything)")
-      #expect(outcome.lastWords.last?.error?.code == "inUse", "\(outcome.everything)")
       await downloader.shutdown()
       await server.shutdown()
     }
@@ -211,10 +218,7 @@ extension EndToEnd {
       let held = ServerGate()
       let server = try await serve(held)
       let folder = try TemporaryFolder()
-      let killed = ServerGate()
-      let first = try await run(get(server, into: folder, ledger: "same"), killed, when: Self.killsItself)
-      #expect(first.status == 128 + SIGKILL)
-      #expect(try leftovers(in: folder).contains { $0.hasSuffix(".part.owner") }, "it did not hold it")
+      try await runKilled(get(server, into: folder, ledger: "same"), in: folder, ledger: "same")
 
       let second = try await get(server, into: folder, ledger: ledger, ["--retry", "0"]).run()
       #expect(second.status == 0, "\(second.everything)")
@@ -222,7 +226,8 @@ extension EndToEnd {
       let start = try #require(word.resumedFrom)
       if ledger == "same" {
         // A checkpoint is written each second or 4 MiB, and the last one may not have been.
-        #expect(server.requests.map { $0.range?.start ?? 0 } == [0, start])
+        #expect(start >= Checkpoints.bytes)
+        #expect(server.requests.map { $0.range?.start ?? 0 } == [0, Checkpoints.start(behind: start)])
       } else {
         #expect(start == 0)
         #expect(server.requests.map(\.range?.start) == [nil, nil])
@@ -256,92 +261,17 @@ extension EndToEnd {
         if ToolLine(line)?.bytes == Self.before { break }
       }
       try #require(child > 1 && parentID > 1)
+      try await Checkpoints.committed(folder.path("ledger"), of: folder.path("out"))
       kill(child, SIGKILL)
+      #expect(try leftovers(in: folder).contains { $0.hasSuffix(".part.owner") }, "it did not hold it")
       let second = try await get(server, into: folder, ledger: "ledger", ["--retry", "0"]).run()
       kill(parentID, SIGKILL)
       _ = try await parent
       #expect(second.status == 0, "\(second.everything)")
+      #expect((second.lastWords.last?.resumedFrom ?? 0) >= Checkpoints.bytes, "\(second.everything)")
       let isIdentical = (try? folder.read("out/film")) == Self.content.allBytes
       #expect(isIdentical)
       held.open()
-      await server.shutdown()
-    }
-
-    // MARK: Orphans
-
-    /// What is left of a ledger that somebody has removed, before and after there is a new one.
-    @Test(arguments: ["no ledger", "a new ledger"])
-    func orphansAreListedAndRemoved(beside ledger: String) async throws {
-      let held = ServerGate()
-      let server = try await serve(held)
-      let folder = try TemporaryFolder()
-      let killed = ServerGate()
-      let first = try await run(get(server, into: folder, ledger: "out/.downpipe/ledger.sqlite"), killed) {
-        Self.killsItself($0, $1)
-      }
-      #expect(first.status == 128 + SIGKILL)
-      for name in try FileManager.default.contentsOfDirectory(atPath: folder.path("out/.downpipe"))
-      where name.hasPrefix("ledger.sqlite") {
-        try FileManager.default.removeItem(atPath: folder.path("out/.downpipe/\(name)"))
-      }
-      if ledger == "a new ledger" {
-        let other = try await Command.downpipe(["get", "\(server.url("/small"))", "-d", folder.path("out")]).run()
-        #expect(other.status == 0, "\(other.everything)")
-      }
-      let partial = try #require(try leftovers(in: folder).first { $0.hasSuffix(".part") })
-
-      let listed = try await Command.downpipe(["list", "--orphans", "-d", folder.path("out"), "--json"]).run()
-      #expect(listed.status == 0, "\(listed.everything)")
-      let orphan = listed.toolLines.first
-      #expect(listed.toolLines.count == 1, "\(listed.everything)")
-      #expect(partial.hasSuffix("/\(orphan?.id ?? "").\(orphan?.generation ?? 0).part"), "\(partial)")
-      #expect((orphan?.bytes ?? 0) >= Self.before)
-
-      let removed = try await Command.downpipe(["remove", "--orphans", "-d", folder.path("out")]).run()
-      guard ledger == "a new ledger" else {
-        // Without a ledger every partial looks like an orphan; whoever forgot to name it must not lose them all.
-        #expect(removed.status == 2, "\(removed.everything)")
-        #expect(try leftovers(in: folder).contains(partial))
-        held.open()
-        return await server.shutdown()
-      }
-      #expect(removed.status == 0, "\(removed.everything)")
-      #expect(removed.output == "removed 1\n")
-      #expect(try leftovers(in: folder).isEmpty)
-      let none = try await Command.downpipe(["list", "--orphans", "-d", folder.path("out"), "--json"]).run()
-      #expect(none.status == 0 && none.lines.isEmpty, "\(none.everything)")
-      held.open()
-      await server.shutdown()
-    }
-
-    @Test func whatALivingProcessHoldsIsNoOrphan() async throws {
-      let held = ServerGate()
-      let server = try await serve(held)
-      let folder = try TemporaryFolder()
-      // The default ledger knows something else.
-      let other = try await Command.downpipe(["get", "\(server.url("/other"))", "-d", folder.path("out"), "--json"]).run
-      {
-        line, process in if ToolLine(line)?.bytes == Self.before { kill(process, SIGINT) }
-      }
-      #expect(other.status == 130, "\(other.everything)")
-      let arrived = ServerGate()
-      async let running = run(get(server, into: folder, ledger: "own"), arrived, when: Self.hasArrived)
-      await arrived.wait()
-      let listed = try await Command.downpipe(["list", "--orphans", "-d", folder.path("out"), "--json"]).run()
-      #expect(listed.status == 0 && listed.lines.isEmpty, "\(listed.everything)")
-      let removed = try await Command.downpipe(["remove", "--orphans", "-d", folder.path("out")]).run()
-      #expect(removed.status == 0, "\(removed.everything)")
-      #expect(removed.output == "removed 0\n")
-      held.open()
-      let outcome = try await running
-      #expect(outcome.status == 0, "\(outcome.everything)")
-      #expect(server.requests.filter { $0.path == "/film" }.count == 1)
-      let isIdentical = try folder.read("out/film") == Self.content.allBytes
-      #expect(isIdentical)
-      // And what the default ledger has begun is still there for it.
-      let resumed = try await Command.downpipe(["resume", "-d", folder.path("out"), "--json"]).run()
-      #expect(resumed.status == 0, "\(resumed.everything)")
-      #expect(resumed.lastWords.last?.resumedFrom == Self.before)
       await server.shutdown()
     }
   }

@@ -36,7 +36,7 @@ public struct DownloadRecord: Sendable, Hashable {
   public var steps: StepLog
   /// The ``Storage/location`` that it belongs to; `nil` for one that belongs to any, as records of old ledgers do.
   public var location: String?
-  /// Whether its last run ended with its process, without an outcome.
+  /// Whether a run ended with its process, without an outcome, since the download was last finished or cancelled.
   public var wasInterrupted: Bool
   /// When it was first added.
   public var createdAt: Date

@@ -80,12 +80,12 @@ private struct ProbePartial: Partial {
   func read(at offset: Int64, count: Int) throws -> [UInt8] { try base.read(at: offset, count: count) }
   func truncate(to size: Int64) throws { try base.truncate(to: size) }
   func synchronize() async throws {
-    hasName.update { $0 = true }
     try await base.synchronize()
+    hasName.update { $0 = true }
   }
   func persist() throws {
-    hasName.update { $0 = true }
     try base.persist()
+    hasName.update { $0 = true }
   }
   func finish() throws { try base.finish() }
   func close() throws { try base.close() }

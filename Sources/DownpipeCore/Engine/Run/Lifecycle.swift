@@ -85,16 +85,17 @@ extension DownloadRecord {
       attempts += 1
     case .leaseLost:
       wasInterrupted = true
-    case .becameDue, .bytesComplete:
+    case .becameDue, .bytesComplete, .failedForNow, .failedForGood, .suspended, .pause:
+      // What an interrupted run may have published is there until a later one finds it.
       break
     case .resume, .addedAgain, .artifactLost, .stepsComplete, .cancel:
       error = nil
       consecutiveFailures = 0
       repeatedFailures = 0
-      wasInterrupted = false
-      if event != .resume && event != .addedAgain { awaited = nil }
-    case .failedForNow, .failedForGood, .suspended, .pause:
-      wasInterrupted = false
+      if event != .resume && event != .addedAgain {
+        awaited = nil
+        wasInterrupted = false
+      }
     }
     return true
   }

@@ -120,13 +120,28 @@ final class CheckpointBook: Sendable {
 
   // MARK: Flushing and closing
 
-  /// Makes durable what was written, and remembers when that fails.
+  /// Makes durable what was written, and remembers when that fails. As long as there is no name nothing was flushed, and
+  /// another try may succeed.
   func flush(_ partial: any Partial) async throws {
     do {
       try await partial.synchronize()
     } catch let error where !(error is CancellationError) {
-      state.withLock { $0.flushHasFailed = true }
+      if partial.isNamed { state.withLock { $0.flushHasFailed = true } }
       throw error
+    }
+  }
+
+  /// So much of a full disk is given back for a name, in bytes.
+  private static let roomForTheName: Int64 = 64 << 10
+
+  /// Makes durable what a broken transfer has written. On a full disk the last bytes make room for the name: without one
+  /// all of them would be gone.
+  private func flushMakingRoom(_ partial: any Partial) async throws {
+    do {
+      try await flush(partial)
+    } catch let error as DownloadError where error.code == .noSpace && !partial.isNamed {
+      try run.cutEnd(of: partial, by: Self.roomForTheName)
+      try await flush(partial)
     }
   }
 
@@ -137,7 +152,7 @@ final class CheckpointBook: Sendable {
   func keepBytes(of partial: any Partial) async {
     let hasBytes = run.read { !$0.checkpoint.ranges.isEmpty }
     if hasBytes, !state.withLock({ $0.flushHasFailed }) {
-      do { try await flush(partial) } catch { state.withLock { $0.flushHasFailed = true } }
+      do { try await flushMakingRoom(partial) } catch { state.withLock { $0.flushHasFailed = true } }
       markTail(of: partial)
     }
     do { try partial.close() } catch { state.withLock { $0.flushHasFailed = true } }

@@ -15,7 +15,11 @@ struct Transfer: Sendable {
   /// - Throws: what ended the transfer; bytes received by then are in the partial and in the record's checkpoint.
   func perform() async throws -> CompleteFile {
     let storage = run.storage
-    let isNew = run.read { $0.checkpoint.ranges.isEmpty && $0.request.headStart == nil && $0.steps.artifact == nil }
+    // A name that another owner had is claimed before anything is fetched again.
+    let isNew = run.read {
+      $0.checkpoint.ranges.isEmpty && $0.request.headStart == nil && $0.steps.artifact == nil
+        && $0.error?.code != .inUse
+    }
     let partial = try await run.located(storage.name) { try await storage.openPartial(run.key, isNew: isNew) }
     do {
       if !isNew {
