@@ -119,6 +119,7 @@
         try connection.begin()
       } catch {
         let failure = LedgerFault.translate(error, path: path)
+        connection.rollBack()
         for change in batch { change.fail(failure) }
         return
       }

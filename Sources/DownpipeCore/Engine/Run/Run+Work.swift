@@ -9,14 +9,11 @@ extension Run {
       return .published(try await produce())
     } catch {
       switch stopReason {
-      case .lostLease:
-        return .notOwned
       case .tooSlow(let failure):
         if let outcome = await nextPlace(after: failure) { return outcome }
         return await fail(failure)
       case let reason?:
-        if reason == .cancel || reason == .remove { await dropBytes() }
-        return .stopped(reason)
+        return await stopped(for: reason)
       case nil where Task.isCancelled:
         return .stopped(.shutdown)
       case nil:
@@ -33,11 +30,12 @@ extension Run {
     let place = state.withLock { $0.place }
     guard place + 1 < count, case .giveUp = decision(on: self.failure(failure)) else { return nil }
     announce(.attemptFailed(failure))
-    let task = Task { await work() }
-    let isStopped = state.withLock { state in
-      state.place = place + 1
+    let task = state.withLock { state -> Task<Outcome, Never>? in
       // A stop for another reason comes first.
-      if case .tooSlow = state.stopReason { state.stopReason = nil }
+      guard case .tooSlow = state.stopReason else { return nil }
+      state.stopReason = nil
+      state.place = place + 1
+      let task = Task { await work() }
       state.task = Task {
         _ = await withTaskCancellationHandler {
           await task.value
@@ -45,10 +43,16 @@ extension Run {
           task.cancel()
         }
       }
-      return state.stopReason != nil
+      return task
     }
-    if isStopped { task.cancel() }
-    return await task.value
+    return if let task { await task.value } else { await stopped(for: stopReason ?? .shutdown) }
+  }
+
+  /// What becomes of a run that was told to stop.
+  private func stopped(for reason: StopReason) async -> Outcome {
+    if reason == .lostLease { return .notOwned }
+    if reason == .cancel || reason == .remove { await dropBytes() }
+    return .stopped(reason)
   }
 
   private func produce() async throws -> Artifact {

@@ -33,7 +33,8 @@ final class Run: Sendable {
     var stopReason: StopReason?
     var task: Task<Void, Never>?
     var hasEnded = false
-    var waiters: [CheckedContinuation<Void, Never>] = []
+    var waiters: [UInt64: CheckedContinuation<Void, Never>] = [:]
+    var lastWaiter: UInt64 = 0
   }
 
   let context: EngineContext
@@ -84,7 +85,11 @@ final class Run: Sendable {
   /// Asks the work to end, at once; later calls change nothing. A stop before the work begins counts as well.
   func stop(_ reason: StopReason) {
     let task = state.withLock { state -> Task<Void, Never>? in
-      guard state.stopReason == nil else { return nil }
+      switch state.stopReason {
+      // A transfer that is too slow might go on at a mirror; what anything else commands must not be lost by that.
+      case nil, .tooSlow: break
+      default: return nil
+      }
       state.stopReason = reason
       return state.task
     }
@@ -96,13 +101,43 @@ final class Run: Sendable {
 
   /// Returns once the outcome is in the ledger, and nothing of the run is left.
   func end() async {
-    await withCheckedContinuation { continuation in
-      let hasEnded = state.withLock { state in
-        if !state.hasEnded { state.waiters.append(continuation) }
-        return state.hasEnded
+    await withCheckedContinuation { wait($0, makeWaiter()) }
+  }
+
+  /// The same for a caller that may be cancelled, as a step is that commands its own download.
+  /// - Throws: `CancellationError`.
+  func endUnlessCancelled() async throws {
+    let number = makeWaiter()
+    await withTaskCancellationHandler {
+      await withCheckedContinuation { continuation in
+        wait(continuation, number)
+        // The handler may have run before there was anything to resume.
+        if Task.isCancelled { release(number) }
       }
-      if hasEnded { continuation.resume() }
+    } onCancel: {
+      release(number)
     }
+    try Task.checkCancellation()
+  }
+
+  private func release(_ number: UInt64) {
+    state.withLock { $0.waiters.removeValue(forKey: number) }?.resume()
+  }
+
+  private func makeWaiter() -> UInt64 {
+    state.withLock { state in
+      state.lastWaiter += 1
+      return state.lastWaiter
+    }
+  }
+
+  private func wait(_ continuation: CheckedContinuation<Void, Never>, _ number: UInt64) {
+    let isOver = state.withLock { state in
+      if state.hasEnded { return true }
+      state.waiters[number] = continuation
+      return false
+    }
+    if isOver { return continuation.resume() }
   }
 
   /// Lets those go on who wait for the end.
@@ -110,10 +145,10 @@ final class Run: Sendable {
     let waiters = state.withLock { state in
       state.hasEnded = true
       state.task = nil
-      defer { state.waiters = [] }
+      defer { state.waiters = [:] }
       return state.waiters
     }
-    for waiter in waiters { waiter.resume() }
+    for waiter in waiters.values { waiter.resume() }
   }
 
   // MARK: The record

@@ -21,7 +21,12 @@ extension Engine {
     context.mailbox.wake()
     for outcome in outcomes {
       let record = outcome.record
-      slots.runs[record.id]?.update { $0.request = record.request }
+      if let run = slots.runs[record.id] {
+        run.update { $0.request = record.request }
+      } else if record.phase.isActive, record.owner == store.owner {
+        // It has been leased, and the loop is about to begin the run.
+        try await context.mailbox.perform { $0.slots.runs[record.id]?.update { $0.request = record.request } }
+      }
       let isDue = record.phase == .waiting && record.notBefore == nil
       if hub.isWatched(record.id), isDue {
         hub.publish(stateOf: DownloadStatus(record: record, state: .waiting(.turn)))

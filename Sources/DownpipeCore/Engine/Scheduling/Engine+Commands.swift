@@ -30,7 +30,7 @@ extension Engine {
       case .over(let isMeaningful):
         return isMeaningful
       case .wait(let run):
-        await run.end()
+        try await run.endUnlessCancelled()
         // Something else may have ended it first.
         if reason != nil, run.read({ $0.phase }) == phase { return true }
       }
@@ -77,7 +77,7 @@ extension Engine {
         try await cleanUp(after: records, deletingFiles: deletingFile)
         return !records.isEmpty
       case .wait(let run):
-        await run.end()
+        try await run.endUnlessCancelled()
       }
     }
   }
@@ -133,10 +133,12 @@ extension Engine {
       count += idle.count
       ids += idle.ids
       if runs.isEmpty { break }
-      for run in runs { await run.end() }
+      for run in runs { try await run.endUnlessCancelled() }
       count += runs.count { $0.read { $0.phase } == phase }
     }
-    await carriedOut(event, on: ids)
+    let moved = ids
+    // By the loop: none of them may begin to run meanwhile.
+    _ = try await context.mailbox.perform { await $0.carriedOut(event, on: moved) }
     if event == .cancel, count > ids.count { try await removePartials(ofCancelledWith: tag) }
     context.mailbox.wake()
     return count
@@ -146,9 +148,14 @@ extension Engine {
   private func removePartials(ofCancelledWith tag: String?) async throws {
     var query = LedgerQuery(phases: [.cancelled], tag: tag, location: context.storage.location)
     while true {
-      let records = try await store.records(query)
-      for record in records { try? await context.storage.removePartial(record.partialKey) }
-      guard records.count == query.limit else { return }
+      let count = try await context.mailbox.perform { [query] engine in
+        let records = try await engine.store.records(query)
+        for record in records where engine.slots.runs[record.id] == nil {
+          try? await engine.context.storage.removePartial(record.partialKey)
+        }
+        return records.count
+      }
+      guard count == query.limit else { return }
       query.offset += query.limit
     }
   }
@@ -162,28 +169,27 @@ extension Engine {
     var count = 0
     var failure: (any Error)?
     while true {
-      let (ids, removed, runs) = try await context.mailbox.perform { [page] engine in
+      let (ids, listed, removed, runs) = try await context.mailbox.perform { [page] engine in
         let runs = engine.slots.runs(tag: tag)
         for run in runs { run.stop(.remove) }
-        let ids = try await engine.removable(page)
+        let listed = try await engine.store.records(page).map(\.id)
+        let ids = try await listed + engine.damaged(on: page)
         let idle = ids.filter { engine.slots.runs[$0] == nil }
-        return (ids, try await engine.store.remove(.ids(idle), limit: idle.count), runs)
+        return (ids, Set(listed), try await engine.store.remove(.ids(idle), limit: idle.count), runs)
       }
       if ids.isEmpty { break }
       count += removed.count
       do { try await cleanUp(after: removed, deletingFiles: deletingFiles) } catch { failure = failure ?? error }
-      for run in runs { await run.end() }
-      if runs.isEmpty { page.offset += ids.count - removed.count }
+      for run in runs { try await run.endUnlessCancelled() }
+      if runs.isEmpty { page.offset += listed.subtracting(removed.map(\.id)).count }
     }
     if let failure { throw failure }
     return count
   }
 
-  /// A page of what there is to remove; damaged records come with the first one, unless a tag is asked for.
-  private func removable(_ page: LedgerQuery) async throws -> [DownloadID] {
-    let ids = try await store.records(page).map(\.id)
-    guard page.tag == nil, page.offset == 0 else { return ids }
-    return try await ids + store.damaged().map(\.id)
+  /// The damaged records: they come with the first page, unless a tag is asked for.
+  private func damaged(on page: LedgerQuery) async throws -> [DownloadID] {
+    page.tag == nil && page.offset == 0 ? try await store.damaged().map(\.id) : []
   }
 
   /// Sends everything that runs back to waiting, and starts nothing until ``unsuspend()``.
@@ -193,7 +199,7 @@ extension Engine {
       for run in engine.slots.runs.values { run.stop(.suspend) }
       return Array(engine.slots.runs.values)
     }
-    for run in runs ?? [] { await run.end() }
+    for run in runs ?? [] { try? await run.endUnlessCancelled() }
   }
 
   func unsuspend() {

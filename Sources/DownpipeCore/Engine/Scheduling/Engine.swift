@@ -54,14 +54,15 @@ actor Engine {
         watchGates(in: &group)
         await reclaim()
         await loop(in: &group)
+        // Before the children are waited for: one of them may wait for a command, or for idleness.
+        context.mailbox.close()
+        idleWaiters.finish(.failure(DownloadError.shutDown))
         hub.finish()
         group.cancelAll()
       }
     } onCancel: {
       context.mailbox.wake()
     }
-    context.mailbox.close()
-    idleWaiters.finish(.failure(DownloadError.shutDown))
   }
 
   private func loop(in group: inout DiscardingTaskGroup) async {
@@ -91,7 +92,7 @@ actor Engine {
       }
       exchange()
       await setTimer(in: &group)
-      if !slots.isEmpty, !mode.ticks {
+      if !slots.isEmpty, !mode.ticks, !Task.isCancelled {
         mode.ticks = true
         group.addTask { await self.tick() }
       }
@@ -140,7 +141,7 @@ actor Engine {
       }
     }
     mode.ticks = false
-    if !slots.isEmpty { context.mailbox.wake() }
+    if !slots.isEmpty, !Task.isCancelled { context.mailbox.wake() }
   }
 
   /// Every now and then, gives back what dead owners hold and looks at what other owners have done.

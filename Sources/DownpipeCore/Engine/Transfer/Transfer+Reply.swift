@@ -89,6 +89,7 @@ extension Transfer {
       // The ledger lets go of the old bytes before the first new one is written over them.
       if let reason { try await run.forgetBytes(because: reason) }
       if try partial.size() > 0 { try partial.truncate(to: 0) }
+      book.reset(to: 0)
       start = 0
       compareUntil = 0
     }
