@@ -90,16 +90,20 @@ struct FeederTests {
   }
 
   @Test("A finished file counts by its size, too")
-  func sizes() throws {
+  func sizes() async throws {
     let folder = try TemporaryFolder()
     let path = try folder.write([1, 2, 3], to: "file")
-    func isUnchanged(_ kind: Artifact.Kind, _ path: String, _ size: ByteCount) -> Bool {
-      FinishedFile.isUnchanged(Artifact(kind: kind, location: .path(path), name: "file", size: size))
+    let store = FileStore(folder.path)
+    func isUnchanged(_ kind: Artifact.Kind, _ path: String, _ size: ByteCount) async -> Bool {
+      await store.contains(Artifact(kind: kind, location: .path(path), name: "file", size: size))
     }
-    #expect(isUnchanged(.file, path, .known(3)) && isUnchanged(.file, path, .unknown))
-    #expect(!isUnchanged(.file, path, .known(4)) && !isUnchanged(.file, folder.path("none"), .unknown))
-    #expect(!isUnchanged(.file, folder.path, .unknown) && isUnchanged(.directory, folder.path, .known(7)))
-    #expect(!isUnchanged(.directory, path, .unknown))
+    #expect(await isUnchanged(.file, path, .known(3)))
+    #expect(await isUnchanged(.file, path, .unknown))
+    #expect(await !isUnchanged(.file, path, .known(4)))
+    #expect(await !isUnchanged(.file, folder.path("none"), .unknown))
+    #expect(await !isUnchanged(.file, folder.path, .unknown))
+    #expect(await isUnchanged(.directory, folder.path, .known(7)))
+    #expect(await !isUnchanged(.directory, path, .unknown))
   }
 
   @Test("What somebody has paused goes on")

@@ -35,6 +35,7 @@ struct Feeder: Sendable {
   /// Adds downloads that belong to this command from now on; what an earlier run has finished is not fetched again.
   func add(_ requests: [DownloadRequest], to downloader: Downloader, _ monitor: RunMonitor) async throws {
     let earlier = try await earlier(requests, downloader)
+    let storage = await downloader.pipeline.storage
     await monitor.beginAdding()
     var taken: Set<DownloadID> = []
     var rest: [DownloadID] = []
@@ -44,7 +45,7 @@ struct Feeder: Sendable {
         continue
       }
       guard await monitor.take(request.id) else { continue }
-      if isDone(status, asked: request), let word = LastWord(status, wasFinishedBefore: true) {
+      if await isDone(status, asked: request, storage), let word = LastWord(status, wasFinishedBefore: true) {
         try await monitor.close(word)
       } else {
         // Gone meanwhile, or wanted otherwise now: it begins anew.
@@ -74,11 +75,15 @@ struct Feeder: Sendable {
   }
 
   /// Whether a download that is in the ledger is what is asked for now, and its file is still there.
-  private func isDone(_ status: DownloadStatus, asked request: DownloadRequest) -> Bool {
+  private func isDone(
+    _ status: DownloadStatus, asked request: DownloadRequest, _ storage: any Storage
+  ) async -> Bool {
     guard let artifact = status.artifact, RequestWishes(status.request) == RequestWishes(request),
       Set(request.expectedDigests).isSubset(of: status.request.expectedDigests)
     else { return false }
-    return FinishedFile.isUnchanged(artifact)
+    // What is in memory has no file that could have changed.
+    guard artifact.path != nil else { return true }
+    return await storage.contains(artifact)
   }
 }
 
