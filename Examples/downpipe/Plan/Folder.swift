@@ -56,12 +56,6 @@ enum Folder {
     case directory
   }
 
-  /// The size of a file in bytes; links are followed. `nil` when there is none.
-  static func size(ofFile path: String) -> Int64? {
-    var status = stat()
-    return stat(path, &status) == 0 ? Int64(status.st_size) : nil
-  }
-
   /// What is in the place of a file that no file can take the place of, in words; `nil` for a regular file and for
   /// nothing. Links are not followed.
   static func obstacle(at path: String) -> String? {
