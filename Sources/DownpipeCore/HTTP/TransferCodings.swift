@@ -6,19 +6,21 @@ enum TransferCodings {
   /// part of what that coding wraps (RFC 9112 §6.3). Such a body looks complete although it is cut off, or still
   /// carries chunk sizes between its bytes. Codings are sent only to a client that asked for them with `TE`.
   ///
+  /// `chunked` said twice is taken for a field that was sent twice: no sender may apply it twice (RFC 9112 §6.1), and
+  /// no client undoes it twice. `identity` below it changes nothing.
+  ///
   /// Empty list elements are refused as well, although a recipient should ignore them (RFC 9110 §5.6.1): clients read
   /// them differently (llhttp, for one, takes the body after `chunked,` as it is), and no server is known to send them.
   /// - Parameter decoded: the codings besides `chunked` that the client undid, in lower case.
-  /// - Throws: ``DownloadError`` with `.invalidResponse` for every list but `chunked`, `identity`, and codings that
-  ///   were decoded, with or without `chunked` after them.
+  /// - Throws: ``DownloadError`` with `.invalidResponse` for every list but `identity` or codings that were decoded,
+  ///   with or without `chunked` after them.
   static func check(_ headers: HeaderFields, decoded: [String]) throws(DownloadError) {
     guard headers["Transfer-Encoding"] != nil else { return }
     var codings = headers.values("Transfer-Encoding").flatMap { value in
       value.split(separator: ",", omittingEmptySubsequences: false).map { $0.trimmingHTTPWhitespace.lowercased() }
     }
-    if codings == ["chunked"] || codings == ["identity"] { return }
-    if codings.last == "chunked" { codings.removeLast() }
-    if !codings.isEmpty, codings.allSatisfy(decoded.contains) { return }
+    while codings.last == "chunked" { codings.removeLast() }
+    if codings.allSatisfy({ $0 == "identity" }) || codings.allSatisfy(decoded.contains) { return }
     throw refusal(headers)
   }
 
