@@ -15,7 +15,7 @@ extension Library {
     else { return }
     try await setPriority(.high, of: film)
     try await downloader.resume(id)
-    let running = try await downloader.statuses(LedgerQuery(phases: [.transferring, .processing], order: .arrival))
+    let running = try await downloader.statuses(DownloadQuery(phases: [.transferring, .processing], order: .arrival))
     let others = running.filter { $0.id != id }
     guard let oldest = others.first, others.count >= (await slots) else { return }
     // What was started by hand before goes to the others now, or it would be the next one again.

@@ -9,7 +9,7 @@ extension Library {
 
   /// The films in some phases, or all of them, in the order in which they were added.
   func films(_ phases: Set<DownloadState.Phase>? = nil) async throws -> [Film] {
-    try await downloader.statuses(LedgerQuery(phases: phases, order: .arrival)).map { Film($0.request) }
+    try await downloader.statuses(DownloadQuery(phases: phases, order: .arrival)).map { Film($0.request) }
   }
 
   /// How a film stands; `nil` when there is none.
@@ -42,7 +42,7 @@ extension Library {
 
   /// Renames the files of finished films whose names in the ledger are other ones.
   func finishRenaming() async throws {
-    for film in try await downloader.statuses(LedgerQuery(phases: [.finished], tag: LibraryStore.renamed)) {
+    for film in try await downloader.statuses(DownloadQuery(phases: [.finished], tag: LibraryStore.renamed)) {
       guard let old = film.artifact?.url, let name = film.request.destination.name, name != old.lastPathComponent
       else { continue }
       let new = old.deletingLastPathComponent().appending(path: name)

@@ -88,7 +88,7 @@ struct DemoCommand: AsyncParsableCommand {
     let url = server.url(of: file)
     var request = DownloadRequest(
       url, id: DownloadIdentity(url: url.absoluteString, outputName: nil).id, priority: file.priority,
-      expectedDigests: Digest(.sha256, hex: DemoReport.digest(promised(file))).map { [$0] } ?? [])
+      expectedDigests: FileDigest(.sha256, hex: DemoReport.digest(promised(file))).map { [$0] } ?? [])
     RequestWishes(unpacks: file.unpacked != nil).attach(to: &request)
     return request
   }

@@ -41,7 +41,7 @@ struct ListCommand: AsyncParsableCommand {
     if !json { try OutputFile.standardOutput.write(RecordTable.heading + "\n") }
     let phases = state.isEmpty ? nil : Set(state)
     while true {
-      let query = LedgerQuery(phases: phases, location: storage.location, limit: page, offset: offset)
+      let query = DownloadQuery(phases: phases, location: storage.location, limit: page, offset: offset)
       let records = try await store.records(query)
       var text = ""
       for record in records {

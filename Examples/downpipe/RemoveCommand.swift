@@ -67,7 +67,7 @@ struct RemoveCommand: AsyncParsableCommand {
       try await remove(store.damaged().map(\.id))
       // Those that stay keep their places in the order.
       while true {
-        let page = try await store.records(LedgerQuery(location: storage.location, offset: left)).map(\.id)
+        let page = try await store.records(DownloadQuery(location: storage.location, offset: left)).map(\.id)
         if page.isEmpty { break }
         try await remove(page)
       }
@@ -115,7 +115,7 @@ struct RemoveCommand: AsyncParsableCommand {
       var offset = 0
       while true {
         let records = try await store.records(
-          LedgerQuery(phases: [.finished], location: storage.location, limit: page, offset: offset))
+          DownloadQuery(phases: [.finished], location: storage.location, limit: page, offset: offset))
         for record in records { try look(at: record) }
         guard records.count == page else { break }
         offset += page

@@ -57,7 +57,7 @@ struct ResumeCommand: AsyncParsableCommand {
     let page = 1000
     var offset = 0
     while true {
-      let statuses = try await downloader.statuses(LedgerQuery(limit: page, offset: offset))
+      let statuses = try await downloader.statuses(DownloadQuery(limit: page, offset: offset))
       await monitor.beginAdding()
       for status in statuses {
         switch status.state.phase {

@@ -110,7 +110,7 @@ public struct DigestComputation: Sendable {
   }
 
   /// The digest of all bytes so far; more may follow.
-  public func finalize() -> DownpipeCore.Digest {
+  public func finalize() -> FileDigest {
     let bytes: [UInt8] =
       switch state {
       case .sha256(let hash): Array(hash.finalize())
@@ -123,6 +123,6 @@ public struct DigestComputation: Sendable {
       #endif
       case .moved: []
       }
-    return DownpipeCore.Digest(algorithm, bytes: bytes)
+    return FileDigest(algorithm, bytes: bytes)
   }
 }

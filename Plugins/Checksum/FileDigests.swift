@@ -64,7 +64,7 @@ struct FileDigests: ~Copyable {
   }
 
   /// The digests of all that was read, in the order of the algorithms.
-  var digests: [Digest] { computations.map { $0.finalize() } }
+  var digests: [FileDigest] { computations.map { $0.finalize() } }
 
   private static func failure(_ action: String, _ path: String, _ code: Int32) -> DownloadError {
     let reason = String(cString: strerror(code))
@@ -78,11 +78,11 @@ struct FileDigests: ~Copyable {
   }
 }
 
-extension Digest {
+extension FileDigest {
   /// The digest of a file.
   ///
   /// ```swift
-  /// let digest = try await Digest.of(file: "/srv/film.mkv", algorithm: .sha256)
+  /// let digest = try await FileDigest.of(file: "/srv/film.mkv", algorithm: .sha256)
   /// ```
   ///
   /// Reads 1 MiB at a time, away from the caller's actor. Cancelling the task ends it.
@@ -90,7 +90,7 @@ extension Digest {
   ///   ``DigestComputation/supportedAlgorithms``), `.processing` for what is no regular file, `.permission` or
   ///   `.storage` for a file that cannot be read; `CancellationError`.
   @concurrent
-  public static func of(file path: String, algorithm: DigestAlgorithm) async throws -> Digest {
+  public static func of(file path: String, algorithm: DigestAlgorithm) async throws -> FileDigest {
     let computation = try DigestComputation(algorithm)
     return try await of(file: path, algorithms: [algorithm]).first ?? computation.finalize()
   }
@@ -99,7 +99,7 @@ extension Digest {
   ///
   /// Otherwise as ``of(file:algorithm:)``.
   @concurrent
-  public static func of(file path: String, algorithms: [DigestAlgorithm]) async throws -> [Digest] {
+  public static func of(file path: String, algorithms: [DigestAlgorithm]) async throws -> [FileDigest] {
     var file = try FileDigests(of: path, algorithms)
     // Others get their turn on this thread between two blocks.
     while try file.readBlock() { await Task.yield() }

@@ -88,14 +88,14 @@ public struct VerifyChecksum: UniversalPostProcessor, DigestVerifying {
   }
 
   /// The digests to check, each once, those of the request first.
-  private func expectedDigests(in context: ProcessingContext) throws(DownloadError) -> [Digest] {
+  private func expectedDigests(in context: ProcessingContext) throws(DownloadError) -> [FileDigest] {
     if isRequired, !algorithms.isEmpty, !algorithms.contains(where: DigestComputation.supportedAlgorithms.contains) {
       throw DownloadError(
         .invalidPipeline,
         "VerifyChecksum requires \(algorithms.map(\.name).joined(separator: " or ")), which cannot be computed: "
           + "use one of \(DigestComputation.supportedNames)")
     }
-    var expected: [Digest] = []
+    var expected: [FileDigest] = []
     for digest in context.request.expectedDigests where !expected.contains(digest) {
       guard DigestComputation.supportedAlgorithms.contains(digest.algorithm) else {
         throw DownloadError(
@@ -127,7 +127,7 @@ public struct VerifyChecksum: UniversalPostProcessor, DigestVerifying {
     return expected
   }
 
-  private func digests(of artifact: Artifact, _ algorithms: [DigestAlgorithm]) throws -> [Digest] {
+  private func digests(of artifact: Artifact, _ algorithms: [DigestAlgorithm]) throws -> [FileDigest] {
     switch artifact.location {
     case .path(let path):
       var file = try FileDigests(of: path, algorithms)

@@ -35,7 +35,7 @@ enum BlockDigest {
     return bytes.count == Int(end - start) && digest(bytes) == mark.digest
   }
 
-  private static func digest(_ bytes: [UInt8]) -> DownpipeCore.Digest {
-    DownpipeCore.Digest(.sha256, bytes: Array(SHA256.hash(data: bytes)))
+  private static func digest(_ bytes: [UInt8]) -> FileDigest {
+    FileDigest(.sha256, bytes: Array(SHA256.hash(data: bytes)))
   }
 }

@@ -17,7 +17,7 @@
       for part in text.split(separator: ";", omittingEmptySubsequences: false) {
         let fields = part.split(separator: ":", omittingEmptySubsequences: false)
         guard fields.count == 3, let set = ByteRangeSet(storedText: fields[0]), let range = set.ranges.first,
-          set.ranges.count == 1, let digest = Digest(DigestAlgorithm(String(fields[1])), hex: String(fields[2]))
+          set.ranges.count == 1, let digest = FileDigest(DigestAlgorithm(String(fields[1])), hex: String(fields[2]))
         else { return nil }
         marks.append(BlockMark(range: range, digest: digest))
       }

@@ -54,7 +54,7 @@
     static func full(_ phase: DownloadState.Phase) -> DownloadRecord {
       var record = RecordColumns.blank
       let time = Date(timeIntervalSince1970: 1)
-      let digest = Digest(.sha256, bytes: [1])
+      let digest = FileDigest(.sha256, bytes: [1])
       record.phase = phase
       record.owner = "owner"
       record.notBefore = time

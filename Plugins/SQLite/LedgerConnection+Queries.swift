@@ -3,7 +3,7 @@
   import GRDB
 
   extension LedgerConnection {
-    func records(_ query: LedgerQuery) throws -> [DownloadRecord] {
+    func records(_ query: DownloadQuery) throws -> [DownloadRecord] {
       let phases = DownloadState.Phase.allCases.filter { query.phases?.contains($0) ?? true }
       guard !phases.isEmpty, query.limit > 0 else { return [] }
       let keys = try keys(query, phases)
@@ -35,7 +35,7 @@
       return records
     }
 
-    private func order(_ query: LedgerQuery) -> String {
+    private func order(_ query: DownloadQuery) -> String {
       switch query.order {
       case .arrival: "arrival, generation"
       case .rank: "rank, arrival, generation"
@@ -44,7 +44,7 @@
     }
 
     /// Selects generation and sort key of what a query means, with the tag and the location as parameters.
-    private func keys(_ query: LedgerQuery, _ phases: [DownloadState.Phase]) throws -> String {
+    private func keys(_ query: DownloadQuery, _ phases: [DownloadState.Phase]) throws -> String {
       let columns = "generation, rank, arrival, updated_at"
       let list = phases.map { "'\($0.rawValue)'" }.joined(separator: ", ")
       let tagged = query.tag == nil ? "" : " AND generation IN (SELECT generation FROM tag WHERE tag = ?)"

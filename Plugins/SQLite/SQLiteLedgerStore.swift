@@ -57,7 +57,7 @@
       }
     }
 
-    func records(_ query: LedgerQuery) async throws -> [DownloadRecord] {
+    func records(_ query: DownloadQuery) async throws -> [DownloadRecord] {
       try await read { try $0.records(query) }
     }
 

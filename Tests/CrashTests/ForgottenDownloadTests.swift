@@ -71,13 +71,13 @@
       let (source, request) = try failingOnce()
       let ledger = FaultyLedger(MemoryLedger())
       let downloader = try await start(ledger, source, delay: .seconds(1))
-      await downloader.suspend()
+      await downloader.setSuspended(true)
       let download = try await downloader.add(request)
       let before = ledger.calls.count { $0 == .record }
       ledger.fail(.record, at: before + 1, with: DownloadError(.ledger, "the disk failed"))
       let value = Task { try await download.value }
       while ledger.calls.count(where: { $0 == .record }) < before + 2 { await Task.yield() }
-      await downloader.unsuspend()
+      await downloader.setSuspended(false)
       await #expect(throws: Never.self) { _ = try await value.value }
       await downloader.shutdown()
     }

@@ -26,7 +26,7 @@
         try await base.add(additions, at: now)
       }
       func record(_ id: DownloadID) async throws -> DownloadRecord? { try await base.record(id) }
-      func records(_ query: LedgerQuery) async throws -> [DownloadRecord] { try await base.records(query) }
+      func records(_ query: DownloadQuery) async throws -> [DownloadRecord] { try await base.records(query) }
       func counts(tag: String?) async throws -> [DownloadState.Phase: Int] { try await base.counts(tag: tag) }
       func damaged() async throws -> [DamagedRecord] { try await base.damaged() }
       func lease(_ request: LeaseRequest) async throws -> [DownloadRecord] { try await base.lease(request) }

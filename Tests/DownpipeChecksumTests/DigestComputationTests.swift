@@ -55,16 +55,16 @@ struct DigestComputationTests {
     let bytes = (0..<3_000_001).map { UInt8(truncatingIfNeeded: $0 &* 31) }
     try await withFile(bytes) { path in
       let all = DigestComputation.supportedAlgorithms
-      let digests = try await Digest.of(file: path, algorithms: all)
+      let digests = try await FileDigest.of(file: path, algorithms: all)
       #expect(digests == (try all.map { try DigestSamples.digest($0, of: bytes) }))
-      #expect(try await Digest.of(file: path, algorithm: .md5) == DigestSamples.digest(.md5, of: bytes))
-      #expect(try await Digest.of(file: path, algorithms: []) == [])
+      #expect(try await FileDigest.of(file: path, algorithm: .md5) == DigestSamples.digest(.md5, of: bytes))
+      #expect(try await FileDigest.of(file: path, algorithms: []) == [])
     }
   }
 
   @Test("what cannot be read is a typed error", arguments: [("/missing/file", "storage"), ("/", "processing")])
   func unreadable(_ path: String, _ code: String) async {
-    let error = await #expect(throws: DownloadError.self) { try await Digest.of(file: path, algorithm: .sha256) }
+    let error = await #expect(throws: DownloadError.self) { try await FileDigest.of(file: path, algorithm: .sha256) }
     #expect(error?.code.rawValue == code)
   }
 
@@ -73,7 +73,7 @@ struct DigestComputationTests {
     try await withFile(DigestSamples.millionA) { path in
       let task = Task {
         withUnsafeCurrentTask { $0?.cancel() }
-        return try await Digest.of(file: path, algorithm: .sha256)
+        return try await FileDigest.of(file: path, algorithm: .sha256)
       }
       await #expect(throws: CancellationError.self) { try await task.value }
     }

@@ -11,7 +11,7 @@ struct DigestParsingTests {
     "algorithm and digits, as people write them",
     arguments: ["sha256=" + hex, "SHA-256=" + hex.uppercased(), "sha-256=" + hex])
   func parses(_ text: String) throws {
-    let digest = try Digest(parsing: text)
+    let digest = try FileDigest(parsing: text)
     #expect(digest.algorithm == .sha256)
     #expect(digest.hex == Self.hex)
   }
@@ -20,7 +20,7 @@ struct DigestParsingTests {
   func roundTrip() throws {
     for algorithm in DigestComputation.supportedAlgorithms {
       let digest = try DigestSamples.digest(algorithm, of: DigestSamples.abc)
-      #expect(try Digest(parsing: digest.description) == digest)
+      #expect(try FileDigest(parsing: digest.description) == digest)
     }
   }
 
@@ -40,7 +40,7 @@ struct DigestParsingTests {
 
   @Test("anything else is refused with the reason", arguments: malformed)
   func refuses(_ text: String, _ reason: String) {
-    let error = #expect(throws: DownloadError.self) { try Digest(parsing: text) }
+    let error = #expect(throws: DownloadError.self) { try FileDigest(parsing: text) }
     #expect(error?.code == .invalidRequest)
     #expect(error?.message.contains(reason) == true, "\(error?.message ?? "")")
   }

@@ -57,7 +57,7 @@ enum DigestSamples {
     }
   }
 
-  static func digest(_ algorithm: DigestAlgorithm, of bytes: [UInt8]) throws -> Digest {
+  static func digest(_ algorithm: DigestAlgorithm, of bytes: [UInt8]) throws -> FileDigest {
     var computation = try DigestComputation(algorithm)
     update(&computation, with: bytes)
     return computation.finalize()

@@ -11,7 +11,7 @@ struct VerifyChecksumTests {
   /// Runs the step on a file and on the same bytes in memory, which must end alike.
   /// - Returns: the error; `nil` when the artifact passed unchanged.
   func failure(
-    _ step: VerifyChecksum, expected: [Digest] = [], promised: [Digest] = [], bytes: [UInt8] = bytes
+    _ step: VerifyChecksum, expected: [FileDigest] = [], promised: [FileDigest] = [], bytes: [UInt8] = bytes
   ) async throws -> DownloadError? {
     let context = ProcessingContext(
       request: try DownloadRequest("https://example.org/file", expectedDigests: expected), workspace: nil,
@@ -33,8 +33,8 @@ struct VerifyChecksumTests {
     }
   }
 
-  func right(_ algorithm: DigestAlgorithm) throws -> Digest { try DigestSamples.digest(algorithm, of: Self.bytes) }
-  func wrong(_ algorithm: DigestAlgorithm) throws -> Digest { try DigestSamples.digest(algorithm, of: [1]) }
+  func right(_ algorithm: DigestAlgorithm) throws -> FileDigest { try DigestSamples.digest(algorithm, of: Self.bytes) }
+  func wrong(_ algorithm: DigestAlgorithm) throws -> FileDigest { try DigestSamples.digest(algorithm, of: [1]) }
 
   @Test("a right digest passes, whoever gave it", arguments: DigestComputation.supportedAlgorithms)
   func matches(_ algorithm: DigestAlgorithm) async throws {
@@ -91,8 +91,8 @@ struct VerifyChecksumTests {
 
   @Test("what cannot be checked is an error in the request, and skipped from the server")
   func uncheckable() async throws {
-    let unknown = Digest(DigestAlgorithm("unixsum"), bytes: [1, 2])
-    let short = Digest(.sha256, bytes: [1, 2])
+    let unknown = FileDigest(DigestAlgorithm("unixsum"), bytes: [1, 2])
+    let short = FileDigest(.sha256, bytes: [1, 2])
     for digest in [unknown, short] {
       let error = try #require(try await failure(VerifyChecksum(), expected: [digest, right(.sha256)]))
       #expect(error.code == .invalidRequest)

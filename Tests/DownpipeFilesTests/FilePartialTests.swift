@@ -176,8 +176,8 @@ struct FilePartialTests {
     for range in [-5..<10, Int64.min / 2..<0, 0..<Int64.max, 69_999..<70_001, 0..<2 << 20] as [ByteRange] {
       #expect(try !partial.matches(BlockMark(range: range, digest: mark.digest)))
     }
-    #expect(try !partial.matches(BlockMark(range: mark.range, digest: Digest(.md5, bytes: mark.digest.bytes))))
-    #expect(try !partial.matches(BlockMark(range: mark.range, digest: Digest(.sha256, bytes: []))))
+    #expect(try !partial.matches(BlockMark(range: mark.range, digest: FileDigest(.md5, bytes: mark.digest.bytes))))
+    #expect(try !partial.matches(BlockMark(range: mark.range, digest: FileDigest(.sha256, bytes: []))))
     #expect(try partial.mark(endingAt: -1)?.range == 0..<0)
     try partial.close()
     #expect(throws: DownloadError.self) { try partial.mark(endingAt: 1) }

@@ -57,7 +57,7 @@
         let error = await #expect(throws: DownloadError.self) { try await store.record("bad") }
         #expect(error?.message.contains("“bad”") == true)
         #expect(error?.message.contains("“\(column)”") == true, "\(error?.message ?? "")")
-        #expect(Set(try await store.records(LedgerQuery()).map(\.id)) == ["a", "b"])
+        #expect(Set(try await store.records(DownloadQuery()).map(\.id)) == ["a", "b"])
         try await store.rerank { Rank().ascending($0.arrival) }
         let all = LeaseRequest(now: start, until: time(60)) { _ in .take }
         #expect(try await store.lease(all).map(\.id) == ["a", "b"])

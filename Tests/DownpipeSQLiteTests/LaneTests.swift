@@ -163,7 +163,7 @@
         let next = try await ledger.open()
         _ = try await next.add([try addition("new")], at: start)
         #expect(try await counts() == [11, 1])
-        #expect(try await next.records(LedgerQuery()).count == 11)
+        #expect(try await next.records(DownloadQuery()).count == 11)
         try await next.close()
         try other.close()
       }

@@ -82,7 +82,7 @@
         #expect(record.steps.note == nil)
         expected.steps = record.steps
         #expect(record == expected)
-        #expect(try await store.records(LedgerQuery(tag: "b")).map(\.id) == ["full"])
+        #expect(try await store.records(DownloadQuery(tag: "b")).map(\.id) == ["full"])
         #expect(try await store.counts(tag: nil) == [.waiting: 1])
         #expect(try await store.damaged() == [])
         try await store.close()

@@ -110,10 +110,10 @@ struct FeederTests {
   func paused() async throws {
     let id = DownloadIdentity(url: "http://a/1", outputName: nil).id
     let tally = try await run(["http://a/1"]) { downloader in
-      await downloader.suspend()
+      await downloader.setSuspended(true)
       try await downloader.add(DownloadRequest("http://a/1", id: id))
       try await downloader.pause(id)
-      await downloader.unsuspend()
+      await downloader.setSuspended(false)
     }
     #expect(tally.finished == 1)
   }

@@ -71,8 +71,8 @@ extension EndToEnd {
 
     @Test("the old tag with new bytes but for those compared, and a digest that tells", arguments: Promise.allCases)
     func oldTagNewBytesWithDigest(promise: Promise) async throws {
-      let old = try Digest.sha256(of: ServerMatrix.file)
-      let new = try Digest.sha256(of: ServerMatrix.nearlyOther)
+      let old = try FileDigest.sha256(of: ServerMatrix.file)
+      let new = try FileDigest.sha256(of: ServerMatrix.nearlyOther)
       var run = ServerMatrixRun()
       run.verifiesChecksums = true
       if promise == .expected { run.change = { $0.expectedDigests = [new] } }
@@ -96,7 +96,7 @@ extension EndToEnd {
         (.sizeChanged, ServerMatrix.other + ServerMatrix.file),
       ])
     func resumedAfterWrongBytes(code: DownloadError.Code, bytes: [UInt8]) async throws {
-      let digest = try Digest.sha256(of: bytes)
+      let digest = try FileDigest.sha256(of: bytes)
       var run = ServerMatrixRun(verifiesChecksums: true, attempts: 1)
       run.resumed = [.network, code]
       run.change = { $0.expectedDigests = [digest] }

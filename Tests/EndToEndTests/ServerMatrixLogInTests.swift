@@ -66,7 +66,7 @@ extension EndToEnd {
 
     @Test("where the digest is known beforehand, a log-in page is never the file", arguments: [nil, "\"page\""])
     func logInPageWithDigest(tag: String?) async throws {
-      let digest = try Digest.sha256(of: ServerMatrix.file)
+      let digest = try FileDigest.sha256(of: ServerMatrix.file)
       var run = ServerMatrixRun()
       run.verifiesChecksums = true
       run.resumed = [.digestMismatch]

@@ -13,7 +13,7 @@ extension EndToEnd {
       var changed = ServerMatrix.file
       changed[5] ^= 0xFF
       let bytes = changed
-      let digest = try Digest.sha256(of: bytes)
+      let digest = try FileDigest.sha256(of: bytes)
       func result(_ run: ServerMatrixRun) async throws -> [UInt8] {
         try await run.perform { request in
           request.number == 1

@@ -169,8 +169,8 @@ extension ServerMatrix.Cell {
   }
 }
 
-extension Digest {
-  static func sha256(of bytes: [UInt8]) throws -> Digest {
+extension FileDigest {
+  static func sha256(of bytes: [UInt8]) throws -> FileDigest {
     var computation = try DigestComputation(.sha256)
     computation.update(bytes.span.bytes)
     return computation.finalize()

@@ -49,7 +49,7 @@ extension EndToEnd {
     @Test("a digest vouches for what was not compared", arguments: ServerMatrix.OnDisk.allCases, sample)
     func digest(onDisk: ServerMatrix.OnDisk, answer: ServerMatrix.Answer) async throws {
       let cells = ServerMatrix.cells(onDisk, answer, kinds: [.tag])
-      let digests = try Dictionary(uniqueKeysWithValues: cells.map { ($0.id, try Digest.sha256(of: $0.now)) })
+      let digests = try Dictionary(uniqueKeysWithValues: cells.map { ($0.id, try FileDigest.sha256(of: $0.now)) })
       var run = ServerMatrixRun()
       run.validation = .digest
       run.verifiesChecksums = true

@@ -12,7 +12,7 @@ struct GetPlan: Sendable {
   /// Header fields to send.
   var headers = HeaderFields()
   /// The digest that the one file must have.
-  var digest: Digest?
+  var digest: FileDigest?
   /// What is done afterwards.
   var wishes = RequestWishes()
 
@@ -42,7 +42,7 @@ struct GetPlan: Sendable {
     for text in header { headers.fields.append(try Self.field(text)) }
     if let checksum {
       guard isSingle else { throw UsageError("--checksum belongs to one file: it goes with one URL") }
-      do { digest = try Digest(parsing: checksum) } catch { throw UsageError("--checksum: \(error.message)") }
+      do { digest = try FileDigest(parsing: checksum) } catch { throw UsageError("--checksum: \(error.message)") }
     }
   }
 

@@ -116,7 +116,7 @@ actor RunMonitor {
   func reconcile(_ downloader: Downloader) async throws {
     var offset = 0
     while !open.isEmpty {
-      let query = LedgerQuery(
+      let query = DownloadQuery(
         phases: [.finished, .failed, .cancelled, .paused], order: .latestChange, limit: Self.page, offset: offset)
       guard let statuses = try await unlessAdding({ try await downloader.statuses(query) }) else { return }
       let ours = statuses.filter { isOpen($0.id) }

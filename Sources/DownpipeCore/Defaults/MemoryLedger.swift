@@ -67,7 +67,7 @@ final class MemoryLedgerStore: LedgerStore {
     try withState { state in ids.compactMap(state.record) }
   }
 
-  func records(_ query: LedgerQuery) async throws -> [DownloadRecord] { try withState { $0.records(query) } }
+  func records(_ query: DownloadQuery) async throws -> [DownloadRecord] { try withState { $0.records(query) } }
 
   func counts(tag: String?) async throws -> [DownloadState.Phase: Int] { try withState { $0.counts(tag: tag) } }
 

@@ -117,7 +117,7 @@ struct MemoryLedgerState: Sendable {
 
   func record(_ id: DownloadID) -> DownloadRecord? { entry(id)?.record }
 
-  func records(_ query: LedgerQuery) -> [DownloadRecord] {
+  func records(_ query: DownloadQuery) -> [DownloadRecord] {
     let found = entries.values.lazy.map(\.record).filter { record in
       query.phases?.contains(record.phase) ?? true && query.tag.map(record.request.tags.contains) ?? true
         && record.belongs(to: query.location)

@@ -2,15 +2,15 @@ import Foundation
 
 /// Digests of whole representations, as header fields promise them.
 public enum ReprDigest {
-  /// The digests in `Repr-Digest` (RFC 9530 §3) and in the older `Digest` (RFC 3230), strongest statement first.
+  /// The digests in `Repr-Digest` (RFC 9530 §3) and in the older `Digest` field (RFC 3230), strongest statement first.
   ///
   /// Both are about the whole representation in its content coding, also in an answer that brings a part
   /// of it. `Content-Digest` is about the content of the message alone, so it counts only when
   /// `isWholeContent` says that the content is the whole representation, uncoded. Algorithms that
   /// ``DigestAlgorithm`` has no length for are skipped, as are members that are malformed.
-  public static func digests(in headers: HeaderFields, isWholeContent: Bool) -> [Digest] {
-    var found: [Digest] = []
-    func add(_ digests: [Digest]) {
+  public static func digests(in headers: HeaderFields, isWholeContent: Bool) -> [FileDigest] {
+    var found: [FileDigest] = []
+    func add(_ digests: [FileDigest]) {
       for digest in digests where !found.contains(where: { $0.algorithm == digest.algorithm }) {
         found.append(digest)
       }
@@ -22,8 +22,8 @@ public enum ReprDigest {
   }
 
   /// The byte sequences of a structured dictionary (RFC 9651 §3.2), `sha-256=:…:, sha-512=:…:`.
-  private static func parse(_ field: String) -> [Digest] {
-    var found: [Digest] = []
+  private static func parse(_ field: String) -> [FileDigest] {
+    var found: [FileDigest] = []
     for member in members(of: field) {
       guard let equals = member.firstIndex(of: "=") else { continue }
       let key = member[..<equals]
@@ -34,7 +34,7 @@ public enum ReprDigest {
         isEnd(value[value.index(after: close)...])
       else { continue }
       let text = value[value.index(after: value.startIndex)..<close]
-      guard let digest = Digest(algorithm: key, base64: text) else { continue }
+      guard let digest = FileDigest(algorithm: key, base64: text) else { continue }
       // The last member of a key counts (RFC 9651 §4.2.2).
       found.removeAll { $0.algorithm == digest.algorithm }
       found.append(digest)
@@ -47,10 +47,10 @@ public enum ReprDigest {
   }
 
   /// `SHA-256=base64, md5=base64`.
-  private static func parseLegacy(_ field: String) -> [Digest] {
+  private static func parseLegacy(_ field: String) -> [FileDigest] {
     members(of: field).compactMap { member in
       guard let equals = member.firstIndex(of: "=") else { return nil }
-      return Digest(algorithm: member[..<equals], base64: member[member.index(after: equals)...])
+      return FileDigest(algorithm: member[..<equals], base64: member[member.index(after: equals)...])
     }
   }
 
@@ -79,7 +79,7 @@ public enum ReprDigest {
   }
 }
 
-extension Digest {
+extension FileDigest {
   fileprivate init?(algorithm: some StringProtocol, base64: some StringProtocol) {
     let algorithm = DigestAlgorithm(String(algorithm))
     // RFC 8941 §4.2.7: padding may be missing.

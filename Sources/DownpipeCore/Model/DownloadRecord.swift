@@ -95,7 +95,7 @@ public struct Checkpoint: Sendable, Hashable {
   /// The media type.
   public var mediaType: String?
   /// Digests the server promised for the whole.
-  public var digests: [Digest]
+  public var digests: [FileDigest]
   /// Marks of the last blocks that were claimed, the newest last; see ``BlockMark``.
   public var marks: [BlockMark]
   /// Whether the transfer is complete.
@@ -105,7 +105,7 @@ public struct Checkpoint: Sendable, Hashable {
   public init(
     ranges: ByteRangeSet = ByteRangeSet(), total: ByteCount = .unknown, validator: Validator? = nil,
     resource: String? = nil, contentCoding: String? = nil, name: String? = nil, mediaType: String? = nil,
-    digests: [Digest] = [],
+    digests: [FileDigest] = [],
     marks: [BlockMark] = [], isComplete: Bool = false
   ) {
     self.ranges = ranges

@@ -20,7 +20,7 @@ public struct DownloadRequest: Sendable, Hashable {
   /// The size the whole file must have, if known beforehand.
   public var expectedSize: Int64?
   /// Digests the whole file must have; `VerifyChecksum` checks them.
-  public var expectedDigests: [Digest]
+  public var expectedDigests: [FileDigest]
   /// The most bytes the body may have; a longer one fails with `.tooLarge`. Unbounded when `nil`.
   public var maximumSize: Int64?
   /// Header fields to send. The ledger keeps them, `Authorization` too: without them the download could not go on.
@@ -74,7 +74,7 @@ public struct DownloadRequest: Sendable, Hashable {
     tags: Set<String> = [],
     metadata: [String: String] = [:],
     expectedSize: Int64? = nil,
-    expectedDigests: [Digest] = [],
+    expectedDigests: [FileDigest] = [],
     maximumSize: Int64? = nil,
     headers: HeaderFields = [],
     destination: Destination = Destination(),
@@ -107,7 +107,7 @@ public struct DownloadRequest: Sendable, Hashable {
     tags: Set<String> = [],
     metadata: [String: String] = [:],
     expectedSize: Int64? = nil,
-    expectedDigests: [Digest] = [],
+    expectedDigests: [FileDigest] = [],
     maximumSize: Int64? = nil,
     headers: HeaderFields = [],
     destination: Destination = Destination(),

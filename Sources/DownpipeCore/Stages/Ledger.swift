@@ -46,7 +46,7 @@ public protocol LedgerStore: Sendable {
   func records(of ids: [DownloadID]) async throws -> [DownloadRecord]
 
   /// Records in an order, a page at a time.
-  func records(_ query: LedgerQuery) async throws -> [DownloadRecord]
+  func records(_ query: DownloadQuery) async throws -> [DownloadRecord]
 
   /// The records that cannot be read. None, unless the ledger's medium can be damaged.
   func damaged() async throws -> [DamagedRecord]
@@ -146,45 +146,6 @@ public struct LedgerTransitionResult: Sendable, Hashable {
   public init(ids: [DownloadID], count: Int) {
     self.ids = ids
     self.count = count
-  }
-}
-
-/// A question to the ledger.
-public struct LedgerQuery: Sendable, Hashable {
-  /// Only these phases; every one when `nil`.
-  public var phases: Set<DownloadState.Phase>?
-  /// Only those with the tag.
-  public var tag: String?
-  /// Only those that belong to this ``Storage/location``, or to none.
-  public var location: String?
-  /// Which comes first.
-  public var order: Order
-  /// At most this many.
-  public var limit: Int
-  /// Leaves out this many first.
-  public var offset: Int
-
-  /// An order of records.
-  public enum Order: String, Sendable, Hashable {
-    /// The earliest added first.
-    case arrival
-    /// The next to be started first.
-    case rank
-    /// The last changed first.
-    case latestChange
-  }
-
-  /// Asks a question.
-  public init(
-    phases: Set<DownloadState.Phase>? = nil, tag: String? = nil, location: String? = nil, order: Order = .arrival,
-    limit: Int = 1000, offset: Int = 0
-  ) {
-    self.location = location
-    self.phases = phases
-    self.tag = tag
-    self.order = order
-    self.limit = limit
-    self.offset = offset
   }
 }
 

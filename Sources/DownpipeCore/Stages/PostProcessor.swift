@@ -108,7 +108,7 @@ public struct ProcessingContext: Sendable {
   /// A folder for the step's output, on the destination's file system; `nil` with storages without paths.
   public let workspace: String?
   /// Digests that the whole file must have: those of the request, then those the server promised.
-  public let digests: [Digest]
+  public let digests: [FileDigest]
   /// What this same step noted before the process died; `nil` on a first run.
   public let priorNote: String?
   /// What the step's output has to survive once the step has returned.
@@ -121,7 +121,7 @@ public struct ProcessingContext: Sendable {
 
   /// Makes a context.
   public init(
-    request: DownloadRequest, workspace: String?, digests: [Digest] = [], priorNote: String? = nil,
+    request: DownloadRequest, workspace: String?, digests: [FileDigest] = [], priorNote: String? = nil,
     durability: Durability = .process, wasInterrupted: Bool = false,
     note: @escaping @Sendable (String) async throws -> Void = { _ in }
   ) {

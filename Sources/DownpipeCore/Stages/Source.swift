@@ -151,7 +151,7 @@ public struct SourceReply: Sendable {
   /// The media type.
   public var mediaType: String?
   /// Digests the server promises for the whole representation (RFC 9530 `Repr-Digest` and the like).
-  public var digests: [Digest]
+  public var digests: [FileDigest]
   /// The URL that answered, after redirects; the requested one when `nil`.
   public var finalURL: URL?
   /// How long the server asked to be left alone.
@@ -164,7 +164,7 @@ public struct SourceReply: Sendable {
   /// Makes a reply.
   public init(
     coverage: Coverage, length: ByteCount = .unknown, validator: Validator? = nil, contentCoding: String? = nil,
-    suggestedName: String? = nil, mediaType: String? = nil, digests: [Digest] = [], finalURL: URL? = nil,
+    suggestedName: String? = nil, mediaType: String? = nil, digests: [FileDigest] = [], finalURL: URL? = nil,
     retryAfter: RetryAfter? = nil, acceptsRanges: Bool? = nil, body: Body
   ) {
     self.coverage = coverage

@@ -203,10 +203,10 @@ public struct BlockMark: Sendable, Hashable, Codable {
   /// The bytes.
   public let range: ByteRange
   /// Their digest.
-  public let digest: Digest
+  public let digest: FileDigest
 
   /// Makes a mark.
-  public init(range: ByteRange, digest: Digest) {
+  public init(range: ByteRange, digest: FileDigest) {
     self.range = range
     self.digest = digest
   }

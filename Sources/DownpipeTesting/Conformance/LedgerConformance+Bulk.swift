@@ -130,13 +130,13 @@ extension LedgerConformance {
       try await store.bring("2", to: .failed, at: Self.time(1))
       try await store.bring("0", to: .waiting, at: Self.time(2)) { $0.notBefore = Self.time(50) }
       try await store.bring("3", to: .finished, at: Self.time(3))
-      func ids(_ query: LedgerQuery) async throws -> [String] { try await store.records(query).map(\.id.rawValue) }
-      try expectEqual(try await ids(LedgerQuery(order: .arrival)), ["0", "1", "2", "3"], "the order of arrival")
-      try expectEqual(try await ids(LedgerQuery(order: .rank)), ["3", "1", "2", "0"], "the order of rank")
+      func ids(_ query: DownloadQuery) async throws -> [String] { try await store.records(query).map(\.id.rawValue) }
+      try expectEqual(try await ids(DownloadQuery(order: .arrival)), ["0", "1", "2", "3"], "the order of arrival")
+      try expectEqual(try await ids(DownloadQuery(order: .rank)), ["3", "1", "2", "0"], "the order of rank")
       try expectEqual(
-        try await ids(LedgerQuery(order: .latestChange, limit: 3)), ["3", "0", "2"], "the order of the last change")
+        try await ids(DownloadQuery(order: .latestChange, limit: 3)), ["3", "0", "2"], "the order of the last change")
       try expectEqual(
-        try await ids(LedgerQuery(phases: [.waiting], order: .rank)), ["1", "0"], "the waiting ones by rank")
+        try await ids(DownloadQuery(phases: [.waiting], order: .rank)), ["1", "0"], "the waiting ones by rank")
     }
     await report.check("query-filters", "a query means the phases and the tag it names") {
       let (_, store) = try await opened()
@@ -145,15 +145,15 @@ extension LedgerConformance {
         at: Self.start)
       try await store.bring("0", to: .failed)
       try await store.bring("1", to: .failed)
-      func ids(_ query: LedgerQuery) async throws -> [String] { try await store.records(query).map(\.id.rawValue) }
-      try expectEqual(try await ids(LedgerQuery(tag: "even")), ["0", "2", "4"], "what bears the tag")
-      try expectEqual(try await ids(LedgerQuery(phases: [.failed])), ["0", "1"], "what has failed")
-      try expectEqual(try await ids(LedgerQuery(phases: [.failed], tag: "even")), ["0"], "what has both")
-      try expectEqual(try await ids(LedgerQuery(phases: [])), [], "what is in none of the phases")
+      func ids(_ query: DownloadQuery) async throws -> [String] { try await store.records(query).map(\.id.rawValue) }
+      try expectEqual(try await ids(DownloadQuery(tag: "even")), ["0", "2", "4"], "what bears the tag")
+      try expectEqual(try await ids(DownloadQuery(phases: [.failed])), ["0", "1"], "what has failed")
+      try expectEqual(try await ids(DownloadQuery(phases: [.failed], tag: "even")), ["0"], "what has both")
+      try expectEqual(try await ids(DownloadQuery(phases: [])), [], "what is in none of the phases")
       try expectEqual(
-        try await ids(LedgerQuery(phases: [.failed, .waiting], limit: 3)), ["0", "1", "2"], "two phases")
+        try await ids(DownloadQuery(phases: [.failed, .waiting], limit: 3)), ["0", "1", "2"], "two phases")
       try expectEqual(
-        try await ids(LedgerQuery(tag: "even", order: .latestChange)).sorted(), ["0", "2", "4"], "the tag by change")
+        try await ids(DownloadQuery(tag: "even", order: .latestChange)).sorted(), ["0", "2", "4"], "the tag by change")
     }
     await report.check("query-ids", "many are looked up at once, those that are there") {
       let (_, store) = try await filled(["a", "b", "c"])
@@ -168,11 +168,11 @@ extension LedgerConformance {
       let (_, store) = try await filled(ids)
       var seen: [DownloadID] = []
       for offset in stride(from: 0, to: 9, by: 3) {
-        seen += try await store.records(LedgerQuery(limit: 3, offset: offset)).map(\.id)
+        seen += try await store.records(DownloadQuery(limit: 3, offset: offset)).map(\.id)
       }
       try expectEqual(seen, ids, "the pages together")
-      try expectEqual(try await store.records(LedgerQuery(limit: 0)).count, 0, "how many, with the limit 0")
-      try expectEqual(try await store.records(LedgerQuery(offset: 100)).count, 0, "how many, beyond the end")
+      try expectEqual(try await store.records(DownloadQuery(limit: 0)).count, 0, "how many, with the limit 0")
+      try expectEqual(try await store.records(DownloadQuery(offset: 100)).count, 0, "how many, beyond the end")
     }
     await report.check("counts-are-right", "counts follow every change, for all and for a tag") {
       let (ledger, store) = try await opened()

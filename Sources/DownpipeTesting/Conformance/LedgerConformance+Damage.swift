@@ -29,13 +29,13 @@ extension LedgerConformance {
     }
     await report.check("damage-is-left-out", "calls for several records leave out what cannot be read", when: applies) {
       let (_, store, _) = try await damaged()
-      for order in [LedgerQuery.Order.arrival, .rank, .latestChange] {
-        let found = try await store.records(LedgerQuery(order: order))
+      for order in [DownloadQuery.Order.arrival, .rank, .latestChange] {
+        let found = try await store.records(DownloadQuery(order: order))
         try expectEqual(Set(found.map(\.id)), ["a", "b"], "what was found in the order \(order.rawValue)")
       }
       try expectEqual(
-        Set(try await store.records(LedgerQuery(tag: "t")).map(\.id)), ["a", "b"], "what was found by its tag")
-      try expectEqual(try await store.records(LedgerQuery(limit: 2)).count, 2, "how many are on a page")
+        Set(try await store.records(DownloadQuery(tag: "t")).map(\.id)), ["a", "b"], "what was found by its tag")
+      try expectEqual(try await store.records(DownloadQuery(limit: 2)).count, 2, "how many are on a page")
       try expectEqual(
         Set(try await store.records(of: ["bad", "a", "b"]).map(\.id)), ["a", "b"], "what was found by its id")
     }

@@ -9,10 +9,10 @@ extension LedgerConformance {
       entityTag: EntityTag("x\\y'z", isWeak: true), lastModified: time(-100), responseDate: time(-1)),
     resource: "https://example.org/file",
     contentCoding: "gzip", name: "na'me.bin", mediaType: "application/octet-stream",
-    digests: [Digest(.sha256, bytes: Array(repeating: 7, count: 32))],
+    digests: [FileDigest(.sha256, bytes: Array(repeating: 7, count: 32))],
     marks: [
-      BlockMark(range: 0..<1_000, digest: Digest(.sha256, bytes: Array(repeating: 8, count: 32))),
-      BlockMark(range: (1 << 39)..<(1 << 40), digest: Digest(.crc32, bytes: [0, 1, 254, 255])),
+      BlockMark(range: 0..<1_000, digest: FileDigest(.sha256, bytes: Array(repeating: 8, count: 32))),
+      BlockMark(range: (1 << 39)..<(1 << 40), digest: FileDigest(.crc32, bytes: [0, 1, 254, 255])),
     ], isComplete: true)
 
   /// Puts something into every field that a save writes.
@@ -43,7 +43,7 @@ extension LedgerConformance {
       "https://user@example.org:8443/a%20b?token=1#part", id: id,
       mirrors: [try mirror("https://one.example/f"), try mirror("ftp://two.example/f")], priority: Priority(-32768),
       intent: Intent(odd), tags: [odd, "", "plain"], metadata: [odd: odd, "": ""], expectedSize: .max,
-      expectedDigests: [Digest(.md5, bytes: Array(0..<16)), Digest(.sha1, bytes: Array(0..<20))], maximumSize: 0,
+      expectedDigests: [FileDigest(.md5, bytes: Array(0..<16)), FileDigest(.sha1, bytes: Array(0..<20))], maximumSize: 0,
       headers: HeaderFields([HeaderField("Accept", "a"), HeaderField("accept", odd)]),
       destination: .init(directory: "deep/er", name: odd),
       headStart: .init(
@@ -100,7 +100,7 @@ extension LedgerConformance {
       for id in Self.oddIDs {
         try expectEqual(try await store.known(id).id, id, "the id of a record")
         try expectEqual(
-          try await store.records(LedgerQuery(tag: id.rawValue)).map(\.id), [id], "what bears the tag “\(id)”")
+          try await store.records(DownloadQuery(tag: id.rawValue)).map(\.id), [id], "what bears the tag “\(id)”")
       }
       for id in Self.oddIDs {
         try expectEqual(try await store.remove(.ids([id]), limit: 10).map(\.id), [id], "what was removed")

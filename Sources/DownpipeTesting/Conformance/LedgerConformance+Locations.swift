@@ -59,8 +59,8 @@ extension LedgerConformance {
     }
     await report.check("query-location", "a query for a location means what belongs to it or to none") {
       let (_, store) = try await located()
-      for order in [LedgerQuery.Order.arrival, .rank, .latestChange] {
-        let found = try await store.records(LedgerQuery(location: "B", order: order))
+      for order in [DownloadQuery.Order.arrival, .rank, .latestChange] {
+        let found = try await store.records(DownloadQuery(location: "B", order: order))
         try expectEqual(Set(found.map(\.id)), ["b", "any"], "what was found at B in the order \(order.rawValue)")
       }
     }

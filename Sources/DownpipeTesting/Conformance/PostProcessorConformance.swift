@@ -11,7 +11,7 @@ import Foundation
 public struct PostProcessorConformance: Sendable {
   /// An input, and what the step is to make of it.
   public struct Example: Sendable {
-    let digests: [Digest]
+    let digests: [FileDigest]
     let make: @Sendable (TemporaryFolder) throws -> Artifact
     let verify: @Sendable (Artifact) throws -> Void
 
@@ -24,7 +24,7 @@ public struct PostProcessorConformance: Sendable {
     ///   - result: the output's bytes; those of the input when left out.
     ///   - resultName: the output's name; any when left out.
     public init(
-      _ bytes: [UInt8], named name: String = "input.bin", digests: [Digest] = [], gives result: [UInt8]? = nil,
+      _ bytes: [UInt8], named name: String = "input.bin", digests: [FileDigest] = [], gives result: [UInt8]? = nil,
       named resultName: String? = nil
     ) {
       self.init(digests: digests) { folder in
@@ -45,7 +45,7 @@ public struct PostProcessorConformance: Sendable {
     ///   - make: puts the input into the folder; the same each time it is called.
     ///   - verify: throws when the output is not what it should be.
     public init(
-      digests: [Digest] = [], making make: @escaping @Sendable (TemporaryFolder) throws -> Artifact,
+      digests: [FileDigest] = [], making make: @escaping @Sendable (TemporaryFolder) throws -> Artifact,
       verify: @escaping @Sendable (Artifact) throws -> Void
     ) {
       self.digests = digests
@@ -183,7 +183,7 @@ private final class Workbench: Sendable {
   let input: Artifact
   let workspace: String
   private let folder: TemporaryFolder
-  private let digests: [Digest]
+  private let digests: [FileDigest]
   private let original: [String: [UInt8]]
   private let notes = Watched<[String]>([])
 

@@ -193,9 +193,9 @@ public final class FakePartial: Partial {
   }
 
   /// FNV-1a. Not counted as reading.
-  private func sum(of range: ByteRange) throws -> Digest {
+  private func sum(of range: ByteRange) throws -> FileDigest {
     let bytes = try withBytes { Array($0.bytes[Int(range.lowerBound)..<Int(range.upperBound)]) }
     let sum = bytes.reduce(0xCBF2_9CE4_8422_2325 as UInt64) { ($0 ^ UInt64($1)) &* 0x100_0000_01B3 }
-    return Digest(DigestAlgorithm("fnv-1a-64"), bytes: withUnsafeBytes(of: sum.bigEndian, Array.init))
+    return FileDigest(DigestAlgorithm("fnv-1a-64"), bytes: withUnsafeBytes(of: sum.bigEndian, Array.init))
   }
 }

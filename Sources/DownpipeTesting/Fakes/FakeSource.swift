@@ -45,7 +45,7 @@ public final class FakeSource: Source {
     /// The media type of the reply.
     public var mediaType: String?
     /// The digests the reply promises.
-    public var digests: [Digest] = []
+    public var digests: [FileDigest] = []
     /// Where a redirect led.
     public var finalURL: URL?
     /// How long the reply asks to be left alone.

@@ -155,7 +155,7 @@ private final class FaultyLedgerStore: LedgerStore {
     try await ledger.perform(.records) { try await base.records(of: ids) }
   }
 
-  func records(_ query: LedgerQuery) async throws -> [DownloadRecord] {
+  func records(_ query: DownloadQuery) async throws -> [DownloadRecord] {
     try await ledger.perform(.records) { try await base.records(query) }
   }
 

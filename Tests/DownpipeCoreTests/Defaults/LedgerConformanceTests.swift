@@ -149,7 +149,7 @@ private final class FaultyStore: LedgerStore {
     try await real.records(of: fault == .findsOne ? Array(ids.prefix(1)) : ids)
   }
 
-  func records(_ query: LedgerQuery) async throws -> [DownloadRecord] {
+  func records(_ query: DownloadQuery) async throws -> [DownloadRecord] {
     var query = query
     if fault == .ignoresOrder { query.order = .arrival }
     if fault == .ignoresTag { query.tag = nil }

@@ -23,7 +23,7 @@ struct CommandRaceTests: EngineSuite {
       case .pauseAll: try await downloader.pauseAll()
       case .cancelAll: try await downloader.cancelAll()
       case .removeAll: try await downloader.removeAll()
-      case .suspend: await downloader.suspend()
+      case .suspend: await downloader.setSuspended(true)
       }
     }
 

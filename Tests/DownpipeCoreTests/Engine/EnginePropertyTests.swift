@@ -62,11 +62,11 @@ struct EnginePropertyTests: EngineSuite {
     case 20: return "cancelAll \(tag ?? "") \(try await downloader.cancelAll(tag: tag))"
     case 21: return "removeAll \(tag ?? "") \(try await downloader.removeAll(tag: tag))"
     case 22:
-      await downloader.suspend()
+      await downloader.setSuspended(true)
       if !source.active.isEmpty { Issue.record("\(source.active) run although all are suspended") }
       return "suspend"
     case 23..<25:
-      await downloader.unsuspend()
+      await downloader.setSuspended(false)
       return "unsuspend"
     case 25..<27:
       let (count, perHost) = (Int.random(in: 1...5, using: &generator), Int.random(in: 1...3, using: &generator))
@@ -129,7 +129,7 @@ struct EnginePropertyTests: EngineSuite {
     source.permitAll()
     source.finishAll()
     gate.open()
-    await downloader.unsuspend()
+    await downloader.setSuspended(false)
     source.allow(5, perHost: 3)
     await downloader.replace(limits(5, perHost: 3))
     try await downloader.resumeAll()

@@ -242,7 +242,7 @@ struct ResumePlanTests {
 
   @Test("equal strong digests of the whole outweigh tags that differ, weak ones do not")
   func digestsOutweighTags() {
-    func outcome(_ digest: Digest) -> Outcome {
+    func outcome(_ digest: FileDigest) -> Outcome {
       Self.decide { checkpoint, request, reply in
         checkpoint.digests = [digest]
         request.range = RequestedRange(from: 30)
@@ -252,8 +252,8 @@ struct ResumePlanTests {
         reply.digests = [digest]
       }
     }
-    #expect(outcome(Digest(.sha256, bytes: Array(repeating: 1, count: 32))) == .append)
-    #expect(outcome(Digest(.md5, bytes: Array(repeating: 1, count: 16))) == .reject(.contentChanged))
+    #expect(outcome(FileDigest(.sha256, bytes: Array(repeating: 1, count: 32))) == .append)
+    #expect(outcome(FileDigest(.md5, bytes: Array(repeating: 1, count: 16))) == .reject(.contentChanged))
   }
 
   @Test("a page is not the rest of something else", arguments: [Answer.right206, .whole200])

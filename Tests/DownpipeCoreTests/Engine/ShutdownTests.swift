@@ -140,7 +140,7 @@ struct ShutdownTests: EngineSuite {
     await downloader.shutdown()
     await #expect { try await downloader.pauseAll() } throws: { code($0) == .shutDown }
     await #expect { try await downloader.waitUntilIdle() } throws: { code($0) == .shutDown }
-    await downloader.suspend()
+    await downloader.setSuspended(true)
     #expect(held.source.stops == 1)
   }
 }

@@ -28,7 +28,7 @@ struct StolenLedger: Ledger {
       try await base.add(additions, at: now)
     }
     func record(_ id: DownloadID) async throws -> DownloadRecord? { isStolen ? nil : try await base.record(id) }
-    func records(_ query: LedgerQuery) async throws -> [DownloadRecord] {
+    func records(_ query: DownloadQuery) async throws -> [DownloadRecord] {
       isStolen ? [] : try await base.records(query)
     }
     func counts(tag: String?) async throws -> [DownloadState.Phase: Int] { try await base.counts(tag: tag) }

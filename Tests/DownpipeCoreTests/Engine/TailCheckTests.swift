@@ -96,7 +96,7 @@ struct TailCheckTests {
   // MARK: Marks
 
   private func mark(_ end: Int64) -> BlockMark {
-    BlockMark(range: max(0, end - 65_536)..<end, digest: Digest(.crc32, bytes: [1, 2, 3, 4]))
+    BlockMark(range: max(0, end - 65_536)..<end, digest: FileDigest(.crc32, bytes: [1, 2, 3, 4]))
   }
 
   @Test("few marks are kept, of any number, and one of them is never far")

@@ -118,7 +118,7 @@ public final class Downloader: Sendable {
   }
 
   /// How the downloads stand that a query names, a page at a time.
-  public func statuses(_ query: LedgerQuery = LedgerQuery()) async throws -> [DownloadStatus] {
+  public func statuses(_ query: DownloadQuery = DownloadQuery()) async throws -> [DownloadStatus] {
     try await engine.statuses(query)
   }
 
@@ -236,11 +236,18 @@ public final class Downloader: Sendable {
     try await engine.removeAll(tag: tag, deletingFiles: deletingFiles)
   }
 
-  /// Sends everything that runs back to waiting and starts nothing: at log-out, say. Not kept over restarts.
-  public func suspend() async { await engine.suspend() }
+  /// Suspends the downloader, or ends that: while it is suspended everything that ran waits, and nothing starts. For a
+  /// log-out, say. Not kept over restarts, and no download is paused by it.
+  ///
+  /// Returns when nothing runs any more.
+  public func setSuspended(_ isSuspended: Bool) async {
+    if isSuspended { await engine.suspend() } else { await engine.unsuspend() }
+  }
 
-  /// Ends ``suspend()``.
-  public func unsuspend() async { await engine.unsuspend() }
+  /// Whether it is suspended; see ``setSuspended(_:)``.
+  public var isSuspended: Bool {
+    get async { await engine.mode.isSuspended }
+  }
 
   // MARK: Replacing stages
 

@@ -16,7 +16,7 @@ public struct DownloaderOptions: Sendable {
   public var minimumSpeed: MinimumSpeed?
   /// Which downloads of the ledger run: all, or those that were added or resumed through this downloader.
   public var scope: LeaseScope
-  /// Whether nothing runs before ``Downloader/unsuspend()``: to list, change and remove only.
+  /// Whether nothing runs before ``Downloader/setSuspended(_:)`` says so: to list, change and remove only.
   public var startsSuspended: Bool
 
   /// Makes options; the defaults are right for applications.

@@ -9,7 +9,7 @@ struct Adoption: Sendable {
   let resource: String
   let contentCoding: String?
   let mediaType: String?
-  let digests: [Digest]
+  let digests: [FileDigest]
   let name: String
   /// Whether the reply's body begins at byte 0 and so has been, or will have been, compared with every byte kept.
   let isWhole: Bool

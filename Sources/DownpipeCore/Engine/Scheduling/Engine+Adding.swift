@@ -80,7 +80,7 @@ extension Engine {
     return Dictionary(records.map { ($0.id, presentStatus(of: $0)) }) { $1 }
   }
 
-  func statuses(_ query: LedgerQuery) async throws -> [DownloadStatus] {
+  func statuses(_ query: DownloadQuery) async throws -> [DownloadStatus] {
     try checkOpen()
     var query = query
     query.location = query.location ?? context.storage.location

@@ -146,7 +146,7 @@ extension Engine {
 
   /// Removes the partials of any number of cancelled downloads, a page at a time.
   private func removePartials(ofCancelledWith tag: String?) async throws {
-    var query = LedgerQuery(phases: [.cancelled], tag: tag, location: context.storage.location)
+    var query = DownloadQuery(phases: [.cancelled], tag: tag, location: context.storage.location)
     while true {
       let count = try await context.mailbox.perform { [query] engine in
         let records = try await engine.store.records(query)
@@ -165,7 +165,7 @@ extension Engine {
   func removeAll(tag: String?, deletingFiles: Bool) async throws -> Int {
     try checkOpen()
     // Other owners' runs, and downloads at other locations, stay.
-    var page = LedgerQuery(tag: tag, location: context.storage.location)
+    var page = DownloadQuery(tag: tag, location: context.storage.location)
     var count = 0
     var failure: (any Error)?
     while true {
@@ -188,7 +188,7 @@ extension Engine {
   }
 
   /// The damaged records: they come with the first page, unless a tag is asked for.
-  private func damaged(on page: LedgerQuery) async throws -> [DownloadID] {
+  private func damaged(on page: DownloadQuery) async throws -> [DownloadID] {
     page.tag == nil && page.offset == 0 ? try await store.damaged().map(\.id) : []
   }
 

@@ -1,6 +1,6 @@
 public import DownpipeCore
 
-extension Digest {
+extension FileDigest {
   /// Reads a digest as people write it on a command line: `sha256=ab…`.
   ///
   /// The algorithm may be written `sha256`, `SHA-256` and so on; the digits in either case.
@@ -24,7 +24,7 @@ extension Digest {
     if let stray = hex.first(where: { !($0.isASCII && $0.isHexDigit) }) {
       throw DownloadError(.invalidRequest, "\(shown) is no digest: “\(stray)” is no hexadecimal digit")
     }
-    guard hex.count == 2 * count, let digest = Digest(algorithm, hex: String(hex)) else {
+    guard hex.count == 2 * count, let digest = FileDigest(algorithm, hex: String(hex)) else {
       throw DownloadError(
         .invalidRequest,
         "\(shown) is no digest: \(algorithm) has \(2 * count) hexadecimal digits, not \(hex.count)")

@@ -52,7 +52,7 @@ public struct DigestAlgorithm: Hashable, Sendable, Codable, CustomStringConverti
 }
 
 /// A digest that a whole file is expected to have.
-public struct Digest: Hashable, Sendable, Codable, CustomStringConvertible {
+public struct FileDigest: Hashable, Sendable, Codable, CustomStringConvertible {
   /// How it was computed.
   public let algorithm: DigestAlgorithm
   /// The digest's bytes.
