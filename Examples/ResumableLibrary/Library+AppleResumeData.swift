@@ -36,30 +36,11 @@ extension Library {
   ///
   /// - Parameter file: where the bytes are copied to.
   func resumeData(of id: DownloadID, bytesTo file: URL) async throws -> Data {
-    let pipeline = await downloader.pipeline
-    let ledger = try await pipeline.ledger.open()
-    let record = try await ledger.record(id)
-    try await ledger.close()
-    guard let record, record.phase == .paused else {
-      throw DownloadError(.invalidRequest, "only a paused film can be handed to URLSession: pause “\(id)” first")
-    }
-    let count = record.checkpoint.ranges.prefixLength
-    let partial = try await pipeline.storage.openPartial(record.partialKey, isNew: false)
-    defer { try? partial.close() }
-    try Data().write(to: file)
-    let output = try FileHandle(forWritingTo: file)
-    defer { try? output.close() }
-    var offset: Int64 = 0
-    while offset < count {
-      let bytes = try partial.read(at: offset, count: Int(min(count - offset, 1 << 20)))
-      if bytes.isEmpty { break }
-      try output.write(contentsOf: bytes)
-      offset += Int64(bytes.count)
-    }
-    let validator = record.checkpoint.validator
+    let partial = try await downloader.exportPartial(id, to: file.path(percentEncoded: false))
     return try AppleResumeData(
-      url: record.request.url, bytesReceived: offset, entityTag: validator?.entityTag,
-      lastModified: validator?.lastModified, localFile: file.lastPathComponent, headers: record.request.headers
+      url: partial.request.url, bytesReceived: partial.count, entityTag: partial.validator?.entityTag,
+      lastModified: partial.validator?.lastModified, localFile: file.lastPathComponent,
+      headers: partial.request.headers
     ).data()
   }
 }

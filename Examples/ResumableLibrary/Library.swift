@@ -26,10 +26,9 @@ struct Library: Sendable {
       PriorityQueue()
       Limits(concurrent: slots)
       Retry(.exponential(attempts: 5, base: .milliseconds(200)))
-      LibraryStore(root)
+      FileStore(root)
       SQLiteLedger("\(root)/.downpipe/ledger.sqlite")
     }
-    try await finishRenaming()
   }
 
   /// Opens a library whose transfers the system carries on while the app is not running; on Apple's systems only.

@@ -19,15 +19,13 @@ struct ListCommand: AsyncParsableCommand {
   var json = false
 
   func run() async throws {
-    if orphans {
-      try await folder.withLedgerIfPresent { store, storage in try await showOrphans(store, storage) }
-    } else {
-      try await folder.withLedger { store, storage in try await show(store, storage) }
+    try await folder.withDownloader(needsLedger: !orphans) { downloader in
+      if orphans { try await showOrphans(downloader) } else { try await show(downloader) }
     }
   }
 
-  private func showOrphans(_ store: any LedgerStore, _ storage: FileStore) async throws {
-    let orphans = (try await storage.orphans(unknownTo: store) ?? []).sorted {
+  private func showOrphans(_ downloader: Downloader) async throws {
+    let orphans = try await downloader.orphans().sorted {
       ($0.key.id, $0.key.generation) < ($1.key.id, $1.key.generation)
     }
     var text = json || orphans.isEmpty ? "" : RecordTable.heading + "\n"
@@ -35,25 +33,21 @@ struct ListCommand: AsyncParsableCommand {
     try OutputFile.standardOutput.write(text)
   }
 
-  private func show(_ store: any LedgerStore, _ storage: FileStore) async throws {
+  private func show(_ downloader: Downloader) async throws {
     let page = 1000
-    var offset = 0
+    var query = DownloadQuery(phases: state.isEmpty ? nil : Set(state), limit: page)
     if !json { try OutputFile.standardOutput.write(RecordTable.heading + "\n") }
-    let phases = state.isEmpty ? nil : Set(state)
     while true {
-      let query = DownloadQuery(phases: phases, location: storage.location, limit: page, offset: offset)
-      let records = try await store.records(query)
+      let statuses = try await downloader.statuses(query)
       var text = ""
-      for record in records {
-        text += (json ? RecordTable.json(record, storage) : RecordTable.row(record)) + "\n"
-      }
+      for status in statuses { text += (json ? RecordTable.json(status) : RecordTable.row(status)) + "\n" }
       try OutputFile.standardOutput.write(text)
-      guard records.count == page else { break }
-      offset += page
+      guard statuses.count == page else { break }
+      query.offset += page
     }
     // Their state is not known.
     guard state.isEmpty else { return }
-    for damaged in try await store.damaged() {
+    for damaged in try await downloader.damaged() {
       try OutputFile.standardOutput.write((json ? RecordTable.json(damaged) : RecordTable.row(damaged)) + "\n")
     }
   }

@@ -34,123 +34,87 @@ struct RemoveCommand: AsyncParsableCommand {
   func run() async throws {
     let (directory, ledger) = try folder.existing()
     let scope = outside.scope(directory: directory, ledger: ledger)
-    let isComplete = try await folder.withLedger { store, storage in
-      orphans ? try await removeOrphans(store, storage) : try await remove(from: store, storage, scope)
+    let isComplete = try await folder.withDownloader(scope: scope) { downloader in
+      if orphans { return try await removeOrphans(downloader) }
+      if files { try await refuseOutside(downloader, scope, root: directory) }
+      return all ? try await removeAll(downloader) : try await removeNamed(downloader)
     }
     if !isComplete { throw ExitCode(1) }
   }
 
-  private func removeOrphans(_ store: any LedgerStore, _ storage: FileStore) async throws -> Bool {
-    let found = try await storage.orphans(unknownTo: store) ?? []
-    let removed = try await storage.remove(found, unknownTo: store)
+  private func removeOrphans(_ downloader: Downloader) async throws -> Bool {
+    let found = try await downloader.orphans()
+    let removed = try await downloader.removeOrphans(found)
     try OutputFile.standardOutput.write("removed \(removed)\n")
     return removed == found.count
   }
 
-  /// - Returns: whether everything that was meant is gone.
-  private func remove(from store: any LedgerStore, _ storage: FileStore, _ scope: PathScope) async throws -> Bool {
-    if files { try await refuseOutside(store, storage, scope) }
-    let known = try await existing(store, storage)
-    // What a process that died was working on is nobody's any more.
-    _ = try await store.reclaim(at: Date())
-
-    var removed = 0
-    var left = 0
+  /// - Returns: whether everything is gone.
+  private func removeAll(_ downloader: Downloader) async throws -> Bool {
     var isComplete = true
-    func remove(_ ids: [DownloadID]) async throws {
-      let records = try await store.remove(.ids(ids), limit: ids.count)
-      for record in records where await !removeFiles(of: record, storage, scope) { isComplete = false }
-      removed += records.count
-      left += ids.count - records.count
+    let before = try await downloader.counts().values.reduce(0, +) + downloader.damaged().count
+    do { try await downloader.removeAll(deletingFiles: files) } catch { isComplete = complain(error) }
+    // Of other folders some may stay in the same ledger.
+    let left = try await downloader.statuses().count
+    if left > 0 {
+      OutputFile.complain("\(left) stay: another process is working on them")
+      isComplete = false
     }
-    if all {
-      try await remove(store.damaged().map(\.id))
-      // Those that stay keep their places in the order.
-      while true {
-        let page = try await store.records(DownloadQuery(location: storage.location, offset: left)).map(\.id)
-        if page.isEmpty { break }
-        try await remove(page)
-      }
-      if left > 0 {
-        OutputFile.complain("\(left) stay: another process is working on them")
-        isComplete = false
-      }
-    } else {
-      try await remove(known.map { DownloadID($0) })
-    }
+    let after = try await downloader.counts().values.reduce(0, +) + downloader.damaged().count
+    try OutputFile.standardOutput.write("removed \(before - after)\n")
+    return isComplete
+  }
+
+  /// - Returns: whether everything that was meant is gone.
+  private func removeNamed(_ downloader: Downloader) async throws -> Bool {
+    var removed = 0
+    var isComplete = true
     for id in ids {
-      if !known.contains(id) {
-        OutputFile.complain("there is no download “\(id)”")
-        isComplete = false
-      } else if try await store.records(of: [DownloadID(id)]).first != nil {
-        OutputFile.complain("“\(id)” stays: another process is working on it")
-        isComplete = false
+      do {
+        if try await downloader.remove(DownloadID(id), deletingFile: files) {
+          removed += 1
+        } else {
+          let isThere = try await downloader.contains(DownloadID(id))
+          OutputFile.complain(
+            isThere ? "“\(id)” stays: another process is working on it" : "there is no download “\(id)”")
+          isComplete = false
+        }
+      } catch {
+        removed += try await downloader.contains(DownloadID(id)) ? 0 : 1
+        isComplete = complain(error, id)
       }
     }
     try OutputFile.standardOutput.write("removed \(removed)\n")
     return isComplete
   }
 
-  /// The named downloads of this folder, and those whose record is damaged: these can still be removed.
-  private func existing(_ store: any LedgerStore, _ storage: FileStore) async throws -> Set<String> {
-    let named = ids.map { DownloadID($0) }
-    let records = try await store.records(of: named).filter { $0.location == nil || $0.location == storage.location }
-    let damaged = try await store.damaged().map(\.id).filter(named.contains)
-    return Set((records.map(\.id) + damaged).map(\.rawValue))
+  private func complain(_ error: any Error, _ id: String? = nil) -> Bool {
+    OutputFile.complain((id.map { "\($0): " } ?? "") + DownloadError(error, as: .storage).message)
+    return false
   }
 
   /// Looks at all files before the first one is removed: the ledger names them, and may not be the user's own.
-  private func refuseOutside(_ store: any LedgerStore, _ storage: FileStore, _ scope: PathScope) async throws {
+  private func refuseOutside(_ downloader: Downloader, _ scope: PathScope, root: String) async throws {
     guard scope != .everywhere else { return }
-    var count = 0
-    var example = ""
-    func look(at record: DownloadRecord) throws {
-      guard let artifact = try finished(record, storage), let path = artifact.path, !scope.contains(entry: path)
-      else { return }
-      count += 1
-      if example.isEmpty { example = path }
+    var outside: [String] = []
+    func look(at statuses: some Sequence<DownloadStatus>) {
+      outside += statuses.compactMap { $0.artifact?.path }.filter { !scope.contains(entry: $0) }
     }
     if all {
-      let page = 1000
-      var offset = 0
+      var page = DownloadQuery(phases: [.finished], limit: 1000)
       while true {
-        let records = try await store.records(
-          DownloadQuery(phases: [.finished], location: storage.location, limit: page, offset: offset))
-        for record in records { try look(at: record) }
-        guard records.count == page else { break }
-        offset += page
+        let statuses = try await downloader.statuses(page)
+        look(at: statuses)
+        guard statuses.count == page.limit else { break }
+        page.offset += statuses.count
       }
     } else {
-      for record in try await store.records(of: ids.map { DownloadID($0) }) { try look(at: record) }
+      look(at: try await downloader.statuses(of: ids.map { DownloadID($0) }).values)
     }
-    guard count > 0 else { return }
-    let what = count == 1 ? "“\(example)” is" : "\(count) files, “\(example)” among them, are"
+    guard let example = outside.first else { return }
+    let what = outside.count == 1 ? "“\(example)” is" : "\(outside.count) files, “\(example)” among them, are"
     throw UsageError(
-      "\(what) outside of “\(storage.root)”, and nothing was removed: say --allow-outside if the ledger is yours, "
+      "\(what) outside of “\(root)”, and nothing was removed: say --allow-outside if the ledger is yours, "
         + "or leave --files out")
-  }
-
-  /// The finished file of a record; `nil` when there is none.
-  private func finished(_ record: DownloadRecord, _ storage: FileStore) throws -> Artifact? {
-    guard record.phase == .finished, let stored = record.steps.artifact, let path = stored.path else { return nil }
-    return Artifact(
-      kind: stored.kind, location: .path(try storage.path(forStored: path)), name: stored.name,
-      size: ByteCount(stored.size), modifiedAt: stored.modifiedAt)
-  }
-
-  /// - Returns: whether nothing is left.
-  private func removeFiles(of record: DownloadRecord, _ storage: FileStore, _ scope: PathScope) async -> Bool {
-    do {
-      try await storage.removePartial(record.partialKey)
-      if files, let artifact = try finished(record, storage) {
-        // It may have been finished since all of them were looked at.
-        try scope.check(artifact)
-        try await storage.remove(artifact)
-      }
-      return true
-    } catch {
-      OutputFile.complain("\(record.id): \(DownloadError(error, as: .storage).message)")
-      return false
-    }
   }
 }

@@ -40,39 +40,40 @@ struct LedgerOptions: ParsableArguments {
     return (directory, ledger)
   }
 
-  /// The same for a command that only shows what is in the folder: a ledger that is missing knows nothing.
-  func withLedgerIfPresent<Result>(
-    _ body: (any LedgerStore, FileStore) async throws -> Result
+  /// A downloader that starts nothing, for as long as `body` runs: to list, and to remove.
+  ///
+  /// - Parameters:
+  ///   - needsLedger: whether a ledger that is missing is an error; otherwise it knows nothing.
+  ///   - scope: where files may be that are removed.
+  func withDownloader<Result>(
+    needsLedger: Bool = true, scope: PathScope = .everywhere, _ body: (Downloader) async throws -> Result
   ) async throws -> Result {
-    let directory = Folder.absolutePath(directory)
-    if Folder.kind(directory) == .directory, let path = ledgerPath(directory: directory), Folder.kind(path) == nil {
-      let store = try await MemoryLedger().open()
-      let result = try await body(store, FileStore(directory))
-      try await store.close()
+    let downloader = try await open(needsLedger: needsLedger, scope: scope)
+    do {
+      let result = try await body(downloader)
+      await downloader.shutdown()
       return result
+    } catch {
+      await downloader.shutdown()
+      throw error
     }
-    return try await withLedger(body)
   }
 
-  /// Opens the ledger of a command that starts nothing, for as long as `body` runs.
-  func withLedger<Result>(_ body: (any LedgerStore, FileStore) async throws -> Result) async throws -> Result {
-    let (directory, path) = try existing()
-    #if SQLite
-      let store: any LedgerStore
-      do { store = try await SQLiteLedger(path).open() } catch let error as DownloadError {
-        throw UsageError(error.sentence)
+  private func open(needsLedger: Bool, scope: PathScope) async throws -> Downloader {
+    let directory = Folder.absolutePath(directory)
+    let isMissing = Folder.kind(directory) == .directory && ledgerPath(directory: directory).map(Folder.kind) == .some(nil)
+    var settings = PipelineSettings(directory: directory, ledger: nil, scope: scope)
+    if needsLedger || !isMissing { settings.ledger = try existing().ledger }
+    #if !SQLite
+      if let path = settings.ledger {
+        throw UsageError("this downpipe was built without SQLite, and cannot read “\(path)”")
       }
-      do {
-        let result = try await body(store, FileStore(directory))
-        try await store.close()
-        return result
-      } catch {
-        try? await store.close()
-        throw error
-      }
-    #else
-      throw UsageError("this downpipe was built without SQLite, and cannot read “\(path)” for “\(directory)”")
     #endif
+    do {
+      return try await Downloader(Pipeline(settings), options: DownloaderOptions(startsSuspended: true))
+    } catch let error as DownloadError {
+      throw UsageError(error.sentence)
+    }
   }
 }
 

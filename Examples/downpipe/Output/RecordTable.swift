@@ -5,38 +5,36 @@ enum RecordTable {
   /// The first line of the table.
   static let heading = line("ID", "STATE", "DONE", "SIZE", "NAME")
 
-  /// The row of a record.
-  static func row(_ record: DownloadRecord) -> String {
-    let received = record.checkpoint.ranges.byteCount
+  /// The row of a download.
+  static func row(_ download: DownloadStatus) -> String {
+    let progress = download.progress
     var done = "–"
-    if record.phase == .finished {
+    if download.artifact != nil {
       done = "100%"
-    } else if let total = record.checkpoint.total.bytes, total > 0 {
-      done = Formatting.percent(Double(received) / Double(total))
-    } else if received > 0 {
-      done = Formatting.bytes(received)
+    } else if let fraction = progress.fraction {
+      done = Formatting.percent(fraction)
+    } else if progress.received > 0 {
+      done = Formatting.bytes(progress.received)
     }
-    let size = (record.steps.artifact?.size ?? record.checkpoint.total.bytes).map(Formatting.bytes) ?? "–"
-    let name = record.steps.artifact?.name ?? record.checkpoint.name ?? record.request.destination.name
-    var last = name ?? record.request.shownURL
-    if let error = record.error, record.phase != .finished { last += "  (\(error.message))" }
-    return line(record.id.rawValue, record.phase.rawValue, done, size, last)
+    let size = (download.artifact?.size.bytes ?? progress.total.bytes).map(Formatting.bytes) ?? "–"
+    var last = download.name ?? download.request.shownURL
+    if let error = download.error { last += "  (\(error.message))" }
+    return line(download.id.rawValue, download.listedPhase.rawValue, done, size, last)
   }
 
-  /// The line of a record.
-  static func json(_ record: DownloadRecord, _ storage: some Storage) -> String {
+  /// The line of a download.
+  static func json(_ download: DownloadStatus) -> String {
     var object = JSONObject()
-    object.add("id", record.id.rawValue)
-    object.add("state", record.phase.rawValue)
-    object.add("url", record.request.shownURL)
-    let path = record.phase == .finished ? record.steps.artifact?.path : nil
-    object.add("path", path.flatMap { try? storage.path(forStored: $0) })
-    object.add("bytes", record.steps.artifact?.size ?? record.checkpoint.ranges.byteCount)
-    object.add("total", record.checkpoint.total.bytes)
-    object.add("attempts", record.attempts)
-    object.add("resumedFrom", record.resumedFrom)
-    object.add("bytesFetched", record.bytesFetched)
-    object.add("error", record.phase == .finished ? nil : record.error.map(JSONOutput.object))
+    object.add("id", download.id.rawValue)
+    object.add("state", download.listedPhase.rawValue)
+    object.add("url", download.request.shownURL)
+    object.add("path", download.artifact?.path)
+    object.add("bytes", download.artifact?.size.bytes ?? download.progress.received)
+    object.add("total", download.progress.total.bytes)
+    object.add("attempts", download.attempts)
+    object.add("resumedFrom", download.resumedFrom)
+    object.add("bytesFetched", download.bytesFetched)
+    object.add("error", download.error.map(JSONOutput.object))
     return object.closed
   }
 
@@ -77,4 +75,9 @@ enum RecordTable {
     }
     return (text + [DisplayWidth.harmless(name)]).joined(separator: "  ")
   }
+}
+
+extension DownloadStatus {
+  /// The phase as it is listed: what another process works on is being transferred.
+  fileprivate var listedPhase: DownloadState.Phase { state == .waiting(.elsewhere) ? .transferring : state.phase }
 }

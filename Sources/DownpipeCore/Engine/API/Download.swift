@@ -27,7 +27,7 @@ public struct Download: Sendable, Identifiable {
   }
 
   /// What happens to it. Whoever comes late gets the present state first; the sequence ends with the state
-  /// `finished`, `failed` or `cancelled`, when the download is removed, and when the downloader shuts down.
+  /// `finished`, `failed` or `cancelled`, with `removed`, and when the downloader shuts down.
   ///
   /// A reader that is slow misses events, never the last one.
   public var events: DownloadEvents { DownloadEvents(id: id, downloader: downloader) }
@@ -58,6 +58,20 @@ public struct Download: Sendable, Identifiable {
   /// Lets it go on; see ``Downloader/resume(_:)``.
   @discardableResult
   public func resume() async throws -> Bool { try await downloader.resume(id) }
+
+  /// Starts it now; see ``Downloader/start(_:preempting:)``.
+  @discardableResult
+  public func start(preempting: Preemption = .none) async throws -> Bool {
+    try await downloader.start(id, preempting: preempting)
+  }
+
+  /// Changes what was asked for; see ``Downloader/update(_:_:)``.
+  @discardableResult
+  public func update(
+    _ change: @escaping @Sendable (inout DownloadRequest) throws -> Void
+  ) async throws -> DownloadStatus {
+    try await downloader.update(id, change)
+  }
 
   /// Cancels it; see ``Downloader/cancel(_:)``.
   @discardableResult
@@ -125,7 +139,7 @@ public struct DownloadEvents: AsyncSequence, Sendable {
         // Subscribed first, asked second: nothing can happen in between unseen.
         stream = downloader.engine.hub.events(of: id).makeAsyncIterator()
         let status = try? await downloader.status(of: id)
-        event = status.map { DownloadEvent(id: id, kind: .state($0.state)) }
+        event = status.map { DownloadEvent($0.request, .state($0.state)) }
       } else {
         event = await stream?.next(isolation: actor)
       }
@@ -133,7 +147,11 @@ public struct DownloadEvents: AsyncSequence, Sendable {
         isOver = true
         return nil
       }
-      if case .state(let state) = event.kind, state.phase.isFinal { isOver = true }
+      switch event.kind {
+      case .state(let state): isOver = state.phase.isFinal
+      case .removed: isOver = true
+      default: break
+      }
       return event
     }
   }

@@ -1,3 +1,5 @@
+public import Foundation
+
 /// Downloads what is added to it, through a pipeline.
 ///
 /// ```swift
@@ -70,28 +72,50 @@ public final class Downloader: Sendable {
 
   // MARK: Adding
 
-  /// Adds a download, or updates the one with the same id; see ``LedgerStore/add(_:at:)``.
+  /// Adds a download, or updates the one with the same id.
   ///
+  /// A known download keeps its place in the queue. What differs from the request that was added last is taken over; what
+  /// is the same leaves what ``update(_:_:)`` or a fresh link has changed meanwhile, so that adding a feed again changes
+  /// nothing. One that has failed goes on, one that is finished starts anew if its file is gone, and one that was
+  /// cancelled or paused stays so: ``restart(_:)`` and ``resume(_:)`` are for them.
+  ///
+  /// Each call is a step of the ledger of its own. Concurrent calls share commits; for many downloads one after the
+  /// other, ``add(contentsOf:ifKnown:)`` is many times as fast.
+  /// - Parameters:
+  ///   - request: what is wanted.
+  ///   - ifKnown: what becomes of a download with the same id.
   /// - Throws: ``DownloadError`` with `.unsupportedURL` or `.invalidRequest` for a request that cannot be
-  ///   carried out, `.ledger`, or `.shutDown`.
+  ///   carried out, `.inUse` for a download that is active at another location, `.ledger`, or `.shutDown`.
   @discardableResult
-  public func add(_ request: DownloadRequest) async throws -> Download {
-    try await add(contentsOf: [request])[0]
+  public func add(_ request: DownloadRequest, ifKnown: KnownDownload = .update) async throws -> Download {
+    try await add(contentsOf: [request], ifKnown: ifKnown)[0]
   }
 
-  /// Adds downloads, all or none of them, in one step of the ledger.
-  ///
-  /// - Throws: as ``add(_:)-(DownloadRequest)``; the first request that cannot be carried out counts.
+  /// Adds a download of a URL, under an id of its own.
+  /// - Throws: as ``add(_:ifKnown:)``.
   @discardableResult
-  public func add(contentsOf requests: [DownloadRequest]) async throws -> [Download] {
-    let tickets = try await engine.add(requests)
+  public func add(_ url: URL) async throws -> Download { try await add(DownloadRequest(url)) }
+
+  /// Adds a download of the URL in a text, under an id of its own.
+  /// - Throws: as ``add(_:ifKnown:)``.
+  @discardableResult
+  public func add(_ url: String) async throws -> Download { try await add(DownloadRequest(url)) }
+
+  /// Adds downloads, all or none of them, in one step of the ledger; see ``add(_:ifKnown:)``.
+  ///
+  /// - Throws: as ``add(_:ifKnown:)``; the first request that cannot be carried out counts.
+  @discardableResult
+  public func add(
+    contentsOf requests: [DownloadRequest], ifKnown: KnownDownload = .update
+  ) async throws -> [Download] {
+    let tickets = try await engine.add(requests, ifKnown: ifKnown)
     return tickets.map { Download(id: $0.id, isNew: $0.isNew, downloader: self) }
   }
 
   /// Checks a request as adding it would, without adding it.
   /// - Throws: ``DownloadError`` with `.unsupportedURL` or `.invalidRequest`.
   public func validate(_ request: DownloadRequest) async throws {
-    try request.check(sources: await engine.stages.current.sources)
+    try await engine.check(request)
   }
 
   // MARK: Looking up
@@ -117,7 +141,8 @@ public final class Downloader: Sendable {
     try await engine.statuses(of: ids)
   }
 
-  /// How the downloads stand that a query names, a page at a time.
+  /// How the downloads stand that a query names: every one, unless the query has a limit. For more than fits in memory,
+  /// ask a page at a time.
   public func statuses(_ query: DownloadQuery = DownloadQuery()) async throws -> [DownloadStatus] {
     try await engine.statuses(query)
   }
@@ -128,12 +153,22 @@ public final class Downloader: Sendable {
     return try await engine.store.counts(tag: tag)
   }
 
+  /// Sums over all downloads, or over those with a tag, without reading them.
+  public func totals(tag: String? = nil) async throws -> DownloadTotals { try await engine.totals(tag: tag) }
+
   /// The pipeline as it is now, replaced stages included.
   public var pipeline: Pipeline {
     get async { await engine.pipeline }
   }
 
-  // MARK: Orphans
+  // MARK: What is left over
+
+  /// The records that cannot be read, where the ledger's medium was damaged. They are in no other download's way;
+  /// ``remove(_:deletingFile:)`` takes them by their ids, and adding an id again begins anew.
+  public func damaged() async throws -> [DamagedRecord] {
+    try await engine.checkOpen()
+    return try await engine.store.damaged()
+  }
 
   /// Partials that lie on the disk, that nobody holds, and that no download of this ledger will use again: what is left
   /// when a ledger is lost, say. Where several ledgers share a folder, the partials of the others are among them.
@@ -154,11 +189,14 @@ public final class Downloader: Sendable {
 
   // MARK: Watching
 
-  /// Whatever changes, in batches: at most one in each interval, with the latest status of each download.
+  /// Every change, in batches: at most one in each interval, with the latest status of each download, and with those
+  /// that were removed. That a download waits for another reason than before is a change, too.
   ///
   /// One reader a sequence. Statuses are copies, safe to show anywhere. The same one may come twice.
   public func changes(every interval: Duration = .milliseconds(100)) -> AsyncStream<DownloadChanges> {
     let buffer = engine.hub.changeBuffer()
+    // The loop begins to follow why downloads wait.
+    engine.context.mailbox.wake()
     let time = engine.options.time
     return AsyncStream {
       // At the end the last batch comes at once.
@@ -176,16 +214,38 @@ public final class Downloader: Sendable {
   /// - Throws: ``DownloadError`` with `.invalidRequest` when there is no such download, or `.ledger`.
   @discardableResult
   public func pause(_ id: DownloadID) async throws -> Bool {
-    try await engine.command(.pause, to: .paused, reason: .pause, id)
+    try await engine.command(.pause, stopping: .pause, to: .paused, id)
   }
 
-  /// Lets a paused, failed or cancelled download go on, and one that waits for another attempt at once.
+  /// Lets a paused or failed download go on from the bytes on disk, and one that waits for another attempt at once.
   ///
   /// - Returns: whether there was anything to resume.
   /// - Throws: as ``pause(_:)``.
   @discardableResult
-  public func resume(_ id: DownloadID) async throws -> Bool {
-    try await engine.command(.resume, to: .waiting, reason: nil, id)
+  public func resume(_ id: DownloadID) async throws -> Bool { try await engine.command(.resume, id) }
+
+  /// Starts a download now, beyond the limits if they are reached; a paused or failed one goes on.
+  ///
+  /// Gates are not forced: where one is closed the download waits for it, and so it does while the downloader is
+  /// suspended. Those that give way wait for their turn; what is paused is never started in their place.
+  /// - Parameters:
+  ///   - id: which download.
+  ///   - preempting: who gives way when a limit is reached.
+  /// - Returns: whether it runs now.
+  /// - Throws: as ``pause(_:)``.
+  @discardableResult
+  public func start(_ id: DownloadID, preempting: Preemption = .none) async throws -> Bool {
+    try await engine.start(id, preempting: preempting)
+  }
+
+  /// Lets a download begin again with its first byte: one that waits, runs, is paused, has failed or was cancelled. Its
+  /// bytes on disk are given up.
+  ///
+  /// - Returns: false for one that is finished: remove it, and add it again.
+  /// - Throws: as ``pause(_:)``.
+  @discardableResult
+  public func restart(_ id: DownloadID) async throws -> Bool {
+    try await engine.command(.restart, stopping: .suspend, id)
   }
 
   /// Cancels a download and removes its partial; its record stays. Returns when it has stopped.
@@ -194,7 +254,7 @@ public final class Downloader: Sendable {
   /// - Throws: as ``pause(_:)``.
   @discardableResult
   public func cancel(_ id: DownloadID) async throws -> Bool {
-    try await engine.command(.cancel, to: .cancelled, reason: .cancel, id)
+    try await engine.command(.cancel, stopping: .cancel, to: .cancelled, id)
   }
 
   /// Removes a download: work is ended first, then record and partial go together.
@@ -212,21 +272,25 @@ public final class Downloader: Sendable {
   /// - Returns: how many were paused.
   @discardableResult
   public func pauseAll(tag: String? = nil) async throws -> Int {
-    try await engine.commandAll(.pause, to: .paused, reason: .pause, tag: tag)
+    try await engine.commandAll(.pauseAll, stopping: .pauseAll, to: .paused, tag: tag)
   }
 
-  /// Lets everything that is paused, failed or cancelled go on, or that with a tag, the earliest first.
+  /// Lets everything that is paused or has failed go on, or that with a tag, the earliest first. What was cancelled
+  /// stays so.
+  /// - Parameters:
+  ///   - choice: which of them; ``ResumeChoice/pausedTogether`` undoes ``pauseAll(tag:)``.
+  ///   - tag: only downloads that bear it.
   /// - Returns: how many go on.
   @discardableResult
-  public func resumeAll(tag: String? = nil) async throws -> Int {
-    try await engine.commandAll(.resume, to: .waiting, reason: nil, tag: tag)
+  public func resumeAll(_ choice: ResumeChoice = .pausedAndFailed, tag: String? = nil) async throws -> Int {
+    try await engine.commandAll(choice == .pausedTogether ? .resumeTogether : .resume, to: .waiting, tag: tag)
   }
 
   /// Cancels everything, or everything with a tag.
   /// - Returns: how many were cancelled.
   @discardableResult
   public func cancelAll(tag: String? = nil) async throws -> Int {
-    try await engine.commandAll(.cancel, to: .cancelled, reason: .cancel, tag: tag)
+    try await engine.commandAll(.cancel, stopping: .cancel, to: .cancelled, tag: tag)
   }
 
   /// Removes everything, or everything with a tag.
@@ -234,6 +298,49 @@ public final class Downloader: Sendable {
   @discardableResult
   public func removeAll(tag: String? = nil, deletingFiles: Bool = false) async throws -> Int {
     try await engine.removeAll(tag: tag, deletingFiles: deletingFiles)
+  }
+
+  // MARK: Changing
+
+  /// Changes what was asked for: priority, tags, metadata, header fields, destination, expected digests, at any time.
+  ///
+  /// ```swift
+  /// try await downloader.update(id) { $0.priority = .high }
+  /// ```
+  /// Priority and tags count at once, header fields from the next request on, destination and digests when the bytes are
+  /// complete. The destination of a finished download does not change: ``rename(_:to:)`` is for that.
+  /// - Parameters:
+  ///   - id: which download.
+  ///   - change: changes the request; called with what the ledger has, perhaps more than once. The id stays.
+  /// - Returns: how it stands then.
+  /// - Throws: ``DownloadError`` with `.invalidRequest` or `.unsupportedURL`, `.ledger`, or what `change` throws; nothing
+  ///   has changed then.
+  @discardableResult
+  public func update(
+    _ id: DownloadID, _ change: @escaping @Sendable (inout DownloadRequest) throws -> Void
+  ) async throws -> DownloadStatus {
+    try await engine.update(id, change)
+  }
+
+  /// Gives a download another name: the file of a finished one is renamed in its folder, any other one will have it.
+  ///
+  /// The storage makes the name safe and settles conflicts by its policy. It happens whole or not at all, also when the
+  /// process dies meanwhile.
+  /// - Returns: how it stands then; the name may differ from the one that was asked for.
+  /// - Throws: ``DownloadError`` with `.invalidRequest` when there is no such download, or no file; `.alreadyExists`,
+  ///   `.unsafePath`, `.permission`, `.storage` or `.ledger`.
+  @discardableResult
+  public func rename(_ id: DownloadID, to name: String) async throws -> DownloadStatus {
+    try await engine.rename(id, to: name)
+  }
+
+  /// Copies the bytes that are on disk of an unfinished download into a new file, with what is known of them: for another
+  /// downloader to go on with.
+  ///
+  /// - Throws: ``DownloadError`` with `.inUse` while it runs, `.invalidRequest` when it is finished or has no bytes,
+  ///   `.alreadyExists` when there is a file already, `.noSpace`, `.permission` or `.storage`.
+  public func exportPartial(_ id: DownloadID, to path: String) async throws -> PartialExport {
+    try await engine.exportPartial(id, to: path)
   }
 
   /// Suspends the downloader, or ends that: while it is suspended everything that ran waits, and nothing starts. For a

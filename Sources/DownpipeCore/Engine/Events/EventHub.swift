@@ -1,7 +1,7 @@
 internal import Synchronization
 
-/// Hands events to whoever watches. Nobody who watches slowly holds up anybody else: every buffer is
-/// bounded, and the newest events win.
+/// Hands events to those who watch. A slow watcher holds up no other: every buffer is bounded, and the newest events
+/// win.
 final class EventHub: Sendable {
   private struct State {
     var nextToken = 0
@@ -9,6 +9,7 @@ final class EventHub: Sendable {
     var observers: [Int: AsyncStream<DownloadEvent>.Continuation] = [:]
     var changes: [Int: WeakBuffer] = [:]
     var isFinished = false
+    var watchesAll: Bool { !observers.isEmpty || !changes.isEmpty }
   }
   /// A reader that goes away takes its buffer along.
   private struct WeakBuffer {
@@ -16,40 +17,67 @@ final class EventHub: Sendable {
   }
   private let state = Mutex(State())
 
-  /// Whether anybody would see an event of the download.
+  /// Whether an event of the download is seen.
   func isWatched(_ id: DownloadID) -> Bool {
-    state.withLock { !$0.observers.isEmpty || !$0.changes.isEmpty || $0.byDownload[id] != nil }
+    state.withLock { $0.watchesAll || $0.byDownload[id] != nil }
   }
 
-  /// The downloads that somebody watches by themselves.
+  /// Whether events of every download are seen.
+  var watchesAll: Bool { state.withLock { $0.watchesAll } }
+
+  /// Whether any event is seen.
+  var isAnythingWatched: Bool { state.withLock { $0.watchesAll || !$0.byDownload.isEmpty } }
+
+  /// The downloads that are watched by themselves.
   var watchedDownloads: [DownloadID] { state.withLock { Array($0.byDownload.keys) } }
 
   /// Hands out what has happened to a run.
   func publish(_ kind: DownloadEvent.Kind, of run: Run) {
-    publish(DownloadEvent(id: run.id, kind: kind), .run(run))
+    publish(run.id, .run(run)) { DownloadEvent(run.read { $0.request }, kind) }
   }
 
   /// Hands out the state that a status bears.
   func publish(stateOf status: DownloadStatus) {
-    publish(DownloadEvent(id: status.id, kind: .state(status.state)), .status(status))
+    publish(status.id, .status(status)) { DownloadEvent(status.request, .state(status.state)) }
   }
 
-  private func publish(_ event: DownloadEvent, _ change: ChangeBuffer.Change) {
-    let (single, observers, changes) = state.withLock { state in
-      (
-        state.byDownload[event.id].map { Array($0.values) } ?? [], Array(state.observers.values),
-        state.changes.values.compactMap(\.buffer)
-      )
-    }
-    for continuation in single { continuation.yield(event) }
-    for continuation in observers { continuation.yield(event) }
-    for buffer in changes { buffer.record(change, of: event.id) }
+  /// Hands out that a download was removed, and ends its streams.
+  func publish(removalOf request: DownloadRequest) {
+    publish(request.id, .removed) { DownloadEvent(request, .removed) }
+    finish(request.id)
   }
 
-  /// Ends the streams of one download, which was removed.
+  /// Ends the streams of a download that is gone.
   func finish(_ id: DownloadID) {
     let continuations = state.withLock { $0.byDownload.removeValue(forKey: id)?.values.map { $0 } ?? [] }
     for continuation in continuations { continuation.finish() }
+  }
+
+  /// The event is only made where it is seen.
+  private func publish(_ id: DownloadID, _ change: ChangeBuffer.Change, _ event: () -> DownloadEvent) {
+    let watchers = state.withLock { state -> Watchers? in
+      guard state.watchesAll || state.byDownload[id] != nil else { return nil }
+      return Watchers(
+        streams: (state.byDownload[id].map { Array($0.values) } ?? []) + state.observers.values,
+        changes: state.changes.values.compactMap(\.buffer))
+    }
+    guard let watchers else { return }
+    if !watchers.streams.isEmpty {
+      let event = event()
+      for continuation in watchers.streams { continuation.yield(event) }
+    }
+    for buffer in watchers.changes { buffer.record(change, of: id) }
+  }
+
+  /// Tells those who watch every download that more has changed than is handed out.
+  func publishIncomplete() {
+    let changes = state.withLock { $0.changes.values.compactMap(\.buffer) }
+    for buffer in changes { buffer.recordIncomplete() }
+  }
+
+  private struct Watchers {
+    let streams: [AsyncStream<DownloadEvent>.Continuation]
+    let changes: [ChangeBuffer]
   }
 
   /// Ends every stream.
@@ -117,101 +145,5 @@ final class EventHub: Sendable {
       if state.isFinished { buffer.finish() } else { state.changes[token] = WeakBuffer(buffer: buffer) }
       return buffer
     }
-  }
-}
-
-/// The downloads that changed since the last look, each with its latest status.
-public struct DownloadChanges: Sendable {
-  /// The latest status of each download that changed.
-  public let statuses: [DownloadStatus]
-  /// Whether these are all: false when more than 10,000 changed at once, and some were left out. Ask
-  /// ``Downloader/statuses(_:)`` then.
-  public let isComplete: Bool
-}
-
-/// Collects changes for one reader: the latest status for each id, 10,000 ids at most.
-final class ChangeBuffer: Sendable {
-  /// What has changed: a status, or a run whose status is asked for when somebody looks.
-  enum Change: Sendable {
-    case status(DownloadStatus)
-    case run(Run)
-
-    var status: DownloadStatus {
-      switch self {
-      case .status(let status): status
-      case .run(let run): run.status
-      }
-    }
-  }
-
-  private static let capacity = 10_000
-  private struct State {
-    var latest: [DownloadID: Change] = [:]
-    var isComplete = true
-    var isFinished = false
-    var waiter: CheckedContinuation<Void, Never>?
-  }
-  private let state = Mutex(State())
-  private let onEnd: @Sendable () -> Void
-
-  init(onEnd: @escaping @Sendable () -> Void) { self.onEnd = onEnd }
-
-  deinit { onEnd() }
-
-  func record(_ change: Change, of id: DownloadID) {
-    let waiter = state.withLock { state in
-      if state.latest.count >= Self.capacity, state.latest[id] == nil {
-        state.isComplete = false
-      } else {
-        state.latest[id] = change
-      }
-      defer { state.waiter = nil }
-      return state.waiter
-    }
-    waiter?.resume()
-  }
-
-  func finish() {
-    let waiter = state.withLock { state in
-      state.isFinished = true
-      defer { state.waiter = nil }
-      return state.waiter
-    }
-    waiter?.resume()
-  }
-
-  var isFinished: Bool { state.withLock { $0.isFinished } }
-
-  /// What has changed, at once when there is something, otherwise as soon as there is; `nil` at the end.
-  func next() async -> DownloadChanges? {
-    while !Task.isCancelled {
-      let taken = state.withLock { state -> (changes: [Change], isComplete: Bool)? in
-        if state.latest.isEmpty && state.isComplete { return nil }
-        defer {
-          state.latest.removeAll(keepingCapacity: true)
-          state.isComplete = true
-        }
-        return (Array(state.latest.values), state.isComplete)
-      }
-      if let taken { return DownloadChanges(statuses: taken.changes.map(\.status), isComplete: taken.isComplete) }
-      if isFinished { return nil }
-      await withTaskCancellationHandler {
-        await withCheckedContinuation { continuation in
-          let now = state.withLock { state in
-            if !state.latest.isEmpty || !state.isComplete || state.isFinished || Task.isCancelled { return true }
-            state.waiter = continuation
-            return false
-          }
-          if now { continuation.resume() }
-        }
-      } onCancel: {
-        let waiter = state.withLock { state in
-          defer { state.waiter = nil }
-          return state.waiter
-        }
-        waiter?.resume()
-      }
-    }
-    return nil
   }
 }

@@ -85,6 +85,7 @@ enum Outcome: Sendable {
     case .suspend: (.waiting(.suspended), .suspended)
     case .shutdown, .lostLease, .tooSlow: (.waiting(.turn), .suspended)
     case .pause: (.paused, .pause)
+    case .pauseAll: (.paused, .pauseAll)
     case .cancel, .remove: (.cancelled, .cancel)
     }
   }

@@ -103,8 +103,13 @@ extension Run {
   // MARK: Artifacts in the ledger
 
   /// An artifact as the ledger keeps it.
-  func stored(_ artifact: Artifact) -> StoredArtifact {
-    StoredArtifact(
+  func stored(_ artifact: Artifact) -> StoredArtifact { StoredArtifact(artifact, in: storage) }
+}
+
+extension StoredArtifact {
+  /// An artifact as the ledger keeps it.
+  init(_ artifact: Artifact, in storage: any Storage) {
+    self.init(
       kind: artifact.kind, path: artifact.path.map(storage.storedPath(for:)), name: artifact.name,
       size: artifact.size.bytes, mediaType: artifact.mediaType, modifiedAt: artifact.modifiedAt)
   }

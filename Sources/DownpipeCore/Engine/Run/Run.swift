@@ -5,6 +5,7 @@ enum StopReason: Sendable, Hashable {
   case gate(String)
   case limit(String)
   case pause
+  case pauseAll
   case cancel
   case remove
   case shutdown
@@ -41,8 +42,6 @@ final class Run: Sendable {
   let stages: StartedPipeline
   let id: DownloadID
   let key: PartialKey
-  let candidate: Candidate
-  let rank: Rank
   /// The bytes on disk when the run began.
   let bytesAtStart: Int64
   /// Bytes on disk; written on the transport's thread for each chunk.
@@ -56,8 +55,6 @@ final class Run: Sendable {
     self.stages = stages
     id = record.id
     key = record.partialKey
-    candidate = record.candidate
-    rank = record.rank
     bytesAtStart = record.checkpoint.ranges.prefixLength
     received = Atomic(bytesAtStart)
     state = Mutex(State(record: record))

@@ -4,11 +4,14 @@ internal import Foundation
 extension Engine {
   // MARK: Adding
 
-  func add(_ requests: [DownloadRequest]) async throws -> [Download.Ticket] {
+  func add(_ requests: [DownloadRequest], ifKnown: KnownDownload) async throws -> [Download.Ticket] {
     try checkOpen()
-    for request in requests { try request.check(sources: stages.current.sources) }
+    for request in requests { try check(request) }
     let now = time.date
-    let additions = requests.map { addition($0, at: now) }
+    let additions = requests.map { request in
+      LedgerAddition(
+        request: request, arrival: context.nextArrival(at: now), location: context.storage.location, ifKnown: ifKnown)
+    }
     var outcomes = try await store.add(additions, at: now)
     for index in outcomes.indices where outcomes[index].record.phase == .finished && !outcomes[index].isNew {
       if let lost = await lostArtifact(of: outcomes[index].record) {
@@ -21,27 +24,28 @@ extension Engine {
     context.mailbox.wake()
     for outcome in outcomes {
       let record = outcome.record
-      if let run = slots.runs[record.id] {
-        run.update { $0.request = record.request }
+      if slots.runs[record.id] != nil {
+        heed(record)
       } else if record.phase.isActive, record.owner == store.owner {
         // It has been leased, and the loop is about to begin the run.
-        try await context.mailbox.perform { $0.slots.runs[record.id]?.update { $0.request = record.request } }
-      }
-      let isDue = record.phase == .waiting && record.notBefore == nil
-      if hub.isWatched(record.id), isDue {
-        hub.publish(stateOf: DownloadStatus(record: record, state: .waiting(.turn)))
+        try await context.mailbox.perform { $0.heed(record) }
+      } else if record.updatedAt >= now.addingTimeInterval(-0.001) {
+        publish(record)
       }
     }
     return outcomes.map { Download.Ticket(id: $0.record.id, isNew: $0.isNew) }
   }
 
-  private func addition(_ request: DownloadRequest, at now: Date) -> LedgerAddition {
-    let arrival = context.nextArrival(at: now)
-    let ranking = RankingContext(
-      id: request.id, priority: request.priority, intent: request.intent, arrival: arrival, createdAt: now,
-      expectedSize: request.expectedSize)
-    let rank = pipeline.scheduling?.rank(ranking) ?? Rank().ascending(arrival)
-    return LedgerAddition(request: request, rank: rank, arrival: arrival, location: context.storage.location)
+  /// The request of a download that runs has changed in the ledger.
+  func heed(_ record: DownloadRecord) {
+    guard let run = slots.runs[record.id] else { return }
+    run.update { ($0.request, $0.rank, $0.added) = (record.request, record.rank, record.added) }
+    slots.update(run)
+  }
+
+  /// Checks what can be checked before anything is stored.
+  func check(_ request: DownloadRequest) throws(DownloadError) {
+    try request.check(sources: stages.current.sources)
   }
 
   /// The artifact of a finished download, when it is gone.
@@ -69,7 +73,7 @@ extension Engine {
   }
 
   /// Whether a download belongs to this storage's location: paths of others mean nothing here.
-  private func belongsHere(_ record: DownloadRecord) -> Bool {
+  func belongsHere(_ record: DownloadRecord) -> Bool {
     guard let there = record.location, let here = context.storage.location else { return true }
     return there == here
   }
@@ -85,6 +89,20 @@ extension Engine {
     var query = query
     query.location = query.location ?? context.storage.location
     return try await store.records(query).map(presentStatus)
+  }
+
+  func totals(tag: String?) async throws -> DownloadTotals {
+    try checkOpen()
+    var totals = DownloadTotals(try await store.totals(tag: tag))
+    for run in slots.runs(tag: tag) {
+      // The ledger hears of bytes at checkpoints only.
+      let (known, isActive) = run.read { ($0.checkpoint.ranges.prefixLength, $0.phase == .transferring) }
+      guard isActive else { continue }
+      let progress = run.progress
+      totals.received += max(0, progress.received - known)
+      if let speed = progress.bytesPerSecond { totals.bytesPerSecond = (totals.bytesPerSecond ?? 0) + speed }
+    }
+    return totals
   }
 
   /// It may have begun to run since the ledger was asked.
@@ -121,8 +139,12 @@ extension Engine {
     if let due = record.notBefore, due > time.date, let error = record.error {
       return WaitingReason(record.awaited, until: due, after: error)
     }
+    return reason(for: record.candidate)
+  }
+
+  /// Why a download waits that is due.
+  func reason(for candidate: Candidate) -> WaitingReason {
     if mode.isSuspended { return .suspended }
-    let candidate = record.candidate
     if let reason = gates.reason(for: candidate) { return .gate(reason) }
     if let reason = pipeline.limits.refusal(candidate, beside: slots.counts) { return .limit(reason) }
     return .turn

@@ -80,6 +80,9 @@ extension Engine {
     switch answer.result {
     case .success(let exchange):
       outbox.succeeded()
+      if !answer.settling.isEmpty || !exchange.leased.isEmpty { reasons.mayHaveChanged = true }
+      // Before the states are told that announce them: what is due next has its timer.
+      for settling in answer.settling { arm(settling.run.read { $0.notBefore }, in: &group) }
       for (settling, isSaved) in zip(answer.settling, exchange.saved) {
         if isSaved { await settle(settling) } else { abandon(settling.run, in: &group) }
       }
@@ -106,6 +109,7 @@ extension Engine {
   private func settle(_ settling: Exchange.Settling) async {
     let run = settling.run
     run.announce(state: settling.state)
+    if hub.isWatched(run.id) { reasons.note(run.id, run.read { $0.candidate }, settling.state) }
     let (notBefore, awaited) = run.read { ($0.notBefore, $0.awaited) }
     if run.state.withLock({ $0.mayHoldBytes }), run.read({ $0.checkpoint.ranges.isEmpty }) {
       try? await context.storage.removePartial(run.key)
@@ -119,10 +123,11 @@ extension Engine {
   }
 
   /// Begins the work on a download that has just been leased.
-  private func start(_ record: DownloadRecord) {
+  func start(_ record: DownloadRecord, isForced: Bool = false) {
     let run = Run(record, stages.current, context)
+    reasons.forget(record.id)
     // A run whose lease was lost without its noticing: it has to be gone before its bytes are touched again.
-    let earlier = slots.insert(run)
+    let earlier = slots.insert(run, isForced: isForced)
     earlier?.stop(.lostLease)
     if mode.isStopping { run.stop(.shutdown) } else if mode.isSuspended { run.stop(.suspend) }
     run.start(after: earlier)
@@ -135,10 +140,11 @@ extension Engine {
     var admitted = RunningDownloads()
     let limits = pipeline.limits
     for run in slots.ranked {
-      if let refusal = limits.refusal(run.candidate, beside: admitted) {
+      guard let candidate = slots.candidate(of: run) else { continue }
+      if let refusal = limits.refusal(candidate, beside: admitted) {
         run.stop(.limit(refusal))
       } else {
-        admitted.insert(run.candidate)
+        admitted.insert(candidate)
       }
     }
   }

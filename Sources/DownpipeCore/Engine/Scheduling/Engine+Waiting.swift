@@ -30,7 +30,9 @@ extension Engine {
   func enforceGates() {
     guard !gates.slots.isEmpty else { return }
     for run in slots.runs.values {
-      if let reason = gates.reasonToStop(run.candidate) { run.stop(.gate(reason)) }
+      if let candidate = slots.candidate(of: run), let reason = gates.reasonToStop(candidate) {
+        run.stop(.gate(reason))
+      }
     }
   }
 
@@ -39,7 +41,7 @@ extension Engine {
   func heedGates() async {
     guard gates.takeNews() else { return }
     mode.mayLease = true
-    await publishWaiting()
+    await tellReasons()
     if !gates.isClosedForAll { await makeDue(waits.take(.network)) }
   }
 
@@ -65,12 +67,17 @@ extension Engine {
         due = now.addingTimeInterval(1)
       }
     }
-    guard let due, let delay = waits.arm(due, at: now) else { return }
-    group.addTask { await self.sleep(delay, until: due) }
+    arm(due, in: &group)
   }
 
-  private func sleep(_ delay: Duration, until due: Date) async {
-    let slept: Void? = try? await time.sleep(for: delay)
+  /// Sets a timer for a due time, unless there is one.
+  func arm(_ due: Date?, in group: inout DiscardingTaskGroup) {
+    guard let due, let instant = waits.arm(due, at: time.date, now: time.now) else { return }
+    group.addTask { await self.sleep(to: instant, until: due) }
+  }
+
+  private func sleep(to instant: Duration, until due: Date) async {
+    let slept: Void? = try? await time.sleep(until: instant)
     waits.disarm(due)
     guard slept != nil else { return }
     waits.mayHaveDelayed = true
@@ -116,20 +123,8 @@ extension Engine {
     // Were it to fail, they would become due in their own time.
     _ = try? await store.transition(.ids(ids), .becameDue, at: time.date)
     mode.mayLease = true
-    for id in ids where hub.isWatched(id) { await publishState(of: id) }
+    await publishStates(of: ids.filter(hub.isWatched))
     context.mailbox.wake()
-  }
-
-  // MARK: Telling
-
-  /// Tells those who watch single downloads that do not run how these stand.
-  func publishWaiting() async {
-    for id in hub.watchedDownloads { await publishState(of: id) }
-  }
-
-  private func publishState(of id: DownloadID) async {
-    guard slots.runs[id] == nil, let status = try? await status(of: id), slots.runs[id] == nil else { return }
-    hub.publish(stateOf: status)
   }
 
   // MARK: Idleness

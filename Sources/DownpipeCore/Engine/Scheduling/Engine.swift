@@ -10,6 +10,7 @@ actor Engine {
   var waits = Waits()
   var idleWaiters = IdleWaiters()
   var outbox = Outbox()
+  var reasons = WaitingReasons()
   var mode = Mode()
 
   /// What the engine as a whole is told to do.
@@ -51,8 +52,10 @@ actor Engine {
           group.addTask { await observer.observe(events) }
         }
         group.addTask { await self.maintain() }
+        group.addTask { await self.followOthers() }
         watchGates(in: &group)
         await reclaim()
+        await finishRenaming()
         await loop(in: &group)
         // Before the children are waited for: one of them may wait for a command, or for idleness.
         context.mailbox.close()
@@ -75,7 +78,7 @@ actor Engine {
       for (run, isGone) in mail.abandoned {
         await finish(run)
         // Not before the run is gone: a watcher that looks again must find nothing.
-        if isGone { hub.finish(run.id) } else { run.announce(state: .waiting(.elsewhere)) }
+        if isGone { hub.publish(removalOf: run.read { $0.request }) } else { run.announce(state: .waiting(.elsewhere)) }
       }
       if let answer = mail.exchanged { await take(answer, in: &group) }
       await carryOutCommands()
@@ -92,6 +95,10 @@ actor Engine {
       }
       exchange()
       await setTimer(in: &group)
+      if reasons.mayHaveChanged, !reasons.isLooking, hub.isAnythingWatched {
+        reasons.isLooking = true
+        group.addTask { await self.lookAtReasons() }
+      }
       if !slots.isEmpty, !mode.ticks, !Task.isCancelled {
         mode.ticks = true
         group.addTask { await self.tick() }
@@ -106,6 +113,7 @@ actor Engine {
     for command in context.mailbox.takeCommands() {
       await command.perform(self)
       mode.mayLease = true
+      reasons.mayHaveChanged = true
     }
   }
 
@@ -152,7 +160,18 @@ actor Engine {
       await reclaim()
       waits.mayHaveDelayed = true
       mode.mayLease = true
-      await publishWaiting()
+      await publishWatched()
+      context.mailbox.wake()
+    }
+  }
+
+  /// Looks at once at what other users of the ledger in this process have done.
+  private func followOthers() async {
+    guard let changes = store.changesByOthers else { return }
+    for await _ in changes {
+      waits.mayHaveDelayed = true
+      mode.mayLease = true
+      await publishWatched()
       context.mailbox.wake()
     }
   }

@@ -74,10 +74,10 @@ struct Waits: Sendable {
 
   // MARK: Timers
 
-  /// How long to sleep until a due time; `nil` when a timer is set for it already.
-  mutating func arm(_ due: Date, at now: Date) -> Duration? {
+  /// The instant to sleep to for a due time; `nil` when a timer is set for it already.
+  mutating func arm(_ due: Date, at date: Date, now: Duration) -> Duration? {
     guard armed.insert(due).inserted else { return nil }
-    return .seconds(min(max(0, due.timeIntervalSince(now)), 400 * 86_400))
+    return now + .seconds(min(max(0, due.timeIntervalSince(date)), 400 * 86_400))
   }
 
   /// A timer has run out, or was cancelled.

@@ -1,0 +1,24 @@
+import Foundation
+
+/// A show and its episodes, as the show's feed tells (JSON Feed 1.1).
+struct Feed: Sendable, Decodable {
+  struct Episode: Sendable, Decodable {
+    struct Attachment: Sendable, Decodable {
+      var url: URL
+      var sizeInBytes: Int64?
+    }
+    var id: String
+    var title: String
+    var datePublished: Date
+    var attachments: [Attachment]?
+  }
+  var title: String
+  var items: [Episode]
+
+  init(_ json: Data) throws {
+    let decoder = JSONDecoder()
+    decoder.keyDecodingStrategy = .convertFromSnakeCase
+    decoder.dateDecodingStrategy = .iso8601
+    self = try decoder.decode(Feed.self, from: json)
+  }
+}

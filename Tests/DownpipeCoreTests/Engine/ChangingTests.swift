@@ -1,0 +1,189 @@
+import DownpipeCore
+import DownpipeTesting
+import Foundation
+import Testing
+
+/// Downloads that are changed, renamed, restarted, exported.
+@Suite(.timeLimit(.minutes(1)))
+struct ChangingTests: EngineSuite {
+  let bytes = DownloadFixtures.pattern(size: 100_000)
+  let url = URL(string: "https://example.org/file.bin")!
+  let time = VirtualTime()
+  let storage = FakeStorage()
+  let ledger = MemoryLedger()
+
+  // MARK: Updating
+
+  @Test func aWaitingDownloadJumpsTheQueueWithItsNewPriority() async throws {
+    let gate = FakeGate(.closed("not yet"))
+    let source = FakeSource(everyURL: .init(bytes))
+    let downloader = try await Downloader(options: options) {
+      source
+      gate
+      limit(1)
+      FakeSchedulingPolicy { Rank().descending($0.priority).ascending($0.arrival) }
+      storage
+      ledger
+    }
+    try await downloader.add(contentsOf: requests(3))
+    let status = try await downloader.update("d2") { request in
+      request.priority = .high
+      request.metadata["tapped"] = "yes"
+    }
+    #expect(status.request.priority == .high && status.request.metadata == ["tapped": "yes"])
+    // What is added again unchanged changes nothing.
+    try await downloader.add(contentsOf: requests(3))
+    #expect(try await downloader.status(of: "d2")?.request.priority == .high)
+    gate.open()
+    try await downloader.waitUntilIdle()
+    #expect(source.requests.map(\.id) == ["d2", "d0", "d1"])
+    await downloader.shutdown()
+  }
+
+  @Test func aRunningDownloadGoesToItsNewDestinationAndCountsWithItsNewTags() async throws {
+    let source = FakeSource(everyURL: .init(bytes).holding(after: 10_000))
+    let downloader = try await Downloader(options: options) {
+      source
+      FakeAdmissionPolicy { candidate, running in
+        candidate.tags.contains("video") && running.perTag["video"] != nil ? .refused("one video") : .admitted
+      }
+      storage
+      ledger
+    }
+    var some = requests(2)
+    some[1].tags = ["video"]
+    let first = try await downloader.add(some[0])
+    await source.held(atLeast: 1)
+    try await first.update { request in
+      request.tags = ["video"]
+      request.destination.name = "other.bin"
+    }
+    let second = try await downloader.add(some[1])
+    try await settle(downloader)
+    #expect(try await second.status.state == .waiting(.limit("one video")))
+    source.release()
+    #expect(try await first.value.name == "other.bin")
+    _ = try await second.value
+    await downloader.shutdown()
+  }
+
+  @Test func whatCannotBeIsRefusedAndNothingHasChanged() async throws {
+    let source = FakeSource([url: [.init(bytes)]])
+    let downloader = try await downloader(source)
+    let download = try await downloader.add(DownloadRequest(url, id: "a", tags: ["x"]))
+    _ = try await download.value
+    func refuses(_ id: DownloadID, _ change: @escaping @Sendable (inout DownloadRequest) throws -> Void) async {
+      await #expect(throws: DownloadError.self) {
+        try await downloader.update(id) { request in
+          request.tags = ["y"]
+          try change(&request)
+        }
+      }
+    }
+    await refuses("none") { _ in }
+    await refuses("a") { $0.id = "b" }
+    await refuses("a") { $0.url = URL(filePath: "/nowhere") }
+    await refuses("a") { $0.destination.name = "other" }
+    await refuses("a") { _ in throw DownloadError(.invalidRequest, "no") }
+    #expect(try await download.status.request.tags == ["x"])
+    try await download.update { $0.tags = ["z"] }
+    #expect(try await download.status.request.tags == ["z"])
+    await downloader.shutdown()
+  }
+
+  // MARK: Restarting
+
+  @Test(arguments: [DownloadState.Phase.waiting, .transferring, .paused, .failed, .cancelled])
+  func aRestartBeginsWithTheFirstByte(_ phase: DownloadState.Phase) async throws {
+    let gate = FakeGate()
+    let error = DownloadError(.network, "gone")
+    let first: FakeSource.Script =
+      phase == .failed ? .init(bytes).failing(after: 40_000, with: error) : .init(bytes).holding(after: 40_000)
+    let source = FakeSource([url: [first, .init(bytes)]])
+    let downloader = try await downloader(source, gates: [gate])
+    let download = try await downloader.add(DownloadRequest(url, id: "a"))
+    if phase == .failed { _ = try? await download.value } else { await source.held(atLeast: 1) }
+    switch phase {
+    case .waiting:
+      gate.close("no")
+      for await event in download.events { if case .state(.waiting) = event.kind { break } }
+    case .paused: try await download.pause()
+    case .cancelled: try await download.cancel()
+    default: break
+    }
+    #expect(try await download.status.state.phase == phase)
+    #expect(try await downloader.restart("a"))
+    gate.open()
+    let artifact = try await download.value
+    #expect(storage.bytes(of: artifact) == bytes)
+    #expect(source.requests.last?.range == nil)
+    #expect(try await download.status.resumedFrom == 0)
+    #expect(try await !downloader.restart("a"), "what is finished stays")
+    await downloader.shutdown()
+    #expect(storage.partials.isEmpty)
+  }
+
+  @Test func whatWasCancelledComesBackByARestartOnly() async throws {
+    let source = FakeSource(everyURL: .init(bytes).holding(after: 10_000))
+    let downloader = try await downloader(source)
+    let downloads = try await downloader.add(contentsOf: requests(2))
+    await source.held(atLeast: 2)
+    try await downloads[0].cancel()
+    #expect(try await !downloads[0].resume())
+    #expect(try await downloader.resumeAll() == 0)
+    try await downloader.add(contentsOf: requests(2))
+    #expect(try await downloads[0].status.state == .cancelled)
+    #expect(try await downloader.restart("d0"))
+    source.release()
+    _ = try await downloads[0].value
+    await downloader.shutdown()
+  }
+
+  @Test func whatWasPausedTogetherIsResumedTogether() async throws {
+    let source = FakeSource(everyURL: .init(bytes).holding(after: 10_000))
+    let downloader = try await Downloader(options: options) {
+      source
+      limit(2)
+      storage
+      ledger
+    }
+    let downloads = try await downloader.add(contentsOf: requests(5))
+    await source.held(atLeast: 2)
+    try await downloads[3].pause()
+    try await downloads[4].cancel()
+    #expect(try await downloader.pauseAll() == 3)
+    for index in 0..<4 { #expect(try await downloads[index].status.state == .paused) }
+    #expect(try await downloader.resumeAll(.pausedTogether) == 3)
+    source.release()
+    try await downloader.waitUntilIdle()
+    let phases = try await downloader.counts()
+    #expect(phases == [.finished: 3, .paused: 1, .cancelled: 1])
+    #expect(try await downloader.resumeAll() == 1)
+    try await downloader.waitUntilIdle()
+    #expect(try await downloader.counts() == [.finished: 4, .cancelled: 1])
+    await downloader.shutdown()
+  }
+
+  // MARK: Totals
+
+  @Test func totalsCountWhatRunsToo() async throws {
+    let source = FakeSource(everyURL: .init(bytes).holding(after: 40_000))
+    let downloader = try await downloader(source)
+    var some = requests(3)
+    some[1].tags = ["x"]
+    let downloads = try await downloader.add(contentsOf: some)
+    await source.held(atLeast: 3)
+    try await downloads[2].cancel()
+    var totals = try await downloader.totals()
+    #expect(totals.counts == [.transferring: 2, .cancelled: 1])
+    #expect(totals.received == 80_000)
+    totals = try await downloader.totals(tag: "x")
+    #expect(totals.received == 40_000)
+    source.release()
+    try await downloader.waitUntilIdle()
+    totals = try await downloader.totals()
+    #expect(totals.received == 200_000 && totals.expected == 200_000 && totals.unknownSizes == 0)
+    #expect(totals.bytesPerSecond == nil)
+    await downloader.shutdown()
+  }
+}

@@ -1,0 +1,162 @@
+import DownpipeCore
+import DownpipeTesting
+import Foundation
+import Testing
+
+/// Those who watch a list see each change: also another reason to wait, and a removal.
+@Suite(.timeLimit(.minutes(1)))
+struct ReasonsTests: EngineSuite {
+  let bytes = DownloadFixtures.pattern(size: 100_000)
+  let url = URL(string: "https://example.org/file.bin")!
+  let time = VirtualTime()
+  let storage = FakeStorage()
+  let ledger = MemoryLedger()
+
+  private func downloader(_ source: FakeSource, _ gate: FakeGate, _ observer: RecordingObserver) async throws
+    -> Downloader
+  {
+    try await Downloader(options: options) {
+      source
+      gate
+      limit(1)
+      observer
+      storage
+      ledger
+    }
+  }
+
+  @Test func aListShowsWhatStatusSays() async throws {
+    let (gate, observer) = (FakeGate(), RecordingObserver())
+    let source = FakeSource(everyURL: .init(bytes).holding(after: 10_000))
+    let downloader = try await downloader(source, gate, observer)
+    try await downloader.add(contentsOf: requests(3))
+    await source.held(atLeast: 1)
+    // A limit is reached.
+    let limited = await sees(observer, "d2", .limit("1 of 1"))
+    #expect(limited)
+    #expect(try await downloader.status(of: "d2")?.state == .waiting(.limit("1 of 1")))
+    // A gate closes.
+    gate.close("no network")
+    let closed = await sees(observer, "d2", .gate("FakeGate: no network"))
+    #expect(closed)
+    // It opens again: the first of them takes the slot, the others wait for the limit as before.
+    let before = observer.events.count
+    gate.open()
+    await source.requests(atLeast: 2)
+    let again = await sees(observer, "d2", .limit("1 of 1"), after: before)
+    #expect(again)
+    // Everything is suspended.
+    await downloader.setSuspended(true)
+    let suspended = await sees(observer, "d2", .suspended)
+    #expect(suspended)
+    source.release()
+    await downloader.shutdown()
+  }
+
+  @Test func changesTellWhyWhatWaitedBeforeWaits() async throws {
+    let (gate, observer) = (FakeGate(), RecordingObserver())
+    let source = FakeSource(everyURL: .init(bytes).holding(after: 10_000))
+    let earlier = try await Downloader(options: options) {
+      source
+      FakeGate(.closed("not yet"))
+      storage
+      ledger
+    }
+    try await earlier.add(contentsOf: requests(2))
+    await earlier.shutdown()
+    let downloader = try await downloader(source, gate, observer)
+    var changes = downloader.changes(every: .zero).makeAsyncIterator()
+    await source.held(atLeast: 1)
+    let reason = try await advancing { () -> DownloadState? in
+      var changes = changes
+      while let batch = await changes.next() {
+        if let status = batch.statuses.first(where: { $0.id == "d1" }) { return status.state }
+      }
+      return nil
+    }
+    #expect(reason == .waiting(.limit("1 of 1")))
+    _ = await changes.next()
+    source.release()
+    await downloader.shutdown()
+  }
+
+  @Test func aRemovalIsAnEventAndLeavesTheList() async throws {
+    let (gate, observer) = (FakeGate(), RecordingObserver())
+    let source = FakeSource(everyURL: .init(bytes).holding(after: 10_000))
+    let downloader = try await downloader(source, gate, observer)
+    let downloads = try await downloader.add(contentsOf: requests(2))
+    await source.held(atLeast: 1)
+    var events = downloads[1].events.makeAsyncIterator()
+    _ = await events.next()
+    var changes = downloader.changes(every: .zero).makeAsyncIterator()
+    try await downloads[0].remove()
+    try await downloads[1].remove()
+    var last: DownloadEvent?
+    while let event = await events.next() { last = event }
+    #expect(last?.kind == .removed)
+    var removed: Set<DownloadID> = []
+    while removed.count < 2, let batch = await changes.next() {
+      removed.formUnion(batch.removed)
+      #expect(removed.isDisjoint(with: batch.statuses.map(\.id)))
+    }
+    #expect(removed == ["d0", "d1"])
+    let isSeen = await observer.wait { events in events.count { $0.kind == .removed } == 2 }
+    #expect(isSeen)
+    source.release()
+    await downloader.shutdown()
+  }
+
+  @Test func observersSeeWhatTheRequestCarries() async throws {
+    let (gate, observer) = (FakeGate(), RecordingObserver())
+    let downloader = try await downloader(FakeSource(everyURL: .init(bytes)), gate, observer)
+    try await downloader.add(DownloadRequest(url, id: "a", tags: ["film"], metadata: ["title": "Sunrise"]))
+    _ = await observer.wait(for: "a", toBe: .finished)
+    #expect(observer.events.allSatisfy { $0.request.tags == ["film"] && $0.request.metadata["title"] == "Sunrise" })
+    #expect(observer.events.first?.request.host == "example.org")
+    await downloader.shutdown()
+  }
+
+  /// A due time that was announced has its timer: the test's clock cannot run past it.
+  @Test func theTimerIsArmedBeforeTheStateIsAnnounced() async throws {
+    let error = DownloadError(.network, "broken")
+    let source = FakeSource([url: [.failingToOpen(error), .init(bytes)]])
+    let downloader = try await downloader(source, retry: FakeRetryPolicy(.resume(after: .seconds(10))))
+    let download = try await downloader.add(DownloadRequest(url, id: "a"))
+    for await event in download.events { if case .state(.waiting(.retry)) = event.kind { break } }
+    time.advance(by: .milliseconds(9900))
+    time.advance(by: .milliseconds(100))
+    _ = try await download.value
+    await downloader.shutdown()
+  }
+
+  /// Two downloaders on one ledger: what one of them ends, the other one's caller learns at once, by no clock.
+  @Test func aSecondDownloaderOnTheLedgerIsToldAtOnce() async throws {
+    let source = FakeSource([url: [.init(bytes).holding(after: 10_000)]])
+    let first = try await downloader(source)
+    let second = try await downloader(FakeSource())
+    try await first.add(DownloadRequest(url, id: "a"))
+    await source.held(atLeast: 1)
+    let other = try #require(try await second.download("a"))
+    async let value = other.value
+    try await settle(second)
+    source.release()
+    #expect(try await value.name == "file.bin")
+    await first.shutdown()
+    await second.shutdown()
+  }
+
+  private func sees(
+    _ observer: RecordingObserver, _ id: DownloadID, _ reason: WaitingReason, after count: Int = 0
+  ) async -> Bool {
+    let clock = Task {
+      while !Task.isCancelled {
+        time.advance(by: .milliseconds(50))
+        await Task.yield()
+      }
+    }
+    defer { clock.cancel() }
+    return await observer.wait { events in
+      events.dropFirst(count).contains { $0.id == id && $0.kind == .state(.waiting(reason)) }
+    }
+  }
+}
