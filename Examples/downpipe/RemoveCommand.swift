@@ -67,7 +67,7 @@ struct RemoveCommand: AsyncParsableCommand {
       try await remove(store.damaged().map(\.id))
       // Those that stay keep their places in the order.
       while true {
-        let page = try await store.records(DownloadQuery(location: storage.location, offset: left)).map(\.id)
+        let page = try await store.records(DownloadQuery(location: storage.location, limit: 1000, offset: left)).map(\.id)
         if page.isEmpty { break }
         try await remove(page)
       }

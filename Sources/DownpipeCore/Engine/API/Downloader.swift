@@ -33,6 +33,7 @@ public final class Downloader: Sendable {
     let store = try await pipeline.ledger.open()
     var sources: [any Source] = []
     do {
+      try await store.rank(by: pipeline.scheduling.map { Ranking($0) } ?? .arrival)
       for source in pipeline.sources { sources.append(try await source.start(in: pipeline.sourceContext)) }
     } catch {
       for source in sources { await source.stop() }
@@ -70,7 +71,12 @@ public final class Downloader: Sendable {
 
   // MARK: Adding
 
-  /// Adds a download, or updates the one with the same id; see ``LedgerStore/add(_:at:)``.
+  /// Adds a download, or updates the one with the same id; see ``KnownDownload/update``.
+  ///
+  /// Each call is a step of the ledger, durable when it returns. For thousands of downloads add them together with
+  /// ``add(contentsOf:)``, which takes one step for all, or from many tasks at once: what comes at the same time is
+  /// committed together. 50,000 calls one after the other are 50,000 commits, which take SQLite several seconds, and
+  /// with `.power` a flush of the disk each.
   ///
   /// - Throws: ``DownloadError`` with `.unsupportedURL` or `.invalidRequest` for a request that cannot be
   ///   carried out, `.ledger`, or `.shutDown`.
@@ -117,7 +123,7 @@ public final class Downloader: Sendable {
     try await engine.statuses(of: ids)
   }
 
-  /// How the downloads stand that a query names, a page at a time.
+  /// How the downloads stand that a query names: every one, unless the query has a limit.
   public func statuses(_ query: DownloadQuery = DownloadQuery()) async throws -> [DownloadStatus] {
     try await engine.statuses(query)
   }

@@ -36,12 +36,7 @@ extension Engine {
   }
 
   private func addition(_ request: DownloadRequest, at now: Date) -> LedgerAddition {
-    let arrival = context.nextArrival(at: now)
-    let ranking = RankingContext(
-      id: request.id, priority: request.priority, intent: request.intent, arrival: arrival, createdAt: now,
-      expectedSize: request.expectedSize)
-    let rank = pipeline.scheduling?.rank(ranking) ?? Rank().ascending(arrival)
-    return LedgerAddition(request: request, rank: rank, arrival: arrival, location: context.storage.location)
+    LedgerAddition(request: request, arrival: context.nextArrival(at: now), location: context.storage.location)
   }
 
   /// The artifact of a finished download, when it is gone.

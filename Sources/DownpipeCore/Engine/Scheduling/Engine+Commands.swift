@@ -146,7 +146,8 @@ extension Engine {
 
   /// Removes the partials of any number of cancelled downloads, a page at a time.
   private func removePartials(ofCancelledWith tag: String?) async throws {
-    var query = DownloadQuery(phases: [.cancelled], tag: tag, location: context.storage.location)
+    let page = 1000
+    var query = DownloadQuery(phases: [.cancelled], tag: tag, location: context.storage.location, limit: page)
     while true {
       let count = try await context.mailbox.perform { [query] engine in
         let records = try await engine.store.records(query)
@@ -155,8 +156,8 @@ extension Engine {
         }
         return records.count
       }
-      guard count == query.limit else { return }
-      query.offset += query.limit
+      guard count == page else { return }
+      query.offset += page
     }
   }
 
@@ -165,7 +166,7 @@ extension Engine {
   func removeAll(tag: String?, deletingFiles: Bool) async throws -> Int {
     try checkOpen()
     // Other owners' runs, and downloads at other locations, stay.
-    var page = DownloadQuery(tag: tag, location: context.storage.location)
+    var page = DownloadQuery(tag: tag, location: context.storage.location, limit: 1000)
     var count = 0
     var failure: (any Error)?
     while true {
