@@ -10,6 +10,8 @@
     let next: DownloadState.Phase
     /// Such as `phase = 'waiting', error = NULL`.
     let assignments: String
+    /// What the event asks for beside the phase.
+    let condition: String
 
     /// What an event does where; nothing is said of the phases where it means nothing.
     static let all: [Lifecycle.Event: [DownloadState.Phase: EventEffect]] = Dictionary(
@@ -21,7 +23,13 @@
       })
 
     private init?(_ event: Lifecycle.Event, in phase: DownloadState.Phase) throws {
-      let before = [Self.full(phase), Self.empty(phase)]
+      var empty = Self.empty(phase)
+      var probe = empty
+      let asksForMore = !probe.apply(event)
+      // The one thing beside the phase that an event asks for.
+      condition = asksForMore ? "paused_together = 1" : "TRUE"
+      empty.isPausedTogether = asksForMore
+      let before = [Self.full(phase), empty]
       var after = before
       for index in after.indices {
         guard after[index].apply(event) else { return nil }
@@ -64,6 +72,7 @@
       record.bytesFetched = 1
       record.resumedFrom = 1
       record.wasInterrupted = true
+      record.isPausedTogether = true
       record.awaited = .network
       record.error = DownloadError(.network, "error")
       record.checkpoint = Checkpoint(

@@ -2,7 +2,7 @@
   import DownpipeCore
 
   /// A waiting download's place: the smallest goes first.
-  struct WaitingKey: Comparable {
+  struct WaitingKey: Comparable, Sendable {
     var rank: UInt128
     var arrival: Int64
     var generation: Int64
@@ -26,10 +26,27 @@
       var lane: Lane
     }
 
-    /// The only opening whose lanes count; all when `nil`.
-    let opening: Int64?
-    /// The only location whose lanes count; all when `nil`.
-    let location: String?
+    /// Which downloads count.
+    struct Scope: Hashable {
+      /// The only opening; all when `nil`.
+      var opening: Int64?
+      /// The only location; all when `nil`.
+      var location: String?
+      /// The only tag; any when `nil`.
+      var tag: String?
+      /// The only downloads; all when `nil`.
+      var ids: Set<DownloadID>?
+
+      init(_ scope: LeaseScope = .all, opening: Int64? = nil, location: String? = nil) {
+        self.opening = opening
+        self.location = location
+        if case .tag(let tag) = scope { self.tag = tag }
+        if case .ids(let ids) = scope { self.ids = ids }
+      }
+    }
+
+    let scope: Scope
+    private var named = NamedDownloads()
     private var heads: [Lane: WaitingKey] = [:]
     /// A heap, the first of all at the top. It holds heads that are none any more, too.
     private var heap: [Head] = []
@@ -38,16 +55,14 @@
     /// Lanes whose head is to be looked up before the next lease.
     private(set) var stale: Set<Lane> = []
 
-    init(opening: Int64?, location: String?) {
-      self.opening = opening
-      self.location = location
-    }
+    init(_ scope: Scope) { self.scope = scope }
 
     /// How many lanes have a download that waits, as far as it is known.
     var count: Int { heads.count }
 
     func covers(_ lane: Lane, _ kind: Kind) -> Bool {
-      (opening == nil || opening == lane.opening) && kind.belongs(to: location)
+      (scope.opening == nil || scope.opening == lane.opening) && kind.belongs(to: scope.location)
+        && scope.tag.map(kind.candidate.tags.contains) ?? true
     }
 
     /// Sets what goes first in a lane; nothing waits there when `nil`.
@@ -62,18 +77,39 @@
     }
 
     /// Notes that a download waits in a lane now.
-    func insert(_ key: WaitingKey, in lane: Lane) {
+    func insert(_ key: WaitingKey, in lane: Lane, id: DownloadID?) {
+      if let ids = scope.ids {
+        if let id, ids.contains(id) { named.generations.insert(key.generation) }
+        guard named.insert(key, in: lane) else { return }
+      }
       guard !stale.contains(lane) else { return }
       if let head = heads[lane], head <= key { return }
       setHead(key, of: lane)
     }
 
-    /// Notes that downloads have left a lane.
-    func invalidate(_ lane: Lane) {
+    /// Notes that a download may have left a lane.
+    func remove(_ generation: Int64, from lane: Lane) {
+      if scope.ids != nil {
+        named.remove(generation)
+        return setHead(named.first(in: lane), of: lane)
+      }
       heads[lane] = nil
       readable.remove(lane)
       stale.insert(lane)
     }
+
+    // MARK: Named downloads
+
+    /// Notes that a download is one of those that are named.
+    func name(_ generation: Int64) { named.generations.insert(generation) }
+
+    /// Forgets what has been leased, where downloads are named.
+    func forget(_ leased: [DownloadRecord]) {
+      if scope.ids != nil { for record in leased { named.remove(record.generation) } }
+    }
+
+    /// The named download that follows in a lane.
+    func named(after key: WaitingKey, in lane: Lane) -> WaitingKey? { named.first(after: key, in: lane) }
 
     /// Whether the head of a lane was read before: what is skipped again and again is read once.
     func isReadable(_ lane: Lane) -> Bool { readable.contains(lane) }

@@ -52,7 +52,7 @@
       forgetLanes()
       for filter in filters(selection) {
         for (source, effect) in effects {
-          for part in parts(of: source, filter) {
+          for part in parts(of: source, filter).map({ ($0.from, $0.where + " AND " + effect.condition) }) {
             try appendIDs(filter, part, to: &result.ids)
             let count = try move(filter, part, effect, event, at: now)
             moved(count, from: source, to: effect.next)
@@ -117,21 +117,27 @@
         )
       }
       guard let found, let effect = effects.first(where: { $0.key == found.phase })?.value else { return }
-      try apply(effect, event, to: found.generation, at: now)
-      if found.phase == .waiting { noteChange(in: found.lane) }
+      if found.phase == .waiting { noteChange(of: found.generation, in: found.lane) }
+      guard try apply(effect, event, to: found.generation, at: now) else { return }
       moved(from: found.phase, to: effect.next)
       result.count += 1
       if result.ids.count < 10_000 { result.ids.append(id) }
     }
 
     /// Writes what an event does to one record.
-    private func apply(_ effect: EventEffect, _ event: Lifecycle.Event, to generation: Int64, at now: Date?) throws {
-      let statement = try prepared("UPDATE download SET \(changes(effect, event)) WHERE generation = ?")
+    /// - Returns: whether it means anything to it.
+    @discardableResult
+    private func apply(
+      _ effect: EventEffect, _ event: Lifecycle.Event, to generation: Int64, at now: Date?
+    ) throws -> Bool {
+      let statement = try prepared(
+        "UPDATE download SET \(changes(effect, event)) WHERE generation = ? AND \(effect.condition)")
       statement.bind(now)
       if isTaken(effect, event) { statement.bind(try opening()) }
       statement.bind(generation)
-      try statement.run()
+      guard try statement.run() == 1 else { return false }
       if effect.next == .waiting { try noteWaiting(generation) }
+      return true
     }
 
     // MARK: Forgetting
@@ -200,7 +206,7 @@
       guard try statement.run() == 1 else { return }
       if let phase = row.phase {
         moved(from: phase, to: nil)
-        if phase == .waiting { noteChange(in: row.lane) }
+        if phase == .waiting { noteChange(of: record.generation, in: row.lane) }
       } else {
         try recount()
       }
@@ -240,39 +246,6 @@
         }
       }
       return lost.count
-    }
-
-    // MARK: Ranking
-
-    /// Computes ranks anew, a page at a time: the memory it takes does not grow with the queue.
-    func rerank(_ rank: (RankingContext) -> Rank) throws {
-      forgetLanes()
-      let page = try prepared(.rankPage)
-      let update = try prepared(.rerank)
-      var last: Int64 = .min
-      while true {
-        var changes: [(generation: Int64, rank: Rank)] = []
-        var count = 0
-        page.bind(last)
-        do {
-          defer { page.reset() }
-          while try page.step() {
-            count += 1
-            last = page.int64()
-            do {
-              let record = try record(page)
-              let new = rank(record.rankingContext)
-              if new.value != record.rank.value { changes.append((last, new)) }
-            } catch is DamagedRow {}
-          }
-        }
-        for change in changes {
-          update.bind(change.rank.columnValue)
-          update.bind(change.generation)
-          try update.run()
-        }
-        if count < 1000 { return }
-      }
     }
   }
 #endif

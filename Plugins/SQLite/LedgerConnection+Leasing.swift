@@ -40,27 +40,30 @@
             break search
           }
         }
-        list.setHead(try next(after: head, &cursors), of: head.lane)
+        list.setHead(try next(after: head, in: list, &cursors), of: head.lane)
       }
       list.putBack(left)
       // Other lists have what was taken as a head, perhaps; the one that it was leased by knows already.
       if !taken.isEmpty, laneLists.count > 1 { forgetLanes(but: list) }
-      for index in taken.indices { try take(&taken[index], request) }
-      return taken
+      list.forget(taken)
+      return try taken.compactMap { try take($0, request) }
     }
 
-    private func take(_ record: inout DownloadRecord, _ request: LeaseRequest) throws {
+    /// - Returns: the record as it is now; `nil` when it could not be leased.
+    private func take(_ record: DownloadRecord, _ request: LeaseRequest) throws -> DownloadRecord? {
+      var record = record
       let statement = try prepared(.lease)
       let opening = try opening()
       statement.bind(opening)
       statement.bind(request.until)
       statement.bind(request.now)
       statement.bind(record.generation)
-      try statement.run()
+      guard try statement.run() == 1 else { return nil }
       moved(from: .waiting, to: .transferring)
       record.apply(.leased)
       record.owner = try owner(opening)
       record.updatedAt = request.now
+      return record
     }
 
     /// A record, unless it is gone or cannot be read.
@@ -88,22 +91,40 @@
 
     /// The lanes that a request looks at.
     private func lanes(for request: LeaseRequest) throws -> LaneList {
-      let opening: Int64? = request.scope == .own ? try opening() : nil
-      if let known = laneLists.first(where: { $0.opening == opening && $0.location == request.location }) {
+      let scope = LaneList.Scope(
+        request.scope, opening: request.scope == .own ? try opening() : nil, location: request.location)
+      if let known = laneLists.first(where: { $0.scope == scope }) {
         for lane in known.stale { known.setHead(try keys(of: lane, after: .first, limit: 1).first, of: lane) }
         return known
       }
-      let list = LaneList(opening: opening, location: request.location)
-      try fill(list)
+      let list = LaneList(scope)
+      if scope.ids == nil { try fill(list) } else { try look(up: list) }
       if laneLists.count > 3 { laneLists.removeAll() }
       laneLists.append(list)
       return list
     }
 
+    /// Looks up the downloads that a list names.
+    private func look(up list: LaneList) throws {
+      let row = try prepared(.placeOfID)
+      for id in list.scope.ids ?? [] {
+        row.bind(RecordColumns.key(id.rawValue))
+        defer { row.reset() }
+        guard try row.step() else { continue }
+        let lane = Lane(opening: row.int64(), kind: row.int64())
+        guard let rank = row.key() else { continue }
+        let key = WaitingKey(rank: rank, arrival: row.int64(), generation: row.int64())
+        list.name(key.generation)
+        if row.int64() != 0, let kind = try kind(lane.kind), list.covers(lane, kind) {
+          list.insert(key, in: lane, id: id)
+        }
+      }
+    }
+
     /// Reads which lanes there are: one look into the index for each.
     private func fill(_ list: LaneList) throws {
-      let row = try prepared(list.opening == nil ? .nextLane : .nextOwnLane)
-      var start: Lane? = Lane(opening: list.opening ?? .min, kind: .min)
+      let row = try prepared(list.scope.opening == nil ? .nextLane : .nextOwnLane)
+      var start: Lane? = Lane(opening: list.scope.opening ?? .min, kind: .min)
       while let from = start {
         row.bind(from.opening)
         row.bind(from.kind)
@@ -115,7 +136,7 @@
           if from.opening < opening {
             start = Lane(opening: opening, kind: .min)
           } else {
-            start = list.opening == nil && opening < .max ? Lane(opening: opening + 1, kind: .min) : nil
+            start = list.scope.opening == nil && opening < .max ? Lane(opening: opening + 1, kind: .min) : nil
           }
           continue
         }
@@ -156,7 +177,10 @@
       var limit = 4
     }
 
-    private func next(after head: LaneList.Head, _ cursors: inout [Lane: Cursor]) throws -> WaitingKey? {
+    private func next(
+      after head: LaneList.Head, in list: LaneList, _ cursors: inout [Lane: Cursor]
+    ) throws -> WaitingKey? {
+      if list.scope.ids != nil { return list.named(after: head.key, in: head.lane) }
       var cursor = cursors.removeValue(forKey: head.lane) ?? Cursor()
       if cursor.keys.isEmpty {
         cursor.keys = try keys(of: head.lane, after: head.key, limit: cursor.limit)[...]
@@ -173,18 +197,21 @@
     func noteWaiting(_ row: PreparedStatement) {
       let lane = Lane(opening: row.int64(), kind: row.int64())
       guard let rank = row.key() else { return }
-      noteWaiting(WaitingKey(rank: rank, arrival: row.int64(), generation: row.int64()), in: lane)
+      noteWaiting(WaitingKey(rank: rank, arrival: row.int64(), generation: row.int64()), in: lane, id: nil)
     }
 
-    func noteWaiting(_ key: WaitingKey, in lane: Lane) {
+    /// Notes that a download waits now.
+    ///
+    /// - Parameter id: its name; needed only where it was not there before.
+    func noteWaiting(_ key: WaitingKey, in lane: Lane, id: DownloadID?) {
       guard !laneLists.isEmpty, let kind = try? kind(lane.kind) else { return }
-      for list in laneLists where list.covers(lane, kind) { list.insert(key, in: lane) }
+      for list in laneLists where list.covers(lane, kind) { list.insert(key, in: lane, id: id) }
     }
 
     /// Notes that a download may have left a lane.
-    func noteChange(in lane: Lane) {
+    func noteChange(of generation: Int64, in lane: Lane) {
       guard !laneLists.isEmpty, let kind = try? kind(lane.kind) else { return }
-      for list in laneLists where list.covers(lane, kind) { list.invalidate(lane) }
+      for list in laneLists where list.covers(lane, kind) { list.remove(generation, from: lane) }
     }
 
     /// Forgets the lanes, after a change to many downloads.

@@ -5,14 +5,15 @@
   extension LedgerConnection {
     func records(_ query: DownloadQuery) throws -> [DownloadRecord] {
       let phases = DownloadState.Phase.allCases.filter { query.phases?.contains($0) ?? true }
-      guard !phases.isEmpty, query.limit > 0 else { return [] }
+      guard !phases.isEmpty, query.limit ?? 1 > 0 else { return [] }
       let keys = try keys(query, phases)
       let order = order(query)
       var records: [DownloadRecord] = []
       var offset = max(0, query.offset)
       // What cannot be read is left out, and the page filled up with what follows.
-      while records.count < query.limit {
-        let room = query.limit - records.count
+      while records.count < query.limit ?? .max {
+        // SQLite's word for no limit is −1.
+        let room = query.limit.map { $0 - records.count } ?? -1
         // The page is chosen in the indexes; only its own records are read.
         let statement = try prepared(
           """
@@ -29,7 +30,7 @@
           count += 1
           do { records.append(try record(statement)) } catch is DamagedRow {}
         }
-        if count < room { break }
+        if query.limit == nil || count < room { break }
         offset += count
       }
       return records
@@ -103,6 +104,47 @@
         if let phase = DownloadState.Phase(rawValue: statement.text()) { counts[phase] = Int(statement.int64()) }
       }
       return counts
+    }
+
+    /// The sums are those of ``LedgerTotals/add(_:)``.
+    func totals(tag: String?) throws -> LedgerTotals {
+      let size =
+        "coalesce(iif(phase = 'finished', artifact_size, NULL), total, expected_size)"
+      let have = "coalesce(iif(phase = 'finished', \(size), NULL), on_disk)"
+      let from = tag == nil ? "download NOT INDEXED" : "tag JOIN download USING (generation)"
+      // In two halves: sums of what servers and users say may not fit into 64 bits, and SQLite fails then.
+      let statement = try prepared(
+        """
+        SELECT sum(have >> 32), sum(have & 0xffffffff), sum(size >> 32), sum(size & 0xffffffff),
+          sum(size IS NULL)
+        FROM (SELECT \(have) AS have, \(size) AS size FROM \(from) WHERE phase <> 'cancelled'\(tag == nil ? "" : " AND tag = ?"))
+        """)
+      if let tag { statement.bind(RecordColumns.key(tag)) }
+      var totals = LedgerTotals(counts: try counts(tag: tag))
+      defer { statement.reset() }
+      guard try statement.step() else { return totals }
+      totals.received = Self.sum(statement.int64(), statement.int64())
+      totals.expected = Self.sum(statement.int64(), statement.int64())
+      totals.unknown = Int(statement.int64())
+      return totals
+    }
+
+    private static func sum(_ high: Int64, _ low: Int64) -> Int64 {
+      Int64(clamping: Int128(high) << 32 + Int128(low))
+    }
+
+    func unsettledMoves() throws -> [DownloadRecord] {
+      let statement = try prepared(
+        """
+        SELECT \(RecordColumns.list) FROM download INDEXED BY download_unsettled
+        WHERE phase = 'finished' AND step_note IS NOT NULL ORDER BY generation
+        """)
+      defer { statement.reset() }
+      var records: [DownloadRecord] = []
+      while try statement.step() {
+        do { records.append(try record(statement)) } catch is DamagedRow {}
+      }
+      return records
     }
 
     /// Reads every record, to find those that cannot be read.

@@ -7,10 +7,13 @@
     // MARK: Reading
 
     /// The record in the present row of a statement that selects ``RecordColumns/list``.
-    func record(_ row: PreparedStatement) throws -> DownloadRecord {
+    func record(_ row: PreparedStatement) throws -> DownloadRecord { try record(row, RecordColumns.all) }
+
+    /// As much of a record as a statement selects: some columns, kind and owner.
+    func record(_ row: PreparedStatement, _ columns: [RecordColumn]) throws -> DownloadRecord {
       var record = RecordColumns.blank
       var damaged: String?
-      for column in RecordColumns.all {
+      for column in columns {
         let value = row.value()
         if case .null? = value {
           if !column.isOptional { damaged = damaged ?? column.name }
@@ -24,6 +27,8 @@
       case .integer(let opening): record.owner = try owner(opening)
       default: damaged = damaged ?? "owner"
       }
+      // The same download, whatever the text says.
+      if record.added != nil { record.added?.id = record.request.id }
       if let damaged { throw DamagedRow(record: record, column: damaged) }
       return record
     }
@@ -44,15 +49,15 @@
     // MARK: Adding
 
     func add(_ addition: LedgerAddition, at now: Date) throws -> LedgerAddOutcome {
-      var request = addition.request
-      let id = RecordColumns.key(request.id.rawValue)
-      request.id = DownloadID(id)
-      if !request.tags.isEmpty { request.tags = Set(request.tags.map(RecordColumns.key)) }
+      var addition = addition
+      let id = RecordColumns.key(addition.request.id.rawValue)
+      addition.request.id = DownloadID(id)
+      addition.request.makeStorable()
       // New to most ledgers, and then not looked for twice.
-      if let new = try insert(request, addition, at: now) { return new }
+      if let new = try insert(addition, at: now) { return new }
 
       let known: DownloadRecord?
-      do { known = try record(request.id) } catch is DamagedRow { known = nil }
+      do { known = try record(addition.request.id) } catch is DamagedRow { known = nil }
       if let known {
         let isElsewhere = known.location.flatMap { old in addition.location.map { $0 != old } } ?? false
         let isLost = known.phase == .finished && addition.lost != nil && known.steps.artifact == addition.lost
@@ -61,22 +66,21 @@
             .inUse, "“\(id.prefix(300))” is being downloaded to \(known.location ?? ""): wait until it has ended",
             stage: LedgerFault.stage)
         }
-        if !isElsewhere, !isLost { return try update(known, request, addition, at: now) }
+        if !isElsewhere, !isLost { return try addAgain(known, addition, at: now) }
       }
       try forget(id)
-      guard let new = try insert(request, addition, at: now) else {
+      guard let new = try insert(addition, at: now) else {
         throw LedgerFault.error("the ledger's index of ids is damaged: run “REINDEX” on it with the sqlite3 tool")
       }
       return new
     }
 
     /// Adds a download, unless its id is known.
-    private func insert(
-      _ request: DownloadRequest, _ addition: LedgerAddition, at now: Date
-    ) throws -> LedgerAddOutcome? {
-      let record = DownloadRecord(
-        request: request, generation: try nextGeneration(), arrival: addition.arrival, rank: addition.rank,
+    private func insert(_ addition: LedgerAddition, at now: Date) throws -> LedgerAddOutcome? {
+      var record = DownloadRecord(
+        request: addition.request, generation: try nextGeneration(), arrival: addition.arrival, rank: Rank(),
         location: addition.location, createdAt: now)
+      record.rank = try rankingToWrite().rank(record.rankingContext)
       let lane = Lane(opening: try opening(), kind: try number(of: Kind(record)))
       let insert = try prepared(.insert)
       for column in RecordColumns.new { insert.bind(try column.value(record)) }
@@ -86,25 +90,51 @@
         returnGeneration()
         return nil
       }
-      for tag in request.tags { try setTag(tag, of: record.generation, to: true) }
+      for tag in record.request.tags { try setTag(tag, of: record.generation, to: true) }
       moved(from: nil, to: .waiting)
       noteWaiting(record, in: lane)
       return LedgerAddOutcome(isNew: true, record: record)
     }
 
-    private func update(
-      _ known: DownloadRecord, _ request: DownloadRequest, _ addition: LedgerAddition, at now: Date
+    private func addAgain(
+      _ known: DownloadRecord, _ addition: LedgerAddition, at now: Date
     ) throws -> LedgerAddOutcome {
       var record = known
-      // Another link: what the old one was short of says nothing of it.
-      if record.request.url != request.url { record.awaited = nil }
-      record.request = request
-      record.rank = addition.rank
-      record.location = known.location ?? addition.location
-      record.updatedAt = now
-      record.apply(.addedAgain)
-      if known.phase == .waiting, let lane = try lane(of: known.generation) { noteChange(in: lane) }
-      let lane = Lane(opening: try opening(), kind: try number(of: Kind(record)))
+      let opening = try opening()
+      if record.addAgain(addition, at: now, ranking: try rankingToWrite()) {
+        try write(record, over: known, opening: opening)
+      } else if let lane = try lane(of: known.generation), lane.opening != opening {
+        // What was added belongs to this opening, whether the addition says anything new or not.
+        let statement = try prepared(.setOpening)
+        statement.bind(opening)
+        statement.bind(known.generation)
+        try statement.run()
+        if known.phase == .waiting { noteChange(of: known, in: lane) }
+        if known.isReady { noteWaiting(known, in: Lane(opening: opening, kind: lane.kind)) }
+      }
+      return LedgerAddOutcome(isNew: false, record: record)
+    }
+
+    /// Makes a change, whoever holds the record.
+    func update(
+      _ id: DownloadID, at now: Date, _ change: (inout DownloadRecord) throws -> Void
+    ) throws -> DownloadRecord? {
+      guard let known = try record(id) else { return nil }
+      var record = known
+      guard try record.update(by: owner, at: now, ranking: try rankingToWrite(), change) else { return known }
+      record.request.makeStorable()
+      record.added?.makeStorable()
+      try write(record, over: known, opening: nil)
+      return record
+    }
+
+    /// Writes all that can change of a record that is there.
+    ///
+    /// - Parameter opening: the opening that it belongs to from now on; that it belonged to before when `nil`.
+    private func write(_ record: DownloadRecord, over known: DownloadRecord, opening: Int64?) throws {
+      guard let old = try lane(of: known.generation) else { return }
+      if known.phase == .waiting { noteChange(of: known, in: old) }
+      let lane = Lane(opening: opening ?? old.opening, kind: try number(of: Kind(record)))
       let update = try prepared(.rewrite)
       for column in RecordColumns.changing { update.bind(try column.value(record)) }
       update.bind(lane.kind)
@@ -113,13 +143,16 @@
       try update.run()
       try setTags(record.request.tags, of: record.generation, before: known.request.tags)
       if record.phase != known.phase { moved(from: known.phase, to: record.phase) }
-      if record.phase == .waiting, record.notBefore == nil { noteWaiting(record, in: lane) }
-      return LedgerAddOutcome(isNew: false, record: record)
+      if record.isReady { noteWaiting(record, in: lane) }
     }
 
     private func noteWaiting(_ record: DownloadRecord, in lane: Lane) {
-      noteWaiting(
-        WaitingKey(rank: record.rank.value, arrival: record.arrival, generation: record.generation), in: lane)
+      let key = WaitingKey(rank: record.rank.value, arrival: record.arrival, generation: record.generation)
+      noteWaiting(key, in: lane, id: record.id)
+    }
+
+    private func noteChange(of record: DownloadRecord, in lane: Lane) {
+      noteChange(of: record.generation, in: lane)
     }
 
     func lane(of generation: Int64) throws -> Lane? {
@@ -154,18 +187,21 @@
     }
 
     func save(_ record: DownloadRecord, _ fields: RecordFields, at now: Date) throws -> Bool {
-      let change = try KindChange(record, fields, self)
-      if change == nil, !fields.isDisjoint(with: [.request, .link]) { return false }
+      var record = record
+      var kind: Int64?
+      if fields.contains(.link) {
+        guard let linked = try linked(record) else { return false }
+        (record, kind) = (linked.record, linked.kind)
+      }
       let text = SaveText(fields, keepsLease: record.phase.isActive)
       let statement = try prepared(text)
       for column in text.columns { statement.bind(try column.value(record)) }
       statement.bind(now)
-      if let change { statement.bind(change.number) }
+      if let kind { statement.bind(kind) }
       statement.bind(record.generation)
       statement.bind(RecordColumns.key(record.id.rawValue))
       statement.bind(try opening())
       guard try statement.run() == 1 else { return false }
-      if let change { try setTags(change.tags, of: record.generation, before: change.tagsBefore) }
       if fields.contains(.state) {
         // What is held was active.
         moved(from: .transferring, to: record.phase)
@@ -174,26 +210,18 @@
       return true
     }
 
-    /// What a save of the request, or of its link, makes of a download's kind.
-    private struct KindChange {
-      var number: Int64
-      var tags: Set<String>
-      var tagsBefore: Set<String>
-
-      /// `nil` when the save does not write it, or the record is gone.
-      init?(_ record: DownloadRecord, _ fields: RecordFields, _ connection: LedgerConnection) throws {
-        guard !fields.isDisjoint(with: [.request, .link]), let lane = try connection.lane(of: record.generation),
-          var kind = try connection.kind(lane.kind)
-        else { return nil }
-        tagsBefore = kind.candidate.tags
-        if fields.contains(.request) {
-          kind.candidate = record.candidate
-          kind.candidate.tags = Set(record.request.tags.map(RecordColumns.key))
-        }
-        kind.candidate.host = record.request.host
-        tags = kind.candidate.tags
-        number = try connection.number(of: kind)
-      }
+    /// A record whose link is to be saved, with all that follows from it; `nil` when it is gone.
+    private func linked(_ record: DownloadRecord) throws -> (record: DownloadRecord, kind: Int64)? {
+      let row = try prepared(.recordOfGeneration)
+      row.bind(record.generation)
+      guard var known = try row.first(self.record) else { return nil }
+      known.setLink(of: record, ranking: try rankingToWrite())
+      known.request.makeStorable()
+      var record = record
+      record.request = known.request
+      record.added = known.added
+      record.rank = known.rank
+      return (record, try number(of: Kind(location: known.location, candidate: known.candidate)))
     }
 
     /// Notes that a download waits now, in the lane that its row names.
@@ -202,6 +230,21 @@
       row.bind(generation)
       defer { row.reset() }
       if try row.step() { noteWaiting(row) }
+    }
+  }
+
+  extension DownloadRecord {
+    /// Whether it waits, and for no time.
+    fileprivate var isReady: Bool { phase == .waiting && notBefore == nil }
+  }
+
+  extension DownloadRequest {
+    /// Makes it what comes back from the file.
+    fileprivate mutating func makeStorable() {
+      if !tags.isEmpty { tags = Set(tags.map(RecordColumns.key)) }
+      // What is relative to another URL is kept as a whole.
+      if url.baseURL != nil { url = url.absoluteURL }
+      for index in mirrors.indices where mirrors[index].baseURL != nil { mirrors[index] = mirrors[index].absoluteURL }
     }
   }
 #endif

@@ -43,10 +43,12 @@
     }
 
     /// Gives back what this owner holds, and forgets its number.
-    func leave() throws {
+    /// - Returns: how many it gave back.
+    func leave() throws -> Int {
       let own = try opening()
-      _ = try giveBack(at: nil) { owner, _ in owner == own }
+      let count = try giveBack(at: nil) { owner, _ in owner == own }
       try forgetOpening(own)
+      return count
     }
   }
 #endif

@@ -8,7 +8,11 @@
   final class LedgerConnection {
     let db: Database
     /// The owner that this connection writes for.
-    private let owner: String
+    let owner: String
+    /// How this connection ranks what it adds and changes.
+    private var ranking = Ranking.arrival
+    /// Whether the ledger's ranks are known to go by no other name than ``ranking``'s.
+    private var isRankingNoted = false
     /// How many records each phase has gained, in this transaction.
     private var gains: [DownloadState.Phase: Int] = [:]
     /// By the number of the text; GRDB's own cache would hash a long text for each row.
@@ -124,6 +128,7 @@
       openings.removeAll()
       laneLists.removeAll()
       ownOpening = nil
+      isRankingNoted = false
     }
 
     /// Notes that records have gone from one phase to another; `nil` for records that are new or forgotten.
@@ -139,6 +144,24 @@
       gains.removeAll(keepingCapacity: true)
       try prepared(.clearTally).run()
       try prepared(.recount).run()
+    }
+
+    // MARK: Ranking
+
+    /// The ranking of what is about to be written; another name than its own is taken from the ledger's ranks.
+    func rankingToWrite() throws -> Ranking {
+      if !isRankingNoted {
+        let statement = try prepared(.unlikeRanking)
+        statement.bind(ranking.name)
+        try statement.run()
+        isRankingNoted = true
+      }
+      return ranking
+    }
+
+    func setRanking(_ ranking: Ranking) {
+      self.ranking = ranking
+      isRankingNoted = false
     }
 
     // MARK: Numbers

@@ -6,7 +6,7 @@
   /// ``RecordColumns/all`` is the one list of them.
   struct RecordColumn: Sendable {
     let name: String
-    /// The fields that it belongs to; none for what is written once.
+    /// The saves that write it; none for what only adding and updating write.
     let fields: RecordFields
     /// Whether NULL stands for something.
     let isOptional: Bool
@@ -72,7 +72,7 @@
 
   enum RecordColumns {
     /// Every column but `kind` and `opening`, which place a record in a ``Lane``, `owner` and `lease`.
-    static let all: [RecordColumn] = identity + state + request + checkpoint + steps
+    static let all: [RecordColumn] = identity + state + request + added + checkpoint + steps
 
     private static let identity: [RecordColumn] = [
       .required("generation", [], { $0.generation }, { $0.generation = $1 }),
@@ -91,6 +91,8 @@
       .optional("repeated_failures", .state, { $0.repeatedFailures.unlessZero }, { $0.repeatedFailures = $1 }),
       .optional("bytes_fetched", .state, { $0.bytesFetched == 0 ? nil : $0.bytesFetched }, { $0.bytesFetched = $1 }),
       .optional("resumed_from", .state, { $0.resumedFrom == 0 ? nil : $0.resumedFrom }, { $0.resumedFrom = $1 }),
+      .optional(
+        "paused_together", .state, { $0.isPausedTogether ? true : nil }, { $0.isPausedTogether = $1 }),
       .optional("was_interrupted", .state, { $0.wasInterrupted ? true : nil }, { $0.wasInterrupted = $1 }),
       .optional("awaited", .state, { $0.awaited }, { $0.awaited = $1 }),
       .json("error", .state, { $0.error }, { $0.error = $1 }),
@@ -98,27 +100,34 @@
 
     /// Host, priority, intent, tags and location are in the ``Kind``.
     private static let request: [RecordColumn] = [
-      .required("url", [.request, .link], { $0.request.url }, { $0.request.url = $1 }),
+      .required("url", .link, { $0.request.url }, { $0.request.url = $1 }),
       .json(
-        "headers", [.request, .link], { $0.request.headers.fields.isEmpty ? nil : $0.request.headers },
+        "headers", .link, { $0.request.headers.fields.isEmpty ? nil : $0.request.headers },
         { $0.request.headers = $1 }),
-      .json("head_start", [.request, .link], { $0.request.headStart }, { $0.request.headStart = $1 }),
-      .required("rank", .request, { $0.rank }, { $0.rank = $1 }),
-      .optional("expected_size", .request, { $0.request.expectedSize }, { $0.request.expectedSize = $1 }),
-      .optional("maximum_size", .request, { $0.request.maximumSize }, { $0.request.maximumSize = $1 }),
+      .json("head_start", .link, { $0.request.headStart }, { $0.request.headStart = $1 }),
+      .required("rank", .link, { $0.rank }, { $0.rank = $1 }),
+      .optional("expected_size", [], { $0.request.expectedSize }, { $0.request.expectedSize = $1 }),
+      .optional("maximum_size", [], { $0.request.maximumSize }, { $0.request.maximumSize = $1 }),
       .optional(
-        "directory", .request, { $0.request.destination.directory }, { $0.request.destination.directory = $1 }),
-      .optional("file_name", .request, { $0.request.destination.name }, { $0.request.destination.name = $1 }),
+        "directory", [], { $0.request.destination.directory }, { $0.request.destination.directory = $1 }),
+      .optional("file_name", [], { $0.request.destination.name }, { $0.request.destination.name = $1 }),
       .optional(
-        "mirrors", .request, { record in record.request.mirrors.unlessEmpty.map(URLList.init) },
+        "mirrors", [], { record in record.request.mirrors.unlessEmpty.map(URLList.init) },
         { $0.request.mirrors = $1.urls }),
-      .json("metadata", .request, { $0.request.metadata.unlessEmpty }, { $0.request.metadata = $1 }),
+      .json("metadata", [], { $0.request.metadata.unlessEmpty }, { $0.request.metadata = $1 }),
       .json(
-        "expected_digests", .request, { $0.request.expectedDigests.unlessEmpty },
+        "expected_digests", [], { $0.request.expectedDigests.unlessEmpty },
         { $0.request.expectedDigests = $1 }),
     ]
 
+    private static let added: [RecordColumn] = [
+      .json("added", .link, { $0.added }, { $0.added = $1 })
+    ]
+
     private static let checkpoint: [RecordColumn] = [
+      // For sums: the ranges say the same.
+      .optional(
+        "on_disk", .checkpoint, { $0.checkpoint.ranges.isEmpty ? nil : $0.checkpoint.ranges.byteCount }, { _, _ in }),
       .optional(
         "ranges", .checkpoint, { $0.checkpoint.ranges.isEmpty ? nil : $0.checkpoint.ranges },
         { $0.checkpoint.ranges = $1 }),
@@ -174,6 +183,12 @@
 
     /// What a new record is written with; the other columns begin as NULL.
     static let new = identity + state.prefix { $0.name == "phase" } + request
+
+    /// What a ranking is told, and the rank.
+    static let ranking = all.filter { rankingNames.contains($0.name) }
+    private static let rankingNames: Set<String> = [
+      "generation", "id", "arrival", "created_at", "rank", "url", "expected_size", "metadata",
+    ]
 
     /// All that can change.
     static let changing = all.filter { !["generation", "id", "arrival", "created_at"].contains($0.name) }

@@ -3,14 +3,18 @@
   import DownpipeOwner
   import Foundation
   import GRDB
+  import Synchronization
 
   /// One opening of a ``SQLiteLedger``.
   final class SQLiteLedgerStore: LedgerStore {
     let owner: String
+    let changesByOthers: AsyncStream<Void>?
     private let identity: ProcessOwner
     private let pool: DatabasePool
     private let queue: CommitQueue
     private let path: String
+    private let watchers: LedgerWatchers
+    private let hasRanked = Atomic(false)
 
     init(pool: DatabasePool, path: String) {
       identity = .new()
@@ -18,10 +22,15 @@
       self.pool = pool
       self.path = path
       queue = CommitQueue(pool: pool, path: path, owner: owner)
+      watchers = OpenLedgers.watchers(of: path)
+      changesByOthers = watchers.stream(for: owner)
     }
 
     /// A store that is dropped cannot save any more: its owner is gone.
-    deinit { identity.end() }
+    deinit {
+      identity.end()
+      watchers.end(owner)
+    }
 
     /// Reads on a connection of its own, beside the writer. What this store has committed is seen.
     private func read<Value: Sendable>(
@@ -42,7 +51,34 @@
 
     func add(_ additions: [LedgerAddition], at now: Date) async throws -> [LedgerAddOutcome] {
       let now = now.asStored
-      return try await queue.commit { connection in try additions.map { try connection.add($0, at: now) } }
+      let outcomes = try await queue.commit { connection in try additions.map { try connection.add($0, at: now) } }
+      if outcomes.contains(where: { $0.isChanged(at: now) }) { watchers.tell(changedBy: owner) }
+      return outcomes
+    }
+
+    func update(
+      _ id: DownloadID, at now: Date, _ change: @escaping @Sendable (inout DownloadRecord) throws -> Void
+    ) async throws -> DownloadRecord? {
+      let now = now.asStored
+      // What the change throws is the caller's own, and no failure of the ledger's.
+      let result: Result<DownloadRecord?, any Error> = try await queue.commit { connection in
+        var refusal: (any Error)?
+        do {
+          return .success(
+            try connection.update(id, at: now) { record in
+              do { try change(&record) } catch {
+                refusal = error
+                throw error
+              }
+            })
+        } catch {
+          if let refusal { return .failure(refusal) }
+          throw error
+        }
+      }
+      let record = try result.get()
+      if record?.updatedAt == now { watchers.tell(changedBy: owner) }
+      return record
     }
 
     func record(_ id: DownloadID) async throws -> DownloadRecord? {
@@ -65,6 +101,14 @@
       try await read { try $0.counts(tag: tag) }
     }
 
+    func totals(tag: String?) async throws -> LedgerTotals {
+      try await read { try $0.totals(tag: tag) }
+    }
+
+    func unsettledMoves() async throws -> [DownloadRecord] {
+      try await read { try $0.unsettledMoves() }
+    }
+
     func damaged() async throws -> [DamagedRecord] {
       try await read { try $0.damaged() }
     }
@@ -75,27 +119,35 @@
     }
 
     func save(_ record: DownloadRecord, _ fields: RecordFields, at now: Date) async throws -> Bool {
-      try await queue.commit(isSingleStatement: fields.isDisjoint(with: [.request, .link])) {
+      let isSaved = try await queue.commit(isSingleStatement: !fields.contains(.link)) {
         try $0.save(record, fields, at: now)
       }
+      if isSaved, LedgerSave(record, fields).endsRun { watchers.tell(changedBy: owner) }
+      return isSaved
     }
 
     func exchange(
       _ saves: [LedgerSave], leasing request: LeaseRequest?, at now: Date
     ) async throws -> LedgerExchange {
       let request = request?.asStored
-      return try await queue.commit { try $0.exchange(saves, request, at: now) }
+      let exchange = try await queue.commit { try $0.exchange(saves, request, at: now) }
+      if zip(saves, exchange.saved).contains(where: { $0.endsRun && $1 }) { watchers.tell(changedBy: owner) }
+      return exchange
     }
 
     func transition(
       _ selection: LedgerSelection, _ event: Lifecycle.Event, at now: Date
     ) async throws -> LedgerTransitionResult {
       guard event != .leased else { throw LedgerFault.error("only a lease makes a download active: lease it instead") }
-      return try await queue.commit { try $0.transition(selection, event, at: now) }
+      let result = try await queue.commit { try $0.transition(selection, event, at: now) }
+      if result.count > 0 { watchers.tell(changedBy: owner) }
+      return result
     }
 
     func remove(_ selection: LedgerSelection, limit: Int) async throws -> [DownloadRecord] {
-      try await queue.commit { try $0.remove(selection, limit: limit) }
+      let removed = try await queue.commit { try $0.remove(selection, limit: limit) }
+      if !removed.isEmpty { watchers.tell(changedBy: owner) }
+      return removed
     }
 
     func renewLeases(until lease: Date) async throws {
@@ -103,7 +155,7 @@
     }
 
     func reclaim(at now: Date) async throws -> Int {
-      try await queue.commit { connection in
+      let count = try await queue.commit { connection in
         var standings: [Int64: ProcessOwner.Standing] = [:]
         return try connection.giveBack(at: now) { owner, lease in
           let standing = try standings[owner] ?? ProcessOwner(connection.owner(owner))?.standing ?? .unknown
@@ -115,14 +167,25 @@
           }
         }
       }
+      if count > 0 { watchers.tell(changedBy: owner) }
+      return count
     }
 
     func nextDue(after now: Date) async throws -> Date? {
       try await read { try $0.nextDue(after: now) }
     }
 
-    func rerank(_ rank: @escaping @Sendable (RankingContext) -> Rank) async throws {
-      try await queue.commit { try $0.rerank(rank) }
+    func rank(by ranking: Ranking) async throws {
+      let isLater = hasRanked.exchange(true, ordering: .relaxed)
+      guard try await queue.commit({ try $0.beginRanking(by: ranking, always: isLater) }) else { return }
+      var last = Int64.min
+      while true {
+        let page = try await read { [last] in try $0.rankable(after: last) }
+        guard let end = page.last else { break }
+        try await queue.commit { try $0.rank(page, by: ranking) }
+        last = end
+      }
+      try await queue.commit { try $0.endRanking(by: ranking) }
     }
 
     func close() async throws {
@@ -132,12 +195,13 @@
       guard !queue.isClosed else { return }
       let result: Result<Void, any Error>
       do {
-        try await queue.commit { try $0.leave() }
+        if try await queue.commit({ try $0.leave() }) > 0 { watchers.tell(changedBy: owner) }
         result = .success(())
       } catch { result = .failure(error) }
       // Whatever came of it, the connections are closed: the lease and the owner's end do the rest.
       guard queue.close() else { return }
       identity.end()
+      watchers.end(owner)
       try await onBlockingThread {
         do {
           try? pool.writeWithoutTransaction { db in

@@ -25,7 +25,7 @@
       columns = RecordColumns.columns(fields)
       var assignments = (columns.map(\.name) + ["updated_at"]).map { "\($0) = ?" }.joined(separator: ", ")
       if index & 32 != 0 { assignments += ", owner = NULL, lease = NULL" }
-      if !fields.isDisjoint(with: [.request, .link]) { assignments += ", kind = ?" }
+      if fields.contains(.link) { assignments += ", kind = ?" }
       sql = "UPDATE download SET \(assignments) WHERE generation = ? AND id = ? AND owner = ?"
     }
   }

@@ -16,6 +16,7 @@
         }
       }
       migrator.registerMigration("3: lanes, and steps by name") { db in try moveIntoLanes(db) }
+      migrator.registerMigration("4: what was added, and whose ranks they are") { db in try addRanking(db) }
       return migrator
     }
 

@@ -8,7 +8,8 @@
     case opening, openingNumber, insertOpening, kind, kindNumber, insertKind
     case record, recordOfGeneration, place, insert, rewrite, insertTag, deleteTag, deleteRow
     case isAnyDue, promoteDue, promoteJumped, nextLane, nextOwnLane, waitingKeys, lease
-    case renew, held, letGo, rankPage, rerank, nextDue
+    case renew, held, letGo, nextDue, placeOfID, setOpening
+    case unlikeRanking, isRanked, setSetting, clearSetting, rankPage, rankable, setRank
 
     /// What waits and is due.
     private static let isReady = "phase = 'waiting' AND not_before IS NULL"
@@ -105,18 +106,26 @@
         """
         UPDATE download SET \(EventEffect.all[.leased]?[.waiting]?.assignments ?? ""),
           owner = ?, lease = ?, updated_at = ?
-        WHERE generation = ?
+        WHERE generation = ? AND phase = 'waiting' AND owner IS NULL
         """
 
       case .renew: "UPDATE download SET lease = ? WHERE owner = ?"
       case .held: "SELECT owner, lease, phase, generation FROM download WHERE owner IS NOT NULL"
       case .letGo: "UPDATE download SET owner = NULL, lease = NULL WHERE generation = ?"
+      case .placeOfID: "SELECT \(Self.placeColumns), \(Self.isReady) FROM download WHERE id = ?"
+      case .setOpening: "UPDATE download SET opening = ? WHERE generation = ?"
+      case .unlikeRanking: "DELETE FROM setting WHERE name IN ('ranking', 'ranking under way') AND value <> ?"
+      case .isRanked: "SELECT 1 FROM setting WHERE name = ? AND value = ?"
+      case .setSetting: "INSERT OR REPLACE INTO setting (name, value) VALUES (?, ?)"
+      case .clearSetting: "DELETE FROM setting WHERE name = ?"
       case .rankPage:
         """
-        SELECT generation, \(RecordColumns.list) FROM download NOT INDEXED
-        WHERE generation > ? AND phase = 'waiting' ORDER BY generation LIMIT 1000
+        SELECT generation FROM download NOT INDEXED
+        WHERE generation > ? AND phase <> 'finished' ORDER BY generation LIMIT ?
         """
-      case .rerank: "UPDATE download SET rank = ? WHERE generation = ?"
+      case .rankable:
+        "SELECT \(RecordColumns.names(RecordColumns.ranking)), kind, owner FROM download WHERE generation = ?"
+      case .setRank: "UPDATE download SET rank = ? WHERE generation = ?"
       case .nextDue:
         "SELECT min(not_before) FROM download INDEXED BY download_delayed WHERE \(Self.isDelayed) AND not_before > ?"
       }

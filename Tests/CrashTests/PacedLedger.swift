@@ -51,7 +51,13 @@
       func renewLeases(until lease: Date) async throws { try await base.renewLeases(until: lease) }
       func reclaim(at now: Date) async throws -> Int { try await base.reclaim(at: now) }
       func nextDue(after now: Date) async throws -> Date? { try await base.nextDue(after: now) }
-      func rerank(_ rank: @escaping @Sendable (RankingContext) -> Rank) async throws { try await base.rerank(rank) }
+      func update(
+        _ id: DownloadID, at now: Date, _ change: @escaping @Sendable (inout DownloadRecord) throws -> Void
+      ) async throws -> DownloadRecord? { try await base.update(id, at: now, change) }
+      func totals(tag: String?) async throws -> LedgerTotals { try await base.totals(tag: tag) }
+      func unsettledMoves() async throws -> [DownloadRecord] { try await base.unsettledMoves() }
+      var changesByOthers: AsyncStream<Void>? { base.changesByOthers }
+      func rank(by ranking: Ranking) async throws { try await base.rank(by: ranking) }
       func close() async throws { try await base.close() }
     }
   }

@@ -58,7 +58,7 @@
         #expect(error?.message.contains("“bad”") == true)
         #expect(error?.message.contains("“\(column)”") == true, "\(error?.message ?? "")")
         #expect(Set(try await store.records(DownloadQuery()).map(\.id)) == ["a", "b"])
-        try await store.rerank { Rank().ascending($0.arrival) }
+        try await store.rank(by: Ranking(name: "test") { Rank().ascending($0.arrival) })
         let all = LeaseRequest(now: start, until: time(60)) { _ in .take }
         #expect(try await store.lease(all).map(\.id) == ["a", "b"])
         #expect(try await store.lease(all).map(\.id) == [])

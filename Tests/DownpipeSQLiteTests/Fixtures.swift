@@ -11,8 +11,7 @@
 
   func addition(_ id: DownloadID, _ order: Int64 = 0, tags: Set<String> = []) throws -> LedgerAddition {
     LedgerAddition(
-      request: try DownloadRequest("https://example.org/file", id: id, tags: tags), rank: Rank().ascending(order),
-      arrival: order)
+      request: try DownloadRequest("https://example.org/file", id: id, tags: tags), arrival: order)
   }
 
   /// Writes into the row of a download, as a faulty medium or another program would.

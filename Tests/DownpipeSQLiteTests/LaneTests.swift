@@ -26,6 +26,8 @@
       try await withFolder { folder in
         let ledger = SQLiteLedger("\(folder)/l.sqlite")
         let stores = [try await ledger.open(), try await ledger.open()]
+        let ranking = Ranking(name: "size") { Rank().ascending($0.expectedSize ?? 0) }
+        for store in stores { try await store.rank(by: ranking) }
         var generator = SeededGenerator(seed: seed)
         var model: [DownloadID: Waiting] = [:]
         func number(_ range: ClosedRange<Int>) -> Int { Int.random(in: range, using: &generator) }
@@ -43,8 +45,9 @@
                 location: [nil, "A", "B"][number(0...2)])
               model[DownloadID(name)] = waiting
               return LedgerAddition(
-                request: try DownloadRequest("http://\(waiting.host)/", id: DownloadID(name)),
-                rank: Rank().ascending(waiting.rank), arrival: waiting.arrival, location: waiting.location)
+                request: try DownloadRequest(
+                  "http://\(waiting.host)/", id: DownloadID(name), expectedSize: waiting.rank),
+                arrival: waiting.arrival, location: waiting.location)
             }
             _ = try await store.add(additions, at: now)
           case 3:
@@ -57,8 +60,8 @@
             _ = try await store.add(
               [
                 LedgerAddition(
-                  request: try DownloadRequest("http://\(host)/", id: id),
-                  rank: Rank().ascending(model[id]?.rank ?? 0), arrival: 0, location: known.location)
+                  request: try DownloadRequest("http://\(host)/", id: id, expectedSize: model[id]?.rank),
+                  arrival: 0, location: known.location)
               ], at: now)
           case 4:
             guard let id else { continue }
@@ -80,10 +83,7 @@
             model[id] = nil
             #expect(try await store.remove(.ids([id]), limit: 1).map(\.id) == [id])
           case 6:
-            try await store.rerank { Rank().ascending(Int64($0.id.rawValue.utf8.reduce(0) { ($0 + UInt64($1)) % 20 })) }
-            for (id, waiting) in model where !waiting.isPaused {
-              model[id]?.rank = Int64(id.rawValue.utf8.reduce(0) { ($0 + UInt64($1)) % 20 })
-            }
+            try await store.rank(by: ranking)
           default:
             let (scope, location) = (number(0...1) == 0 ? LeaseScope.own : .all, [nil, "A"][number(0...1)])
             let full = number(0...1) == 0 ? "host\(number(0...3))" : ""

@@ -43,11 +43,12 @@
           try await pool.writeWithoutTransaction { left.forgetConnection($0) }
         }
         let queue = CommitQueue(pool: pool, path: path, owner: "me")
-        let few = try (0..<Self.few).map { index in
+        let ranks = (0..<Self.few).map { _ in UInt128(UInt64.random(in: 0 ... .max)) << 64 }
+        let few = try ranks.indices.map { index in
           LedgerAddition(
-            request: try DownloadRequest("http://few/\(index)", id: DownloadID("few\(index)")),
-            rank: Rank(value: UInt128(UInt64.random(in: 0 ... .max)) << 64), arrival: Int64(index))
+            request: try DownloadRequest("http://few/\(index)", id: DownloadID("few\(index)")), arrival: Int64(index))
         }
+        try await queue.commit { $0.setRanking(Ranking(name: "test") { Rank(value: ranks[Int($0.arrival)]) }) }
         _ = try await queue.commit { connection in for addition in few { _ = try connection.add(addition, at: start) } }
         let before = try await queue.commit { $0.workDone }
         var done: [UInt128] = []
@@ -64,7 +65,7 @@
           #expect(leased.allSatisfy { $0.id.rawValue.hasPrefix("few") })
           done += leased.map(\.rank.value)
         }
-        #expect(done == few.map(\.rank.value).sorted(), "the order is that of the ranks")
+        #expect(done == ranks.sorted(), "the order is that of the ranks")
         let after = try await queue.commit { $0.workDone }
         try await pool.writeWithoutTransaction { queue.forgetConnection($0) }
         try pool.close()
@@ -100,14 +101,14 @@
         let pool = try LedgerFile(path: path, durability: .process, lockTimeout: .seconds(5)).open()
         let queue = CommitQueue(pool: pool, path: path, owner: "me")
         var generator = SystemRandomNumberGenerator()
-        var ranks: [Int64] = []
+        let ranks = (0..<5_000).map { _ in Int64.random(in: 0...1_000_000, using: &generator) }
+        try await queue.commit {
+          $0.setRanking(Ranking(name: "test") { Rank().ascending(ranks[Int($0.arrival)]) })
+        }
         for batch in 0..<10 {
-          let additions = try (0..<500).map { index in
-            let rank = Int64.random(in: 0...1_000_000, using: &generator)
-            ranks.append(rank)
-            return LedgerAddition(
-              request: try DownloadRequest("http://host\(batch * 500 + index)/", id: DownloadID("\(ranks.count)")),
-              rank: Rank().ascending(rank), arrival: Int64(ranks.count))
+          let additions = try (batch * 500..<batch * 500 + 500).map { index in
+            LedgerAddition(
+              request: try DownloadRequest("http://host\(index)/", id: DownloadID("\(index)")), arrival: Int64(index))
           }
           _ = try await queue.commit { connection in
             for addition in additions { _ = try connection.add(addition, at: start) }

@@ -1,4 +1,4 @@
-import Foundation
+package import Foundation
 import Synchronization
 
 /// A ledger in memory: for tests, and for downloads that need not survive the process.
@@ -25,31 +25,35 @@ public struct MemoryLedger: Ledger {
 /// The records that every store of one ``MemoryLedger`` shares.
 final class MemoryLedgerBox: Sendable {
   let state = Mutex(MemoryLedgerState())
+  let watchers = LedgerWatchers()
 }
 
 /// One opening of a ``MemoryLedger``.
 final class MemoryLedgerStore: LedgerStore {
   let owner: String
+  let changesByOthers: AsyncStream<Void>?
   private let box: MemoryLedgerBox
 
   init(_ box: MemoryLedgerBox) {
     self.box = box
     owner = "memory/\(DownloadID())"
+    changesByOthers = box.watchers.stream(for: owner)
     let owner = owner
-    box.state.withLock { _ = $0.openOwners.insert(owner) }
+    box.state.withLock { $0.rankings[owner] = .arrival }
   }
 
   /// A store that is dropped cannot save any more: its owner is gone.
   deinit {
     let owner = owner
-    box.state.withLock { _ = $0.openOwners.remove(owner) }
+    box.state.withLock { _ = $0.rankings.removeValue(forKey: owner) }
+    box.watchers.end(owner)
   }
 
   private func withState<Result: Sendable>(
     _ body: (inout MemoryLedgerState) throws -> Result
   ) throws -> Result {
     try box.state.withLock { state in
-      guard state.openOwners.contains(owner) else {
+      guard state.rankings[owner] != nil else {
         throw DownloadError(
           .ledger, "this opening of the ledger has been closed: open the ledger again", stage: "MemoryLedger")
       }
@@ -57,8 +61,31 @@ final class MemoryLedgerStore: LedgerStore {
     }
   }
 
+  /// Makes a change, and tells the other stores where it is one for them.
+  private func change<Result: Sendable>(
+    _ body: (inout MemoryLedgerState) throws -> Result, tellingIf isForOthers: (Result) -> Bool
+  ) throws -> Result {
+    let result = try withState(body)
+    if isForOthers(result) { box.watchers.tell(changedBy: owner) }
+    return result
+  }
+
   func add(_ additions: [LedgerAddition], at now: Date) async throws -> [LedgerAddOutcome] {
-    try withState { try $0.add(additions, owner: owner, at: now) }
+    try change {
+      try $0.add(additions, owner: owner, at: now)
+    } tellingIf: {
+      $0.contains { $0.isChanged(at: now) }
+    }
+  }
+
+  func update(
+    _ id: DownloadID, at now: Date, _ change: @escaping @Sendable (inout DownloadRecord) throws -> Void
+  ) async throws -> DownloadRecord? {
+    try self.change {
+      try $0.update(id, owner: owner, at: now, change)
+    } tellingIf: {
+      $0?.updatedAt == now
+    }
   }
 
   func record(_ id: DownloadID) async throws -> DownloadRecord? { try withState { $0.record(id) } }
@@ -71,22 +98,28 @@ final class MemoryLedgerStore: LedgerStore {
 
   func counts(tag: String?) async throws -> [DownloadState.Phase: Int] { try withState { $0.counts(tag: tag) } }
 
+  func totals(tag: String?) async throws -> LedgerTotals { try withState { $0.totals(tag: tag) } }
+
+  func unsettledMoves() async throws -> [DownloadRecord] { try withState { $0.unsettledMoves() } }
+
   func lease(_ request: LeaseRequest) async throws -> [DownloadRecord] {
     try await exchange([], leasing: request, at: request.now).leased
   }
 
   func save(_ record: DownloadRecord, _ fields: RecordFields, at now: Date) async throws -> Bool {
-    try withState { $0.save(record, fields, owner: owner, at: now) }
+    try await exchange([LedgerSave(record, fields)], leasing: nil, at: now).saved == [true]
   }
 
   func exchange(
     _ saves: [LedgerSave], leasing request: LeaseRequest?, at now: Date
   ) async throws -> LedgerExchange {
-    try withState { state in
+    try change { state in
       var exchange = LedgerExchange()
       exchange.saved = saves.map { state.save($0.record, $0.fields, owner: owner, at: now) }
       if let request { exchange.leased = state.lease(request, owner: owner) }
       return exchange
+    } tellingIf: {
+      zip(saves, $0.saved).contains { $0.endsRun && $1 }
     }
   }
 
@@ -97,30 +130,61 @@ final class MemoryLedgerStore: LedgerStore {
       throw DownloadError(
         .ledger, "only a lease makes a download active: lease it instead", stage: "MemoryLedger")
     }
-    return try withState { $0.transition(selection, event, owner: owner, at: now) }
+    return try change {
+      $0.transition(selection, event, owner: owner, at: now)
+    } tellingIf: {
+      $0.count > 0
+    }
   }
 
   func remove(_ selection: LedgerSelection, limit: Int) async throws -> [DownloadRecord] {
-    try withState { $0.remove(selection, limit: limit, owner: owner) }
+    try change {
+      $0.remove(selection, limit: limit, owner: owner)
+    } tellingIf: {
+      !$0.isEmpty
+    }
   }
 
   func renewLeases(until lease: Date) async throws { try withState { _ in } }
 
   func reclaim(at now: Date) async throws -> Int {
-    try withState { state in
-      let open = state.openOwners
-      return state.giveBack(at: now) { !open.contains($0) }
+    try change { state in
+      let open = state.rankings
+      return state.giveBack(at: now) { open[$0] == nil }
+    } tellingIf: {
+      $0 > 0
     }
   }
 
   func nextDue(after now: Date) async throws -> Date? { try withState { $0.nextDue(after: now) } }
 
-  func rerank(_ rank: @escaping @Sendable (RankingContext) -> Rank) async throws { try withState { $0.rerank(rank) } }
+  func rank(by ranking: Ranking) async throws {
+    guard var left = try withState({ $0.beginRanking(by: ranking, owner: owner) }) else { return }
+    while !left.isEmpty {
+      let batch = left.prefix(10_000)
+      left = left.dropFirst(10_000)
+      try withState { $0.rank(batch, by: ranking) }
+      await Task.yield()
+    }
+    try withState { $0.endRanking(by: ranking) }
+  }
 
   func close() async throws {
-    box.state.withLock { state in
-      guard state.openOwners.remove(owner) != nil else { return }
-      _ = state.giveBack { $0 == owner }
+    let gaveBack = box.state.withLock { state in
+      guard state.rankings.removeValue(forKey: owner) != nil else { return 0 }
+      return state.giveBack { $0 == owner }
     }
+    if gaveBack > 0 { box.watchers.tell(changedBy: owner) }
+    box.watchers.end(owner)
   }
+}
+
+extension LedgerAddOutcome {
+  /// Whether the addition has changed anything.
+  package func isChanged(at now: Date) -> Bool { isNew || record.updatedAt == now }
+}
+
+extension LedgerSave {
+  /// Whether it says that a run is over.
+  package var endsRun: Bool { fields.contains(.state) && !record.phase.isActive }
 }

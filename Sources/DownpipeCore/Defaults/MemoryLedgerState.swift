@@ -25,8 +25,14 @@ struct MemoryLedgerState: Sendable {
     }
   }
 
-  /// The owners that may still save. Leases need no end here: which owners are gone is known.
-  var openOwners: Set<String> = []
+  /// How each owner that may still save ranks. Leases need no end here: which owners are gone is known.
+  var rankings: [String: Ranking] = [:]
+  /// The name of the ranking that all ranks are of; `nil` when that is not known.
+  private var rankingName: String?
+  /// The name of the ranking that is under way.
+  private var rankingUnderWay: String?
+  /// The owners that have said how they rank.
+  private var hasRanked: Set<String> = []
   private var entries: [Int64: Entry] = [:]
   private var generations: [DownloadID: Int64] = [:]
   private var lastGeneration: Int64 = 0
@@ -89,30 +95,33 @@ struct MemoryLedgerState: Sendable {
   }
 
   private mutating func add(_ addition: LedgerAddition, owner: String, at now: Date) -> LedgerAddOutcome {
+    let ranking = ranking(of: owner)
     if var record = record(addition.request.id) {
       let isLost = record.phase == .finished && addition.lost != nil && record.steps.artifact == addition.lost
       if !isLost, !record.isElsewhere(than: addition) {
-        // Another link: what the old one was short of says nothing of it.
-        if record.request.url != addition.request.url { record.awaited = nil }
-        // The id stays as it was first written: equal ids can differ in their bytes.
-        let id = record.id
-        record.request = addition.request
-        record.request.id = id
-        record.rank = addition.rank
-        record.location = record.location ?? addition.location
-        record.updatedAt = now
-        record.apply(.addedAgain)
+        _ = record.addAgain(addition, at: now, ranking: ranking)
         set(Entry(record: record, addedBy: owner, candidate: record.candidate))
         return LedgerAddOutcome(isNew: false, record: record)
       }
       forget(record.generation)
     }
     lastGeneration += 1
-    let record = DownloadRecord(
-      request: addition.request, generation: lastGeneration, arrival: addition.arrival, rank: addition.rank,
+    var record = DownloadRecord(
+      request: addition.request, generation: lastGeneration, arrival: addition.arrival, rank: Rank(),
       location: addition.location, createdAt: now)
+    record.rank = ranking.rank(record.rankingContext)
     set(Entry(record: record, addedBy: owner, candidate: record.candidate))
     return LedgerAddOutcome(isNew: true, record: record)
+  }
+
+  mutating func update(
+    _ id: DownloadID, owner: String, at now: Date, _ change: (inout DownloadRecord) throws -> Void
+  ) rethrows -> DownloadRecord? {
+    guard var entry = entry(id) else { return nil }
+    guard try entry.record.update(by: owner, at: now, ranking: ranking(of: owner), change) else { return entry.record }
+    entry.candidate = entry.record.candidate
+    set(entry)
+    return entry.record
   }
 
   func record(_ id: DownloadID) -> DownloadRecord? { entry(id)?.record }
@@ -128,7 +137,7 @@ struct MemoryLedgerState: Sendable {
       case .rank: found.sorted { RankKey($0) < RankKey($1) }
       case .latestChange: found.sorted { ($0.updatedAt, $0.generation) > ($1.updatedAt, $1.generation) }
       }
-    return Array(sorted.dropFirst(max(0, query.offset)).prefix(max(0, query.limit)))
+    return Array(sorted.dropFirst(max(0, query.offset)).prefix(max(0, query.limit ?? .max)))
   }
 
   func counts(tag: String?) -> [DownloadState.Phase: Int] {
@@ -136,6 +145,16 @@ struct MemoryLedgerState: Sendable {
     return entries.values.reduce(into: [:]) { counts, entry in
       if entry.candidate.tags.contains(tag) { counts[entry.record.phase, default: 0] += 1 }
     }
+  }
+
+  func totals(tag: String?) -> LedgerTotals {
+    var totals = LedgerTotals(counts: counts(tag: tag))
+    for entry in entries.values where tag.map(entry.candidate.tags.contains) ?? true { totals.add(entry.record) }
+    return totals
+  }
+
+  func unsettledMoves() -> [DownloadRecord] {
+    entries.values.lazy.map(\.record).filter { $0.phase == .finished && $0.steps.note != nil }
   }
 
   func nextDue(after now: Date) -> Date? {
@@ -153,8 +172,8 @@ struct MemoryLedgerState: Sendable {
     }
     var taken: [Int64] = []
     var skipped: Set<Candidate> = []
-    ready.forEach { key in
-      guard let entry = entries[key.generation], request.scope == .all || entry.addedBy == owner,
+    forEachReady(in: request.scope) { key in
+      guard let entry = entries[key.generation], request.scope.contains(entry, for: owner),
         entry.record.belongs(to: request.location), !skipped.contains(entry.candidate)
       else { return true }
       switch request.select(entry.candidate) {
@@ -170,10 +189,17 @@ struct MemoryLedgerState: Sendable {
     }
   }
 
+  /// Visits what is ready in order of rank: at least what is in the scope.
+  private func forEachReady(in scope: LeaseScope, _ body: (RankKey) -> Bool) {
+    guard case .ids(let ids) = scope, ids.count < ready.count else { return ready.forEach(body) }
+    let records = ids.lazy.compactMap(record).filter { $0.phase == .waiting && $0.notBefore == nil }
+    for key in records.map(RankKey.init).sorted() where !body(key) { return }
+  }
+
   mutating func save(_ record: DownloadRecord, _ fields: RecordFields, owner: String, at now: Date) -> Bool {
     guard var entry = entry(record.id), entry.record.generation == record.generation, entry.record.owner == owner
     else { return false }
-    entry.record.write(fields, of: record)
+    entry.record.write(fields, of: record, ranking: ranking(of: owner))
     entry.record.updatedAt = now
     entry.candidate = entry.record.candidate
     set(entry)
@@ -216,11 +242,48 @@ struct MemoryLedgerState: Sendable {
     }.count
   }
 
-  mutating func rerank(_ rank: (RankingContext) -> Rank) {
-    _ = update(Array(entries.keys), at: nil) { entry in
-      guard entry.record.phase == .waiting else { return false }
-      entry.record.rank = rank(entry.record.rankingContext)
+  // MARK: Ranking
+
+  /// How an owner ranks, whose ranks are about to be written.
+  private mutating func ranking(of owner: String) -> Ranking {
+    let ranking = rankings[owner] ?? .arrival
+    if rankingName != ranking.name { rankingName = nil }
+    if rankingUnderWay != ranking.name { rankingUnderWay = nil }
+    return ranking
+  }
+
+  /// - Returns: what is to be ranked anew; `nil` when all is ranked so already.
+  mutating func beginRanking(by ranking: Ranking, owner: String) -> ArraySlice<Int64>? {
+    let isFirst = hasRanked.insert(owner).inserted
+    rankings[owner] = ranking
+    if isFirst, rankingName == ranking.name { return nil }
+    rankingName = nil
+    rankingUnderWay = ranking.name
+    return entries.keys.sorted()[...]
+  }
+
+  mutating func rank(_ generations: ArraySlice<Int64>, by ranking: Ranking) {
+    _ = update(generations, at: nil) { entry in
+      guard entry.record.phase != .finished else { return false }
+      entry.record.rank = ranking.rank(entry.record.rankingContext)
       return true
+    }
+  }
+
+  /// All is ranked, unless another store has added by another ranking meanwhile.
+  mutating func endRanking(by ranking: Ranking) {
+    if rankingUnderWay == ranking.name { rankingName = ranking.name }
+    rankingUnderWay = nil
+  }
+}
+
+extension LeaseScope {
+  fileprivate func contains(_ entry: MemoryLedgerState.Entry, for owner: String) -> Bool {
+    switch self {
+    case .all: true
+    case .own: entry.addedBy == owner
+    case .tag(let tag): entry.candidate.tags.contains(tag)
+    case .ids(let ids): ids.contains(entry.record.id)
     }
   }
 }
@@ -234,21 +297,16 @@ extension DownloadRecord {
   }
 
   /// Writes what a save of the fields writes of a record.
-  fileprivate mutating func write(_ fields: RecordFields, of record: DownloadRecord) {
-    if fields.contains(.request) {
-      request = record.request
-      rank = record.rank
-    }
-    if fields.contains(.link) {
-      request.url = record.request.url
-      request.headers = record.request.headers
-      request.headStart = record.request.headStart
-    }
+  fileprivate mutating func write(
+    _ fields: RecordFields, of record: DownloadRecord, ranking: @autoclosure () -> Ranking
+  ) {
+    if fields.contains(.link) { setLink(of: record, ranking: ranking()) }
     if fields.contains(.checkpoint) { checkpoint = record.checkpoint }
     if fields.contains(.steps) { steps = record.steps }
     guard fields.contains(.state) else { return }
     phase = record.phase
     notBefore = record.notBefore
+    isPausedTogether = record.isPausedTogether
     awaited = record.awaited
     error = record.error
     attempts = record.attempts
@@ -258,13 +316,6 @@ extension DownloadRecord {
     resumedFrom = record.resumedFrom
     wasInterrupted = record.wasInterrupted
     if !phase.isActive { owner = nil }
-  }
-
-  /// The record as scheduling policies see it.
-  package var rankingContext: RankingContext {
-    RankingContext(
-      id: request.id, priority: request.priority, intent: request.intent, arrival: arrival, createdAt: createdAt,
-      expectedSize: request.expectedSize)
   }
 }
 

@@ -2,19 +2,22 @@
 ///
 /// A plain sorted array moves half of its keys for each insertion; a heap cannot be read in order without
 /// being taken apart. Chunks of at most ``chunkLimit`` keys give O(√n) moves and a read in order.
-struct SortedKeys<Key: Comparable & Sendable>: Sendable {
+package struct SortedKeys<Key: Comparable & Sendable>: Sendable {
   /// No chunk is empty; chunks and the keys in them are sorted.
   private var chunks: [[Key]] = []
   /// How many keys there are.
-  private(set) var count = 0
+  package private(set) var count = 0
+
+  /// No keys.
+  package init() {}
 
   private static var chunkLimit: Int { 512 }
 
   /// The smallest key.
-  var first: Key? { chunks.first?.first }
+  package var first: Key? { chunks.first?.first }
 
   /// Inserts a key; nothing happens when it is there already.
-  mutating func insert(_ key: Key) {
+  package mutating func insert(_ key: Key) {
     guard !chunks.isEmpty else {
       chunks.append([key])
       count = 1
@@ -35,7 +38,7 @@ struct SortedKeys<Key: Comparable & Sendable>: Sendable {
   }
 
   /// Removes a key, if it is there.
-  mutating func remove(_ key: Key) {
+  package mutating func remove(_ key: Key) {
     let chunk = chunkIndex(for: key)
     guard chunk < chunks.count else { return }
     let position = Self.position(of: key, in: chunks[chunk])
@@ -46,7 +49,7 @@ struct SortedKeys<Key: Comparable & Sendable>: Sendable {
   }
 
   /// Visits the keys in order, from `start` on, until `body` returns false.
-  func forEach(from start: Key? = nil, _ body: (Key) -> Bool) {
+  package func forEach(from start: Key? = nil, _ body: (Key) -> Bool) {
     var chunk = start.map(chunkIndex(for:)) ?? 0
     guard chunk < chunks.count else { return }
     var position = start.map { Self.position(of: $0, in: chunks[chunk]) } ?? 0

@@ -8,8 +8,8 @@ public struct DownloadQuery: Sendable, Hashable {
   public var location: String?
   /// Which comes first.
   public var order: Order
-  /// At most this many.
-  public var limit: Int
+  /// At most this many; every one when `nil`.
+  public var limit: Int?
   /// Leaves out this many first.
   public var offset: Int
 
@@ -26,7 +26,7 @@ public struct DownloadQuery: Sendable, Hashable {
   /// Asks a question.
   public init(
     phases: Set<DownloadState.Phase>? = nil, tag: String? = nil, location: String? = nil, order: Order = .arrival,
-    limit: Int = 1000, offset: Int = 0
+    limit: Int? = nil, offset: Int = 0
   ) {
     self.location = location
     self.phases = phases

@@ -4,6 +4,9 @@ public import Foundation
 public struct DownloadRecord: Sendable, Hashable {
   /// What was asked for; its id names the record.
   public var request: DownloadRequest
+  /// The request as it was added last, where ``request`` differs from it: something was changed since, a link was renewed,
+  /// or a head start was taken over. `nil` where both are the same.
+  public var added: DownloadRequest?
   /// Unique to this addition of the id, and growing; see ``PartialKey``.
   public var generation: Int64
   /// The order of arrival.
@@ -14,6 +17,8 @@ public struct DownloadRecord: Sendable, Hashable {
   public var phase: DownloadState.Phase
   /// Not to be started before this time; at once when `nil`.
   public var notBefore: Date?
+  /// Whether it was paused together with others; ``Lifecycle/Event/resumeTogether`` means only those.
+  public var isPausedTogether: Bool
   /// What it is short of, where that is more than time.
   public var awaited: Awaited?
   /// Who holds it, while it is active.
@@ -57,6 +62,7 @@ public struct DownloadRecord: Sendable, Hashable {
     self.arrival = arrival
     self.rank = rank
     self.phase = .waiting
+    self.isPausedTogether = false
     self.attempts = 0
     self.consecutiveFailures = 0
     self.repeatedFailures = 0
@@ -70,9 +76,16 @@ public struct DownloadRecord: Sendable, Hashable {
     self.updatedAt = createdAt
   }
 
-  /// The record as policies and gates see it.
+  /// The record as gates, admission policies and leases see it.
   public var candidate: Candidate {
     Candidate(host: request.host, intent: request.intent, priority: request.priority, tags: request.tags)
+  }
+
+  /// The record as scheduling policies see it.
+  package var rankingContext: RankingContext {
+    RankingContext(
+      id: request.id, priority: request.priority, intent: request.intent, arrival: arrival, createdAt: createdAt,
+      expectedSize: request.expectedSize)
   }
 }
 

@@ -22,8 +22,14 @@ public enum Lifecycle {
     case becameDue
     /// The user paused it.
     case pause
+    /// The user paused it together with others.
+    case pauseAll
     /// The user resumed it.
     case resume
+    /// The user resumed what was paused together.
+    case resumeTogether
+    /// The user wants it from the beginning, whatever became of it.
+    case restart
     /// The user cancelled it.
     case cancel
     /// The same id was added again.
@@ -33,11 +39,13 @@ public enum Lifecycle {
   }
 
   /// The next phase; `nil` when the event means nothing in this phase.
+  ///
+  /// One event asks for more than a phase: ``Event/resumeTogether`` means only what was paused together.
   public static func next(_ phase: DownloadState.Phase, _ event: Event) -> DownloadState.Phase? {
     switch (phase, event) {
     case (.waiting, .leased): .transferring
     case (.waiting, .becameDue), (.waiting, .resume): .waiting
-    case (.waiting, .pause): .paused
+    case (.waiting, .pause), (.waiting, .pauseAll): .paused
 
     case (.transferring, .bytesComplete): .processing
     case (.processing, .stepsComplete): .finished
@@ -46,10 +54,11 @@ public enum Lifecycle {
     case (.transferring, .suspended), (.processing, .suspended): .waiting
     case (.transferring, .leaseLost), (.processing, .leaseLost): .waiting
     case (.transferring, .pause), (.processing, .pause): .paused
+    case (.transferring, .pauseAll), (.processing, .pauseAll): .paused
 
-    case (.paused, .resume): .waiting
+    case (.paused, .resume), (.paused, .resumeTogether): .waiting
     case (.failed, .resume), (.failed, .addedAgain): .waiting
-    case (.cancelled, .resume), (.cancelled, .addedAgain): .waiting
+    case (.waiting, .restart), (.paused, .restart), (.failed, .restart), (.cancelled, .restart): .waiting
     case (.finished, .artifactLost): .waiting
 
     case (.waiting, .cancel), (.transferring, .cancel), (.processing, .cancel), (.paused, .cancel), (.failed, .cancel):
@@ -68,35 +77,46 @@ public enum Lifecycle {
 extension DownloadRecord {
   /// Applies an event: the phase that follows, and what an event of its kind forgets.
   ///
-  /// - Returns: whether the event means anything in the record's phase; nothing has changed otherwise.
+  /// - Returns: whether the event means anything to the record; nothing has changed otherwise.
   @discardableResult
   public mutating func apply(_ event: Lifecycle.Event) -> Bool {
-    guard let next = Lifecycle.next(phase, event) else { return false }
-    if phase == .cancelled || event == .artifactLost || event == .cancel {
-      // The bytes are gone, and with them what was known of them.
+    guard let next = Lifecycle.next(phase, event), event != .resumeTogether || isPausedTogether else { return false }
+    if event == .cancel || event == .restart || event == .artifactLost {
+      // The bytes are gone, or are to go, and with them what was known of them.
       checkpoint = Checkpoint()
       steps = StepLog()
     }
     phase = next
     notBefore = nil
+    isPausedTogether = event == .pauseAll
     if !next.isActive { owner = nil }
     switch event {
     case .leased:
       attempts += 1
     case .leaseLost:
       wasInterrupted = true
-    case .becameDue, .bytesComplete, .failedForNow, .failedForGood, .suspended, .pause:
+    case .becameDue, .bytesComplete, .failedForNow, .failedForGood, .suspended, .pause, .pauseAll:
       // What an interrupted run may have published is there until a later one finds it.
       break
-    case .resume, .addedAgain, .artifactLost, .stepsComplete, .cancel:
-      error = nil
-      consecutiveFailures = 0
-      repeatedFailures = 0
-      if event != .resume && event != .addedAgain {
-        awaited = nil
-        wasInterrupted = false
-      }
+    case .restart:
+      forgetFailures()
+      awaited = nil
+      attempts = 0
+      bytesFetched = 0
+      resumedFrom = 0
+    case .resume, .resumeTogether, .addedAgain:
+      forgetFailures()
+    case .artifactLost, .stepsComplete, .cancel:
+      forgetFailures()
+      awaited = nil
+      wasInterrupted = false
     }
     return true
+  }
+
+  private mutating func forgetFailures() {
+    error = nil
+    consecutiveFailures = 0
+    repeatedFailures = 0
   }
 }

@@ -29,12 +29,24 @@ public protocol LedgerStore: Sendable {
 
   /// Adds downloads, or updates those whose id is known, all or none.
   ///
-  /// A known download gets the new request and rank, and ``Lifecycle/Event/addedAgain`` is applied to it; one that waits
-  /// for a time becomes due only by that. It starts anew, as a new generation, where ``LedgerAddition/lost`` is its
-  /// artifact, where it belongs to another location and is not active, and where its record is damaged. Whatever was
-  /// added belongs to this store for ``LeaseScope/own``. The order of the result is that of `additions`.
+  /// A known download keeps its arrival, and ``LedgerAddition/ifKnown`` says what else becomes of it. It starts anew, as
+  /// a new generation, where ``LedgerAddition/lost`` is its artifact, where it belongs to another location and is not
+  /// active, and where its record is damaged. Whatever was added belongs to this store for ``LeaseScope/own``. The
+  /// order of the result is that of `additions`.
   /// - Throws: ``DownloadError`` with `.inUse` for a download that is active at another location.
   func add(_ additions: [LedgerAddition], at now: Date) async throws -> [LedgerAddOutcome]
+
+  /// Changes what a download is asked for, in one step, whoever holds it.
+  ///
+  /// Of the record only `request`, `added` and `location` are written, and `artifact` and `note` of `steps` unless
+  /// another owner holds it; the id stays as it is. Where `added` was `nil` and the request has changed, `added` becomes
+  /// the request as it was. The rank is computed anew. Nothing is written where nothing has changed.
+  /// - Parameter change: Makes the change: cheap, and called inside the ledger's transaction. What it throws goes
+  ///   through, and nothing is written.
+  /// - Returns: the record as it is now; `nil` when there is none.
+  func update(
+    _ id: DownloadID, at now: Date, _ change: @escaping @Sendable (inout DownloadRecord) throws -> Void
+  ) async throws -> DownloadRecord?
 
   /// One record.
   func record(_ id: DownloadID) async throws -> DownloadRecord?
@@ -53,6 +65,14 @@ public protocol LedgerStore: Sendable {
 
   /// How many records there are in each phase; with `tag`, of those that bear it.
   func counts(tag: String?) async throws -> [DownloadState.Phase: Int]
+
+  /// How many bytes the downloads have, and are going to have; with `tag`, those that bear it. Costs far less than
+  /// reading their records.
+  func totals(tag: String?) async throws -> LedgerTotals
+
+  /// Finished downloads whose ``StepLog/note`` is there still: their artifact was being moved when the process ended.
+  /// None, unless the ledger says otherwise.
+  func unsettledMoves() async throws -> [DownloadRecord]
 
   /// Hands out waiting downloads that are due, in order of rank: ``Lifecycle/Event/leased`` is applied to each one that
   /// the request selects, and it is owned by ``owner`` until the lease runs out.
@@ -73,8 +93,8 @@ public protocol LedgerStore: Sendable {
   /// - Returns: what ``save(_:_:at:)`` says of each, and what was leased.
   func exchange(_ saves: [LedgerSave], leasing request: LeaseRequest?, at now: Date) async throws -> LedgerExchange
 
-  /// Applies an event to the records of a selection that nobody holds and in whose phase it means something, all at
-  /// once. Those that wait belong to this store then, for ``LeaseScope/own``.
+  /// Applies an event to the records of a selection that no owner holds and to which it means something, all at once.
+  /// Those that wait belong to this store then, for ``LeaseScope/own``.
   /// - Returns: the ids that were moved, at most 10,000 of them, and how many there were in all.
   func transition(
     _ selection: LedgerSelection, _ event: Lifecycle.Event, at now: Date
@@ -96,8 +116,23 @@ public protocol LedgerStore: Sendable {
   /// When the next waiting download becomes due, if one waits for a time after `now`.
   func nextDue(after now: Date) async throws -> Date?
 
-  /// Computes the rank of every waiting download anew.
-  func rerank(_ rank: @escaping @Sendable (RankingContext) -> Rank) async throws
+  /// Ranks what this store adds and changes from now on, and whatever has ranks of another ranking.
+  ///
+  /// The first call of a store ranks anew only where the ledger's ranks go by another name, or by none that is known;
+  /// each later call does so always, because a policy that replaces another may differ from it in more than its name.
+  /// All that has not finished is ranked, a batch at a time: other calls go on in between. The ledger's name is taken
+  /// away before the first batch and written after the last one, so that the next opening ranks anew what a crash has
+  /// left half done. Until the first call the order of arrival counts, ``Ranking/arrival``.
+  ///
+  /// Stores that share a ledger should rank alike: where one adds by another ranking than the ledger's, the name is taken
+  /// away, and the next opening ranks all of it.
+  func rank(by ranking: Ranking) async throws
+
+  /// Yields after another store of the same ledger in this process has committed a change that this one may care
+  /// about: something was added, changed, moved, removed, or has ended. Leases and checkpoints are none, nor is what this
+  /// store does itself. Changes that come faster than they are read are told once. One reader; ends when the store is
+  /// closed. `nil` for a ledger that does not know.
+  var changesByOthers: AsyncStream<Void>? { get }
 
   /// Gives back what this owner holds and closes. Nothing may be called afterwards.
   func close() async throws
@@ -113,6 +148,12 @@ extension LedgerStore {
 
   /// None.
   public func damaged() async throws -> [DamagedRecord] { [] }
+
+  /// None.
+  public func unsettledMoves() async throws -> [DownloadRecord] { [] }
+
+  /// None.
+  public var changesByOthers: AsyncStream<Void>? { nil }
 
   /// One call after the other.
   public func exchange(
@@ -162,9 +203,28 @@ public struct RecordFields: OptionSet, Sendable, Hashable {
   public static let checkpoint = RecordFields(rawValue: 2)
   /// What the steps have done, and the artifact.
   public static let steps = RecordFields(rawValue: 4)
-  /// The request and its rank.
-  public static let request = RecordFields(rawValue: 8)
-  /// Of the request only what an attempt itself changes: URL, header fields and head start. What others have changed of
-  /// it meanwhile stays.
+  /// What an attempt itself changes of the request: URL, header fields and head start. What others have changed of it
+  /// meanwhile stays, ``DownloadRecord/added`` keeps what was asked for, and the rank is computed anew.
   public static let link = RecordFields(rawValue: 16)
+}
+
+/// How many downloads there are, and their bytes. What was cancelled is counted and adds no bytes.
+public struct LedgerTotals: Sendable, Hashable {
+  /// How many are in each phase; phases without any are left out.
+  public var counts: [DownloadState.Phase: Int]
+  /// The bytes there are: the size of what is finished, of the rest what is on disk.
+  public var received: Int64
+  /// The bytes there will be, of the downloads whose size is known: what is finished counts as it is, of the rest the
+  /// size that the server has said, else the one that was asked for.
+  public var expected: Int64
+  /// How many downloads are missing in ``expected``, because nothing says how large they are.
+  public var unknown: Int
+
+  /// Makes totals.
+  public init(counts: [DownloadState.Phase: Int] = [:], received: Int64 = 0, expected: Int64 = 0, unknown: Int = 0) {
+    self.counts = counts
+    self.received = received
+    self.expected = expected
+    self.unknown = unknown
+  }
 }

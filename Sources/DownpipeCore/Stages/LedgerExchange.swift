@@ -6,24 +6,25 @@ public import Foundation
 public struct LedgerAddition: Sendable {
   /// What was asked for.
   public var request: DownloadRequest
-  /// Its rank.
-  public var rank: Rank
-  /// Its order of arrival.
+  /// Its order of arrival; a known download keeps its own.
   public var arrival: Int64
   /// The ``Storage/location`` that it belongs to.
   public var location: String?
   /// An artifact that is gone: the finished download that it belongs to starts anew.
   public var lost: StoredArtifact?
+  /// What becomes of a download whose id is known.
+  public var ifKnown: KnownDownload
 
   /// Makes an addition.
   public init(
-    request: DownloadRequest, rank: Rank, arrival: Int64, location: String? = nil, lost: StoredArtifact? = nil
+    request: DownloadRequest, arrival: Int64, location: String? = nil, lost: StoredArtifact? = nil,
+    ifKnown: KnownDownload = .update
   ) {
     self.request = request
-    self.rank = rank
     self.arrival = arrival
     self.location = location
     self.lost = lost
+    self.ifKnown = ifKnown
   }
 }
 
@@ -56,11 +57,15 @@ public struct DamagedRecord: Sendable, Hashable {
 }
 
 /// Which downloads a store leases.
-public enum LeaseScope: String, Sendable, Hashable {
+public enum LeaseScope: Sendable, Hashable {
   /// Every one.
   case all
   /// Those that were added, resumed or restarted through this store.
   case own
+  /// Those with the tag.
+  case tag(String)
+  /// The named ones.
+  case ids(Set<DownloadID>)
 }
 
 /// What a lease is asked for.

@@ -7,9 +7,15 @@ public import Foundation
 public protocol SchedulingPolicy: Stage {
   /// The rank of a download; the smallest rank goes first. Pure: equal contexts give equal ranks.
   func rank(_ context: RankingContext) -> Rank
+  /// Which ranks these are: another number where equal contexts no longer get the ranks that an earlier release of the
+  /// policy gave them. A ledger with ranks of another version is ranked anew when it is opened.
+  var version: Int { get }
 }
 
 extension SchedulingPolicy {
+  /// 1.
+  public var version: Int { 1 }
+
   /// Becomes the pipeline's policy; the last one written counts.
   public func contribute(to parts: inout PipelineParts) { parts.scheduling = self }
 }

@@ -41,8 +41,8 @@ extension LedgerConformance {
       let outcome = try expectValue(
         try await store.add([addition], at: Self.start).first, "adding one download gave no outcome")
       var expected = DownloadRecord(
-        request: addition.request, generation: outcome.record.generation, arrival: 7, rank: addition.rank,
-        createdAt: Self.start)
+        request: addition.request, generation: outcome.record.generation, arrival: 7,
+        rank: Rank().ascending(7), createdAt: Self.start)
       expected.updatedAt = Self.start
       try expect(outcome.isNew, "the outcome does not say that it is new")
       try expectEqual(outcome.record, expected, "the outcome's record")
@@ -63,23 +63,27 @@ extension LedgerConformance {
       try expectEqual(try await store.counts(tag: nil)[.waiting] ?? 0, 3, "the number of downloads")
       try expectEqual(try await store.add([], at: Self.start).count, 0, "the outcome of adding nothing")
     }
-    await report.check("known-is-updated", "a known download gets the new request and rank; it stays the same one") {
+    await report.check(
+      "known-is-updated", "a known download takes over what is new of a request; it stays the same one, in its place"
+    ) {
       let (_, store) = try await filled(["a", "b"])
       let before = try await store.known("b")
       var update = try Self.addition("b", order: 0, host: "mirror.example", tags: ["new"])
-      update.arrival = 99
+      update.location = "A"
       let outcome = try await store.add([update], at: Self.time(5))
       let after = try await store.known("b")
       try expectEqual(outcome.map(\.isNew), [false], "whether it is new")
       try expectEqual(outcome.map(\.record), [after], "the outcome's record, beside the one in the ledger,")
       try expectEqual(after.request, update.request, "the request")
-      try expectEqual(after.rank, update.rank, "the rank")
+      try expectEqual(after.added, nil, "the request as it was added, which is the request,")
       try expectEqual(after.generation, before.generation, "the generation")
       try expectEqual(after.arrival, before.arrival, "the order of arrival, which an update keeps,")
+      try expectEqual(after.rank, before.rank, "the rank, which the order of arrival gives,")
+      try expectEqual(after.location, "A", "the location of what belonged to any")
       try expectEqual(after.createdAt, Self.start, "the time of the first addition")
       try expectEqual(after.updatedAt, Self.time(5), "the time of the last change")
       try expectEqual(try await store.counts(tag: "new")[.waiting] ?? 0, 1, "how many bear the new tag")
-      try expectEqual(try await store.leased().map(\.id), ["b", "a"], "the order after the update")
+      try expectEqual(try await store.leased().map(\.id), ["a", "b"], "the order after the update")
     }
     await report.check("active-is-updated", "updating an active download leaves its lease alone") {
       let (_, store) = try await filled(["a"])
@@ -93,27 +97,20 @@ extension LedgerConformance {
       try expect(try await store.save(record, .state, at: Self.time(2)), "the owner's save was refused")
       try expectEqual(try await store.known("a").request.tags, ["t"], "the tags after a save of the state only")
     }
-    for phase in [DownloadState.Phase.failed, .cancelled] {
-      await report.check("\(phase.rawValue)-waits-again", "a download that had \(phase.rawValue) waits again, at once")
-      {
-        let (_, store) = try await filled(["a"])
-        try await store.bring("a", to: phase, Self.fill)
-        _ = try await store.add([try Self.addition("a", order: 1)], at: Self.time(1))
-        let record = try await store.known("a")
-        try expectEqual(record.phase, .waiting, "the phase")
-        try expectEqual(record.error, nil, "the error")
-        try expectEqual(record.notBefore, nil, "the due time")
-        try expectEqual(record.consecutiveFailures, 0, "the failures in a row")
-        if phase == .cancelled {
-          try expectEqual(record.checkpoint, Checkpoint(), "the checkpoint, whose partial is gone,")
-          try expectEqual(record.steps, StepLog(), "the steps, whose partial is gone,")
-        } else {
-          try expectEqual(record.checkpoint, Self.fullCheckpoint, "the checkpoint, whose partial is kept,")
-        }
-        try expectEqual(try await store.leased(at: Self.time(1)).map(\.id), ["a"], "what can be leased")
-      }
+    await report.check("failed-waits-again", "a download that had failed waits again, at once") {
+      let (_, store) = try await filled(["a"])
+      try await store.bring("a", to: .failed, Self.fill)
+      _ = try await store.add([try Self.addition("a", order: 1)], at: Self.time(1))
+      let record = try await store.known("a")
+      try expectEqual(record.phase, .waiting, "the phase")
+      try expectEqual(record.error, nil, "the error")
+      try expectEqual(record.notBefore, nil, "the due time")
+      try expectEqual(record.consecutiveFailures, 0, "the failures in a row")
+      try expectEqual(record.checkpoint, Self.fullCheckpoint, "the checkpoint, whose partial is kept,")
+      try expectEqual(record.updatedAt, Self.time(1), "the time of the change")
+      try expectEqual(try await store.leased(at: Self.time(1)).map(\.id), ["a"], "what can be leased")
     }
-    for phase in [DownloadState.Phase.finished, .paused] {
+    for phase in [DownloadState.Phase.finished, .paused, .cancelled] {
       await report.check("\(phase.rawValue)-stays", "adding a download that is \(phase.rawValue) leaves it so") {
         let (_, store) = try await filled(["a"])
         try await store.bring("a", to: phase, Self.fill)

@@ -22,7 +22,7 @@ extension LedgerConformance {
     await report.check("transition-to-waiting", "what is resumed is due at once and loses its error") {
       let (_, store) = try await filled(["a", "b", "c"])
       try await store.bring("a", to: .failed, Self.fill)
-      try await store.bring("b", to: .cancelled, Self.fill)
+      try await store.bring("b", to: .paused, Self.fill)
       try await store.bring("c", to: .waiting, Self.fill)
       let result = try await store.transition(.all, .resume, at: Self.time(1))
       try expectEqual(result.count, 3, "how many were moved")
@@ -34,9 +34,7 @@ extension LedgerConformance {
         try expectEqual(record.consecutiveFailures, 0, "the failures in a row of “\(id)”")
       }
       try expectEqual(try await store.known("a").checkpoint, Self.fullCheckpoint, "the checkpoint of what had failed")
-      try expectEqual(
-        try await store.known("b").checkpoint, Checkpoint(),
-        "the checkpoint of what was cancelled, whose partial is gone,")
+      try expectEqual(try await store.known("b").checkpoint, Self.fullCheckpoint, "the checkpoint of what was paused")
       try expectEqual(try await store.leased(at: Self.time(1)).count, 3, "how many can be leased at once")
     }
     await report.check("transition-leaves-held", "records that an owner holds are left alone") {
@@ -122,11 +120,9 @@ extension LedgerConformance {
     await report.check("query-orders", "records come by arrival, by rank or by their last change") {
       let (_, store) = try await opened()
       let ranks: [Int64] = [3, 1, 2, 0]
+      try await store.rank(by: Ranking(name: "test") { Rank().ascending(ranks[Int($0.arrival)]) })
       _ = try await store.add(
-        try ranks.enumerated().map { index, rank in
-          LedgerAddition(
-            request: try Self.request(DownloadID("\(index)")), rank: Rank().ascending(rank), arrival: Int64(index))
-        }, at: Self.start)
+        try ranks.indices.map { try Self.addition(DownloadID("\($0)"), order: Int64($0)) }, at: Self.start)
       try await store.bring("2", to: .failed, at: Self.time(1))
       try await store.bring("0", to: .waiting, at: Self.time(2)) { $0.notBefore = Self.time(50) }
       try await store.bring("3", to: .finished, at: Self.time(3))

@@ -46,7 +46,7 @@ extension LedgerConformance {
       try expectEqual(try await store.leased().map(\.id), ["a", "b"], "what was leased")
       _ = try await store.add([try Self.addition("c", order: 3)], at: Self.start)
       try expectEqual(try await store.leased().map(\.id), ["c"], "what was leased afterwards")
-      try await store.rerank { _ in Rank() }
+      try await store.rank(by: Ranking(name: "test") { _ in Rank() })
       try await store.renewLeases(until: Self.time(99))
       try await store.close()
       let second = try await ledger.open()

@@ -48,11 +48,7 @@ extension LedgerConformance {
         let addition = try LedgerConformance.addition(
           id, order: Int64.random(in: 0..<100, using: &generator), tags: ["t"])
         _ = try await store.add([addition], at: now)
-        change(id) { record in
-          record.rank = addition.rank
-          record.updatedAt = now
-          record.apply(.addedAgain)
-        }
+        change(id) { if $0.apply(.addedAgain) { $0.updatedAt = now } }
       case 5, 6: what = try await lease(id, at: now)
       default: what = try await save(at: now)
       }

@@ -18,10 +18,8 @@ extension LedgerConformance {
       let (_, store) = try await opened()
       // All 128 bits count, as unsigned numbers.
       let ranks: [UInt128] = [.max, 1 << 127, 5, 5, 1 << 64, (1 << 64) - 1, 0, 1 << 63]
-      let additions = try ranks.enumerated().map { index, rank in
-        LedgerAddition(
-          request: try Self.request(DownloadID("\(index)")), rank: Rank(value: rank), arrival: Int64(100 - index))
-      }
+      try await store.rank(by: Ranking(name: "test") { Rank(value: ranks[100 - Int($0.arrival)]) })
+      let additions = try ranks.indices.map { try Self.addition(DownloadID("\($0)"), order: Int64(100 - $0)) }
       _ = try await store.add(additions, at: Self.start)
       try expectEqual(
         try await store.leased().map(\.id.rawValue), ["6", "3", "2", "7", "5", "4", "1", "0"], "the order")
@@ -126,23 +124,6 @@ extension LedgerConformance {
       try expectEqual(try await store.nextDue(after: Self.start), Self.time(10), "the first due time")
       try expectEqual(try await store.nextDue(after: Self.time(10)), Self.time(30), "the one after it")
       try expectEqual(try await store.nextDue(after: Self.time(30)), nil, "the one after the last")
-    }
-    await report.check("rerank", "rerank computes the rank of every waiting download anew, due or not") {
-      let (_, store) = try await filled(["a", "b", "c", "d"])
-      try await store.bring("b", to: .waiting) { $0.notBefore = Self.time(10) }
-      _ = try await store.leased(["d"])
-      let seen = Mutex<Set<RankingContext>>([])
-      try await store.rerank { context in
-        seen.withLock { _ = $0.insert(context) }
-        return Rank().ascending(100 - context.arrival)
-      }
-      let expected = (1...3).map { arrival in
-        RankingContext(
-          id: ["a", "b", "c"][arrival - 1], intent: Intent(["a", "b", "c"][arrival - 1]), arrival: Int64(arrival),
-          createdAt: Self.start)
-      }
-      try expectEqual(seen.withLock { $0 }, Set(expected), "what was ranked")
-      try expectEqual(try await store.leased(at: Self.time(10)).map(\.id), ["c", "b", "a"], "the new order")
     }
   }
 }

@@ -72,13 +72,12 @@ public struct LedgerConformance: Sendable {
     try DownloadRequest("https://\(host)/file", id: id, intent: Intent(id.rawValue), tags: tags)
   }
 
-  /// An addition whose rank and arrival are `order`.
+  /// An addition whose arrival is `order`, which ranks it until a store ranks otherwise.
   static func addition(
     _ id: DownloadID, order: Int64, host: String = "example.org", tags: Set<String> = [], location: String? = nil
   ) throws -> LedgerAddition {
     LedgerAddition(
-      request: try request(id, host: host, tags: tags), rank: Rank().ascending(order), arrival: order,
-      location: location)
+      request: try request(id, host: host, tags: tags), arrival: order, location: location)
   }
 
   /// A ledger with one opening.

@@ -38,8 +38,14 @@ public final class FaultyLedger: Ledger {
     case reclaim
     /// `nextDue`
     case nextDue
-    /// `rerank`
-    case rerank
+    /// `rank`
+    case rank
+    /// `update`
+    case update
+    /// `totals`
+    case totals
+    /// `unsettledMoves`
+    case unsettledMoves
     /// `close`
     case close
   }
@@ -142,9 +148,16 @@ private final class FaultyLedgerStore: LedgerStore {
   }
 
   var owner: String { base.owner }
+  var changesByOthers: AsyncStream<Void>? { base.changesByOthers }
 
   func add(_ additions: [LedgerAddition], at now: Date) async throws -> [LedgerAddOutcome] {
     try await ledger.perform(.add) { try await base.add(additions, at: now) }
+  }
+
+  func update(
+    _ id: DownloadID, at now: Date, _ change: @escaping @Sendable (inout DownloadRecord) throws -> Void
+  ) async throws -> DownloadRecord? {
+    try await ledger.perform(.update) { try await base.update(id, at: now, change) }
   }
 
   func record(_ id: DownloadID) async throws -> DownloadRecord? {
@@ -161,6 +174,14 @@ private final class FaultyLedgerStore: LedgerStore {
 
   func counts(tag: String?) async throws -> [DownloadState.Phase: Int] {
     try await ledger.perform(.counts) { try await base.counts(tag: tag) }
+  }
+
+  func totals(tag: String?) async throws -> LedgerTotals {
+    try await ledger.perform(.totals) { try await base.totals(tag: tag) }
+  }
+
+  func unsettledMoves() async throws -> [DownloadRecord] {
+    try await ledger.perform(.unsettledMoves) { try await base.unsettledMoves() }
   }
 
   func damaged() async throws -> [DamagedRecord] {
@@ -205,8 +226,8 @@ private final class FaultyLedgerStore: LedgerStore {
     try await ledger.perform(.nextDue) { try await base.nextDue(after: now) }
   }
 
-  func rerank(_ rank: @escaping @Sendable (RankingContext) -> Rank) async throws {
-    try await ledger.perform(.rerank) { try await base.rerank(rank) }
+  func rank(by ranking: Ranking) async throws {
+    try await ledger.perform(.rank) { try await base.rank(by: ranking) }
   }
 
   func close() async throws {

@@ -56,7 +56,7 @@ enum Fault: String, CaseIterable, Sendable {
     case .forgetsLost: ["add-lost"]
     case .forgetsLocation: ["location-is-kept", "add-elsewhere", "add-active-elsewhere"]
     case .savesAlways: ["save-needs-the-lease", "save-after-remove"]
-    case .savesEverything: ["save-state-only", "save-checkpoint-only", "save-steps-only", "save-request-only"]
+    case .savesEverything: ["save-state-only", "save-checkpoint-only", "save-steps-only"]
     case .keepsLease: ["save-waiting-lease", "save-failed-lease"]
     case .reclaimsNothing: ["reclaim-lapsed"]
     case .reclaimsAll: ["live-is-kept"]
@@ -69,7 +69,7 @@ enum Fault: String, CaseIterable, Sendable {
     case .findsOne: ["query-ids"]
     case .miscounts: ["counts-are-right"]
     case .neverDue: ["next-due"]
-    case .keepsRank: ["rerank"]
+    case .keepsRank: ["lease-in-rank-order"]
     }
   }
 }
@@ -201,7 +201,7 @@ private final class FaultyStore: LedgerStore {
     if fault == .repeatsGeneration, let known = try await real.record(record.id) {
       record.generation = known.generation
     }
-    let all: RecordFields = [.state, .checkpoint, .steps, .request]
+    let all: RecordFields = [.state, .checkpoint, .steps, .link]
     if fault == .keepsLease {
       return try await real.save(record, fields.subtracting(.state), at: now)
     }
@@ -241,9 +241,19 @@ private final class FaultyStore: LedgerStore {
     fault == .neverDue ? nil : try await real.nextDue(after: now)
   }
 
-  func rerank(_ rank: @escaping @Sendable (RankingContext) -> Rank) async throws {
-    if fault != .keepsRank { try await real.rerank(rank) }
+  func rank(by ranking: Ranking) async throws {
+    if fault != .keepsRank { try await real.rank(by: ranking) }
   }
+
+  func update(
+    _ id: DownloadID, at now: Date, _ change: @escaping @Sendable (inout DownloadRecord) throws -> Void
+  ) async throws -> DownloadRecord? { try await real.update(id, at: now, change) }
+
+  func totals(tag: String?) async throws -> LedgerTotals { try await real.totals(tag: tag) }
+
+  func unsettledMoves() async throws -> [DownloadRecord] { try await real.unsettledMoves() }
+
+  var changesByOthers: AsyncStream<Void>? { real.changesByOthers }
 
   func close() async throws {
     if fault != .forgetsOnClose { try await real.close() }

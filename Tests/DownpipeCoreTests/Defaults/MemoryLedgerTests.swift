@@ -11,8 +11,7 @@ struct MemoryLedgerTests {
 
   private func addition(_ id: DownloadID, _ order: Int64) throws -> LedgerAddition {
     LedgerAddition(
-      request: try DownloadRequest("https://example.org/\(order)", id: id), rank: Rank().ascending(order),
-      arrival: order)
+      request: try DownloadRequest("https://example.org/\(order)", id: id), arrival: order)
   }
 
   @Test func keepsTheContract() async throws {
@@ -54,10 +53,7 @@ struct MemoryLedgerTests {
     let store = try await MemoryLedger().open()
     let order = (0..<5_000).map { Int64(($0 * 2_654_435_761) % 5_003) }
     _ = try await store.add(
-      order.map {
-        LedgerAddition(request: try addition(DownloadID("\($0)"), $0).request, rank: Rank().ascending($0), arrival: $0)
-      },
-      at: start)
+      order.map { try addition(DownloadID("\($0)"), $0) }, at: start)
     let claimed = try await store.lease(LeaseRequest(now: start, until: start) { _ in .take })
     #expect(claimed.map(\.arrival) == order.sorted())
   }

@@ -33,7 +33,8 @@ struct LifecycleTests {
       let event = try #require(Event.allCases.randomElement(using: &generator))
       let before = record
       let isMeaningful = record.apply(event)
-      #expect(isMeaningful == (Lifecycle.next(before.phase, event) != nil))
+      let asksForMore = event == .resumeTogether && !before.isPausedTogether
+      #expect(isMeaningful == (Lifecycle.next(before.phase, event) != nil && !asksForMore))
       guard isMeaningful else {
         #expect(record == before, "an event that means nothing changes nothing")
         continue
@@ -41,15 +42,16 @@ struct LifecycleTests {
       #expect(record.phase == Lifecycle.next(before.phase, event))
       #expect(record.notBefore == nil, "\(event): a due time belongs to the wait that set it")
       #expect(record.phase.isActive || record.owner == nil, "\(event): only what is active has an owner")
-      #expect(record.attempts == before.attempts + (event == .leased ? 1 : 0))
+      #expect(record.isPausedTogether == (event == .pauseAll), "\(event): what was paused together is so no more")
+      #expect(record.attempts == (event == .restart ? 0 : before.attempts + (event == .leased ? 1 : 0)))
       #expect(record.generation == before.generation)
-      if record.phase == .cancelled || before.phase == .cancelled {
+      if record.phase == .cancelled || before.phase == .cancelled || event == .restart {
         #expect(record.checkpoint == Checkpoint(), "the bytes of a cancelled download are gone")
         #expect(record.steps == StepLog())
       } else if before.phase != .finished {
         #expect(record.checkpoint == before.checkpoint, "\(event) costs no bytes")
       }
-      if event == .resume || event == .addedAgain {
+      if [.resume, .resumeTogether, .restart, .addedAgain].contains(event) {
         #expect(record.error == nil && record.consecutiveFailures == 0, "\(event) gives all attempts back")
       }
       #expect(record.wasInterrupted == (event == .leaseLost || (before.wasInterrupted && !forgets(event))))
@@ -88,10 +90,32 @@ struct LifecycleTests {
     for event in Event.allCases { #expect(!Lifecycle.phases(accepting: event).isEmpty, "\(event)") }
   }
 
+  @Test func whatWasCancelledIsOnlyRestarted() {
+    for event in Event.allCases {
+      #expect((Lifecycle.next(.cancelled, event) != nil) == (event == .restart), "\(event)")
+    }
+  }
+
+  @Test func whatTheUserPausedIsNotResumedWithTheOthers() throws {
+    var record = try record()
+    for event in [Event.pause, .pauseAll, .resumeTogether] { record.apply(event) }
+    #expect(record.phase == .paused)
+    for event in [Event.resume, .pauseAll] { record.apply(event) }
+    #expect(record.isPausedTogether)
+    record.apply(.resumeTogether)
+    #expect(record.phase == .waiting)
+    // Paused together, resumed, and paused by itself.
+    for event in [Event.pauseAll, .resume, .pause, .resumeTogether] { record.apply(event) }
+    #expect(record.phase == .paused)
+  }
+
   @Test func theUserCanEndWhateverHasNotEnded() {
     for phase in Phase.allCases where phase != .finished && phase != .cancelled {
       #expect(Lifecycle.next(phase, .cancel) == .cancelled)
     }
-    for phase in [Phase.waiting, .transferring, .processing] { #expect(Lifecycle.next(phase, .pause) == .paused) }
+    for phase in [Phase.waiting, .transferring, .processing] {
+      #expect(Lifecycle.next(phase, .pause) == .paused)
+      #expect(Lifecycle.next(phase, .pauseAll) == .paused)
+    }
   }
 }

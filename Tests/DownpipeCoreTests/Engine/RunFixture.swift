@@ -45,7 +45,7 @@ struct RunFixture: Sendable {
   /// A run of a record that the ledger has leased.
   func leased(_ id: DownloadID) async throws -> Run {
     let request = try DownloadRequest("https://example.org/\(id.rawValue)", id: id)
-    _ = try await store.add([LedgerAddition(request: request, rank: Rank(), arrival: 1)], at: time.date)
+    _ = try await store.add([LedgerAddition(request: request, arrival: 1)], at: time.date)
     let leased = try await store.lease(
       LeaseRequest(now: time.date, until: time.date.addingTimeInterval(30), select: { _ in .take }))
     guard let record = leased.first else { throw DownloadError(.ledger, "nothing was leased") }

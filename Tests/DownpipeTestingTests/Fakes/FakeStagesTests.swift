@@ -108,7 +108,7 @@ struct FakeStagesTests {
     // Others pass.
     #expect(try await store.record("a") == nil)
     let addition = LedgerAddition(
-      request: try DownloadRequest("https://example.org/a", id: "a"), rank: Rank().ascending(1), arrival: 1)
+      request: try DownloadRequest("https://example.org/a", id: "a"), arrival: 1)
     _ = try await store.add([addition], at: Date(timeIntervalSince1970: 0))
     ledger.release()
     // It was held before anything was done.
@@ -124,7 +124,7 @@ struct FakeStagesTests {
     ledger.fail(.add, at: 2, .after, with: error)
     let store = try await ledger.open()
     let addition = LedgerAddition(
-      request: try DownloadRequest("https://example.org/a", id: "a"), rank: Rank().ascending(1), arrival: 1)
+      request: try DownloadRequest("https://example.org/a", id: "a"), arrival: 1)
     await #expect(throws: error) { _ = try await store.add([addition], at: now) }
     #expect(try await store.record("a") == nil)
     await #expect(throws: error) { _ = try await store.add([addition], at: now) }

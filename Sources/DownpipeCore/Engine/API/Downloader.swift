@@ -35,6 +35,7 @@ public final class Downloader: Sendable {
     let store = try await pipeline.ledger.open()
     var sources: [any Source] = []
     do {
+      try await store.rank(by: pipeline.scheduling.map { Ranking($0) } ?? .arrival)
       for source in pipeline.sources { sources.append(try await source.start(in: pipeline.sourceContext)) }
     } catch {
       for source in sources { await source.stop() }
@@ -79,8 +80,10 @@ public final class Downloader: Sendable {
   /// nothing. One that has failed goes on, one that is finished starts anew if its file is gone, and one that was
   /// cancelled or paused stays so: ``restart(_:)`` and ``resume(_:)`` are for them.
   ///
-  /// Each call is a step of the ledger of its own. Concurrent calls share commits; for many downloads one after the
-  /// other, ``add(contentsOf:ifKnown:)`` is many times as fast.
+  /// Each call is a step of the ledger, durable when it returns. For thousands of downloads add them together with
+  /// ``add(contentsOf:ifKnown:)``, which takes one step for all, or from many tasks at once: what comes at the same time
+  /// is committed together. 50,000 calls one after the other are 50,000 commits, which take SQLite several seconds, and
+  /// with `.power` a flush of the disk each.
   /// - Parameters:
   ///   - request: what is wanted.
   ///   - ifKnown: what becomes of a download with the same id.

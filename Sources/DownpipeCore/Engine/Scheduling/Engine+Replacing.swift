@@ -32,7 +32,7 @@ extension Engine {
 
   func replace(scheduling policy: any SchedulingPolicy) async throws {
     stages.change { $0.scheduling = policy }
-    try await store.rerank { policy.rank($0) }
+    try await store.rank(by: Ranking(policy))
     lookAgain()
   }
 

@@ -59,7 +59,7 @@ struct OutboxTests {
   @Test func leasesComeWithTheAnswer() async throws {
     let fixture = try await RunFixture()
     let request = try DownloadRequest("https://example.org/a", id: "a")
-    _ = try await fixture.store.add([LedgerAddition(request: request, rank: Rank(), arrival: 1)], at: fixture.time.date)
+    _ = try await fixture.store.add([LedgerAddition(request: request, arrival: 1)], at: fixture.time.date)
     var outbox = Outbox()
     let now = fixture.time.date
     outbox.begin(LeaseRequest(now: now, until: now + 30, select: { _ in .take }), in: fixture.context)

@@ -1,0 +1,92 @@
+package import Foundation
+
+// Changes of a request that is in a ledger: what each of them leaves alone is written down once.
+extension DownloadRecord {
+  /// Adds the download again.
+  /// - Returns: whether anything has changed.
+  package mutating func addAgain(_ addition: LedgerAddition, at now: Date, ranking: Ranking) -> Bool {
+    guard addition.ifKnown == .update else { return false }
+    let before = self
+    // Another link: what the old one was short of says nothing of it.
+    if set(request.takingOver(addition.request, since: added ?? request), added: addition.request, ranking),
+      request.url != before.request.url
+    {
+      awaited = nil
+    }
+    location = location ?? addition.location
+    apply(.addedAgain)
+    return finish(since: before, at: now)
+  }
+
+  /// Makes a change, of which only request, `added`, location and the artifact's whereabouts count.
+  ///
+  /// - Parameter owner: who changes it.
+  /// - Returns: whether anything has changed.
+  package mutating func update(
+    by owner: String, at now: Date, ranking: Ranking, _ change: (inout DownloadRecord) throws -> Void
+  ) rethrows -> Bool {
+    let before = self
+    var wish = self
+    try change(&wish)
+    // Taking `added` away says that the request is what was added.
+    let base = wish.added ?? (added == nil ? request : wish.request)
+    if set(wish.request, added: base, ranking), request.url != before.request.url { awaited = nil }
+    location = wish.location
+    if self.owner == nil || self.owner == owner {
+      steps.artifact = wish.steps.artifact
+      steps.note = wish.steps.note
+    }
+    return finish(since: before, at: now)
+  }
+
+  /// Takes over what an attempt has changed of its request.
+  package mutating func setLink(of record: DownloadRecord, ranking: Ranking) {
+    var new = request
+    new.url = record.request.url
+    new.headers = record.request.headers
+    new.headStart = record.request.headStart
+    set(new, added: added ?? request, ranking)
+  }
+
+  /// - Returns: whether the request has changed.
+  @discardableResult
+  private mutating func set(_ new: DownloadRequest, added: DownloadRequest, _ ranking: Ranking) -> Bool {
+    let before = request
+    request = new
+    // The id stays as it was first written: equal ids can differ in their bytes.
+    request.id = before.id
+    var added = added
+    added.id = before.id
+    self.added = added == request ? nil : added
+    guard request != before else { return false }
+    rank = ranking.rank(rankingContext)
+    return true
+  }
+
+  private mutating func finish(since before: DownloadRecord, at now: Date) -> Bool {
+    guard self != before else { return false }
+    updatedAt = now
+    return true
+  }
+}
+
+extension LedgerTotals {
+  /// Adds the bytes of a download.
+  package mutating func add(_ record: DownloadRecord) {
+    guard record.phase != .cancelled else { return }
+    let size = record.phase == .finished ? record.steps.artifact?.size : nil
+    let total = size ?? record.checkpoint.total.bytes ?? record.request.expectedSize
+    received = received.addingSaturated(record.phase == .finished ? total ?? onDisk(record) : onDisk(record))
+    if let total { expected = expected.addingSaturated(total) } else { unknown += 1 }
+  }
+
+  private func onDisk(_ record: DownloadRecord) -> Int64 { record.checkpoint.ranges.byteCount }
+}
+
+extension Int64 {
+  /// The sum; the largest number where that is too small.
+  package func addingSaturated(_ other: Int64) -> Int64 {
+    let (sum, overflows) = addingReportingOverflow(other)
+    return overflows ? (other > 0 ? .max : .min) : sum
+  }
+}
