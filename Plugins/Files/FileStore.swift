@@ -180,16 +180,39 @@ public struct FileStore: Storage {
   /// With a partial, the file that is open appears, whatever has become of its name. A note is kept before a file
   /// appears that had a name; called again after a crash with that note, it finds out whether the first call
   /// succeeded. One that had no name is looked for by its bytes.
-  /// - Throws: `DownloadError` with `.alreadyExists`, `.unsafePath`, `.permission`, `.noSpace` or `.storage`;
-  ///   `.contentChanged` when another program has changed the partial's length.
+  ///
+  /// A published artifact is moved. Folders below the root that are empty then are removed. One that a step has put
+  /// outside of the root gets its name there; the destination's folder does not count for it.
+  /// - Throws: `DownloadError` with `.alreadyExists`, `.unsafePath`, `.permission`, `.noSpace` or `.storage`, which it is
+  ///   as well for a published artifact that was changed since; `.contentChanged` when another program has changed the
+  ///   partial's length.
   public func publish(
     _ artifact: Artifact, of partial: (any Partial)?, at destination: DownloadRequest.Destination,
     in context: ProcessingContext
   ) async throws -> Artifact {
+    if partial == nil, let path = artifact.path, !isStaged(artifact) {
+      return try await move(artifact, at: path, to: destination, in: context)
+    }
     var held: HeldFile?
     if let partial = partial as? FilePartial, artifact.path == partial.path { held = try partial.held() }
     return try await publisher.publish(
       artifact, held, directory: destination.directory, name: destination.name ?? artifact.name, in: context)
+  }
+
+  private func move(
+    _ artifact: Artifact, at path: String, to destination: DownloadRequest.Destination, in context: ProcessingContext
+  ) async throws -> Artifact {
+    let path = PathText.normalized(path)
+    let name = destination.name ?? artifact.name
+    guard PathText.remainder(of: path, below: root) != nil else {
+      let beside = Publisher(
+        root: PathText.split(path).folder, onConflict: onConflict, durability: durability, system: system)
+      return try await beside.publish(artifact, isPublished: true, directory: nil, name: name, in: context)
+    }
+    let moved = try await publisher.publish(
+      artifact, isPublished: true, directory: destination.directory, name: name, in: context)
+    if moved.path != path { removeEmptyFolders(above: path, upTo: root) }
+    return moved
   }
 
   /// Whether the artifact is still among partials and workspaces, or in memory, and has to be published.
@@ -270,7 +293,7 @@ public struct FileStore: Storage {
   private func removeEmptyFolders(above path: String, upTo end: String) {
     var folder = PathText.split(path).folder
     while folder.utf8.count > end.utf8.count {
-      do { try system.removeFolder(Entry(folder)) } catch { return }
+      do { try system.removeFolder(Entry(folder)) } catch { if !error.isAbsence { return } }
       folder = PathText.split(folder).folder
     }
   }

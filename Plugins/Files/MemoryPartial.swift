@@ -1,4 +1,5 @@
 import DownpipeCore
+import Foundation
 import Synchronization
 
 /// What copies of one store share.
@@ -24,6 +25,21 @@ extension Artifact {
   /// The bytes it has in memory.
   var byteCount: Int {
     if case .memory(let bytes) = location { bytes.count } else { 0 }
+  }
+
+  /// Whether it is described by its size alone, as a ledger does, which keeps no bytes.
+  var lacksBytes: Bool {
+    guard case .known(let size) = size else { return false }
+    return size > 0 && location == .memory([])
+  }
+
+  /// Whether a published artifact is the one that is described: others may have its name and its bytes. Ledgers keep
+  /// microseconds.
+  func isSame(as described: Artifact) -> Bool {
+    guard let mine = modifiedAt, let its = described.modifiedAt, abs(mine.timeIntervalSince(its)) < 0.000_002 else {
+      return false
+    }
+    return location == described.location || (described.lacksBytes && size == described.size)
   }
 }
 

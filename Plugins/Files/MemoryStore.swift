@@ -1,4 +1,5 @@
 public import DownpipeCore
+import Foundation
 import Synchronization
 
 /// Keeps downloads in memory: for tests, and for small files that somebody wants as bytes.
@@ -73,29 +74,57 @@ public struct MemoryStore: Storage {
   /// There are no paths.
   public func workspace(_ key: PartialKey) async throws -> String? { nil }
 
-  /// Keeps an artifact under its name. One that a step has put into a file stays there.
+  /// Keeps an artifact under its name. One that a step has put into a file stays there; a published one is renamed.
   ///
-  /// - Throws: `DownloadError` with `.alreadyExists`, `.unsafePath` or `.noSpace`.
+  /// - Throws: `DownloadError` with `.alreadyExists`, `.unsafePath` or `.noSpace`; `.storage` for a published artifact
+  ///   whose bytes are gone.
   public func publish(
     _ artifact: Artifact, of partial: (any Partial)?, at destination: DownloadRequest.Destination,
     in context: ProcessingContext
   ) async throws -> Artifact {
-    guard case .memory(let bytes) = artifact.location else { return artifact }
+    guard artifact.path == nil else { return artifact }
     let name = destination.name ?? artifact.name
     try PathText.checkName(name)
     if let directory = destination.directory { _ = try PathText.components(of: directory) }
-    var final = artifact
+    if let prior = context.priorNote, let kept = self[prior],
+      kept.location == artifact.location || kept.isSame(as: artifact)
+    {
+      return kept
+    }
+    let published = kept(artifact)
+    if let published, published.name == name { return published }
+    guard case .memory(let bytes) = (published ?? artifact).location, !artifact.lacksBytes || published != nil else {
+      throw DownloadError(.storage, "the bytes of “\(artifact.name)” are gone: remove the download and start it again")
+    }
+    var final = published ?? artifact
     final.size = .known(Int64(bytes.count))
-    if let prior = context.priorNote, let kept = self[prior], kept.location == artifact.location { return kept }
+    // Tells it from others of the same name and the same bytes.
+    final.modifiedAt = published?.modifiedAt ?? Date()
     // Nothing else decides between choosing the name and taking it, for the note must be kept in between.
     while true {
-      let choice = try contents.state.withLock { state throws(DownloadError) in try choose(name, bytes, in: state) }
-      if let existing = choice.existing { return existing }
+      let choice = try contents.state.withLock { state throws(DownloadError) in
+        if let published, onConflict == .keepBoth, state.published[name] != nil,
+          NumberedName.isNumbered(published.name, from: name, kind: .file)
+        {
+          return (name: published.name, existing: Optional(published))
+        }
+        return try choose(name, bytes, in: state)
+      }
+      if let existing = choice.existing {
+        if let published, published.name != existing.name { try await remove(published) }
+        return existing
+      }
       try await context.note(choice.name)
       final.name = choice.name
       let taken = try contents.state.withLock { [final] state throws(DownloadError) in
         guard onConflict == .replace || state.published[choice.name] == nil else { return false }
-        try insert(final, bytes.count, for: context.request.id, into: &state)
+        if let published { take(published, from: &state) }
+        do throws(DownloadError) {
+          try insert(final, bytes.count, for: context.request.id, into: &state)
+        } catch {
+          if let published { put(published, into: &state) }
+          throw error
+        }
         return true
       }
       if taken { return final }
@@ -115,6 +144,17 @@ public struct MemoryStore: Storage {
     return (NumberedName.make(name, number, kind: .file), nil)
   }
 
+  private func take(_ artifact: Artifact, from state: inout MemoryContents.State) {
+    guard let kept = state.published[artifact.name], kept.isSame(as: artifact) else { return }
+    state.published[artifact.name] = nil
+    state.publishedBytes -= kept.byteCount
+  }
+
+  private func put(_ artifact: Artifact, into state: inout MemoryContents.State) {
+    state.published[artifact.name] = artifact
+    state.publishedBytes += artifact.byteCount
+  }
+
   private func insert(
     _ artifact: Artifact, _ count: Int, for id: DownloadID, into state: inout MemoryContents.State
   ) throws(DownloadError) {
@@ -130,8 +170,11 @@ public struct MemoryStore: Storage {
   }
 
   /// Whether the artifact is in memory and not yet published.
-  public func isStaged(_ artifact: Artifact) -> Bool {
-    artifact.path == nil && self[artifact.name]?.location != artifact.location
+  public func isStaged(_ artifact: Artifact) -> Bool { artifact.path == nil && kept(artifact) == nil }
+
+  /// What was published as the artifact and is still there.
+  private func kept(_ artifact: Artifact) -> Artifact? {
+    self[artifact.name].flatMap { $0.isSame(as: artifact) ? $0 : nil }
   }
 
   /// Whether a published artifact is still there.
@@ -154,11 +197,7 @@ public struct MemoryStore: Storage {
   /// - Throws: `DownloadError` with `.permission` or `.storage` for an artifact that a step has put into a file.
   public func remove(_ artifact: Artifact) async throws {
     guard artifact.path == nil else { return try await FileStore("/").remove(artifact) }
-    contents.state.withLock { state in
-      guard let kept = state.published[artifact.name], kept.location == artifact.location else { return }
-      state.published[artifact.name] = nil
-      state.publishedBytes -= kept.byteCount
-    }
+    contents.state.withLock { state in take(artifact, from: &state) }
   }
 
   /// The path itself.

@@ -16,6 +16,15 @@ enum NumberedName {
     return stem + suffix
   }
 
+  /// Whether a name is what ``make(_:_:kind:)`` gives for another one and some number.
+  static func isNumbered(_ candidate: String, from name: String, kind: Artifact.Kind) -> Bool {
+    let ending = kind == .directory ? "" : self.ending(of: name)
+    guard candidate.hasSuffix(")" + ending), let open = candidate.lastIndex(of: "(") else { return false }
+    let digits = candidate[candidate.index(after: open)...].dropLast(ending.count + 1)
+    guard let number = Int(digits), number > 0 else { return false }
+    return make(name, number, kind: kind) == candidate
+  }
+
   /// The extension with its dot, `.tar.gz` and the like in one piece; empty when there is none.
   ///
   /// What follows the last dot counts when it looks like an extension: 1 to 16 bytes without blanks, behind a stem.

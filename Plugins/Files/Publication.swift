@@ -21,6 +21,8 @@ struct Publication: Sendable {
   let components: [String]
   /// The name that an earlier run may have taken with something empty.
   let claimed: String?
+  /// Whether the artifact was published before, and is moved.
+  let isPublished: Bool
   let context: ProcessingContext
 
   /// How often others may take the chosen name first.
@@ -54,6 +56,9 @@ struct Publication: Sendable {
     }
     if !item.isCopy {
       if let occupant, occupant.isSame(as: item.status) { return try await acknowledge(occupant, for: item) }
+      if occupant != nil, let path = artifact.path, try hasNumberedName(path) {
+        return artifact.published(at: path, item.status)
+      }
       try await flushData(of: item)
     }
     do {
@@ -102,7 +107,18 @@ struct Publication: Sendable {
       throw DownloadError(
         .storage, "\(path), which was to be published, is not a \(artifact.kind == .file ? "file" : "folder")")
     }
+    if isPublished, !artifact.isDescribed(by: status) {
+      throw DownloadError(.storage, "\(path) was changed or replaced since it was published: move it by hand")
+    }
     return PublishedItem(folder: FileSystem.anywhere, name: path, status: status, isCopy: false)
+  }
+
+  /// Whether a published artifact has the name already, with the number that another one's prior claim has given it.
+  private func hasNumberedName(_ path: String) throws(SystemError) -> Bool {
+    guard isPublished, publisher.onConflict == .keepBoth else { return false }
+    let (parent, last) = PathText.split(path)
+    guard NumberedName.isNumbered(last, from: name, kind: artifact.kind) else { return false }
+    return try system.status(Entry(parent), following: true).isSame(as: system.status(folder.descriptor))
   }
 
   /// The open file under its own name, where it still has that; otherwise a copy.
@@ -145,7 +161,8 @@ struct Publication: Sendable {
   /// The target is the very file: it lies there already, or has this name as a second one.
   private func acknowledge(_ occupant: FileStatus, for item: PublishedItem) async throws -> Artifact {
     let leftovers = Leftovers(
-      artifact: artifact, id: context.request.id, folder: folder, name: name, published: occupant)
+      artifact: artifact, id: context.request.id, folder: folder, name: name, published: occupant,
+      isPublished: isPublished)
     if let path = artifact.path, try !leftovers.isTarget(path) { try await note(.atOnce, item, name) }
     try await flushData(of: item)
     try await flushTarget()

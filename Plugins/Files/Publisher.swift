@@ -21,16 +21,24 @@ struct Publisher: Sendable {
   ///
   /// - Parameters:
   ///   - held: the partial whose bytes it has, if no step has changed them.
+  ///   - isPublished: whether it was published before: it must be what it was then, and what else has its old path later
+  ///     stays.
   ///   - directory: a folder below the root, made if it is missing; the root itself when `nil`.
   ///   - name: the name there, unless a conflict gives it a number.
   /// - Returns: the artifact where it is now.
   /// - Throws: `DownloadError` with `.alreadyExists`, `.unsafePath`, `.permission`, `.noSpace` or `.storage`.
   func publish(
-    _ artifact: Artifact, _ held: HeldFile? = nil, directory: String?, name: String, in context: ProcessingContext
+    _ artifact: Artifact, _ held: HeldFile? = nil, isPublished: Bool = false, directory: String?, name: String,
+    in context: ProcessingContext
   ) async throws -> Artifact {
     let components = try destination(directory, name)
     let note = context.priorNote.flatMap(PublishNote.init)
-    if let note, let published = try await resume(note, artifact, context.request.id) { return published }
+    if let note, let published = try await resume(note, artifact, isPublished, context.request.id) { return published }
+    if isPublished, artifact.kind == .directory, let path = artifact.path,
+      PathText.remainder(of: PathText.join(root, components.joined(separator: "/")), below: path) != nil
+    {
+      throw DownloadError(.unsafePath, "the destination lies in the folder that is to be moved: choose another one")
+    }
     guard let folder = try open(components.dropLast()) else {
       throw DownloadError(.storage, "\(root) has disappeared: start the download again")
     }
@@ -42,7 +50,7 @@ struct Publisher: Sendable {
     }
     let publication = Publication(
       publisher: self, artifact: artifact, held: held, folder: folder, name: name, components: components.dropLast(),
-      claimed: note.flatMap { claim(in: $0, below: components.dropLast()) }, context: context)
+      claimed: note.flatMap { claim(in: $0, below: components.dropLast()) }, isPublished: isPublished, context: context)
     do {
       return try await publication.run()
     } catch let error as SystemError {
@@ -87,7 +95,9 @@ struct Publisher: Sendable {
   }
 
   /// The artifact, when a run before the crash has published it already; what it left undone is done.
-  private func resume(_ note: PublishNote, _ artifact: Artifact, _ id: DownloadID) async throws -> Artifact? {
+  private func resume(
+    _ note: PublishNote, _ artifact: Artifact, _ isPublished: Bool, _ id: DownloadID
+  ) async throws -> Artifact? {
     let components = try PathText.components(of: note.target)
     guard let name = components.last,
       let folder = try OpenFolder.open(
@@ -98,7 +108,9 @@ struct Publisher: Sendable {
       guard let status = try system.statusIfPresent(folder.entry(name)), note.describes(status) else { return nil }
       // The new name first, then the loss of the old one.
       try await Blocking.run { [durability] _ in try folder.flush(durability) }
-      try await Leftovers(artifact: artifact, id: id, folder: folder, name: name, published: status).remove()
+      let leftovers = Leftovers(
+        artifact: artifact, id: id, folder: folder, name: name, published: status, isPublished: isPublished)
+      try await leftovers.remove()
       if let path = artifact.path {
         try await Blocking.run { [durability, system] _ in
           try OpenFolder.flush(above: path, durability, system: system)
@@ -149,6 +161,9 @@ struct Leftovers: Sendable {
   let folder: OpenFolder
   let name: String
   let published: FileStatus
+  /// Whether the artifact was published before: its old path is not the store's own, and may have been given to another
+  /// file since.
+  let isPublished: Bool
 
   /// The name of a copy being made beside the target. The same for every run, so that the next one finds it.
   static func copyName(_ artifact: Artifact, _ id: DownloadID) -> String { name(artifact, id) + ".part" }
@@ -172,6 +187,11 @@ struct Leftovers: Sendable {
       try tree.remove(folder.entry(Self.copyName(artifact, id)))
       if artifact.kind == .directory { try tree.remove(folder.entry(Self.asideName(artifact, id))) }
       guard let path = artifact.path, try !isTarget(path) else { return }
+      if isPublished {
+        guard let status = try folder.system.statusIfPresent(Entry(path)),
+          status.isSame(as: published) || artifact.isDescribed(by: status)
+        else { return }
+      }
       try tree.remove(Entry(path))
     }
   }

@@ -28,10 +28,15 @@ public protocol Storage: Stage {
   /// Where no step has changed the bytes, `partial` is the held partial that they are in. What appears then are the
   /// bytes that were written to it, whatever has become of its name, and it need not have one.
   ///
-  /// Called again after a crash with the same `context.priorNote`, it finds out whether the first
+  /// An artifact that was published before is moved: it appears at the destination as a new one does, by the conflict
+  /// policy, and is gone from its old place. Where it lies at the destination already, there is nothing to do. One that
+  /// is not what it was published as any more is not moved.
+  ///
+  /// Called again after a crash with the same artifact and the same `context.priorNote`, it finds out whether the first
   /// call succeeded, and does not publish twice.
   /// - Returns: the artifact where it is now.
-  /// - Throws: ``DownloadError`` with `.alreadyExists`, `.unsafePath`, `.permission`, `.noSpace` or `.storage`.
+  /// - Throws: ``DownloadError`` with `.alreadyExists`, `.unsafePath`, `.permission`, `.noSpace` or `.storage`. A
+  ///   published artifact is at its old place then.
   func publish(
     _ artifact: Artifact, of partial: (any Partial)?, at destination: DownloadRequest.Destination,
     in context: ProcessingContext

@@ -60,6 +60,7 @@ public struct StorageConformance: Sendable {
     await checkCopying(report)
     await checkArtifacts(report)
     await checkPublishing(report)
+    await checkMoving(report)
     await checkChanges(report)
     await checkCrashes(report)
     await checkPaths(report)

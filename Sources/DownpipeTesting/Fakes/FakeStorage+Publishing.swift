@@ -13,6 +13,9 @@ extension FakeStorage {
     if let note = context.priorNote, state.value.notes.contains(note) {
       return describe(artifact, at: String(note.drop { $0 != " " }.dropFirst()))
     }
+    // One that was published before is moved.
+    let old = artifact.path.flatMap(relative)
+    if let old, old == directory + name || hasNumber(old, for: name, in: directory) { return artifact }
     let files = try collect(artifact)
     let target = try state.update { state throws(DownloadError) in try state.reserve(directory, name, conflict) }
     defer { state.update { state in _ = state.reserved.remove(target) } }
@@ -20,16 +23,29 @@ extension FakeStorage {
     try await context.note(note)
     state.update { state in
       state.notes.insert(note)
+      if let old { state.forget(old) }
       if artifact.kind == .directory { state.directories.insert(target) }
       for (path, bytes) in files { state.published[target + path] = bytes }
     }
     return describe(artifact, at: target)
   }
 
+  /// Whether a path is one that a conflict has given for a name.
+  private func hasNumber(_ path: String, for name: String, in directory: String) -> Bool {
+    guard conflict == .keepBoth, state.value.isTaken(directory + name), path.hasPrefix(directory),
+      path.hasSuffix(" " + name)
+    else { return false }
+    return Int(path.dropFirst(directory.count).dropLast(name.count + 1)) != nil
+  }
+
   /// The files of an artifact, each by what its path adds to that of the artifact.
   private func collect(_ artifact: Artifact) throws -> [String: [UInt8]] {
     guard artifact.kind == .directory, let root = artifact.path else {
       return ["": try bytes(of: artifact) ?? artifact.readBytes()]
+    }
+    if let path = relative(root) {
+      let files = state.value.published.filter { $0.key.hasPrefix(path + "/") }
+      return Dictionary(uniqueKeysWithValues: files.map { (String($0.key.dropFirst(path.count)), $0.value) })
     }
     var files: [String: [UInt8]] = [:]
     for path in try FileManager.default.subpathsOfDirectory(atPath: root) {
@@ -94,12 +110,7 @@ extension FakeStorage {
   public func remove(_ artifact: Artifact) async throws {
     try enter(.remove)
     guard let path = artifact.path.flatMap(relative) else { return }
-    state.update { state in
-      state.published[path] = nil
-      if state.directories.remove(path) != nil {
-        state.published = state.published.filter { !$0.key.hasPrefix(path + "/") }
-      }
-    }
+    state.update { $0.forget(path) }
   }
 
   /// The path below the root, for paths there.

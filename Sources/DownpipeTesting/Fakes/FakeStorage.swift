@@ -88,6 +88,12 @@ public final class FakeStorage: Storage {
       published[path] != nil || directories.contains(path) || reserved.contains(path)
     }
 
+    /// Removes what was published at a path.
+    mutating func forget(_ path: String) {
+      published[path] = nil
+      if directories.remove(path) != nil { published = published.filter { !$0.key.hasPrefix(path + "/") } }
+    }
+
     /// Decides where something is published.
     mutating func reserve(_ directory: String, _ name: String, _ conflict: Conflict) throws(DownloadError) -> String {
       var target = directory + name

@@ -157,6 +157,40 @@ struct StorageConformanceTests {
         return try await storage.publish(artifact, of: nil, at: destination, in: context)
       }
     },
+    Flaw(rule: "moving") {
+      // Copies.
+      $0.onPublish = { storage, artifact, destination, context in
+        var copy = artifact
+        if artifact.path?.hasPrefix(storage.root) == true, let bytes = storage.bytes(of: artifact) {
+          copy.location = .memory(bytes)
+        }
+        return try await storage.publish(copy, of: nil, at: destination, in: context)
+      }
+    },
+    Flaw(rule: "moving-to-the-same-place", conflict: (.keepBoth, .keepsBoth)) {
+      $0.onPublish = { storage, artifact, destination, context in
+        guard artifact.path?.hasPrefix(storage.root) == true, let bytes = storage.bytes(of: artifact) else {
+          return try await storage.publish(artifact, of: nil, at: destination, in: context)
+        }
+        var copy = artifact
+        copy.location = .memory(bytes)
+        let moved = try await storage.publish(copy, of: nil, at: destination, in: context)
+        try await storage.remove(artifact)
+        return moved
+      }
+    },
+    Flaw(rule: "moving-conflict", conflict: (.fail, .fails)) {
+      // Removes first.
+      $0.onPublish = { storage, artifact, destination, context in
+        guard artifact.path?.hasPrefix(storage.root) == true, let bytes = storage.bytes(of: artifact) else {
+          return try await storage.publish(artifact, of: nil, at: destination, in: context)
+        }
+        var copy = artifact
+        copy.location = .memory(bytes)
+        try await storage.remove(artifact)
+        return try await storage.publish(copy, of: nil, at: destination, in: context)
+      }
+    },
     Flaw(rule: "unsafe-names-are-refused") {
       $0.onPublish = { storage, artifact, destination, context in
         var destination = destination
