@@ -162,7 +162,7 @@ public final class Downloader: Sendable {
     let time = engine.options.time
     return AsyncStream {
       // At the end the last batch comes at once.
-      if !buffer.isFinished { try? await time.sleep(for: interval) }
+      if !buffer.isFinished { try? await time.sleep(for: interval, purpose: .changes) }
       return await buffer.next()
     }
   }

@@ -49,6 +49,8 @@ extension Engine {
   func setTimer(in group: inout DiscardingTaskGroup) async {
     guard waits.mayHaveDelayed || mode.ledgerRests, !mode.isStopping else { return }
     waits.mayHaveDelayed = false
+    // Before the date: a clock that moves between the two wakes the timer early, which does no harm, and never late.
+    let instant = time.now
     let now = time.date
     var due: Date?
     if mode.ledgerRests {
@@ -66,11 +68,11 @@ extension Engine {
       }
     }
     guard let due, let delay = waits.arm(due, at: now) else { return }
-    group.addTask { await self.sleep(delay, until: due) }
+    group.addTask { await self.sleep(until: instant + delay, due) }
   }
 
-  private func sleep(_ delay: Duration, until due: Date) async {
-    let slept: Void? = try? await time.sleep(for: delay)
+  private func sleep(until instant: Duration, _ due: Date) async {
+    let slept: Void? = try? await time.sleep(until: instant, purpose: .dueTime)
     waits.disarm(due)
     guard slept != nil else { return }
     waits.mayHaveDelayed = true
@@ -99,7 +101,7 @@ extension Engine {
   /// Looks at the disk every now and then while a download waits for room.
   func watchForRoom() async {
     while waits.isRoomMissing {
-      guard (try? await time.sleep(for: Self.lookInterval)) != nil else { break }
+      guard (try? await time.sleep(for: Self.lookInterval, purpose: .room)) != nil else { break }
       let room = await availableBytes()
       await makeDue(waits.take(withRoom: room, at: time.date))
     }

@@ -132,7 +132,7 @@ actor Engine {
   private func tick() async {
     var renewed = time.now
     while !slots.isEmpty {
-      guard (try? await time.sleep(for: options.progressInterval)) != nil else { break }
+      guard (try? await time.sleep(for: options.progressInterval, purpose: .progress)) != nil else { break }
       let now = time.now
       for run in slots.runs.values { run.tick(at: now) }
       if now - renewed > options.lease / 3 {
@@ -146,7 +146,7 @@ actor Engine {
 
   /// Every now and then, gives back what dead owners hold and looks at what other owners have done.
   private func maintain() async {
-    while (try? await time.sleep(for: options.lease)) != nil {
+    while (try? await time.sleep(for: options.lease, purpose: .lease)) != nil {
       // Ours first: after a sleep of the whole machine they would count as given up.
       if !slots.isEmpty { await renewLeases() }
       await reclaim()
