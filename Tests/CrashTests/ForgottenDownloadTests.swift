@@ -19,10 +19,10 @@
         Date(timeIntervalSince1970: 1_000_000_000 + Double(looks.add(1, ordering: .relaxed).newValue) / 1000)
       }
 
-      func sleep(for interval: Duration) async throws {
-        let isForEver = interval >= Pace.lease
-        if isForEver { await Watched(false).wait { $0 } }
+      func sleep(until instant: Duration, purpose: SleepPurpose) async throws {
+        if purpose == .lease { await Watched(false).wait { $0 } }
         try Task.checkCancellation()
+        let interval = max(.zero, instant - now)
         looks.add(Int(interval / .milliseconds(1)) + 1, ordering: .relaxed)
         await Task.yield()
       }

@@ -31,16 +31,16 @@
     var now: Duration { state.value.now }
     var date: Date { start.addingTimeInterval(state.value.now / .seconds(1)) }
 
-    func sleep(for interval: Duration) async throws {
+    func sleep(until instant: Duration, purpose: SleepPurpose) async throws {
       try Task.checkCancellation()
-      switch interval {
-      case Self.lease...:
+      switch purpose {
+      case .lease:
         await state.wait(until: \.isHurried)
         for _ in 0..<Self.turnsOfALease { await Task.yield() }
-      case Self.never:
+      case .checkpoint:
         // Checkpoints come after so many bytes. This ends with the transfer.
         await state.wait { _ in false }
-      case Self.tick:
+      case .progress:
         state.update { $0.tickerSleeps = true }
         await state.wait(until: \.hasTicked)
         state.update { state in
@@ -48,7 +48,7 @@
           state.hasTicked = false
         }
       default:
-        state.update { $0.now += interval }
+        state.update { $0.now = max($0.now, instant) }
         await Task.yield()
       }
       try Task.checkCancellation()

@@ -10,31 +10,60 @@ public import Foundation
 /// time.advance(by: .seconds(30))       // and now it goes on
 /// try await task.value
 /// ```
+/// A test of a downloader moves its clock in three steps: do what makes it wait, wait for the sleep, advance.
+///
+/// ```swift
+/// let time = VirtualTime()
+/// let source = FakeSource(everyURL: .status(503))
+/// let downloader = try await Downloader(options: DownloaderOptions(time: time)) {
+///   source
+///   Retry(.constant(.seconds(10), attempts: 3))
+///   FakeStorage()
+/// }
+/// let download = try await downloader.add(DownloadRequest("https://example.org/film"))
+/// await time.sleeper(dueIn: .seconds(10))      // the first attempt has failed, and the second is waited for
+/// time.advance(by: .seconds(10))               // it begins
+/// await source.requests(atLeast: 2)
+/// print(try await download.status.attempts)    // 2
+/// await downloader.shutdown()
+/// ```
+/// - `sleeper(dueIn:)` overlooks the downloader's own timers. Name the purpose to wait for one of them, as in
+///   `sleeper(dueIn: .milliseconds(100), purpose: .progress)` before a test moves a transfer's speed.
+/// - After an `await` of a state, such as `.waiting(.retry)`, a test may advance at once, in one step or in several:
+///   a sleeper that comes late, when its instant has passed, does not sleep.
+/// - A task that sleeps *for* an interval begins to count when it says so: where a test advances in steps through a row
+///   of such sleeps, it waits for a sleeper before each step.
+/// - Back-off has jitter: use `Retry(.constant(…))`, or give `DownloaderOptions` a `random` of the test's own.
+///
 /// Sleepers are woken in order of their due time, those of one time in the order in which they went to
 /// sleep. A woken task runs when the runtime schedules it: await what it does, such as its next sleep.
+/// The clock counts whole nanoseconds: ten times a tenth of a second is a second.
 /// Safe to use from any thread.
 public final class VirtualTime: TimeSource {
   private struct Sleeper: Sendable {
     let id: UInt64
     let due: Duration
+    let purpose: SleepPurpose
     let continuation: CheckedContinuation<Void, any Error>
   }
 
   private struct State: Sendable {
     var now = Duration.zero
-    var date: Date
+    /// The calendar's time when the clock stood at zero, had it not jumped since then. Not the date itself: the sum of
+    /// many small steps would lose what `now` keeps.
+    var start: Date
     var lastID: UInt64 = 0
     /// Sorted by due time, then by the order in which they went to sleep.
     var sleepers: [Sleeper] = []
     /// Sleeps that were cancelled before they could begin.
     var cancelled: Set<UInt64> = []
 
+    var date: Date { start.addingTimeInterval(now / .seconds(1)) }
     var intervals: [Duration] { sleepers.map { $0.due - now } }
 
     /// Moves the clock on, and takes out those who are due by then.
     mutating func move(by interval: Duration) -> [Sleeper] {
-      now += interval
-      date += interval.inSeconds
+      now += interval.inNanoseconds
       let due = sleepers.prefix { $0.due <= now }
       sleepers.removeFirst(due.count)
       return Array(due)
@@ -45,7 +74,7 @@ public final class VirtualTime: TimeSource {
 
   /// Makes a clock that stands at zero, and a calendar that stands at `date`.
   public init(date: Date = Date(timeIntervalSince1970: 1_000_000_000)) {
-    state = Watched(State(date: date))
+    state = Watched(State(start: date))
   }
 
   /// How far the clock has been moved.
@@ -57,11 +86,11 @@ public final class VirtualTime: TimeSource {
   /// For how long each sleeper has still to sleep, the shortest first.
   public var pendingSleeps: [Duration] { state.value.intervals }
 
-  /// Sleeps until the clock has been moved on by the interval; returns at once when it is not positive.
+  /// Sleeps until the clock has been moved to the instant; returns at once when it stands there already.
   /// - Throws: `CancellationError` when the task is cancelled.
-  public func sleep(for interval: Duration) async throws {
+  public func sleep(until instant: Duration, purpose: SleepPurpose) async throws {
     try Task.checkCancellation()
-    guard interval > .zero else { return }
+    let due = instant.inNanoseconds
     let id = state.update { state in
       state.lastID += 1
       return state.lastID
@@ -70,14 +99,15 @@ public final class VirtualTime: TimeSource {
     defer { state.update { state in _ = state.cancelled.remove(id) } }
     try await withTaskCancellationHandler {
       try await withCheckedThrowingContinuation { (continuation: CheckedContinuation<Void, any Error>) in
-        let sleeps = state.update { state in
-          if state.cancelled.contains(id) { return false }
-          let due = state.now + interval
+        // Under the lock, so that a clock that is moved at this moment is not missed.
+        let outcome: Result<Void, any Error>? = state.update { state in
+          if state.cancelled.contains(id) { return .failure(CancellationError()) }
+          if due <= state.now { return .success(()) }
           let index = state.sleepers.firstIndex { $0.due > due } ?? state.sleepers.endIndex
-          state.sleepers.insert(Sleeper(id: id, due: due, continuation: continuation), at: index)
-          return true
+          state.sleepers.insert(Sleeper(id: id, due: due, purpose: purpose, continuation: continuation), at: index)
+          return nil
         }
-        if !sleeps { continuation.resume(throwing: CancellationError()) }
+        if let outcome { continuation.resume(with: outcome) }
       }
     } onCancel: {
       let sleeper: Sleeper? = state.update { state in
@@ -92,7 +122,7 @@ public final class VirtualTime: TimeSource {
     }
   }
 
-  /// Moves the clock and the calendar on, and wakes everybody who is due, in order of due time.
+  /// Moves the clock and the calendar on, and wakes all who are due, in order of due time.
   ///
   /// A task that sleeps again when it is woken sleeps from the new time on: to see each of a row of
   /// sleeps, move with ``advanceToNextSleeper()``.
@@ -102,7 +132,7 @@ public final class VirtualTime: TimeSource {
     for sleeper in due { sleeper.continuation.resume() }
   }
 
-  /// Waits until somebody sleeps, moves the clock to the earliest due time and wakes all who are due then.
+  /// Waits until a task sleeps, moves the clock to the earliest due time and wakes all who are due then.
   ///
   /// - Returns: how far the clock was moved; zero when the waiting task was cancelled.
   @discardableResult
@@ -122,9 +152,9 @@ public final class VirtualTime: TimeSource {
     return .zero
   }
 
-  /// Moves the calendar alone, forth or back: somebody set the clock, or the machine was asleep.
+  /// Moves the calendar alone, forth or back: the clock was set, or the machine was asleep.
   public func jumpDate(by interval: Duration) {
-    state.update { $0.date += interval.inSeconds }
+    state.update { $0.start += interval / .seconds(1) }
   }
 
   /// Waits until at least `count` tasks sleep. Returns early when the waiting task is cancelled.
@@ -132,10 +162,19 @@ public final class VirtualTime: TimeSource {
     await sleepers { $0.count >= count }
   }
 
-  /// Waits until somebody sleeps who is due after exactly this interval from now.
+  /// Waits until a task sleeps that is due after exactly this interval from now.
   /// Returns early when the waiting task is cancelled.
-  public func sleeper(dueIn interval: Duration) async {
-    await sleepers { $0.contains(interval) }
+  ///
+  /// - Parameter purpose: what it sleeps for; `nil` for anything but a downloader's own housekeeping, which would
+  ///   match by chance: leases and retries after thirty seconds are common.
+  public func sleeper(dueIn interval: Duration, purpose: SleepPurpose? = nil) async {
+    let interval = interval.inNanoseconds
+    await state.wait { state in
+      state.sleepers.contains { sleeper in
+        sleeper.due - state.now == interval
+          && (purpose.map { $0 == sleeper.purpose } ?? !sleeper.purpose.isHousekeeping)
+      }
+    }
   }
 
   /// Waits until the sleeps that are pending, the shortest first, meet a condition, which must be quick
@@ -146,9 +185,11 @@ public final class VirtualTime: TimeSource {
 }
 
 extension Duration {
-  /// The interval as the calendar counts.
-  fileprivate var inSeconds: TimeInterval {
+  /// Rounded to whole nanoseconds: an interval that was made of a floating-point number is meant to be one.
+  fileprivate var inNanoseconds: Duration {
     let (seconds, attoseconds) = components
-    return TimeInterval(seconds) + TimeInterval(attoseconds) * 1e-18
+    let half: Int64 = attoseconds < 0 ? -500_000_000 : 500_000_000
+    let nanoseconds = (attoseconds + half) / 1_000_000_000
+    return Duration(secondsComponent: seconds, attosecondsComponent: nanoseconds * 1_000_000_000)
   }
 }

@@ -39,7 +39,7 @@ struct DownloaderRestartTests: EngineSuite {
     await source.held(atLeast: 1)
     // The ticker looks every 100 ms; a checkpoint is due after a second.
     for _ in 0..<11 {
-      await time.sleeper(dueIn: .milliseconds(100))
+      await time.sleeper(dueIn: .milliseconds(100), purpose: .progress)
       time.advance(by: .milliseconds(100))
     }
     await faulty.calls(of: .save, atLeast: 1)

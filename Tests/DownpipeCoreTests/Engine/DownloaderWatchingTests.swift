@@ -42,7 +42,7 @@ struct DownloaderWatchingTests: EngineSuite {
     let downloader = try await downloader(source, observers: [observer])
     try await downloader.add(DownloadRequest(url, id: "a"))
     await source.held(atLeast: 1)
-    await time.sleeper(dueIn: .milliseconds(100))
+    await time.sleeper(dueIn: .milliseconds(100), purpose: .progress)
     time.advance(by: .milliseconds(100))
     _ = await observer.wait { events in
       events.contains { if case .progress(let progress) = $0.kind { progress.received == 50_000 } else { false } }

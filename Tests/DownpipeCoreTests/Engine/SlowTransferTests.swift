@@ -29,7 +29,7 @@ struct SlowTransferTests: EngineSuite {
 
   /// Moves the clock once the ticker sleeps.
   private func advance(_ seconds: Int) async {
-    await time.sleeper(dueIn: .milliseconds(100))
+    await time.sleeper(dueIn: .milliseconds(100), purpose: .progress)
     time.advance(by: .seconds(seconds))
   }
 
@@ -57,7 +57,7 @@ struct SlowTransferTests: EngineSuite {
     await source.held(atLeast: 1)
     await advance(11)
     await advance(9)
-    await time.sleeper(dueIn: .milliseconds(100))
+    await time.sleeper(dueIn: .milliseconds(100), purpose: .progress)
     source.release()
     #expect(storage.bytes(of: try await download.value) == bytes)
     #expect(retry.failures.isEmpty && source.requests.count == 1)
@@ -76,11 +76,11 @@ struct SlowTransferTests: EngineSuite {
     let downloader = try await downloader(source, retry: retry, interceptor: interceptor)
     let download = try await downloader.add(DownloadRequest(url, id: "a"))
     await advance(100)
-    await time.sleeper(dueIn: .milliseconds(100))
+    await time.sleeper(dueIn: .milliseconds(100), purpose: .progress)
     answer.update { $0 = true }
     await source.held(atLeast: 1)
     await advance(9)
-    await time.sleeper(dueIn: .milliseconds(100))
+    await time.sleeper(dueIn: .milliseconds(100), purpose: .progress)
     source.release()
     #expect(storage.bytes(of: try await download.value) == bytes)
     #expect(retry.failures.isEmpty)

@@ -1,3 +1,5 @@
+import Dispatch
+import DownpipeCore
 import DownpipeTesting
 import Foundation
 import Testing
@@ -44,22 +46,22 @@ struct VirtualTimeTests {
   @Test func sleepersAreSortedByDueTimeThenByArrival() async throws {
     let time = VirtualTime()
     let woken = Watched<[Int]>([])
-    // One actor, so that the order of waking is the order of running.
-    let tasks = Task { @MainActor in
-      var tasks: [Task<Void, any Error>] = []
-      for (index, seconds) in [3, 1, 2, 1].enumerated() {
-        tasks.append(
-          Task { @MainActor in
-            try await time.sleep(for: .seconds(seconds))
-            woken.update { $0.append(index) }
-          })
-        await time.sleepers(atLeast: index + 1)
-      }
-      return tasks
+    // One queue for all that they do, so that the order of waking is the order of running. An actor would not do: a
+    // woken task passes through the shared threads before it gets back to its actor.
+    let queue = OneQueue()
+    var tasks: [Task<Void, any Error>] = []
+    for (index, seconds) in [3, 1, 2, 1].enumerated() {
+      tasks.append(
+        Task(executorPreference: queue) {
+          try await time.sleep(for: .seconds(seconds))
+          woken.update { $0.append(index) }
+        })
+      await time.sleepers(atLeast: index + 1)
     }
-    let sleeping = await tasks.value
+    // The last one is among the sleepers a moment before it is suspended; woken in that moment it would run on.
+    await queue.drain()
     time.advance(by: .seconds(5))
-    for task in sleeping { try await task.value }
+    for task in tasks { try await task.value }
     #expect(woken.value == [1, 3, 2, 0])
   }
 
@@ -110,6 +112,63 @@ struct VirtualTimeTests {
     for sleeper in sleepers { try await sleeper.value }
   }
 
+  @Test("who comes when its instant has passed does not sleep", arguments: [Duration.zero, .seconds(1), .seconds(10)])
+  func doesNotSleepPastItsInstant(by late: Duration) async throws {
+    let time = VirtualTime()
+    let instant = time.now + .seconds(10)
+    time.advance(by: .seconds(9.9))
+    time.advance(by: .seconds(0.1))
+    time.advance(by: late)
+    try await time.sleep(until: instant)
+    try await time.sleep(until: .zero)
+    #expect(time.pendingSleeps.isEmpty)
+  }
+
+  @Test func whatIsLeftOfALateSleepIsSlept() async throws {
+    let time = VirtualTime()
+    let instant = time.now + .seconds(10)
+    time.advance(by: .seconds(9.9))
+    let sleeper = Task { try await time.sleep(until: instant) }
+    await time.sleeper(dueIn: .seconds(0.1))
+    time.advance(by: .seconds(0.1))
+    try await sleeper.value
+  }
+
+  @Test("a tenth of a second is no binary fraction, and ten of them are a second", arguments: [0.1, 0.3, 0.7, 1.1])
+  func smallStepsAddUp(step: Double) async throws {
+    let start = Date(timeIntervalSince1970: 1_000_000_000)
+    let time = VirtualTime(date: start)
+    let sleeper = Task { try await time.sleep(until: .milliseconds(Int(step * 10_000))) }
+    await time.sleepers(atLeast: 1)
+    for _ in 0..<10 { time.advance(by: .seconds(step)) }
+    try await sleeper.value
+    #expect(time.now == .milliseconds(Int(step * 10_000)))
+    #expect(time.date == start.addingTimeInterval(step * 10))
+  }
+
+  @Test("a downloader's own timers are not taken for what a test waits for")
+  func housekeepingIsOverlooked() async throws {
+    let time = VirtualTime()
+    let own: [SleepPurpose] = [.lease, .progress, .checkpoint, .room, .changes]
+    let sleepers = own.map { purpose in Task { try await time.sleep(for: .seconds(30), purpose: purpose) } }
+    await time.sleepers(atLeast: own.count)
+    let found = Watched(0)
+    let waiter = Task {
+      await time.sleeper(dueIn: .seconds(30))
+      found.update { $0 = time.pendingSleeps.count }
+    }
+    for purpose in own {
+      #expect(purpose.isHousekeeping)
+      await time.sleeper(dueIn: .seconds(30), purpose: purpose)
+    }
+    let retry = Task { try await time.sleep(for: .seconds(30), purpose: .dueTime) }
+    await waiter.value
+    #expect(found.value == own.count + 1)
+    #expect(!SleepPurpose.dueTime.isHousekeeping && !SleepPurpose.unnamed.isHousekeeping)
+    time.advance(by: .seconds(30))
+    for sleeper in sleepers + [retry] { try await sleeper.value }
+  }
+
   @Test func stepsThroughARowOfSleeps() async throws {
     let time = VirtualTime()
     let task = Task {
@@ -136,5 +195,20 @@ struct VirtualTimeTests {
       _ = await sleeper.result
     }
     #expect(time.pendingSleeps.isEmpty)
+  }
+}
+
+/// Runs all that a task does on one queue, in order.
+private final class OneQueue: TaskExecutor {
+  private let queue = DispatchQueue(label: "VirtualTimeTests")
+
+  func enqueue(_ job: consuming ExecutorJob) {
+    let job = UnownedJob(job)
+    queue.async { job.runSynchronously(on: self.asUnownedTaskExecutor()) }
+  }
+
+  /// Returns when all that was queued before has run.
+  func drain() async {
+    await withCheckedContinuation { continuation in queue.async { continuation.resume() } }
   }
 }

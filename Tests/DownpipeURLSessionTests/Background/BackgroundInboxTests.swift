@@ -104,14 +104,16 @@ struct InboxFileTests {
 
   /// What became of the file once nobody held it: whether it was consumed.
   private func use(_ path: String, _ work: (Body) async throws -> Void) async throws -> Bool? {
-    let released = Mutex<[Bool]>([])
+    let released = Watched<[Bool]>([])
     func run() async throws {
-      let file = InboxFile(path) { isConsumed in released.withLock { $0.append(isConsumed) } }
+      let file = InboxFile(path) { isConsumed in released.update { $0.append(isConsumed) } }
       #expect(try file.size() == Int64(content.count))
       try await work(file.body)
     }
     try await run()
-    let all = released.withLock { $0 }
+    // The thread that has read it holds it for a moment longer than the task that waited.
+    await released.wait { !$0.isEmpty }
+    let all = released.value
     #expect(all.count == 1)
     return all.first
   }

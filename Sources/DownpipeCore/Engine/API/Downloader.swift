@@ -35,7 +35,8 @@ public final class Downloader: Sendable {
     let store = try await pipeline.ledger.open()
     var sources: [any Source] = []
     do {
-      try await store.rank(by: pipeline.scheduling.map { Ranking($0) } ?? .arrival)
+      // One that only lists and removes leaves the ranks of a ledger as they are.
+      if !options.startsSuspended { try await store.rank(by: pipeline.ranking) }
       for source in pipeline.sources { sources.append(try await source.start(in: pipeline.sourceContext)) }
     } catch {
       for source in sources { await source.stop() }
@@ -203,7 +204,7 @@ public final class Downloader: Sendable {
     let time = engine.options.time
     return AsyncStream {
       // At the end the last batch comes at once.
-      if !buffer.isFinished { try? await time.sleep(for: interval) }
+      if !buffer.isFinished { try? await time.sleep(for: interval, purpose: .changes) }
       return await buffer.next()
     }
   }

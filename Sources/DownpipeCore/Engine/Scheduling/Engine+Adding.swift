@@ -7,6 +7,7 @@ extension Engine {
   func add(_ requests: [DownloadRequest], ifKnown: KnownDownload) async throws -> [Download.Ticket] {
     try checkOpen()
     for request in requests { try check(request) }
+    try await rankOnce()
     let now = time.date
     let additions = requests.map { request in
       LedgerAddition(

@@ -37,6 +37,7 @@ extension Engine {
     _ id: DownloadID, _ change: @escaping @Sendable (inout DownloadRequest) throws -> Void
   ) async throws -> DownloadStatus {
     let sources = stages.current.sources
+    try await rankOnce()
     let record = try await store.update(id, at: time.date) { record in
       let old = record.request
       try change(&record.request)

@@ -62,7 +62,8 @@ extension Engine {
       outbox.waiting.count < Self.mostUnsaved
     else { return nil }
     let selector = LeaseSelector(policies: pipeline.limits, rules: gates.rules, slots: slots)
-    let now = time.date
+    // The timer of a due time is right to the microsecond, and so is what counts as due.
+    let now = time.date.addingTimeInterval(1e-6)
     return LeaseRequest(
       now: now, until: now.addingTimeInterval(options.lease / .seconds(1)), scope: options.scope,
       location: context.storage.location, select: { selector.select($0) })

@@ -51,6 +51,8 @@ extension Engine {
   func setTimer(in group: inout DiscardingTaskGroup) async {
     guard waits.mayHaveDelayed || mode.ledgerRests, !mode.isStopping else { return }
     waits.mayHaveDelayed = false
+    // Before the date: a clock that moves between the two wakes the timer early, which does no harm, and never late.
+    let instant = time.now
     let now = time.date
     var due: Date?
     if mode.ledgerRests {
@@ -77,7 +79,7 @@ extension Engine {
   }
 
   private func sleep(to instant: Duration, until due: Date) async {
-    let slept: Void? = try? await time.sleep(until: instant)
+    let slept: Void? = try? await time.sleep(until: instant, purpose: .dueTime)
     waits.disarm(due)
     guard slept != nil else { return }
     waits.mayHaveDelayed = true
@@ -106,7 +108,7 @@ extension Engine {
   /// Looks at the disk every now and then while a download waits for room.
   func watchForRoom() async {
     while waits.isRoomMissing {
-      guard (try? await time.sleep(for: Self.lookInterval)) != nil else { break }
+      guard (try? await time.sleep(for: Self.lookInterval, purpose: .room)) != nil else { break }
       let room = await availableBytes()
       await makeDue(waits.take(withRoom: room, at: time.date))
     }

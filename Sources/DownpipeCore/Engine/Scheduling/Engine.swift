@@ -17,6 +17,8 @@ actor Engine {
   struct Mode: Sendable {
     var isSuspended = false
     var isStopping = false
+    /// Whether the ledger has been told how to rank.
+    var isRanked = false
     /// Whether a child task reports progress and renews leases.
     var ticks = false
     /// Whether something may have become leasable since the ledger was last asked.
@@ -32,6 +34,7 @@ actor Engine {
     stages = LiveStages(pipeline, sources: sources)
     gates = Gates(pipeline.gates)
     mode.isSuspended = options.startsSuspended
+    mode.isRanked = !options.startsSuspended
   }
 
   nonisolated var hub: EventHub { context.hub }
@@ -128,6 +131,18 @@ actor Engine {
     guard !mode.isStopping else { throw DownloadError.shutDown }
   }
 
+  /// Has the ledger rank by the pipeline's policy from now on, if that has not been done at the start.
+  func rankOnce() async throws {
+    guard !mode.isRanked else { return }
+    mode.isRanked = true
+    do {
+      try await store.rank(by: pipeline.ranking)
+    } catch {
+      mode.isRanked = false
+      throw error
+    }
+  }
+
   /// Stops the sources and closes the ledger, after the loop has ended.
   func close() async {
     for source in stages.takeAllSources() { await source.stop() }
@@ -140,7 +155,7 @@ actor Engine {
   private func tick() async {
     var renewed = time.now
     while !slots.isEmpty {
-      guard (try? await time.sleep(for: options.progressInterval)) != nil else { break }
+      guard (try? await time.sleep(for: options.progressInterval, purpose: .progress)) != nil else { break }
       let now = time.now
       for run in slots.runs.values { run.tick(at: now) }
       if now - renewed > options.lease / 3 {
@@ -154,7 +169,7 @@ actor Engine {
 
   /// Every now and then, gives back what dead owners hold and looks at what other owners have done.
   private func maintain() async {
-    while (try? await time.sleep(for: options.lease)) != nil {
+    while (try? await time.sleep(for: options.lease, purpose: .lease)) != nil {
       // Ours first: after a sleep of the whole machine they would count as given up.
       if !slots.isEmpty { await renewLeases() }
       await reclaim()

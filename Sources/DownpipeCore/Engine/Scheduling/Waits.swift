@@ -77,7 +77,9 @@ struct Waits: Sendable {
   /// The instant to sleep to for a due time; `nil` when a timer is set for it already.
   mutating func arm(_ due: Date, at date: Date, now: Duration) -> Duration? {
     guard armed.insert(due).inserted else { return nil }
-    return now + .seconds(min(max(0, due.timeIntervalSince(date)), 400 * 86_400))
+    // A date is a floating-point number: what is lost below a microsecond must not make a timer late.
+    let microseconds = (due.timeIntervalSince(date) * 1e6).rounded()
+    return now + .microseconds(Int64(min(max(0, microseconds), 400 * 86_400 * 1e6)))
   }
 
   /// A timer has run out, or was cancelled.

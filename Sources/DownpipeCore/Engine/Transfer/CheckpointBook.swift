@@ -61,7 +61,9 @@ final class CheckpointBook: Sendable {
     let time = run.context.time
     let interval = policy.interval
     // Cancelled, and waited for, when the scope is left.
-    async let _: Void = { while (try? await time.sleep(for: interval)) != nil { request.yield() } }()
+    async let _: Void = {
+      while (try? await time.sleep(for: interval, purpose: .checkpoint)) != nil { request.yield() }
+    }()
     async let commits: Void = commit(requests, of: writer, partial, adopting: adoption)
     do {
       try await receive()
