@@ -61,7 +61,8 @@ struct LedgerOptions: ParsableArguments {
 
   private func open(needsLedger: Bool, scope: PathScope) async throws -> Downloader {
     let directory = Folder.absolutePath(directory)
-    let isMissing = Folder.kind(directory) == .directory && ledgerPath(directory: directory).map(Folder.kind) == .some(nil)
+    let isMissing =
+      Folder.kind(directory) == .directory && ledgerPath(directory: directory).map(Folder.kind) == .some(nil)
     var settings = PipelineSettings(directory: directory, ledger: nil, scope: scope)
     if needsLedger || !isMissing { settings.ledger = try existing().ledger }
     #if !SQLite

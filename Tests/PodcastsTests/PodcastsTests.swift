@@ -29,7 +29,9 @@ struct PodcastsTests {
       """
     }
     return try Feed(
-      Data(#"{"version": "https://jsonfeed.org/version/1.1", "title": "\#(title)", "items": [\#(items.joined(separator: ","))]}"#.utf8))
+      Data(
+        #"{"version": "https://jsonfeed.org/version/1.1", "title": "\#(title)", "items": [\#(items.joined(separator: ","))]}"#
+          .utf8))
   }
 
   private func running(_ podcasts: Podcasts) async throws -> Set<String> {
@@ -99,10 +101,11 @@ struct PodcastsTests {
     podcasts = try await Podcasts(folder.path, network: network)
     try await podcasts.refresh(feed())
     let list = try await podcasts.list(show: "Night- the Show")
-    #expect(Set(list) == [
-      "No. 5: Network: there is none", "No. 4: Network: there is none", "No. 3: paused", "No. 2: cancelled",
-      "No. 1: Network: there is none",
-    ])
+    #expect(
+      Set(list) == [
+        "No. 5: Network: there is none", "No. 4: Network: there is none", "No. 3: paused", "No. 2: cancelled",
+        "No. 1: Network: there is none",
+      ])
     #expect(try await podcasts.list(show: "Another").isEmpty)
     await end(podcasts)
   }

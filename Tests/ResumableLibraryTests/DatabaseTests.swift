@@ -88,14 +88,14 @@ struct DatabaseTests {
     films.gate.open()
     try await films.open { library in
       try await library.add(films.film("a"))
-      var request = try #require(await library.finish("a")).request
-      request.destination.name = "Metropolis.mkv"
-      request.tags = [LibraryStore.renamed]
-      request.expectedSize = TestFilms.size
-      try await library.downloader.add(request)
-      if fileIsMoved {
-        try FileManager.default.moveItem(atPath: films.root + "/a.mp4", toPath: films.root + "/Metropolis.mkv")
-      }
+      _ = try await library.finish("a")
+    }
+    // What a process leaves that is killed while it renames: its note, and the file under one of the two names.
+    let store = try await SQLiteLedger(films.root + "/.downpipe/ledger.sqlite").open()
+    _ = try await store.update("a", at: Date()) { $0.steps.note = "rename\u{1F}Metropolis.mkv\u{1F}" }
+    try await store.close()
+    if fileIsMoved {
+      try FileManager.default.moveItem(atPath: films.root + "/a.mp4", toPath: films.root + "/Metropolis.mkv")
     }
     try await films.open { library in
       let status = try await library.finish("a")
@@ -105,7 +105,7 @@ struct DatabaseTests {
     await films.shutdown()
   }
 
-  @Test("a name that is taken is refused, and nothing changes")
+  @Test("a name that is taken stays with its file; the other one gets a number")
   func takenName() async throws {
     let films = try await TestFilms()
     films.gate.open()
@@ -114,14 +114,13 @@ struct DatabaseTests {
         try await library.add(films.film(name))
         _ = try await library.finish(.init(name))
       }
-      await #expect {
-        try await library.update("a", name: "b", type: "mp4")
-      } throws: { error in
-        (error as? DownloadError)?.code == .alreadyExists
-      }
-      #expect(try await library.status(of: "a")?.artifact?.path == films.root + "/a.mp4")
+      try await library.update("a", name: "b", type: "mp4")
+      let status = try #require(await library.status(of: "a"))
+      #expect(status.artifact?.path == films.root + "/b (1).mp4")
+      #expect(Film(status.request).name == "b (1)")
     }
     #expect(try films.folder.read("films/b.mp4") == TestFilms.content(of: "/b").allBytes)
+    #expect(try films.folder.read("films/b (1).mp4") == TestFilms.content(of: "/a").allBytes)
     await films.shutdown()
   }
 

@@ -54,7 +54,7 @@ struct Diary: Observer {
     case .state(.finished(let artifact)):
       Entry(stage: "FileStore", text: "publishes \(artifact.name), \(artifact.size.bytes.map(Formatting.bytes) ?? "?")")
     case .state(.failed): Entry(stage: "Retry", text: "gives up; the file is not published")
-    case .state, .progress: nil
+    case .state, .progress, .removed: nil
     }
   }
 

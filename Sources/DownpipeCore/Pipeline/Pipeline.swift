@@ -105,3 +105,8 @@ public struct PipelineParts: Sendable {
     observers += other.observers
   }
 }
+
+extension Pipeline {
+  /// How the ledger ranks what waits.
+  var ranking: Ranking { scheduling.map { Ranking($0) } ?? .arrival }
+}

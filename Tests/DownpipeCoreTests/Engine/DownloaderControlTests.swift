@@ -40,7 +40,7 @@ struct DownloaderControlTests: EngineSuite {
     await #expect { try await value.value } throws: { ($0 as? DownloadError)?.code == .cancelled }
     #expect(storage.partials.isEmpty)
     #expect(try await download.status.progress.received == 0)
-    #expect(try await download.resume())
+    #expect(try await downloader.restart("a"))
     _ = try await download.value
     #expect(source.requests.last?.range == nil)
     await downloader.shutdown()

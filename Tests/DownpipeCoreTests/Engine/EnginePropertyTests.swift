@@ -38,7 +38,7 @@ struct EnginePropertyTests: EngineSuite {
         where error.code == .invalidRequest
       { return " (unknown)" }
     }
-    switch Int.random(in: 0..<40, using: &generator) {
+    switch Int.random(in: 0..<46, using: &generator) {
     case 0..<10:
       source.permit(id)
       try await downloader.add(request(id, &generator))
@@ -87,6 +87,21 @@ struct EnginePropertyTests: EngineSuite {
     case 33..<37:
       source.decide(.finish)
       return "finish"
+    case 40..<42:
+      source.permit(id)
+      return "restart \(id)" + (try await tryCommand { try await downloader.restart(id) })
+    case 42:
+      source.permitAll()
+      return "resumeAll together \(tag ?? "") \(try await downloader.resumeAll(.pausedTogether, tag: tag))"
+    case 43..<45:
+      let new = request(id, &generator)
+      return "update \(id)"
+        + (try await tryCommand {
+          _ = try await downloader.update(id) {
+            ($0.priority, $0.tags, $0.metadata) = (new.priority, new.tags, ["a": "b"])
+          }
+          return true
+        })
     case 37:
       time.advance(by: .seconds(1))
       return "a second"
@@ -140,7 +155,7 @@ struct EnginePropertyTests: EngineSuite {
 
     let statuses = try await downloader.statuses()
     let states = "seed \(seed): \(statuses.map { "\($0.id) \($0.state.phase)" }), after \(log.joined(separator: ", "))"
-    #expect(statuses.allSatisfy { $0.state.phase == .finished || $0.state.phase == .failed }, "\(states)")
+    #expect(statuses.allSatisfy { [.finished, .failed, .cancelled].contains($0.state.phase) }, "\(states)")
     for status in statuses where status.state.phase == .finished {
       #expect(storage.published[status.id.rawValue] == bytes, "\(states)")
     }

@@ -65,17 +65,15 @@ struct ReasonsTests: EngineSuite {
     try await earlier.add(contentsOf: requests(2))
     await earlier.shutdown()
     let downloader = try await downloader(source, gate, observer)
-    var changes = downloader.changes(every: .zero).makeAsyncIterator()
+    let changes = downloader.changes(every: .zero)
     await source.held(atLeast: 1)
     let reason = try await advancing { () -> DownloadState? in
-      var changes = changes
-      while let batch = await changes.next() {
+      for await batch in changes {
         if let status = batch.statuses.first(where: { $0.id == "d1" }) { return status.state }
       }
       return nil
     }
     #expect(reason == .waiting(.limit("1 of 1")))
-    _ = await changes.next()
     source.release()
     await downloader.shutdown()
   }

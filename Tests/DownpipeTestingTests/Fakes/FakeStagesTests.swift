@@ -73,9 +73,9 @@ struct FakeStagesTests {
     let observer = RecordingObserver(capacity: 2)
     let (events, feed) = AsyncStream.makeStream(of: DownloadEvent.self)
     let watching = Task { await observer.observe(events) }
-    feed.yield(DownloadEvent(try DownloadRequest("https://a.test/", id: "a"), .state(.transferring)))
-    feed.yield(DownloadEvent(try DownloadRequest("https://a.test/", id: "b"), .state(.paused)))
-    feed.yield(DownloadEvent(try DownloadRequest("https://a.test/", id: "a"), .state(.cancelled)))
+    feed.yield(DownloadEvent(DownloadRequest(URL(filePath: "/a"), id: "a"), .state(.transferring)))
+    feed.yield(DownloadEvent(DownloadRequest(URL(filePath: "/b"), id: "b"), .state(.paused)))
+    feed.yield(DownloadEvent(DownloadRequest(URL(filePath: "/a"), id: "a"), .state(.cancelled)))
     #expect(await observer.wait(for: "a", toBe: .cancelled))
     #expect(observer.states(of: "a") == [.cancelled])
     #expect(observer.events.count == 2)

@@ -249,7 +249,7 @@ public final class Downloader: Sendable {
   /// - Throws: as ``pause(_:)``.
   @discardableResult
   public func restart(_ id: DownloadID) async throws -> Bool {
-    try await engine.command(.restart, stopping: .suspend, id)
+    try await engine.command(.restart, stopping: .restart, to: .waiting, id)
   }
 
   /// Cancels a download and removes its partial; its record stays. Returns when it has stopped.

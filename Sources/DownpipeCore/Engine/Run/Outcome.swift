@@ -75,6 +75,7 @@ enum Outcome: Sendable {
     record.error = nil
     if record.awaited != .link { record.awaited = nil }
     record.apply(event)
+    if reason == .restart { record.apply(.restart) }
     return state
   }
 
@@ -83,7 +84,7 @@ enum Outcome: Sendable {
     case .gate(let what): (.waiting(.gate(what)), .suspended)
     case .limit(let what): (.waiting(.limit(what)), .suspended)
     case .suspend: (.waiting(.suspended), .suspended)
-    case .shutdown, .lostLease, .tooSlow: (.waiting(.turn), .suspended)
+    case .shutdown, .lostLease, .tooSlow, .restart: (.waiting(.turn), .suspended)
     case .pause: (.paused, .pause)
     case .pauseAll: (.paused, .pauseAll)
     case .cancel, .remove: (.cancelled, .cancel)

@@ -51,7 +51,7 @@ extension Run {
   /// What becomes of a run that was told to stop.
   private func stopped(for reason: StopReason) async -> Outcome {
     if reason == .lostLease { return .notOwned }
-    if reason == .cancel || reason == .remove { await dropBytes() }
+    if reason == .cancel || reason == .remove || reason == .restart { await dropBytes() }
     return .stopped(reason)
   }
 

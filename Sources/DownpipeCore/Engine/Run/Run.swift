@@ -6,6 +6,7 @@ enum StopReason: Sendable, Hashable {
   case limit(String)
   case pause
   case pauseAll
+  case restart
   case cancel
   case remove
   case shutdown

@@ -85,7 +85,7 @@ extension Engine {
     page.tag == nil && page.offset == 0 ? try await store.damaged().map(\.id) : []
   }
 
-  /// Sends everything that runs back to waiting, and starts nothing until ``unsuspend()``.
+  /// Sends everything that runs back to waiting, and starts nothing until it is told to go on.
   func suspend() async {
     mode.isSuspended = true
     let runs = try? await context.mailbox.perform { engine in

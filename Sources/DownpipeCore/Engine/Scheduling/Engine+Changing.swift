@@ -42,7 +42,8 @@ extension Engine {
       let old = record.request
       try change(&record.request)
       guard record.request.id == old.id else {
-        throw DownloadError(.invalidRequest, "a download keeps its id: add another one instead of “\(record.request.id)”")
+        throw DownloadError(
+          .invalidRequest, "a download keeps its id: add another one instead of “\(record.request.id)”")
       }
       guard record.phase != .finished || record.request.destination == old.destination else {
         throw DownloadError(.invalidRequest, "“\(id)” is finished: rename it instead of changing its destination")
@@ -154,7 +155,8 @@ extension Engine {
     let count = record.checkpoint.ranges.prefixLength
     guard count > 0, record.phase != .finished else {
       throw DownloadError(
-        .invalidRequest, record.phase == .finished ? "“\(id)” is finished: its file is there" : "nothing is on disk of “\(id)” yet")
+        .invalidRequest,
+        record.phase == .finished ? "“\(id)” is finished: its file is there" : "nothing is on disk of “\(id)” yet")
     }
     // Held while it is copied: a run that begins meanwhile waits for it as for another owner.
     let partial = try await context.storage.openPartial(record.partialKey, isNew: false)

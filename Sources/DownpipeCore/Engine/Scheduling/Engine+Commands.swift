@@ -33,7 +33,7 @@ extension Engine {
       case .wait(let run):
         try await run.endUnlessCancelled()
         // Something else may have ended it first.
-        if let phase, run.read({ $0.phase }) == phase { return true }
+        if let phase, run.read({ $0.phase }) == phase, phase != .waiting || run.stopReason == reason { return true }
       }
     }
   }

@@ -109,7 +109,8 @@ extension Engine {
   /// An outcome is in the ledger.
   private func settle(_ settling: Exchange.Settling) async {
     let run = settling.run
-    run.announce(state: settling.state)
+    // Of a removal the removal itself is told.
+    if run.stopReason != .remove { run.announce(state: settling.state) }
     if hub.isWatched(run.id) { reasons.note(run.id, run.read { $0.candidate }, settling.state) }
     let (notBefore, awaited) = run.read { ($0.notBefore, $0.awaited) }
     if run.state.withLock({ $0.mayHoldBytes }), run.read({ $0.checkpoint.ranges.isEmpty }) {

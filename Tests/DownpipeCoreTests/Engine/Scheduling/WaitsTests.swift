@@ -108,7 +108,7 @@ struct WaitsTests {
 
   @Test func oneTimerForEachDueTime() {
     var waits = Waits()
-    func arm(_ seconds: TimeInterval) -> Duration? { waits.arm(now.addingTimeInterval(seconds), at: now) }
+    func arm(_ seconds: TimeInterval) -> Duration? { waits.arm(now.addingTimeInterval(seconds), at: now, now: .zero) }
     #expect(arm(3) == .seconds(3))
     #expect(arm(3) == nil)
     #expect(arm(2) == .seconds(2))
