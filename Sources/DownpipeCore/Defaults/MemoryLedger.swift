@@ -39,13 +39,13 @@ final class MemoryLedgerStore: LedgerStore {
     owner = "memory/\(DownloadID())"
     changesByOthers = box.watchers.stream(for: owner)
     let owner = owner
-    box.state.withLock { $0.rankings[owner] = .arrival }
+    box.state.withLock { $0.rankings.open(owner) }
   }
 
   /// A store that is dropped cannot save any more: its owner is gone.
   deinit {
     let owner = owner
-    box.state.withLock { _ = $0.rankings.removeValue(forKey: owner) }
+    box.state.withLock { _ = $0.rankings.close(owner) }
     box.watchers.end(owner)
   }
 
@@ -53,7 +53,7 @@ final class MemoryLedgerStore: LedgerStore {
     _ body: (inout MemoryLedgerState) throws -> Result
   ) throws -> Result {
     try box.state.withLock { state in
-      guard state.rankings[owner] != nil else {
+      guard state.rankings.isOpen(owner) else {
         throw DownloadError(
           .ledger, "this opening of the ledger has been closed: open the ledger again", stage: "MemoryLedger")
       }
@@ -150,7 +150,7 @@ final class MemoryLedgerStore: LedgerStore {
   func reclaim(at now: Date) async throws -> Int {
     try change { state in
       let open = state.rankings
-      return state.giveBack(at: now) { open[$0] == nil }
+      return state.giveBack(at: now) { !open.isOpen($0) }
     } tellingIf: {
       $0 > 0
     }
@@ -159,19 +159,19 @@ final class MemoryLedgerStore: LedgerStore {
   func nextDue(after now: Date) async throws -> Date? { try withState { $0.nextDue(after: now) } }
 
   func rank(by ranking: Ranking) async throws {
-    guard var left = try withState({ $0.beginRanking(by: ranking, owner: owner) }) else { return }
-    while !left.isEmpty {
-      let batch = left.prefix(10_000)
-      left = left.dropFirst(10_000)
+    var left = try withState { $0.rankings.begin(ranking, by: owner) ? $0.generationsInUse[...] : nil }
+    guard left != nil else { return }
+    while let batch = left?.prefix(10_000), !batch.isEmpty {
+      left = left?.dropFirst(10_000)
       try withState { $0.rank(batch, by: ranking) }
       await Task.yield()
     }
-    try withState { $0.endRanking(by: ranking) }
+    try withState { $0.rankings.end(ranking) }
   }
 
   func close() async throws {
     let gaveBack = box.state.withLock { state in
-      guard state.rankings.removeValue(forKey: owner) != nil else { return 0 }
+      guard state.rankings.close(owner) else { return 0 }
       return state.giveBack { $0 == owner }
     }
     if gaveBack > 0 { box.watchers.tell(changedBy: owner) }

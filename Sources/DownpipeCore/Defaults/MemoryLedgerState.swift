@@ -25,14 +25,8 @@ struct MemoryLedgerState: Sendable {
     }
   }
 
-  /// How each owner that may still save ranks. Leases need no end here: which owners are gone is known.
-  var rankings: [String: Ranking] = [:]
-  /// The name of the ranking that all ranks are of; `nil` when that is not known.
-  private var rankingName: String?
-  /// The name of the ranking that is under way.
-  private var rankingUnderWay: String?
-  /// The owners that have said how they rank.
-  private var hasRanked: Set<String> = []
+  /// The owners that may still save, and how they rank. Leases need no end here: which owners are gone is known.
+  var rankings = MemoryLedgerRankings()
   private var entries: [Int64: Entry] = [:]
   private var generations: [DownloadID: Int64] = [:]
   private var lastGeneration: Int64 = 0
@@ -68,7 +62,7 @@ struct MemoryLedgerState: Sendable {
 
   /// Changes some records, for which `change` returns true.
   /// - Returns: those that were changed, in the order of `chosen`.
-  private mutating func update(
+  mutating func update(
     _ chosen: some Sequence<Int64>, at now: Date?, _ change: (inout Entry) -> Bool
   ) -> [DownloadRecord] {
     chosen.compactMap { generation in
@@ -95,7 +89,7 @@ struct MemoryLedgerState: Sendable {
   }
 
   private mutating func add(_ addition: LedgerAddition, owner: String, at now: Date) -> LedgerAddOutcome {
-    let ranking = ranking(of: owner)
+    let ranking = rankings.toWrite(owner)
     if var record = record(addition.request.id) {
       let isLost = record.phase == .finished && addition.lost != nil && record.steps.artifact == addition.lost
       if !isLost, !record.isElsewhere(than: addition) {
@@ -118,13 +112,18 @@ struct MemoryLedgerState: Sendable {
     _ id: DownloadID, owner: String, at now: Date, _ change: (inout DownloadRecord) throws -> Void
   ) rethrows -> DownloadRecord? {
     guard var entry = entry(id) else { return nil }
-    guard try entry.record.update(by: owner, at: now, ranking: ranking(of: owner), change) else { return entry.record }
+    guard try entry.record.update(by: owner, at: now, ranking: rankings.toWrite(owner), change) else {
+      return entry.record
+    }
     entry.candidate = entry.record.candidate
     set(entry)
     return entry.record
   }
 
   func record(_ id: DownloadID) -> DownloadRecord? { entry(id)?.record }
+
+  /// The generations of all records.
+  var generationsInUse: [Int64] { Array(entries.keys) }
 
   func records(_ query: DownloadQuery) -> [DownloadRecord] {
     let found = entries.values.lazy.map(\.record).filter { record in
@@ -199,7 +198,7 @@ struct MemoryLedgerState: Sendable {
   mutating func save(_ record: DownloadRecord, _ fields: RecordFields, owner: String, at now: Date) -> Bool {
     guard var entry = entry(record.id), entry.record.generation == record.generation, entry.record.owner == owner
     else { return false }
-    entry.record.write(fields, of: record, ranking: ranking(of: owner))
+    entry.record.write(fields, of: record, ranking: rankings.toWrite(owner))
     entry.record.updatedAt = now
     entry.candidate = entry.record.candidate
     set(entry)
@@ -240,40 +239,6 @@ struct MemoryLedgerState: Sendable {
       guard let owner = entry.record.owner, isLost(owner) else { return false }
       return entry.record.apply(.leaseLost)
     }.count
-  }
-
-  // MARK: Ranking
-
-  /// How an owner ranks, whose ranks are about to be written.
-  private mutating func ranking(of owner: String) -> Ranking {
-    let ranking = rankings[owner] ?? .arrival
-    if rankingName != ranking.name { rankingName = nil }
-    if rankingUnderWay != ranking.name { rankingUnderWay = nil }
-    return ranking
-  }
-
-  /// - Returns: what is to be ranked anew; `nil` when all is ranked so already.
-  mutating func beginRanking(by ranking: Ranking, owner: String) -> ArraySlice<Int64>? {
-    let isFirst = hasRanked.insert(owner).inserted
-    rankings[owner] = ranking
-    if isFirst, rankingName == ranking.name { return nil }
-    rankingName = nil
-    rankingUnderWay = ranking.name
-    return entries.keys.sorted()[...]
-  }
-
-  mutating func rank(_ generations: ArraySlice<Int64>, by ranking: Ranking) {
-    _ = update(generations, at: nil) { entry in
-      guard entry.record.phase != .finished else { return false }
-      entry.record.rank = ranking.rank(entry.record.rankingContext)
-      return true
-    }
-  }
-
-  /// All is ranked, unless another store has added by another ranking meanwhile.
-  mutating func endRanking(by ranking: Ranking) {
-    if rankingUnderWay == ranking.name { rankingName = ranking.name }
-    rankingUnderWay = nil
   }
 }
 

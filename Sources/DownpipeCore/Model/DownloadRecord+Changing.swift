@@ -69,24 +69,3 @@ extension DownloadRecord {
     return true
   }
 }
-
-extension LedgerTotals {
-  /// Adds the bytes of a download.
-  package mutating func add(_ record: DownloadRecord) {
-    guard record.phase != .cancelled else { return }
-    let size = record.phase == .finished ? record.steps.artifact?.size : nil
-    let total = size ?? record.checkpoint.total.bytes ?? record.request.expectedSize
-    received = received.addingSaturated(record.phase == .finished ? total ?? onDisk(record) : onDisk(record))
-    if let total { expected = expected.addingSaturated(total) } else { unknown += 1 }
-  }
-
-  private func onDisk(_ record: DownloadRecord) -> Int64 { record.checkpoint.ranges.byteCount }
-}
-
-extension Int64 {
-  /// The sum; the largest number where that is too small.
-  package func addingSaturated(_ other: Int64) -> Int64 {
-    let (sum, overflows) = addingReportingOverflow(other)
-    return overflows ? (other > 0 ? .max : .min) : sum
-  }
-}

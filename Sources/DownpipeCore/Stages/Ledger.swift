@@ -207,24 +207,3 @@ public struct RecordFields: OptionSet, Sendable, Hashable {
   /// meanwhile stays, ``DownloadRecord/added`` keeps what was asked for, and the rank is computed anew.
   public static let link = RecordFields(rawValue: 16)
 }
-
-/// How many downloads there are, and their bytes. What was cancelled is counted and adds no bytes.
-public struct LedgerTotals: Sendable, Hashable {
-  /// How many are in each phase; phases without any are left out.
-  public var counts: [DownloadState.Phase: Int]
-  /// The bytes there are: the size of what is finished, of the rest what is on disk.
-  public var received: Int64
-  /// The bytes there will be, of the downloads whose size is known: what is finished counts as it is, of the rest the
-  /// size that the server has said, else the one that was asked for.
-  public var expected: Int64
-  /// How many downloads are missing in ``expected``, because nothing says how large they are.
-  public var unknown: Int
-
-  /// Makes totals.
-  public init(counts: [DownloadState.Phase: Int] = [:], received: Int64 = 0, expected: Int64 = 0, unknown: Int = 0) {
-    self.counts = counts
-    self.received = received
-    self.expected = expected
-    self.unknown = unknown
-  }
-}

@@ -37,6 +37,45 @@ extension LedgerConformance {
       try expectEqual(try await store.known("b").checkpoint, Self.fullCheckpoint, "the checkpoint of what was paused")
       try expectEqual(try await store.leased(at: Self.time(1)).count, 3, "how many can be leased at once")
     }
+    await report.check("restart-forgets", "what is restarted begins anew, whatever became of it") {
+      let (_, store) = try await filled(["a", "b", "c", "d", "e"])
+      let phases: [(DownloadID, DownloadState.Phase)] = [
+        ("a", .waiting), ("b", .paused), ("c", .failed), ("d", .cancelled), ("e", .finished),
+      ]
+      for (id, phase) in phases { try await store.bring(id, to: phase, Self.fill) }
+      let finished = try await store.known("e")
+      let result = try await store.transition(.all, .restart, at: Self.time(1))
+      try expectEqual(Set(result.ids), ["a", "b", "c", "d"], "what was restarted")
+      for id in result.ids {
+        var expected = DownloadRecord(
+          request: try Self.request(id), generation: try await store.known(id).generation,
+          arrival: try await store.known(id).arrival, rank: try await store.known(id).rank, createdAt: Self.start)
+        expected.wasInterrupted = true
+        expected.updatedAt = Self.time(1)
+        try expectEqual(try await store.known(id), expected, "the record of “\(id)”")
+      }
+      try expectEqual(try await store.known("e"), finished, "the record of what has finished")
+    }
+    await report.check("paused-together", "resumeTogether means what was paused together, and nothing else") {
+      for selection in [LedgerSelection.all, .tag("t"), .ids(["a", "b", "c"])] {
+        let (_, store) = try await opened()
+        _ = try await store.add(
+          try ["a", "b", "c"].enumerated().map {
+            try Self.addition(DownloadID($1), order: Int64($0), tags: ["t"])
+          }, at: Self.start)
+        _ = try await store.transition(.ids(["b"]), .pause, at: Self.start)
+        try expectEqual(
+          Set(try await store.transition(selection, .pauseAll, at: Self.time(1)).ids), ["a", "c"], "what was paused")
+        try expect(try await store.known("a").isPausedTogether, "“a” does not count as paused together")
+        try expectEqual(
+          Set(try await store.transition(selection, .resumeTogether, at: Self.time(2)).ids), ["a", "c"],
+          "what was resumed")
+        try expectEqual(try await store.known("b").phase, .paused, "the phase of what was paused by itself")
+        try expect(try await !store.known("a").isPausedTogether, "“a” counts as paused together still")
+        try expectEqual(
+          try await store.counts(tag: nil).filter { $0.value != 0 }, [.waiting: 2, .paused: 1], "the counts")
+      }
+    }
     await report.check("transition-leaves-held", "records that an owner holds are left alone") {
       let (ledger, store) = try await filled(["a", "b", "c"])
       let second = try await ledger.open()
@@ -169,6 +208,18 @@ extension LedgerConformance {
       try expectEqual(seen, ids, "the pages together")
       try expectEqual(try await store.records(DownloadQuery(limit: 0)).count, 0, "how many, with the limit 0")
       try expectEqual(try await store.records(DownloadQuery(offset: 100)).count, 0, "how many, beyond the end")
+    }
+    await report.check("query-all", "a query without a limit means every one, from the offset on") {
+      let (_, store) = try await opened()
+      _ = try await store.add(
+        try (0..<1_500).map { try Self.addition(DownloadID("\($0)"), order: $0, tags: ["t"]) }, at: Self.start)
+      for query in [DownloadQuery(), DownloadQuery(tag: "t"), DownloadQuery(phases: [.waiting], order: .rank)] {
+        var query = query
+        try expectEqual(try await store.records(query).map(\.arrival), Array(0..<1_500), "what was found")
+        query.offset = 1_400
+        try expectEqual(
+          try await store.records(query).map(\.arrival), Array(1_400..<1_500), "what was found after 1,400")
+      }
     }
     await report.check("counts-are-right", "counts follow every change, for all and for a tag") {
       let (ledger, store) = try await opened()

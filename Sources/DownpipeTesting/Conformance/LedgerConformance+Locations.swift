@@ -22,6 +22,48 @@ extension LedgerConformance {
       try expectEqual(asked.withLock { $0 }, 3, "how many select was asked about")
       try expectEqual(try await first.leased(scope: .own).map(\.id), ["a", "d"], "what the other store leases")
     }
+    await report.check("lease-tag", "with a tag as scope a store leases what bears it") {
+      let (_, store) = try await opened()
+      _ = try await store.add(
+        [
+          try Self.addition("a", order: 1, tags: ["x"]), try Self.addition("b", order: 2),
+          try Self.addition("c", order: 3, tags: ["x", "y"]), try Self.addition("d", order: 4, tags: ["y"]),
+        ], at: Self.start)
+      try expectEqual(try await store.leased(scope: .tag("z")).map(\.id), [], "what bears a tag that nothing bears")
+      try expectEqual(try await store.leased(scope: .tag("x")).map(\.id), ["a", "c"], "what bears the tag")
+      _ = try await store.update("b", at: Self.start) { $0.request.tags = ["x"] }
+      _ = try await store.update("d", at: Self.start) { $0.request.tags = [] }
+      try expectEqual(try await store.leased(scope: .tag("y")).map(\.id), [], "what bears a tag that was taken away")
+      try expectEqual(try await store.leased(scope: .tag("x")).map(\.id), ["b"], "what was given the tag")
+    }
+    await report.check("lease-ids", "with ids as scope a store leases those, in order of rank, and no others") {
+      let (_, store) = try await filled(["a", "b", "c", "d", "e", "f"])
+      let scope = LeaseScope.ids(["f", "b", "new", "d", "none"])
+      try await store.bring("d", to: .waiting) { $0.notBefore = Self.time(10) }
+      let asked = Mutex(0)
+      let first = try await store.lease(
+        LeaseRequest(now: Self.start, until: Self.time(60), scope: scope) { _ in
+          asked.withLock { $0 += 1 }
+          return asked.withLock { $0 } == 1 ? .take : .stop
+        })
+      try expectEqual(first.map(\.id), ["b"], "what was leased at first")
+      try expectEqual(asked.withLock { $0 }, 2, "how many select was asked about")
+      // One is added, one gives its place back, one becomes due, and one leaves.
+      _ = try await store.add([try Self.addition("new", order: 0), try Self.addition("g", order: 7)], at: Self.start)
+      var record = try expectValue(first.first, "nothing was leased")
+      record.apply(.suspended)
+      _ = try await store.save(record, .state, at: Self.time(9))
+      _ = try await store.transition(.ids(["f"]), .pause, at: Self.time(9))
+      try expectEqual(
+        try await store.leased(at: Self.time(10), scope: scope).map(\.id), ["new", "b", "d"], "what was leased later")
+      _ = try await store.transition(.ids(["f"]), .resume, at: Self.time(11))
+      _ = try await store.remove(.ids(["f"]), limit: 1)
+      _ = try await store.add([try Self.addition("f", order: 9)], at: Self.time(12))
+      try expectEqual(
+        try await store.leased(at: Self.time(12), scope: scope).map(\.id), ["f"], "what was leased at last")
+      try expectEqual(
+        try await store.leased(at: Self.time(12)).map(\.id), ["a", "c", "e", "g"], "what was left for the scope all")
+    }
     await report.check("lease-own-again", "what a store added stays its own when an attempt has failed") {
       let (ledger, first) = try await filled(["a"])
       let second = try await ledger.open()

@@ -42,6 +42,9 @@ public struct LedgerConformance: Sendable {
     let report = ConformanceReport("LedgerConformance", excluding: exclusions, limit: limit)
     await checkOpening(report)
     await checkAdding(report)
+    await checkMerging(report)
+    await checkUpdating(report)
+    await checkRanking(report)
     await checkKeeping(report)
     await checkLeasing(report)
     await checkDueTimes(report)
@@ -54,6 +57,8 @@ public struct LedgerConformance: Sendable {
     await checkLocations(report)
     await checkExchanges(report)
     await checkEvents(report)
+    await checkTotals(report)
+    await checkOthers(report)
     await checkDamage(report)
     try report.finish()
   }

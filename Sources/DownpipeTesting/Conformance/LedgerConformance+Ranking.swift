@@ -1,0 +1,112 @@
+import DownpipeCore
+import Foundation
+import Synchronization
+
+extension LedgerConformance {
+  /// The ranking that turns the order of arrival round, and what it was asked about.
+  private final class Backwards: Sendable {
+    private let contexts = Mutex<[RankingContext]>([])
+
+    var ranked: [RankingContext] { contexts.withLock { $0 } }
+
+    func ranking(_ name: String = "backwards") -> Ranking {
+      Ranking(name: name) { context in
+        self.contexts.withLock { $0.append(context) }
+        return Rank().ascending(1_000 - context.arrival)
+      }
+    }
+  }
+
+  func checkRanking(_ report: ConformanceReport) async {
+    await report.check("arrival-ranks", "until a store says how it ranks the order of arrival counts") {
+      let (_, store) = try await opened()
+      _ = try await store.add(
+        try ["a": 3, "b": 1, "c": 2].map { try Self.addition(DownloadID($0), order: $1) }, at: Self.start)
+      try expectEqual(try await store.leased().map(\.id), ["b", "c", "a"], "the order")
+    }
+    await report.check("ranks-anew", "rank ranks all that has not finished anew, due or not, and what is added later") {
+      let (_, store) = try await filled(["a", "b", "c", "d", "e", "f", "g"])
+      try await store.bring("b", to: .waiting) { $0.notBefore = Self.time(10) }
+      try await store.bring("c", to: .failed)
+      try await store.bring("d", to: .paused)
+      try await store.bring("e", to: .cancelled)
+      _ = try await store.leased(["f"])
+      let before = try await store.records(DownloadQuery())
+      let backwards = Backwards()
+      try await store.rank(by: backwards.ranking())
+      let expected = ["a", "b", "c", "d", "e", "f", "g"].enumerated().map { index, id in
+        RankingContext(
+          id: DownloadID(id), intent: Intent(id), arrival: Int64(index + 1), createdAt: Self.start)
+      }
+      try expectEqual(Set(backwards.ranked), Set(expected), "what was ranked")
+      let after = try await store.records(DownloadQuery())
+      try expectEqual(
+        after,
+        before.map { record in
+          var record = record
+          record.rank = Rank().ascending(1_000 - record.arrival)
+          return record
+        }, "the records")
+      _ = try await store.add([try Self.addition("h", order: 0), try Self.addition("i", order: 8)], at: Self.start)
+      _ = try await store.transition(.all, .restart, at: Self.start)
+      try expectEqual(
+        try await store.leased(at: Self.time(10)).map(\.id), ["i", "g", "e", "d", "c", "b", "a", "h"], "the order")
+    }
+    await report.check("ranking-sees-all", "a ranking is told the same of a download when it is added and later") {
+      let (ledger, store) = try await opened()
+      let backwards = Backwards()
+      try await store.rank(by: backwards.ranking())
+      _ = try await store.add([LedgerAddition(request: try Self.fullRequest("a"), arrival: 7)], at: Self.start)
+      try await store.close()
+      let second = try await ledger.open()
+      try await second.rank(by: backwards.ranking("another"))
+      let seen = backwards.ranked
+      try expectEqual(seen.count, 2, "how often it was asked")
+      try expectEqual(seen.last, seen.first, "what it was told later")
+      try expectEqual(seen.first, try await second.known("a").rankingContext, "what it was told at first")
+    }
+    await report.check("ranking-is-known", "an opening ranks anew only where the ranks go by another name") {
+      let (ledger, first) = try await filled(["a", "b", "c"])
+      try await first.rank(by: Backwards().ranking())
+      try await first.close()
+      let same = Backwards()
+      let second = try await ledger.open()
+      try await second.rank(by: same.ranking())
+      try expectEqual(same.ranked.count, 0, "how many were ranked anew by the same ranking")
+      _ = try await second.add([try Self.addition("d", order: 4)], at: Self.start)
+      try await second.close()
+      let other = try await ledger.open()
+      try await other.rank(by: Ranking(name: "forwards") { Rank().ascending($0.arrival) })
+      try expectEqual(try await other.leased().map(\.id), ["a", "b", "c", "d"], "the order by another ranking")
+    }
+    await report.check("ranking-is-replaced", "each later call of a store ranks anew, whatever it is called") {
+      let (_, store) = try await filled(["a", "b", "c"])
+      try await store.rank(by: Ranking(name: "test") { Rank().ascending($0.arrival) })
+      try await store.rank(by: Ranking(name: "test") { Rank().ascending(9 - $0.arrival) })
+      try expectEqual(try await store.leased().map(\.id), ["c", "b", "a"], "the order")
+    }
+    await report.check("ranking-is-mixed", "where a store adds by another ranking, the next opening ranks anew") {
+      let (ledger, first) = try await filled(["a", "b"])
+      try await first.rank(by: Backwards().ranking())
+      let second = try await ledger.open()
+      _ = try await second.add([try Self.addition("c", order: 3)], at: Self.start)
+      try await first.close()
+      try await second.close()
+      let third = try await ledger.open()
+      try await third.rank(by: Backwards().ranking())
+      try expectEqual(try await third.leased().map(\.id), ["c", "b", "a"], "the order")
+    }
+    await report.check("ranking-many", "any number is ranked anew, and what is added meanwhile, too") {
+      let (_, store) = try await opened()
+      _ = try await store.add(
+        try (0..<5_000).map { try Self.addition(DownloadID("\($0)"), order: $0) }, at: Self.start)
+      async let ranked: Void = store.rank(by: Ranking(name: "test") { Rank().ascending(10_000 - $0.arrival) })
+      for order in 5_000..<5_050 as Range<Int64> {
+        _ = try await store.add([try Self.addition(DownloadID("\(order)"), order: order)], at: Self.start)
+      }
+      try await ranked
+      let leased = try await store.leased().map(\.arrival)
+      try expect(leased == (0..<5_050).reversed(), "the order is wrong; it begins with \(leased.prefix(5))")
+    }
+  }
+}
