@@ -176,6 +176,13 @@ public protocol Partial: Sendable {
   /// - Throws: ``DownloadError`` with `.permission`, `.noSpace` or `.storage`; `CancellationError`.
   func copy(_ path: String, count: Int64) async throws -> Int64?
 
+  /// Copies the first `count` bytes into a new file, whole or not at all; the partial stays as it is.
+  ///
+  /// - Parameter path: the file's absolute path. What is there is never replaced.
+  /// - Throws: ``DownloadError`` with `.alreadyExists`; `.storage` when there are fewer bytes, there is no such folder, or
+  ///   the storage cannot export partials; `.permission` or `.noSpace`; `CancellationError`.
+  func export(to path: String, count: Int64) async throws
+
   /// A mark of the last bytes before `offset`, which are read back: the whole block they lie in. `nil` when the storage
   /// marks nothing.
   /// - Throws: ``DownloadError`` with `.storage` when they cannot be read.
@@ -197,6 +204,10 @@ extension Partial {
   public func adopt(_ path: String) throws -> Bool { false }
   /// Files cannot be imported.
   public func copy(_ path: String, count: Int64) async throws -> Int64? { nil }
+  /// Partials cannot be exported.
+  public func export(to path: String, count: Int64) async throws {
+    throw DownloadError(.storage, "this storage cannot export the bytes of an unfinished download")
+  }
   /// Nothing is marked.
   public func mark(endingAt offset: Int64) throws -> BlockMark? { nil }
   /// Nothing is known to have changed.
