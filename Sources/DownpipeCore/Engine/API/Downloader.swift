@@ -31,15 +31,15 @@ public final class Downloader: Sendable {
   public init(_ pipeline: Pipeline, options: DownloaderOptions = DownloaderOptions()) async throws {
     try pipeline.check()
     let store = try await pipeline.ledger.open()
-    var sources: [any Source] = []
+    var sessions: [any SourceSession] = []
     do {
-      for source in pipeline.sources { sources.append(try await source.start(in: pipeline.sourceContext)) }
+      for source in pipeline.sources { sessions.append(try await source.start(in: pipeline.sourceContext)) }
     } catch {
-      for source in sources { await source.stop() }
+      for session in sessions { await session.stop() }
       try? await store.close()
       throw error
     }
-    let engine = Engine(pipeline: pipeline, sources: sources, store: store, options: options)
+    let engine = Engine(pipeline: pipeline, sessions: sessions, store: store, options: options)
     self.engine = engine
     // The one task that is no child of another; the downloader owns it, and everything else is its child.
     loop = Task {
