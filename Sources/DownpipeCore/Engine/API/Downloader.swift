@@ -72,7 +72,7 @@ public final class Downloader: Sendable {
 
   /// Adds a download, or updates the one with the same id; see ``LedgerStore/add(_:at:)``.
   ///
-  /// - Throws: ``DownloadError`` with `.unsupportedURL` or `.invalidRequest` for a request that cannot be
+  /// - Throws: ``DownloadError`` with `.unsupportedURL`, `.invalidRequest` or `.unsafePath` for a request that cannot be
   ///   carried out, `.ledger`, or `.shutDown`.
   @discardableResult
   public func add(_ request: DownloadRequest) async throws -> Download {
@@ -89,9 +89,9 @@ public final class Downloader: Sendable {
   }
 
   /// Checks a request as adding it would, without adding it.
-  /// - Throws: ``DownloadError`` with `.unsupportedURL` or `.invalidRequest`.
+  /// - Throws: ``DownloadError`` with `.unsupportedURL`, `.invalidRequest` or `.unsafePath`.
   public func validate(_ request: DownloadRequest) async throws {
-    try request.check(sources: await engine.stages.current.sources)
+    try request.check(sources: await engine.stages.current.sources, storage: engine.context.storage)
   }
 
   // MARK: Looking up

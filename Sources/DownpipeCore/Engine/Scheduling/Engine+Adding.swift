@@ -6,7 +6,7 @@ extension Engine {
 
   func add(_ requests: [DownloadRequest]) async throws -> [Download.Ticket] {
     try checkOpen()
-    for request in requests { try request.check(sources: stages.current.sources) }
+    for request in requests { try request.check(sources: stages.current.sources, storage: context.storage) }
     let now = time.date
     let additions = requests.map { addition($0, at: now) }
     var outcomes = try await store.add(additions, at: now)
@@ -131,7 +131,7 @@ extension Engine {
 
 extension DownloadRequest {
   /// Checks what can be checked before anything is stored.
-  func check(sources: [any Source]) throws(DownloadError) {
+  func check(sources: [any Source], storage: any Storage) throws(DownloadError) {
     let length = id.rawValue.utf8.count
     guard length > 0, length <= 255 else {
       throw DownloadError(.invalidRequest, "a download's id has 1 to 255 bytes of UTF-8, this one has \(length)")
@@ -149,6 +149,11 @@ extension DownloadRequest {
     }
     if let size = expectedSize, size < 0 {
       throw DownloadError(.invalidRequest, "the expected size is \(size) bytes; leave it out if it is unknown")
+    }
+    do {
+      try storage.check(destination)
+    } catch {
+      throw error.located(stage: storage.name, url: url, attempt: nil)
     }
   }
 }
