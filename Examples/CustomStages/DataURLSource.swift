@@ -2,7 +2,7 @@ import Downpipe
 import Foundation
 
 /// A source of one's own: `data:` URLs (RFC 2397), whose bytes are in the URL itself.
-struct DataURLSource: Source {
+struct DataURLSource: Source, SourceSession {
   func accepts(_ url: URL) -> Bool { url.scheme?.lowercased() == "data" }
 
   func open(_ request: SourceRequest) async throws -> SourceReply {

@@ -45,6 +45,19 @@ extension FilePartial {
     }
   }
 
+  func export(to path: String, count: Int64) async throws {
+    let file = ExportedFile(path, count: count, durability: folders.durability, system: system)
+    try await Blocking.run { [self] cancellation in
+      // A duplicate, so that nothing waits for the lock as long as the copy takes.
+      let source = try withFile("export") { file in try file.map { try system.duplicate($0) } }
+      defer { if let source { try? system.close(source) } }
+      try file.make { target in
+        guard let source else { return 0 }
+        return try system.copyBytes(of: source, into: target, count: count, cancellation)
+      }
+    }
+  }
+
   private static let bufferSize = 1 << 20
 
   private func copy(

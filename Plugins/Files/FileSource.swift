@@ -19,7 +19,7 @@ extension DownloadError.Code {
 ///
 /// The entity tag is made of device, inode, size and the time of the last change in nanoseconds. A file that
 /// changes while it is read ends the transfer with `.contentChanged`, one that shrinks with `.lengthMismatch`.
-public struct FileSource: Source {
+public struct FileSource: Source, SourceSession {
   /// The bytes pushed at a time.
   static let chunkSize = 256 << 10
 

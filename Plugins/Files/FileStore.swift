@@ -72,10 +72,16 @@ public struct FileStore: Storage {
   /// neither be read nor made.
   public var location: String? { folders.name() }
 
-  private var publisher: Publisher {
+  var publisher: Publisher {
     Publisher(
       root: root, onConflict: onConflict, durability: durability, reserved: StoreFolders.ownName, system: system,
       folders: folders)
+  }
+
+  /// Refuses names and folders that no file below the root can have: `..`, absolute paths, components that are empty or
+  /// longer than 255 bytes, slashes in a name, and the store's own folder.
+  public func check(_ destination: DownloadRequest.Destination) throws(DownloadError) {
+    try publisher.check(destination)
   }
 
   // MARK: Partials
@@ -173,98 +179,6 @@ public struct FileStore: Storage {
     }
   }
 
-  // MARK: Artifacts
-
-  /// Moves a finished artifact to its destination and settles conflicts; see ``ConflictPolicy``.
-  ///
-  /// With a partial, the file that is open appears, whatever has become of its name. A note is kept before a file
-  /// appears that had a name; called again after a crash with that note, it finds out whether the first call
-  /// succeeded. One that had no name is looked for by its bytes.
-  ///
-  /// A published artifact is moved. Folders below the root that are empty then are removed. One that a step has put
-  /// outside of the root gets its name there; the destination's folder does not count for it.
-  /// - Throws: `DownloadError` with `.alreadyExists`, `.unsafePath`, `.permission`, `.noSpace` or `.storage`, which it is
-  ///   as well for a published artifact that was changed since; `.contentChanged` when another program has changed the
-  ///   partial's length.
-  public func publish(
-    _ artifact: Artifact, of partial: (any Partial)?, at destination: DownloadRequest.Destination,
-    in context: ProcessingContext
-  ) async throws -> Artifact {
-    if partial == nil, let path = artifact.path, !isStaged(artifact) {
-      return try await move(artifact, at: path, to: destination, in: context)
-    }
-    var held: HeldFile?
-    if let partial = partial as? FilePartial, artifact.path == partial.path { held = try partial.held() }
-    return try await publisher.publish(
-      artifact, held, directory: destination.directory, name: destination.name ?? artifact.name, in: context)
-  }
-
-  private func move(
-    _ artifact: Artifact, at path: String, to destination: DownloadRequest.Destination, in context: ProcessingContext
-  ) async throws -> Artifact {
-    let path = PathText.normalized(path)
-    let name = destination.name ?? artifact.name
-    guard PathText.remainder(of: path, below: root) != nil else {
-      let beside = Publisher(
-        root: PathText.split(path).folder, onConflict: onConflict, durability: durability, system: system)
-      return try await beside.publish(artifact, isPublished: true, directory: nil, name: name, in: context)
-    }
-    let moved = try await publisher.publish(
-      artifact, isPublished: true, directory: destination.directory, name: name, in: context)
-    if moved.path != path { removeEmptyFolders(above: path, upTo: root) }
-    return moved
-  }
-
-  /// Whether the artifact is still among partials and workspaces, or in memory, and has to be published.
-  public func isStaged(_ artifact: Artifact) -> Bool {
-    guard let path = artifact.path else { return true }
-    return PathText.remainder(of: path, below: folders.partials) != nil
-      || PathText.remainder(of: path, below: folders.work) != nil
-  }
-
-  /// Whether an artifact is still there: a file or a folder, as it was, of the same size and time of change as far as
-  /// they are known.
-  public func contains(_ artifact: Artifact) async -> Bool {
-    guard let path = artifact.path, let status = try? system.status(Entry(path), following: true) else {
-      return false
-    }
-    return artifact.isDescribed(by: status)
-  }
-
-  /// With ``ConflictPolicy/reuse``, the file that has the download's name already, when it has the expected size.
-  ///
-  /// The name is the request's, or the last part of its URL, made safe; a name that only the server knows
-  /// is dealt with when the file is published. Digests are not checked here.
-  /// - Throws: `DownloadError` with `.unsafePath`, `.permission` or `.storage`.
-  public func existing(for request: DownloadRequest) async throws -> Artifact? {
-    guard onConflict == .reuse else { return nil }
-    return try publisher.existing(
-      directory: request.destination.directory,
-      name: request.destination.name ?? SafeFileName.make(from: nil, url: request.url), size: request.expectedSize)
-  }
-
-  /// Removes a file, or a folder with all that is in it. No error when there is nothing.
-  ///
-  /// A published file that was changed since, and what has taken its place, stay; that is no error either.
-  /// - Throws: `DownloadError` with `.unsafePath` for a folder that holds the store itself or the user's home;
-  ///   `.permission` or `.storage`.
-  public func remove(_ artifact: Artifact) async throws {
-    guard let path = artifact.path else { return }
-    let status = try reporting("remove", path) { () throws(SystemError) in try system.statusIfPresent(Entry(path)) }
-    guard let status, isStaged(artifact) || artifact.isDescribed(by: status) else { return }
-    guard artifact.kind == .directory else {
-      return try reporting("remove", path) { () throws(SystemError) in
-        do throws(SystemError) { try system.unlink(Entry(path)) } catch  where error.isAbsence {}
-      }
-    }
-    let folder = PathText.normalized(path)
-    for precious in [root, folders.own, PathText.home]
-    where folder == precious || PathText.remainder(of: precious, below: folder) != nil {
-      throw DownloadError(.unsafePath, "\(folder) holds more than this download: remove it by hand")
-    }
-    try await removeTree(folder)
-  }
-
   // MARK: -
 
   /// The claim for removing a partial; `nil` when this store holds it already, or when there is no folder that it could
@@ -283,14 +197,14 @@ public struct FileStore: Storage {
     }
   }
 
-  private func removeTree(_ path: String) async throws {
+  func removeTree(_ path: String) async throws {
     try await Blocking.run { [system] _ in
       try reporting("remove", path) { () throws(SystemError) in try FileTree(system: system).remove(Entry(path)) }
     }
   }
 
   /// Long ids have folders of their own.
-  private func removeEmptyFolders(above path: String, upTo end: String) {
+  func removeEmptyFolders(above path: String, upTo end: String) {
     var folder = PathText.split(path).folder
     while folder.utf8.count > end.utf8.count {
       do { try system.removeFolder(Entry(folder)) } catch { if !error.isAbsence { return } }

@@ -122,6 +122,17 @@ final class MemoryPartial: Partial {
     }
   }
 
+  func export(to path: String, count: Int64) async throws {
+    let bytes = try read(at: 0, count: Int(clamping: max(0, count)))
+    try await Blocking.run { _ in
+      let file = ExportedFile(path, count: count)
+      try file.make { target in
+        try bytes.withUnsafeBytes { buffer in try file.system.write(target, buffer, at: 0) }
+        return Int64(bytes.count)
+      }
+    }
+  }
+
   func mark(endingAt offset: Int64) throws -> BlockMark? {
     try BlockDigest.mark(endingAt: offset, of: "the partial of “\(key.id)”") { try read(at: $0, count: $1) }
   }

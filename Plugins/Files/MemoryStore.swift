@@ -41,6 +41,12 @@ public struct MemoryStore: Storage {
   /// The published artifact of a name.
   public subscript(name: String) -> Artifact? { contents.state.withLock { $0.published[name] } }
 
+  /// Refuses the names and folders that a ``FileStore`` refuses, so that what was tried in memory works with files.
+  public func check(_ destination: DownloadRequest.Destination) throws(DownloadError) {
+    if let name = destination.name { try PathText.checkName(name) }
+    if let directory = destination.directory { _ = try PathText.components(of: directory) }
+  }
+
   /// Opens the partial of a download, which is empty when there was none, and holds it until it is closed.
   ///
   /// - Throws: `DownloadError` with `.inUse` while it is open.
@@ -84,8 +90,7 @@ public struct MemoryStore: Storage {
   ) async throws -> Artifact {
     guard artifact.path == nil else { return artifact }
     let name = destination.name ?? artifact.name
-    try PathText.checkName(name)
-    if let directory = destination.directory { _ = try PathText.components(of: directory) }
+    try check(.init(directory: destination.directory, name: name))
     if let prior = context.priorNote, let kept = self[prior],
       kept.location == artifact.location || kept.isSame(as: artifact)
     {

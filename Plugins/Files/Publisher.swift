@@ -81,6 +81,13 @@ struct Publisher: Sendable {
     return Artifact(location: .path(path), name: name, size: .known(status.size))
   }
 
+  /// The folders and, where it has one, the name of a destination.
+  ///
+  /// - Throws: `DownloadError` with `.unsafePath` where nothing can be published there.
+  func check(_ destination: DownloadRequest.Destination) throws(DownloadError) {
+    _ = try self.destination(destination.directory, destination.name ?? "file")
+  }
+
   /// The components of the destination, the name last.
   private func destination(_ directory: String?, _ name: String) throws(DownloadError) -> [String] {
     try PathText.checkName(name)

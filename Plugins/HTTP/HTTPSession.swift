@@ -11,7 +11,7 @@ import Synchronization
 /// It has event loops of its own, since sinks run on them and may wait for a disk: on the process-wide ones they
 /// would hold up everything else that uses SwiftNIO. Whoever forgets ``stop()`` leaks nothing: the end of the last
 /// reference closes all.
-final class HTTPSession: Sendable {
+final class HTTPSession: SourceSession {
   /// An event loop with a client of its own.
   ///
   /// A request, its connection and its sink stay on one thread. One client over several loops would either

@@ -11,15 +11,15 @@ public import Foundation
 /// not take stays in the network. Redirects are followed by this source and by no library: they are counted,
 /// keep the range, drop credentials when the origin changes, and never go from `https:` to `http:`.
 ///
-/// While a downloader runs, its connections are kept and used again. Used without a downloader, each
-/// ``open(_:)`` makes a connection of its own and closes it when the body has ended or is discarded.
+/// While a downloader runs, its connections are kept and used again. Used without a downloader, it is a session by
+/// itself, and each ``open(_:)`` makes a connection of its own and closes it when the body has ended or is discarded.
 ///
 /// It uses BSD sockets and BoringSSL on every platform, also on Apple's: for transfers that iOS is to carry on in
 /// the background there is `DownpipeURLSession`.
 ///
 /// What one answer may cost is bounded: 256 header fields of at most 80 KiB each and 2 MiB together (SwiftNIO's
 /// limits), ``Configuration/maximumRedirects``, and the time limits.
-public struct HTTPSource: Source {
+public struct HTTPSource: Source, SourceSession {
   /// What can be set.
   public let configuration: Configuration
 
@@ -48,22 +48,9 @@ public struct HTTPSource: Source {
     .open(request)
   }
 
-  /// A source with a pool of connections.
+  /// A session with a pool of connections.
   /// - Throws: ``DownloadError`` with `.tls` when the certificates of the configuration cannot be read.
-  public func start(in context: SourceContext) async throws -> any Source {
-    RunningHTTPSource(session: try HTTPSession(configuration, context: context), configuration: configuration)
+  public func start(in context: SourceContext) async throws -> any SourceSession {
+    try HTTPSession(configuration, context: context)
   }
-}
-
-/// An ``HTTPSource`` at work: it holds the connections of one downloader.
-struct RunningHTTPSource: Source {
-  let session: HTTPSession
-  let configuration: HTTPSource.Configuration
-
-  var name: String { "HTTPSource" }
-  var summary: String { configuration.summary }
-
-  func accepts(_ url: URL) -> Bool { HTTPTarget.isHTTP(url) }
-  func open(_ request: SourceRequest) async throws -> SourceReply { try await session.open(request) }
-  func stop() async { await session.stop() }
 }

@@ -5,9 +5,10 @@ import Synchronization
 /// Opens one request: asks, follows redirects, makes the reply.
 struct Opening {
   let session: TransferSession
-  let configuration: URLSessionSource.Configuration
   /// Whether the session is there for this reply alone.
   let ownsSession: Bool
+
+  private var configuration: URLSessionSource.Configuration { session.configuration }
 
   func open(_ request: SourceRequest) async throws -> SourceReply {
     try Task.checkCancellation()

@@ -8,7 +8,7 @@ import Synchronization
 #endif
 
 /// One URLSession and the transfers that run in it.
-final class TransferSession: Sendable {
+final class TransferSession: SourceSession {
   private struct State {
     var transfers: [Int: Transfer] = [:]
     var isClosing = false
@@ -19,6 +19,7 @@ final class TransferSession: Sendable {
     var invalidWaiter: CheckedContinuation<Void, Never>?
   }
 
+  let configuration: URLSessionSource.Configuration
   private let state = Mutex(State())
   private let session: URLSession
   /// Everything that waits for Foundation's own queue happens here: that queue may be busy with a sink, and the
@@ -28,6 +29,7 @@ final class TransferSession: Sendable {
   private let interval: DispatchTimeInterval
 
   init(_ configuration: URLSessionSource.Configuration, connectionsPerHost: Int) {
+    self.configuration = configuration
     let delegate = SessionDelegate()
     session = URLSession(
       configuration: configuration.sessionConfiguration(connectionsPerHost: connectionsPerHost), delegate: delegate,
@@ -37,6 +39,10 @@ final class TransferSession: Sendable {
       configuration.connectTimeLimit, configuration.idleTimeLimit, configuration.totalTimeLimit ?? .seconds(3600))
     interval = .milliseconds(max(10, min(1000, Int(shortest / .milliseconds(8)))))
     delegate.session.withLock { $0 = self }
+  }
+
+  func open(_ request: SourceRequest) async throws -> SourceReply {
+    try await Opening(session: self, ownsSession: false).open(request)
   }
 
   // MARK: Transfers

@@ -65,7 +65,7 @@ public import Foundation
 /// - **Not run yet on Apple platforms.** All of it but making the session's configuration and
 ///   ``handleBackgroundEvents(identifier:completion:)`` is compiled and tested on Linux, with Foundation's download
 ///   tasks in an ephemeral session. What the system itself does after a relaunch has not been seen.
-public struct URLSessionSource: Source {
+public struct URLSessionSource: Source, SourceSession {
   private let configuration: Configuration
 
   /// Makes a source.
@@ -82,15 +82,13 @@ public struct URLSessionSource: Source {
   /// - Throws: ``DownloadError``, in the background only: `.invalidPipeline` where there are no such sessions and for
   ///   an identifier that is empty or too long, `.inUse` while another downloader has the session, `.permission`,
   ///   `.noSpace` or `.storage` for the inbox.
-  public func start(in context: SourceContext) async throws -> any Source {
+  public func start(in context: SourceContext) async throws -> any SourceSession {
     if case .background(let identifier, let inbox) = configuration.base {
       let foundation = try configuration.backgroundConfiguration(
         identifier, connectionsPerHost: context.concurrentDownloads)
-      return try await BackgroundSource.start(identifier, inbox: inbox, configuration, foundation: foundation)
+      return try await BackgroundSession.start(identifier, inbox: inbox, configuration, foundation: foundation)
     }
-    return RunningURLSessionSource(
-      session: TransferSession(configuration, connectionsPerHost: context.concurrentDownloads),
-      configuration: configuration)
+    return TransferSession(configuration, connectionsPerHost: context.concurrentDownloads)
   }
 
   /// Opens the URL with a session of its own, which ends with the reply. A run shares one session: see ``start(in:)``.
@@ -104,26 +102,10 @@ public struct URLSessionSource: Source {
     }
     let session = TransferSession(configuration, connectionsPerHost: 1)
     do {
-      return try await Opening(session: session, configuration: configuration, ownsSession: true).open(request)
+      return try await Opening(session: session, ownsSession: true).open(request)
     } catch {
       session.finish()
       throw error
     }
   }
-}
-
-/// The source during a run.
-struct RunningURLSessionSource: Source {
-  let session: TransferSession
-  let configuration: URLSessionSource.Configuration
-
-  var name: String { "URLSessionSource" }
-  var summary: String { configuration.summary }
-  func accepts(_ url: URL) -> Bool { RequestURL.isSupported(url) }
-
-  func open(_ request: SourceRequest) async throws -> SourceReply {
-    try await Opening(session: session, configuration: configuration, ownsSession: false).open(request)
-  }
-
-  func stop() async { await session.stop() }
 }

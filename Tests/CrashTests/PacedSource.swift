@@ -4,7 +4,7 @@
   import Foundation
 
   /// A ``FakeSource`` that pushes its bytes at the ``Pace`` of the run: a checkpoint after each chunk.
-  struct PacedSource: Source {
+  struct PacedSource: Source, SourceSession {
     let bytes: [UInt8]
     /// The bytes of each chunk, and of each checkpoint.
     let chunkSize: Int

@@ -255,3 +255,21 @@ struct FileStoreTests {
     #expect(FileStore("/srv/a", onConflict: .reuse, durability: .power).summary.contains("power"))
   }
 }
+
+extension FileStoreTests {
+  static let impossible: [(String?, String?)] = [
+    ("..", nil), ("/tmp", nil), ("a//b", nil), (".", nil), (nil, ".."), (nil, "a/b"), (nil, ""), (nil, "a\u{0}"),
+    (".downpipe", nil), (".Downpipe/work", "x"), (nil, ".downpipe"), (nil, String(repeating: "x", count: 256)),
+    (String(repeating: "x", count: 256), "a"),
+  ]
+
+  @Test(arguments: impossible)
+  func impossibleDestinationsAreRefusedBeforehand(_ directory: String?, _ name: String?) throws {
+    let destination = DownloadRequest.Destination(directory: directory, name: name)
+    let error = #expect(throws: DownloadError.self) { try FileStore("/nowhere").check(destination) }
+    #expect(error?.code == .unsafePath)
+    // A store in memory has no folder of its own.
+    if (directory ?? name ?? "").lowercased().hasPrefix(".downpipe") { return }
+    #expect(throws: DownloadError.self) { try MemoryStore().check(destination) }
+  }
+}

@@ -19,7 +19,7 @@ final class Collector: Sendable {
   }
 }
 
-extension Source {
+extension SourceSession {
   /// Opens and reads the whole body.
   func fetch(
     _ url: URL, range: RequestedRange? = nil, validator: Validator? = nil, headers: HeaderFields = []
@@ -31,9 +31,9 @@ extension Source {
   }
 }
 
-/// Runs `body` with a source that was started, and stops it afterwards.
+/// Runs `body` with the session of a source, and stops it afterwards.
 func withRunning<R>(
-  _ source: HTTPSource = HTTPSource(), _ body: (any Source) async throws -> R
+  _ source: HTTPSource = HTTPSource(), _ body: (any SourceSession) async throws -> R
 ) async throws -> R {
   let running = try await source.start(in: SourceContext())
   do {

@@ -19,7 +19,7 @@ struct HTTPEarlyCloseTests {
 
   /// What a download takes of its content before the connection ends, and the error at the end.
   private func receive(
-    _ source: any Source, _ url: URL, beforeReading: () async throws -> Void = {},
+    _ source: any SourceSession, _ url: URL, beforeReading: () async throws -> Void = {},
     sink: @escaping @Sendable (RawSpan) -> Void = { _ in }
   ) async throws -> (bytes: [UInt8], error: DownloadError?) {
     let reply = try await source.open(SourceRequest(url: url))

@@ -40,9 +40,9 @@ extension SourceReply {
   }
 }
 
-/// Runs `body` with a started source that is stopped afterwards.
+/// Runs `body` with the session of a source, which is stopped afterwards.
 func withSource<R>(
-  _ configuration: URLSessionSource.Configuration = .ephemeral, _ body: (any Source) async throws -> R
+  _ configuration: URLSessionSource.Configuration = .ephemeral, _ body: (any SourceSession) async throws -> R
 ) async throws -> R {
   let source = try await URLSessionSource(configuration).start(in: SourceContext())
   do {

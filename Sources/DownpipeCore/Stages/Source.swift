@@ -1,12 +1,13 @@
 public import Foundation
 
-/// Opens URLs and pushes their bytes.
+/// Says which URLs it takes, and starts the session that opens them.
 ///
 /// A source decides how bytes are fetched. It never writes files, retries or resumes: it asks for
 /// the range it is told to, and reports faithfully what came back; `ResumePlan` does the rest.
 ///
+/// A source that holds nothing over its openings is its own session:
 /// ```swift
-/// struct Greeting: Source {
+/// struct Greeting: Source, SourceSession {
 ///   func accepts(_ url: URL) -> Bool { url.scheme == "greeting" }
 ///   func open(_ request: SourceRequest) async throws -> SourceReply {
 ///     SourceReply(coverage: .whole, length: .known(5), body: .bytes(Array("hello".utf8)))
@@ -17,6 +18,14 @@ public protocol Source: Stage {
   /// Whether this source takes the URL. Cheap, and always the same for the same URL.
   func accepts(_ url: URL) -> Bool
 
+  /// Called once when a downloader starts, or puts the source in another one's place: returns the session that serves
+  /// it, such as one that holds a connection pool.
+  /// - Throws: ``DownloadError``: the downloader does not start then.
+  func start(in context: SourceContext) async throws -> any SourceSession
+}
+
+/// A started source: opens URLs and pushes their bytes.
+public protocol SourceSession: Sendable {
   /// Asks for the bytes and returns once the head of the answer is there.
   ///
   /// The caller either reads the reply's body to its end or discards it. Cancelling the task ends
@@ -25,19 +34,22 @@ public protocol Source: Stage {
   ///   is a reply with ``Coverage/none(_:)``, not an error.
   func open(_ request: SourceRequest) async throws -> SourceReply
 
-  /// Called once when a downloader starts: returns the source that serves this run, such as one
-  /// that holds a connection pool. Itself, unless the source says otherwise.
-  func start(in context: SourceContext) async throws -> any Source
-
-  /// Called once on what ``start(in:)`` returned when the downloader has shut down.
+  /// Called once: when the downloader has shut down, or when the source was replaced and no run uses the session any
+  /// more. Returns when nothing of it is left.
   func stop() async
 }
 
-extension Source {
-  /// The source itself.
-  public func start(in context: SourceContext) async throws -> any Source { self }
-  /// Nothing.
+extension SourceSession {
+  /// Nothing: the session holds nothing.
   public func stop() async {}
+}
+
+extension Source where Self: SourceSession {
+  /// The source itself.
+  public func start(in context: SourceContext) async throws -> any SourceSession { self }
+}
+
+extension Source {
   /// Adds the source behind those that are there.
   public func contribute(to parts: inout PipelineParts) { parts.sources.append(self) }
 }

@@ -7,6 +7,12 @@ public protocol Storage: Stage {
   /// whose artifacts have no place beyond the process.
   var location: String? { get }
 
+  /// Refuses a destination that nothing can be published at, whatever else is there: a download is checked before it is
+  /// added, and not only after its transfer. By the text alone, and cheap. Nothing is refused unless the storage says
+  /// otherwise.
+  /// - Throws: ``DownloadError`` with `.unsafePath` or `.invalidRequest`.
+  func check(_ destination: DownloadRequest.Destination) throws(DownloadError)
+
   /// Opens the partial of a download, which is empty when there was none, and holds it until it is closed.
   ///
   /// - Parameters:
@@ -80,6 +86,8 @@ public protocol Storage: Stage {
 extension Storage {
   /// No place beyond the process.
   public var location: String? { nil }
+  /// Nothing is refused.
+  public func check(_ destination: DownloadRequest.Destination) throws(DownloadError) {}
   /// The death of the process.
   public var durability: Durability { .process }
   /// The storage cannot list its partials.

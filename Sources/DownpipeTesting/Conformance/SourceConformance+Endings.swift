@@ -10,23 +10,23 @@ extension SourceConformance {
   /// With less than this to come, a transport may be through before it hears of a cancellation.
   private static let enoughLeft = 512 * 1024
 
-  func head(_ source: any Source, _ request: SourceRequest) async throws -> SourceReply {
-    let reply = try await source.open(request)
+  func head(_ session: any SourceSession, _ request: SourceRequest) async throws -> SourceReply {
+    let reply = try await session.open(request)
     reply.body.discard()
     return reply
   }
 
-  func read(_ source: any Source, _ request: SourceRequest) async throws -> (SourceReply, ReceivedBody) {
-    let reply = try await source.open(request)
+  func read(_ session: any SourceSession, _ request: SourceRequest) async throws -> (SourceReply, ReceivedBody) {
+    let reply = try await session.open(request)
     let body = ReceivedBody(limit: content.count)
     try await reply.body.forEachChunk(body.sink)
     body.end()
     return (reply, body)
   }
 
-  func checkEndings(_ source: any Source, _ report: ConformanceReport) async {
+  func checkEndings(_ session: any SourceSession, _ report: ConformanceReport) async {
     await report.check("sink-error-ends-the-transfer", "what the sink throws is thrown, and it is not called again") {
-      let reply = try await source.open(request())
+      let reply = try await session.open(request())
       let calls = Watched(0)
       do {
         try await reply.body.forEachChunk { _ in
@@ -49,7 +49,7 @@ extension SourceConformance {
       let content = content
       let task = Task {
         withUnsafeCurrentTask { $0?.cancel() }
-        let reply = try await source.open(request())
+        let reply = try await session.open(request())
         try await reply.body.forEachChunk(ReceivedBody(limit: content.count).sink)
       }
       try expectCancellation(await task.result)
@@ -59,7 +59,7 @@ extension SourceConformance {
       let handle = Watched<Task<Void, any Error>?>(nil)
       let task = Task {
         await handle.wait { $0 != nil }
-        let reply = try await source.open(request())
+        let reply = try await session.open(request())
         try await reply.body.forEachChunk { chunk in
           try body.sink(chunk)
           handle.value?.cancel()
@@ -79,7 +79,7 @@ extension SourceConformance {
       let opened = Watched(false)
       let task = Task {
         defer { opened.update { $0 = true } }
-        let reply = try await source.open(SourceRequest(url: stallingURL))
+        let reply = try await session.open(SourceRequest(url: stallingURL))
         opened.update { $0 = true }
         try await reply.body.forEachChunk { _ in }
       }
@@ -88,8 +88,8 @@ extension SourceConformance {
       try expectCancellation(await task.result)
     }
     await report.check("discard-ends-the-request", "after discarding a reply the source serves as before") {
-      for _ in 0..<4 { _ = try await head(source, request()) }
-      let (_, body) = try await read(source, request())
+      for _ in 0..<4 { _ = try await head(session, request()) }
+      let (_, body) = try await read(session, request())
       try body.expectBytes(content[...])
     }
   }

@@ -20,7 +20,7 @@ extension SourceConformance {
       .compactMap { $0 }.joined(separator: ", ")
   }
 
-  func checkRanges(_ source: any Source, _ report: ConformanceReport) async {
+  func checkRanges(_ session: any SourceSession, _ report: ConformanceReport) async {
     let total = Int64(content.count)
     let served: [(rule: String, range: RequestedRange, bytes: ByteRange)] = [
       ("range-to-the-end", RequestedRange(from: total / 2), (total / 2)..<total),
@@ -31,7 +31,7 @@ extension SourceConformance {
     ]
     for (rule, range, bytes) in served {
       await report.check(rule, "a range within the file is delivered, and no other bytes", when: supportsRanges) {
-        let (reply, body) = try await read(source, request(range))
+        let (reply, body) = try await read(session, request(range))
         // The whole may be answered to a range that is the whole.
         let isWhole = reply.coverage == .whole && bytes == 0..<total
         guard case .range(bytes, _) = reply.coverage else {
@@ -43,7 +43,7 @@ extension SourceConformance {
     }
     await report.check("range-beyond-the-end", "a range behind the end brings no bytes", when: supportsRanges) {
       for start in [total, total + 10] {
-        let (reply, body) = try await read(source, request(RequestedRange(from: start)))
+        let (reply, body) = try await read(session, request(RequestedRange(from: start)))
         guard case .none(.rangeNotSatisfiable(let said)) = reply.coverage else {
           throw Deviation("the coverage of \(describe(RequestedRange(from: start))) is \(reply.coverage)")
         }
@@ -53,7 +53,7 @@ extension SourceConformance {
     }
     await report.check("coverage-is-true", "the coverage says what the bytes are, whatever was asked for") {
       for range in ranges {
-        let (reply, body) = try await read(source, request(range))
+        let (reply, body) = try await read(session, request(range))
         try expectTruth(reply, body, for: range)
       }
     }

@@ -52,22 +52,23 @@ public struct SourceConformance: Sendable {
   public func run() async throws {
     precondition(content.count >= 16, "the rules about ranges need a content of 16 bytes or more")
     let report = ConformanceReport("SourceConformance(\(source.name))", excluding: exclusions, limit: limit)
-    let started = Watched<(any Source)?>(nil)
+    let started = Watched<(any SourceSession)?>(nil)
     let source = source
-    await report.check("starts", "start(in:) returns the source that serves the run") {
+    await report.check("starts", "start(in:) returns the session that serves the downloader") {
       let running = try await source.start(in: SourceContext())
       started.update { $0 = running }
     }
-    let running = started.value ?? source
-    await checkURLs(running, report)
-    await checkWhole(running, report)
-    await checkRanges(running, report)
-    await checkValidators(running, report)
-    await checkEndings(running, report)
-    // The last one, because the source is of no use afterwards.
+    // Without a session the other rules have nothing to look at.
+    guard let session = started.value else { return try report.finish() }
+    await checkURLs(session, report)
+    await checkWhole(session, report)
+    await checkRanges(session, report)
+    await checkValidators(session, report)
+    await checkEndings(session, report)
+    // The last one, because the session is of no use afterwards.
     await report.check("stop-ends", "stop() returns, even when a reply was dropped without being read") {
-      _ = try await running.open(request())
-      await running.stop()
+      _ = try await session.open(request())
+      await session.stop()
     }
     try report.finish()
   }
@@ -76,7 +77,7 @@ public struct SourceConformance: Sendable {
     SourceRequest(url: url, range: range, validator: validator)
   }
 
-  func checkURLs(_ source: any Source, _ report: ConformanceReport) async {
+  func checkURLs(_ session: any SourceSession, _ report: ConformanceReport) async {
     await report.check("accepts-its-url", "accepts(_:) says the same for the same URL") {
       for _ in 0..<3 { try expect(source.accepts(url), "accepts(_:) is false for \(url)") }
     }
@@ -84,7 +85,7 @@ public struct SourceConformance: Sendable {
       guard let other = unsupportedURL else { return }
       try expect(!source.accepts(other), "accepts(_:) is true for \(other)")
       try await expectError(when: "opening \(other)") {
-        try await source.open(SourceRequest(url: other)).body.discard()
+        try await session.open(SourceRequest(url: other)).body.discard()
       }
     }
     await report.check(
@@ -93,7 +94,7 @@ public struct SourceConformance: Sendable {
       guard let missing = missingURL else { return }
       let reply: SourceReply
       do {
-        reply = try await source.open(SourceRequest(url: missing))
+        reply = try await session.open(SourceRequest(url: missing))
       } catch is DownloadError {
         return
       }
@@ -102,31 +103,31 @@ public struct SourceConformance: Sendable {
     }
   }
 
-  func checkWhole(_ source: any Source, _ report: ConformanceReport) async {
+  func checkWhole(_ session: any SourceSession, _ report: ConformanceReport) async {
     await report.check("whole-file", "without a range the whole is delivered, and called whole") {
-      let (reply, body) = try await read(source, request())
+      let (reply, body) = try await read(session, request())
       try expectEqual(reply.coverage, .whole, "the coverage")
       try body.expectBytes(content[...])
     }
     await report.check("length-is-true", "the declared length is that of the body") {
       for range in ranges {
-        let (reply, body) = try await read(source, request(range))
+        let (reply, body) = try await read(session, request(range))
         guard case .known(let length) = reply.length else { continue }
         try expectEqual(length, Int64(body.bytes.count), "the length declared for \(describe(range))")
       }
     }
     await report.check("chunks-are-not-empty", "no chunk is empty") {
-      let (_, body) = try await read(source, request())
+      let (_, body) = try await read(session, request())
       try expectEqual(body.emptyChunks, 0, "the number of empty chunks")
     }
     await report.check("chunks-come-one-at-a-time", "the sink is never called while it runs, nor after the end") {
-      let (_, body) = try await read(source, request())
+      let (_, body) = try await read(session, request())
       // A sink that was kept is called when the source is at work again.
-      _ = try await read(source, request())
+      _ = try await read(session, request())
       try expectEqual(body.overlaps, 0, "the number of calls that overlap or come too late")
     }
     await report.check("file-body-has-the-bytes", "a body's file holds what its chunks hold") {
-      let reply = try await source.open(request())
+      let reply = try await session.open(request())
       let file = try reply.body.file.map { try Artifact(location: .path($0), name: "body").readBytes() }
       let body = ReceivedBody(limit: content.count)
       try await reply.body.forEachChunk(body.sink)
@@ -138,7 +139,7 @@ public struct SourceConformance: Sendable {
       try await withThrowingTaskGroup(of: Void.self) { group in
         for range in ranges + ranges {
           group.addTask {
-            let (reply, body) = try await read(source, request(range))
+            let (reply, body) = try await read(session, request(range))
             try expectTruth(reply, body, for: range)
           }
         }
@@ -147,17 +148,17 @@ public struct SourceConformance: Sendable {
     }
   }
 
-  func checkValidators(_ source: any Source, _ report: ConformanceReport) async {
+  func checkValidators(_ session: any SourceSession, _ report: ConformanceReport) async {
     await report.check("validator-is-stable", "the same bytes have the same validator at each opening") {
-      let first = try await head(source, request()).validator
-      let second = try await head(source, request()).validator
+      let first = try await head(session, request()).validator
+      let second = try await head(session, request()).validator
       try expect(
         first?.entityTag == second?.entityTag && first?.lastModified == second?.lastModified,
         "two openings gave \(describe(first)) and \(describe(second))")
     }
     await report.check("range-has-the-validator", "a range has the validator of the whole", when: supportsRanges) {
-      let whole = try await head(source, request()).validator
-      let part = try await head(source, request(RequestedRange(from: 1))).validator
+      let whole = try await head(session, request()).validator
+      let part = try await head(session, request(RequestedRange(from: 1))).validator
       try expect(
         (whole ?? Validator()).compare(to: part) != .changed,
         "the whole has \(describe(whole)), a range of it \(describe(part))")
@@ -167,7 +168,7 @@ public struct SourceConformance: Sendable {
       "a range is asked for with the validator: when that is not the file's, the reply is not a range of the same file",
       when: supportsRanges
     ) {
-      guard let validator = try await head(source, request()).validator, validator.isStrong else { return }
+      guard let validator = try await head(session, request()).validator, validator.isStrong else { return }
       var stale = Validator()
       if validator.entityTag != nil {
         stale.entityTag = EntityTag("downpipe-conformance-stale")
@@ -175,7 +176,7 @@ public struct SourceConformance: Sendable {
         stale.lastModified = Date(timeIntervalSince1970: 1)
         stale.responseDate = Date(timeIntervalSince1970: 1_000_000)
       }
-      let reply = try await head(source, request(RequestedRange(from: 1), validator: stale))
+      let reply = try await head(session, request(RequestedRange(from: 1), validator: stale))
       if case .range = reply.coverage {
         try expectEqual(stale.compare(to: reply.validator), .changed, "a range came, and the comparison of validators")
       }

@@ -80,6 +80,24 @@ extension StorageConformance {
         }
       }
     }
+    await report.check("destinations-are-checked", "check(_:) refuses what cannot be published, and nothing else") {
+      for destination in [
+        DownloadRequest.Destination(), .init(name: "ä %2e.bin"), .init(directory: "a folder/another", name: ".hidden"),
+      ] {
+        try storage.check(destination)
+      }
+      let unsafe: [DownloadRequest.Destination] = [
+        .init(name: "../x"), .init(directory: "/etc"), .init(directory: "a/.."),
+      ]
+      for destination in unsafe {
+        do throws(DownloadError) {
+          try storage.check(destination)
+        } catch {
+          let isFitting = error.code == .unsafePath || error.code == .invalidRequest
+          try expect(isFitting, "\(destination) is refused with \(error.code)")
+        }
+      }
+    }
     await report.check("stored-paths-come-back", "path(forStored:) gives what storedPath(for:) was given") {
       try await publish(bytes, at: .init(directory: "conformance folder", name: "ä %2e.bin")) { staged, published in
         for artifact in [staged, published] {

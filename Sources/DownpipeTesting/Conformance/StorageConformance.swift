@@ -58,6 +58,7 @@ public struct StorageConformance: Sendable {
     await checkNaming(report)
     await checkMarks(report)
     await checkCopying(report)
+    await checkExporting(report)
     await checkArtifacts(report)
     await checkPublishing(report)
     await checkMoving(report)

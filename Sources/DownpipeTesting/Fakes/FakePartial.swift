@@ -177,6 +177,23 @@ public final class FakePartial: Partial {
     return done
   }
 
+  /// Writes the first `count` bytes into a real file.
+  public func export(to path: String, count: Int64) async throws {
+    let bytes = try withBytes { $0.bytes.prefix(Int(clamping: max(0, count))) }
+    guard bytes.count == count else {
+      throw DownloadError(
+        .storage, "the partial of \(key.id) has \(bytes.count) bytes, not \(count)", stage: storage.name)
+    }
+    guard !FileManager.default.fileExists(atPath: path) else {
+      throw DownloadError(.alreadyExists, "\(path) exists already: choose another name", stage: storage.name)
+    }
+    do {
+      try Data(bytes).write(to: URL(filePath: path, directoryHint: .notDirectory), options: .withoutOverwriting)
+    } catch {
+      throw DownloadError(.storage, "\(path) cannot be written", stage: storage.name, cause: error)
+    }
+  }
+
   /// Marks up to 64 KiB by a sum of 64 bits, which is enough for tests.
   public func mark(endingAt offset: Int64) throws -> BlockMark? {
     let range = max(0, offset - (64 << 10))..<max(0, offset)

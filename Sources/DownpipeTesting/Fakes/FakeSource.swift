@@ -13,7 +13,7 @@ public import Foundation
 /// ```
 /// Like a good server it serves ranges, and the whole file when the validator of the request (`If-Range`)
 /// is not that of the file. Each part of that can be made wrong: see ``Script``.
-public final class FakeSource: Source {
+public final class FakeSource: Source, SourceSession {
   /// What one opening of a URL gives.
   public struct Script: Sendable {
     /// The file's bytes.
@@ -170,8 +170,8 @@ public final class FakeSource: Source {
     state.value.everyURL != nil || state.value.scripts[url] != nil
   }
 
-  /// Counts the start; the source serves the run itself.
-  public func start(in context: SourceContext) async throws -> any Source {
+  /// Counts the start; the source is its own session.
+  public func start(in context: SourceContext) async throws -> any SourceSession {
     state.update { $0.starts.append(context) }
     return self
   }

@@ -83,6 +83,11 @@ extension FakeStorage {
     return (folders.map { $0 + "/" }.joined(), name)
   }
 
+  /// Refuses the destinations that publishing refuses.
+  public func check(_ destination: DownloadRequest.Destination) throws(DownloadError) {
+    _ = try safePath(destination, defaultName: "file")
+  }
+
   /// Whether the artifact is in memory, or in a workspace.
   public func isStaged(_ artifact: Artifact) -> Bool {
     guard let path = artifact.path else { return true }

@@ -215,7 +215,7 @@ struct DownloaderEdgeTests {
 }
 
 /// Answers every request with a piece, and never says how long the whole is until the last one.
-struct PieceSource: Source {
+struct PieceSource: Source, SourceSession {
   let bytes: [UInt8]
   let piece: Int
 

@@ -67,6 +67,13 @@ struct DownloaderTests: EngineSuite {
     await #expect { try await downloader.add(header) } throws: { ($0 as? DownloadError)?.code == .invalidRequest }
     let nameless = DownloadRequest(url, id: "")
     await #expect { try await downloader.add(nameless) } throws: { ($0 as? DownloadError)?.code == .invalidRequest }
+    let elsewhere = DownloadRequest(url, id: "e", destination: .init(directory: "../..", name: "x"))
+    for isAdded in [true, false] {
+      await #expect {
+        if isAdded { try await downloader.add(elsewhere) } else { try await downloader.validate(elsewhere) }
+      } throws: { ($0 as? DownloadError)?.code == .unsafePath && ($0 as? DownloadError)?.stage == "FakeStorage" }
+    }
+    #expect(try await downloader.download("e") == nil)
     await #expect { try await downloader.pause("nobody") } throws: {
       ($0 as? DownloadError)?.code == .invalidRequest
     }

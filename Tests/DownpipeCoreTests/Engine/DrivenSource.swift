@@ -3,7 +3,7 @@ import DownpipeTesting
 import Foundation
 
 /// A source whose bodies end when and how a test says, and which checks what may run at any instant.
-final class DrivenSource: Source {
+final class DrivenSource: Source, SourceSession {
   /// How a body goes on.
   enum Verdict: Sendable {
     case finish

@@ -20,12 +20,12 @@ struct RunFixture: Sendable {
       storage
     }
     context = EngineContext(options: DownloaderOptions(time: time), store: store, pipeline: pipeline)
-    stages = StartedPipeline(pipeline, sources: pipeline.sources, epoch: 0)
+    stages = StartedPipeline(pipeline, sessions: [source], epoch: 0)
   }
 
   /// An engine whose loop does not run.
   var engine: Engine {
-    Engine(pipeline: pipeline, sources: pipeline.sources, store: store, options: DownloaderOptions(time: time))
+    Engine(pipeline: pipeline, sessions: stages.sessions, store: store, options: DownloaderOptions(time: time))
   }
 
   /// A record that waits for its first attempt.

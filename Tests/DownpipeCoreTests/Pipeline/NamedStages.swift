@@ -5,7 +5,7 @@ import Foundation
 
 struct Unused: Error {}
 
-struct NamedSource: Source {
+struct NamedSource: Source, SourceSession {
   let name: String
   let summary: String
   init(_ name: String = "NamedSource", _ summary: String = "") { (self.name, self.summary) = (name, summary) }

@@ -2,10 +2,10 @@ import DownpipeCore
 import Foundation
 
 /// A source around another one, with something about it changed.
-struct AlteredSource: Source {
+struct AlteredSource: Source, SourceSession {
   typealias Open = @Sendable (SourceRequest) async throws -> SourceReply
 
-  let base: any Source
+  let base: any Source & SourceSession
   var isAccepted: @Sendable (URL) -> Bool
   var onStart: @Sendable () async throws -> Void = {}
   var onStop: @Sendable () async -> Void = {}
@@ -13,7 +13,7 @@ struct AlteredSource: Source {
   private let pushing: @Sendable (Body, @escaping ChunkSink) async throws -> Void
 
   init(
-    _ base: any Source,
+    _ base: any Source & SourceSession,
     open: @escaping @Sendable (SourceRequest, @escaping Open) async throws -> SourceReply = { try await $1($0) },
     body: @escaping @Sendable (Body, @escaping ChunkSink) async throws -> Void = { try await $0.forEachChunk($1) }
   ) {
@@ -25,7 +25,7 @@ struct AlteredSource: Source {
 
   func accepts(_ url: URL) -> Bool { isAccepted(url) }
 
-  func start(in context: SourceContext) async throws -> any Source {
+  func start(in context: SourceContext) async throws -> any SourceSession {
     try await onStart()
     return self
   }

@@ -58,7 +58,7 @@ struct BackgroundChannelTests {
 
   private func makeSource(
     _ identifier: String = "a", timer: BackgroundChannel.Timer? = nil
-  ) async throws -> BackgroundSource {
+  ) async throws -> BackgroundSession {
     let channel = try await sessions.attach(identifier) { [tasks, folder, sessions] in
       var options = BackgroundChannel.Options()
       if let timer { options.timer = timer }
@@ -71,7 +71,7 @@ struct BackgroundChannelTests {
       )
     }
     channel.tellAndWait(.listed([]))
-    return BackgroundSource(
+    return BackgroundSession(
       identifier: identifier, sessions: sessions, channel: channel, configuration: .background(identifier))
   }
 
@@ -80,7 +80,7 @@ struct BackgroundChannelTests {
   }
 
   /// As the delegate does: the temporary file is gone afterwards.
-  private func finish(_ task: Int, of source: BackgroundSource, _ answer: FinishedAnswer? = nil) throws {
+  private func finish(_ task: Int, of source: BackgroundSession, _ answer: FinishedAnswer? = nil) throws {
     let temporary = try folder.write(Array("hello".utf8), to: "temporary")
     let description = tasks.state.withLock { $0.started[task - 1].1 }
     source.channel.tellAndWait(
@@ -90,7 +90,7 @@ struct BackgroundChannelTests {
   }
 
   /// Opens, and lets the task end well. Only the caller holds the reply then.
-  private func finishedReply(of source: BackgroundSource) async throws -> SourceReply {
+  private func finishedReply(of source: BackgroundSession) async throws -> SourceReply {
     async let opened = source.open(request())
     await tasks.untilStarted(1)
     try finish(1, of: source)
@@ -276,8 +276,8 @@ extension URLSessionTests {
   struct DownloadTaskTests {
     private let content = ScriptedContent.pattern(size: 1 << 20)
 
-    private func withBackgroundSource(
-      _ body: (BackgroundSource, DownloadTaskSession, TemporaryFolder) async throws -> Void
+    private func withBackgroundSession(
+      _ body: (BackgroundSession, DownloadTaskSession, TemporaryFolder) async throws -> Void
     ) async throws {
       let folder = try TemporaryFolder()
       let configuration = URLSessionSource.Configuration.background("a")
@@ -292,7 +292,7 @@ extension URLSessionTests {
       }
       defer { tasks.invalidate() }
       try await body(
-        BackgroundSource(identifier: "a", sessions: sessions, channel: channel, configuration: configuration), tasks,
+        BackgroundSession(identifier: "a", sessions: sessions, channel: channel, configuration: configuration), tasks,
         folder)
     }
 
@@ -305,7 +305,7 @@ extension URLSessionTests {
         default: .status(404)
         }
       } _: { server in
-        try await withBackgroundSource { source, _, folder in
+        try await withBackgroundSession { source, _, folder in
           for path in ["/file", "/redirect"] {
             let reply = try await source.open(SourceRequest(url: server.url(path), id: "a"))
             #expect(reply.coverage == .whole && reply.length == .known(content.size))
@@ -333,7 +333,7 @@ extension URLSessionTests {
       try await withScriptedServer { request in
         .file(content, etag: "\"v1\"", for: request).held(at: gate, after: 1000)
       } _: { server in
-        try await withBackgroundSource { source, _, _ in
+        try await withBackgroundSession { source, _, _ in
           let request = SourceRequest(url: server.url("/file"), id: "a")
           let first = Task { try await source.open(request) }
           try await server.until { $0.requests.count == 1 }
@@ -358,7 +358,7 @@ extension URLSessionTests {
           ? ScriptedReply([.head(200, ["Content-Length": "1000"]), .send("abc"), .close])
           : .file(content, for: request).held(at: gate, after: 1000)
       } _: { server in
-        try await withBackgroundSource { source, _, folder in
+        try await withBackgroundSession { source, _, folder in
           let broken = await downloadError {
             _ = try await source.open(SourceRequest(url: server.url("/broken"), id: "a"))
           }

@@ -33,17 +33,17 @@ public final class Downloader: Sendable {
   public init(_ pipeline: Pipeline, options: DownloaderOptions = DownloaderOptions()) async throws {
     try pipeline.check()
     let store = try await pipeline.ledger.open()
-    var sources: [any Source] = []
+    var sessions: [any SourceSession] = []
     do {
       // One that only lists and removes leaves the ranks of a ledger as they are.
       if !options.startsSuspended { try await store.rank(by: pipeline.ranking) }
-      for source in pipeline.sources { sources.append(try await source.start(in: pipeline.sourceContext)) }
+      for source in pipeline.sources { sessions.append(try await source.start(in: pipeline.sourceContext)) }
     } catch {
-      for source in sources { await source.stop() }
+      for session in sessions { await session.stop() }
       try? await store.close()
       throw error
     }
-    let engine = Engine(pipeline: pipeline, sources: sources, store: store, options: options)
+    let engine = Engine(pipeline: pipeline, sessions: sessions, store: store, options: options)
     self.engine = engine
     // The one task that is no child of another; the downloader owns it, and everything else is its child.
     loop = Task {
@@ -88,7 +88,7 @@ public final class Downloader: Sendable {
   /// - Parameters:
   ///   - request: what is wanted.
   ///   - ifKnown: what becomes of a download with the same id.
-  /// - Throws: ``DownloadError`` with `.unsupportedURL` or `.invalidRequest` for a request that cannot be
+  /// - Throws: ``DownloadError`` with `.unsupportedURL`, `.invalidRequest` or `.unsafePath` for a request that cannot be
   ///   carried out, `.inUse` for a download that is active at another location, `.ledger`, or `.shutDown`.
   @discardableResult
   public func add(_ request: DownloadRequest, ifKnown: KnownDownload = .update) async throws -> Download {
@@ -117,7 +117,7 @@ public final class Downloader: Sendable {
   }
 
   /// Checks a request as adding it would, without adding it.
-  /// - Throws: ``DownloadError`` with `.unsupportedURL` or `.invalidRequest`.
+  /// - Throws: ``DownloadError`` with `.unsupportedURL`, `.invalidRequest` or `.unsafePath`.
   public func validate(_ request: DownloadRequest) async throws {
     try await engine.check(request)
   }

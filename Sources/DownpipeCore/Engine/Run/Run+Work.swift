@@ -186,7 +186,7 @@ extension Run {
     var request = record.request
     request.url = fresh.url
     request.headers = fresh.headers ?? request.headers
-    try request.check(sources: stages.sources)
+    try request.check(sources: stages.sources, storage: storage)
     state.withLock { $0.hasFreshLink = true }
     update { record in
       record.request.url = fresh.url

@@ -46,7 +46,7 @@ extension Engine {
 
   /// Checks what can be checked before anything is stored.
   func check(_ request: DownloadRequest) throws(DownloadError) {
-    try request.check(sources: stages.current.sources)
+    try request.check(sources: stages.current.sources, storage: context.storage)
   }
 
   /// The artifact of a finished download, when it is gone.
@@ -154,7 +154,7 @@ extension Engine {
 
 extension DownloadRequest {
   /// Checks what can be checked before anything is stored.
-  func check(sources: [any Source]) throws(DownloadError) {
+  func check(sources: [any Source], storage: any Storage) throws(DownloadError) {
     let length = id.rawValue.utf8.count
     guard length > 0, length <= 255 else {
       throw DownloadError(.invalidRequest, "a download's id has 1 to 255 bytes of UTF-8, this one has \(length)")
@@ -172,6 +172,11 @@ extension DownloadRequest {
     }
     if let size = expectedSize, size < 0 {
       throw DownloadError(.invalidRequest, "the expected size is \(size) bytes; leave it out if it is unknown")
+    }
+    do {
+      try storage.check(destination)
+    } catch {
+      throw error.located(stage: storage.name, url: url, attempt: nil)
     }
   }
 }

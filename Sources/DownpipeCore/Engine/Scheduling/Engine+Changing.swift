@@ -36,7 +36,7 @@ extension Engine {
   private func updated(
     _ id: DownloadID, _ change: @escaping @Sendable (inout DownloadRequest) throws -> Void
   ) async throws -> DownloadStatus {
-    let sources = stages.current.sources
+    let (sources, storage) = (stages.current.sources, context.storage)
     try await rankOnce()
     let record = try await store.update(id, at: time.date) { record in
       let old = record.request
@@ -48,7 +48,7 @@ extension Engine {
       guard record.phase != .finished || record.request.destination == old.destination else {
         throw DownloadError(.invalidRequest, "“\(id)” is finished: rename it instead of changing its destination")
       }
-      try record.request.check(sources: sources)
+      try record.request.check(sources: sources, storage: storage)
     }
     guard let record else { throw DownloadError.unknownDownload(id) }
     heed(record)

@@ -41,7 +41,7 @@ extension Engine {
     slots.remove(run)
     run.hasEnded()
     guard stages.hasRetired else { return }
-    for source in stages.takeIdle(oldest: slots.runs.values.map(\.stages.epoch).min()) { await source.stop() }
+    for session in stages.takeIdle(oldest: slots.runs.values.map(\.stages.epoch).min()) { await session.stop() }
   }
 
   // MARK: The exchange

@@ -40,12 +40,12 @@ extension Engine {
 
   func replace(source: any Source) async throws {
     try checkOpen()
-    let started = try await source.start(in: pipeline.sourceContext)
+    let session = try await source.start(in: pipeline.sourceContext)
     guard !mode.isStopping else {
-      await started.stop()
+      await session.stop()
       throw DownloadError.shutDown
     }
-    stages.replace(source, started: started)
+    stages.replace(source, session: session)
     lookAgain()
   }
 

@@ -29,9 +29,9 @@ actor Engine {
     var restTimerIsSet = false
   }
 
-  init(pipeline: Pipeline, sources: [any Source], store: any LedgerStore, options: DownloaderOptions) {
+  init(pipeline: Pipeline, sessions: [any SourceSession], store: any LedgerStore, options: DownloaderOptions) {
     context = EngineContext(options: options, store: store, pipeline: pipeline)
-    stages = LiveStages(pipeline, sources: sources)
+    stages = LiveStages(pipeline, sessions: sessions)
     gates = Gates(pipeline.gates)
     mode.isSuspended = options.startsSuspended
     mode.isRanked = !options.startsSuspended
@@ -145,7 +145,7 @@ actor Engine {
 
   /// Stops the sources and closes the ledger, after the loop has ended.
   func close() async {
-    for source in stages.takeAllSources() { await source.stop() }
+    for session in stages.takeAllSessions() { await session.stop() }
     try? await store.close()
   }
 

@@ -31,17 +31,25 @@ final class EngineContext: Sendable {
   }
 }
 
-/// The stages as a run sees them: sources that have been started, and the rest of the pipeline as it was when the run
-/// began. Never changes; the engine makes another one when a stage is replaced.
+/// The stages as a run sees them: the pipeline as it was when the run began, and the sessions of its sources. Never changes; the engine makes another one when a stage is replaced.
 final class StartedPipeline: Sendable {
   let pipeline: Pipeline
-  let sources: [any Source]
+  /// Those of the pipeline's sources, in the same order.
+  let sessions: [any SourceSession]
   /// Grows each time a source is replaced.
   let epoch: Int
 
-  init(_ pipeline: Pipeline, sources: [any Source], epoch: Int) {
+  init(_ pipeline: Pipeline, sessions: [any SourceSession], epoch: Int) {
     self.pipeline = pipeline
-    self.sources = sources
+    self.sessions = sessions
     self.epoch = epoch
+  }
+
+  var sources: [any Source] { pipeline.sources }
+
+  /// The source that takes a URL, and its session.
+  func source(for url: URL) -> (stage: any Source, session: any SourceSession)? {
+    guard let index = sources.firstIndex(where: { $0.accepts(url) }) else { return nil }
+    return (sources[index], sessions[index])
   }
 }

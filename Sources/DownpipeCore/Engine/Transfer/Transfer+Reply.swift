@@ -10,7 +10,7 @@ extension Transfer {
     let have = checkpoint.ranges.prefixLength
     if case .known(let total) = checkpoint.total, have == total, have > 0 { return false }
 
-    guard let source = run.stages.sources.first(where: { $0.accepts(url) }) else {
+    guard let (source, session) = run.stages.source(for: url) else {
       throw DownloadError(
         .unsupportedURL, "no source of this pipeline takes “\(url.scheme ?? "")” URLs"
       ).located(stage: nil, url: url, attempt: attempt)
@@ -28,7 +28,7 @@ extension Transfer {
       let ask = SourceRequest(
         url: url, id: run.id, range: question.range, validator: question.validator, headers: headers,
         attempt: attempt, hasFreshLink: run.state.withLock { $0.hasFreshLink })
-      let reply = try await open(ask, with: source)
+      let reply = try await open(ask, in: session)
       do {
         let plan = ResumePlan.decide(
           checkpoint: checkpoint, request: ask, reply: reply, validation: validation, expectedSize: expectedSize,
@@ -55,11 +55,11 @@ extension Transfer {
           stage: nil, url: asked.url, attempt: asked.attempt)))
   }
 
-  /// Opens the source through the interceptors, the first one outermost.
-  private func open(_ request: SourceRequest, with source: any Source) async throws -> SourceReply {
+  /// Opens the URL through the interceptors, the first one outermost.
+  private func open(_ request: SourceRequest, in session: any SourceSession) async throws -> SourceReply {
     let interceptors = run.pipeline.interceptors
-    if interceptors.isEmpty { return try await source.open(request) }
-    var next: RequestInterceptorNext = { try await source.open($0) }
+    if interceptors.isEmpty { return try await session.open(request) }
+    var next: RequestInterceptorNext = { try await session.open($0) }
     for interceptor in interceptors.reversed() {
       let inner = next
       next = { try await interceptor.intercept($0, next: inner) }

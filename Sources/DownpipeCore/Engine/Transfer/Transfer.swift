@@ -87,7 +87,7 @@ struct Transfer: Sendable {
   /// Whether another place may do better: the failure is the source's, and not about the file as such.
   private func isFault(_ error: DownloadError, ofSourceAt url: URL) -> Bool {
     guard !Self.aboutTheFile.contains(error.code) else { return false }
-    let source = run.stages.sources.first { $0.accepts(url) }
+    let source = run.stages.source(for: url)?.stage
     return source == nil || error.stage == source?.name
   }
 

@@ -14,23 +14,23 @@ struct LiveStagesTests {
       for source in sources.dropFirst() { source }
       FakeStorage()
     }
-    return LiveStages(pipeline, sources: sources)
+    return LiveStages(pipeline, sessions: sources)
   }
 
   private func source(_ name: String) -> FakeSource { FakeSource(everyURL: .init([]), name: name) }
 
-  private func names(_ sources: [any Source]) -> [String] { sources.map(\.name) }
+  private func names(_ sessions: [any SourceSession]) -> [String] { sessions.compactMap { ($0 as? FakeSource)?.name } }
 
   @Test func aReplacedSourceIsIdleOnceNoRunIsAsOld() throws {
     let (old, new) = (source("web"), source("web"))
     var stages = stages(old, source("other"))
     let before = stages.current
-    stages.replace(new, started: new)
+    stages.replace(new, session: new)
     #expect(stages.current.epoch == before.epoch + 1)
-    #expect(names(stages.current.sources) == ["web", "other"], "it keeps its place")
-    #expect(stages.current.sources.first as? FakeSource === new)
+    #expect(names(stages.current.sessions) == ["web", "other"], "it keeps its place")
+    #expect(stages.current.sessions.first as? FakeSource === new)
     #expect(stages.current.pipeline.sources.first as? FakeSource === new)
-    #expect(before.sources.first as? FakeSource === old, "runs keep what they began with")
+    #expect(before.sessions.first as? FakeSource === old, "runs keep what they began with")
     #expect(stages.hasRetired)
     let busy = stages.takeIdle(oldest: before.epoch)
     #expect(busy.isEmpty)
@@ -45,7 +45,7 @@ struct LiveStagesTests {
     var stages = stages(source("web"))
     for _ in 0..<2 {
       let next = source("web")
-      stages.replace(next, started: next)
+      stages.replace(next, session: next)
     }
     let first = stages.takeIdle(oldest: 1)
     #expect(first.count == 1)
@@ -56,8 +56,8 @@ struct LiveStagesTests {
   @Test func aNewSourceComesBehindTheOthersAndRetiresNone() {
     var stages = stages(source("web"))
     let new = source("ftp")
-    stages.replace(new, started: new)
-    #expect(names(stages.current.sources) == ["web", "ftp"])
+    stages.replace(new, session: new)
+    #expect(names(stages.current.sessions) == ["web", "ftp"])
     #expect(!stages.hasRetired)
   }
 
@@ -66,15 +66,15 @@ struct LiveStagesTests {
     let before = stages.current
     stages.change { $0.retry = FakeRetryPolicy(.giveUp) }
     #expect(stages.current.epoch == before.epoch)
-    #expect(names(stages.current.sources) == ["web"])
+    #expect(names(stages.current.sessions) == ["web"])
     #expect(stages.current.pipeline.retry is FakeRetryPolicy)
   }
 
   @Test func atTheEndAllAreStopped() {
     var stages = stages(source("web"), source("other"))
     let new = source("web")
-    stages.replace(new, started: new)
-    let all = stages.takeAllSources()
+    stages.replace(new, session: new)
+    let all = stages.takeAllSessions()
     #expect(names(all).sorted() == ["other", "web", "web"])
     #expect(!stages.hasRetired)
   }

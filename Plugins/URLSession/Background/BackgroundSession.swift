@@ -5,8 +5,8 @@ import Foundation
   import FoundationNetworking
 #endif
 
-/// The source during a run, in a background session: it opens a URL when the *last* byte is there.
-struct BackgroundSource: Source {
+/// The session of a downloader that the system transfers for in the background: it opens a URL when the *last* byte is there.
+struct BackgroundSession: SourceSession {
   let identifier: String
   let sessions: BackgroundSessions
   let channel: BackgroundChannel
@@ -19,7 +19,7 @@ struct BackgroundSource: Source {
   static func start(
     _ identifier: String, inbox: String?, _ configuration: URLSessionSource.Configuration,
     sessions: BackgroundSessions = .shared, foundation: @escaping @Sendable () -> URLSessionConfiguration
-  ) async throws -> BackgroundSource {
+  ) async throws -> BackgroundSession {
     let inbox = try BackgroundInbox.path(of: identifier, below: inbox)
     let channel = try await sessions.attach(identifier) {
       let tasks = DownloadTaskSession(foundation)
@@ -28,13 +28,9 @@ struct BackgroundSource: Source {
       options.callHandlers = { sessions.call($0) }
       return (try BackgroundChannel(inbox: BackgroundInbox(inbox), tasks: tasks, options: options), tasks)
     }
-    return BackgroundSource(
+    return BackgroundSession(
       identifier: identifier, sessions: sessions, channel: channel, configuration: configuration)
   }
-
-  var name: String { "URLSessionSource" }
-  var summary: String { configuration.summary }
-  func accepts(_ url: URL) -> Bool { RequestURL.isSupported(url) }
 
   func open(_ request: SourceRequest) async throws -> SourceReply {
     try Task.checkCancellation()
