@@ -7,23 +7,14 @@ extension Library {
     downloader.changes(every: interval)
   }
 
-  /// A line such as `Metropolis.mp4  1.5 MB of 4.0 MB  38 %  812.0 KB/s`.
-  static func line(_ status: DownloadStatus) -> String {
-    let progress = status.progress
-    // A file that was there already has made no progress.
-    var parts = [status.name ?? status.id.rawValue, text(status.artifact?.size.bytes ?? progress.received)]
-    if let total = progress.total.bytes { parts[1] += " of \(text(total))" }
-    if let fraction = progress.fraction { parts.append("\(Int(fraction * 100)) %") }
-    if let speed = progress.bytesPerSecond { parts.append("\(text(Int64(speed)))/s") }
-    return parts.joined(separator: "  ")
-  }
-
   /// Bytes in B, KB or MB, of 1,024 each.
-  static func text(_ bytes: Int64) -> String {
-    if bytes < 1024 { return "\(bytes) B" }
-    let (unit, name) = bytes < 1 << 20 ? (Int64(1024), "KB") : (1 << 20, "MB")
-    let tenths = bytes * 10 / unit
-    return "\(tenths / 10).\(tenths % 10) \(name)"
+  static let bytes = ByteFormat(.kilobytes1024, largest: .mega, precision: .oneDecimal)
+
+  /// A line such as `Metropolis.mp4  1.5 MB of 4.0 MB  38%  812.0 KB/s  0:04 left`.
+  static func line(_ status: DownloadStatus) -> String {
+    // A file that was there already has made no progress.
+    let progress = status.artifact?.size.formatted(bytes) ?? status.progress.formatted(ProgressFormat(bytes: bytes))
+    return "\(status.name ?? status.id.rawValue)  \(progress)"
   }
 
   /// Waits until a film's status meets a condition, or until nothing more happens to it by itself.

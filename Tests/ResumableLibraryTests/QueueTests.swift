@@ -113,7 +113,7 @@ struct QueueTests {
       for await change in changes {
         guard let status = change.statuses.first(where: { $0.progress.received == TestFilms.held }) else { continue }
         #expect(status.progress.total == .known(TestFilms.size))
-        #expect(Library.line(status).hasPrefix("a.mp4  292.9 KB of 976.5 KB  30 %"))
+        #expect(Library.line(status).hasPrefix("a.mp4  292.9 KB of 976.5 KB  30%"))
         break
       }
       films.gate.open()
@@ -128,5 +128,5 @@ struct QueueTests {
       (0, "0 B"), (1023, "1023 B"), (1024, "1.0 KB"), (1_048_575, "1023.9 KB"), (1_048_576, "1.0 MB"),
       (1_610_612_736, "1536.0 MB"),
     ])
-  func units(bytes: Int64, text: String) { #expect(Library.text(bytes) == text) }
+  func units(bytes: Int64, text: String) { #expect(Library.bytes.format(bytes) == text) }
 }

@@ -52,7 +52,7 @@ struct Diary: Observer {
       Entry(
         stage: "Retry", text: "another attempt in \(Formatting.seconds(.seconds(date.timeIntervalSinceNow)))")
     case .state(.finished(let artifact)):
-      Entry(stage: "FileStore", text: "publishes \(artifact.name), \(artifact.size.bytes.map(Formatting.bytes) ?? "?")")
+      Entry(stage: "FileStore", text: "publishes \(artifact.name), \(artifact.size.formatted())")
     case .state(.failed): Entry(stage: "Retry", text: "gives up; the file is not published")
     case .state, .progress, .removed: nil
     }

@@ -64,8 +64,8 @@ struct BarsOutput: RunOutput {
     if tally.failed > 0 { parts.append("\(tally.failed) failed") }
     if tally.finishedBefore > 0 { parts.append("\(tally.finishedBefore) there already") }
     var speed = ""
-    if fetched > 0, time > 0.05 { speed = " (\(Formatting.speed(Double(fetched) / time)))" }
+    if fetched > 0, time > 0.05 { speed = " (\(ByteFormat.binary.speed(Double(fetched) / time)))" }
     return parts.joined(separator: ", ")
-      + ": \(Formatting.bytes(fetched)) fetched in \(Formatting.seconds(.seconds(time)))\(speed)"
+      + ": \(ByteFormat.binary.format(fetched)) fetched in \(Formatting.seconds(.seconds(time)))\(speed)"
   }
 }

@@ -79,9 +79,9 @@ struct ProgressBoard {
     line.isEstimate = unknown > 0 || !tally.isComplete
     line.bytes =
       if line.isEstimate {
-        Formatting.bytes(done)
+        ByteFormat.binary.format(done)
       } else {
-        "\(Formatting.bytes(done)) of \(Formatting.bytes(tally.finishedBytes + totals.reduce(0, +)))"
+        "\(ByteFormat.binary.format(done)) of \(ByteFormat.binary.format(tally.finishedBytes + totals.reduce(0, +)))"
       }
     let left = Double(totals.reduce(0, +)) - Double(knownReceived) + Double(unknown) * (mean ?? 0)
     if let speed = line.bytesPerSecond, speed > 0, left > 0, mean != nil || unknown == 0 {

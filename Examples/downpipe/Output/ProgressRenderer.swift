@@ -58,10 +58,10 @@ struct ProgressRenderer {
 
   private func transferring(_ label: String, _ status: DownloadStatus, at now: Date) -> String {
     let progress = status.progress
-    var numbers = right(progress.fraction.map(Formatting.percent) ?? "", 5)
-    if width >= 56 { numbers += right(Formatting.bytes(progress.received), 9) }
-    if width >= 44 { numbers += right(progress.bytesPerSecond.map(Formatting.speed) ?? "", 11) }
-    if width >= 64 { numbers += right(progress.timeRemaining.map(left) ?? "", 8) }
+    var numbers = right(progress.fraction.map(ProgressFormat.percent) ?? "", 5)
+    if width >= 56 { numbers += right(ByteFormat.binary.format(progress.received), 9) }
+    if width >= 44 { numbers += right(progress.bytesPerSecond.map(ByteFormat.binary.speed) ?? "", 11) }
+    if width >= 64 { numbers += right(progress.timeRemaining.map(TimeLeftFormat().format) ?? "", 8) }
     let bar = self.bar(beside: numbers)
     let text =
       if let fraction = progress.fraction {
@@ -71,9 +71,6 @@ struct ProgressRenderer {
       }
     return join(label, text, numbers, .cyan)
   }
-
-  /// Rounded up: what is not over takes a second still.
-  private func left(_ duration: Duration) -> String { Formatting.duration(duration + .milliseconds(999)) }
 
   private func processing(_ label: String, step: String, _ status: DownloadStatus) -> String {
     let room = width >= 64 ? 33 : width >= 44 ? 16 : 5
@@ -114,9 +111,9 @@ struct ProgressRenderer {
     var parts = ["\(tally.finished)/\(tally.total)\(tally.isComplete ? "" : "+") files"]
     if tally.failed > 0 { parts.append("\(tally.failed) failed") }
     if let bytes = total.bytes { parts.append(bytes) }
-    if let speed = total.bytesPerSecond { parts.append(Formatting.speed(speed)) }
+    if let speed = total.bytesPerSecond { parts.append(ByteFormat.binary.speed(speed)) }
     if let left = total.timeRemaining {
-      parts.append("\(total.isEstimate ? "about " : "")\(self.left(left)) left")
+      parts.append("\(total.isEstimate ? "about " : "")\(TimeLeftFormat().format(left)) left")
     }
     if let note = total.note { parts.append(DisplayWidth.harmless(note)) }
     let text = truncated(parts.joined(separator: " · "), to: width)
@@ -135,11 +132,11 @@ struct ProgressRenderer {
       return colored("\(mark) \(plain(name))", .red) + plain(": " + DisplayWidth.harmless(stage + error.message))
     }
     let mark = style.isASCII ? "*" : "✓"
-    var facts = [Formatting.bytes(word.bytes)]
+    var facts = [ByteFormat.binary.format(word.bytes)]
     if word.wasFinishedBefore {
       facts.append("there already")
     } else {
-      if word.resumedFrom > 0 { facts.append("resumed at \(Formatting.bytes(word.resumedFrom))") }
+      if word.resumedFrom > 0 { facts.append("resumed at \(ByteFormat.binary.format(word.resumedFrom))") }
       if word.attempts > 1 { facts.append("\(word.attempts) attempts") }
     }
     let tail = "  " + facts.joined(separator: ", ")

@@ -12,11 +12,11 @@ enum RecordTable {
     if download.artifact != nil {
       done = "100%"
     } else if let fraction = progress.fraction {
-      done = Formatting.percent(fraction)
+      done = ProgressFormat.percent(fraction)
     } else if progress.received > 0 {
-      done = Formatting.bytes(progress.received)
+      done = ByteFormat.binary.format(progress.received)
     }
-    let size = (download.artifact?.size.bytes ?? progress.total.bytes).map(Formatting.bytes) ?? "–"
+    let size = (download.artifact?.size ?? progress.total).formatted()
     var last = download.name ?? download.request.shownURL
     if let error = download.error { last += "  (\(error.message))" }
     return line(download.id.rawValue, download.listedPhase.rawValue, done, size, last)
@@ -40,7 +40,8 @@ enum RecordTable {
 
   /// The row of an orphan.
   static func row(_ orphan: StoredPartial) -> String {
-    line(orphan.key.id.rawValue, "orphan", "–", Formatting.bytes(orphan.size), "addition \(orphan.key.generation)")
+    let size = ByteFormat.binary.format(orphan.size)
+    return line(orphan.key.id.rawValue, "orphan", "–", size, "addition \(orphan.key.generation)")
   }
 
   /// The line of an orphan.

@@ -1,0 +1,48 @@
+import DownpipeCore
+import Foundation
+import Testing
+
+@Suite(.timeLimit(.minutes(1)))
+struct DownloadErrorTests {
+  @Test("what an app shows says what happened and what to do")
+  func localizedDescription() {
+    let error: any Error = DownloadError(.noSpace, "the disk is full", stage: "FileStore")
+    #expect(
+      error.localizedDescription
+        == "The disk is full. Free some space and resume the download: what has arrived is kept.")
+    let known = error as? any LocalizedError
+    #expect(known?.failureReason == "The disk is full.")
+    #expect(known?.recoverySuggestion?.hasPrefix("Free some space") == true)
+  }
+
+  @Test(
+    "a sentence begins with a capital and ends",
+    arguments: [
+      ("the host is gone", "The host is gone."), ("iOS: no", "iOS: no."), ("h2 broke", "h2 broke."),
+      ("Gunzip: broken!", "Gunzip: broken!"), ("", "."), ("é", "É."), ("why?", "Why?"),
+    ])
+  func reason(_ message: String, _ sentence: String) {
+    #expect(DownloadError(.processing, message).failureReason == sentence)
+  }
+
+  @Test(
+    "a status says what can be done about it",
+    arguments: [
+      (401, "Sign in, and try again."), (403, "Ask for access, or for a fresh link."),
+      (404, "Check the URL: the file may have moved."), (429, "Try again later."), (503, "Try again later."),
+      (400, "Check the URL."), (nil, "Check the URL."),
+    ] as [(Int?, String)])
+  func status(_ status: Int?, _ suggestion: String) {
+    let error = DownloadError(.httpStatus, "the server answered", httpStatus: status)
+    #expect(error.recoverySuggestion == suggestion)
+  }
+
+  @Test("where only the message can tell, nothing is made up")
+  func nothingToSay() {
+    for code in [DownloadError.Code.invalidRequest, .processing, .cancelled, .removed, DownloadError.Code("mine")] {
+      let error = DownloadError(code, "it is over")
+      #expect(error.recoverySuggestion == nil)
+      #expect(error.localizedDescription == "It is over.")
+    }
+  }
+}
