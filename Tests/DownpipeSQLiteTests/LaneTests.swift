@@ -3,6 +3,7 @@
   import DownpipeTesting
   import Foundation
   import GRDB
+  import Synchronization
   import Testing
 
   @testable import DownpipeSQLite
@@ -125,10 +126,15 @@
                 && (scope != .ids(chosen) || chosen.contains(id))
                 && (location == nil || waiting.location == nil || waiting.location == location)
             }
+            let taken = Mutex(0)
             let leased = try await store.lease(
-              LeaseRequest(now: now, until: now + 60, scope: scope, location: location) {
-                $0.host == full ? .skip : .take
+              LeaseRequest(now: now, until: now + 60, scope: scope, location: location) { candidate in
+                if candidate.host == full { return .skip }
+                taken.withLock { $0 += 1 }
+                return .take
               })
+            // Nothing is selected that does not wait any more: it would take another one's slot.
+            #expect(taken.withLock { $0 } == leased.count, "step \(step), \(scope)")
             let keys = leased.map { [$0.rank.value, UInt128($0.arrival), UInt128($0.generation)] }
             guard Set(leased.map(\.id)) == Set(ready.keys) else {
               Issue.record("step \(step), \(scope): \(leased.map(\.id).sorted()) for \(ready.keys.sorted())")
