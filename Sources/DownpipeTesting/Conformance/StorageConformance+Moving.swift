@@ -21,7 +21,9 @@ extension StorageConformance {
         }
       }
     }
-    await report.check("moving-to-the-same-place", "publishing where the artifact lies changes nothing") {
+    await report.check(
+      "moving-to-the-same-place", "publishing where the artifact lies changes nothing", needs: ["moving"]
+    ) {
       let destination = newName()
       try await withPublished(bytes, at: destination) { first, key in
         let second = try await storage.publish(first, of: nil, at: destination, in: try await context(key))
@@ -32,7 +34,10 @@ extension StorageConformance {
         return second
       }
     }
-    await report.check("moving-conflict", "a taken name is treated as for a new artifact", when: conflict != nil) {
+    await report.check(
+      "moving-conflict", "a taken name is treated as for a new artifact", when: conflict != nil,
+      needs: ["moving", "moving-to-the-same-place", "conflict"]
+    ) {
       let other = DownloadFixtures.pattern(size: 50_000, seed: 2)
       let taken = newName()
       try await withPublished(other, at: taken) { occupant, _ in
@@ -61,7 +66,10 @@ extension StorageConformance {
         return occupant
       }
     }
-    await report.check("moving-again-after-success", "moving again with the last note finds what was moved") {
+    await report.check(
+      "moving-again-after-success", "moving again with the last note finds what was moved",
+      needs: ["moving", "publishing-again-after-success", "publishing-again-after-a-crash"]
+    ) {
       try await withPublished(bytes, at: newName()) { first, key in
         let destination = newName()
         let notes = Watched<[String]>([])
@@ -75,7 +83,10 @@ extension StorageConformance {
         return third
       }
     }
-    await report.check("moving-again-after-a-crash", "after a crash in the middle moving goes on") {
+    await report.check(
+      "moving-again-after-a-crash", "after a crash in the middle moving goes on",
+      needs: ["moving", "moving-conflict", "moving-again-after-success", "publishing-again-after-a-crash"]
+    ) {
       try await withPublished(bytes, at: newName()) { first, key in
         let destination = newName()
         let notes = Watched<[String]>([])
@@ -98,7 +109,13 @@ extension StorageConformance {
         }
       }
     }
-    await report.check("moving-to-unsafe-places", "an unsafe destination is refused, and the artifact stays") {
+    await report.check(
+      "moving-to-unsafe-places", "an unsafe destination is refused, and the artifact stays",
+      needs: [
+        "moving", "moving-conflict", "unsafe-names-are-refused", "unsafe-folders-are-refused",
+        "publishing-into-a-folder",
+      ]
+    ) {
       try await withPublished(bytes, at: newName()) { first, key in
         for destination in [
           DownloadRequest.Destination(name: "../x"), .init(name: ".."), .init(directory: "..", name: "x"),
