@@ -187,6 +187,10 @@ let package = Package(
     tests("EndToEnd", ["Downpipe", "DownpipeURLSession", "DownpipeTesting"]),
     tests("DownpipeTool", ["downpipe", "Downpipe", "DownpipeTesting"]),
     tests("CustomStages", ["CustomStages", "Downpipe", "DownpipeTesting"]),
+    // The examples of the documentation, against the modules that are built beside it.
+    tests(
+      "Documentation",
+      ["Downpipe", "DownpipeTesting", "DownpipeService", "DownpipeAppleResumeData", "DownpipeURLSession"]),
     // A disk that fails under storage and ledger.
     .target(
       name: "CFaultyVFS", path: "Tests/CFaultyVFS", linkerSettings: [.linkedLibrary("sqlite3")]),

@@ -7,7 +7,7 @@ public import DownpipeCore
 /// - A name needs a default route, for IPv4 or IPv6; a name below `.local` any route.
 ///
 /// ```swift
-/// Downloader { HTTPSource(); FileStore("~/Downloads"); Online() }
+/// let downloader = try await Downloader { HTTPSource(); FileStore("~/Downloads"); Online() }
 /// ```
 /// The gate sends nothing over the network. A route is not yet a connection: what a router further on does, the
 /// retry policy deals with. Behind a proxy it is the proxy that needs a route: leave the gate out.

@@ -4,7 +4,7 @@ public import Foundation
 /// Goes on with a fresh link where the old one has died, from the byte that was reached.
 ///
 /// ```swift
-/// Downloader {
+/// let downloader = try await Downloader {
 ///   HTTPSource()
 ///   RefreshURL { expired in
 ///     let link = try await library.link(for: expired.request.id)

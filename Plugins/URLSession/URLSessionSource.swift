@@ -7,7 +7,7 @@ public import Foundation
 /// asks for no coding, follows redirects itself (see ``Configuration``) and keeps neither cookies nor a cache.
 ///
 /// ```swift
-/// Downloader {
+/// let downloader = try await Downloader {
 ///   URLSessionSource(.ephemeral)
 ///   FileStore("~/Downloads")
 /// }

@@ -4,10 +4,12 @@
 /// answer may have changed; closing suspends running transfers (their bytes stay), opening lets them go on.
 ///
 /// ```swift
-/// struct OfficeHours: Gate {
-///   func watch(_ publish: @Sendable (GateRule) -> Void) async throws {
-///     publish(.closed("OfficeHours: it is night"))
-///     …
+/// struct Switch: Gate {
+///   let positions: AsyncStream<Bool>
+///
+///   func watch(_ publish: @escaping @Sendable (GateRule) -> Void) async throws {
+///     publish(.closed("Switch: it was not switched on yet"))
+///     for await isOn in positions { publish(isOn ? .open : .closed("Switch: it is off")) }
 ///   }
 /// }
 /// ```

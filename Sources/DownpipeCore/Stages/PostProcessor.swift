@@ -2,11 +2,19 @@
 ///
 /// A step never mutates its own configuration. It writes what is new into ``ProcessingContext/workspace``,
 /// under another name than its input has, and returns it; its ``Artifact/name`` is a single path component. The engine
-/// records the result and only then removes the input. After a crash a step that was not recorded runs again from its input.
+/// records the result and only then removes the input. After a crash a step that was not recorded runs again from its
+/// input.
 ///
 /// ```swift
 /// struct Reverse: PostProcessor {
-///   func process(_ file: File, in context: ProcessingContext) async throws -> File { … }
+///   func process(_ file: File, in context: ProcessingContext) async throws -> File {
+///     guard let input = file.path, let workspace = context.workspace else {
+///       throw DownloadError(.processing, "Reverse needs files")
+///     }
+///     let output = workspace + "/reversed"
+///     try Data(Data(contentsOf: URL(filePath: input)).reversed()).write(to: URL(filePath: output))
+///     return File(path: output, name: file.name)
+///   }
 /// }
 /// ```
 public protocol PostProcessor<Input, Output>: Stage {

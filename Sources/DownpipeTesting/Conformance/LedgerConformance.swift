@@ -4,9 +4,8 @@ import Foundation
 /// Checks a ledger against the contract of ``Ledger`` and ``LedgerStore``, sentence by sentence.
 ///
 /// ```swift
-/// @Test func keepsTheContract() async throws {
-///   try await LedgerConformance { MyLedger(path: folder.appending(path: UUID().uuidString)) }.run()
-/// }
+/// let folder = try TemporaryFolder()
+/// try await LedgerConformance { MyLedger(folder.path(UUID().uuidString)) }.run()
 /// ```
 /// Each rule asks for a fresh, empty ledger, and opens it once or several times: every opening of one ledger
 /// must show the same records, as two processes or a restart would.

@@ -40,22 +40,35 @@ public struct ObserverConformance: Sendable {
     }
     await report.check("observes-again", "it watches several downloaders, also at the same time") {
       try await withThrowingTaskGroup(of: Void.self) { group in
-        for _ in 0..<4 { group.addTask { try await observe(events) } }
+        let begun = Watched(0)
+        for _ in 0..<4 {
+          group.addTask {
+            try await observe(events) {
+              // No observer gets an event before all of them watch.
+              begun.update { $0 += 1 }
+              await begun.wait { $0 >= 4 }
+            }
+          }
+        }
         try await group.waitForAll()
       }
     }
     try report.finish()
   }
 
-  /// Lets the observer read the events, each of which it has to ask for.
-  private func observe(_ events: [DownloadEvent]) async throws {
+  /// Lets the observer read the events, each of which it has to ask for; `begin` runs before the first one.
+  private func observe(
+    _ events: [DownloadEvent], _ begin: @escaping @Sendable () async -> Void = {}
+  ) async throws {
     let asked = Watched(0)
     await observer.observe(
       AsyncStream {
-        asked.update { count in
+        let number = asked.update { count in
           count += 1
-          return count <= events.count ? events[count - 1] : nil
+          return count
         }
+        if number == 1 { await begin() }
+        return number <= events.count ? events[number - 1] : nil
       })
     try expect(asked.value > events.count, "it returned after \(asked.value) of \(events.count) events")
   }

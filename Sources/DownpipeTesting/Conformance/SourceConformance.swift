@@ -145,7 +145,8 @@ public struct SourceConformance: Sendable {
 
   func checkConcurrency(_ session: any SourceSession, _ report: ConformanceReport) async {
     await report.check(
-      "concurrent-opens", "replies that are read at the same time do not mix", needs: ["coverage-is-true"]
+      "concurrent-opens", "replies that are read at the same time do not mix",
+      needs: ["coverage-is-true", "chunks-come-one-at-a-time"]
     ) {
       try await withThrowingTaskGroup(of: Void.self) { group in
         for range in ranges + ranges {

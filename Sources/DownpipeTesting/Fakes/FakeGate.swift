@@ -5,7 +5,7 @@ import Synchronization
 ///
 /// ```swift
 /// let gate = FakeGate(.closed("no network yet"))
-/// let downloader = try await Downloader { gate; … }
+/// let downloader = try await Downloader { source; gate; FakeStorage() }
 /// gate.open()                       // the rule is published before this returns
 /// gate.close("the cable is out")
 /// ```

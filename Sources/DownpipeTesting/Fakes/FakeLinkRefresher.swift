@@ -4,7 +4,8 @@ public import DownpipeCore
 ///
 /// ```swift
 /// let refresher = FakeLinkRefresher { expired in FreshLink(fresh) }
-/// …
+/// let downloader = try await Downloader { source; refresher; FakeStorage() }
+/// _ = try await downloader.add("https://example.org/film").value
 /// #expect(refresher.calls.map(\.error?.httpStatus) == [403])
 /// ```
 public final class FakeLinkRefresher: LinkRefresher {

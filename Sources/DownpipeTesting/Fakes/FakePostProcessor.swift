@@ -4,7 +4,9 @@ import Foundation
 /// A step made of a closure; it records its inputs.
 ///
 /// ```swift
-/// let unpack = FakePostProcessor<File, Directory>(name: "Unpack") { file, context in … }
+/// let unpack = FakePostProcessor<File, Directory>(name: "Unpack") { file, context in
+///   Directory(path: context.workspace ?? "/", name: file.name)
+/// }
 /// let reverse = FakePostProcessor<File, File>.bytes { $0.reversed() }
 /// ```
 public final class FakePostProcessor<Input: ArtifactForm, Output: ArtifactForm>: PostProcessor {

@@ -6,7 +6,8 @@ import Foundation
 /// ```swift
 /// let storage = FakeStorage()
 /// storage.fail(.write, at: 3, with: DownloadError(.noSpace, "the disk is full"))
-/// …
+/// let downloader = try await Downloader { source; storage }
+/// _ = try? await downloader.add("https://example.org/films/film.mkv").value
 /// #expect(storage.published["films/film.mkv"] == bytes)
 /// #expect(storage.calls.map(\.operation) == [.openPartial, .write, .write, .write, .close])
 /// ```

@@ -4,7 +4,7 @@ public import DownpipeCore
 ///
 /// ```swift
 /// let observer = RecordingObserver()
-/// let downloader = try await Downloader { …; observer }
+/// let downloader = try await Downloader { source; FakeStorage(); observer }
 /// await observer.wait { events in events.contains { $0.kind == .state(.paused) } }
 /// ```
 public final class RecordingObserver: Observer {

@@ -8,7 +8,7 @@ struct LinkRefresherConformanceTests {
   private struct NoLink: Error {}
   typealias Renew = @Sendable (ExpiredLink) async throws -> FreshLink
 
-  private static let limit = Duration.milliseconds(500)
+  private static let limit = Duration.seconds(3)
   private static let right: Renew = { expired in
     try Task.checkCancellation()
     guard expired.request.id != "gone" else { throw NoLink() }
@@ -58,6 +58,7 @@ struct LinkRefresherConformanceTests {
     },
   ])
   func aFlawIsFound(_ flaw: Flaw) async throws {
-    #expect(try await brokenRules { try await Self.run(flaw.renew()) } == [flaw.rule])
+    let broken = try await brokenRules { try await Self.run(flaw.renew()) }
+    #expect(broken == [flaw.rule])
   }
 }

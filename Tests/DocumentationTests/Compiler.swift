@@ -1,0 +1,67 @@
+import Foundation
+
+/// Runs the compiler, or another tool of the toolchain.
+enum Compiler {
+  /// How a tool has ended, and what it has said.
+  struct Ending: Sendable {
+    let status: Int32
+    let output: String
+  }
+
+  /// The folder of this package.
+  static let package = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+    .deletingLastPathComponent()
+
+  /// Checks the types of a file against the modules that were built beside these tests.
+  static func check(_ source: String) throws -> Ending {
+    let folder = FileManager.default.temporaryDirectory.appending(path: "downpipe-\(UUID().uuidString)")
+    try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+    defer { try? FileManager.default.removeItem(at: folder) }
+    let file = folder.appending(path: "Examples.swift")
+    try source.write(to: file, atomically: true, encoding: .utf8)
+    let products = URL(filePath: CommandLine.arguments[0]).deletingLastPathComponent()
+    let folders = [products.appending(path: "Modules")] + moduleMaps(products)
+    return try run(
+      ["swiftc", "-typecheck", "-swift-version", "6", "-module-name", "Examples", "-suppress-warnings"]
+        + folders.flatMap { ["-I", $0.path(percentEncoded: false)] } + macros + [file.path(percentEncoded: false)])
+  }
+
+  /// The macros of Swift Testing, which a package manager would name to the compiler.
+  private static var macros: [String] {
+    guard let tool = try? run(["sh", "-c", "readlink -f \"$(command -v swiftc)\""]).output else { return [] }
+    let plugins = URL(filePath: tool.trimmingCharacters(in: .whitespacesAndNewlines)).deletingLastPathComponent()
+      .deletingLastPathComponent().appending(path: "lib/swift/host/plugins/testing").path(percentEncoded: false)
+    return FileManager.default.fileExists(atPath: plugins) ? ["-plugin-path", plugins] : []
+  }
+
+  /// The folders with modules in C that the modules beside these tests are built on.
+  private static func moduleMaps(_ products: URL) -> [URL] {
+    let files = FileManager.default
+    func inner(_ folder: URL) -> [URL] {
+      ((try? files.contentsOfDirectory(at: folder, includingPropertiesForKeys: nil)) ?? []).sorted { $0.path < $1.path }
+    }
+    let checkouts = inner(package.appending(path: ".build/checkouts"))
+    let targets = ([package] + checkouts).flatMap { inner($0.appending(path: "Sources")) }
+    let built = inner(products).filter { $0.pathExtension == "build" }
+    return (targets + targets.map { $0.appending(path: "include") } + built).filter {
+      files.fileExists(atPath: $0.appending(path: "module.modulemap").path(percentEncoded: false))
+    }
+  }
+
+  /// Runs a tool to its end.
+  static func run(_ arguments: [String], in folder: URL? = nil) throws -> Ending {
+    let process = Process()
+    process.executableURL = URL(filePath: "/usr/bin/env")
+    process.arguments = arguments
+    process.currentDirectoryURL = folder
+    process.standardInput = FileHandle.nullDevice
+    let pipe = Pipe()
+    process.standardOutput = pipe
+    process.standardError = pipe
+    try process.run()
+    // Read before it is waited for: a full pipe would stop the tool.
+    let output = try pipe.fileHandleForReading.readToEnd() ?? Data()
+    process.waitUntilExit()
+    return Ending(status: process.terminationStatus, output: String(decoding: output, as: UTF8.self))
+  }
+}

@@ -1,0 +1,65 @@
+import Foundation
+import Testing
+
+/// Another package depends on this one by its path. It builds all dependencies anew, which takes minutes:
+/// `DOWNPIPE_OUTSIDE=1 swift test --filter OutsidePackageTests`. The build is kept below `.build/outside`.
+@Suite(
+  .serialized, .timeLimit(.minutes(60)), .enabled(if: ProcessInfo.processInfo.environment["DOWNPIPE_OUTSIDE"] != nil))
+struct OutsidePackageTests {
+  private let folder = Compiler.package.appending(path: ".build/outside/reader")
+  private let build = Compiler.package.appending(path: ".build/outside/build")
+
+  @Test("the README's and the documentation's examples compile unchanged, with the default traits and with none")
+  func examplesCompile() throws {
+    try write(withTraits: true)
+    try compile()
+    try write(withTraits: false)
+    try compile()
+  }
+
+  private func write(withTraits: Bool) throws {
+    try? FileManager.default.removeItem(at: folder)
+    let identity = Compiler.package.lastPathComponent.lowercased()
+    let products = ["Downpipe", "DownpipeTesting", "DownpipeAppleResumeData", "DownpipeURLSession"]
+    let dependencies = products.map { ".product(name: \"\($0)\", package: \"\(identity)\")" }.joined(separator: ", ")
+    let root = Compiler.package.path(percentEncoded: false)
+    try write(
+      """
+      // swift-tools-version: 6.2
+      import PackageDescription
+      let package = Package(
+        name: "reader", platforms: [.macOS(.v15), .iOS(.v18)],
+        dependencies: [.package(path: "\(root)"\(withTraits ? "" : ", traits: []"))],
+        targets: [
+          \(withTraits ? ".executableTarget(name: \"Readme\", dependencies: [\(dependencies)])," : "")
+          .testTarget(name: "ExamplesTests", dependencies: [\(dependencies)]),
+        ])
+      """, to: "Package.swift")
+    let resolved = try String(contentsOf: Compiler.package.appending(path: "Package.resolved"), encoding: .utf8)
+    try write(resolved, to: "Package.resolved")
+    var harness = ExampleHarness.documentation
+    let missing = ["DownpipeService", "Logging", "ServiceLifecycle"]
+    harness.modules.removeAll { missing.contains($0) }
+    harness.surroundings.removeAll { $0.type == "Logger" }
+    let examples = try ExampleTests.examples(sqlite: withTraits, zlib: withTraits).filter {
+      !$0.path.hasPrefix("Plugins/Service/")
+    }
+    try write(harness.source(of: examples), to: "Tests/ExamplesTests/Examples.swift")
+    // The first one as a program, to the letter.
+    let first = try #require(examples.first { $0.path == "README.md" })
+    if withTraits { try write(first.code.joined(separator: "\n"), to: "Sources/Readme/main.swift") }
+  }
+
+  private func write(_ text: String, to path: String) throws {
+    let file = folder.appending(path: path)
+    try FileManager.default.createDirectory(
+      at: file.deletingLastPathComponent(), withIntermediateDirectories: true)
+    try text.write(to: file, atomically: true, encoding: .utf8)
+  }
+
+  private func compile() throws {
+    let ending = try Compiler.run(
+      ["swift", "build", "--build-tests", "--scratch-path", build.path(percentEncoded: false)], in: folder)
+    #expect(ending.status == 0, "\(ending.output.suffix(10_000))")
+  }
+}

@@ -1,0 +1,52 @@
+extension ExampleHarness {
+  /// What the documentation takes for granted.
+  static let documentation = ExampleHarness(
+    surroundings: [
+      ("downloader", "Downloader"), ("film", "Download"), ("id", "DownloadID"), ("progress", "TransferProgress"),
+      ("url", "URL"), ("file", "URL"), ("fresh", "URL"), ("freshLink", "URL"),
+      ("bytes", "[UInt8]"), ("content", "[UInt8]"), ("zipped", "[UInt8]"), ("plain", "[UInt8]"),
+      ("chunks", "[[UInt8]]"), ("source", "FakeSource"), ("store", "FakeStorage"), ("context", "RankingContext"),
+      ("request", "DownloadRequest"), ("server", "ScriptedHTTPServer"), ("folder", "TemporaryFolder"),
+      ("library", "Library"), ("logger", "Logger"), ("links", "Library"), ("time", "Library"),
+    ],
+    exceptions: [
+      ("Stages/Ranking.swift", "store", "any LedgerStore"), ("HTTPServer/", "request", "ScriptedRequest"),
+    ],
+    modules: [
+      "Downpipe", "DownpipeTesting", "DownpipeService", "DownpipeAppleResumeData", "DownpipeURLSession", "Foundation",
+      "Logging", "ServiceLifecycle", "Testing",
+    ],
+    declarations: """
+      typealias MyGate = FakeGate
+      typealias MyLimit = FakeAdmissionPolicy
+      typealias MyLog = RecordingObserver
+      typealias BearerToken = FakeInterceptor
+
+      struct MyPolicy: SchedulingPolicy, RetryPolicy {
+        func rank(_ context: RankingContext) -> Rank { Rank() }
+        func decide(_ failure: Failure) -> RetryDecision { .giveUp }
+        func contribute(to parts: inout PipelineParts) {}
+      }
+
+      struct MyRefresher: LinkRefresher {
+        func refresh(_ expired: ExpiredLink) async throws -> FreshLink { FreshLink(expired.request.url) }
+      }
+
+      func MySource() -> FakeSource { FakeSource() }
+      func MyStore(_ path: String) -> FileStore { FileStore(path) }
+      func MyLedger(_ path: String) -> MemoryLedger { MemoryLedger() }
+
+      struct Library: Sendable {
+        let now: @Sendable () -> Date
+        func link(for id: DownloadID) async throws -> (url: URL, token: String) { throw CancellationError() }
+        func freshLink() async -> URL { URL(filePath: "/") }
+      }
+      """)
+
+  /// Examples that are no code for a reader of this package alone, and why.
+  static let exclusions: [(path: String, text: String, because: String)] = [
+    ("README.md", ".package(url:", "it is part of a manifest"),
+    ("URLSessionSource+Background.swift", "UIApplication", "it needs UIKit"),
+    ("Conformance/Conformance.swift", "ConformanceReport", "the report is not public"),
+  ]
+}
