@@ -26,7 +26,7 @@
       try await withFolder { folder in
         let ledger = SQLiteLedger("\(folder)/l.sqlite")
         let stores = [try await ledger.open(), try await ledger.open()]
-        let ranking = Ranking(name: "size") { Rank().ascending($0.expectedSize ?? 0) }
+        let ranking = Ranking(name: "size") { Rank().ascending($0.size.bytes ?? 0) }
         for store in stores { try await store.rank(by: ranking) }
         var generator = SeededGenerator(seed: seed)
         var model: [DownloadID: Waiting] = [:]
@@ -46,7 +46,7 @@
               model[DownloadID(name)] = waiting
               return LedgerAddition(
                 request: try DownloadRequest(
-                  "http://\(waiting.host)/", id: DownloadID(name), expectedSize: waiting.rank),
+                  "http://\(waiting.host)/", id: DownloadID(name), expectedSize: ByteCount(waiting.rank)),
                 arrival: waiting.arrival, location: waiting.location)
             }
             _ = try await store.add(additions, at: now)
@@ -60,7 +60,7 @@
             _ = try await store.add(
               [
                 LedgerAddition(
-                  request: try DownloadRequest("http://\(host)/", id: id, expectedSize: model[id]?.rank),
+                  request: try DownloadRequest("http://\(host)/", id: id, expectedSize: ByteCount(model[id]?.rank)),
                   arrival: 0, location: known.location)
               ], at: now)
           case 4:
