@@ -37,8 +37,8 @@
       case .lease:
         await state.wait(until: \.isHurried)
         for _ in 0..<Self.turnsOfALease { await Task.yield() }
-      case .checkpoint:
-        // Checkpoints come after so many bytes. This ends with the transfer.
+      case .checkpoint, .reasons:
+        // Checkpoints come after so many bytes, and only one download waits. This ends with the transfer.
         await state.wait { _ in false }
       case .progress:
         state.update { $0.tickerSleeps = true }

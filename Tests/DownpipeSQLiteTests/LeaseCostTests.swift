@@ -20,7 +20,7 @@
     ///   - others: what is left waiting: the host and the tags of so many; none when `nil`.
     ///   - isOwn: whether the others were added by the same opening.
     private func work(
-      besides others: Candidate?, isOwn: Bool = false, scope: LeaseScope = .all,
+      besides others: Candidate?, isOwn: Bool = false, tags: Set<String> = [], scope: LeaseScope = .all,
       _ select: @escaping @Sendable (Candidate) -> LeaseSelection
     ) async throws -> Int {
       try await withFolder { folder in
@@ -46,7 +46,8 @@
         let ranks = (0..<Self.few).map { _ in UInt128(UInt64.random(in: 0 ... .max)) << 64 }
         let few = try ranks.indices.map { index in
           LedgerAddition(
-            request: try DownloadRequest("http://few/\(index)", id: DownloadID("few\(index)")), arrival: Int64(index))
+            request: try DownloadRequest("http://few/\(index)", id: DownloadID("few\(index)"), tags: tags),
+            arrival: Int64(index))
         }
         try await queue.commit { $0.setRanking(Ranking(name: "test") { Rank(value: ranks[Int($0.arrival)]) }) }
         _ = try await queue.commit { connection in for addition in few { _ = try connection.add(addition, at: start) } }
@@ -92,6 +93,26 @@
         let beside = try await work(besides: skipped, isOwn: isOwn, select)
         #expect(Double(beside) < 1.5 * Double(alone), "\(beside) steps beside \(Self.crowd), \(alone) alone")
       }
+    }
+
+    /// Named downloads are looked up once, and then cost what they cost without the others.
+    @Test func namedDownloadsCostLittle() async throws {
+      let few = Set((0..<Self.few).map { DownloadID("few\($0)") })
+      let alone = try await work(besides: nil) { _ in .take }
+      for others in [Candidate(host: "other"), Candidate(host: "few")] {
+        let named = try await work(besides: others, isOwn: true, scope: .ids(few)) { _ in .take }
+        // The first lease looks each of them up.
+        #expect(Double(named) < 1.5 * Double(alone) + 50 * Double(Self.few), "\(named) steps, \(alone) alone")
+      }
+    }
+
+    /// Those with a tag are found past any number without it.
+    @Test func taggedDownloadsCostLittle() async throws {
+      let alone = try await work(besides: nil, tags: ["t"]) { _ in .take }
+      let beside = try await work(besides: Candidate(host: "few"), isOwn: true, tags: ["t"], scope: .tag("t")) { _ in
+        .take
+      }
+      #expect(Double(beside) < 1.2 * Double(alone), "\(beside) steps beside \(Self.crowd), \(alone) alone")
     }
 
     /// However the downloads are spread over hosts: the next one is found without looking at every host.

@@ -2,6 +2,7 @@
   import DownpipeCore
   import Foundation
   import GRDB
+  import Synchronization
   import Testing
 
   @testable import DownpipeSQLite
@@ -116,6 +117,56 @@
         #expect(Set(try await store.lease(all).map(\.id)) == ["waiting", "held"], "they belong to any location")
         let new = try await store.add([try addition("new")], at: start)
         #expect(new.map(\.record.generation) == [5], "the generation of what was removed does not come again")
+        try await store.close()
+      }
+    }
+
+    /// The last version's own file, killed in the middle of its work.
+    @Test func theLastVersionsLedgerGoesOn() async throws {
+      try await withFolder { folder in
+        let path = "\(folder)/l.sqlite"
+        let old = try DatabaseQueue(path: path)
+        try await old.writeWithoutTransaction { db in
+          try db.execute(sql: OldLedger.dump)
+          // More runs than one; and a note that a finished download was left with.
+          try db.execute(
+            sql: """
+              UPDATE download SET ranges = '0-10,20-35' WHERE generation = 5;
+              UPDATE download SET step_note = 'left' WHERE generation = 1;
+              """)
+        }
+        try old.close()
+        let ledger = SQLiteLedger(path)
+        let store = try await ledger.open()
+        #expect(try await store.damaged() == [])
+        let records = try await store.records(DownloadQuery())
+        #expect(records.map(\.phase) == [.finished, .failed, .transferring, .waiting])
+        #expect(records.allSatisfy { $0.added == nil && !$0.isPausedTogether })
+        #expect(records.map(\.generation) == [1, 3, 4, 5])
+        #expect(records.map(\.checkpoint.ranges.byteCount) == [300_000, 0, 8_388_608, 25])
+        #expect(records[1].error?.code == .httpStatus)
+        #expect(records[2].owner == "elsewhere/1")
+        #expect(records[2].checkpoint.marks.count == 3)
+        #expect(records[3].request.headers.fields.map(\.value) == ["a"])
+        #expect(
+          try await store.totals(tag: nil)
+            == LedgerTotals(
+              counts: [.finished: 1, .failed: 1, .transferring: 1, .waiting: 1], received: 300_000 + 8_388_608 + 25,
+              expected: 300_000 + 50_000_000, unknown: 2))
+        #expect(try await store.unsettledMoves() == [], "nothing was moved by the last version")
+
+        // Whose ranks they are is not known: they are ranked anew, even by the policy that they are of.
+        let seen = Mutex<Set<DownloadID>>([])
+        try await store.rank(
+          by: Ranking(name: "backwards") { context in
+            seen.withLock { _ = $0.insert(context.id) }
+            return Rank().ascending(.max - context.arrival)
+          })
+        #expect(seen.withLock { $0 } == Set(records.dropFirst().map(\.id)))
+        #expect(try await store.reclaim(at: Date(timeIntervalSince1970: 1_795_308_374)) == 1)
+        let leased = try await store.lease(LeaseRequest(now: start, until: time(60)) { _ in .take })
+        #expect(leased.map(\.id) == [records[3].id, records[2].id])
+        #expect(try await store.add([try addition("new")], at: start).map(\.record.generation) == [7])
         try await store.close()
       }
     }

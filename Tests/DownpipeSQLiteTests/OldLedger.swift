@@ -4,6 +4,7 @@
   /// waits after a failure.
   enum OldLedger {
     static let dump = """
+      PRAGMA application_id = 1148217712;
       BEGIN TRANSACTION;
       CREATE TABLE grdb_migrations (identifier TEXT NOT NULL PRIMARY KEY);
       INSERT INTO grdb_migrations VALUES('1: downloads');

@@ -90,13 +90,20 @@ struct DatabaseTests {
       try await library.add(films.film("a"))
       _ = try await library.finish("a")
     }
-    // What a process leaves that is killed while it renames: its note, and the file under one of the two names.
+    // What a process leaves that is killed before or after the file has moved: the note, and one of the two names.
     let store = try await SQLiteLedger(films.root + "/.downpipe/ledger.sqlite").open()
-    _ = try await store.update("a", at: Date()) { $0.steps.note = "rename\u{1F}Metropolis.mkv\u{1F}" }
-    try await store.close()
-    if fileIsMoved {
-      try FileManager.default.moveItem(atPath: films.root + "/a.mp4", toPath: films.root + "/Metropolis.mkv")
+    let record = try #require(try await store.record("a"))
+    let path = films.root + "/a.mp4"
+    let context = ProcessingContext(request: record.request, workspace: nil) { note in
+      _ = try await store.update("a", at: Date()) { $0.steps.note = "rename\u{1F}Metropolis.mkv\u{1F}\(note)" }
+      if !fileIsMoved { throw CancellationError() }
     }
+    let stored = try #require(record.steps.artifact)
+    let artifact = Artifact(
+      location: .path(path), name: "a.mp4", size: ByteCount(stored.size), modifiedAt: stored.modifiedAt)
+    _ = try? await FileStore(films.root).publish(artifact, of: nil, at: .init(name: "Metropolis.mkv"), in: context)
+    #expect(FileManager.default.fileExists(atPath: path) == !fileIsMoved)
+    try await store.close()
     try await films.open { library in
       let status = try await library.finish("a")
       #expect(status?.artifact?.path == films.root + "/Metropolis.mkv")

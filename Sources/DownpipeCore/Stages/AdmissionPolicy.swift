@@ -1,6 +1,9 @@
 /// Says whether one more download may run beside those that do. Several compose by *and*.
 public protocol AdmissionPolicy: Stage {
   /// Whether `candidate` may start while `running` runs. Pure and cheap: it is asked in order of rank.
+  ///
+  /// A limit, and nothing else: while nothing runs it admits some download, and what it refuses beside some of its like
+  /// it refuses beside more of them. What holds downloads up altogether is a ``Gate``.
   func admit(_ candidate: Candidate, beside running: RunningDownloads) -> Admission
 
   /// The most downloads this policy ever lets run at once; sources size their pools by it.

@@ -15,7 +15,8 @@ public protocol Gate: Stage {
   /// Watches for as long as the downloader runs, publishing the rule at once and after each change.
   ///
   /// Until the first rule the gate counts as closed. Returning leaves the last rule in force;
-  /// throwing opens the gate, since it no longer knows. Cancelling the task ends the watch.
+  /// throwing opens the gate, since it no longer knows. Cancelling the task ends the watch. A gate may be watched
+  /// several times, also at the same time: in each downloader whose pipeline it is part of.
   func watch(_ publish: @escaping @Sendable (GateRule) -> Void) async throws
 }
 

@@ -6,7 +6,7 @@ public import Foundation
 /// attempt; what it gives is kept in the ledger before it is used. The bytes on disk stay, and go through the same
 /// proof as after any other break, whatever host the fresh link leads to.
 public protocol LinkRefresher: Stage {
-  /// A fresh link for a dead one.
+  /// A fresh link for a dead one. Called for several downloads at the same time.
   ///
   /// - Throws: any error; it is treated as a failure of the attempt. Cancelling the task ends it.
   func refresh(_ expired: ExpiredLink) async throws -> FreshLink

@@ -1,8 +1,8 @@
 /// A step after the transfer: turns one artifact into the next.
 ///
 /// A step never mutates its own configuration. It writes what is new into ``ProcessingContext/workspace``,
-/// under another name than its input has, and returns it; the engine records the result and only then
-/// removes the input. After a crash a step that was not recorded runs again from its input.
+/// under another name than its input has, and returns it; its ``Artifact/name`` is a single path component. The engine
+/// records the result and only then removes the input. After a crash a step that was not recorded runs again from its input.
 ///
 /// ```swift
 /// struct Reverse: PostProcessor {

@@ -15,7 +15,9 @@
 public protocol RequestInterceptor: Stage {
   /// Opens the request through `next`, changing what goes in or looking at what comes out.
   ///
-  /// A reply that is not returned must be discarded.
+  /// Called for several requests at the same time. A reply that is not returned must be discarded, and one that is
+  /// returned is as `next` gave it.
+  /// - Throws: an error when there is no reply of `next` to return; `CancellationError` when the task is cancelled.
   func intercept(_ request: SourceRequest, next: RequestInterceptorNext) async throws -> SourceReply
 }
 

@@ -2,7 +2,8 @@ public import Foundation
 
 /// Says what a failure means. It only decides; it never waits or acts.
 public protocol RetryPolicy: Stage {
-  /// What to do about a failure. Pure: chance comes from `failure.random`.
+  /// What to do about a failure. Pure: chance comes from `failure.random`. A delay is not negative, and not longer than
+  /// a year.
   func decide(_ failure: Failure) -> RetryDecision
 }
 

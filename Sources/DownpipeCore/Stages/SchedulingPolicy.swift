@@ -5,7 +5,8 @@ public import Foundation
 /// A policy only ranks; it never starts anything. Ranks are kept and indexed by the ledger, so that
 /// ten million waiting downloads cost disk and not memory.
 public protocol SchedulingPolicy: Stage {
-  /// The rank of a download; the smallest rank goes first. Pure: equal contexts give equal ranks.
+  /// The rank of a download; the smallest rank goes first, and of equal ranks the one that arrived first. Pure: equal
+  /// contexts give equal ranks.
   func rank(_ context: RankingContext) -> Rank
   /// Which ranks these are: another number where equal contexts no longer get the ranks that an earlier release of the
   /// policy gave them. A ledger with ranks of another version is ranked anew when it is opened.

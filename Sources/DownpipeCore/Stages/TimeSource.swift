@@ -56,13 +56,15 @@ public struct SleepPurpose: Hashable, Sendable, CustomStringConvertible {
   public static let checkpoint = SleepPurpose("checkpoint")
   /// Until a full disk is looked at again.
   public static let room = SleepPurpose("room")
+  /// Until watchers are told of other reasons for which downloads wait.
+  public static let reasons = SleepPurpose("reasons")
   /// Between two batches of ``Downloader/changes(every:)``.
   public static let changes = SleepPurpose("changes")
 
   /// Whether a downloader sleeps for it whatever its downloads do: all of the above but ``unnamed`` and ``dueTime``.
   public var isHousekeeping: Bool { Self.housekeeping.contains(self) }
 
-  private static let housekeeping: Set<SleepPurpose> = [.lease, .progress, .checkpoint, .room, .changes]
+  private static let housekeeping: Set<SleepPurpose> = [.lease, .progress, .checkpoint, .room, .reasons, .changes]
 }
 
 /// The system's clocks.

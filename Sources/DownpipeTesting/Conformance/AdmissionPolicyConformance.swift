@@ -33,6 +33,7 @@ public struct AdmissionPolicyConformance: Sendable {
         }
       }
     }
+    report.build(on: "admit-is-pure")
     await report.check("refusal-is-monotone", "what is refused beside n of its like is refused beside n + 1") {
       for candidate in candidates {
         var refusedBeside: Int?

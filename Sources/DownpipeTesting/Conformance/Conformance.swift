@@ -44,18 +44,23 @@ public struct ConformanceFailure: Error, Sendable, CustomStringConvertible {
   public let suite: String
   /// What is broken; never empty.
   public let brokenRules: [BrokenRule]
+  /// The rules that were not checked, because they build on a broken one and would only tell the same again.
+  public let unchecked: [String]
 
   /// Describes a failed run.
-  public init(suite: String, brokenRules: [BrokenRule]) {
+  public init(suite: String, brokenRules: [BrokenRule], unchecked: [String] = []) {
     self.suite = suite
     self.brokenRules = brokenRules
+    self.unchecked = unchecked
   }
 
-  /// A heading, then three lines for each broken rule.
+  /// A heading, then three lines for each broken rule, and the rules that could not be checked.
   public var description: String {
     let count = brokenRules.count == 1 ? "1 rule is" : "\(brokenRules.count) rules are"
-    let list = brokenRules.map { "  ✗ \($0.rule)\n      expected: \($0.expectation)\n      happened: \($0.happened)" }
-    return (["\(suite): \(count) broken"] + list).joined(separator: "\n")
+    var lines = ["\(suite): \(count) broken"]
+    lines += brokenRules.map { "  ✗ \($0.rule)\n      expected: \($0.expectation)\n      happened: \($0.happened)" }
+    if !unchecked.isEmpty { lines.append("  not checked before that is mended: \(unchecked.joined(separator: ", "))") }
+    return lines.joined(separator: "\n")
   }
 }
 
@@ -73,6 +78,9 @@ package final class ConformanceReport: Sendable {
   private struct State {
     var rules: [String] = []
     var broken: [ConformanceFailure.BrokenRule] = []
+    var unchecked: [String] = []
+    /// The rules that all that follow build on.
+    var foundations: Set<String> = []
   }
 
   private let suite: String
@@ -99,12 +107,21 @@ package final class ConformanceReport: Sendable {
   ///   - rule: its name in kebab case, unique in the suite.
   ///   - expectation: the sentence of the contract.
   ///   - applies: false when the stage does not claim the ability that the rule is about.
+  ///   - foundations: rules without which this one says nothing: it is not checked when one of them is broken, so that
+  ///     one mistake is told, and waited for, once.
   package func check(
-    _ rule: String, _ expectation: String, when applies: Bool = true,
+    _ rule: String, _ expectation: String, when applies: Bool = true, needs foundations: [String] = [],
     _ body: @escaping @Sendable () async throws -> Void
   ) async {
     state.withLock { $0.rules.append(rule) }
     guard applies, !exclusions.contains(where: { $0.rule == rule }) else { return }
+    let isFounded = state.withLock { state in
+      let needed = state.foundations.union(foundations)
+      let isFounded = !state.broken.contains { needed.contains($0.rule) } && needed.isDisjoint(with: state.unchecked)
+      if !isFounded { state.unchecked.append(rule) }
+      return isFounded
+    }
+    guard isFounded else { return }
     do {
       try await withDeadline(limit, time: time, body)
     } catch {
@@ -115,10 +132,13 @@ package final class ConformanceReport: Sendable {
     }
   }
 
+  /// Says that all rules that are checked from now on build on some that have been checked.
+  package func build(on rules: String...) { state.withLock { $0.foundations.formUnion(rules) } }
+
   /// Ends the run.
   /// - Throws: ``ConformanceFailure`` when a rule is broken, or an exclusion names no rule or gives no reason.
   package func finish() throws {
-    var (rules, broken) = state.withLock { ($0.rules, $0.broken) }
+    var (rules, broken, unchecked) = state.withLock { ($0.rules, $0.broken, $0.unchecked) }
     for exclusion in exclusions where !rules.contains(exclusion.rule) {
       broken.append(
         .init(
@@ -130,7 +150,7 @@ package final class ConformanceReport: Sendable {
         .init(
           rule: exclusion.rule, expectation: "an exclusion says why", happened: "its reason is empty"))
     }
-    if !broken.isEmpty { throw ConformanceFailure(suite: suite, brokenRules: broken) }
+    if !broken.isEmpty { throw ConformanceFailure(suite: suite, brokenRules: broken, unchecked: unchecked) }
   }
 }
 

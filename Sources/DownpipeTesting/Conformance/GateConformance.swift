@@ -33,19 +33,21 @@ public struct GateConformance: Sendable {
   /// - Throws: ``ConformanceFailure`` with all that are broken.
   public func run() async throws {
     let report = ConformanceReport("GateConformance(\(gate.name))", excluding: exclusions, limit: limit)
-    await report.check("publishes-at-once", "watching publishes a rule at once") {
-      _ = try await watching { rules in await rules.wait { !$0.isEmpty } }
-    }
+    let first = Watch(gate)
+    defer { first.cancel() }
+    await report.check("publishes-at-once", "watching publishes a rule at once") { try await first.waitForRule() }
+    report.build(on: "publishes-at-once")
     await report.check("ends-on-cancellation", "cancelling the task ends the watch") {
-      _ = try await watching { rules in await rules.wait { !$0.isEmpty } }
+      try await first.end()
       let cancelled = Task {
         withUnsafeCurrentTask { $0?.cancel() }
         try await gate.watch { _ in }
       }
       _ = await cancelled.result
     }
+    let rules = first.rules
     await report.check("closed-says-why", "a verdict that is closed carries a reason") {
-      for rule in try await watching({ rules in await rules.wait { !$0.isEmpty } }) {
+      for rule in rules {
         for candidate in Candidate.conformanceTable {
           if case .closed(let reason) = rule.verdict(for: candidate) {
             try expect(reason.contains { !$0.isWhitespace }, "the reason for \(candidate) is empty")
@@ -54,49 +56,83 @@ public struct GateConformance: Sendable {
       }
     }
     await report.check("verdicts-are-pure", "a rule gives the same verdict for the same download each time") {
-      for rule in try await watching({ rules in await rules.wait { !$0.isEmpty } }) {
+      for rule in rules {
         let first = Candidate.conformanceTable.map { rule.verdict(for: $0) }
         let second = Candidate.conformanceTable.reversed().map { rule.verdict(for: $0) }
         try expect(first == second.reversed(), "one rule gave different verdicts for the same downloads")
       }
     }
+    report.build(on: "ends-on-cancellation")
     await report.check("can-be-watched-again", "each of several watches gets its rule, at once and after another ended")
     {
       try await withThrowingTaskGroup(of: Void.self) { group in
         for _ in 0..<3 {
-          group.addTask { _ = try await watching { rules in await rules.wait { !$0.isEmpty } } }
+          group.addTask { try await Self.watching(gate) { try await $0.waitForRule() } }
         }
         try await group.waitForAll()
       }
     }
+    report.build(on: "can-be-watched-again")
     await report.check("publishes-changes", "a rule is published after each change", when: change != nil) {
-      _ = try await watching { rules in
-        await rules.wait { !$0.isEmpty }
-        let before = rules.value.count
+      try await Self.watching(gate) { watch in
+        try await watch.waitForRule()
+        let before = watch.rules.count
         try await change?()
-        await rules.wait { $0.count > before }
+        try await watch.waitForRule(after: before)
       }
     }
     try report.finish()
   }
 
   /// Watches while `body` runs, cancels the watch and waits for its end.
-  private func watching(
-    _ body: @escaping @Sendable (Watched<[GateRule]>) async throws -> Void
-  ) async throws -> [GateRule] {
-    let rules = Watched<[GateRule]>([])
-    let watch = Task {
-      try await gate.watch { rule in rules.update { $0.append(rule) } }
-    }
-    try await withTaskCancellationHandler {
-      defer { watch.cancel() }
-      try await body(rules)
-    } onCancel: {
+  private static func watching(_ gate: any Gate, _ body: (Watch) async throws -> Void) async throws {
+    let watch = Watch(gate)
+    do {
+      try await body(watch)
+    } catch {
       watch.cancel()
+      throw error
     }
-    _ = await watch.result
-    try expect(!rules.value.isEmpty, "no rule was published")
-    return rules.value
+    try await watch.end()
+  }
+
+  /// One watch of a gate, in a task of its own.
+  private struct Watch: Sendable {
+    private struct State {
+      var rules: [GateRule] = []
+      var hasEnded = false
+    }
+
+    private let state: Watched<State>
+    private let task: Task<Void, any Error>
+
+    init(_ gate: any Gate) {
+      let state = Watched(State())
+      self.state = state
+      task = Task {
+        defer { state.update { $0.hasEnded = true } }
+        try await gate.watch { rule in state.update { $0.rules.append(rule) } }
+      }
+    }
+
+    var rules: [GateRule] { state.value.rules }
+
+    /// Waits for one rule more than there were.
+    func waitForRule(after count: Int = 0) async throws {
+      await state.wait { $0.rules.count > count || $0.hasEnded }
+      if rules.count > count { return }
+      try Task.checkCancellation()
+      try await task.value
+      throw Deviation("the watch ended without a rule")
+    }
+
+    func cancel() { task.cancel() }
+
+    /// Cancels the watch, and waits for its end.
+    func end() async throws {
+      task.cancel()
+      await state.wait(until: \.hasEnded)
+    }
   }
 }
 

@@ -54,8 +54,14 @@ extension LedgerConformance {
       record.apply(.suspended)
       _ = try await store.save(record, .state, at: Self.time(9))
       _ = try await store.transition(.ids(["f"]), .pause, at: Self.time(9))
-      try expectEqual(
-        try await store.leased(at: Self.time(10), scope: scope).map(\.id), ["new", "b", "d"], "what was leased later")
+      let later = Mutex(0)
+      let second = try await store.lease(
+        LeaseRequest(now: Self.time(10), until: Self.time(60), scope: scope) { _ in
+          later.withLock { $0 += 1 }
+          return .take
+        })
+      try expectEqual(second.map(\.id), ["new", "b", "d"], "what was leased later")
+      try expectEqual(later.withLock { $0 }, 3, "how many select was asked about later")
       _ = try await store.transition(.ids(["f"]), .resume, at: Self.time(11))
       _ = try await store.remove(.ids(["f"]), limit: 1)
       _ = try await store.add([try Self.addition("f", order: 9)], at: Self.time(12))

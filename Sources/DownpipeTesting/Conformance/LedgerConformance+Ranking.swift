@@ -80,10 +80,13 @@ extension LedgerConformance {
       try expectEqual(try await other.leased().map(\.id), ["a", "b", "c", "d"], "the order by another ranking")
     }
     await report.check("ranking-is-replaced", "each later call of a store ranks anew, whatever it is called") {
-      let (_, store) = try await filled(["a", "b", "c"])
+      let (_, store) = try await filled(["a", "b", "c", "d"])
       try await store.rank(by: Ranking(name: "test") { Rank().ascending($0.arrival) })
+      let first = try await store.lease(
+        LeaseRequest(now: Self.start, until: Self.time(60)) { $0.intent == Intent("a") ? .take : .stop })
+      try expectEqual(first.map(\.id), ["a"], "what was leased before")
       try await store.rank(by: Ranking(name: "test") { Rank().ascending(9 - $0.arrival) })
-      try expectEqual(try await store.leased().map(\.id), ["c", "b", "a"], "the order")
+      try expectEqual(try await store.leased().map(\.id), ["d", "c", "b"], "the order")
     }
     await report.check("ranking-is-mixed", "where a store adds by another ranking, the next opening ranks anew") {
       let (ledger, first) = try await filled(["a", "b"])

@@ -102,7 +102,9 @@ extension LedgerConformance {
       _ = try await first.add([try Self.addition("e", order: 5)], at: Self.time(6))
       _ = try await first.transition(.ids(["e"]), .pause, at: Self.time(6))
       try await first.close()
-      try expect(await iterator.next(isolation: #isolation) == nil, "something was heard of a lease, a checkpoint or its own changes")
+      try expect(
+        await iterator.next(isolation: #isolation) == nil,
+        "something was heard of a lease, a checkpoint or its own changes")
     }
   }
 

@@ -41,15 +41,6 @@ public struct RetryPolicyConformance: Sendable {
         }
       }
     }
-    await report.check(
-      "gives-up", "a failure that comes again and again without progress is given up in the end, or waited out"
-    ) {
-      for failure in Self.failures(consecutive: [1_000_000]) {
-        let decision = policy.decide(failure)
-        if case .wait = decision { continue }
-        try expect(decision == .giveUp, "\(Self.describe(failure)): the decision is \(decision)")
-      }
-    }
     try report.finish()
   }
 

@@ -54,7 +54,10 @@ extension SourceConformance {
       }
       try expectCancellation(await task.result)
     }
-    await report.check("cancelled-in-the-body", "cancelling the task ends the body, with CancellationError") {
+    await report.check(
+      "cancelled-in-the-body", "cancelling the task ends the body, with CancellationError",
+      needs: ["cancelled-before-opening", "sink-error-ends-the-transfer"]
+    ) {
       let body = ReceivedBody(limit: content.count)
       let handle = Watched<Task<Void, any Error>?>(nil)
       let task = Task {
@@ -73,7 +76,8 @@ extension SourceConformance {
       try expectCancellation(result)
     }
     await report.check(
-      "cancelled-while-stalled", "cancelling the task ends a body that does not go on", when: stallingURL != nil
+      "cancelled-while-stalled", "cancelling the task ends a body that does not go on", when: stallingURL != nil,
+      needs: ["cancelled-before-opening", "cancelled-in-the-body"]
     ) {
       guard let stallingURL else { return }
       let opened = Watched(false)

@@ -58,15 +58,20 @@ public struct SourceConformance: Sendable {
       let running = try await source.start(in: SourceContext())
       started.update { $0 = running }
     }
-    // Without a session the other rules have nothing to look at.
-    guard let session = started.value else { return try report.finish() }
+    let session: any SourceSession = started.value ?? NotStarted()
+    report.build(on: "starts")
     await checkURLs(session, report)
     await checkWhole(session, report)
+    await checkCoverage(session, report)
     await checkRanges(session, report)
+    await checkConcurrency(session, report)
     await checkValidators(session, report)
     await checkEndings(session, report)
     // The last one, because the session is of no use afterwards.
-    await report.check("stop-ends", "stop() returns, even when a reply was dropped without being read") {
+    await report.check(
+      "stop-ends", "stop() returns, even when a reply was dropped without being read",
+      needs: ["discard-ends-the-request"]
+    ) {
       _ = try await session.open(request())
       await session.stop()
     }
@@ -109,6 +114,7 @@ public struct SourceConformance: Sendable {
       try expectEqual(reply.coverage, .whole, "the coverage")
       try body.expectBytes(content[...])
     }
+    report.build(on: "whole-file")
     await report.check("length-is-true", "the declared length is that of the body") {
       for range in ranges {
         let (reply, body) = try await read(session, request(range))
@@ -135,7 +141,12 @@ public struct SourceConformance: Sendable {
         try expect(sameBytes(file[...], body.bytes[...]), "the body's file holds other bytes than its chunks")
       }
     }
-    await report.check("concurrent-opens", "replies that are read at the same time do not mix") {
+  }
+
+  func checkConcurrency(_ session: any SourceSession, _ report: ConformanceReport) async {
+    await report.check(
+      "concurrent-opens", "replies that are read at the same time do not mix", needs: ["coverage-is-true"]
+    ) {
       try await withThrowingTaskGroup(of: Void.self) { group in
         for range in ranges + ranges {
           group.addTask {
@@ -156,7 +167,10 @@ public struct SourceConformance: Sendable {
         first?.entityTag == second?.entityTag && first?.lastModified == second?.lastModified,
         "two openings gave \(describe(first)) and \(describe(second))")
     }
-    await report.check("range-has-the-validator", "a range has the validator of the whole", when: supportsRanges) {
+    await report.check(
+      "range-has-the-validator", "a range has the validator of the whole", when: supportsRanges,
+      needs: ["validator-is-stable", "coverage-is-true"]
+    ) {
       let whole = try await head(session, request()).validator
       let part = try await head(session, request(RequestedRange(from: 1))).validator
       try expect(
@@ -166,7 +180,7 @@ public struct SourceConformance: Sendable {
     await report.check(
       "stale-validator-is-noticed",
       "a range is asked for with the validator: when that is not the file's, the reply is not a range of the same file",
-      when: supportsRanges
+      when: supportsRanges, needs: ["validator-is-stable", "coverage-is-true"]
     ) {
       guard let validator = try await head(session, request()).validator, validator.isStrong else { return }
       var stale = Validator()
@@ -182,4 +196,9 @@ public struct SourceConformance: Sendable {
       }
     }
   }
+}
+
+/// Stands for the session of a source that did not start: nothing is opened, and no rule that opens is checked.
+private struct NotStarted: SourceSession {
+  func open(_ request: SourceRequest) async throws -> SourceReply { throw Deviation("the source did not start") }
 }

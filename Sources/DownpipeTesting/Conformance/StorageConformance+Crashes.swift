@@ -61,15 +61,20 @@ extension StorageConformance {
         }
       }
     }
-    await report.check("unsafe-folders-are-refused", "a folder that is not below the root is refused with .unsafePath")
-    {
+    await report.check(
+      "unsafe-folders-are-refused", "a folder that is not below the root is refused with .unsafePath",
+      needs: ["publishing-into-a-folder"]
+    ) {
       for directory in ["..", "../x", "/etc", "a/../../b", "a/..", "nul\u{0}byte"] {
         try await expectError(.unsafePath, when: "publishing into the folder “\(directory)”") {
           try await publish(bytes, at: .init(directory: directory, name: "downpipe-conformance"))
         }
       }
     }
-    await report.check("unsafe-artifact-names-are-refused", "an artifact's own name is not trusted more") {
+    await report.check(
+      "unsafe-artifact-names-are-refused", "an artifact's own name is not trusted more",
+      needs: ["publishing-without-a-name"]
+    ) {
       for name in ["../x", "/etc/downpipe-conformance", "..", "."] {
         try await expectError(.unsafePath, when: "publishing an artifact of the name “\(name)”") {
           try await withStaged(bytes, as: "conformance.bin") { staged, key in

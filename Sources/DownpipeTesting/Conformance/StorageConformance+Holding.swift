@@ -29,7 +29,8 @@ extension StorageConformance {
       }
     }
     await report.check(
-      "finished-partial-stays-held", "a partial that was finished cannot be written, nor opened before it is closed"
+      "finished-partial-stays-held", "a partial that was finished cannot be written, nor opened before it is closed",
+      needs: ["closed-partial-refuses-writes"]
     ) {
       try await withPartial { partial, key in
         try partial.put(bytes, at: 0)

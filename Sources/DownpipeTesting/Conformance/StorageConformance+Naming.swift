@@ -34,6 +34,7 @@ extension StorageConformance {
         }
       }
     }
+    report.build(on: "persisted-bytes-survive")
     await report.check("old-bytes-are-not-seen", "a new partial is empty, and replaces what lies under its name") {
       let key = newKey()
       try await withOpenPartial(key) { partial in
@@ -61,14 +62,17 @@ extension StorageConformance {
       try partial.close()
       try await storage.removePartial(key)
     }
-    await report.check("publishing-a-held-partial", "the bytes of a partial that is held appear, named or not") {
+    await report.check(
+      "publishing-a-held-partial", "the bytes of a partial that is held appear, named or not",
+      needs: ["finished-partial-stays-held"]
+    ) {
       for isPersisted in [false, true] {
         try await publishHeld(bytes) { partial, _ in if isPersisted { try partial.persist() } }
       }
-      try await publishHeld([])
     }
     await report.check(
-      "publishing-a-replaced-partial", "the bytes that were written appear, whatever has become of the partial's name"
+      "publishing-a-replaced-partial", "the bytes that were written appear, whatever has become of the partial's name",
+      needs: ["publishing-a-held-partial"]
     ) {
       try await publishHeld(bytes) { partial, artifact in
         try partial.persist()
@@ -81,7 +85,7 @@ extension StorageConformance {
   }
 
   /// Publishes a new partial while it is held.
-  private func publishHeld(
+  func publishHeld(
     _ bytes: [UInt8], _ change: (any Partial, Artifact) throws -> Void = { _, _ in }
   ) async throws {
     let key = newKey()

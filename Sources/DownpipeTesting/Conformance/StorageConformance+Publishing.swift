@@ -69,6 +69,7 @@ extension StorageConformance {
         try expect(storage.isStaged(artifact), "isStaged(_:) is false")
       }
     }
+    report.build(on: "artifact-of-a-closed-partial")
     await report.check("adopting-a-file", "a file that is adopted becomes the partial's bytes, and is gone") {
       try await withPartial { partial, key in
         guard let folder = try await storage.workspace(key) else {
@@ -101,6 +102,7 @@ extension StorageConformance {
         try expect(!storage.isStaged(published), "isStaged(_:) is true for \(published.name)")
       }
     }
+    report.build(on: "publishing")
     await report.check("publishing-into-a-folder", "the destination's folder is made") {
       let folder = "conformance-\(DownloadID())"
       for directory in ["\(folder)/one", "\(folder)/one/two", folder] {
@@ -120,10 +122,22 @@ extension StorageConformance {
         try await expectPublished(published, bytes)
       }
     }
-    await report.check("publishing-an-empty-file", "a file without bytes is published like any other") {
+    await report.check(
+      "publishing-an-empty-file", "a file without bytes is published like any other",
+      needs: ["finished-partial-stays-held"]
+    ) {
       try await publish([], at: newName()) { _, published in try await expectPublished(published, []) }
+      try await publishHeld([])
     }
-    await report.check("publishing-a-folder", "a folder is published with all that is in it") {
+    await report.check("removing-what-was-published", "a removed artifact is gone; removing it again is no error") {
+      try await publish(bytes, at: newName()) { _, published in
+        try await storage.remove(published)
+        try expect(!(await storage.contains(published)), "contains(_:) is true after removing")
+      }
+    }
+    await report.check(
+      "publishing-a-folder", "a folder is published with all that is in it", needs: ["removing-what-was-published"]
+    ) {
       let key = newKey()
       guard let workspace = try await storage.workspace(key) else { return }
       let folder = workspace + "/conformance-folder"
@@ -141,12 +155,6 @@ extension StorageConformance {
       try await storage.remove(published)
       try expect(!(await storage.contains(published)), "contains(_:) is true after removing")
       try await storage.removePartial(key)
-    }
-    await report.check("removing-what-was-published", "a removed artifact is gone; removing it again is no error") {
-      try await publish(bytes, at: newName()) { _, published in
-        try await storage.remove(published)
-        try expect(!(await storage.contains(published)), "contains(_:) is true after removing")
-      }
     }
     await report.check("conflict", "a taken destination is settled as the storage is set to", when: conflict != nil) {
       let destination = newName()

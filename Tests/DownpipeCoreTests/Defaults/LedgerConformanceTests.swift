@@ -9,9 +9,8 @@ import Testing
 struct LedgerConformanceTests {
   @Test(arguments: Fault.allCases)
   func findsTheFault(_ fault: Fault) async throws {
-    let exclusions =
-      fault == .namesAll
-      ? [] : [ConformanceExclusion("transition-many", because: "ten thousand records for each fault take long")]
+    let exclusions = ["transition-many", "ranking-many", "query-all"].filter { !fault.rules.contains($0) }
+      .map { ConformanceExclusion($0, because: "thousands of records for each fault take long") }
     let failure = await #expect(throws: ConformanceFailure.self) {
       try await LedgerConformance(excluding: exclusions) { FaultyLedger(fault: fault) }.run()
     }
@@ -33,7 +32,9 @@ enum Fault: String, CaseIterable, Sendable {
   case savesAlways, savesEverything, keepsLease, reclaimsNothing, reclaimsAll, leasesFirst
   case movesHeld, movesSilently, staysInterrupted, forgetsLost, forgetsLocation, namesAll, removesHeld, ignoresLimit,
     ignoresOrder, ignoresTag, findsOne, miscounts, neverDue
-  case keepsRank
+  case keepsRank, forgetsRanking, ranksOnce, ranksWaitingOnly
+  case overwrites, keepsNothing, revivesCancelled, updatesAll, losesRefusal, loses, updatesSilently
+  case sumsCancelled, findsNoMoves, hearsNothing, ignoresTagScope, ignoresIDScope, pages
 
   /// Rules that must be found broken, among others.
   var rules: Set<String> {
@@ -69,7 +70,23 @@ enum Fault: String, CaseIterable, Sendable {
     case .findsOne: ["query-ids"]
     case .miscounts: ["counts-are-right"]
     case .neverDue: ["next-due"]
-    case .keepsRank: ["lease-in-rank-order"]
+    case .keepsRank: ["lease-in-rank-order", "ranks-anew", "ranking-many"]
+    case .forgetsRanking: ["ranking-is-known"]
+    case .ranksOnce: ["ranking-is-replaced"]
+    case .ranksWaitingOnly: ["ranks-anew"]
+    case .overwrites: ["add-merges", "link-is-merged"]
+    case .keepsNothing: ["add-keeps"]
+    case .revivesCancelled: ["cancelled-stays"]
+    case .updatesAll: ["update-held"]
+    case .losesRefusal: ["update-refused"]
+    case .loses: ["add-merges", "update-keeps-added"]
+    case .updatesSilently: ["update-writes"]
+    case .sumsCancelled: ["totals"]
+    case .findsNoMoves: ["unsettled-moves"]
+    case .hearsNothing: ["changes-by-others"]
+    case .ignoresTagScope: ["lease-tag"]
+    case .ignoresIDScope: ["lease-ids"]
+    case .pages: ["query-all"]
     }
   }
 }
@@ -101,6 +118,7 @@ private final class FaultyStore: LedgerStore {
   let fault: Fault
   let ledger: FaultyLedger
   private let present: Mutex<any LedgerStore>
+  private let hasRanked = Atomic(false)
 
   init(fault: Fault, ledger: FaultyLedger, real: any LedgerStore) {
     self.fault = fault
@@ -126,11 +144,22 @@ private final class FaultyStore: LedgerStore {
       if fault == .losesHeaders { additions[index].request.headers = [] }
       if fault == .forgetsLost { additions[index].lost = nil }
       if fault == .forgetsLocation { additions[index].location = nil }
+      if fault == .keepsNothing { additions[index].ifKnown = .update }
+      if fault == .overwrites {
+        let request = additions[index].request
+        _ = try await real.update(request.id, at: now) { record in
+          record.request = request
+          record.added = nil
+        }
+      }
     }
     var outcomes = try await real.add(additions, at: now)
     for index in outcomes.indices {
       if fault == .addsTwice { outcomes[index].isNew = true }
       if fault == .repeatsGeneration { outcomes[index].record.generation = 1 }
+      if fault == .revivesCancelled, outcomes[index].record.phase == .cancelled {
+        _ = try await real.transition(.ids([outcomes[index].record.id]), .restart, at: now)
+      }
       if fault == .revivesFinished, outcomes[index].record.phase == .finished {
         _ = try await real.transition(.ids([outcomes[index].record.id]), .artifactLost, at: now)
       }
@@ -154,6 +183,7 @@ private final class FaultyStore: LedgerStore {
     if fault == .ignoresOrder { query.order = .arrival }
     if fault == .ignoresTag { query.tag = nil }
     if fault == .ignoresLocation { query.location = nil }
+    if fault == .pages { query.limit = query.limit ?? 1_000 }
     return try await real.records(query)
   }
 
@@ -167,7 +197,10 @@ private final class FaultyStore: LedgerStore {
     let (fault, select) = (fault, request.select)
     var request = request
     if fault == .leasesEarly { request.now += 3_600 }
-    if fault == .ignoresScope { request.scope = .all }
+    switch (request.scope, fault) {
+    case (.own, .ignoresScope), (.tag, .ignoresTagScope), (.ids, .ignoresIDScope): request.scope = .all
+    default: break
+    }
     if fault == .ignoresLocation { request.location = nil }
     request.select = { candidate in
       if fault == .ignoresStop, stopped.withLock({ $0 }) { return .take }
@@ -242,18 +275,45 @@ private final class FaultyStore: LedgerStore {
   }
 
   func rank(by ranking: Ranking) async throws {
-    if fault != .keepsRank { try await real.rank(by: ranking) }
+    switch fault {
+    case .keepsRank: break
+    case .forgetsRanking: try await real.rank(by: Ranking(name: "\(DownloadID())", rank: ranking.rank))
+    case .ranksOnce:
+      if !hasRanked.exchange(true, ordering: .relaxed) { try await real.rank(by: ranking) }
+    case .ranksWaitingOnly:
+      let others = try await real.records(DownloadQuery()).filter { $0.phase != .waiting }
+      let ranks = Dictionary(uniqueKeysWithValues: others.map { ($0.id, $0.rank) })
+      try await real.rank(by: Ranking(name: ranking.name) { ranks[$0.id] ?? ranking.rank($0) })
+    default: try await real.rank(by: ranking)
+    }
   }
 
   func update(
     _ id: DownloadID, at now: Date, _ change: @escaping @Sendable (inout DownloadRecord) throws -> Void
-  ) async throws -> DownloadRecord? { try await real.update(id, at: now, change) }
+  ) async throws -> DownloadRecord? {
+    let fault = fault
+    if fault == .updatesAll { try await ledger.takeAll() }
+    let updated = try await real.update(id, at: fault == .updatesSilently ? Date(timeIntervalSince1970: 0) : now) {
+      if fault == .losesRefusal { try? change(&$0) } else { try change(&$0) }
+    }
+    // What was added is taken for what is asked for now.
+    return fault == .loses ? try await real.update(id, at: now) { $0.added = nil } : updated
+  }
 
-  func totals(tag: String?) async throws -> LedgerTotals { try await real.totals(tag: tag) }
+  func totals(tag: String?) async throws -> LedgerTotals {
+    var totals = try await real.totals(tag: tag)
+    if fault == .sumsCancelled { totals.expected += Int64(totals.counts[.cancelled] ?? 0) }
+    return totals
+  }
 
-  func unsettledMoves() async throws -> [DownloadRecord] { try await real.unsettledMoves() }
+  func unsettledMoves() async throws -> [DownloadRecord] {
+    fault == .findsNoMoves ? [] : try await real.unsettledMoves()
+  }
 
-  var changesByOthers: AsyncStream<Void>? { real.changesByOthers }
+  var changesByOthers: AsyncStream<Void>? {
+    guard fault == .hearsNothing else { return real.changesByOthers }
+    return AsyncStream { $0.finish() }
+  }
 
   func close() async throws {
     if fault != .forgetsOnClose { try await real.close() }

@@ -43,6 +43,32 @@ struct ConformanceReportTests {
     #expect(failure.brokenRules[1].happened.contains("Odd"))
   }
 
+  @Test("what builds on a broken rule is not checked: one mistake is told once")
+  func rulesBuildOnOthers() async throws {
+    let report = ConformanceReport("Suite", excluding: [.init("other", because: "it is not for us")])
+    let ran = Watched<[String]>([])
+    func check(_ rule: String, needs: [String] = [], holds: Bool = true) async {
+      await report.check(rule, "\(rule) holds", needs: needs) {
+        ran.update { $0.append(rule) }
+        if !holds { throw Odd() }
+      }
+    }
+    await check("base", holds: false)
+    await check("on base", needs: ["base"])
+    await check("on that", needs: ["on base"])
+    await check("alone")
+    report.build(on: "alone", "other")
+    await check("on alone", needs: ["alone"])
+    report.build(on: "base")
+    await check("later")
+    #expect(ran.value == ["base", "alone", "on alone"])
+    await check("other")
+    let failure = try #require(throws: ConformanceFailure.self) { try report.finish() }
+    #expect(failure.brokenRules.map(\.rule) == ["base"])
+    #expect(failure.unchecked == ["on base", "on that", "later"])
+    #expect(failure.description.hasSuffix("\n  not checked before that is mended: on base, on that, later"))
+  }
+
   @Test func excludedRulesAreNotRun() async throws {
     let report = ConformanceReport("Suite", excluding: [.init("one", because: "it is not for us")])
     let ran = Watched(false)

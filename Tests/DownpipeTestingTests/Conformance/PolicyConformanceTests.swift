@@ -23,15 +23,11 @@ struct SchedulingPolicyConformanceTests {
     #expect(try await brokenRules { try await SchedulingPolicyConformance(policy).run() } == ["rank-is-pure"])
   }
 
-  @Test func aPolicyWithoutATieBreakIsFound() async throws {
-    let policy = FakeSchedulingPolicy { Rank().descending($0.priority) }
-    let broken = try await brokenRules { try await SchedulingPolicyConformance(policy).run() }
-    #expect(broken == ["arrival-breaks-ties", "order-is-total"])
-  }
-
-  @Test func aPolicyWithTheLatestFirstIsFound() async throws {
-    let policy = FakeSchedulingPolicy { Rank().appending(.max - UInt64($0.arrival), bits: 64) }
-    #expect(try await brokenRules { try await SchedulingPolicyConformance(policy).run() } == ["arrival-breaks-ties"])
+  @Test("the ledger breaks ties, and the latest may go first")
+  func noOrderIsDemanded() async throws {
+    try await SchedulingPolicyConformance(FakeSchedulingPolicy { Rank().descending($0.priority) }).run()
+    let latest = FakeSchedulingPolicy { Rank().appending(.max - UInt64($0.arrival), bits: 64) }
+    try await SchedulingPolicyConformance(latest).run()
   }
 }
 
@@ -85,7 +81,7 @@ struct AdmissionPolicyConformanceTests {
   ])
   func aFlawIsFound(_ flaw: Flaw) async throws {
     let broken = try await brokenRules { try await AdmissionPolicyConformance(flaw.policy()).run() }
-    #expect(broken.contains(flaw.rule), "found instead: \(broken.sorted())")
+    #expect(broken == [flaw.rule])
   }
 }
 
@@ -119,8 +115,8 @@ struct RetryPolicyConformanceTests {
     #expect(try await brokenRules { try await RetryPolicyConformance(policy).run() } == ["delays-are-sensible"])
   }
 
-  @Test func aPolicyThatNeverGivesUpIsFound() async throws {
-    let policy = FakeRetryPolicy(deciding: { $0.error.code == .network ? .resume(after: .seconds(1)) : .giveUp })
-    #expect(try await brokenRules { try await RetryPolicyConformance(policy).run() } == ["gives-up"])
+  @Test("to try for ever is a policy, too")
+  func aPolicyThatNeverGivesUpPasses() async throws {
+    try await RetryPolicyConformance(FakeRetryPolicy(deciding: { _ in .resume(after: .seconds(1)) })).run()
   }
 }

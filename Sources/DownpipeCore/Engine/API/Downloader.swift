@@ -231,7 +231,7 @@ public final class Downloader: Sendable {
   /// Starts a download now, beyond the limits if they are reached; a paused or failed one goes on.
   ///
   /// Gates are not forced: where one is closed the download waits for it, and so it does while the downloader is
-  /// suspended. Those that give way wait for their turn; what is paused is never started in their place.
+  /// suspended. Returns when those that give way have stopped; they wait for their turn, while what is paused is never started in their place.
   /// - Parameters:
   ///   - id: which download.
   ///   - preempting: who gives way when a limit is reached.

@@ -7,25 +7,32 @@ extension Engine {
   func start(_ id: DownloadID, preempting preemption: Preemption) async throws -> Bool {
     try checkOpen()
     while true {
-      let turn: Turn = try await context.mailbox.perform { engine in
+      let turn: Start = try await context.mailbox.perform { engine in
         if let run = engine.slots.runs[id] {
           let isRunning = engine.slots.candidate(of: run) != nil && run.stopReason == nil
-          return isRunning ? .over(true) : .wait(for: run)
+          return isRunning ? .over(isRunning: true, victims: []) : .wait(for: run)
         }
         // What was paused or has failed waits first; what waits for a time is due.
-        guard try await engine.transition(id, .resume) else { return .over(false) }
-        return .over(try await engine.leaseByHand(id, preempting: preemption))
+        guard try await engine.transition(id, .resume) else { return .over(isRunning: false, victims: []) }
+        return try await engine.leaseByHand(id, preempting: preemption)
       }
       switch turn {
-      case .over(let isRunning): return isRunning
+      case .over(let isRunning, let victims):
+        for run in victims { try await run.endUnlessCancelled() }
+        return isRunning
       case .wait(let run): try await run.endUnlessCancelled()
       }
     }
   }
 
-  private func leaseByHand(_ id: DownloadID, preempting preemption: Preemption) async throws -> Bool {
+  private enum Start: Sendable {
+    case over(isRunning: Bool, victims: [Run])
+    case wait(for: Run)
+  }
+
+  private func leaseByHand(_ id: DownloadID, preempting preemption: Preemption) async throws -> Start {
     let rules = gates.rules
-    guard !mode.isSuspended, !mode.isStopping else { return false }
+    guard !mode.isSuspended, !mode.isStopping else { return .over(isRunning: false, victims: []) }
     let now = time.date
     let leased = try await store.lease(
       LeaseRequest(
@@ -36,12 +43,12 @@ extension Engine {
       })
     guard let record = leased.first else {
       await publishStates(of: [id])
-      return false
+      return .over(isRunning: false, victims: [])
     }
     let victims = victims(of: preemption, for: record.candidate)
     start(record, isForced: true)
     for run in victims { run.stop(.limit("made room for “\(id)”, which was started by hand")) }
-    return true
+    return .over(isRunning: true, victims: victims)
   }
 
   private func victims(of preemption: Preemption, for candidate: Candidate) -> [Run] {

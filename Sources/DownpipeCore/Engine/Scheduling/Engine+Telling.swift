@@ -43,7 +43,7 @@ extension Engine {
   /// Looks a moment later, when slots have been filled again: what changes in between changes back.
   func lookAtReasons() async {
     for _ in 0..<5 {
-      guard (try? await time.sleep(for: options.progressInterval)) != nil else { break }
+      guard (try? await time.sleep(for: options.progressInterval, purpose: .reasons)) != nil else { break }
       if !outbox.isExchanging { break }
     }
     reasons.isLooking = false

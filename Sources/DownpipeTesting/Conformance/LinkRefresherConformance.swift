@@ -1,0 +1,83 @@
+public import DownpipeCore
+public import Foundation
+
+/// Checks that a refresher keeps the contract of ``DownpipeCore/LinkRefresher``.
+///
+/// ```swift
+/// let dead = ExpiredLink(request: try DownloadRequest("https://example.org/dead"), error: nil)
+/// try await LinkRefresherConformance(MyRefresher(), dead).run()
+/// ```
+public struct LinkRefresherConformance: Sendable {
+  private let refresher: any LinkRefresher
+  private let links: [ExpiredLink]
+  private let hopeless: ExpiredLink?
+  private let verify: @Sendable (ExpiredLink, FreshLink) throws -> Void
+  private let limit: Duration
+  private let exclusions: [ConformanceExclusion]
+
+  /// Describes what is to be checked.
+  ///
+  /// - Parameters:
+  ///   - refresher: the refresher.
+  ///   - first: a dead link that it can renew.
+  ///   - second: another one, to see that the two do not mix when they are renewed at the same time.
+  ///   - hopeless: a dead link for which there is no fresh one.
+  ///   - limit: the longest a rule may take.
+  ///   - exclusions: rules that are not checked.
+  ///   - verify: throws when a fresh link is not the right one for a dead link.
+  public init(
+    _ refresher: any LinkRefresher, _ first: ExpiredLink, and second: ExpiredLink? = nil,
+    hopeless: ExpiredLink? = nil, limit: Duration = .seconds(10), excluding exclusions: [ConformanceExclusion] = [],
+    verifying verify: @escaping @Sendable (ExpiredLink, FreshLink) throws -> Void = { _, _ in }
+  ) {
+    self.refresher = refresher
+    links = [first, second ?? first]
+    self.hopeless = hopeless
+    self.verify = verify
+    self.limit = limit
+    self.exclusions = exclusions
+  }
+
+  /// Checks every rule.
+  /// - Throws: ``ConformanceFailure`` with all that are broken.
+  public func run() async throws {
+    let report = ConformanceReport(
+      "LinkRefresherConformance(\(refresher.name))", excluding: exclusions, limit: limit)
+    await report.check("gives-a-fresh-link", "a link that can be opened is given for a dead one") {
+      for link in links { try await refresh(link) }
+    }
+    report.build(on: "gives-a-fresh-link")
+    await report.check("links-do-not-mix", "several links are renewed at the same time, each for its own download") {
+      try await withThrowingTaskGroup(of: Void.self) { group in
+        for link in links + links + links { group.addTask { try await refresh(link) } }
+        try await group.waitForAll()
+      }
+    }
+    await report.check("ends-on-cancellation", "cancelling the task ends it, whether it has begun or not") {
+      let cancelled = Task {
+        withUnsafeCurrentTask { $0?.cancel() }
+        _ = try await refresher.refresh(links[0])
+      }
+      _ = await cancelled.result
+      let started = Watched(false)
+      let running = Task {
+        started.update { $0 = true }
+        _ = try await refresher.refresh(links[0])
+      }
+      await started.wait { $0 }
+      running.cancel()
+      _ = await running.result
+    }
+    await report.check("failure-is-thrown", "where there is no fresh link an error is thrown", when: hopeless != nil) {
+      guard let hopeless, let fresh = try? await refresher.refresh(hopeless) else { return }
+      throw Deviation("for \(hopeless.request.url.absoluteString) it gave \(fresh.url.absoluteString)")
+    }
+    try report.finish()
+  }
+
+  private func refresh(_ link: ExpiredLink) async throws {
+    let fresh = try await refresher.refresh(link)
+    try expect(fresh.url.scheme?.isEmpty == false, "“\(fresh.url.absoluteString)” has no scheme: it cannot be opened")
+    try verify(link, fresh)
+  }
+}

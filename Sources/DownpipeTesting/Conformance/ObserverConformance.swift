@@ -1,0 +1,87 @@
+public import DownpipeCore
+import Foundation
+
+/// Checks that an observer keeps the contract of ``DownpipeCore/Observer``.
+///
+/// ```swift
+/// try await ObserverConformance(MyLog()).run()
+/// ```
+/// The suite makes up events of every kind, of several downloads. What the observer makes of them is for its own tests.
+public struct ObserverConformance: Sendable {
+  private let observer: any Observer
+  private let limit: Duration
+  private let exclusions: [ConformanceExclusion]
+
+  /// Describes what is to be checked: the observer, the longest a rule may take, and rules that are not checked.
+  public init(
+    _ observer: any Observer, limit: Duration = .seconds(10), excluding exclusions: [ConformanceExclusion] = []
+  ) {
+    self.observer = observer
+    self.limit = limit
+    self.exclusions = exclusions
+  }
+
+  /// Checks every rule.
+  /// - Throws: ``ConformanceFailure`` with all that are broken.
+  public func run() async throws {
+    let report = ConformanceReport("ObserverConformance(\(observer.name))", excluding: exclusions, limit: limit)
+    let events = try Self.events()
+    await report.check("ends-with-the-events", "it returns when the sequence ends, were it without an event") {
+      await observer.observe(AsyncStream { nil })
+    }
+    report.build(on: "ends-with-the-events")
+    await report.check("reads-to-the-end", "it reads until the sequence ends, whatever kind of event comes") {
+      try await observe(events)
+    }
+    report.build(on: "reads-to-the-end")
+    await report.check("copes-with-gaps", "the oldest events may be missing: no event relies on one before it") {
+      for first in 1..<events.count { try await observe(Array(events[first...])) }
+      try await observe(events.reversed())
+    }
+    await report.check("observes-again", "it watches several downloaders, also at the same time") {
+      try await withThrowingTaskGroup(of: Void.self) { group in
+        for _ in 0..<4 { group.addTask { try await observe(events) } }
+        try await group.waitForAll()
+      }
+    }
+    try report.finish()
+  }
+
+  /// Lets the observer read the events, each of which it has to ask for.
+  private func observe(_ events: [DownloadEvent]) async throws {
+    let asked = Watched(0)
+    await observer.observe(
+      AsyncStream {
+        asked.update { count in
+          count += 1
+          return count <= events.count ? events[count - 1] : nil
+        }
+      })
+    try expect(asked.value > events.count, "it returned after \(asked.value) of \(events.count) events")
+  }
+
+  /// Events of every kind, of downloads with odd names.
+  private static func events() throws -> [DownloadEvent] {
+    let error = DownloadError(.network, "conformance", stage: "Conformance", httpStatus: 503)
+    let artifact = Artifact(location: .memory([1, 2, 3]), name: "conformance.bin", size: .known(3))
+    let later = Date(timeIntervalSince1970: 4_000_000_000)
+    let states: [DownloadState] = [
+      .waiting(.turn), .waiting(.gate("conformance")), .waiting(.retry(at: later, after: error)), .waiting(.elsewhere),
+      .transferring, .processing(step: "Conformance"), .paused, .failed(error), .cancelled, .finished(artifact),
+    ]
+    let progress = [
+      TransferProgress(), TransferProgress(received: 5, total: .known(10), bytesPerSecond: 2.5),
+      TransferProgress(received: .max, total: .known(0), bytesPerSecond: .infinity),
+    ]
+    var kinds: [DownloadEvent.Kind] = [
+      .started(attempt: 1, from: 0), .started(attempt: 2, from: 5), .restarted(error), .refused(error),
+      .attemptFailed(error), .redirected(to: "https://example.org/"), .linkRefreshed(to: "https://example.org/"),
+      .stepFinished(name: "Conformance"), .removed,
+    ]
+    kinds += states.map { .state($0) } + progress.map { .progress($0) }
+    let requests = try ["conformance", "line\nbreak \u{0}", String(repeating: "ü", count: 100)].map { id in
+      try DownloadRequest("https://example.org/conformance", id: DownloadID(id))
+    }
+    return kinds.flatMap { kind in requests.map { DownloadEvent($0, kind) } }
+  }
+}

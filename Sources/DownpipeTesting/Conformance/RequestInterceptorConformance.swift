@@ -1,0 +1,157 @@
+public import DownpipeCore
+import Foundation
+
+/// Checks that an interceptor keeps the contract of ``DownpipeCore/RequestInterceptor``.
+///
+/// ```swift
+/// try await RequestInterceptorConformance(BearerToken()).run()
+/// ```
+/// The rest of the chain is the suite's own: it answers with bytes, refuses with statuses such as 401, and fails.
+public struct RequestInterceptorConformance: Sendable {
+  private let interceptor: any RequestInterceptor
+  private let request: SourceRequest?
+  private let limit: Duration
+  private let exclusions: [ConformanceExclusion]
+
+  /// Describes what is to be checked.
+  ///
+  /// - Parameters:
+  ///   - interceptor: the interceptor.
+  ///   - request: a request that it passes on; one for `https://example.org/` when left out.
+  ///   - limit: the longest a rule may take.
+  ///   - exclusions: rules that are not checked.
+  public init(
+    _ interceptor: any RequestInterceptor, request: SourceRequest? = nil, limit: Duration = .seconds(10),
+    excluding exclusions: [ConformanceExclusion] = []
+  ) {
+    self.interceptor = interceptor
+    self.request = request
+    self.limit = limit
+    self.exclusions = exclusions
+  }
+
+  /// Checks every rule.
+  /// - Throws: ``ConformanceFailure`` with all that are broken.
+  public func run() async throws {
+    let report = ConformanceReport(
+      "RequestInterceptorConformance(\(interceptor.name))", excluding: exclusions, limit: limit)
+    let request = try self.request ?? SourceRequest(url: DownloadRequest("https://example.org/conformance").url)
+    await report.check("opens-through-next", "the request is opened through next, and its reply is returned") {
+      let replies = Replies()
+      let reply = try await interceptor.intercept(request) { replies.give(to: $0) }
+      try expect(replies.count > 0, "next was not called")
+      try await replies.expectTrue(reply)
+    }
+    report.build(on: "opens-through-next")
+    await report.check("replies-are-discarded", "a reply that is not returned is discarded") {
+      for refusal in [401, 403, 407, 429, 503] {
+        let replies = Replies(refusing: refusal)
+        let result: Result<SourceReply, any Error>
+        do {
+          result = .success(try await interceptor.intercept(request) { replies.give(to: $0) })
+        } catch {
+          result = .failure(error)
+        }
+        if case .success(let reply) = result { try await replies.expectTrue(reply) }
+        try expectEqual(
+          replies.dropped, 0, "the number of replies, the first a \(refusal), neither returned nor discarded")
+      }
+    }
+    await report.check("failures-are-thrown", "where next fails and goes on to fail an error is thrown") {
+      do {
+        let reply = try await interceptor.intercept(request) { _ in throw DownloadError(.network, "conformance") }
+        reply.body.discard()
+      } catch {
+        return
+      }
+      throw Deviation("next threw each time, and a reply was returned")
+    }
+    await report.check("cancellation-is-passed-on", "cancelling the task ends what next is doing") {
+      let isOpening = Watched(false)
+      let task = Task {
+        try await interceptor.intercept(request) { _ in
+          isOpening.update { $0 = true }
+          await Watched(false).wait { $0 }
+          throw CancellationError()
+        }
+      }
+      await isOpening.wait { $0 }
+      task.cancel()
+      if case .success(let reply) = await task.result {
+        reply.body.discard()
+        throw Deviation("a reply was returned")
+      }
+    }
+    await report.check("requests-do-not-mix", "requests that are opened at the same time have replies of their own") {
+      try await withThrowingTaskGroup(of: Void.self) { group in
+        for number in 0..<16 {
+          group.addTask {
+            var own = request
+            own.id = DownloadID("conformance-\(number)")
+            let id = own.id
+            let replies = Replies()
+            let reply = try await interceptor.intercept(own) { request in
+              await Task.yield()
+              if request.id != id { throw Deviation("the request of “\(id)” came as that of “\(request.id)”") }
+              return replies.give(to: request)
+            }
+            try await replies.expectTrue(reply)
+          }
+        }
+        try await group.waitForAll()
+      }
+    }
+    try report.finish()
+  }
+}
+
+/// The rest of a chain: gives replies whose bytes are their own, and knows what has become of each.
+private final class Replies: Sendable {
+  private struct State {
+    var given: [SourceReply] = []
+    var settled: Set<Int> = []
+  }
+
+  private let state = Watched(State())
+  private let refusal: Int?
+
+  /// The first reply is a refusal, if there is one.
+  init(refusing refusal: Int? = nil) { self.refusal = refusal }
+
+  var count: Int { state.value.given.count }
+  /// The replies that were neither read nor discarded.
+  var dropped: Int { state.value.given.count - state.value.settled.count }
+
+  func give(to request: SourceRequest) -> SourceReply {
+    state.update { state in
+      let number = state.given.count
+      let bytes = DownloadFixtures.pattern(size: 1000, seed: UInt64(number) + 1)
+      let isRefused = number == 0 && refusal != nil
+      let body = Body(discard: { self.settle(number) }) { sink in
+        self.settle(number)
+        if !isRefused { try sink(bytes.span.bytes) }
+      }
+      let reply = SourceReply(
+        coverage: isRefused ? .none(.status(refusal ?? 0)) : .whole, length: .known(isRefused ? 0 : 1000),
+        validator: Validator(entityTag: EntityTag("conformance-\(number)")), finalURL: request.url, body: body)
+      state.given.append(reply)
+      return reply
+    }
+  }
+
+  private func settle(_ number: Int) { state.update { _ = $0.settled.insert(number) } }
+
+  /// Reads a reply, which has to be one of those that were given: an interceptor looks at replies and changes none.
+  func expectTrue(_ reply: SourceReply) async throws {
+    let body = ReceivedBody(limit: 1000)
+    try await reply.body.forEachChunk(body.sink)
+    let original = try expectValue(
+      state.value.given.first { $0.validator == reply.validator }, "the validator is not that of a reply of next")
+    try expectEqual(reply.coverage, original.coverage, "the coverage")
+    try expectEqual(reply.length, original.length, "the length")
+    let number = state.value.given.firstIndex { $0.validator == reply.validator } ?? 0
+    if case .whole = reply.coverage {
+      try body.expectBytes(DownloadFixtures.pattern(size: 1000, seed: UInt64(number) + 1)[...])
+    }
+  }
+}

@@ -1,0 +1,119 @@
+import DownpipeTesting
+import Foundation
+import Testing
+
+@testable import DownpipeCore
+
+/// Adding again takes over what is new of a request, and nothing else.
+@Suite(.timeLimit(.minutes(1)))
+struct DownloadRequestMergingTests {
+  /// A part of a request and another value for it.
+  private struct Part {
+    var name: String
+    var change: @Sendable (inout DownloadRequest) -> Void
+    var changeOtherwise: @Sendable (inout DownloadRequest) -> Void
+  }
+
+  private static let parts: [Part] = [
+    Part(name: "url", change: { $0.url = url("a") }, changeOtherwise: { $0.url = url("b") }),
+    Part(name: "mirrors", change: { $0.mirrors = [url("a")] }, changeOtherwise: { $0.mirrors = [url("b")] }),
+    Part(name: "priority", change: { $0.priority = .high }, changeOtherwise: { $0.priority = .low }),
+    Part(name: "intent", change: { $0.intent = .prefetch }, changeOtherwise: { $0.intent = Intent("other") }),
+    Part(name: "tags", change: { $0.tags = ["a"] }, changeOtherwise: { $0.tags = ["b"] }),
+    Part(name: "metadata", change: { $0.metadata = ["a": "a"] }, changeOtherwise: { $0.metadata = ["a": "b"] }),
+    Part(name: "expectedSize", change: { $0.expectedSize = 1 }, changeOtherwise: { $0.expectedSize = 2 }),
+    Part(
+      name: "expectedDigests", change: { $0.expectedDigests = [FileDigest(.sha256, bytes: [1])] },
+      changeOtherwise: { $0.expectedDigests = [FileDigest(.sha256, bytes: [2])] }),
+    Part(name: "maximumSize", change: { $0.maximumSize = 1 }, changeOtherwise: { $0.maximumSize = 2 }),
+    Part(
+      name: "headers", change: { $0.headers = HeaderFields([HeaderField("A", "a")]) },
+      changeOtherwise: { $0.headers = HeaderFields([HeaderField("A", "b")]) }),
+    Part(
+      name: "destination", change: { $0.destination.name = "a" }, changeOtherwise: { $0.destination.directory = "b" }),
+    Part(
+      name: "headStart", change: { $0.headStart = .init(file: "a", count: 1) },
+      changeOtherwise: { $0.headStart = .init(file: "b", count: 1) }),
+  ]
+
+  private static func url(_ name: String) -> URL { URL(filePath: "/\(name)") }
+
+  private let base = DownloadRequest(Self.url("base"), id: "a")
+
+  /// A field that is added to requests is merged, too, and told here.
+  @Test func noFieldIsForgotten() {
+    let fields = Set(Mirror(reflecting: base).children.compactMap(\.label)).subtracting(["id"])
+    #expect(Set(DownloadRequest.MergedPart.all.map(\.name)) == fields)
+    #expect(DownloadRequest.MergedPart.all.count == fields.count)
+    #expect(Set(Self.parts.map(\.name)) == fields)
+  }
+
+  @Test func everyPartIsMergedByItself() {
+    for part in Self.parts {
+      var other = base
+      part.change(&other)
+      #expect(other != base, "\(part.name)")
+      var third = base
+      part.changeOtherwise(&third)
+      #expect(base.takingOver(other, since: base) == other, "\(part.name): what is new is taken over")
+      #expect(other.takingOver(base, since: base) == other, "\(part.name): what was changed since stays")
+      #expect(
+        other.takingOver(third, since: base) == third, "\(part.name): where both have changed it the new one wins")
+      #expect(other.takingOver(other, since: other) == other)
+      for unlike in Self.parts where unlike.name != part.name {
+        var mine = base
+        unlike.change(&mine)
+        var both = mine
+        part.change(&both)
+        #expect(mine.takingOver(other, since: base) == both, "\(part.name) and \(unlike.name) do not touch each other")
+      }
+    }
+  }
+
+  @Test func theIDStays() {
+    var other = base
+    other.id = "b"
+    #expect(base.takingOver(other, since: base).id == "a")
+  }
+
+  private func record() -> DownloadRecord {
+    DownloadRecord(
+      request: base, generation: 1, arrival: 1, rank: Rank(), createdAt: Date(timeIntervalSince1970: 1))
+  }
+
+  /// What the old link was short of says nothing of another one.
+  @Test func anotherLinkIsShortOfNothing() {
+    for (url, awaited) in [(base.url, Awaited?.some(.link)), (Self.url("other"), nil)] {
+      var (added, updated) = (record(), record())
+      (added.awaited, updated.awaited) = (.link, .link)
+      var request = base
+      request.url = url
+      request.priority = .high
+      _ = added.addAgain(LedgerAddition(request: request, arrival: 2), at: Date(), ranking: .arrival)
+      #expect(added.awaited == awaited)
+      _ = updated.update(by: "me", at: Date(), ranking: .arrival) { $0.request = request }
+      #expect(updated.awaited == awaited)
+    }
+  }
+
+  /// A refresh of a feed must not reorder it, nor reset what the user has set.
+  @Test func aFeedThatIsReadAgainChangesNothing() throws {
+    var record = record()
+    _ = record.update(by: "me", at: Date(timeIntervalSince1970: 2), ranking: .arrival) { $0.request.priority = .high }
+    let before = record
+    let isChanged = record.addAgain(
+      LedgerAddition(request: base, arrival: 99), at: Date(timeIntervalSince1970: 3), ranking: .arrival)
+    #expect(!isChanged)
+    #expect(record == before)
+  }
+
+  /// `added` says that the request is what was added, when it is taken away.
+  @Test func whatWasAddedCanBeSetAnew() {
+    var record = record()
+    _ = record.update(by: "me", at: Date(), ranking: .arrival) { $0.request.priority = .high }
+    #expect(record.added == base)
+    _ = record.update(by: "me", at: Date(), ranking: .arrival) { $0.added = nil }
+    #expect(record.added == nil)
+    #expect(record.request.priority == .high)
+  }
+}

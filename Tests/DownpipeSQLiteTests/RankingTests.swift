@@ -1,0 +1,129 @@
+#if SQLite
+  import DownpipeCore
+  import Foundation
+  import GRDB
+  import Synchronization
+  import Testing
+
+  @testable import DownpipeSQLite
+
+  /// Whose ranks a ledger's ranks are.
+  @Suite(.timeLimit(.minutes(1)))
+  struct RankingTests {
+    private static let backwards = Ranking(name: "backwards") { Rank().ascending(1_000_000 - $0.arrival) }
+
+    private func lease(_ store: any LedgerStore) async throws -> [Int64] {
+      try await store.lease(LeaseRequest(now: start, until: time(60)) { _ in .take }).map(\.arrival)
+    }
+
+    private func names(_ path: String) async throws -> [String: String] {
+      let other = try DatabaseQueue(path: path)
+      defer { try? other.close() }
+      return try await other.read { db in
+        Dictionary(
+          uniqueKeysWithValues: try Row.fetchAll(db, sql: "SELECT name, value FROM setting").map {
+            ($0["name"], $0["value"])
+          })
+      }
+    }
+
+    /// A process that ends between two batches leaves no name, and the next one begins again.
+    @Test(arguments: [0, 1, 2])
+    func aCrashWhileRankingIsHealed(_ batches: Int) async throws {
+      try await withFolder { folder in
+        let path = "\(folder)/l.sqlite"
+        let ledger = SQLiteLedger(path)
+        let first = try await ledger.open()
+        let count = LedgerConnection.rankingBatch * 2
+        try await first.rank(by: .arrival)
+        _ = try await first.add(try (0..<count).map { try addition(DownloadID("\($0)"), Int64($0)) }, at: start)
+        try await first.close()
+        #expect(try await names(path) == ["ranking": "arrival"])
+
+        let pool = try LedgerFile(path: path, durability: .process, lockTimeout: .seconds(5)).open()
+        let queue = CommitQueue(pool: pool, path: path, owner: "crashes")
+        #expect(try await queue.commit { try $0.beginRanking(by: Self.backwards, always: false) })
+        var last = Int64.min
+        for _ in 0..<batches {
+          last = try await queue.commit { [last] connection in
+            let page = try connection.rankable(after: last)
+            try connection.rank(page, by: Self.backwards)
+            return page.last ?? last
+          }
+        }
+        try await pool.writeWithoutTransaction { queue.forgetConnection($0) }
+        try pool.close()
+        #expect(try await names(path)["ranking"] == nil)
+
+        // Even the old ranking does not take the ranks for its own.
+        for ranking in [Ranking.arrival, Self.backwards] {
+          let next = try await ledger.open()
+          try await next.rank(by: ranking)
+          #expect(try await names(path) == ["ranking": ranking.name])
+          let order = try await next.records(DownloadQuery(order: .rank)).map(\.arrival)
+          #expect(order.count == count)
+          #expect(order == order.sorted { ranking.name == "arrival" ? $0 < $1 : $0 > $1 })
+          try await next.close()
+        }
+      }
+    }
+
+    /// Another opening adds by its own ranking while this one ranks anew.
+    @Test func anotherRankingInTheMiddleIsNoticed() async throws {
+      try await withFolder { folder in
+        let path = "\(folder)/l.sqlite"
+        let pool = try LedgerFile(path: path, durability: .process, lockTimeout: .seconds(5)).open()
+        let queue = CommitQueue(pool: pool, path: path, owner: "me")
+        let other = try await SQLiteLedger(path).open()
+        #expect(try await queue.commit { try $0.beginRanking(by: Self.backwards, always: false) })
+        _ = try await other.add([try addition("a", 1)], at: start)
+        try await queue.commit { try $0.endRanking(by: Self.backwards) }
+        #expect(try await names(path) == [:])
+        // One that ranks alike does no harm.
+        #expect(try await queue.commit { try $0.beginRanking(by: Self.backwards, always: false) })
+        try await other.rank(by: Self.backwards)
+        _ = try await other.add([try addition("b", 2)], at: start)
+        try await queue.commit { try $0.endRanking(by: Self.backwards) }
+        #expect(try await names(path) == ["ranking": "backwards"])
+        try await other.close()
+        try await pool.writeWithoutTransaction { queue.forgetConnection($0) }
+        try pool.close()
+      }
+    }
+
+    /// What ranks go by is taken away in the transaction that adds by another ranking, and comes back with it.
+    @Test func anUndoneAdditionTakesNoNameAway() async throws {
+      struct Refused: Error {}
+      try await withFolder { folder in
+        let path = "\(folder)/l.sqlite"
+        let pool = try LedgerFile(path: path, durability: .process, lockTimeout: .seconds(5)).open()
+        let queue = CommitQueue(pool: pool, path: path, owner: "me")
+        let other = try await SQLiteLedger(path).open()
+        try await other.rank(by: Self.backwards)
+        for fails in [true, false] {
+          try? await queue.commit { connection in
+            _ = try connection.add(try addition("a"), at: start)
+            if fails { throw Refused() }
+          }
+          #expect(try await names(path) == (fails ? ["ranking": "backwards"] : [:]))
+        }
+        try await other.close()
+        try await pool.writeWithoutTransaction { queue.forgetConnection($0) }
+        try pool.close()
+      }
+    }
+
+    /// A damaged record is in no ranking's way.
+    @Test func whatCannotBeReadIsLeftOut() async throws {
+      try await withFolder { folder in
+        let ledger = SQLiteLedger("\(folder)/l.sqlite")
+        let store = try await ledger.open()
+        _ = try await store.add(try (0..<3).map { try addition(DownloadID("\($0)"), Int64($0)) }, at: start)
+        try await damage(ledger, "1", "url = 'http://['")
+        try await store.rank(by: Self.backwards)
+        #expect(try await lease(store) == [2, 0])
+        try await store.close()
+      }
+    }
+  }
+#endif

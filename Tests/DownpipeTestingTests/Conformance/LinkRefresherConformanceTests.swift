@@ -1,0 +1,63 @@
+import DownpipeCore
+import DownpipeTesting
+import Foundation
+import Testing
+
+@Suite(.timeLimit(.minutes(1)))
+struct LinkRefresherConformanceTests {
+  private struct NoLink: Error {}
+  typealias Renew = @Sendable (ExpiredLink) async throws -> FreshLink
+
+  private static let limit = Duration.milliseconds(500)
+  private static let right: Renew = { expired in
+    try Task.checkCancellation()
+    guard expired.request.id != "gone" else { throw NoLink() }
+    return FreshLink(URL(string: "https://example.org/fresh/\(expired.request.id)")!)
+  }
+
+  private static func run(_ renew: @escaping Renew) async throws {
+    let links = try ["a", "b", "gone"].map { id in
+      ExpiredLink(request: try DownloadRequest("https://example.org/dead", id: DownloadID(id)), error: nil)
+    }
+    try await LinkRefresherConformance(
+      FakeLinkRefresher(renew), links[0], and: links[1], hopeless: links[2], limit: limit
+    ) { expired, fresh in
+      if fresh.url.lastPathComponent != expired.request.id.rawValue { throw NoLink() }
+    }.run()
+  }
+
+  @Test func aRightRefresherPasses() async throws { try await Self.run(Self.right) }
+
+  struct Flaw: Sendable, CustomTestStringConvertible {
+    let rule: String
+    let renew: @Sendable () -> Renew
+    var testDescription: String { rule }
+  }
+
+  @Test(arguments: [
+    Flaw(rule: "gives-a-fresh-link") { { _ in throw NoLink() } },
+    Flaw(rule: "gives-a-fresh-link") { { _ in FreshLink(URL(string: "fresh/link")!) } },
+    Flaw(rule: "gives-a-fresh-link") { { _ in FreshLink(URL(string: "https://example.org/one-for-all")!) } },
+    Flaw(rule: "links-do-not-mix") {
+      // What belongs to one call lies in the refresher.
+      let latest = Watched<ExpiredLink?>(nil)
+      return { expired in
+        latest.update { $0 = expired }
+        for _ in 0..<20 { await Task.yield() }
+        return try await right(latest.value ?? expired)
+      }
+    },
+    Flaw(rule: "ends-on-cancellation") {
+      { expired in
+        if Task.isCancelled { await Task { await Watched(false).wait { $0 } }.value }
+        return try await right(expired)
+      }
+    },
+    Flaw(rule: "failure-is-thrown") {
+      { expired in expired.request.id == "gone" ? FreshLink(expired.request.url) : try await right(expired) }
+    },
+  ])
+  func aFlawIsFound(_ flaw: Flaw) async throws {
+    #expect(try await brokenRules { try await Self.run(flaw.renew()) } == [flaw.rule])
+  }
+}

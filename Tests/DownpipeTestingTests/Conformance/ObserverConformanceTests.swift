@@ -1,0 +1,65 @@
+import DownpipeCore
+import DownpipeTesting
+import Testing
+
+@Suite(.timeLimit(.minutes(1)))
+struct ObserverConformanceTests {
+  /// An observer made of a closure.
+  struct ClosureObserver: Observer {
+    let observing: @Sendable (AsyncStream<DownloadEvent>) async -> Void
+    func observe(_ events: AsyncStream<DownloadEvent>) async { await observing(events) }
+  }
+
+  private static func run(_ observing: @escaping @Sendable (AsyncStream<DownloadEvent>) async -> Void) async throws {
+    try await ObserverConformance(ClosureObserver(observing: observing), limit: .milliseconds(500)).run()
+  }
+
+  @Test func rightObserversPass() async throws {
+    try await ObserverConformance(RecordingObserver()).run()
+    try await Self.run { for await _ in $0 {} }
+  }
+
+  struct Flaw: Sendable, CustomTestStringConvertible {
+    let rule: String
+    let observe: @Sendable () -> @Sendable (AsyncStream<DownloadEvent>) async -> Void
+    var testDescription: String { rule }
+  }
+
+  @Test(arguments: [
+    Flaw(rule: "ends-with-the-events") {
+      { events in
+        for await _ in events {}
+        await Task { await Watched(false).wait { $0 } }.value
+      }
+    },
+    Flaw(rule: "reads-to-the-end") { { _ in } },
+    Flaw(rule: "reads-to-the-end") {
+      { events in
+        for await event in events where event.kind == .state(.cancelled) { return }
+      }
+    },
+    Flaw(rule: "copes-with-gaps") {
+      { events in
+        var iterator = events.makeAsyncIterator()
+        // Waits for the beginning of a download.
+        guard let first = await iterator.next(), case .started = first.kind else { return }
+        while await iterator.next() != nil {}
+      }
+    },
+    Flaw(rule: "observes-again") {
+      let isBusy = Watched(false)
+      return { events in
+        let wasBusy = isBusy.update { busy in
+          defer { busy = true }
+          return busy
+        }
+        if wasBusy { return }
+        for await _ in events { await Task.yield() }
+        isBusy.update { $0 = false }
+      }
+    },
+  ])
+  func aFlawIsFound(_ flaw: Flaw) async throws {
+    #expect(try await brokenRules { try await Self.run(flaw.observe()) } == [flaw.rule])
+  }
+}

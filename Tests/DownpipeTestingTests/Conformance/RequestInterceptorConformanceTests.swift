@@ -1,0 +1,103 @@
+import DownpipeCore
+import DownpipeTesting
+import Testing
+
+@Suite(.timeLimit(.minutes(1)))
+struct RequestInterceptorConformanceTests {
+  typealias Intercept = @Sendable (SourceRequest, RequestInterceptorNext) async throws -> SourceReply
+
+  private static func run(_ intercept: @escaping Intercept) async throws {
+    try await RequestInterceptorConformance(FakeInterceptor(intercept), limit: .milliseconds(500)).run()
+  }
+
+  private static let token: Intercept = { request, next in
+    var request = request
+    request.headers["Authorization"] = "Bearer token"
+    return try await next(request)
+  }
+
+  /// Asks a second time where the first answer was 401.
+  private static let renewing: Intercept = { request, next in
+    let reply = try await next(request)
+    guard reply.coverage == .none(.status(401)) else { return reply }
+    reply.body.discard()
+    return try await next(request)
+  }
+
+  @Test func rightInterceptorsPass() async throws {
+    try await Self.run { try await $1($0) }
+    try await Self.run(Self.token)
+    try await Self.run(Self.renewing)
+    // It looks at replies, and refuses one.
+    try await Self.run { request, next in
+      let reply = try await next(request)
+      guard reply.coverage != .none(.status(403)) else {
+        reply.body.discard()
+        throw DownloadError(.linkExpired, "the link has expired")
+      }
+      return reply
+    }
+  }
+
+  struct Flaw: Sendable, CustomTestStringConvertible {
+    let rule: String
+    let intercept: @Sendable () -> Intercept
+    var testDescription: String { rule }
+  }
+
+  @Test(arguments: [
+    Flaw(rule: "opens-through-next") { { _, _ in SourceReply(coverage: .whole, body: .bytes([1])) } },
+    Flaw(rule: "opens-through-next") {
+      { request, next in
+        var reply = try await next(request)
+        reply.length = .unknown
+        return reply
+      }
+    },
+    Flaw(rule: "opens-through-next") {
+      { request, next in
+        var reply = try await next(request)
+        reply.body = .bytes([1, 2, 3])
+        return reply
+      }
+    },
+    Flaw(rule: "opens-through-next") { { _, _ in throw DownloadError(.network, "never") } },
+    Flaw(rule: "replies-are-discarded") {
+      { request, next in
+        let reply = try await next(request)
+        return reply.coverage == .none(.status(407)) ? try await next(request) : reply
+      }
+    },
+    Flaw(rule: "replies-are-discarded") {
+      { request, next in
+        let reply = try await next(request)
+        if case .none = reply.coverage { throw DownloadError(.httpStatus, "refused") }
+        return reply
+      }
+    },
+    Flaw(rule: "failures-are-thrown") {
+      { request, next in
+        do { return try await next(request) } catch is DownloadError {
+          return SourceReply(coverage: .none(.status(503)), body: .empty)
+        }
+      }
+    },
+    Flaw(rule: "cancellation-is-passed-on") {
+      { request, next in
+        try await withoutActuallyEscaping(next) { next in try await Task { try await next(request) }.value }
+      }
+    },
+    Flaw(rule: "requests-do-not-mix") {
+      // What belongs to one request lies in the interceptor.
+      let latest = Watched<SourceRequest?>(nil)
+      return { request, next in
+        latest.update { $0 = request }
+        for _ in 0..<20 { await Task.yield() }
+        return try await next(latest.value ?? request)
+      }
+    },
+  ])
+  func aFlawIsFound(_ flaw: Flaw) async throws {
+    #expect(try await brokenRules { try await Self.run(flaw.intercept()) } == [flaw.rule])
+  }
+}
