@@ -9,7 +9,8 @@ extension StorageConformance {
   func checkMoving(_ report: ConformanceReport) async {
     let bytes = DownloadFixtures.pattern(size: 70_000)
     await report.check(
-      "moving", "a published artifact that is published elsewhere is there, and at its old place no more"
+      "moving", "a published artifact that is published elsewhere is there, and at its old place no more",
+      needs: ["publishing", "publishing-into-a-folder"]
     ) {
       for folder in [nil, "conformance-\(DownloadID())"] as [String?] {
         try await withPublished(bytes, at: newName()) { first, key in
@@ -21,7 +22,9 @@ extension StorageConformance {
         }
       }
     }
-    await report.check("moving-to-the-same-place", "publishing where the artifact lies changes nothing") {
+    await report.check(
+      "moving-to-the-same-place", "publishing where the artifact lies changes nothing", needs: ["moving"]
+    ) {
       let destination = newName()
       try await withPublished(bytes, at: destination) { first, key in
         let second = try await storage.publish(first, of: nil, at: destination, in: try await context(key))
@@ -32,7 +35,10 @@ extension StorageConformance {
         return second
       }
     }
-    await report.check("moving-conflict", "a taken name is treated as for a new artifact", when: conflict != nil) {
+    await report.check(
+      "moving-conflict", "a taken name is treated as for a new artifact", when: conflict != nil,
+      needs: ["moving", "conflict", "moving-to-the-same-place"]
+    ) {
       let other = DownloadFixtures.pattern(size: 50_000, seed: 2)
       let taken = newName()
       try await withPublished(other, at: taken) { occupant, _ in
@@ -61,7 +67,10 @@ extension StorageConformance {
         return occupant
       }
     }
-    await report.check("moving-again-after-success", "moving again with the last note finds what was moved") {
+    await report.check(
+      "moving-again-after-success", "moving again with the last note finds what was moved",
+      needs: ["moving", "publishing-again-after-success", "publishing-again-after-a-crash"]
+    ) {
       try await withPublished(bytes, at: newName()) { first, key in
         let destination = newName()
         let notes = Watched<[String]>([])
@@ -75,7 +84,10 @@ extension StorageConformance {
         return third
       }
     }
-    await report.check("moving-again-after-a-crash", "after a crash in the middle moving goes on") {
+    await report.check(
+      "moving-again-after-a-crash", "after a crash in the middle moving goes on",
+      needs: ["moving", "moving-conflict", "publishing-again-after-a-crash"]
+    ) {
       try await withPublished(bytes, at: newName()) { first, key in
         let destination = newName()
         let notes = Watched<[String]>([])
@@ -98,7 +110,10 @@ extension StorageConformance {
         }
       }
     }
-    await report.check("moving-to-unsafe-places", "an unsafe destination is refused, and the artifact stays") {
+    await report.check(
+      "moving-to-unsafe-places", "an unsafe destination is refused, and the artifact stays",
+      needs: ["moving", "moving-conflict", "unsafe-names-are-refused", "unsafe-folders-are-refused"]
+    ) {
       try await withPublished(bytes, at: newName()) { first, key in
         for destination in [
           DownloadRequest.Destination(name: "../x"), .init(name: ".."), .init(directory: "..", name: "x"),

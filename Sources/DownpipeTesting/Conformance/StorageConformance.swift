@@ -61,10 +61,10 @@ public struct StorageConformance: Sendable {
     await checkExporting(report)
     await checkArtifacts(report)
     await checkPublishing(report)
-    await checkMoving(report)
     await checkChanges(report)
     await checkCrashes(report)
     await checkPaths(report)
+    await checkMoving(report)
     try report.finish()
   }
 

@@ -9,13 +9,13 @@ import Testing
 struct RequestTests {
   @Test func aRequestOfAnEarlierVersionIsRead() throws {
     let text = """
-      {"id": "a", "url": "https://example.org/x", "priority": 5, "destination": {"name": "n"}, "expectedSize": 7}
+      {"id": "a", "url": "https://example.org/x", "destination": {"name": "n"}, "expectedSize": 7}
       """
     let request = try JSONDecoder().decode(DownloadRequest.self, from: Data(text.utf8))
     #expect(
       request
         == (try DownloadRequest(
-          "https://example.org/x", id: "a", priority: request.priority, expectedSize: 7, destination: .init(name: "n")))
+          "https://example.org/x", id: "a", expectedSize: 7, destination: .init(name: "n")))
     )
     let bare = try JSONDecoder().decode(
       DownloadRequest.self, from: Data(#"{"id": "a", "url": "https://example.org/x"}"#.utf8))
