@@ -9,8 +9,7 @@ extension StorageConformance {
   func checkMoving(_ report: ConformanceReport) async {
     let bytes = DownloadFixtures.pattern(size: 70_000)
     await report.check(
-      "moving", "a published artifact that is published elsewhere is there, and at its old place no more",
-      needs: ["publishing", "publishing-into-a-folder"]
+      "moving", "a published artifact that is published elsewhere is there, and at its old place no more"
     ) {
       for folder in [nil, "conformance-\(DownloadID())"] as [String?] {
         try await withPublished(bytes, at: newName()) { first, key in
@@ -37,7 +36,7 @@ extension StorageConformance {
     }
     await report.check(
       "moving-conflict", "a taken name is treated as for a new artifact", when: conflict != nil,
-      needs: ["moving", "conflict", "moving-to-the-same-place"]
+      needs: ["moving", "moving-to-the-same-place", "conflict"]
     ) {
       let other = DownloadFixtures.pattern(size: 50_000, seed: 2)
       let taken = newName()
@@ -86,7 +85,7 @@ extension StorageConformance {
     }
     await report.check(
       "moving-again-after-a-crash", "after a crash in the middle moving goes on",
-      needs: ["moving", "moving-conflict", "publishing-again-after-a-crash"]
+      needs: ["moving", "moving-conflict", "moving-again-after-success", "publishing-again-after-a-crash"]
     ) {
       try await withPublished(bytes, at: newName()) { first, key in
         let destination = newName()
@@ -112,7 +111,10 @@ extension StorageConformance {
     }
     await report.check(
       "moving-to-unsafe-places", "an unsafe destination is refused, and the artifact stays",
-      needs: ["moving", "moving-conflict", "unsafe-names-are-refused", "unsafe-folders-are-refused"]
+      needs: [
+        "moving", "moving-conflict", "unsafe-names-are-refused", "unsafe-folders-are-refused",
+        "publishing-into-a-folder",
+      ]
     ) {
       try await withPublished(bytes, at: newName()) { first, key in
         for destination in [

@@ -45,6 +45,7 @@ public final class Downloader: Sendable {
     }
     let engine = Engine(pipeline: pipeline, sessions: sessions, store: store, options: options)
     self.engine = engine
+    await engine.finishRenaming()
     // The one task that is no child of another; the downloader owns it, and everything else is its child.
     loop = Task {
       await engine.run()

@@ -58,7 +58,6 @@ actor Engine {
         group.addTask { await self.followOthers() }
         watchGates(in: &group)
         await reclaim()
-        await finishRenaming()
         await loop(in: &group)
         // Before the children are waited for: one of them may wait for a command, or for idleness.
         context.mailbox.close()
