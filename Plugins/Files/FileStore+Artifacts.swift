@@ -31,14 +31,14 @@ extension FileStore {
     var held: HeldFile?
     if let partial = partial as? FilePartial, artifact.path == partial.path { held = try partial.held() }
     return try await publisher.publish(
-      artifact, held, directory: destination.directory, name: destination.name ?? artifact.name, in: context)
+      artifact, held, directory: destination.directory, name: destination.finalName ?? artifact.name, in: context)
   }
 
   private func move(
     _ artifact: Artifact, at path: String, to destination: DownloadRequest.Destination, in context: ProcessingContext
   ) async throws -> Artifact {
     let path = PathText.normalized(path)
-    let name = destination.name ?? artifact.name
+    let name = destination.finalName ?? artifact.name
     guard PathText.remainder(of: path, below: root) != nil else {
       let beside = Publisher(
         root: PathText.split(path).folder, onConflict: onConflict, durability: durability, system: system)
@@ -75,10 +75,13 @@ extension FileStore {
     guard onConflict == .reuse else { return nil }
     return try publisher.existing(
       directory: request.destination.directory,
-      name: request.destination.name ?? SafeFileName.make(from: nil, url: request.url), size: request.expectedSize)
+      name: request.destination.name ?? SafeFileName.make(from: nil, url: request.url), size: request.expectedSize.bytes
+    )
   }
 
   /// Removes a file, or a folder with all that is in it. No error when there is nothing.
+  ///
+  /// Folders below the root that are empty then, as the destination has named them, are removed, too.
   ///
   /// A published file that was changed since, and what has taken its place, stay; that is no error either.
   /// - Throws: `DownloadError` with `.unsafePath` for a folder that holds the store itself or the user's home;
@@ -87,6 +90,8 @@ extension FileStore {
     guard let path = artifact.path else { return }
     let status = try reporting("remove", path) { () throws(SystemError) in try system.statusIfPresent(Entry(path)) }
     guard let status, isStaged(artifact) || artifact.isDescribed(by: status) else { return }
+    let isBelowRoot = !isStaged(artifact) && PathText.remainder(of: PathText.normalized(path), below: root) != nil
+    defer { if isBelowRoot { removeEmptyFolders(above: PathText.normalized(path), upTo: root) } }
     guard artifact.kind == .directory else {
       return try reporting("remove", path) { () throws(SystemError) in
         do throws(SystemError) { try system.unlink(Entry(path)) } catch  where error.isAbsence {}

@@ -89,7 +89,7 @@ public struct MemoryStore: Storage {
     in context: ProcessingContext
   ) async throws -> Artifact {
     guard artifact.path == nil else { return artifact }
-    let name = destination.name ?? artifact.name
+    let name = destination.finalName ?? artifact.name
     try check(.init(directory: destination.directory, name: name))
     if let prior = context.priorNote, let kept = self[prior],
       kept.location == artifact.location || kept.isSame(as: artifact)
@@ -192,7 +192,7 @@ public struct MemoryStore: Storage {
   public func existing(for request: DownloadRequest) async throws -> Artifact? {
     guard onConflict == .reuse else { return nil }
     let name = request.destination.name ?? SafeFileName.make(from: nil, url: request.url)
-    guard let kept = self[name], request.expectedSize == nil || kept.size == .known(request.expectedSize ?? 0)
+    guard let kept = self[name], request.expectedSize == .unknown || kept.size == request.expectedSize
     else { return nil }
     return kept
   }

@@ -7,7 +7,7 @@ public import DownpipeCore
 /// Gunzip()
 /// MoveInto("~/Movies")          // ~/Movies/film.mkv
 /// ```
-/// The name is that of the request's destination, otherwise the artifact's; the destination's folder, which is
+/// The name is that of the request's destination where that is an order, otherwise the artifact's; the destination's folder, which is
 /// relative to the storage's root, does not count. On another file system the artifact is copied beside its
 /// place first, so that it appears whole or not at all. After a crash the step finds out whether it had moved it.
 public struct MoveInto: UniversalPostProcessor {
@@ -53,6 +53,6 @@ public struct MoveInto: UniversalPostProcessor {
     try Task.checkCancellation()
     let publisher = Publisher(root: directory, onConflict: onConflict, durability: durability, system: system)
     return try await publisher.publish(
-      artifact, directory: nil, name: context.request.destination.name ?? artifact.name, in: context)
+      artifact, directory: nil, name: context.request.destination.finalName ?? artifact.name, in: context)
   }
 }

@@ -40,6 +40,13 @@ final class OpenFolder: Sendable {
   /// An entry of this folder.
   func entry(_ name: String) -> Entry { Entry(name, in: descriptor) }
 
+  /// Whether the folder was removed since it was opened.
+  var isGone: Bool {
+    guard let now = try? system.statusIfPresent(Entry(path), following: true), let mine = try? system.status(descriptor)
+    else { return true }
+    return !now.isSame(as: mine)
+  }
+
   /// Flushes the folder's entries to the disk when that is promised.
   func flush(_ durability: Durability) throws(SystemError) {
     if durability == .power { try system.flushFolder(descriptor) }

@@ -1,6 +1,14 @@
 import DownpipeCore
 import Foundation
 
+#if canImport(Glibc)
+  import Glibc
+#elseif canImport(Musl)
+  import Musl
+#elseif canImport(Darwin)
+  import Darwin
+#endif
+
 /// Makes finished artifacts appear below a root, atomically, and settles conflicts: `FileStore` publishes with
 /// it, and `MoveInto` moves with it.
 ///
@@ -39,24 +47,39 @@ struct Publisher: Sendable {
     {
       throw DownloadError(.unsafePath, "the destination lies in the folder that is to be moved: choose another one")
     }
-    guard let folder = try open(components.dropLast()) else {
-      throw DownloadError(.storage, "\(root) has disappeared: start the download again")
-    }
     if let held, case .known(let size) = artifact.size, size != held.status.size {
       throw DownloadError(
         .contentChanged,
         "the partial has \(held.status.size) of \(size) bytes: another program has changed it, start the download again"
       )
     }
-    let publication = Publication(
-      publisher: self, artifact: artifact, held: held, folder: folder, name: name, components: components.dropLast(),
-      claimed: note.flatMap { claim(in: $0, below: components.dropLast()) }, isPublished: isPublished, context: context)
-    do {
-      return try await publication.run()
-    } catch let error as SystemError {
-      throw error.downloadError("publish", PathText.join(folder.path, name))
+    for attempt in 1... {
+      let opened: OpenFolder?
+      do {
+        opened = try open(components.dropLast())
+      } catch let error as DownloadError where attempt < Self.maximumAttempts && error.saysAbsence {
+        continue
+      }
+      guard let folder = opened else {
+        throw DownloadError(.storage, "\(root) has disappeared: start the download again")
+      }
+      let publication = Publication(
+        publisher: self, artifact: artifact, held: held, folder: folder, name: name, components: components.dropLast(),
+        claimed: note.flatMap { claim(in: $0, below: components.dropLast()) }, isPublished: isPublished,
+        context: context)
+      do {
+        return try await publication.run()
+      } catch let error as SystemError {
+        // Empty by then, it was removed together with the last file of another download.
+        if error.code == ENOENT, attempt < Self.maximumAttempts, folder.isGone { continue }
+        throw error.downloadError("publish", PathText.join(folder.path, name))
+      }
     }
+    throw DownloadError(.storage, "nothing was published")
   }
+
+  /// How often the folder may be removed while something is published in it.
+  private static let maximumAttempts = 100
 
   private func open(_ components: ArraySlice<String>) throws -> OpenFolder? {
     if let folders { return try folders.destination(components) }
@@ -136,6 +159,11 @@ struct Publisher: Sendable {
     else { return nil }
     return components.last
   }
+}
+
+extension DownloadError {
+  /// Whether a folder was removed while one in it was made.
+  fileprivate var saysAbsence: Bool { (cause as? SystemError)?.code == ENOENT }
 }
 
 extension Artifact {

@@ -13,17 +13,21 @@ import Synchronization
 public struct ManualGate: Gate {
   /// The name in messages and in the printed pipeline.
   public let name: String
+  /// What tells it from other gates of the pipeline: the name unless it was given another.
+  public let id: String
   private let lever: Lever
 
   /// Makes a gate that is open.
-  public init(_ name: String = "ManualGate") {
+  public init(_ name: String = "ManualGate", id: String? = nil) {
     self.name = name
+    self.id = id ?? name
     lever = Lever(reason: nil)
   }
 
   /// Makes a gate that is closed for a reason, in a few words: `"it is night"`.
-  public init(_ name: String = "ManualGate", closed reason: String) {
+  public init(_ name: String = "ManualGate", id: String? = nil, closed reason: String) {
     self.name = name
+    self.id = id ?? name
     lever = Lever(reason: reason)
   }
 

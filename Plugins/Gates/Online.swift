@@ -18,6 +18,8 @@ public struct Online: Gate {
   private let routes: (any RouteSource)?
   private let time: any TimeSource
   private let namesNeedDefaultRoute: Bool
+  /// What tells it from other gates of the pipeline.
+  public let id: String
 
   /// Several changes that belong together, such as an address and its routes, are looked at once.
   package static let settlingTime: Duration = .milliseconds(100)
@@ -26,17 +28,22 @@ public struct Online: Gate {
 
   /// Makes a gate.
   ///
-  /// - Parameter namesNeedDefaultRoute: whether a name needs a default route. Say `false` in a network
-  ///   without one, whose names lead to its own machines: any route will do then.
-  public init(namesNeedDefaultRoute: Bool = true) {
+  /// - Parameters:
+  ///   - namesNeedDefaultRoute: whether a name needs a default route. Say `false` in a network
+  ///     without one, whose names lead to its own machines: any route will do then.
+  ///   - id: tells it from other gates of the same pipeline.
+  public init(namesNeedDefaultRoute: Bool = true, id: String = "Online") {
     #if os(Linux)
-      self.init(namesNeedDefaultRoute: namesNeedDefaultRoute, routes: LinuxRoutes(), time: SystemTime())
+      self.init(namesNeedDefaultRoute: namesNeedDefaultRoute, id: id, routes: LinuxRoutes(), time: SystemTime())
     #else
-      self.init(namesNeedDefaultRoute: namesNeedDefaultRoute, routes: nil, time: SystemTime())
+      self.init(namesNeedDefaultRoute: namesNeedDefaultRoute, id: id, routes: nil, time: SystemTime())
     #endif
   }
 
-  package init(namesNeedDefaultRoute: Bool = true, routes: (any RouteSource)?, time: any TimeSource) {
+  package init(
+    namesNeedDefaultRoute: Bool = true, id: String = "Online", routes: (any RouteSource)?, time: any TimeSource
+  ) {
+    self.id = id
     self.namesNeedDefaultRoute = namesNeedDefaultRoute
     self.routes = routes
     self.time = time

@@ -165,7 +165,7 @@
     private func name(
       for input: Artifact, _ unpacked: Unpacked, _ context: ProcessingContext
     ) throws(DownloadError) -> String {
-      if naming == .header, context.request.destination.name == nil,
+      if naming == .header, context.request.destination.finalName == nil,
         let name = unpacked.headerName.flatMap(UnpackedName.fromHeader)
       {
         return name

@@ -61,7 +61,7 @@ final class HTTPExchange: HTTPClientResponseDelegate {
   init(session: HTTPSession, lane: HTTPSession.Lane) {
     self.session = session
     self.lane = lane
-    silence = session.configuration.idleLimit.map {
+    silence = session.configuration.idleTimeLimit.map {
       SilenceWatch(limit: TimeAmount(clamping: $0), eventLoop: lane.eventLoop)
     }
   }

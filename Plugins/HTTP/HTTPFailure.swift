@@ -54,12 +54,13 @@ enum HTTPFailure {
     switch error {
     case .connectTimeout, .getConnectionFromPoolTimeout: connectTimeout(error)
     case .tlsHandshakeTimeout:
-      DownloadError(.timedOut, "the TLS handshake took too long; try again later, or raise connectLimit", cause: error)
+      DownloadError(
+        .timedOut, "the TLS handshake took too long; try again later, or raise connectTimeLimit", cause: error)
     case .socksHandshakeTimeout, .httpProxyHandshakeTimeout:
       DownloadError(
-        .timedOut, "the proxy took too long to connect; check the proxy, or raise connectLimit", cause: error)
+        .timedOut, "the proxy took too long to connect; check the proxy, or raise connectTimeLimit", cause: error)
     case .deadlineExceeded:
-      DownloadError(.timedOut, "the answer was not complete within the source's totalLimit; raise it", cause: error)
+      DownloadError(.timedOut, "the answer was not complete within the source's totalTimeLimit; raise it", cause: error)
     case .readTimeout, .writeTimeout:
       DownloadError(.timedOut, "the server stopped in the middle; try again later", cause: error)
     case .remoteConnectionClosed, .uncleanShutdown: broken(error, received)
@@ -146,7 +147,7 @@ enum HTTPFailure {
 
   private static func connectTimeout(_ error: any Error) -> DownloadError {
     DownloadError(
-      .timedOut, "no connection within the source's connectLimit; check host and network, or try again later",
+      .timedOut, "no connection within the source's connectTimeLimit; check host and network, or try again later",
       cause: error)
   }
 

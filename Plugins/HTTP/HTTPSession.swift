@@ -135,7 +135,7 @@ final class HTTPSession: SourceSession {
     var fields = try HTTPRequestFields.fields(for: request)
     var url = request.url
     try HTTPTarget.check(url)
-    let deadline = configuration.totalLimit.map { NIODeadline.now() + TimeAmount(clamping: $0) }
+    let deadline = configuration.totalTimeLimit.map { NIODeadline.now() + TimeAmount(clamping: $0) }
 
     for redirects in 0...max(0, configuration.maximumRedirects) {
       let lane = idlestLane
@@ -210,7 +210,7 @@ extension HTTPSource.Configuration {
     var result = HTTPClient.Configuration(
       tlsConfiguration: try tls.configuration(),
       redirectConfiguration: .disallow,
-      timeout: .init(connect: TimeAmount(clamping: connectLimit)),
+      timeout: .init(connect: TimeAmount(clamping: connectTimeLimit)),
       decompression: .disabled)
     result.httpVersion = httpVersion == .http1Only ? .http1Only : .automatic
     result.connectionPool.concurrentHTTP1ConnectionsPerHostSoftLimit = max(

@@ -2,16 +2,16 @@ extension HTTPSource {
   /// What can be set on an ``HTTPSource``.
   public struct Configuration: Sendable, Hashable {
     /// The longest wait for a connection, name look-up, proxy and TLS handshake included; 30 seconds by default.
-    public var connectLimit: Duration = .seconds(30)
+    public var connectTimeLimit: Duration = .seconds(30)
 
     /// The longest time without a byte from the server while one is waited for; 60 seconds by default.
     ///
     /// It counts from the sending of the request to the answer's head, and then from chunk to chunk. The
     /// time a sink takes and the time a body waits unread do not count. `nil` waits for ever.
-    public var idleLimit: Duration? = .seconds(60)
+    public var idleTimeLimit: Duration? = .seconds(60)
 
     /// The longest time for a whole answer, redirects and body included; none by default.
-    public var totalLimit: Duration?
+    public var totalTimeLimit: Duration?
 
     /// The most redirects followed for one request; 10 by default. With 0 a redirect is the answer itself.
     public var maximumRedirects = 10
@@ -36,9 +36,11 @@ extension HTTPSource {
       var parts: [String] = []
       if httpVersion == .http1Only { parts.append("HTTP/1.1 only") }
       if let proxy { parts.append("through \(proxy)") }
-      if connectLimit != standard.connectLimit { parts.append("connects within \(connectLimit)") }
-      if idleLimit != standard.idleLimit { parts.append(idleLimit.map { "idle at most \($0)" } ?? "idle for ever") }
-      if let totalLimit { parts.append("done within \(totalLimit)") }
+      if connectTimeLimit != standard.connectTimeLimit { parts.append("connects within \(connectTimeLimit)") }
+      if idleTimeLimit != standard.idleTimeLimit {
+        parts.append(idleTimeLimit.map { "idle at most \($0)" } ?? "idle for ever")
+      }
+      if let totalTimeLimit { parts.append("done within \(totalTimeLimit)") }
       if maximumRedirects != standard.maximumRedirects { parts.append("at most \(maximumRedirects) redirects") }
       if tls.trustRoots != .system { parts.append("own trust roots") }
       if tls.clientCertificate != nil { parts.append("with a client certificate") }

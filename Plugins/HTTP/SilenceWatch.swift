@@ -54,6 +54,6 @@ final class SilenceWatch: Sendable {
     let seconds = Double(limit.nanoseconds) / 1e9
     expired(
       DownloadError(
-        .timedOut, "the server sent nothing for \(seconds) s; try again later, or raise the source's idleLimit"))
+        .timedOut, "the server sent nothing for \(seconds) s; try again later, or raise the source's idleTimeLimit"))
   }
 }

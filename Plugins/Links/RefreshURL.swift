@@ -49,7 +49,7 @@ public struct RefreshURL: LinkRefresher, RequestInterceptor {
 
   /// Takes both places in the pipeline.
   public func contribute(to parts: inout PipelineParts) {
-    parts.refresher = self
+    parts.refreshers.append(self)
     parts.interceptors.append(self)
   }
 

@@ -109,7 +109,7 @@
     /// The sums are those of ``LedgerTotals/add(_:)``.
     func totals(tag: String?) throws -> LedgerTotals {
       let size =
-        "coalesce(iif(phase = 'finished', artifact_size, NULL), total, expected_size)"
+        "coalesce(iif(phase = 'finished', artifact_size, NULL), total, expected_size, size_hint)"
       let have = "coalesce(iif(phase = 'finished', \(size), NULL), on_disk)"
       let from = tag == nil ? "download NOT INDEXED" : "tag JOIN download USING (generation)"
       // In two halves: sums of what servers and users say may not fit into 64 bits, and SQLite fails then.

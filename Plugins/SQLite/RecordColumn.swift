@@ -106,11 +106,18 @@
         { $0.request.headers = $1 }),
       .json("head_start", .link, { $0.request.headStart }, { $0.request.headStart = $1 }),
       .required("rank", .link, { $0.rank }, { $0.rank = $1 }),
-      .optional("expected_size", [], { $0.request.expectedSize }, { $0.request.expectedSize = $1 }),
+      .optional(
+        "expected_size", [], { $0.request.expectedSize.bytes }, { $0.request.expectedSize = ByteCount($1) }),
+      .optional("size_hint", [], { $0.request.sizeHint.bytes }, { $0.request.sizeHint = ByteCount($1) }),
+      .json(
+        "step_selection", [], { $0.request.steps.names.map { $0.sorted() } }, { $0.request.steps = .only(Set($1)) }),
       .optional("maximum_size", [], { $0.request.maximumSize }, { $0.request.maximumSize = $1 }),
       .optional(
         "directory", [], { $0.request.destination.directory }, { $0.request.destination.directory = $1 }),
       .optional("file_name", [], { $0.request.destination.name }, { $0.request.destination.name = $1 }),
+      .optional(
+        "name_is_fallback", [], { $0.request.destination.nameUse == .fallback ? true : nil },
+        { $0.request.destination.nameUse = $1 ? .fallback : .order }),
       .optional(
         "mirrors", [], { record in record.request.mirrors.unlessEmpty.map(URLList.init) },
         { $0.request.mirrors = $1.urls }),
@@ -187,7 +194,7 @@
     /// What a ranking is told, and the rank.
     static let ranking = all.filter { rankingNames.contains($0.name) }
     private static let rankingNames: Set<String> = [
-      "generation", "id", "arrival", "created_at", "rank", "url", "expected_size", "metadata",
+      "generation", "id", "arrival", "created_at", "rank", "url", "expected_size", "size_hint", "metadata",
     ]
 
     /// All that can change.

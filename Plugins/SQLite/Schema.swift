@@ -17,6 +17,11 @@
       }
       migrator.registerMigration("3: lanes, and steps by name") { db in try moveIntoLanes(db) }
       migrator.registerMigration("4: what was added, and whose ranks they are") { db in try addRanking(db) }
+      migrator.registerMigration("5: steps of a request, hints of its size") { db in
+        for column in ["size_hint INTEGER", "step_selection TEXT", "name_is_fallback INTEGER"] {
+          try db.execute(sql: "ALTER TABLE download ADD COLUMN \(column)")
+        }
+      }
       return migrator
     }
 

@@ -5,7 +5,7 @@ public import DownpipeCore
 /// ```swift
 /// Limits(concurrent: 8, perHost: 2, perTag: ["video": 1])
 /// ```
-/// Several policies compose by *and*. A limit below 1 would stop everything without saying so, and counts as 1;
+/// Several policies compose by *and*; each needs an `id` of its own. A limit below 1 would stop everything without saying so, and counts as 1;
 /// to hold downloads back use a gate, which tells why. URLs without a host, such as those of local files, have no
 /// host to be spared.
 public struct Limits: AdmissionPolicy, Hashable {
@@ -15,6 +15,8 @@ public struct Limits: AdmissionPolicy, Hashable {
   public let perHost: Int?
   /// The most that bear a label; labels that are not named are not limited.
   public let perTag: [String: Int]
+  /// What tells it from other limits of the pipeline, and which ones it replaces.
+  public let id: String
 
   /// Sets limits; each below 1 counts as 1.
   ///
@@ -22,7 +24,9 @@ public struct Limits: AdmissionPolicy, Hashable {
   ///   - concurrent: the most in all.
   ///   - perHost: the most from one host, with its port; as many as in all when `nil`.
   ///   - perTag: the most that bear a label.
-  public init(concurrent: Int = 5, perHost: Int? = nil, perTag: [String: Int] = [:]) {
+  ///   - id: tells it from other limits of the same pipeline.
+  public init(concurrent: Int = 5, perHost: Int? = nil, perTag: [String: Int] = [:], id: String = "Limits") {
+    self.id = id
     self.concurrent = max(1, concurrent)
     self.perHost = perHost.map { max(1, $0) }
     self.perTag = perTag.mapValues { max(1, $0) }

@@ -16,8 +16,8 @@ struct CustomStagesTests {
 
   @Test func smallestFirstKeepsTheContract() async throws {
     try await SchedulingPolicyConformance(SmallestFirst()).run()
-    let small = SmallestFirst().rank(RankingContext(id: "a", arrival: 2, expectedSize: 1))
-    let large = SmallestFirst().rank(RankingContext(id: "b", arrival: 1, expectedSize: 100))
+    let small = SmallestFirst().rank(RankingContext(id: "a", arrival: 2, size: 1))
+    let large = SmallestFirst().rank(RankingContext(id: "b", arrival: 1, size: 100))
     let unknown = SmallestFirst().rank(RankingContext(id: "c", arrival: 0))
     #expect(small < large)
     #expect(large < unknown)

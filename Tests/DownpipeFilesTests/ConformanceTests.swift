@@ -32,6 +32,29 @@ struct ConformanceTests {
     ).run()
   }
 
+  @Test(arguments: [true, false])
+  func wrappedStoresConform(_ isFileStore: Bool) async throws {
+    let folder = try TemporaryFolder()
+    let base: any Storage = isFileStore ? FileStore(folder.path) : MemoryStore()
+    try await StorageConformance(Wrapper(base: Wrapper(base: base)), onConflict: .keepsBoth).run()
+  }
+
+  private struct Wrapper: StorageWrapper {
+    let base: any Storage
+  }
+
+  @Test func aWrapperLosesNothing() async throws {
+    let folder = try TemporaryFolder()
+    let store = FileStore(folder.path, durability: .power)
+    let wrapper = Wrapper(base: store)
+    #expect(wrapper.location == store.location && wrapper.location != nil)
+    #expect(wrapper.durability == .power && wrapper.name == "FileStore" && wrapper.id == "FileStore")
+    #expect(wrapper.summary == store.summary)
+    #expect(try await wrapper.partials() == [])
+    #expect(try await wrapper.availableBytes() != nil)
+    #expect(throws: DownloadError.self) { try wrapper.check(.init(name: "..")) }
+  }
+
   @Test func fileSourceConforms() async throws {
     let folder = try TemporaryFolder()
     let content = DownloadFixtures.pattern(size: 2_000_003)

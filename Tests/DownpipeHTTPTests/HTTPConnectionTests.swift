@@ -103,7 +103,7 @@ struct HTTPConnectionTests {
 
   @Test func silenceDuringTheHandshakeEnds() async throws {
     try await withTunnel(.silent) { server in
-      let source = HTTPSource { $0.connectLimit = .milliseconds(100) }
+      let source = HTTPSource { $0.connectTimeLimit = .milliseconds(100) }
       let error = await failure { try await source.fetch(url("https://localhost:\(server.port)/")) }
       #expect(error?.code == .timedOut)
     }
@@ -165,7 +165,7 @@ struct HTTPConnectionTests {
       for proxy in proxies {
         let source = HTTPSource {
           $0.proxy = proxy
-          $0.connectLimit = .milliseconds(500)
+          $0.connectTimeLimit = .milliseconds(500)
         }
         for scheme in ["http", "https"] {
           let error = await failure { try await source.fetch(url("\(scheme)://example.org/")) }

@@ -65,7 +65,7 @@ struct HTTPCorpusTests {
     guard let url = URL(string: example.url.replacing("@PORT@", with: "\(port)")) else { return "no URL" }
     let source = HTTPSource {
       $0.maximumRedirects = example.ask["follow"] == nil ? 0 : 50
-      $0.idleLimit = .seconds(5)
+      $0.idleTimeLimit = .seconds(5)
     }
     let expected = example.expect.outcome == "file" ? Data(base64Encoded: example.expect.body_b64 ?? "") : nil
     do {

@@ -102,7 +102,7 @@ struct HTTPHostileServerTests {
     try await withScriptedServer { _ in
       ScriptedReply([.throttle(bytesPerSecond: 10_000)] + endless)
     } _: { server in
-      let source = HTTPSource { $0.idleLimit = .milliseconds(100) }
+      let source = HTTPSource { $0.idleTimeLimit = .milliseconds(100) }
       let error = await failure { try await source.fetch(server.url()) }
       #expect(error?.code == .timedOut)
     }

@@ -12,7 +12,7 @@ struct HTTPLimitTests {
     try await withScriptedServer { _ in
       ScriptedReply([.hold(gate)])
     } _: { server in
-      let source = HTTPSource { $0.idleLimit = .milliseconds(50) }
+      let source = HTTPSource { $0.idleTimeLimit = .milliseconds(50) }
       let error = await failure { try await source.open(SourceRequest(url: server.url())) }
       #expect(error?.code == .timedOut)
       #expect(error?.message.contains("0.05 s") ?? false)
@@ -24,7 +24,7 @@ struct HTTPLimitTests {
     try await withScriptedServer {
       .file(HTTPFlowTests.endless, for: $0).held(at: gate, after: 10)
     } _: { server in
-      let source = HTTPSource { $0.idleLimit = .milliseconds(50) }
+      let source = HTTPSource { $0.idleTimeLimit = .milliseconds(50) }
       let error = await failure { try await source.fetch(server.url()) }
       #expect(error?.code == .timedOut)
     }
@@ -36,7 +36,7 @@ struct HTTPLimitTests {
     try await withScriptedServer { request in
       request.path == "/file" ? .file(content, for: request) : ScriptedReply([.hold(gate)])
     } _: { server in
-      let source = HTTPSource { $0.idleLimit = .milliseconds(300) }
+      let source = HTTPSource { $0.idleTimeLimit = .milliseconds(300) }
       let reply = try await source.open(SourceRequest(url: server.url("/file")))
       // Another request's limit runs out in the meantime, and so would this one's.
       let error = await failure { try await source.open(SourceRequest(url: server.url("/held"))) }
@@ -49,10 +49,10 @@ struct HTTPLimitTests {
     try await withScriptedServer { request in
       ScriptedReply([.throttle(bytesPerSecond: 1000)] + ScriptedReply.file(HTTPFlowTests.endless, for: request).steps)
     } _: { server in
-      let source = HTTPSource { $0.totalLimit = .milliseconds(300) }
+      let source = HTTPSource { $0.totalTimeLimit = .milliseconds(300) }
       let error = await failure { try await source.fetch(server.url()) }
       #expect(error?.code == .timedOut)
-      #expect(error?.message.contains("totalLimit") ?? false)
+      #expect(error?.message.contains("totalTimeLimit") ?? false)
     }
   }
 

@@ -32,7 +32,7 @@
       try await withFolder { folder in
         let ledger = SQLiteLedger("\(folder)/l.sqlite")
         let stores = [try await ledger.open(), try await ledger.open()]
-        let ranking = Ranking(name: "size") { Rank().ascending($0.expectedSize ?? 0) }
+        let ranking = Ranking(name: "size") { Rank().ascending($0.size.bytes ?? 0) }
         for store in stores { try await store.rank(by: ranking) }
         var generator = SeededGenerator(seed: seed)
         var model: [DownloadID: Waiting] = [:]
@@ -59,7 +59,8 @@
               model[DownloadID(name)]?.addedHost = waiting.host
               return LedgerAddition(
                 request: try DownloadRequest(
-                  "http://\(waiting.host)/", id: DownloadID(name), tags: waiting.tags, expectedSize: waiting.rank),
+                  "http://\(waiting.host)/", id: DownloadID(name), tags: waiting.tags,
+                  expectedSize: ByteCount(waiting.rank)),
                 arrival: waiting.arrival, location: waiting.location)
             }
             _ = try await store.add(additions, at: now)
@@ -78,7 +79,8 @@
             _ = try await store.add(
               [
                 LedgerAddition(
-                  request: try DownloadRequest("http://\(host)/", id: id, tags: known.tags, expectedSize: rank),
+                  request: try DownloadRequest(
+                    "http://\(host)/", id: id, tags: known.tags, expectedSize: ByteCount(rank)),
                   arrival: 0, location: known.location, ifKnown: isKept ? .keep : .update)
               ], at: now)
           case 4:
@@ -112,7 +114,7 @@
             let url = try #require(URL(string: "http://\(host)/"))
             let updated = try await store.update(id, at: now) { record in
               record.request.url = url
-              record.request.expectedSize = rank
+              record.request.expectedSize = ByteCount(rank)
               record.request.tags = tags
             }
             #expect(updated?.rank == ranking.rank(try #require(updated).rankingContext))

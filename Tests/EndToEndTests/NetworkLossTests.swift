@@ -139,7 +139,7 @@
           let folder = try TemporaryFolder()
           let arrived = ServerGate()
           let noticed = ServerGate()
-          let notice = mode == .idleLimit ? "far end: failed timedOut" : "far end: waiting Online: there is no"
+          let notice = mode == .idleTimeLimit ? "far end: failed timedOut" : "far end: waiting Online: there is no"
           async let running = run(
             try FarEnd(url: server.url("/film"), folder: folder.path, mode: mode).command(cable.launcher),
             Notice(arrived) { $0 == "far end: bytes \(Self.before)" }, Notice(noticed) { $0.hasPrefix(notice) })
@@ -170,7 +170,7 @@
   struct FarEnd: Codable {
     enum Mode: String, Codable, CaseIterable {
       /// Silence ends the attempt.
-      case idleLimit
+      case idleTimeLimit
       /// The gate sees that there is no network.
       case online
     }
@@ -201,7 +201,7 @@
     @Test func downloads() async throws {
       let asked = try #require(FarEnd.asked)
       let downloader = try await Downloader {
-        HTTPSource { $0.idleLimit = asked.mode == .idleLimit ? .seconds(2) : .seconds(60) }
+        HTTPSource { $0.idleTimeLimit = asked.mode == .idleTimeLimit ? .seconds(2) : .seconds(60) }
         FileStore(asked.folder)
         if asked.mode == .online { Online() }
         Retry(.constant(.seconds(1), attempts: 10))

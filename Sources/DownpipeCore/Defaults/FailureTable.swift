@@ -68,13 +68,18 @@ public struct FailureTable: Sendable, Hashable {
     public var reason: String
     /// Failures of this kind in a row after which it is over, where that is fewer than the policy allows.
     public var attempts: Int?
+    /// How often and how long to wait after failures of this kind, in the place of what the policy says of all.
+    public var backOff: BackOff?
 
     /// Makes a row.
-    public init(_ key: Key, _ action: Action, because reason: String, attempts: Int? = nil) {
+    public init(
+      _ key: Key, _ action: Action, because reason: String, attempts: Int? = nil, backOff: BackOff? = nil
+    ) {
       self.key = key
       self.action = action
       self.reason = reason
       self.attempts = attempts
+      self.backOff = backOff
     }
   }
 
@@ -93,9 +98,13 @@ public struct FailureTable: Sendable, Hashable {
   ///   - action: what to do.
   ///   - reason: why, in a few words.
   ///   - attempts: failures of this kind in a row after which it is over, if fewer than the policy allows.
-  public func with(_ key: Key, _ action: Action, because reason: String, attempts: Int? = nil) -> FailureTable {
+  ///   - backOff: how often and how long to wait after failures of this kind, in the place of what the policy says of
+  ///     all: `.constant(.seconds(10), attempts: 3)` for three attempts, 10 s apart.
+  public func with(
+    _ key: Key, _ action: Action, because reason: String, attempts: Int? = nil, backOff: BackOff? = nil
+  ) -> FailureTable {
     var copy = self
-    copy.set(Row(key, action, because: reason, attempts: attempts))
+    copy.set(Row(key, action, because: reason, attempts: attempts, backOff: backOff))
     return copy
   }
 
@@ -125,7 +134,8 @@ extension FailureTable: CustomStringConvertible {
   /// The table as text, a row a line: failure, action, reason.
   public var description: String {
     let cells = rows.map { row in
-      let limit = row.attempts.map { " (\($0) attempts at most)" } ?? ""
+      let limits = [row.attempts.map { "\($0) attempts at most" }, row.backOff?.description].compactMap(\.self)
+      let limit = limits.isEmpty ? "" : " (\(limits.joined(separator: "; ")))"
       return (row.key.description, row.action.description, row.reason + limit)
     }
     let first = cells.map(\.0.count).max() ?? 0

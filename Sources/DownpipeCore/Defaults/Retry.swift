@@ -3,6 +3,9 @@
 ///
 /// ```swift
 /// Retry(.exponential(attempts: 8), table: .standard.with(.httpStatus(404), .resume, because: "it is being uploaded"))
+/// Retry(                            // 404: three times, 10 s apart, whatever holds for other failures
+///   table: .standard.with(
+///     .httpStatus(404), .resume, because: "it is being uploaded", backOff: .constant(.seconds(10), attempts: 3)))
 /// ```
 /// - Attempts are counted in a row and *without progress*: a transfer that gets a byte further than it ever was
 ///   has all its attempts again. Bytes that replace discarded ones are no progress, so that restarts come to an end.
@@ -39,18 +42,20 @@ public struct Retry: RetryPolicy, Hashable {
   /// What to do about a failure: the table's row, while attempts are left and the server does not ask for too long.
   public func decide(_ failure: Failure) -> RetryDecision {
     let row = table.row(for: failure.error)
+    // A row's own count and waits are for failures of its kind; the policy's are for all.
+    let (backOff, failures) = row.backOff.map { ($0, failure.repeated) } ?? (self.backOff, failure.consecutive)
     // Who wants one attempt wants no waiting either.
     if backOff.attempts > 1, failure.repeated < row.attempts ?? .max, let what = Self.awaited[row.action] {
       return .wait(for: what, atMost: Self.patience(what))
     }
-    guard failure.consecutive < backOff.attempts, failure.repeated < row.attempts ?? .max,
-      let wait = wait(after: failure)
+    guard failures < backOff.attempts, failure.repeated < row.attempts ?? .max,
+      let wait = wait(after: failure, backOff.delay(afterFailures: failures, random: failure.random))
     else { return .giveUp }
     return switch row.action {
     case .resume: .resume(after: wait)
     case .restart: .restart(after: wait)
     // A dead link is not the server's trouble: the fresh one is used at once, unless it was dead as well.
-    case .refresh: .refresh(after: failure.consecutive == 1 && failure.error.retryAfter == nil ? .zero : wait)
+    case .refresh: .refresh(after: failures == 1 && failure.error.retryAfter == nil ? .zero : wait)
     default: .giveUp
     }
   }
@@ -70,8 +75,7 @@ public struct Retry: RetryPolicy, Hashable {
   }
 
   /// How long to wait; `nil` when the server asks for longer than anybody wants to wait.
-  private func wait(after failure: Failure) -> Duration? {
-    let delay = backOff.delay(afterFailures: failure.consecutive, random: failure.random)
+  private func wait(after failure: Failure, _ delay: Duration) -> Duration? {
     guard let asked = failure.error.retryAfter?.delay(from: failure.now) else { return delay }
     return asked <= maximumRetryAfter ? asked + delay : nil
   }

@@ -1,6 +1,13 @@
 public import Foundation
 
-/// Makes file names that are safe to create from names that come from the network.
+/// Makes file names that are safe to create on every file system, Windows' and those of memory cards included: from names
+/// that come from the network, and from titles.
+///
+/// ```swift
+/// SafeFileName.make(from: "../../etc/passwd", url: nil)     // passwd
+/// SafeFileName.make(fromTitle: "AC/DC: \"Live\"?")           // AC-DC- 'Live'_
+/// DownloadRequest(url, destination: .init(name: SafeFileName.make(fromTitle: episode.title) + ".mp3"))
+/// ```
 public enum SafeFileName {
   /// The most bytes a name may have in UTF-8. File systems take 255; the rest is left for suffixes of others.
   public static let maximumLength = 200
@@ -11,11 +18,22 @@ public enum SafeFileName {
   /// (percent-decoded), the fallback, `download`. Of each only the last component counts, `/` and `\` both
   /// being separators. Control and invisible formatting characters (bidirectional overrides among them) go, as
   /// do dots and blanks at both ends: the name is never hidden, never `.` or `..`, never `.downpipe`.
-  /// Names of Windows devices get an underscore in front. Long names are cut to ``maximumLength`` bytes and
+  /// Signs that Windows and FAT file systems refuse are replaced: `:` and `|` by `-`, `"` by `'`, and `?`, `*`, `<` and
+  /// `>` by `_`. Names of Windows devices get an underscore in front. Long names are cut to ``maximumLength`` bytes and
   /// keep their extension. Unicode normalisation is left as it is.
   public static func make(from suggested: String?, url: URL?, fallback: String = "download") -> String {
     suggested.flatMap(component(of:)) ?? url.flatMap(lastPart(of:)).flatMap(component(of:))
       ?? component(of: fallback) ?? "download"
+  }
+
+  /// The same for a title, such as that of a song or an episode, in which `/` and `\` are signs like others and not
+  /// separators: both become `-`, and nothing before them is lost.
+  public static func make(fromTitle title: String, fallback: String = "download") -> String {
+    // The beginning of a title counts; of a name from the network the end.
+    let scalars = title.unicodeScalars.prefix(4096).map { $0 == "/" || $0 == "\\" ? "-" : $0 }
+    var text = String.UnicodeScalarView()
+    text.append(contentsOf: scalars)
+    return make(from: String(text), url: nil, fallback: fallback)
   }
 
   /// The last part of the path that is not empty, percent-decoded after splitting.
@@ -36,7 +54,7 @@ public enum SafeFileName {
     var kept = String.UnicodeScalarView()
     for scalar in last ?? scalars[scalars.endIndex...] where isKept(scalar) {
       // Tabs and odd blanks would be a trap to whoever types the name.
-      kept.append(scalar.properties.isWhitespace ? " " : scalar)
+      kept.append(scalar.properties.isWhitespace ? " " : replacement(for: scalar))
     }
     let trimmed = trim(String(kept))
     guard !trimmed.isEmpty else { return nil }
@@ -54,6 +72,16 @@ public enum SafeFileName {
       case 0x61...0x7A, 0x41...0x5A, 0x30...0x39, dot, UInt8(ascii: "-"), UInt8(ascii: "_"): true
       default: false
       }
+    }
+  }
+
+  /// What stands for a sign that not every file system takes.
+  private static func replacement(for scalar: Unicode.Scalar) -> Unicode.Scalar {
+    switch scalar {
+    case ":", "|": "-"
+    case "\"": "'"
+    case "?", "*", "<", ">": "_"
+    default: scalar
     }
   }
 

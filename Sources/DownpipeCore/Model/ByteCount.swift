@@ -16,6 +16,11 @@ public enum ByteCount: Hashable, Sendable {
   }
 }
 
+extension ByteCount: ExpressibleByIntegerLiteral {
+  /// Makes a count in source text: `expectedSize: 4096`.
+  public init(integerLiteral value: Int64) { self.init(value) }
+}
+
 extension ByteCount: Codable {
   /// Reads a number, or null for an unknown count.
   public init(from decoder: any Decoder) throws {

@@ -1,6 +1,12 @@
-/// The name of one download: stable over restarts, independent of its URL (which may expire).
+/// What a download is called in the ledger: the key by which an app finds it again, over restarts too.
 ///
-/// Adding a request whose id is already known updates that download instead of starting a second one.
+/// It is not the URL, which may expire or move, and not the name of the file. Give what the app itself knows the thing by,
+/// such as an episode's GUID or the primary key of a row:
+/// ```swift
+/// try await downloader.add(DownloadRequest(episode.url, id: DownloadID(episode.guid)))
+/// ```
+/// Adding a request whose id is already known updates that download instead of starting a second one. A request without an
+/// id gets a random one, and is a download of its own each time it is added.
 public struct DownloadID: Hashable, Sendable, Codable, Comparable, CustomStringConvertible,
   ExpressibleByStringLiteral
 {

@@ -85,7 +85,7 @@ public struct DownloadRecord: Sendable, Hashable {
   package var rankingContext: RankingContext {
     RankingContext(
       id: request.id, priority: request.priority, intent: request.intent, arrival: arrival, createdAt: createdAt,
-      expectedSize: request.expectedSize)
+      host: request.host, tags: request.tags, metadata: request.metadata, size: request.likelySize)
   }
 }
 

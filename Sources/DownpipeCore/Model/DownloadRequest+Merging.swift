@@ -25,10 +25,12 @@ extension DownloadRequest {
       MergedPart("tags", \.tags),
       MergedPart("metadata", \.metadata),
       MergedPart("expectedSize", \.expectedSize),
+      MergedPart("sizeHint", \.sizeHint),
       MergedPart("expectedDigests", \.expectedDigests),
       MergedPart("maximumSize", \.maximumSize),
       MergedPart("headers", \.headers),
       MergedPart("destination", \.destination),
+      MergedPart("steps", \.steps),
       MergedPart("headStart", \.headStart),
     ]
   }

@@ -32,8 +32,8 @@ public struct Pipeline: Sendable {
   public let steps: [PipelineStep]
   /// Who watches.
   public let observers: [any Observer]
-  /// How many storages were written down; the type system lets no pipeline have none.
-  let storageCount: Int
+  /// What was written down more than once, of which a pipeline has one.
+  let surplus: [SurplusStages]
 
   /// Puts stages together.
   public init(@PipelineBuilder _ stages: () -> PipelineStages) {
@@ -43,16 +43,16 @@ public struct Pipeline: Sendable {
   package init(_ stages: PipelineStages) {
     let parts = stages.parts
     sources = parts.sources
-    scheduling = parts.scheduling
+    scheduling = parts.schedulingPolicies.last
     admission = parts.admission
     gates = parts.gates
-    retry = parts.retry ?? Retry()
-    refresher = parts.refresher
+    retry = parts.retryPolicies.last ?? Retry()
+    refresher = parts.refreshers.last
     interceptors = parts.interceptors
     // The builder makes a `PipelineStages` only where its type proves that there is a storage.
     storage = parts.storages[parts.storages.endIndex - 1]
-    storageCount = parts.storages.count
-    ledger = parts.ledger ?? MemoryLedger()
+    ledger = parts.ledgers.last ?? MemoryLedger()
+    surplus = parts.surplus
     steps = parts.steps
     observers = parts.observers
   }
@@ -67,22 +67,22 @@ public struct PipelineStages: Sendable {
 public struct PipelineParts: Sendable {
   /// The sources so far.
   public var sources: [any Source] = []
-  /// The scheduling policy so far.
-  public var scheduling: (any SchedulingPolicy)?
+  /// The scheduling policies so far; a pipeline has at most one.
+  public var schedulingPolicies: [any SchedulingPolicy] = []
   /// The admission policies so far.
   public var admission: [any AdmissionPolicy] = []
   /// The gates so far.
   public var gates: [any Gate] = []
-  /// The retry policy so far.
-  public var retry: (any RetryPolicy)?
-  /// The refresher of links so far.
-  public var refresher: (any LinkRefresher)?
+  /// The retry policies so far; a pipeline has at most one.
+  public var retryPolicies: [any RetryPolicy] = []
+  /// The refreshers of links so far; a pipeline has at most one.
+  public var refreshers: [any LinkRefresher] = []
   /// The interceptors so far.
   public var interceptors: [any RequestInterceptor] = []
   /// The storages so far; a pipeline has one.
   public var storages: [any Storage] = []
-  /// The ledger so far.
-  public var ledger: (any Ledger)?
+  /// The ledgers so far; a pipeline has at most one.
+  public var ledgers: [any Ledger] = []
   /// The steps so far.
   public var steps: [PipelineStep] = []
   /// The observers so far.
@@ -93,14 +93,14 @@ public struct PipelineParts: Sendable {
 
   mutating func append(_ other: PipelineParts) {
     sources += other.sources
-    scheduling = other.scheduling ?? scheduling
+    schedulingPolicies += other.schedulingPolicies
     admission += other.admission
     gates += other.gates
-    retry = other.retry ?? retry
-    refresher = other.refresher ?? refresher
+    retryPolicies += other.retryPolicies
+    refreshers += other.refreshers
     interceptors += other.interceptors
     storages += other.storages
-    ledger = other.ledger ?? ledger
+    ledgers += other.ledgers
     steps += other.steps
     observers += other.observers
   }

@@ -115,14 +115,20 @@ public enum PipelineBuilder: StageListBuilder {
   ) -> PipelineStages { PipelineStages(parts: list.parts) }
 
   /// No source: refused.
-  @available(*, unavailable, message: "this pipeline has no source: add one, such as HTTPSource()")
+  @available(
+    *, unavailable,
+    message:
+      "this pipeline has no source: add one, such as HTTPSource(); one inside an `if` without `else`, or a `for`, may be left out and does not count"
+  )
   public static func buildFinalResult<S, T: CertainPresence, Chain>(
     _ list: StageList<S, T, Chain>
   ) -> PipelineStages { PipelineStages(parts: list.parts) }
 
   /// No storage: refused.
   @available(
-    *, unavailable, message: "this pipeline has no storage: add one, such as FileStore(\"~/Downloads\")"
+    *, unavailable,
+    message:
+      "this pipeline has no storage: add one, such as FileStore(\"~/Downloads\"); one inside an `if` without `else`, or a `for`, may be left out and does not count"
   )
   public static func buildFinalResult<S: CertainPresence, T, Chain>(
     _ list: StageList<S, T, Chain>

@@ -22,7 +22,8 @@ extension AdmissionPolicy {
 }
 
 /// A waiting download, as policies and gates see it: what it has in common with others. Those that are alike in all of
-/// this are admitted or refused alike, so that ten million of them cost no more than one.
+/// this are admitted or refused alike, so that ten million of them cost no more than one. Metadata, which differs from
+/// download to download, is therefore not part of it: give a label to what a policy or a gate has to tell apart.
 public struct Candidate: Sendable, Hashable {
   /// The host it is fetched from, lower case, with an explicit port.
   public var host: String

@@ -31,6 +31,26 @@ public struct Body: Sendable {
     self.push = push
   }
 
+  /// A body of chunks that come from an asynchronous sequence, one at a time: the next one is asked for when the last one
+  /// has been taken. Empty chunks are passed over.
+  ///
+  /// ```swift
+  /// SourceReply(coverage: .whole, body: Body(chunks))    // an AsyncStream<[UInt8]>, say
+  /// ```
+  /// Made for sources that have such a sequence anyway: a task hop a chunk costs more than pushing does.
+  /// - Parameters:
+  ///   - chunks: the chunks. What the sequence throws ends the transfer: a ``DownloadError`` as it is, any other error
+  ///     with `.network`. Cancelling the task must end it.
+  ///   - discard: ends the request when the bytes are not wanted.
+  public init<Chunks: AsyncSequence & Sendable>(_ chunks: Chunks, discard: @escaping @Sendable () -> Void = {})
+  where Chunks.Element == [UInt8] {
+    self.init(discard: discard) { sink in
+      for try await chunk in chunks where !chunk.isEmpty { try sink(chunk.span.bytes) }
+      // A sequence ends early where its task is cancelled.
+      try Task.checkCancellation()
+    }
+  }
+
   /// A body that is in memory already.
   public static func bytes(_ bytes: [UInt8]) -> Body {
     Body { sink in
@@ -48,6 +68,12 @@ public struct Body: Sendable {
   /// - Throws: what `sink` threw; ``DownloadError`` when the body ends early; `CancellationError`.
   public func forEachChunk(_ sink: @escaping ChunkSink) async throws {
     try await push(sink)
+  }
+
+  /// Pushes every chunk as an array, for sinks that keep the bytes; each chunk is copied. Otherwise the same as
+  /// ``forEachChunk(_:)``.
+  public func forEachArray(_ sink: @escaping @Sendable ([UInt8]) throws -> Void) async throws {
+    try await push { chunk in try sink(chunk.withUnsafeBytes { [UInt8]($0) }) }
   }
 
   /// Ends the request without reading the body; does nothing once the body has been read.

@@ -9,8 +9,8 @@ public protocol Ledger: Stage {
 }
 
 extension Ledger {
-  /// Becomes the pipeline's ledger; the last one written counts.
-  public func contribute(to parts: inout PipelineParts) { parts.ledger = self }
+  /// Becomes the pipeline's ledger.
+  public func contribute(to parts: inout PipelineParts) { parts.ledgers.append(self) }
 }
 
 /// An open ledger.

@@ -24,7 +24,7 @@ extension LedgerTotals {
   package mutating func add(_ record: DownloadRecord) {
     guard record.phase != .cancelled else { return }
     let size = record.phase == .finished ? record.steps.artifact?.size : nil
-    let total = size ?? record.checkpoint.total.bytes ?? record.request.expectedSize
+    let total = size ?? record.checkpoint.total.bytes ?? record.request.likelySize.bytes
     received = received.addingSaturated(record.phase == .finished ? total ?? onDisk(record) : onDisk(record))
     if let total { expected = expected.addingSaturated(total) } else { unknown += 1 }
   }

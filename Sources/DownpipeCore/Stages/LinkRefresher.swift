@@ -13,8 +13,8 @@ public protocol LinkRefresher: Stage {
 }
 
 extension LinkRefresher {
-  /// Becomes the pipeline's refresher; the last one written counts.
-  public func contribute(to parts: inout PipelineParts) { parts.refresher = self }
+  /// Becomes the pipeline's refresher.
+  public func contribute(to parts: inout PipelineParts) { parts.refreshers.append(self) }
 }
 
 /// A link that has died.

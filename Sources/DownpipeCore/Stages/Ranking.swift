@@ -2,7 +2,7 @@
 ///
 /// ```swift
 /// try await store.rank(by: Ranking(PriorityQueue()))
-/// try await store.rank(by: Ranking(name: "smallest first") { Rank().ascending($0.expectedSize ?? .max) })
+/// try await store.rank(by: Ranking(name: "smallest first") { Rank().ascending($0.size.bytes ?? .max) })
 /// ```
 public struct Ranking: Sendable {
   /// What tells these ranks from those of another ranking. The ledger keeps it.

@@ -8,18 +8,20 @@ public protocol RetryPolicy: Stage {
 }
 
 extension RetryPolicy {
-  /// Becomes the pipeline's retry policy; the last one written counts.
-  public func contribute(to parts: inout PipelineParts) { parts.retry = self }
+  /// Becomes the pipeline's retry policy.
+  public func contribute(to parts: inout PipelineParts) { parts.retryPolicies.append(self) }
 }
 
 /// A failed attempt, as a retry policy sees it.
 public struct Failure: Sendable {
+  /// The download, with its labels and metadata; `nil` only where a test leaves it out.
+  public var request: DownloadRequest?
   /// What went wrong.
   public var error: DownloadError
   /// Attempts that failed in a row without a byte of progress, this one included: 1 at first.
   /// Progress gives the attempts back.
   public var consecutive: Int
-  /// Attempts that failed in a row with this error's code, this one included.
+  /// Attempts that failed in a row with this error's code and, of `.httpStatus`, with this status; this one included.
   public var repeated: Int
   /// All attempts so far.
   public var attempts: Int
@@ -31,8 +33,9 @@ public struct Failure: Sendable {
   /// Describes a failure; `repeated` is the same as `consecutive` unless given.
   public init(
     error: DownloadError, consecutive: Int = 1, repeated: Int? = nil, attempts: Int = 1, random: Double = 0.5,
-    now: Date = Date(timeIntervalSince1970: 0)
+    now: Date = Date(timeIntervalSince1970: 0), request: DownloadRequest? = nil
   ) {
+    self.request = request
     self.error = error
     self.consecutive = consecutive
     self.repeated = repeated ?? consecutive

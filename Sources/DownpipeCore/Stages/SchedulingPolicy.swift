@@ -17,8 +17,8 @@ extension SchedulingPolicy {
   /// 1.
   public var version: Int { 1 }
 
-  /// Becomes the pipeline's policy; the last one written counts.
-  public func contribute(to parts: inout PipelineParts) { parts.scheduling = self }
+  /// Becomes the pipeline's policy.
+  public func contribute(to parts: inout PipelineParts) { parts.schedulingPolicies.append(self) }
 }
 
 /// What a scheduling policy may know.
@@ -33,20 +33,30 @@ public struct RankingContext: Sendable, Hashable {
   public var arrival: Int64
   /// When it was added.
   public var createdAt: Date
-  /// The size it will have, where that is known.
-  public var expectedSize: Int64?
+  /// The host it is fetched from, lower case, with an explicit port.
+  public var host: String
+  /// Its labels.
+  public var tags: Set<String>
+  /// What else travels with it.
+  public var metadata: [String: String]
+  /// The size that is expected of it, or else the hint of its request.
+  public var size: ByteCount
 
   /// Makes a context.
   public init(
     id: DownloadID, priority: Priority = .normal, intent: Intent = .userInitiated, arrival: Int64,
-    createdAt: Date = Date(timeIntervalSince1970: 0), expectedSize: Int64? = nil
+    createdAt: Date = Date(timeIntervalSince1970: 0), host: String = "", tags: Set<String> = [],
+    metadata: [String: String] = [:], size: ByteCount = .unknown
   ) {
     self.id = id
     self.priority = priority
     self.intent = intent
     self.arrival = arrival
     self.createdAt = createdAt
-    self.expectedSize = expectedSize
+    self.host = host
+    self.tags = tags
+    self.metadata = metadata
+    self.size = size
   }
 }
 
@@ -87,6 +97,36 @@ public struct Rank: Sendable, Hashable, Comparable {
 
   /// Appends a number that is not negative (64 bits), the smallest first.
   public func ascending(_ number: Int64) -> Rank { appending(UInt64(max(0, number)), bits: 64) }
+
+  /// Appends a number that is not negative (64 bits), the largest first.
+  public func descending(_ number: Int64) -> Rank { appending(UInt64(Int64.max - max(0, number)), bits: 64) }
+
+  /// Appends a date (48 bits of milliseconds since 1970), the earliest first; what is before 1970 counts as 1970.
+  public func ascending(_ date: Date) -> Rank { appending(Self.milliseconds(date), bits: 48) }
+
+  /// Appends a date (48 bits of milliseconds since 1970), the latest first: the newest episodes, say.
+  public func descending(_ date: Date) -> Rank { appending(Self.lastInstant - Self.milliseconds(date), bits: 48) }
+
+  /// Appends the beginning of a text (8 bits a byte of its UTF-8), in the order of its bytes.
+  ///
+  /// - Parameters:
+  ///   - text: the text; what begins alike is told apart by the parts behind.
+  ///   - bytes: how many bytes count: 1 to 8.
+  public func ascending(_ text: String, bytes: Int = 6) -> Rank {
+    precondition((1...8).contains(bytes), "a rank takes 1 to 8 bytes of a text")
+    var key: UInt64 = 0
+    var rest = text.utf8.makeIterator()
+    for _ in 0..<bytes { key = key << 8 | UInt64(rest.next() ?? 0) }
+    return appending(key, bits: 8 * bytes)
+  }
+
+  private static let lastInstant: UInt64 = 1 << 48 - 1
+
+  private static func milliseconds(_ date: Date) -> UInt64 {
+    let milliseconds = (date.timeIntervalSince1970 * 1000).rounded(.down)
+    // NaN is no date, and compares as false.
+    return milliseconds > 0 ? min(lastInstant, UInt64(min(milliseconds, 1e18))) : 0
+  }
 
   /// Whether two keys are the same.
   public static func == (left: Self, right: Self) -> Bool { left.value == right.value }

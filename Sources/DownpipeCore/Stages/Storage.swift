@@ -202,6 +202,8 @@ public protocol Partial: Sendable {
 }
 
 extension Partial {
+  /// Writes a chunk that is in an array; see ``write(_:at:)-(RawSpan,_)``.
+  public func write(_ bytes: [UInt8], at offset: Int64) throws { try write(bytes.span.bytes, at: offset) }
   /// Nothing: the bytes have a name from the beginning.
   public func persist() throws {}
   /// There is always something to remove.

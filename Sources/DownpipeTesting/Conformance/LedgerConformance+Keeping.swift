@@ -43,11 +43,12 @@ extension LedgerConformance {
     return try DownloadRequest(
       "https://user@example.org:8443/a%20b?token=1#part", id: id,
       mirrors: [try mirror("https://one.example/f"), try mirror("ftp://two.example/f")], priority: Priority(-32768),
-      intent: Intent(odd), tags: [odd, "", "plain"], metadata: [odd: odd, "": ""], expectedSize: .max,
+      intent: Intent(odd), tags: [odd, "", "plain"], metadata: [odd: odd, "": ""],
+      expectedSize: .known(.max), sizeHint: 12,
       expectedDigests: [FileDigest(.md5, bytes: Array(0..<16)), FileDigest(.sha1, bytes: Array(0..<20))],
       maximumSize: 0,
       headers: HeaderFields([HeaderField("Accept", "a"), HeaderField("accept", odd)]),
-      destination: .init(directory: "deep/er", name: odd),
+      destination: .init(directory: "deep/er", name: odd, nameUse: .fallback), steps: .only(odd, "Gunzip"),
       headStart: .init(
         file: "/tmp/" + odd, count: 1 << 40, validator: Validator(entityTag: EntityTag("x")), total: .known(1 << 41)))
   }

@@ -12,7 +12,7 @@ extension LedgerConformance {
       _ = try await store.add(
         try sizes.enumerated().map { index, size in
           var addition = try Self.addition(size.id, order: Int64(index), tags: [size.tag])
-          addition.request.expectedSize = size.expected
+          addition.request.expectedSize = ByteCount(size.expected)
           return addition
         }, at: Self.start)
       try await store.bring("finished", to: .finished) { record in
@@ -48,7 +48,7 @@ extension LedgerConformance {
       _ = try await store.add(
         try (0..<3).map { index in
           var addition = try Self.addition(DownloadID("\(index)"), order: Int64(index))
-          addition.request.expectedSize = .max
+          addition.request.expectedSize = .known(.max)
           return addition
         }, at: Self.start)
       try expectEqual(try await store.totals(tag: nil).expected, .max, "the bytes there will be")

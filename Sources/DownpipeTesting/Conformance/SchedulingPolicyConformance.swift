@@ -47,7 +47,7 @@ public struct SchedulingPolicyConformance: Sendable {
               table.append(
                 RankingContext(
                   id: DownloadID("conformance-\(table.count)"), priority: priority, intent: intent, arrival: arrival,
-                  createdAt: Date(timeIntervalSince1970: TimeInterval(created)), expectedSize: size))
+                  createdAt: Date(timeIntervalSince1970: TimeInterval(created)), size: ByteCount(size)))
             }
           }
         }

@@ -3,7 +3,7 @@ public import DownpipeCore
 /// A scheduling policy made of a closure; it records what it was asked.
 ///
 /// ```swift
-/// let shortestFirst = FakeSchedulingPolicy { Rank().ascending($0.expectedSize ?? .max) }
+/// let shortestFirst = FakeSchedulingPolicy { Rank().ascending($0.size.bytes ?? .max) }
 /// ```
 public final class FakeSchedulingPolicy: SchedulingPolicy {
   private let ranking: @Sendable (RankingContext) -> Rank

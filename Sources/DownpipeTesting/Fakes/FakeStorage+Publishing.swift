@@ -69,7 +69,7 @@ extension FakeStorage {
   private func safePath(
     _ destination: DownloadRequest.Destination, defaultName: String
   ) throws(DownloadError) -> (directory: String, name: String) {
-    let name = destination.name ?? defaultName
+    let name = destination.finalName ?? defaultName
     let folders = (destination.directory ?? "").split(separator: "/", omittingEmptySubsequences: true).map(String.init)
     let isSafe =
       !(destination.directory ?? "").hasPrefix("/") && !name.isEmpty && !name.contains("/")
@@ -85,7 +85,7 @@ extension FakeStorage {
 
   /// Refuses the destinations that publishing refuses.
   public func check(_ destination: DownloadRequest.Destination) throws(DownloadError) {
-    _ = try safePath(destination, defaultName: "file")
+    _ = try safePath(destination, defaultName: destination.name ?? "file")
   }
 
   /// Whether the artifact is in memory, or in a workspace.

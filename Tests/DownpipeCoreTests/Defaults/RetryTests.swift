@@ -166,6 +166,24 @@ struct RetryTests {
     #expect(retry.decide(Self.failure(dead, consecutive: 3)) == .giveUp)
   }
 
+  @Test func aRowMayHaveItsOwnWaitsAndCount() {
+    let table = FailureTable.standard.with(
+      .httpStatus(404), .resume, because: "it is being uploaded", backOff: .constant(.seconds(10), attempts: 3))
+    let missing = DownloadError(.httpStatus, "missing", httpStatus: 404)
+    for backOff in [BackOff.never, .exponential(attempts: 100)] {
+      let retry = Retry(backOff, table: table)
+      func decide(_ repeated: Int) -> RetryDecision {
+        retry.decide(Failure(error: missing, consecutive: repeated + 2, repeated: repeated))
+      }
+      #expect(decide(1) == .resume(after: .seconds(10)))
+      #expect(decide(2) == .resume(after: .seconds(10)))
+      #expect(decide(3) == .giveUp)
+    }
+    #expect(table.description.contains("(up to 3 attempts, waiting 10 s)"))
+    let other = DownloadError(.httpStatus, "busy", httpStatus: 503)
+    #expect(Retry(.never, table: table).decide(Failure(error: other)) == .giveUp)
+  }
+
   @Test func everyRowIsObeyed() {
     for row in FailureTable.standard.rows {
       let error: DownloadError =

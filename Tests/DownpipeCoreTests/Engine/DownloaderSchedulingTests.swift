@@ -66,7 +66,7 @@ struct DownloaderSchedulingTests: EngineSuite {
     await gate.watchers(atLeast: 1)
     await downloader.replace(FakeGate(.closed("still no"), name: "WiFi"))
     #expect(await downloader.pipeline.gates.count == 1)
-    #expect(await downloader.removeGate(named: "WiFi"))
+    #expect(await downloader.removeGate(id: "WiFi"))
     _ = try await download.value
     await downloader.shutdown()
   }

@@ -2,14 +2,14 @@ import DownpipeCore
 import DownpipeTesting
 
 /// A fake storage that says how it was used, and can be held in the middle of an operation.
-final class ProbeStorage: Storage {
+final class ProbeStorage: StorageWrapper {
   private struct State: Sendable {
     var held: Set<FakeStorage.Operation> = []
     var waiting: [FakeStorage.Operation: Int] = [:]
     var openings: [Bool] = []
   }
 
-  let base: FakeStorage
+  let base: any Storage
   private let state = Watched(State())
 
   init(_ base: FakeStorage = FakeStorage()) { self.base = base }
@@ -45,8 +45,6 @@ final class ProbeStorage: Storage {
     try await base.removePartial(key)
   }
 
-  func workspace(_ key: PartialKey) async throws -> String? { try await base.workspace(key) }
-
   func publish(
     _ artifact: Artifact, of partial: (any Partial)?, at destination: DownloadRequest.Destination,
     in context: ProcessingContext
@@ -55,13 +53,6 @@ final class ProbeStorage: Storage {
     return try await base.publish(
       artifact, of: (partial as? ProbePartial)?.base ?? partial, at: destination, in: context)
   }
-
-  func isStaged(_ artifact: Artifact) -> Bool { base.isStaged(artifact) }
-  func contains(_ artifact: Artifact) async -> Bool { await base.contains(artifact) }
-  func existing(for request: DownloadRequest) async throws -> Artifact? { try await base.existing(for: request) }
-  func remove(_ artifact: Artifact) async throws { try await base.remove(artifact) }
-  func storedPath(for path: String) -> String { base.storedPath(for: path) }
-  func path(forStored storedPath: String) throws -> String { try base.path(forStored: storedPath) }
 }
 
 /// A partial that has a name only once it needs one.
@@ -97,29 +88,7 @@ private struct ProbePartial: Partial {
 }
 
 /// Any storage as a stage.
-struct AnyStorage: Storage {
+struct AnyStorage: StorageWrapper {
   let base: any Storage
   init(_ base: any Storage) { self.base = base }
-
-  var location: String? { base.location }
-  var durability: Durability { base.durability }
-  func openPartial(_ key: PartialKey, isNew: Bool) async throws -> any Partial {
-    try await base.openPartial(key, isNew: isNew)
-  }
-  func removePartial(_ key: PartialKey) async throws { try await base.removePartial(key) }
-  func workspace(_ key: PartialKey) async throws -> String? { try await base.workspace(key) }
-  func publish(
-    _ artifact: Artifact, of partial: (any Partial)?, at destination: DownloadRequest.Destination,
-    in context: ProcessingContext
-  ) async throws -> Artifact {
-    try await base.publish(artifact, of: partial, at: destination, in: context)
-  }
-  func isStaged(_ artifact: Artifact) -> Bool { base.isStaged(artifact) }
-  func contains(_ artifact: Artifact) async -> Bool { await base.contains(artifact) }
-  func existing(for request: DownloadRequest) async throws -> Artifact? { try await base.existing(for: request) }
-  func remove(_ artifact: Artifact) async throws { try await base.remove(artifact) }
-  func storedPath(for path: String) -> String { base.storedPath(for: path) }
-  func path(forStored storedPath: String) throws -> String { try base.path(forStored: storedPath) }
-  func partials() async throws -> [StoredPartial]? { try await base.partials() }
-  func availableBytes() async throws -> Int64? { try await base.availableBytes() }
 }

@@ -31,10 +31,24 @@ struct SafeFileNameTests {
     ("👨\u{200D}👩\u{200D}👧.png", "👨\u{200D}👩\u{200D}👧.png"),
     ("e\u{301}.txt", "e\u{301}.txt"),
     ("a\r\n/b", "b"),
+    ("what: why? \"so\" <a|b>*.txt", "what- why_ 'so' _a-b__.txt"),
   ])
   func suggestion(_ suggested: String, _ expected: String) {
     let name = SafeFileName.make(from: suggested, url: nil)
     #expect(Array(name.unicodeScalars) == Array(expected.unicodeScalars), "\(name)")
+  }
+
+  @Test(arguments: [
+    ("AC/DC", "AC-DC"), ("AC\\DC", "AC-DC"), ("What? \"Live\": 1*", "What_ 'Live'- 1_"), ("../x", "-x"),
+    ("S01/E02 – Ünï.mp3", "S01-E02 – Ünï.mp3"), ("", "download"), ("...", "download"), ("con", "_con"),
+  ])
+  func title(_ title: String, _ expected: String) {
+    #expect(SafeFileName.make(fromTitle: title) == expected)
+  }
+
+  @Test func longTitlesKeepTheirBeginning() {
+    let name = SafeFileName.make(fromTitle: "Begin " + String(repeating: "/x", count: 100_000))
+    #expect(name.hasPrefix("Begin -x-x") && name.utf8.count <= SafeFileName.maximumLength)
   }
 
   @Test(arguments: ["", ".", "..", "/", "\\", "...", " ", "\u{202E}", "../..", "\u{0}", "//./"])
@@ -94,7 +108,7 @@ struct SafeFileNameTests {
       let name = SafeFileName.make(from: String(text), url: nil)
       #expect(!name.isEmpty && name.utf8.count <= 201)
       let scalars = Array(name.unicodeScalars)
-      #expect(!scalars.contains { $0 == "/" || $0 == "\\" || $0.value < 0x20 || $0.value == 0x202E })
+      #expect(!scalars.contains { "/\\:?*<>|\"".unicodeScalars.contains($0) || $0.value < 0x20 || $0.value == 0x202E })
       #expect(scalars.first != "." && scalars.last != "." && scalars.first != " " && scalars.last != " ")
       #expect(SafeFileName.make(from: name, url: nil) == name, "made safe twice, it changes: \(name)")
     }

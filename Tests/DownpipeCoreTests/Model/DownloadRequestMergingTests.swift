@@ -22,6 +22,8 @@ struct DownloadRequestMergingTests {
     Part(name: "tags", change: { $0.tags = ["a"] }, changeOtherwise: { $0.tags = ["b"] }),
     Part(name: "metadata", change: { $0.metadata = ["a": "a"] }, changeOtherwise: { $0.metadata = ["a": "b"] }),
     Part(name: "expectedSize", change: { $0.expectedSize = 1 }, changeOtherwise: { $0.expectedSize = 2 }),
+    Part(name: "sizeHint", change: { $0.sizeHint = 1 }, changeOtherwise: { $0.sizeHint = 2 }),
+    Part(name: "steps", change: { $0.steps = .none }, changeOtherwise: { $0.steps = .only("a") }),
     Part(
       name: "expectedDigests", change: { $0.expectedDigests = [FileDigest(.sha256, bytes: [1])] },
       changeOtherwise: { $0.expectedDigests = [FileDigest(.sha256, bytes: [2])] }),

@@ -22,8 +22,9 @@ struct PipelineCompileErrorTests {
     }
   }
 
-  static let noSource = "this pipeline has no source: add one, such as HTTPSource()"
-  static let noStorage = "this pipeline has no storage: add one, such as FileStore(\"~/Downloads\")"
+  static let noSource = "this pipeline has no source: add one, such as HTTPSource(); one inside an `if` without `else`"
+  static let noStorage =
+    "this pipeline has no storage: add one, such as FileStore(\"~/Downloads\"); one inside an `if` without `else`"
   static let neither = "this pipeline has no source and no storage: add both"
   static let misfit = "these steps do not fit: the second takes another form (File or Directory) than the first gives"
   static let firstStep = "the first step of a pipeline takes a File"
@@ -65,6 +66,18 @@ struct PipelineCompileErrorTests {
     .pipeline(
       "something that is no stage", "no exact matches in call to static method 'buildExpression'",
       "NamedSource(); NamedStorage(); 42"),
+    .pipeline(
+      "a step that changes the form on a condition",
+      "a step that changes the form (File or Directory) cannot be left out",
+      "NamedSource(); NamedStorage(); Untar().when { _ in yes }"),
+    .pipeline(
+      "a step on a condition that does not fit", misfit,
+      "NamedSource(); NamedStorage(); Untar(); Gunzip().when { _ in yes }"),
+    Snippet(
+      "a source that is never started", "does not conform to protocol 'Source'",
+      """
+      private struct Idle: Source { func accepts(_ url: URL) -> Bool { true } }
+      """),
     Snippet(
       "a group that hides its source", "HasSource",
       """
@@ -96,7 +109,7 @@ struct PipelineCompileErrorTests {
       "right: all there is", nil,
       """
       NamedSource(); NamedPolicy(); NamedLimit(); NamedGate(); NamedInterceptor(); Retry(.never); NamedStorage(); NamedLedger()
-      NamedStep(); Gunzip(); Untar(); Prune(); NamedObserver()
+      NamedStep(); NamedStep().when { _ in yes }; Gunzip().when { _ in yes }; Untar(); Prune(); NamedObserver()
       """),
     .pipeline(
       "right: branches", nil,
@@ -158,7 +171,7 @@ struct PipelineCompileErrorTests {
     try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
     defer { try? FileManager.default.removeItem(at: folder) }
     for (index, snippet) in snippets.enumerated() {
-      let text = "import DownpipeCore\n" + snippet.code + "\n"
+      let text = "import DownpipeCore\nimport Foundation\n" + snippet.code + "\n"
       try Data(text.utf8).write(to: folder.appending(path: "snippet-\(index).swift"))
     }
     let output = try await swiftc(

@@ -363,15 +363,15 @@ public final class Downloader: Sendable {
 
   // MARK: Replacing stages
 
-  /// Replaces the gate of the same name, or adds the gate. Takes effect on what is running.
+  /// Replaces the gate of the same ``Stage/id``, in its place, or adds the gate. Takes effect on what is running.
   public func replace(_ gate: some Gate) async { await engine.replace(gate: gate) }
 
-  /// Removes the gate with a name.
+  /// Removes the gate with an ``Stage/id``.
   /// - Returns: whether there was one.
   @discardableResult
-  public func removeGate(named name: String) async -> Bool { await engine.removeGate(named: name) }
+  public func removeGate(id: String) async -> Bool { await engine.removeGate(id: id) }
 
-  /// Replaces the admission policy of the same name, or adds the policy. Running downloads beyond a smaller
+  /// Replaces the admission policy of the same ``Stage/id``, or adds the policy. Running downloads beyond a smaller
   /// limit go back to waiting, those of the last rank first; their bytes are kept.
   public func replace(_ policy: some AdmissionPolicy) async { await engine.replace(admission: policy) }
 
@@ -381,6 +381,6 @@ public final class Downloader: Sendable {
   /// Replaces the retry policy, from the next failure on.
   public func replace(_ policy: some RetryPolicy) async { await engine.replace(retry: policy) }
 
-  /// Replaces the source of the same name, or adds the source behind the others, from the next attempt on.
+  /// Replaces the source of the same ``Stage/id``, or adds the source behind the others, from the next attempt on.
   public func replace(_ source: some Source) async throws { try await engine.replace(source: source) }
 }

@@ -69,8 +69,8 @@ extension Run {
     return read { record in
       Failure(
         error: error, consecutive: progressed ? 1 : record.consecutiveFailures + 1,
-        repeated: record.error?.code == error.code && !progressed ? record.repeatedFailures + 1 : 1,
-        attempts: record.attempts, random: context.options.random(), now: context.time.date)
+        repeated: record.error?.isOfSameKind(as: error) == true && !progressed ? record.repeatedFailures + 1 : 1,
+        attempts: record.attempts, random: context.options.random(), now: context.time.date, request: record.request)
     }
   }
 
@@ -112,6 +112,13 @@ extension StoredArtifact {
     self.init(
       kind: artifact.kind, path: artifact.path.map(storage.storedPath(for:)), name: artifact.name,
       size: artifact.size.bytes, mediaType: artifact.mediaType, modifiedAt: artifact.modifiedAt)
+  }
+}
+
+extension DownloadError {
+  /// Whether a failure is of the kind that rows of a failure table tell apart.
+  fileprivate func isOfSameKind(as other: DownloadError) -> Bool {
+    code == other.code && (code != .httpStatus || httpStatus == other.httpStatus)
   }
 }
 

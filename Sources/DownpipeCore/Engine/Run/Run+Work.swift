@@ -122,6 +122,7 @@ extension Run {
   /// The name of the step that is next, or of the storage, which publishes.
   private func nextStep(after done: Int, _ artifact: Artifact) async throws -> String {
     for step in pipeline.steps.dropFirst(done) {
+      guard read({ $0.request.steps.contains(step.name) }) else { continue }
       if step.isNeeded(try await processingContext(for: artifact, of: step.name, withWorkspace: false)) {
         return step.name
       }
@@ -138,7 +139,7 @@ extension Run {
     {
       update { $0.steps = StepLog() }
       try await save([.steps])
-      let artifact = try partial.artifact(name: checkpoint.name ?? "download", mediaType: checkpoint.mediaType)
+      let artifact = try partial.artifact(name: nameOfBytes, mediaType: checkpoint.mediaType)
       return CompleteFile(artifact: artifact, partial: partial, isUntouched: true, mayLeaveTraces: true)
     }
     try? partial.close()
@@ -186,7 +187,7 @@ extension Run {
     var request = record.request
     request.url = fresh.url
     request.headers = fresh.headers ?? request.headers
-    try request.check(sources: stages.sources, storage: storage)
+    try request.check(against: pipeline)
     state.withLock { $0.hasFreshLink = true }
     update { record in
       record.request.url = fresh.url

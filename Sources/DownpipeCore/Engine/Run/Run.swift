@@ -213,7 +213,8 @@ extension DownloadStatus {
       progress: progress
         ?? TransferProgress(received: record.checkpoint.ranges.byteCount, total: record.checkpoint.total),
       attempts: record.attempts, resumedFrom: record.resumedFrom, bytesFetched: record.bytesFetched + moreFetched,
-      name: record.request.destination.name ?? record.steps.artifact?.name ?? record.checkpoint.name,
+      name: record.request.destination.finalName ?? record.steps.artifact?.name ?? record.request.destination.name
+        ?? record.checkpoint.name,
       createdAt: record.createdAt, updatedAt: record.updatedAt)
   }
 }

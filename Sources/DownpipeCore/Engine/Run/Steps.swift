@@ -8,8 +8,11 @@ extension Run {
   func process(_ file: inout CompleteFile) async throws {
     let steps = pipeline.steps
     let done = read { $0.steps.completed.count }
+    // The pipeline may have changed since the request was added.
+    try read { $0.request.steps }.check(steps)
     for index in steps.indices where index >= done {
       let step = steps[index]
+      guard read({ $0.request.steps.contains(step.name) }) else { continue }
       let question = try await processingContext(for: file.artifact, of: step.name, withWorkspace: false)
       guard step.isNeeded(question) else { continue }
       update { _ = $0.apply(.bytesComplete) }
@@ -43,6 +46,15 @@ extension Run {
       }
       file.isUntouched = file.isUntouched && output.location == input.location
       file.artifact = output
+    }
+  }
+
+  /// The name that the steps begin with.
+  var nameOfBytes: String {
+    read { record in
+      let destination = record.request.destination
+      let fallback = destination.nameUse == .fallback ? destination.name : nil
+      return fallback ?? record.checkpoint.name ?? "download"
     }
   }
 

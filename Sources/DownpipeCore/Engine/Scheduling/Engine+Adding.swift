@@ -46,7 +46,7 @@ extension Engine {
 
   /// Checks what can be checked before anything is stored.
   func check(_ request: DownloadRequest) throws(DownloadError) {
-    try request.check(sources: stages.current.sources, storage: context.storage)
+    try request.check(against: pipeline)
   }
 
   /// The artifact of a finished download, when it is gone.
@@ -154,12 +154,12 @@ extension Engine {
 
 extension DownloadRequest {
   /// Checks what can be checked before anything is stored.
-  func check(sources: [any Source], storage: any Storage) throws(DownloadError) {
+  func check(against pipeline: Pipeline) throws(DownloadError) {
     let length = id.rawValue.utf8.count
     guard length > 0, length <= 255 else {
       throw DownloadError(.invalidRequest, "a download's id has 1 to 255 bytes of UTF-8, this one has \(length)")
     }
-    for url in [url] + mirrors where !sources.contains(where: { $0.accepts(url) }) {
+    for url in [url] + mirrors where !pipeline.sources.contains(where: { $0.accepts(url) }) {
       throw DownloadError(
         .unsupportedURL,
         url.scheme == nil
@@ -170,13 +170,14 @@ extension DownloadRequest {
     if let field = headers.fields.first(where: { !$0.isValid }) {
       throw DownloadError(.invalidRequest, "“\(field.name.prefix(50))” is not a valid header field")
     }
-    if let size = expectedSize, size < 0 {
-      throw DownloadError(.invalidRequest, "the expected size is \(size) bytes; leave it out if it is unknown")
+    for case .known(let size) in [expectedSize, sizeHint] where size < 0 {
+      throw DownloadError(.invalidRequest, "a size of \(size) bytes is expected; leave it out if it is unknown")
     }
     do {
-      try storage.check(destination)
+      try pipeline.storage.check(destination)
     } catch {
-      throw error.located(stage: storage.name, url: url, attempt: nil)
+      throw error.located(stage: pipeline.storage.name, url: url, attempt: nil)
     }
+    try steps.check(pipeline.steps)
   }
 }

@@ -36,7 +36,7 @@ extension Engine {
   private func updated(
     _ id: DownloadID, _ change: @escaping @Sendable (inout DownloadRequest) throws -> Void
   ) async throws -> DownloadStatus {
-    let (sources, storage) = (stages.current.sources, context.storage)
+    let pipeline = pipeline
     try await rankOnce()
     let record = try await store.update(id, at: time.date) { record in
       let old = record.request
@@ -48,7 +48,7 @@ extension Engine {
       guard record.phase != .finished || record.request.destination == old.destination else {
         throw DownloadError(.invalidRequest, "“\(id)” is finished: rename it instead of changing its destination")
       }
-      try record.request.check(sources: sources, storage: storage)
+      try record.request.check(against: pipeline)
     }
     guard let record else { throw DownloadError.unknownDownload(id) }
     heed(record)
@@ -66,13 +66,13 @@ extension Engine {
   /// Gives a download another name; what is finished is renamed in its folder.
   func rename(_ id: DownloadID, to name: String) async throws -> DownloadStatus {
     try checkOpen()
-    let name = SafeFileName.make(from: name, url: nil)
+    let name = SafeFileName.make(fromTitle: name)
     while true {
       let turn: Change = try await context.mailbox.perform { engine in
         guard let record = try await engine.record(id) else { throw DownloadError.unknownDownload(id) }
         if let run = engine.slots.runs[id], run.read({ $0.phase }) != .transferring { return .wait(for: run) }
         if record.phase == .finished { return .over(try await engine.renameFile(of: record, to: name)) }
-        return .over(try await engine.updated(id) { $0.destination.name = name })
+        return .over(try await engine.updated(id) { $0.destination.setName(name) })
       }
       switch turn {
       case .over(let status): return status
@@ -120,7 +120,7 @@ extension Engine {
     let record = try await store.update(id, at: time.date) { record in
       record.steps.artifact = stored
       record.steps.note = nil
-      record.request.destination.name = moved.name
+      record.request.destination.setName(moved.name)
     }
     guard let record else { throw DownloadError.unknownDownload(id) }
     publish(record)

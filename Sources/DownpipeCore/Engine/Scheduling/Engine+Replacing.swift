@@ -2,25 +2,27 @@
 extension Engine {
   func replace(gate: any Gate) {
     gates.replace(gate)
-    stages.change { pipeline in
-      pipeline.gates.removeAll { $0.name == gate.name }
-      pipeline.gates.append(gate)
-    }
-    lookAgain()
+    showGates()
   }
 
-  func removeGate(named name: String) -> Bool {
-    guard gates.remove(named: name) else { return false }
-    stages.change { $0.gates.removeAll { $0.name == name } }
-    lookAgain()
+  func removeGate(id: String) -> Bool {
+    guard gates.remove(id: id) else { return false }
+    showGates()
     return true
+  }
+
+  /// The pipeline has the gates that are asked, and no list of its own.
+  private func showGates() {
+    let gates = gates.stages
+    stages.change { $0.gates = gates }
+    lookAgain()
   }
 
   /// The policy takes effect on what runs, too. Done by the loop, so that nothing is leased under the old one meanwhile.
   func replace(admission policy: any AdmissionPolicy) async {
     _ = try? await context.mailbox.perform { engine in
       engine.stages.change { pipeline in
-        if let index = pipeline.admission.firstIndex(where: { $0.name == policy.name }) {
+        if let index = pipeline.admission.firstIndex(where: { $0.id == policy.id }) {
           pipeline.admission[index] = policy
         } else {
           pipeline.admission.append(policy)

@@ -49,17 +49,21 @@ struct Gates: Sendable {
     return unwatched
   }
 
-  /// Puts a gate in the place of the one with its name, or adds it.
+  /// The gates, in order.
+  var stages: [any Gate] { slots.map(\.gate) }
+
+  /// Puts a gate in the place of the one with its id, or adds it.
   mutating func replace(_ gate: any Gate) {
-    remove(named: gate.name)
-    slots.append(GateSlot(gate))
+    guard let index = slots.firstIndex(where: { $0.gate.id == gate.id }) else { return slots.append(GateSlot(gate)) }
+    slots[index].stop.stop(())
+    slots[index] = GateSlot(gate)
+    seenReports = -1
   }
 
-  /// Removes the gate with a name.
+  /// Removes the gate with an id.
   /// - Returns: whether there was one.
-  @discardableResult
-  mutating func remove(named name: String) -> Bool {
-    guard let index = slots.firstIndex(where: { $0.gate.name == name }) else { return false }
+  mutating func remove(id: String) -> Bool {
+    guard let index = slots.firstIndex(where: { $0.gate.id == id }) else { return false }
     slots[index].stop.stop(())
     slots.remove(at: index)
     seenReports = -1

@@ -18,7 +18,7 @@ struct LiveStages: Sendable {
     current = StartedPipeline(pipeline, sessions: current.sessions, epoch: current.epoch)
   }
 
-  /// Puts a source in the place of the one with its name, or adds it behind the others.
+  /// Puts a source in the place of the one with its id, or adds it behind the others.
   ///
   /// - Parameters:
   ///   - source: the stage.
@@ -27,7 +27,7 @@ struct LiveStages: Sendable {
     var pipeline = current.pipeline
     var sessions = current.sessions
     var epoch = current.epoch
-    if let index = pipeline.sources.firstIndex(where: { $0.name == source.name }) {
+    if let index = pipeline.sources.firstIndex(where: { $0.id == source.id }) {
       pipeline.sources[index] = source
       retired.append((epoch, sessions[index]))
       epoch += 1

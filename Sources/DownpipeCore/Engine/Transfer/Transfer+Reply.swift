@@ -17,9 +17,9 @@ extension Transfer {
     }
     do {
       let (headers, expectedSize, expectsDigest) = run.read {
-        ($0.request.headers, $0.request.expectedSize, !$0.request.expectedDigests.isEmpty)
+        ($0.request.headers, $0.request.expectedSize.bytes, !$0.request.expectedDigests.isEmpty)
       }
-      let hasDigest = expectsDigest && run.pipeline.steps.contains(where: \.verifiesDigests)
+      let hasDigest = expectsDigest && run.read { $0.request.steps }.verifiesDigests(of: run.pipeline.steps)
       let validation = run.context.options.resumeValidation
       // What an entity tag says of one resource it does not say of another one.
       let question = ResumePlan.question(
@@ -164,7 +164,7 @@ extension Transfer {
       case .unknown:
         record.checkpoint.total = .known(offset)
       }
-      if let expected = record.request.expectedSize, expected != offset {
+      if let expected = record.request.expectedSize.bytes, expected != offset {
         return .failure(
           DownloadError(.lengthMismatch, "the file has \(offset) bytes, \(expected) were expected"))
       }

@@ -56,7 +56,7 @@ struct Transfer: Sendable {
       try partial.finish()
       run.update { $0.checkpoint.isComplete = true }
       return CompleteFile(
-        artifact: try partial.artifact(name: checkpoint.name ?? "download", mediaType: checkpoint.mediaType),
+        artifact: try partial.artifact(name: run.nameOfBytes, mediaType: checkpoint.mediaType),
         partial: partial, isUntouched: true, mayLeaveTraces: !isNew || partial.isNamed)
     }
   }

@@ -76,7 +76,7 @@ struct GatesTests {
     #expect(takeUnwatched() == ["one"])
     gates.replace(FakeGate(name: "three"))
     #expect(takeUnwatched() == ["three"])
-    #expect(gates.slots.map(\.gate.name) == ["two", "one", "three"])
+    #expect(gates.slots.map(\.gate.name) == ["one", "two", "three"], "it keeps its place")
   }
 
   @Test func aGateThatIsRemovedOrReplacedIsStoppedAndThatIsNews() {
@@ -85,7 +85,7 @@ struct GatesTests {
     for slot in gates.slots { slot.latest.report(.closed("no")) }
     #expect(takeNews())
     let slots = gates.slots
-    let isRemoved = gates.remove(named: "one")
+    let isRemoved = gates.remove(id: "one")
     #expect(isRemoved)
     #expect(slots[0].stop.reason != nil)
     #expect(takeNews(), "what it forbade may run now")
@@ -93,7 +93,7 @@ struct GatesTests {
     #expect(slots[1].stop.reason != nil)
     #expect(takeNews())
     #expect(gates.slots.count == 1)
-    let isUnknown = gates.remove(named: "three")
+    let isUnknown = gates.remove(id: "three")
     #expect(!isUnknown)
     #expect(!takeNews())
   }
