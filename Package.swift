@@ -145,7 +145,7 @@ let package = Package(
 
     example("Quickstart", ["Downpipe"]),
     example("CustomStages", ["Downpipe"]),
-    // example("Podcasts", ["Downpipe"]),
+    example("Podcasts", ["Downpipe"]),
     example(
       "ResumableLibrary", ["Downpipe", "DownpipeURLSession", "DownpipeAppleResumeData", "DownpipeTesting"],
       exclude: ["README.md"]),
@@ -205,7 +205,7 @@ let package = Package(
       [
         "ResumableLibrary", "Downpipe", "DownpipeURLSession", "DownpipeAppleResumeData", "DownpipeTesting",
       ]),
-    // tests("Podcasts", ["Podcasts", "Downpipe", "DownpipeTesting"]),
+    tests("Podcasts", ["Podcasts", "Downpipe", "DownpipeTesting"]),
     tests("ExpiringLinks", ["ExpiringLinks", "Downpipe", "DownpipeTesting"]),
   ]
 )

@@ -47,7 +47,7 @@ struct DemoCommand: AsyncParsableCommand {
 
       VerifyChecksum()
       #if Zlib
-        GunzipWhereAsked()
+        Gunzip()
       #endif
       diary
     }
@@ -89,7 +89,7 @@ struct DemoCommand: AsyncParsableCommand {
     var request = DownloadRequest(
       url, id: DownloadIdentity(url: url.absoluteString, outputName: nil).id, priority: file.priority,
       expectedDigests: FileDigest(.sha256, hex: DemoReport.digest(promised(file))).map { [$0] } ?? [])
-    RequestWishes(unpacks: file.unpacked != nil).attach(to: &request)
+    if file.unpacked == nil { request.steps = .only("VerifyChecksum") }
     return request
   }
 

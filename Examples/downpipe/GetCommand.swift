@@ -38,8 +38,6 @@ struct GetCommand: AsyncParsableCommand {
       if ledger != nil { throw UsageError("this downpipe was built without SQLite: use --ledger none") }
     #endif
     var settings = transfer.settings(directory: directory, ledger: ledger)
-    settings.unpacks = plan.wishes.unpacks
-    settings.moves = plan.wishes.folder != nil
     settings.scope = PathScope(directory: directory, ledger: ledger, more: plan.wishes.folder.map { [$0] } ?? [])
 
     let choice = reporting.choice

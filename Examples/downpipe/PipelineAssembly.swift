@@ -14,7 +14,9 @@ extension Pipeline {
       } else {
         HTTPSource(http)
       }
-      FileStore(settings.directory, onConflict: settings.conflict)
+      ScopedStore(
+        base: FileStore(settings.directory, onConflict: settings.conflict), scope: settings.scope,
+        showsAll: settings.showsAll)
       #if SQLite
         if let path = settings.ledger { SQLiteLedger(path) } else { MemoryLedger() }
       #else
@@ -25,11 +27,16 @@ extension Pipeline {
       Limits(concurrent: settings.jobs, perHost: settings.perHost)
       Retry(.exponential(attempts: settings.retries + 1), table: .commandLine)
 
+      // A request names those that it wants.
       VerifyChecksum()
       #if Zlib
-        if settings.unpacks { GunzipWhereAsked(scope: settings.scope) }
+        Gunzip(otherFiles: .keep)
       #endif
-      if settings.moves { MoveWhereAsked(onConflict: settings.conflict, scope: settings.scope) }
+      MoveInto(onConflict: settings.conflict) { context in
+        let folder = RequestWishes(context.request).folder
+        if let folder { try settings.scope.check(folder: folder) }
+        return folder
+      }
     }
   }
 }

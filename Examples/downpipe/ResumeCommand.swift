@@ -31,11 +31,6 @@ struct ResumeCommand: AsyncParsableCommand {
     let (existing, ledger) = try folder.existing()
     let directory = try Folder.prepare(existing, option: "--directory")
     var settings = transfer.settings(directory: directory, ledger: ledger)
-    // Each file is treated as the command that asked for it wanted; the steps look at the request.
-    #if Zlib
-      settings.unpacks = true
-    #endif
-    settings.moves = true
     settings.scope = outside.scope(directory: directory, ledger: ledger)
 
     let choice = reporting.choice

@@ -63,7 +63,7 @@ struct LedgerOptions: ParsableArguments {
     let directory = Folder.absolutePath(directory)
     let isMissing =
       Folder.kind(directory) == .directory && ledgerPath(directory: directory).map(Folder.kind) == .some(nil)
-    var settings = PipelineSettings(directory: directory, ledger: nil, scope: scope)
+    var settings = PipelineSettings(directory: directory, scope: scope, showsAll: true)
     if needsLedger || !isMissing { settings.ledger = try existing().ledger }
     #if !SQLite
       if let path = settings.ledger {

@@ -46,6 +46,14 @@
       case header
     }
 
+    /// What becomes of a file that is not packed.
+    public enum OtherFiles: String, Sendable, Hashable {
+      /// It is an error.
+      case refuse
+      /// It stays as it is, unless its name says that it is packed.
+      case keep
+    }
+
     /// Bytes that the ratio never forbids: 1 GiB, which does no harm on a disk.
     public static let freeOutput: Int64 = 1 << 30
     /// The most bytes that are unpacked into memory: 256 MiB.
@@ -59,6 +67,8 @@
     public let trailingBytes: TrailingBytes
     /// Where the name comes from.
     public let naming: Naming
+    /// What becomes of a file that is not packed.
+    public let otherFiles: OtherFiles
 
     /// Unpacks gzip files.
     ///
@@ -68,14 +78,17 @@
     ///     256 unless set, unbounded when `nil`.
     ///   - trailingBytes: what becomes of bytes behind the last member that are no member.
     ///   - naming: where the name of the unpacked file comes from.
+    ///   - otherFiles: what becomes of a file that has neither the first bytes of a gzip file (RFC 1952 §2.3.1) nor the
+    ///     name of one.
     public init(
       maximumOutput: Int64? = 64 << 30, maximumRatio: Int64? = 256, trailingBytes: TrailingBytes = .refuse,
-      naming: Naming = .suffix
+      naming: Naming = .suffix, otherFiles: OtherFiles = .refuse
     ) {
       self.maximumOutput = maximumOutput.map { max(0, $0) }
       self.maximumRatio = maximumRatio.map { max(0, $0) }
       self.trailingBytes = trailingBytes
       self.naming = naming
+      self.otherFiles = otherFiles
     }
 
     /// The bound, and what differs from the defaults.
@@ -84,11 +97,13 @@
       parts.append(maximumRatio.map { "at most \($0):1" } ?? "any ratio")
       if trailingBytes == .ignore { parts.append("trailing bytes ignored") }
       if naming == .header { parts.append("named by the header") }
+      if otherFiles == .keep { parts.append("other files stay") }
       return parts.joined(separator: ", ")
     }
 
     /// Unpacks the file.
     public func process(_ input: File, in context: ProcessingContext) async throws -> File {
+      if otherFiles == .keep, try !isPacked(input) { return input }
       let packed = try GzipInput(input.artifact)
       guard let workspace = context.workspace else {
         var bytes: [UInt8] = []
@@ -105,6 +120,17 @@
       let name = try name(for: input.artifact, unpacked, context)
       let path = try output.commit(as: name, durability: context.durability)
       return File(artifact(input.artifact, at: .path(path), named: name, size: unpacked.byteCount))
+    }
+
+    /// Whether a file is packed by its name or by its first bytes. One that is called so and is none is an error.
+    private func isPacked(_ file: File) throws -> Bool {
+      if UnpackedName.stripping(file.name) != file.name { return true }
+      var isPacked = false
+      try GzipInput(file.artifact).forEachBlock { block in
+        block.withUnsafeBytes { isPacked = $0.starts(with: [0x1F, 0x8B]) }
+        return false
+      }
+      return isPacked
     }
 
     /// What unpacking found out.

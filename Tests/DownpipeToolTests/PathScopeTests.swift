@@ -55,8 +55,6 @@ struct PathScopeTests {
   func refusal() {
     let error = #expect(throws: DownloadError.self) { try scope.check(folder: "/etc") }
     #expect(error?.code == .unsafePath && error?.message.contains("--allow-outside") == true)
-    let artifact = Artifact(location: .path("/etc/passwd"), name: "passwd")
-    #expect(throws: DownloadError.self) { try scope.check(artifact) }
-    #expect(throws: Never.self) { try scope.check(Artifact(location: .memory([]), name: "x")) }
+    #expect(throws: DownloadError.self) { try scope.check(entry: "/etc/passwd") }
   }
 }

@@ -63,8 +63,8 @@ struct PathScope: Sendable, Hashable {
 
   /// Refuses what lies outside.
   /// - Throws: ``DownloadError`` with `.unsafePath`.
-  func check(_ artifact: Artifact) throws(DownloadError) {
-    if let path = artifact.path, !contains(entry: path) { throw refusal("take", path) }
+  func check(entry path: String) throws(DownloadError) {
+    if !contains(entry: path) { throw refusal("take", path) }
   }
 
   private func refusal(_ action: String, _ path: String) -> DownloadError {

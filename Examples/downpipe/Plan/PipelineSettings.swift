@@ -26,10 +26,8 @@ struct PipelineSettings: Sendable, Hashable {
   var conflict = ConflictPolicy.keepBoth
   /// The absolute path of the ledger; in memory when `nil`.
   var ledger: String?
-  /// Whether some download asks to be unpacked.
-  var unpacks = false
-  /// Whether some download asks to be moved.
-  var moves = false
   /// Where paths that come out of the ledger may lead.
   var scope = PathScope.everywhere
+  /// Whether nothing is fetched, and paths outside of the scope are shown.
+  var showsAll = false
 }

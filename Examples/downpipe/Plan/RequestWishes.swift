@@ -9,7 +9,6 @@ struct RequestWishes: Sendable, Hashable {
   /// The absolute path of the folder it goes to in the end.
   var folder: String?
 
-  private static let unpackKey = "downpipe.gunzip"
   private static let folderKey = "downpipe.move-into"
 
   init(unpacks: Bool = false, folder: String? = nil) {
@@ -19,14 +18,19 @@ struct RequestWishes: Sendable, Hashable {
 
   /// The wishes that came with a request.
   init(_ request: DownloadRequest) {
-    unpacks = request.metadata[Self.unpackKey] != nil
+    unpacks = request.steps.contains("Gunzip")
     folder = request.metadata[Self.folderKey]
   }
 
   /// Sends the wishes along with a request.
   func attach(to request: inout DownloadRequest) {
-    if unpacks { request.metadata[Self.unpackKey] = "yes" }
-    if let folder { request.metadata[Self.folderKey] = folder }
+    var steps: Set = ["VerifyChecksum"]
+    if unpacks { steps.insert("Gunzip") }
+    if let folder {
+      steps.insert("MoveInto")
+      request.metadata[Self.folderKey] = folder
+    }
+    request.steps = .only(steps)
   }
 }
 
