@@ -1,5 +1,6 @@
 #if Zlib
   import DownpipeCore
+  import DownpipeTesting
   import Foundation
   import Testing
 
@@ -54,6 +55,22 @@
       #expect(try await name(Gunzip(naming: .header), second) == "outside.txt")
       let long = GzipSamples.member(content, name: [UInt8](repeating: 0x61, count: 5000))
       #expect(try await name(Gunzip(naming: .header), long) == "outside.txt")
+    }
+
+    @Test(
+      "a requested name is an order or a fallback", arguments: [DownloadRequest.Destination.NameUse.order, .fallback])
+    func requestedName(_ use: DownloadRequest.Destination.NameUse) async throws {
+      let url = try #require(URL(string: "https://example.org/file.gz"))
+      let downloader = try await Downloader {
+        FakeSource([url: [.init(GzipSamples.member([1, 2, 3]))]])
+        FakeStorage()
+        Gunzip()
+      }
+      let request = DownloadRequest(url, destination: .init(name: "named.txt.gz", nameUse: use))
+      let artifact = try await downloader.add(request).value
+      #expect(artifact.name == (use == .order ? "named.txt.gz" : "named.txt"))
+      #expect(artifact.size == 3)
+      await downloader.shutdown()
     }
 
     @Test("an artifact whose name is a path is refused")

@@ -1,18 +1,18 @@
 /// What a `Content-Disposition` field says (RFC 6266), read tolerantly.
 ///
 /// The name is only a suggestion, and unsafe: it may hold separators. ``SafeFileName`` makes it fit for use.
-public struct ContentDisposition: Sendable, Hashable {
+package struct ContentDisposition: Sendable, Hashable {
   /// The disposition's type, lower case: `attachment`, `inline`; empty when it is missing.
-  public let type: String
+  package let type: String
   /// The suggested name: `filename*` if it is readable, otherwise `filename`. Never empty.
-  public let fileName: String?
+  package let fileName: String?
 
   /// Reads a field value. Characters up to U+00FF are taken for the octets that were sent.
   ///
   /// Names are decoded in this order: `filename*` with its charset (RFC 8187); an encoded word
   /// (RFC 2047), which mail-minded servers send; raw UTF-8; raw Latin-1. A percent-encoded `filename` is
   /// decoded only if that brings to light UTF-8 beyond ASCII, since a percent sign is legal there.
-  public init(field: String) {
+  package init(field: String) {
     var parser = Parser(field)
     var type = ""
     var plain: String?

@@ -1,11 +1,11 @@
 /// The length of a message's content as its `Content-Length` fields give it (RFC 9110 §8.6).
-public enum ContentLength {
+package enum ContentLength {
   /// Reads all `Content-Length` fields of an answer.
   ///
   /// The same number given several times, in one field or in several, is that number (RFC 9112 §6.3).
   /// - Throws: ``DownloadError`` with `.invalidResponse` for anything that is no number, does not fit into
   ///   63 bits, or contradicts itself.
-  public static func parse(_ headers: HeaderFields) throws(DownloadError) -> ByteCount {
+  package static func parse(_ headers: HeaderFields) throws(DownloadError) -> ByteCount {
     var length: Int64?
     for value in headers.values("Content-Length") {
       for part in value.split(separator: ",", omittingEmptySubsequences: false) {

@@ -1,5 +1,5 @@
 /// What a `Content-Range` field says (RFC 9110 §14.4). Only the unit `bytes` is known.
-public enum ContentRange: Sendable, Hashable {
+package enum ContentRange: Sendable, Hashable {
   /// The content is this part of the representation, whose length may be unsaid (`bytes 0-9/*`).
   case part(ByteRange, total: ByteCount)
   /// No range could be served (`bytes */1234`, with status 416).
@@ -9,7 +9,7 @@ public enum ContentRange: Sendable, Hashable {
   ///
   /// Blanks around the parts are tolerated, since servers send them. What contradicts itself is not: a
   /// last byte before the first one, a last byte at or behind the total, numbers beyond 63 bits.
-  public init?(field: String) {
+  package init?(field: String) {
     let text = field.trimmingHTTPWhitespace
     // The unit ends at a space; a tab alone does not separate it.
     guard text.utf8.count <= 256, let space = text.firstIndex(of: " "),

@@ -1,14 +1,14 @@
-public import Foundation
+package import Foundation
 
 /// Dates as HTTP writes them (RFC 9110 §5.6.7).
-public enum HTTPDate {
+package enum HTTPDate {
   private static let days = ["Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"]
   private static let months = [
     "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
   ]
 
   /// `Sun, 06 Nov 1994 08:49:37 GMT`. Dates outside the years 0 to 9999 become the nearest one inside.
-  public static func string(from date: Date) -> String {
+  package static func string(from date: Date) -> String {
     // HTTP has four digits for the year; a date may hold anything, even no number.
     let interval = date.timeIntervalSince1970.rounded(.down)
     let seconds = interval.isNaN ? 0 : Int64(min(max(interval, -62_167_219_200), 253_402_300_799))
@@ -23,7 +23,7 @@ public enum HTTPDate {
   }
 
   /// Reads the three forms that RFC 9110 lists: IMF-fixdate, RFC 850 and asctime; `nil` for anything else.
-  public static func date(from text: String) -> Date? {
+  package static func date(from text: String) -> Date? {
     guard text.utf8.count <= 128 else { return nil }
     if let date = fixdate(text) { return date }
     let words = text.trimmingHTTPWhitespace.split(whereSeparator: { $0 == " " || $0 == "," || $0 == "-" })

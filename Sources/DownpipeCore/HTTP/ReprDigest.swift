@@ -1,14 +1,14 @@
 import Foundation
 
 /// Digests of whole representations, as header fields promise them.
-public enum ReprDigest {
+package enum ReprDigest {
   /// The digests in `Repr-Digest` (RFC 9530 §3) and in the older `Digest` field (RFC 3230), strongest statement first.
   ///
   /// Both are about the whole representation in its content coding, also in an answer that brings a part
   /// of it. `Content-Digest` is about the content of the message alone, so it counts only when
   /// `isWholeContent` says that the content is the whole representation, uncoded. Algorithms that
   /// ``DigestAlgorithm`` has no length for are skipped, as are members that are malformed.
-  public static func digests(in headers: HeaderFields, isWholeContent: Bool) -> [FileDigest] {
+  package static func digests(in headers: HeaderFields, isWholeContent: Bool) -> [FileDigest] {
     var found: [FileDigest] = []
     func add(_ digests: [FileDigest]) {
       for digest in digests where !found.contains(where: { $0.algorithm == digest.algorithm }) {

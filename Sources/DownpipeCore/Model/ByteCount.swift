@@ -54,12 +54,12 @@ extension RangeSet where Bound == Int64 {
   }
 
   /// The runs as text, `0-100,200-300` (half-open), as ledgers store them.
-  public var storedText: String {
+  package var storedText: String {
     ranges.map { "\($0.lowerBound)-\($0.upperBound)" }.joined(separator: ",")
   }
 
   /// Reads what ``storedText`` wrote; `nil` for anything else.
-  public init?(storedText: some StringProtocol) {
+  package init?(storedText: some StringProtocol) {
     self.init()
     for run in storedText.split(separator: ",") {
       let ends = run.split(separator: "-", omittingEmptySubsequences: false)

@@ -4,7 +4,7 @@ internal import Foundation
 ///
 /// A pure function through which every byte of every source passes. **No byte is written unless
 /// coverage (start, end and total), length, validator and content coding agree with what is on disk.**
-public enum ResumePlan: Sendable, Hashable {
+package enum ResumePlan: Sendable, Hashable {
   /// Go on at byte `offset`. The body begins `comparing` bytes earlier, at byte 0 where the server sent the whole;
   /// those must equal the bytes on disk, or nothing of the body is written.
   case append(at: Int64, comparing: Int64)
@@ -18,7 +18,7 @@ public enum ResumePlan: Sendable, Hashable {
 
 /// How far a server's ranges are trusted. A URL whose answers could not be used is asked in a way that depends
 /// less on its server; what is on disk is kept meanwhile.
-public enum RangeTrust: Int, Sendable, Hashable, Comparable {
+package enum RangeTrust: Int, Sendable, Hashable, Comparable {
   /// Not at all: the whole is asked for, and compared with what is on disk before anything is written.
   case none
   /// Ranges are right, but validators are not enough to prove them.
@@ -27,7 +27,7 @@ public enum RangeTrust: Int, Sendable, Hashable, Comparable {
   case full
 
   /// Less trust comes first.
-  public static func < (left: RangeTrust, right: RangeTrust) -> Bool { left.rawValue < right.rawValue }
+  package static func < (left: RangeTrust, right: RangeTrust) -> Bool { left.rawValue < right.rawValue }
 }
 
 /// What is enough to go on with when the server gives no strong validator.
@@ -52,11 +52,11 @@ extension ResumePlan {
   private static let standardOverlap: Int64 = 65_536
 
   /// What to ask the server for, given what is on disk.
-  public struct Question: Sendable, Hashable {
+  package struct Question: Sendable, Hashable {
     /// The bytes to ask for; the whole when `nil`.
-    public var range: RequestedRange?
+    package var range: RequestedRange?
     /// The validator to send with the range.
-    public var validator: Validator?
+    package var validator: Validator?
   }
 
   /// The question that goes with a checkpoint.
@@ -66,7 +66,7 @@ extension ResumePlan {
   ///   - validation: what is enough without a strong validator.
   ///   - hasDigest: whether a digest of the whole will be checked at the end.
   ///   - trust: how far the server's ranges are trusted.
-  public static func question(
+  package static func question(
     for checkpoint: Checkpoint, validation: ResumeValidation = .standard, hasDigest: Bool = false,
     trust: RangeTrust = .full
   ) -> Question {
@@ -96,7 +96,7 @@ extension ResumePlan {
   ///   - validation: what is enough without a strong validator.
   ///   - expectedSize: the size the whole must have, if known beforehand.
   ///   - hasDigest: whether a digest of the whole will be checked at the end.
-  public static func decide(
+  package static func decide(
     checkpoint: Checkpoint, request: SourceRequest, reply: SourceReply,
     validation: ResumeValidation = .standard, expectedSize: Int64? = nil, hasDigest: Bool = false
   ) -> ResumePlan {
