@@ -164,6 +164,25 @@
       }
     }
 
+    /// Even where what is remembered of the lanes is wrong, only what waits is handed out.
+    @Test func whatDoesNotWaitIsNotHandedOut() async throws {
+      try await withFolder { folder in
+        let pool = try LedgerFile(path: "\(folder)/l", durability: .process, lockTimeout: .seconds(5)).open()
+        let queue = CommitQueue(pool: pool, path: "\(folder)/l", owner: "me")
+        _ = try await queue.commit { connection in
+          for order in 0..<3 { _ = try connection.add(try addition(DownloadID("\(order)"), Int64(order)), at: start) }
+          // Remembers the lane.
+          _ = try connection.lease(LeaseRequest(now: start, until: time(60)) { _ in .stop })
+          try connection.db.execute(sql: "UPDATE download SET phase = 'paused' WHERE id = '0'")
+        }
+        let leased = try await queue.commit { try $0.lease(LeaseRequest(now: start, until: time(60)) { _ in .take }) }
+        #expect(leased.map(\.id) == ["1", "2"])
+        #expect(try await queue.commit { try $0.record("0") }?.owner == nil)
+        try await pool.writeWithoutTransaction { queue.forgetConnection($0) }
+        try pool.close()
+      }
+    }
+
     @Test func whatIsUndoneIsForgotten() async throws {
       struct Refused: Error {}
       try await withFolder { folder in

@@ -115,6 +115,27 @@
       }
     }
 
+    /// A file is one ledger, whatever path it is opened by; another file is another one.
+    @Test func storesOfOneFileHearOfEachOther() async throws {
+      try await withFolder { folder in
+        let path = "\(folder)/l.sqlite"
+        let first = try await SQLiteLedger(path).open()
+        try FileManager.default.createSymbolicLink(atPath: "\(folder)/link", withDestinationPath: folder)
+        let stranger = try await SQLiteLedger("\(folder)/other.sqlite").open()
+        _ = try await stranger.add([try addition("a")], at: start)
+        var heard = try #require(first.changesByOthers).makeAsyncIterator()
+        for (index, other) in [path, "\(folder)/link/l.sqlite", "\(folder)/./l.sqlite"].enumerated() {
+          let second = try await SQLiteLedger(other).open()
+          _ = try await second.add([try addition(DownloadID("\(index)"))], at: start)
+          #expect(await heard.next(isolation: #isolation) != nil, "\(other)")
+          try await second.close()
+        }
+        try await first.close()
+        #expect(await heard.next(isolation: #isolation) == nil, "another ledger's changes are none of this one's")
+        try await stranger.close()
+      }
+    }
+
     @Test func theQueueIsReadThroughIndexes() async throws {
       try await withFolder { folder in
         let pool = try LedgerFile(path: "\(folder)/l", durability: .process, lockTimeout: .seconds(5)).open()
