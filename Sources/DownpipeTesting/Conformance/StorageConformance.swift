@@ -22,6 +22,7 @@ public struct StorageConformance: Sendable {
   }
 
   let storage: any Storage
+  let wrapped: (any Storage)?
   let conflict: Conflict?
   let reading: @Sendable (Artifact) async throws -> [UInt8]
   let limit: Duration
@@ -31,17 +32,19 @@ public struct StorageConformance: Sendable {
   ///
   /// - Parameters:
   ///   - storage: the storage; it must be there for the suite alone.
+  ///   - wrapped: the storage that it is a wrapper around, if it is one: it must lose nothing of it.
   ///   - conflict: what it does when a destination is taken; the rules about that are left out when `nil`.
   ///   - limit: the longest a rule may take.
   ///   - exclusions: rules that are not checked.
   ///   - reading: gives the bytes of an artifact, for storages whose artifacts are neither in memory nor at
   ///     a path of the file system.
   public init(
-    _ storage: any Storage, onConflict conflict: Conflict? = nil, limit: Duration = .seconds(10),
-    excluding exclusions: [ConformanceExclusion] = [],
+    _ storage: any Storage, wrapping wrapped: (any Storage)? = nil, onConflict conflict: Conflict? = nil,
+    limit: Duration = .seconds(10), excluding exclusions: [ConformanceExclusion] = [],
     reading: (@Sendable (Artifact) async throws -> [UInt8])? = nil
   ) {
     self.storage = storage
+    self.wrapped = wrapped
     self.conflict = conflict
     self.reading = reading ?? { try $0.readBytes() }
     self.limit = limit
@@ -65,6 +68,7 @@ public struct StorageConformance: Sendable {
     await checkCrashes(report)
     await checkPaths(report)
     await checkMoving(report)
+    await checkWrapping(report)
     try report.finish()
   }
 

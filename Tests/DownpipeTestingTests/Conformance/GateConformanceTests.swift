@@ -14,6 +14,11 @@ struct GateConformanceTests {
     try await GateConformance(FakeGate()).run()
     try await GateConformance(FakeGate(.closed("it is night"))).run()
     try await GateConformance(FakeGate(.each { $0.intent == .silent ? .closed("not silently") : .open })).run()
+    // A gate around another one.
+    let inner = FakeGate(.closed("it is night"))
+    try await GateConformance(
+      ClosureGate { publish in try await inner.watch { publish($0) } }, changing: { inner.open() }
+    ).run()
     // A gate that will never change may return at once.
     try await GateConformance(ClosureGate { $0(.open) }).run()
   }

@@ -32,6 +32,11 @@ struct SourceConformanceTests {
     try await Self.suite(Self.fake(content), content).run()
   }
 
+  @Test func aWrappedSourcePasses() async throws {
+    let content = DownloadFixtures.pattern(size: 20_000)
+    try await Self.suite(AlteredSource(Self.fake(content)), content).run()
+  }
+
   @Test func aSourceWithoutRangesPasses() async throws {
     let content = DownloadFixtures.pattern(size: 20_000)
     let source = Self.fake(content) { $0.honoursRanges = false }

@@ -232,6 +232,18 @@ struct StorageConformanceTests {
     #expect(broken == [flaw.rule])
   }
 
+  @Test("a wrapper that forgets to hand on an ability is found")
+  func aWrapperThatLosesSomethingIsFound() async throws {
+    let base = FakeStorage()
+    let reading: @Sendable (Artifact) async throws -> [UInt8] = { try base.bytes(of: $0) ?? $0.readBytes() }
+    try await StorageConformance(base, wrapping: base, reading: reading).run()
+    // It hands on all that must be handed on, and of the rest nothing.
+    let broken = try await brokenRules {
+      try await StorageConformance(AlteredStorage(base), wrapping: base, reading: reading).run()
+    }
+    #expect(broken == ["wrapper-loses-nothing"])
+  }
+
   /// A storage on the disk, so that the rules about paths have something to look at.
   @Test func aReplacementInTwoPartsIsFound() async throws {
     let folder = try TemporaryFolder()
