@@ -27,7 +27,7 @@ struct Podcasts: Sendable {
 
   /// Adds what is new in a feed. What is known stays as it is, also what the user has moved, paused or cancelled.
   func refresh(_ feed: Feed) async throws {
-    let show = SafeFileName.make(from: feed.title, url: nil)
+    let show = SafeFileName.make(fromTitle: feed.title)
     try await downloader.add(contentsOf: feed.items.compactMap { Self.request($0, show: show) })
   }
 
@@ -38,7 +38,8 @@ struct Podcasts: Sendable {
       metadata: ["title": episode.title, "published": episode.datePublished.formatted(.iso8601)],
       // Feeds are wrong about sizes.
       sizeHint: ByteCount(audio.sizeInBytes),
-      destination: .init(directory: show, name: "\(episode.title).\(audio.url.pathExtension)"))
+      destination: .init(
+        directory: show, name: "\(SafeFileName.make(fromTitle: episode.title)).\(audio.url.pathExtension)"))
   }
 
   /// The user has tapped an episode: it is played as soon as it is there.

@@ -12,6 +12,7 @@ extension Artifact {
   /// The first bytes of a file, on disk or in memory, fewer where it is shorter: to tell what it is, say.
   ///
   /// ```swift
+  /// let artifact = try await film.value
   /// let isGzip = try artifact.read(first: 2) == [0x1F, 0x8B]
   /// ```
   /// It may wait for the disk.

@@ -6,7 +6,7 @@ public import Foundation
 /// ```swift
 /// SafeFileName.make(from: "../../etc/passwd", url: nil)     // passwd
 /// SafeFileName.make(fromTitle: "AC/DC: \"Live\"?")           // AC-DC- 'Live'_
-/// DownloadRequest(url, destination: .init(name: SafeFileName.make(fromTitle: episode.title) + ".mp3"))
+/// DownloadRequest(url, destination: .init(name: SafeFileName.make(fromTitle: "AC/DC") + ".mp3"))
 /// ```
 public enum SafeFileName {
   /// The most bytes a name may have in UTF-8. File systems take 255; the rest is left for suffixes of others.

@@ -80,9 +80,6 @@ public struct ByteFormat: FormatStyle, Sendable {
     return "\(digits(of: value)) \(Self.prefixes[magnitude - 1])\(units == .binary ? "iB" : "B")"
   }
 
-  /// The number with its unit; a dash where it is not known.
-  public func format(_ count: ByteCount) -> String { count.bytes.map(format) ?? "–" }
-
   /// Bytes a second: `23.4 MiB/s`; a dash where the speed is not known.
   public func speed(_ bytesPerSecond: Double?) -> String {
     guard let bytesPerSecond, bytesPerSecond.isFinite, bytesPerSecond >= 0 else { return "–" }
@@ -106,5 +103,5 @@ public struct ByteFormat: FormatStyle, Sendable {
 
 extension ByteCount {
   /// The number with its unit, `1.50 MiB`; a dash while it is not known.
-  public func formatted(_ format: ByteFormat = .binary) -> String { format.format(self) }
+  public func formatted(_ format: ByteFormat = .binary) -> String { bytes.map(format.format) ?? "–" }
 }
