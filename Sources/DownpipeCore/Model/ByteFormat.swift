@@ -11,11 +11,6 @@ public import Foundation
 /// The text is the same in every locale, and at most eight characters long (a speed ten) where the precision is
 /// ``Precision/threeDigits`` and no largest unit is set, so that columns hold.
 public struct ByteFormat: FormatStyle, Sendable {
-  /// A number of bytes.
-  public typealias FormatInput = Int64
-  /// Text.
-  public typealias FormatOutput = String
-
   /// What a unit is called, and how many of the next smaller one it is.
   public enum Units: Hashable, Codable, Sendable {
     /// `KiB`, `MiB`, `GiB` … of 1,024 each (IEC 80000-13).
@@ -80,9 +75,6 @@ public struct ByteFormat: FormatStyle, Sendable {
     return "\(digits(of: value)) \(Self.prefixes[magnitude - 1])\(units == .binary ? "iB" : "B")"
   }
 
-  /// The number with its unit; a dash where it is not known.
-  public func format(_ count: ByteCount) -> String { count.bytes.map(format) ?? "–" }
-
   /// Bytes a second: `23.4 MiB/s`; a dash where the speed is not known.
   public func speed(_ bytesPerSecond: Double?) -> String {
     guard let bytesPerSecond, bytesPerSecond.isFinite, bytesPerSecond >= 0 else { return "–" }
@@ -106,5 +98,5 @@ public struct ByteFormat: FormatStyle, Sendable {
 
 extension ByteCount {
   /// The number with its unit, `1.50 MiB`; a dash while it is not known.
-  public func formatted(_ format: ByteFormat = .binary) -> String { format.format(self) }
+  public func formatted(_ format: ByteFormat = .binary) -> String { bytes.map(format.format) ?? "–" }
 }
