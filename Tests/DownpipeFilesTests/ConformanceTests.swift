@@ -36,7 +36,7 @@ struct ConformanceTests {
   func wrappedStoresConform(_ isFileStore: Bool) async throws {
     let folder = try TemporaryFolder()
     let base: any Storage = isFileStore ? FileStore(folder.path) : MemoryStore()
-    try await StorageConformance(Wrapper(base: Wrapper(base: base)), onConflict: .keepsBoth).run()
+    try await StorageConformance(Wrapper(base: Wrapper(base: base)), wrapping: base, onConflict: .keepsBoth).run()
   }
 
   private struct Wrapper: StorageWrapper {

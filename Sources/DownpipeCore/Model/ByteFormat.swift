@@ -11,11 +11,6 @@ public import Foundation
 /// The text is the same in every locale, and at most eight characters long (a speed ten) where the precision is
 /// ``Precision/threeDigits`` and no largest unit is set, so that columns hold.
 public struct ByteFormat: FormatStyle, Sendable {
-  /// A number of bytes.
-  public typealias FormatInput = Int64
-  /// Text.
-  public typealias FormatOutput = String
-
   /// What a unit is called, and how many of the next smaller one it is.
   public enum Units: Hashable, Codable, Sendable {
     /// `KiB`, `MiB`, `GiB` … of 1,024 each (IEC 80000-13).
