@@ -257,6 +257,29 @@ struct PublishTests {
     #expect(Set(try FileManager.default.contentsOfDirectory(atPath: mount.path)) == ["x-process", "x-power"])
   }
 
+  @Test(arguments: [FileSystem.Call.link, .makeFolder], [true, false])
+  func aFolderThatIsRemovedMeanwhileIsMadeAgain(_ before: FileSystem.Call, _ isHeld: Bool) async throws {
+    let folder = try TemporaryFolder()
+    let root = folder.path("root")
+    let isRemoved = Atomic(false)
+    let calls = Calls { _, call, path in
+      // As the last file of another download takes its folders along.
+      if call == before, path == (call == .link ? "x" : "b"), !isRemoved.exchange(true, ordering: .relaxed) {
+        try? FileManager.default.removeItem(atPath: root + "/a")
+      }
+      return .proceed
+    }
+    let store = FileStore(root, system: calls.system)
+    let published =
+      isHeld
+      ? try await store.publishHeld([1], directory: "a/b", name: "x")
+      : try await store.publish([1], directory: "a/b", name: "x")
+    #expect(published.path == root + "/a/b/x")
+    let wasRemoved = isRemoved.load(ordering: .relaxed)
+    #expect(wasRemoved)
+    #expect(try folder.read("root/a/b/x") == [1])
+  }
+
   @Test func cancelledCopiesLeaveNothing() async throws {
     let folder = try TemporaryFolder()
     let store = FileStore(folder.path, system: Calls.failing([.link, .rename], with: EXDEV))
