@@ -12,15 +12,15 @@
     private static let underWay = "ranking under way"
 
     /// - Parameter always: whether what goes by this name is ranked anew, too.
-    /// - Returns: false when all is ranked so already.
-    func beginRanking(by ranking: Ranking, always: Bool) throws -> Bool {
+    /// - Returns: a number for ``rank(_:as:)``; `nil` when all is ranked so already.
+    func beginRanking(by ranking: Ranking, always: Bool) throws -> Int? {
       setRanking(ranking)
-      if !always, try isSet(Self.done, to: ranking) { return false }
+      if !always, try isSet(Self.done, to: ranking) { return nil }
       let clear = try prepared(.clearSetting)
       clear.bind(Self.done)
       try clear.run()
       try set(Self.underWay, to: ranking)
-      return true
+      return rankingNumber
     }
 
     /// The next downloads to be ranked: all that have not finished.
@@ -34,7 +34,11 @@
       return generations
     }
 
-    func rank(_ generations: [Int64], by ranking: Ranking) throws {
+    /// - Returns: false when another ranking has taken the place of this one meanwhile, which does the work then.
+    func rank(_ generations: [Int64], as number: Int) throws -> Bool {
+      guard number == rankingNumber else { return false }
+      // Another opening may have ranked all of it otherwise, too: then they go by no name.
+      let ranking = try rankingToWrite()
       forgetLanes()
       let find = try prepared(.rankable)
       let update = try prepared(.setRank)
@@ -45,17 +49,20 @@
           found = try find.first { (try record($0, RecordColumns.ranking), $0.int64()) }
         } catch is DamagedRow { continue }
         // The host is in the kind: no URL is parsed for it.
-        guard let (record, number) = found, let host = try kind(number)?.candidate.host else { continue }
+        guard let (record, kindNumber) = found, let host = try kind(kindNumber)?.candidate.host else { continue }
         let rank = ranking.rank(record.rankingContext(host: host))
         guard rank != record.rank else { continue }
         update.bind(rank.columnValue)
         update.bind(generation)
         try update.run()
       }
+      return true
     }
 
     /// All is ranked, unless another opening has added by another ranking meanwhile.
-    func endRanking(by ranking: Ranking) throws {
+    func endRanking(as number: Int) throws {
+      guard number == rankingNumber else { return }
+      let ranking = try rankingToWrite()
       if try isSet(Self.underWay, to: ranking) { try set(Self.done, to: ranking) }
       let clear = try prepared(.clearSetting)
       clear.bind(Self.underWay)

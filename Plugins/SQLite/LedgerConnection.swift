@@ -11,6 +11,8 @@
     let owner: String
     /// How this connection ranks what it adds and changes.
     private var ranking = Ranking.arrival
+    /// Tells a ranking from the one that replaced it, whatever they are called.
+    private(set) var rankingNumber = 0
     /// Whether the ledger's ranks are known to go by no other name than ``ranking``'s.
     private var isRankingNoted = false
     /// How many records each phase has gained, in this transaction.
@@ -161,6 +163,7 @@
 
     func setRanking(_ ranking: Ranking) {
       self.ranking = ranking
+      rankingNumber += 1
       isRankingNoted = false
     }
 

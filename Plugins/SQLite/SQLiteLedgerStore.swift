@@ -177,15 +177,15 @@
 
     func rank(by ranking: Ranking) async throws {
       let isLater = hasRanked.exchange(true, ordering: .relaxed)
-      guard try await queue.commit({ try $0.beginRanking(by: ranking, always: isLater) }) else { return }
+      guard let number = try await queue.commit({ try $0.beginRanking(by: ranking, always: isLater) }) else { return }
       var last = Int64.min
       while true {
         let page = try await read { [last] in try $0.rankable(after: last) }
         guard let end = page.last else { break }
-        try await queue.commit { try $0.rank(page, by: ranking) }
+        guard try await queue.commit({ try $0.rank(page, as: number) }) else { return }
         last = end
       }
-      try await queue.commit { try $0.endRanking(by: ranking) }
+      try await queue.commit { try $0.endRanking(as: number) }
     }
 
     func close() async throws {

@@ -42,12 +42,13 @@
 
         let pool = try LedgerFile(path: path, durability: .process, lockTimeout: .seconds(5)).open()
         let queue = CommitQueue(pool: pool, path: path, owner: "crashes")
-        #expect(try await queue.commit { try $0.beginRanking(by: Self.backwards, always: false) })
+        let number = try #require(
+          try await queue.commit { try $0.beginRanking(by: Self.backwards, always: false) })
         var last = Int64.min
         for _ in 0..<batches {
           last = try await queue.commit { [last] connection in
             let page = try connection.rankable(after: last)
-            try connection.rank(page, by: Self.backwards)
+            #expect(try connection.rank(page, as: number))
             return page.last ?? last
           }
         }
@@ -75,16 +76,34 @@
         let pool = try LedgerFile(path: path, durability: .process, lockTimeout: .seconds(5)).open()
         let queue = CommitQueue(pool: pool, path: path, owner: "me")
         let other = try await SQLiteLedger(path).open()
-        #expect(try await queue.commit { try $0.beginRanking(by: Self.backwards, always: false) })
+        let begin: @Sendable (LedgerConnection) throws -> Int? = {
+          try $0.beginRanking(by: Self.backwards, always: false)
+        }
+        let first = try #require(try await queue.commit(begin))
         _ = try await other.add([try addition("a", 1)], at: start)
-        try await queue.commit { try $0.endRanking(by: Self.backwards) }
+        try await queue.commit { try $0.endRanking(as: first) }
+        #expect(try await names(path) == [:])
+        // One that ranks all of it in between: what this one ranks after it is of neither.
+        let second = try #require(try await queue.commit(begin))
+        try await other.rank(by: Ranking(name: "other") { Rank().ascending($0.arrival) })
+        #expect(try await names(path) == ["ranking": "other"])
+        #expect(try await queue.commit { try $0.rank([1], as: second) })
+        try await queue.commit { try $0.endRanking(as: second) }
         #expect(try await names(path) == [:])
         // One that ranks alike does no harm.
-        #expect(try await queue.commit { try $0.beginRanking(by: Self.backwards, always: false) })
+        let third = try #require(try await queue.commit(begin))
         try await other.rank(by: Self.backwards)
         _ = try await other.add([try addition("b", 2)], at: start)
-        try await queue.commit { try $0.endRanking(by: Self.backwards) }
+        try await queue.commit { try $0.endRanking(as: third) }
         #expect(try await names(path) == ["ranking": "backwards"])
+        // A ranking that was replaced ends at once, and leaves the name to the next one.
+        let fourth = try #require(try await queue.commit { try $0.beginRanking(by: Self.backwards, always: true) })
+        let fifth = try #require(try await queue.commit { try $0.beginRanking(by: .arrival, always: true) })
+        #expect(try await queue.commit { try !$0.rank([1], as: fourth) })
+        try await queue.commit { try $0.endRanking(as: fourth) }
+        #expect(try await queue.commit { try $0.rank([1], as: fifth) })
+        try await queue.commit { try $0.endRanking(as: fifth) }
+        #expect(try await names(path) == ["ranking": "arrival"])
         try await other.close()
         try await pool.writeWithoutTransaction { queue.forgetConnection($0) }
         try pool.close()

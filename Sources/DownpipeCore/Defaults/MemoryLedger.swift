@@ -159,14 +159,16 @@ final class MemoryLedgerStore: LedgerStore {
   func nextDue(after now: Date) async throws -> Date? { try withState { $0.nextDue(after: now) } }
 
   func rank(by ranking: Ranking) async throws {
-    var left = try withState { $0.rankings.begin(ranking, by: owner) ? $0.generationsInUse[...] : nil }
-    guard left != nil else { return }
-    while let batch = left?.prefix(10_000), !batch.isEmpty {
-      left = left?.dropFirst(10_000)
-      try withState { $0.rank(batch, by: ranking) }
+    let begun = try withState { state in
+      state.rankings.begin(ranking, by: owner).map { (number: $0, generations: state.generationsInUse) }
+    }
+    guard let (number, generations) = begun else { return }
+    for start in stride(from: 0, to: generations.count, by: 10_000) {
+      let batch = generations[start..<min(start + 10_000, generations.count)]
+      guard try withState({ $0.rank(batch, as: number, by: owner) }) else { return }
       await Task.yield()
     }
-    try withState { $0.rankings.end(ranking) }
+    try withState { $0.rankings.end(number, by: owner) }
   }
 
   func close() async throws {

@@ -95,6 +95,21 @@ extension LedgerConformance {
       try await third.rank(by: Backwards().ranking())
       try expectEqual(try await third.leased().map(\.id), ["c", "b", "a"], "the order")
     }
+    await report.check("ranking-last-counts", "a ranking that replaces one that is under way wins") {
+      let (_, store) = try await opened()
+      _ = try await store.add(
+        try (0..<4_500).map { try Self.addition(DownloadID("\($0)"), order: $0) }, at: Self.start)
+      let first = Backwards()
+      async let replaced: Void = store.rank(by: first.ranking())
+      while first.ranked.isEmpty {
+        try Task.checkCancellation()
+        await Task.yield()
+      }
+      try await store.rank(by: Ranking(name: "forwards") { Rank().ascending($0.arrival) })
+      try await replaced
+      let leased = try await store.leased().map(\.arrival)
+      try expect(leased == leased.sorted(), "the order is wrong; it begins with \(leased.prefix(5))")
+    }
     await report.check("ranking-many", "any number is ranked anew, and what is added meanwhile, too") {
       let (_, store) = try await opened()
       _ = try await store.add(

@@ -7,12 +7,13 @@ extension LedgerConformance {
       let (ledger, store) = try await opened()
       let sizes: [(id: DownloadID, expected: Int64?, tag: String)] = [
         ("finished", 10, "t"), ("partial", nil, "t"), ("waiting", 700, "u"), ("unknown", nil, "u"),
-        ("cancelled", 50_000, "u"), ("unsized", nil, "u"),
+        ("cancelled", 50_000, "u"), ("unsized", nil, "u"), ("hinted", nil, "h"), ("misled", 60, "h"),
       ]
       _ = try await store.add(
         try sizes.enumerated().map { index, size in
           var addition = try Self.addition(size.id, order: Int64(index), tags: [size.tag])
           addition.request.expectedSize = ByteCount(size.expected)
+          if size.tag == "h" { addition.request.sizeHint = 40 }
           return addition
         }, at: Self.start)
       try await store.bring("finished", to: .finished) { record in
@@ -30,8 +31,8 @@ extension LedgerConformance {
       }
       try await store.bring("cancelled", to: .cancelled)
       let expected = LedgerTotals(
-        counts: [.finished: 2, .paused: 1, .waiting: 2, .cancelled: 1], received: 30 + 1 + 150,
-        expected: 30 + 5_000 + 700, unknown: 2)
+        counts: [.finished: 2, .paused: 1, .waiting: 4, .cancelled: 1], received: 30 + 1 + 150,
+        expected: 30 + 5_000 + 700 + 40 + 60, unknown: 2)
       try expectEqual(try await store.totals(tag: nil), expected, "the totals")
       try expectEqual(
         try await store.totals(tag: "t"),

@@ -116,6 +116,32 @@ struct FakeStagesTests {
     try await store.close()
   }
 
+  @Test func theLedgerPassesOnWhatIsNotToFail() async throws {
+    let ledger = FaultyLedger(MemoryLedger())
+    let error = DownloadError(.ledger, "the disk is full")
+    let now = Date(timeIntervalSince1970: 0)
+    let store = try await ledger.open()
+    let other = try await ledger.open()
+    try await store.rank(by: Ranking(name: "test") { Rank().ascending($0.arrival) })
+    let request = try DownloadRequest("https://example.org/a", id: "a", sizeHint: 7)
+    _ = try await store.add([LedgerAddition(request: request, arrival: 1)], at: now)
+    for (operation, call) in [(FaultyLedger.Operation.rank, 2), (.update, 1), (.totals, 1), (.unsettledMoves, 1)] {
+      ledger.fail(operation, at: call, with: error)
+    }
+    await #expect(throws: error) { try await store.rank(by: .arrival) }
+    await #expect(throws: error) { _ = try await store.update("a", at: now) { _ in } }
+    await #expect(throws: error) { _ = try await store.totals(tag: nil) }
+    await #expect(throws: error) { _ = try await store.unsettledMoves() }
+    #expect(try await store.update("a", at: now) { $0.request.priority = .high }?.request.priority == .high)
+    #expect(try await store.totals(tag: nil).expected == 7)
+    #expect(try await store.unsettledMoves() == [])
+    var heard = try #require(other.changesByOthers).makeAsyncIterator()
+    #expect(await heard.next(isolation: #isolation) != nil)
+    #expect(ledger.calls.suffix(3) == [.update, .totals, .unsettledMoves])
+    try await store.close()
+    try await other.close()
+  }
+
   @Test func theLedgerFailsBeforeOrAfter() async throws {
     let ledger = FaultyLedger(MemoryLedger())
     let error = DownloadError(.ledger, "the disk is full")
