@@ -58,6 +58,20 @@ struct ExampleTests {
     }
   }
 
+  @Test("the README's table of protocols: each is where it says, and has a conformance suite")
+  func protocolsHaveSuites() throws {
+    func exists(_ path: String) -> Bool {
+      FileManager.default.fileExists(atPath: Compiler.package.appending(path: path).path(percentEncoded: false))
+    }
+    let readme = try String(contentsOf: Compiler.package.appending(path: "README.md"), encoding: .utf8)
+    let rows = readme.matches(of: /\| \[`(\w+)`\]\((Sources\/DownpipeCore\/Stages\/\w+\.swift)\) \|/)
+    #expect(rows.count >= 11, "the table has lost its rows")
+    for row in rows {
+      #expect(exists(String(row.2)))
+      #expect(exists("Sources/DownpipeTesting/Conformance/\(row.1)Conformance.swift"), "no suite for \(row.1)")
+    }
+  }
+
   // MARK: Extraction
 
   @Test func blocksOfMarkdown() {

@@ -149,7 +149,7 @@ struct VirtualTimeTests {
   @Test("a downloader's own timers are not taken for what a test waits for")
   func housekeepingIsOverlooked() async throws {
     let time = VirtualTime()
-    let own: [SleepPurpose] = [.lease, .progress, .checkpoint, .room, .changes]
+    let own: [SleepPurpose] = [.lease, .progress, .checkpoint, .room, .reasons, .changes]
     let sleepers = own.map { purpose in Task { try await time.sleep(for: .seconds(30), purpose: purpose) } }
     await time.sleepers(atLeast: own.count)
     let found = Watched(0)
