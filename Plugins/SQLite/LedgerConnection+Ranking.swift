@@ -40,11 +40,14 @@
       let update = try prepared(.setRank)
       for generation in generations {
         find.bind(generation)
-        let found: DownloadRecord?
-        do { found = try find.first { try record($0, RecordColumns.ranking) } } catch is DamagedRow { continue }
-        guard let found else { continue }
-        let rank = ranking.rank(found.rankingContext)
-        guard rank != found.rank else { continue }
+        let found: (record: DownloadRecord, kind: Int64)?
+        do {
+          found = try find.first { (try record($0, RecordColumns.ranking), $0.int64()) }
+        } catch is DamagedRow { continue }
+        // The host is in the kind: no URL is parsed for it.
+        guard let (record, number) = found, let host = try kind(number)?.candidate.host else { continue }
+        let rank = ranking.rank(record.rankingContext(host: host))
+        guard rank != record.rank else { continue }
         update.bind(rank.columnValue)
         update.bind(generation)
         try update.run()

@@ -80,8 +80,9 @@
       var record = DownloadRecord(
         request: addition.request, generation: try nextGeneration(), arrival: addition.arrival, rank: Rank(),
         location: addition.location, createdAt: now)
-      record.rank = try rankingToWrite().rank(record.rankingContext)
-      let lane = Lane(opening: try opening(), kind: try number(of: Kind(record)))
+      let kind = Kind(record)
+      record.rank = try rankingToWrite().rank(record.rankingContext(host: kind.candidate.host))
+      let lane = Lane(opening: try opening(), kind: try number(of: kind))
       let insert = try prepared(.insert)
       for column in RecordColumns.new { insert.bind(try column.value(record)) }
       insert.bind(lane.kind)

@@ -194,7 +194,7 @@
     /// What a ranking is told, and the rank.
     static let ranking = all.filter { rankingNames.contains($0.name) }
     private static let rankingNames: Set<String> = [
-      "generation", "id", "arrival", "created_at", "rank", "url", "expected_size", "size_hint", "metadata",
+      "generation", "id", "arrival", "created_at", "rank", "expected_size", "size_hint", "metadata",
     ]
 
     /// All that can change.

@@ -124,7 +124,7 @@
         WHERE generation > ? AND phase <> 'finished' ORDER BY generation LIMIT ?
         """
       case .rankable:
-        "SELECT \(RecordColumns.names(RecordColumns.ranking)), kind, owner FROM download WHERE generation = ?"
+        "SELECT \(RecordColumns.names(RecordColumns.ranking)), kind, owner, kind FROM download WHERE generation = ?"
       case .setRank: "UPDATE download SET rank = ? WHERE generation = ?"
       case .nextDue:
         "SELECT min(not_before) FROM download INDEXED BY download_delayed WHERE \(Self.isDelayed) AND not_before > ?"

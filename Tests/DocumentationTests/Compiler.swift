@@ -19,7 +19,7 @@ enum Compiler {
     defer { try? FileManager.default.removeItem(at: folder) }
     let file = folder.appending(path: "Examples.swift")
     try source.write(to: file, atomically: true, encoding: .utf8)
-    let products = URL(filePath: CommandLine.arguments[0]).deletingLastPathComponent()
+    let products = URL(filePath: CommandLine.arguments[0]).resolvingSymlinksInPath().deletingLastPathComponent()
     let folders = [products.appending(path: "Modules")] + moduleMaps(products)
     return try run(
       ["swiftc", "-typecheck", "-swift-version", "6", "-module-name", "Examples", "-suppress-warnings"]

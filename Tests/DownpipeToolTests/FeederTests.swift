@@ -23,6 +23,7 @@ struct FeederTests {
       source
       storage
       ledger
+      VerifyChecksum()
     }
   }
 

@@ -46,7 +46,7 @@ extension MemoryLedgerState {
   mutating func rank(_ generations: ArraySlice<Int64>, by ranking: Ranking) {
     _ = update(generations, at: nil) { entry in
       guard entry.record.phase != .finished else { return false }
-      entry.record.rank = ranking.rank(entry.record.rankingContext)
+      entry.record.rank = ranking.rank(entry.record.rankingContext(host: entry.candidate.host))
       return true
     }
   }

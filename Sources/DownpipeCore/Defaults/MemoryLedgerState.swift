@@ -103,8 +103,9 @@ struct MemoryLedgerState: Sendable {
     var record = DownloadRecord(
       request: addition.request, generation: lastGeneration, arrival: addition.arrival, rank: Rank(),
       location: addition.location, createdAt: now)
-    record.rank = ranking.rank(record.rankingContext)
-    set(Entry(record: record, addedBy: owner, candidate: record.candidate))
+    let candidate = record.candidate
+    record.rank = ranking.rank(record.rankingContext(host: candidate.host))
+    set(Entry(record: record, addedBy: owner, candidate: candidate))
     return LedgerAddOutcome(isNew: true, record: record)
   }
 

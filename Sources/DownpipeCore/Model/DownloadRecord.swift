@@ -82,10 +82,13 @@ public struct DownloadRecord: Sendable, Hashable {
   }
 
   /// The record as scheduling policies see it.
-  package var rankingContext: RankingContext {
+  package var rankingContext: RankingContext { rankingContext(host: request.host) }
+
+  /// The record as scheduling policies see it, with the host that is known already: it costs a parse of the URL.
+  package func rankingContext(host: String) -> RankingContext {
     RankingContext(
       id: request.id, priority: request.priority, intent: request.intent, arrival: arrival, createdAt: createdAt,
-      host: request.host, tags: request.tags, metadata: request.metadata, size: request.likelySize)
+      host: host, tags: request.tags, metadata: request.metadata, size: request.likelySize)
   }
 }
 

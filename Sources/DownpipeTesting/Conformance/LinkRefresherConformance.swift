@@ -1,5 +1,5 @@
 public import DownpipeCore
-public import Foundation
+import Foundation
 
 /// Checks that a refresher keeps the contract of ``DownpipeCore/LinkRefresher``.
 ///
