@@ -164,6 +164,99 @@ struct ChangingTests: EngineSuite {
     await downloader.shutdown()
   }
 
+  // MARK: Renaming
+
+  @Test func aFinishedFileHasItsNewNameAtOnce() async throws {
+    let downloader = try await downloader(FakeSource(everyURL: .init(bytes)))
+    let download = try await downloader.add(DownloadRequest(url, id: "a", destination: .init(directory: "films")))
+    _ = try await download.value
+    let status = try await downloader.rename("a", to: "AC/DC.bin")
+    #expect(status.name == "AC-DC.bin" && status.request.destination.name == "AC-DC.bin")
+    let artifact = try #require(status.artifact)
+    #expect(storage.bytes(of: artifact) == bytes)
+    #expect(storage.published.count == 1, "it is there once")
+    // Added again it is found under its new name, and not fetched.
+    try await downloader.add(DownloadRequest(url, id: "a", destination: .init(directory: "films")))
+    try await downloader.waitUntilIdle()
+    #expect(try await download.status.artifact == artifact)
+    await downloader.shutdown()
+  }
+
+  @Test func whatRunsWillHaveItsNewName() async throws {
+    let source = FakeSource(everyURL: .init(bytes).holding(after: 10_000))
+    let downloader = try await downloader(source)
+    let download = try await downloader.add(DownloadRequest(url, id: "a", destination: .init(name: "old")))
+    await source.held(atLeast: 1)
+    #expect(try await downloader.rename("a", to: "new").state == .transferring)
+    source.release()
+    #expect(try await download.value.name == "new")
+    await #expect(throws: DownloadError.self) { try await downloader.rename("none", to: "new") }
+    await downloader.shutdown()
+  }
+
+  @Test func whatIsBeingPublishedIsRenamedAfterwards() async throws {
+    let (probe, source) = (ProbeStorage(storage), FakeSource(everyURL: .init(bytes)))
+    let downloader = try await Downloader(options: options) {
+      source
+      probe
+      ledger
+    }
+    probe.hold(.publish)
+    try await downloader.add(DownloadRequest(url, id: "a", destination: .init(name: "old")))
+    await probe.held(.publish)
+    let renaming = Task { try await downloader.rename("a", to: "new") }
+    try await settle(downloader)
+    probe.release()
+    #expect(try await renaming.value.artifact?.name == "new")
+    #expect(Array(storage.published.keys) == ["new"])
+    await downloader.shutdown()
+  }
+
+  @Test func aRenameThatFailsLeavesEverythingAsItWas() async throws {
+    let downloader = try await downloader(FakeSource(everyURL: .init(bytes)))
+    let download = try await downloader.add(DownloadRequest(url, id: "a", destination: .init(name: "old")))
+    let artifact = try await download.value
+    storage.fail(.publish, at: 2, with: DownloadError(.permission, "no"))
+    await #expect(throws: DownloadError.self) { try await downloader.rename("a", to: "new") }
+    #expect(try await download.status.artifact == artifact)
+    let store = try await ledger.open()
+    #expect(try await store.record("a")?.steps.note == nil, "nothing is left to be finished")
+    try await store.close()
+    await downloader.shutdown()
+  }
+
+  // MARK: Exporting
+
+  @Test func whatIsOnDiskIsHandedOut() async throws {
+    let source = FakeSource(everyURL: .init(bytes).holding(after: 40_000))
+    let downloader = try await downloader(source)
+    let download = try await downloader.add(DownloadRequest(url, id: "a"))
+    await source.held(atLeast: 1)
+    func code(_ id: DownloadID) async -> DownloadError.Code? {
+      do { _ = try await downloader.exportPartial(id, to: "/nowhere") } catch { return self.code(error) }
+      return nil
+    }
+    #expect(await code("a") == .inUse, "it is being written")
+    #expect(await code("none") == .invalidRequest)
+    try await download.pause()
+    let folder = try TemporaryFolder()
+    defer { folder.close() }
+    let path = folder.path + "/bytes"
+    let export = try await downloader.exportPartial("a", to: path)
+    #expect(export.count == 40_000 && export.total == .known(100_000) && export.request.id == "a")
+    #expect(export.validator != nil)
+    #expect(try Data(contentsOf: URL(filePath: path)).elementsEqual(bytes.prefix(40_000)))
+    await #expect(throws: DownloadError.self, "what is there stays") {
+      try await downloader.exportPartial("a", to: path)
+    }
+    #expect(storage.openPartials == 0)
+    try await download.resume()
+    source.release()
+    _ = try await download.value
+    #expect(await code("a") == .invalidRequest, "its file is there")
+    await downloader.shutdown()
+  }
+
   // MARK: Totals
 
   @Test func totalsCountWhatRunsToo() async throws {

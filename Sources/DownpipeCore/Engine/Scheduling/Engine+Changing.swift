@@ -10,18 +10,7 @@ extension Engine {
   ) async throws -> DownloadStatus {
     try checkOpen()
     while true {
-      let turn: Change = try await context.mailbox.perform { engine in
-        guard try await engine.record(id) != nil else { throw DownloadError.unknownDownload(id) }
-        if let run = engine.slots.runs[id] {
-          // What is being published goes where it was asked for when that began.
-          let (old, phase) = run.read { ($0.request, $0.phase) }
-          var new = old
-          try change(&new)
-          if phase != .transferring, new.destination != old.destination { return .wait(for: run) }
-        }
-        return .over(try await engine.updated(id, change))
-      }
-      switch turn {
+      switch try await context.mailbox.perform({ try await $0.change(id, change) }) {
       case .over(let status): return status
       case .wait(let run): try await run.endUnlessCancelled()
       }
@@ -31,6 +20,31 @@ extension Engine {
   private enum Change: Sendable {
     case over(DownloadStatus)
     case wait(for: Run)
+  }
+
+  /// Done by the loop.
+  private func change(
+    _ id: DownloadID, _ change: @escaping @Sendable (inout DownloadRequest) throws -> Void
+  ) async throws -> Change {
+    guard try await record(id) != nil else { throw DownloadError.unknownDownload(id) }
+    guard let run = slots.runs[id] else { return .over(try await updated(id, change)) }
+    let old = run.read { $0.request }
+    var new = old
+    try change(&new)
+    let destination = new.destination
+    // What is being published goes where it was asked for when that began: no run may begin to publish in between.
+    let isInTime = run.update { record in
+      guard record.phase == .transferring || destination == old.destination else { return false }
+      record.request.destination = destination
+      return true
+    }
+    guard isInTime else { return .wait(for: run) }
+    do {
+      return .over(try await updated(id, change))
+    } catch {
+      run.update { $0.request.destination = old.destination }
+      throw error
+    }
   }
 
   private func updated(
@@ -70,9 +84,10 @@ extension Engine {
     while true {
       let turn: Change = try await context.mailbox.perform { engine in
         guard let record = try await engine.record(id) else { throw DownloadError.unknownDownload(id) }
-        if let run = engine.slots.runs[id], run.read({ $0.phase }) != .transferring { return .wait(for: run) }
-        if record.phase == .finished { return .over(try await engine.renameFile(of: record, to: name)) }
-        return .over(try await engine.updated(id) { $0.destination.setName(name) })
+        guard record.phase == .finished, engine.slots.runs[id] == nil else {
+          return try await engine.change(id) { $0.destination.setName(name) }
+        }
+        return .over(try await engine.renameFile(of: record, to: name))
       }
       switch turn {
       case .over(let status): return status
@@ -91,13 +106,7 @@ extension Engine {
         .storage, "the file of “\(record.id)” is gone, or is another one now: add the download again to fetch it anew")
     }
     try await keep(RenameNote(name: name), of: record.id)
-    do {
-      return try await moveFile(of: record, artifact, to: name, prior: nil)
-    } catch {
-      // It did not happen: nothing is left to be finished.
-      try? await keep(nil, of: record.id)
-      throw error
-    }
+    return try await moveFile(of: record, artifact, to: name, prior: nil)
   }
 
   /// What is being renamed, and how, is in the ledger before the file moves: after a crash the next start finishes it.
@@ -114,8 +123,15 @@ extension Engine {
       request: record.request, workspace: nil, priorNote: prior?.storageNote, durability: storage.durability,
       wasInterrupted: prior != nil
     ) { [self] note in try await keep(RenameNote(name: name, storageNote: note), of: id) }
-    let moved = try await storage.publish(
-      artifact, of: nil, at: .init(directory: storage.folder(of: artifact), name: name), in: processing)
+    let moved: Artifact
+    do {
+      moved = try await storage.publish(
+        artifact, of: nil, at: .init(directory: storage.folder(of: artifact), name: name), in: processing)
+    } catch {
+      // Where the file has not moved there is nothing to be finished; otherwise the next start does that.
+      if await storage.contains(artifact) { try? await keep(nil, of: id) }
+      throw error
+    }
     let stored = StoredArtifact(moved, in: storage)
     let record = try await store.update(id, at: time.date) { record in
       record.steps.artifact = stored
@@ -134,12 +150,8 @@ extension Engine {
       guard let note = record.steps.note.flatMap(RenameNote.init(stored:)), let stored = record.steps.artifact,
         let artifact = try? context.storage.artifact(from: stored)
       else { continue }
-      do {
-        _ = try await moveFile(of: record, artifact, to: note.name, prior: note)
-      } catch {
-        // It stays under the name that it has.
-        try? await keep(nil, of: record.id)
-      }
+      // Where it fails the file stays under the name that it has.
+      _ = try? await moveFile(of: record, artifact, to: note.name, prior: note)
     }
   }
 
