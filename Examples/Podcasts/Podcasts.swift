@@ -33,13 +33,14 @@ struct Podcasts: Sendable {
 
   private static func request(_ episode: Feed.Episode, show: String) -> DownloadRequest? {
     guard let audio = episode.attachments?.first else { return nil }
+    let type = audio.url.pathExtension.isEmpty ? "mp3" : audio.url.pathExtension
     return DownloadRequest(
       audio.url, id: DownloadID(episode.id), tags: [show],
       metadata: ["title": episode.title, "published": episode.datePublished.formatted(.iso8601)],
       // Feeds are wrong about sizes.
       sizeHint: ByteCount(audio.sizeInBytes),
       destination: .init(
-        directory: show, name: "\(SafeFileName.make(fromTitle: episode.title)).\(audio.url.pathExtension)"))
+        directory: show, name: "\(SafeFileName.make(fromTitle: episode.title)).\(type)"))
   }
 
   /// The user has tapped an episode: it is played as soon as it is there.
