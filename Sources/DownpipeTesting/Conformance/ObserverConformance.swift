@@ -43,6 +43,8 @@ public struct ObserverConformance: Sendable {
         let begun = Watched(0)
         for _ in 0..<4 {
           group.addTask {
+            // One that has returned is waited for no more.
+            defer { begun.update { $0 += 1 } }
             try await observe(events) {
               // No observer gets an event before all of them watch.
               begun.update { $0 += 1 }

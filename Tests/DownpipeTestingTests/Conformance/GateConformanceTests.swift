@@ -30,7 +30,7 @@ struct GateConformanceTests {
 
   @Test func aGateThatIsSilentIsFound() async throws {
     let gate = ClosureGate { _ in await Watched(false).wait { $0 } }
-    let broken = try await brokenRules { try await GateConformance(gate, limit: .seconds(3)).run() }
+    let broken = try await brokenRules { try await GateConformance(gate, limit: .seconds(5)).run() }
     #expect(broken == ["publishes-at-once"])
   }
 
@@ -40,7 +40,7 @@ struct GateConformanceTests {
       publish(.open)
       await Task { await end.wait { $0 } }.value
     }
-    let broken = try await brokenRules { try await GateConformance(gate, limit: .seconds(3)).run() }
+    let broken = try await brokenRules { try await GateConformance(gate, limit: .seconds(5)).run() }
     #expect(broken == ["ends-on-cancellation"])
     end.update { $0 = true }
   }
@@ -72,13 +72,13 @@ struct GateConformanceTests {
       if !wasTaken { publish(.open) }
       await Watched(false).wait { $0 }
     }
-    let broken = try await brokenRules { try await GateConformance(gate, limit: .seconds(3)).run() }
+    let broken = try await brokenRules { try await GateConformance(gate, limit: .seconds(5)).run() }
     #expect(broken == ["can-be-watched-again"])
   }
 
   @Test func changesThatAreNotPublishedAreFound() async throws {
     let broken = try await brokenRules {
-      try await GateConformance(FakeGate(), limit: .seconds(3), changing: {}).run()
+      try await GateConformance(FakeGate(), limit: .seconds(5), changing: {}).run()
     }
     #expect(broken == ["publishes-changes"])
   }
