@@ -49,8 +49,8 @@ struct Podcasts: Sendable {
     return try await downloader.download(id)?.value.url
   }
 
-  /// Deletes an episode with its file.
-  func delete(_ id: DownloadID) async throws { try await downloader.remove(id, deletingFile: true) }
+  /// Deletes an episode with its file. Its record stays, so that the next refresh does not bring it back.
+  func delete(_ id: DownloadID) async throws { try await downloader.discard(id) }
 
   /// A line for each episode, of all shows or of one, the next ones first.
   func list(show: String? = nil) async throws -> [String] {

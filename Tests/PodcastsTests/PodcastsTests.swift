@@ -94,7 +94,11 @@ struct PodcastsTests {
     #expect(try FileManager.default.contentsOfDirectory(atPath: folder.path + "/One") == ["No. 2.mp3"])
     try await podcasts.delete("One-2")
     #expect(!FileManager.default.fileExists(atPath: folder.path + "/One"))
-    #expect(try await podcasts.list().isEmpty)
+    // What was deleted does not come back with the feed.
+    try await podcasts.refresh(feed("One", 1...2))
+    try await podcasts.downloader.waitUntilIdle()
+    #expect(try await podcasts.list().allSatisfy { $0.hasSuffix(": cancelled") })
+    #expect(!FileManager.default.fileExists(atPath: folder.path + "/One"))
     await end(podcasts)
   }
 

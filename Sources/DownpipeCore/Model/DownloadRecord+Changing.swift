@@ -7,8 +7,11 @@ extension DownloadRecord {
   package mutating func addAgain(_ addition: LedgerAddition, at now: Date, ranking: Ranking) -> Bool {
     guard addition.ifKnown == .update else { return false }
     let before = self
+    var new = request.takingOver(addition.request, since: added ?? request)
+    // The file is where it is.
+    if phase == .finished { new.destination = request.destination }
     // Another link: what the old one was short of says nothing of it.
-    if set(request.takingOver(addition.request, since: added ?? request), added: addition.request, ranking),
+    if set(new, added: addition.request, ranking),
       request.url != before.request.url
     {
       awaited = nil

@@ -32,6 +32,8 @@ public enum Lifecycle {
     case restart
     /// The user cancelled it.
     case cancel
+    /// The user deleted the finished file, and wants to know of it no more than that.
+    case discard
     /// The same id was added again.
     case addedAgain
     /// The finished file is gone, and is wanted again.
@@ -60,6 +62,7 @@ public enum Lifecycle {
     case (.failed, .resume), (.failed, .addedAgain): .waiting
     case (.waiting, .restart), (.paused, .restart), (.failed, .restart), (.cancelled, .restart): .waiting
     case (.finished, .artifactLost): .waiting
+    case (.finished, .discard): .cancelled
 
     case (.waiting, .cancel), (.transferring, .cancel), (.processing, .cancel), (.paused, .cancel), (.failed, .cancel):
       .cancelled
@@ -81,7 +84,7 @@ extension DownloadRecord {
   @discardableResult
   public mutating func apply(_ event: Lifecycle.Event) -> Bool {
     guard let next = Lifecycle.next(phase, event), event != .resumeTogether || isPausedTogether else { return false }
-    if event == .cancel || event == .restart || event == .artifactLost {
+    if [.cancel, .discard, .restart, .artifactLost].contains(event) {
       // The bytes are gone, or are to go, and with them what was known of them.
       checkpoint = Checkpoint()
       steps = StepLog()
@@ -106,7 +109,7 @@ extension DownloadRecord {
       resumedFrom = 0
     case .resume, .resumeTogether, .addedAgain:
       forgetFailures()
-    case .artifactLost, .stepsComplete, .cancel:
+    case .artifactLost, .stepsComplete, .cancel, .discard:
       forgetFailures()
       awaited = nil
       wasInterrupted = false

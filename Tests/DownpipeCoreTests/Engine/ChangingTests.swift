@@ -91,6 +91,91 @@ struct ChangingTests: EngineSuite {
     await downloader.shutdown()
   }
 
+  @Test func aFinishedDownloadKeepsItsNameWhenTheFeedCorrectsIt() async throws {
+    let downloader = try await downloader(FakeSource(everyURL: .init(bytes)))
+    let download = try await downloader.add(DownloadRequest(url, id: "a", destination: .init(name: "typo")))
+    _ = try await download.value
+    try await downloader.add(DownloadRequest(url, id: "a", tags: ["x"], destination: .init(name: "right")))
+    let status = try await download.status
+    #expect(status.name == "typo" && status.request.destination.name == "typo" && status.request.tags == ["x"])
+    await downloader.shutdown()
+  }
+
+  @Test func whatWasDeletedByHandStaysSoForAFeedThatKeeps() async throws {
+    let source = FakeSource(everyURL: .init(bytes))
+    let downloader = try await downloader(source)
+    let request = DownloadRequest(url, id: "a", destination: .init(name: "film"))
+    let artifact = try await downloader.add(request).value
+    try await storage.remove(artifact)
+    try await downloader.add(request, ifKnown: .keep)
+    try await downloader.waitUntilIdle()
+    #expect(source.requests.count == 1)
+    try await downloader.add(request)
+    try await downloader.waitUntilIdle()
+    #expect(source.requests.count == 2)
+    await downloader.shutdown()
+  }
+
+  @Test func whatIsDiscardedIsGoneAndDoesNotComeBack() async throws {
+    let source = FakeSource(everyURL: .init(bytes))
+    let downloader = try await downloader(source)
+    let download = try await downloader.add(contentsOf: requests(1))[0]
+    _ = try await download.value
+    #expect(try await downloader.discard("d0"))
+    #expect(try await download.status.state == .cancelled)
+    #expect(storage.published.isEmpty)
+    #expect(try await !downloader.discard("d0"))
+    try await downloader.add(contentsOf: requests(1))
+    try await downloader.waitUntilIdle()
+    #expect(source.requests.count == 1)
+    #expect(try await downloader.restart("d0"))
+    _ = try await download.value
+    await downloader.shutdown()
+  }
+
+  @Test func whatRunsIsRankedByTheNewPolicyToo() async throws {
+    let source = FakeSource(everyURL: .init(bytes).holding(after: 10_000))
+    let downloader = try await Downloader(options: options) {
+      source
+      limit(2)
+      FakeSchedulingPolicy { Rank().ascending($0.arrival) }
+      storage
+      ledger
+    }
+    let downloads = try await downloader.add(contentsOf: requests(2))
+    await source.held(atLeast: 2)
+    try await downloader.replace(FakeSchedulingPolicy { Rank().descending($0.arrival) })
+    await downloader.replace(limit(1))
+    for await event in downloads[0].events { if case .state(.waiting) = event.kind { break } }
+    #expect(try await downloads[1].status.state == .transferring, "the last one comes first now")
+    source.release()
+    await downloader.shutdown()
+  }
+
+  @Test func aRemovalIsCarriedOutWhateverBecomesOfItsCaller() async throws {
+    let (probe, source) = (ProbeStorage(storage), FakeSource(everyURL: .init(bytes).holding(after: 10_000)))
+    let downloader = try await Downloader(options: options) {
+      source
+      probe
+      ledger
+    }
+    let download = try await downloader.add(DownloadRequest(url, id: "a"))
+    await source.held(atLeast: 1)
+    var events = download.events.makeAsyncIterator()
+    _ = await events.next()
+    probe.hold(.removePartial)
+    let removal = Task { try await downloader.remove("a") }
+    await probe.held(.removePartial)
+    removal.cancel()
+    probe.release()
+    var last: DownloadEvent?
+    while let event = await events.next() { last = event }
+    #expect(last?.kind == .removed)
+    #expect(try await downloader.status(of: "a") == nil)
+    await downloader.shutdown()
+    #expect(storage.partials.isEmpty)
+  }
+
   // MARK: Restarting
 
   @Test(arguments: [DownloadState.Phase.waiting, .transferring, .paused, .failed, .cancelled])

@@ -73,8 +73,11 @@ struct LifecycleTests {
   }
 
   @Test func whatIsFinishedStaysSoUnlessItsFileIsGone() {
-    for event in Event.allCases where event != .artifactLost { #expect(Lifecycle.next(.finished, event) == nil) }
+    for event in Event.allCases where event != .artifactLost && event != .discard {
+      #expect(Lifecycle.next(.finished, event) == nil)
+    }
     #expect(Lifecycle.next(.finished, .artifactLost) == .waiting)
+    #expect(Lifecycle.next(.finished, .discard) == .cancelled)
   }
 
   @Test func everyPhaseCanBeReachedAndLeft() {

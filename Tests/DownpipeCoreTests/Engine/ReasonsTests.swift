@@ -78,6 +78,38 @@ struct ReasonsTests: EngineSuite {
     await downloader.shutdown()
   }
 
+  /// Nobody watches but the one who waits for this download: that gates and limits change is told all the same.
+  @Test func whoWatchesOneDownloadHearsOfGates() async throws {
+    let gate = FakeGate(.closed("Radio: off"))
+    let downloader = try await downloader(FakeSource(everyURL: .init(bytes)), gates: [gate])
+    let download = try await downloader.add(DownloadRequest(url, id: "a"))
+    await gate.watchers(atLeast: 1)
+    var events = download.events.makeAsyncIterator()
+    #expect(await events.next()?.kind == .state(.waiting(.gate("Radio: off"))))
+    gate.close("no licence")
+    #expect(await events.next()?.kind == .state(.waiting(.gate("FakeGate: no licence"))))
+    await downloader.shutdown()
+  }
+
+  /// A second list is told of what was added while none was open.
+  @Test func aSecondListIsFilledAsWell() async throws {
+    let (gate, source) = (FakeGate(.closed("FakeGate: off")), FakeSource(everyURL: .init(bytes)))
+    let downloader = try await downloader(source, gates: [gate])
+    await gate.watchers(atLeast: 1)
+    for round in 0..<2 {
+      let id = DownloadID("d\(round)")
+      try await downloader.add(DownloadRequest(url, id: id))
+      let changes = downloader.changes(every: .zero)
+      let reason = "FakeGate: \(round)"
+      try await settle(downloader)
+      gate.close("\(round)")
+      for await batch in changes {
+        if batch.statuses.contains(where: { $0.id == id && $0.state == .waiting(.gate(reason)) }) { break }
+      }
+    }
+    await downloader.shutdown()
+  }
+
   @Test func aRemovalIsAnEventAndLeavesTheList() async throws {
     let (gate, observer) = (FakeGate(), RecordingObserver())
     let source = FakeSource(everyURL: .init(bytes).holding(after: 10_000))

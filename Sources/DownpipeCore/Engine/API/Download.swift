@@ -27,7 +27,8 @@ public struct Download: Sendable, Identifiable {
   }
 
   /// What happens to it. Whoever comes late gets the present state first; the sequence ends with the state
-  /// `finished`, `failed` or `cancelled`, with `removed`, and when the downloader shuts down.
+  /// `finished`, `failed` or `cancelled`, with `removed`, when another user of the ledger removes it, and when the
+  /// downloader shuts down.
   ///
   /// A reader that is slow misses events, never the last one.
   public var events: DownloadEvents { DownloadEvents(id: id, downloader: downloader) }

@@ -45,7 +45,8 @@ public final class Downloader: Sendable {
     }
     let engine = Engine(pipeline: pipeline, sessions: sessions, store: store, options: options)
     self.engine = engine
-    await engine.finishRenaming()
+    // One that only lists and removes changes nothing by itself.
+    if !options.startsSuspended { await engine.finishRenaming() }
     // The one task that is no child of another; the downloader owns it, and everything else is its child.
     loop = Task {
       await engine.run()
@@ -197,7 +198,8 @@ public final class Downloader: Sendable {
   /// Every change, in batches: at most one in each interval, with the latest status of each download, and with those
   /// that were removed. That a download waits for another reason than before is a change, too.
   ///
-  /// One reader a sequence. Statuses are copies, safe to show anywhere. The same one may come twice.
+  /// What other users of the ledger do is told of downloads that are watched by themselves; ask
+  /// ``statuses(_:)`` now and then where there are others. One reader a sequence. Statuses are copies, safe to show anywhere. The same one may come twice.
   public func changes(every interval: Duration = .milliseconds(100)) -> AsyncStream<DownloadChanges> {
     let buffer = engine.hub.changeBuffer()
     // The loop begins to follow why downloads wait.
@@ -273,6 +275,17 @@ public final class Downloader: Sendable {
     try await engine.remove(id, deletingFile: deletingFile)
   }
 
+  /// Deletes the file of a finished download, or the bytes of an unfinished one, and keeps the record as that of a
+  /// cancelled one: a feed that is added again does not bring it back, and ``restart(_:)`` does.
+  ///
+  /// - Returns: whether there was anything to delete.
+  /// - Throws: as ``pause(_:)``; `.permission` or `.storage` when the file cannot be removed.
+  @discardableResult
+  public func discard(_ id: DownloadID) async throws -> Bool {
+    try await engine.checkOpen()
+    return try await engine.discard(id)
+  }
+
   /// Pauses everything, or everything with a tag. What waits is paused all at once.
   /// - Returns: how many were paused.
   @discardableResult
@@ -313,7 +326,9 @@ public final class Downloader: Sendable {
   /// try await downloader.update(id) { $0.priority = .high }
   /// ```
   /// Priority and tags count at once, header fields from the next request on, destination and digests when the bytes are
-  /// complete. The destination of a finished download does not change: ``rename(_:to:)`` is for that.
+  /// complete. The destination of a finished download does not change: ``rename(_:to:)`` is for that. While a download is
+  /// worked on after its last byte, a change of its destination waits for the end; a step must not ask for that of its own
+  /// download.
   /// - Parameters:
   ///   - id: which download.
   ///   - change: changes the request; called with what the ledger has, perhaps more than once. The id stays.
@@ -375,7 +390,7 @@ public final class Downloader: Sendable {
   /// limit go back to waiting, those of the last rank first; their bytes are kept.
   public func replace(_ policy: some AdmissionPolicy) async { await engine.replace(admission: policy) }
 
-  /// Replaces the scheduling policy and ranks all that waits anew.
+  /// Replaces the scheduling policy and ranks all that has not ended anew.
   public func replace(_ policy: some SchedulingPolicy) async throws { try await engine.replace(scheduling: policy) }
 
   /// Replaces the retry policy, from the next failure on.

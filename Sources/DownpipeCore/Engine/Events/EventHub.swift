@@ -9,6 +9,8 @@ final class EventHub: Sendable {
     var observers: [Int: AsyncStream<DownloadEvent>.Continuation] = [:]
     var changes: [Int: WeakBuffer] = [:]
     var isFinished = false
+    /// How many have come to watch every download, those that went again included.
+    var watchersOfAll = 0
     var watchesAll: Bool { !observers.isEmpty || !changes.isEmpty }
   }
   /// A reader that goes away takes its buffer along.
@@ -24,6 +26,9 @@ final class EventHub: Sendable {
 
   /// Whether events of every download are seen.
   var watchesAll: Bool { state.withLock { $0.watchesAll } }
+
+  /// How many have come to watch every download; 0 while there are none.
+  var watchersOfAll: Int { state.withLock { $0.watchesAll ? $0.watchersOfAll : 0 } }
 
   /// Whether any event is seen.
   var isAnythingWatched: Bool { state.withLock { $0.watchesAll || !$0.byDownload.isEmpty } }
@@ -123,6 +128,7 @@ final class EventHub: Sendable {
     let token: Int? = state.withLock { state in
       if state.isFinished { return nil }
       state.nextToken += 1
+      state.watchersOfAll += 1
       state.observers[state.nextToken] = continuation
       return state.nextToken
     }
@@ -140,6 +146,7 @@ final class EventHub: Sendable {
   func changeBuffer() -> ChangeBuffer {
     state.withLock { state in
       state.nextToken += 1
+      state.watchersOfAll += 1
       let token = state.nextToken
       let buffer = ChangeBuffer { [weak self] in self?.state.withLock { $0.changes[token] = nil } }
       if state.isFinished { buffer.finish() } else { state.changes[token] = WeakBuffer(buffer: buffer) }

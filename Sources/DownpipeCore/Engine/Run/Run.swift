@@ -33,6 +33,8 @@ final class Run: Sendable {
     /// Whether bytes that should be gone may still be there, since the ledger could not let go of them.
     var mayHoldBytes = false
     var stopReason: StopReason?
+    /// Whether its download was removed when it had ended.
+    var wasRemoved = false
     var task: Task<Void, Never>?
     var hasEnded = false
     var waiters: [UInt64: CheckedContinuation<Void, Never>] = [:]
@@ -92,6 +94,12 @@ final class Run: Sendable {
       return state.task
     }
     task?.cancel()
+  }
+
+  /// Whether its download was removed when it had ended.
+  var wasRemoved: Bool {
+    get { state.withLock { $0.wasRemoved } }
+    set { state.withLock { $0.wasRemoved = newValue } }
   }
 
   /// The first reason given.
@@ -213,7 +221,8 @@ extension DownloadStatus {
       progress: progress
         ?? TransferProgress(received: record.checkpoint.ranges.byteCount, total: record.checkpoint.total),
       attempts: record.attempts, resumedFrom: record.resumedFrom, bytesFetched: record.bytesFetched + moreFetched,
-      name: record.request.destination.finalName ?? record.steps.artifact?.name ?? record.request.destination.name
+      name: (record.phase == .finished ? record.steps.artifact?.name : nil) ?? record.request.destination.finalName
+        ?? record.steps.artifact?.name ?? record.request.destination.name
         ?? record.checkpoint.name,
       createdAt: record.createdAt, updatedAt: record.updatedAt)
   }

@@ -13,8 +13,12 @@ extension Engine {
       LedgerAddition(
         request: request, arrival: context.nextArrival(at: now), location: context.storage.location, ifKnown: ifKnown)
     }
+    let before = Dictionary(
+      requests.compactMap { request in slots.runs[request.id].map { (request.id, $0.read { $0.request }) } }
+    ) { $1 }
     var outcomes = try await store.add(additions, at: now)
-    for index in outcomes.indices where outcomes[index].record.phase == .finished && !outcomes[index].isNew {
+    for index in outcomes.indices
+    where !outcomes[index].isNew && outcomes[index].record.phase == .finished && ifKnown != .keep {
       if let lost = await lostArtifact(of: outcomes[index].record) {
         var addition = additions[index]
         addition.lost = lost
@@ -23,24 +27,33 @@ extension Engine {
     }
     mode.mayLease = true
     context.mailbox.wake()
-    for outcome in outcomes {
+    // They may have begun to run meanwhile, or have ended: by the loop, as they are then.
+    let changed = outcomes.filter { outcome in
       let record = outcome.record
-      if slots.runs[record.id] != nil {
-        heed(record)
-      } else if record.phase.isActive, record.owner == store.owner {
-        // It has been leased, and the loop is about to begin the run.
-        try await context.mailbox.perform { $0.heed(record) }
-      } else if record.updatedAt >= now.addingTimeInterval(-0.001) {
-        publish(record)
-      }
-    }
+      return slots.runs[record.id] != nil || record.phase.isActive
+        || (hub.isWatched(record.id) && record.updatedAt >= now.addingTimeInterval(-0.001))
+    }.map(\.record.id)
+    if !changed.isEmpty { try await context.mailbox.perform { await $0.heed(changed, since: before) } }
     return outcomes.map { Download.Ticket(id: $0.record.id, isNew: $0.isNew) }
   }
 
+  /// The requests of downloads have changed in the ledger.
+  private func heed(_ ids: [DownloadID], since before: [DownloadID: DownloadRequest]) async {
+    guard let records = try? await store.records(of: ids) else { return }
+    for record in records {
+      if slots.runs[record.id] != nil { heed(record, since: before[record.id]) } else { publish(record) }
+    }
+  }
+
   /// The request of a download that runs has changed in the ledger.
-  func heed(_ record: DownloadRecord) {
+  /// - Parameter before: the request of the run before the change: what the run itself has changed since, such as a dead
+  ///   link, stays.
+  func heed(_ record: DownloadRecord, since before: DownloadRequest?) {
     guard let run = slots.runs[record.id] else { return }
-    run.update { ($0.request, $0.rank, $0.added) = (record.request, record.rank, record.added) }
+    run.update { mine in
+      mine.request = mine.request.takingOver(record.request, since: before ?? mine.request)
+      (mine.rank, mine.added) = (record.rank, record.added)
+    }
     slots.update(run)
   }
 
@@ -52,7 +65,7 @@ extension Engine {
   /// The artifact of a finished download, when it is gone.
   private func lostArtifact(of record: DownloadRecord) async -> StoredArtifact? {
     // What was kept in memory is gone with the process, and is not asked for.
-    guard let stored = record.steps.artifact, stored.path != nil else { return nil }
+    guard let stored = await renamed(record).steps.artifact, stored.path != nil else { return nil }
     if let artifact = try? context.storage.artifact(from: stored), await context.storage.contains(artifact) {
       return nil
     }

@@ -25,6 +25,7 @@ extension Engine {
       }
       count += idle.count
       ids += idle.ids
+      if idle.count > idle.ids.count { hub.publishIncomplete() }
       if runs.isEmpty { break }
       for run in runs { try await run.endUnlessCancelled() }
       count += runs.count { $0.read { $0.phase } == phase }
@@ -74,6 +75,7 @@ extension Engine {
       count += removed.count
       do { try await cleanUp(after: removed, deletingFiles: deletingFiles) } catch { failure = failure ?? error }
       for run in runs { try await run.endUnlessCancelled() }
+      count += runs.count { $0.wasRemoved }
       if runs.isEmpty { page.offset += listed.subtracting(removed.map(\.id)).count }
     }
     if let failure { throw failure }
@@ -95,7 +97,14 @@ extension Engine {
     for run in runs ?? [] { try? await run.endUnlessCancelled() }
   }
 
-  func unsuspend() {
+  func unsuspend() async {
+    if !mode.isRanked {
+      // It was opened to list and to remove; now it begins to work.
+      do { try await rankOnce() } catch {
+        outbox.noteFailure(DownloadError(error, as: .ledger, stage: context.ledgerName))
+      }
+      await finishRenaming()
+    }
     mode.isSuspended = false
     mode.mayLease = true
     context.mailbox.wake()

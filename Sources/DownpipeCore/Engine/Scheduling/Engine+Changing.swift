@@ -9,6 +9,7 @@ extension Engine {
     _ id: DownloadID, _ change: @escaping @Sendable (inout DownloadRequest) throws -> Void
   ) async throws -> DownloadStatus {
     try checkOpen()
+    try await rankOnce()
     while true {
       switch try await context.mailbox.perform({ try await $0.change(id, change) }) {
       case .over(let status): return status
@@ -31,6 +32,7 @@ extension Engine {
     let old = run.read { $0.request }
     var new = old
     try change(&new)
+    try new.check(against: pipeline)
     let destination = new.destination
     // What is being published goes where it was asked for when that began: no run may begin to publish in between.
     let isInTime = run.update { record in
@@ -51,7 +53,7 @@ extension Engine {
     _ id: DownloadID, _ change: @escaping @Sendable (inout DownloadRequest) throws -> Void
   ) async throws -> DownloadStatus {
     let pipeline = pipeline
-    try await rankOnce()
+    let before = slots.runs[id]?.read { $0.request }
     let record = try await store.update(id, at: time.date) { record in
       let old = record.request
       try change(&record.request)
@@ -65,7 +67,7 @@ extension Engine {
       try record.request.check(against: pipeline)
     }
     guard let record else { throw DownloadError.unknownDownload(id) }
-    heed(record)
+    heed(record, since: before)
     mode.mayLease = true
     if let run = slots.runs[id] {
       if hub.isWatched(id) { run.announce(state: run.status.state) }
@@ -80,6 +82,7 @@ extension Engine {
   /// Gives a download another name; what is finished is renamed in its folder.
   func rename(_ id: DownloadID, to name: String) async throws -> DownloadStatus {
     try checkOpen()
+    try await rankOnce()
     let name = SafeFileName.make(fromTitle: name)
     while true {
       let turn: Change = try await context.mailbox.perform { engine in
@@ -97,6 +100,7 @@ extension Engine {
   }
 
   private func renameFile(of record: DownloadRecord, to name: String) async throws -> DownloadStatus {
+    let record = await renamed(record)
     guard let stored = record.steps.artifact, stored.path != nil else {
       throw DownloadError(.invalidRequest, "“\(record.id)” has no file that could be renamed: it was kept in memory")
     }
@@ -146,13 +150,16 @@ extension Engine {
   /// Finishes renaming what the end of the process has interrupted; before anything else is done.
   func finishRenaming() async {
     guard let records = try? await store.unsettledMoves() else { return }
-    for record in records where belongsHere(record) {
-      guard let note = record.steps.note.flatMap(RenameNote.init(stored:)), let stored = record.steps.artifact,
-        let artifact = try? context.storage.artifact(from: stored)
-      else { continue }
-      // Where it fails the file stays under the name that it has.
-      _ = try? await moveFile(of: record, artifact, to: note.name, prior: note)
-    }
+    for record in records where belongsHere(record) { _ = await renamed(record) }
+  }
+
+  /// A record whose file was being renamed, with that brought to its end; where it fails the file has the name it has.
+  func renamed(_ record: DownloadRecord) async -> DownloadRecord {
+    guard record.phase == .finished, let note = record.steps.note.flatMap(RenameNote.init(stored:)),
+      let stored = record.steps.artifact, let artifact = try? context.storage.artifact(from: stored),
+      (try? await moveFile(of: record, artifact, to: note.name, prior: note)) != nil
+    else { return record }
+    return (try? await store.record(record.id)) ?? record
   }
 
   // MARK: Exporting

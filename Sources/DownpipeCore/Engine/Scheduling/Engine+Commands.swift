@@ -64,6 +64,7 @@ extension Engine {
   func remove(_ id: DownloadID, deletingFile: Bool) async throws -> Bool {
     try checkOpen()
     slots.runs[id]?.stop(.remove)
+    var wasRemoved = false
     while true {
       let turn: Removal = try await context.mailbox.perform { engine in
         if let run = engine.slots.runs[id] {
@@ -75,11 +76,25 @@ extension Engine {
       switch turn {
       case .over(let records):
         try await cleanUp(after: records, deletingFiles: deletingFile)
-        return !records.isEmpty
+        return wasRemoved || !records.isEmpty
       case .wait(let run):
         try await run.endUnlessCancelled()
+        wasRemoved = wasRemoved || run.wasRemoved
       }
     }
+  }
+
+  /// Deletes what there is of a download, and keeps its record as that of a cancelled one.
+  func discard(_ id: DownloadID) async throws -> Bool {
+    let discarded = try await context.mailbox.perform { engine -> Artifact? in
+      guard engine.slots.runs[id] == nil, let record = try await engine.record(id) else { return nil }
+      guard case .finished(let artifact) = engine.state(of: await engine.renamed(record)) else { return nil }
+      // The ledger first: what it lists as finished is there.
+      return try await engine.transition(id, .discard) ? artifact : nil
+    }
+    guard let discarded else { return try await command(.cancel, stopping: .cancel, to: .cancelled, id) }
+    try await context.storage.remove(discarded)
+    return true
   }
 
   /// Removes a record, a damaged one too, if it belongs here.

@@ -109,8 +109,12 @@ extension Engine {
   /// An outcome is in the ledger.
   private func settle(_ settling: Exchange.Settling) async {
     let run = settling.run
-    // Of a removal the removal itself is told.
-    if run.stopReason != .remove { run.announce(state: settling.state) }
+    if run.stopReason == .remove {
+      // Done here, so that it is done whatever has become of the caller.
+      await removeRecord(of: run)
+    } else {
+      run.announce(state: settling.state)
+    }
     if hub.isWatched(run.id) { reasons.note(run.id, run.read { $0.candidate }, settling.state) }
     let (notBefore, awaited) = run.read { ($0.notBefore, $0.awaited) }
     if run.state.withLock({ $0.mayHoldBytes }), run.read({ $0.checkpoint.ranges.isEmpty }) {
@@ -122,6 +126,16 @@ extension Engine {
     if awaited != nil || waits.isAnythingMissing { await noteMissing(of: run) }
     if case .finished = settling.state { await makeDescriptorsDue() }
     if slots.isEmpty { context.mailbox.wake() }
+  }
+
+  /// A run that was ended by a removal has ended: its download goes.
+  private func removeRecord(of run: Run) async {
+    guard let records = try? await store.remove(.ids([run.id]), limit: 1), !records.isEmpty else {
+      // The caller tries again, or it stays as what it is now.
+      return run.announce(state: .cancelled)
+    }
+    run.wasRemoved = true
+    try? await cleanUp(after: records, deletingFiles: false)
   }
 
   /// Begins the work on a download that has just been leased.

@@ -34,6 +34,7 @@ extension Engine {
     guard hub.isAnythingWatched else { return reasons.forgetAll() }
     await fillReasons()
     let changed = reasons.takeChanged { reason(for: $0) }
+    await publishStates(of: hub.watchedDownloads.filter { reasons.told[$0] == nil && slots.runs[$0] == nil })
     if reasons.isIncomplete, !changed.isEmpty { hub.publishIncomplete() }
     for start in stride(from: 0, to: changed.count, by: 500) {
       await publishStates(of: Array(changed[start..<min(start + 500, changed.count)]))
@@ -50,10 +51,11 @@ extension Engine {
     if reasons.mayHaveChanged { await tellReasons() }
   }
 
-  /// Begins to follow those that waited before anything was watched.
+  /// Begins to follow those that waited before a watcher came.
   private func fillReasons() async {
-    guard !reasons.isFilled, hub.watchesAll else { return }
-    reasons.isFilled = true
+    let watchers = hub.watchersOfAll
+    guard watchers > 0, reasons.filledFor != watchers else { return }
+    reasons.filledFor = watchers
     var query = DownloadQuery(phases: [.waiting], location: context.storage.location, order: .rank)
     query.limit = WaitingReasons.most
     guard let records = try? await store.records(query) else { return }

@@ -187,6 +187,8 @@ actor Engine {
       mode.mayLease = true
       await publishWatched()
       context.mailbox.wake()
+      // Many are not read for each commit of another one.
+      if hub.watchedDownloads.count > 100 { try? await time.sleep(for: options.progressInterval, purpose: .reasons) }
     }
   }
 

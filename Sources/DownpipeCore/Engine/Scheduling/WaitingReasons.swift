@@ -13,8 +13,8 @@ struct WaitingReasons: Sendable {
   private(set) var told: [DownloadID: Told] = [:]
   /// Whether more wait than are followed.
   private(set) var isIncomplete = false
-  /// Whether the ledger has been asked for those that waited before.
-  var isFilled = false
+  /// For how many watchers the ledger has been asked for those that waited before they came.
+  var filledFor = 0
   /// Whether slots, limits or gates have changed since the reasons were looked at.
   var mayHaveChanged = false
   /// Whether a child task is about to look.

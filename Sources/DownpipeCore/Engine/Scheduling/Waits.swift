@@ -74,9 +74,11 @@ struct Waits: Sendable {
 
   // MARK: Timers
 
-  /// The instant to sleep to for a due time; `nil` when a timer is set for it already.
+  /// The instant to sleep to for a due time; `nil` when a timer is set for it already, or for an earlier one: when that
+  /// has run out the ledger is asked for the next.
   mutating func arm(_ due: Date, at date: Date, now: Duration) -> Duration? {
-    guard armed.insert(due).inserted else { return nil }
+    if let first = armed.min(), first <= due { return nil }
+    armed.insert(due)
     // A date is a floating-point number: what is lost below a microsecond must not make a timer late.
     let microseconds = (due.timeIntervalSince(date) * 1e6).rounded()
     return now + .microseconds(Int64(min(max(0, microseconds), 400 * 86_400 * 1e6)))
