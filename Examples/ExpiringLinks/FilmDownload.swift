@@ -16,7 +16,7 @@ enum FilmDownload {
       observer
     }
     do {
-      let film = try await downloader.add(DownloadRequest(await links.freshLink()))
+      let film = try await downloader.add(await links.freshLink())
       _ = try await film.value
       let status = try await film.status
       await downloader.shutdown()

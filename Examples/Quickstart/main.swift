@@ -19,11 +19,7 @@ let downloader = try await Downloader {
 
 let film = try await downloader.add(DownloadRequest(CommandLine.arguments[1], priority: .high))
 for await event in film.events {
-  switch event.kind {
-  case .progress(let progress): print(progress.fraction.map { "\(Int($0 * 100)) %" } ?? "\(progress.received) bytes")
-  case .state(let state): print(state.phase)
-  default: break
-  }
+  if case .progress(let progress) = event.kind { print(progress.formatted()) }
 }
 let artifact = try await film.value
 print("→", artifact.path ?? artifact.name)
