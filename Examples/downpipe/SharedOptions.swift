@@ -44,9 +44,9 @@ struct LedgerOptions: ParsableArguments {
   ///
   /// - Parameters:
   ///   - needsLedger: whether a ledger that is missing is an error; otherwise it knows nothing.
-  ///   - scope: where files may be that are removed.
+  ///   - scope: where files may be that are removed or moved; the folder and that of the ledger when `nil`.
   func withDownloader<Result>(
-    needsLedger: Bool = true, scope: PathScope = .everywhere, _ body: (Downloader) async throws -> Result
+    needsLedger: Bool = true, scope: PathScope? = nil, _ body: (Downloader) async throws -> Result
   ) async throws -> Result {
     let downloader = try await open(needsLedger: needsLedger, scope: scope)
     do {
@@ -59,12 +59,13 @@ struct LedgerOptions: ParsableArguments {
     }
   }
 
-  private func open(needsLedger: Bool, scope: PathScope) async throws -> Downloader {
+  private func open(needsLedger: Bool, scope: PathScope?) async throws -> Downloader {
     let directory = Folder.absolutePath(directory)
     let isMissing =
       Folder.kind(directory) == .directory && ledgerPath(directory: directory).map(Folder.kind) == .some(nil)
-    var settings = PipelineSettings(directory: directory, scope: scope, showsAll: true)
+    var settings = PipelineSettings(directory: directory, showsAll: true)
     if needsLedger || !isMissing { settings.ledger = try existing().ledger }
+    settings.scope = scope ?? PathScope(directory: directory, ledger: settings.ledger)
     #if !SQLite
       if let path = settings.ledger {
         throw UsageError("this downpipe was built without SQLite, and cannot read “\(path)”")

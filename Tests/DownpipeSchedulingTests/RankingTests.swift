@@ -54,4 +54,20 @@ struct RankingTests {
     #expect(FIFO().name == "FIFO")
     #expect(PriorityQueue().name == "PriorityQueue")
   }
+
+  /// What a ledger keeps beside the ranks, to see whether they are those of the policy that it is opened with.
+  @Test("A policy's name, version and summary each name its ranks anew")
+  func whatNamesTheRanks() {
+    struct Weighted: SchedulingPolicy {
+      var name = "Weighted"
+      var version = 1
+      var summary = "weight 2"
+      func rank(_ context: RankingContext) -> Rank { Rank().ascending(context.arrival) }
+    }
+    let names = [Weighted(), Weighted(name: "Other"), Weighted(version: 2), Weighted(summary: "weight 3")].map {
+      Ranking($0).name
+    }
+    #expect(Set(names).count == 4, "\(names)")
+    #expect(Ranking(Weighted()).name == names[0])
+  }
 }

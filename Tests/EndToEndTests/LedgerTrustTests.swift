@@ -162,5 +162,28 @@ extension EndToEnd {
         #expect(try FileManager.default.contentsOfDirectory(atPath: elsewhere) == [])
       }
     }
+
+    /// The ledger says that a file elsewhere, which it names as finished, is being renamed.
+    @Test(arguments: ["list", "list --orphans", "resume", "remove --all", "remove --all --files"])
+    func aLedgerRenamesNothingElsewhere(_ command: String) async throws {
+      try await DefectRun.with {
+        .file(.text("film"), etag: "\"v1\"", for: $0)
+      } _: { run in
+        let outcome = try await run.get(["/film"])
+        #expect(outcome.status == 0, "\(outcome.everything)")
+        let victim = try run.folder.write(Array("film".utf8), to: "elsewhere/film")
+        try await run.change(
+          ledger: Self.ledger,
+          """
+          UPDATE download SET artifact_path = '\(victim)', artifact_modified_at = NULL,
+          step_note = 'rename' || char(31) || 'other' || char(31)
+          """)
+        let arguments = command.split(separator: " ").map(String.init) + ["-d", run.folder.path("out")]
+        let ending = try await run.tool(arguments)
+        #expect(command.contains("--files") ? ending.status == 2 : ending.status == 0, "\(ending.everything)")
+        let files = try FileManager.default.contentsOfDirectory(atPath: run.folder.path("elsewhere"))
+        #expect(files == ["film"], "\(ending.everything)")
+      }
+    }
   }
 }

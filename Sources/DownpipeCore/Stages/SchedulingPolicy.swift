@@ -4,12 +4,28 @@ public import Foundation
 ///
 /// A policy only ranks; it never starts anything. Ranks are kept and indexed by the ledger, so that
 /// ten million waiting downloads cost disk and not memory.
+///
+/// The ledger keeps them together with the ``Stage/name``, the ``version`` and the ``Stage/summary`` of the policy that
+/// gave them; where one of the three differs at the next launch, every download is ranked anew. So **what changes the
+/// ranks has to change one of them**: a setting, such as a weight or an interval, belongs in the summary, and another
+/// algorithm gets another version. Otherwise downloads that wait already keep the ranks of the old setting, and those
+/// that are added get ranks of the new one.
+///
+/// ```swift
+/// struct SmallestFirst: SchedulingPolicy {
+///   var step: Int64
+///   var summary: String { "in steps of \(step) bytes" }
+///   func rank(_ context: RankingContext) -> Rank {
+///     Rank().ascending((context.size.bytes ?? .max) / step).ascending(context.arrival)
+///   }
+/// }
+/// ```
 public protocol SchedulingPolicy: Stage {
   /// The rank of a download; the smallest rank goes first, and of equal ranks the one that arrived first. Pure: equal
   /// contexts give equal ranks.
   func rank(_ context: RankingContext) -> Rank
   /// Which ranks these are: another number where equal contexts no longer get the ranks that an earlier release of the
-  /// policy gave them. A ledger with ranks of another version is ranked anew when it is opened.
+  /// policy gave them. A ledger with ranks of another name, version or summary is ranked anew when it is opened.
   var version: Int { get }
 }
 

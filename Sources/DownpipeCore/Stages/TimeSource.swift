@@ -45,7 +45,7 @@ public struct SleepPurpose: Hashable, Sendable, CustomStringConvertible {
 
   /// A sleep that says nothing about its purpose: those of gates and other stages.
   public static let unnamed = SleepPurpose("unnamed")
-  /// Until the next waiting download becomes due: for another attempt, after ``DownloadRequest/notBefore``, or when
+  /// Until the next waiting download becomes due: for another attempt, after ``DownloadRecord/notBefore``, or when
   /// a ledger that has failed is asked again.
   public static let dueTime = SleepPurpose("dueTime")
   /// Until leases are renewed and other owners' downloads are looked at.
