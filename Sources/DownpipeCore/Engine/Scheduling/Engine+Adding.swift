@@ -33,7 +33,8 @@ extension Engine {
       return slots.runs[record.id] != nil || record.phase.isActive
         || (hub.isWatched(record.id) && record.updatedAt >= now.addingTimeInterval(-0.001))
     }.map(\.record.id)
-    if !changed.isEmpty { try await context.mailbox.perform { await $0.heed(changed, since: before) } }
+    // They are in the ledger, whether the loop still runs or not.
+    if !changed.isEmpty { try? await context.mailbox.perform { await $0.heed(changed, since: before) } }
     return outcomes.map { Download.Ticket(id: $0.record.id, isNew: $0.isNew) }
   }
 

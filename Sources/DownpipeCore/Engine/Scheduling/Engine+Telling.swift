@@ -34,7 +34,7 @@ extension Engine {
     guard hub.isAnythingWatched else { return reasons.forgetAll() }
     await fillReasons()
     let changed = reasons.takeChanged { reason(for: $0) }
-    await publishStates(of: hub.watchedDownloads.filter { reasons.told[$0] == nil && slots.runs[$0] == nil })
+    await publishStates(of: reasons.unknown(of: hub.watchedDownloads).filter { slots.runs[$0] == nil })
     if reasons.isIncomplete, !changed.isEmpty { hub.publishIncomplete() }
     for start in stride(from: 0, to: changed.count, by: 500) {
       await publishStates(of: Array(changed[start..<min(start + 500, changed.count)]))

@@ -11,6 +11,8 @@ struct WaitingReasons: Sendable {
   static let most = 10_000
 
   private(set) var told: [DownloadID: Told] = [:]
+  /// Downloads that are watched by themselves and do not wait.
+  private var settled: Set<DownloadID> = []
   /// Whether more wait than are followed.
   private(set) var isIncomplete = false
   /// For how many watchers the ledger has been asked for those that waited before they came.
@@ -22,6 +24,7 @@ struct WaitingReasons: Sendable {
 
   /// A download waits, and is due; or it does not any more.
   mutating func note(_ id: DownloadID, _ candidate: @autoclosure () -> Candidate, _ state: DownloadState) {
+    settled.remove(id)
     switch state {
     case .waiting(let reason) where reason.dependsOnOthers:
       if told.count >= Self.most, told[id] == nil {
@@ -29,9 +32,19 @@ struct WaitingReasons: Sendable {
       } else {
         told[id] = Told(candidate: candidate(), reason: reason)
       }
+    case .waiting:
+      told[id] = nil
     default:
       told[id] = nil
+      // What has ended is not watched any more.
+      if !state.phase.isFinal { settled.insert(id) }
     }
+  }
+
+  /// Those of the watched downloads of which it is not known why they wait, if they do.
+  mutating func unknown(of watched: [DownloadID]) -> [DownloadID] {
+    settled.formIntersection(watched)
+    return watched.filter { told[$0] == nil && !settled.contains($0) }
   }
 
   mutating func forget(_ id: DownloadID) { told[id] = nil }

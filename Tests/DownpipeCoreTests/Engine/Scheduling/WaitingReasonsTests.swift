@@ -1,0 +1,49 @@
+import Foundation
+import Testing
+
+@testable import DownpipeCore
+
+/// What is known of why watched downloads wait.
+@Suite(.timeLimit(.minutes(1)))
+struct WaitingReasonsTests {
+  private let one = Candidate(host: "one"), two = Candidate(host: "two")
+
+  @Test func onlyWhatChangesIsToldAndEachKindIsAskedOnce() {
+    var reasons = WaitingReasons()
+    for index in 0..<10 { reasons.note(DownloadID("a\(index)"), one, .waiting(.turn)) }
+    reasons.note("b", two, .waiting(.turn))
+    var asked: [String] = []
+    let changed = reasons.takeChanged { candidate in
+      asked.append(candidate.host)
+      return candidate == one ? .limit("full") : .turn
+    }
+    #expect(Set(changed) == Set((0..<10).map { DownloadID("a\($0)") }))
+    #expect(asked.sorted() == ["one", "two"])
+    #expect(reasons.takeChanged { $0 == one ? .limit("full") : .turn }.isEmpty, "it has been told")
+  }
+
+  @Test func whatDoesNotWaitForOthersIsNotFollowed() {
+    var reasons = WaitingReasons()
+    let error = DownloadError(.network, "broken")
+    reasons.note("a", one, .waiting(.turn))
+    reasons.note("a", one, .waiting(.retry(at: .distantFuture, after: error)))
+    reasons.note("b", one, .waiting(.turn))
+    reasons.note("b", one, .paused)
+    reasons.note("c", one, .waiting(.turn))
+    reasons.forget("c")
+    #expect(reasons.takeChanged { _ in .suspended }.isEmpty)
+    // Of what waits for a time it is not known what it waits for when that has come; of the others it is.
+    #expect(reasons.unknown(of: ["a", "b", "c"]) == ["a", "c"])
+    reasons.note("c", one, .waiting(.turn))
+    #expect(reasons.unknown(of: ["a", "b", "c"]) == ["a"])
+  }
+
+  @Test func noMoreAreFollowedThanABatchHolds() {
+    var reasons = WaitingReasons()
+    for index in 0...WaitingReasons.most { reasons.note(DownloadID("\(index)"), one, .waiting(.turn)) }
+    #expect(reasons.told.count == WaitingReasons.most)
+    #expect(reasons.isIncomplete)
+    reasons.forgetAll()
+    #expect(reasons.told.isEmpty && !reasons.isIncomplete)
+  }
+}
