@@ -85,8 +85,9 @@ extension EndToEnd {
         ["get", "-d", folder.path("out"), "-j", "5", "--json"] + (0..<count).map { "\(server.url("/\($0)"))" })
       async let one = command.run()
       async let other = command.run()
-      // More than one process may have under way.
-      try await server.until { $0.requestCount == 10 }
+      // As many as one process may have under way. The other one has as many, unless both have added everything before
+      // the first has begun: then what waits is the work of the one that was last.
+      try await server.until { $0.requestCount >= 5 }
       held.open()
       for outcome in [try await one, try await other] {
         #expect(outcome.status == 0, "\(outcome.everything)")

@@ -27,20 +27,26 @@ extension Engine {
     }
     mode.mayLease = true
     context.mailbox.wake()
-    // They may have begun to run meanwhile, or have ended: by the loop, as they are then.
+    // They may have begun to run meanwhile, or have ended: as they are then.
     let changed = outcomes.filter { outcome in
       let record = outcome.record
       return slots.runs[record.id] != nil || record.phase.isActive
         || (hub.isWatched(record.id) && record.updatedAt >= now.addingTimeInterval(-0.001))
     }.map(\.record.id)
-    // They are in the ledger, whether the loop still runs or not.
-    if !changed.isEmpty { try? await context.mailbox.perform { await $0.heed(changed, since: before) } }
+    if !changed.isEmpty { await heed(changed, since: before) }
     return outcomes.map { Download.Ticket(id: $0.record.id, isNew: $0.isNew) }
   }
 
   /// The requests of downloads have changed in the ledger.
   private func heed(_ ids: [DownloadID], since before: [DownloadID: DownloadRequest]) async {
-    guard let records = try? await store.records(of: ids) else { return }
+    var records: [DownloadRecord] = []
+    // What has run and ended while the ledger was read is read again. Not by the loop, which has to lease first.
+    for _ in 0..<3 {
+      let endings = slots.endings
+      guard let found = try? await store.records(of: ids) else { return }
+      records = found
+      if slots.endings == endings { break }
+    }
     for record in records {
       if slots.runs[record.id] != nil { heed(record, since: before[record.id]) } else { publish(record) }
     }

@@ -8,6 +8,8 @@ struct Slots: Sendable {
   private(set) var counts = RunningDownloads()
   private var holders: [ObjectIdentifier: Holder] = [:]
   private var starts = 0
+  /// How many runs have ended.
+  private(set) var endings = 0
   /// How many may run at most while descriptors are short; no limit when `nil`.
   private(set) var ceiling: Int?
 
@@ -55,6 +57,7 @@ struct Slots: Sendable {
 
   /// A run has ended, and its outcome is in the ledger.
   mutating func remove(_ run: Run) {
+    endings += 1
     free(run)
     if runs[run.id] === run { runs[run.id] = nil }
   }
