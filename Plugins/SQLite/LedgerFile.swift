@@ -117,11 +117,22 @@
           "“\(path)” was written by a newer version of Downpipe: update this program, or give it another ledger")
       }
       if try pool.read(migrator.hasCompletedMigrations) { return }
-      do {
-        try migrator.migrate(pool)
-      } catch {
-        // Another process may have brought the tables up to date meanwhile.
-        guard try pool.read(migrator.hasCompletedMigrations) else { throw error }
+      try Self.migrate({ try migrator.migrate(pool) }, applied: { try pool.read(migrator.appliedIdentifiers) })
+    }
+
+    /// Brings the tables up to date, beside other processes that do the same.
+    ///
+    /// Each migration is a transaction of its own, so that another process may carry one out between two of ours, which
+    /// then fails, as what it makes is there already. Ours goes on from there: it fails for good only where nothing
+    /// was done meanwhile.
+    static func migrate(_ migrate: () throws -> Void, applied: () throws -> Set<String>) throws {
+      while true {
+        let before = try applied()
+        do {
+          return try migrate()
+        } catch {
+          guard try applied() != before else { throw error }
+        }
       }
     }
 

@@ -23,6 +23,46 @@
         })
     }
 
+    /// Each makes the tables, one migration after the other; where two meet, the one that is late goes on from there.
+    @Test func aNewLedgerIsOpenedByManyAtOnce() async throws {
+      try await withFolder { folder in
+        for round in 0..<30 {
+          try await withThrowingTaskGroup(of: (any LedgerStore).self) { group in
+            for _ in 0..<4 { group.addTask { try await SQLiteLedger("\(folder)/\(round).sqlite").open() } }
+            for try await store in group { try await store.close() }
+          }
+        }
+      }
+    }
+
+    @Test func migrationsThatAnotherProcessIsAtAreNoFailure() throws {
+      var applied: Set<String> = []
+      var calls = 0
+      func migrate() throws {
+        calls += 1
+        // The other one is a step ahead, twice.
+        guard calls > 2 else {
+          applied.insert("\(calls)")
+          throw DatabaseError(message: "table kind already exists")
+        }
+        applied = ["1", "2", "3"]
+      }
+      try LedgerFile.migrate(migrate, applied: { applied })
+      #expect(calls == 3 && applied.count == 3)
+    }
+
+    @Test func aMigrationThatFailsByItselfIsAFailure() {
+      var calls = 0
+      #expect(throws: DatabaseError.self) {
+        try LedgerFile.migrate(
+          {
+            calls += 1
+            throw DatabaseError(message: "disk I/O error")
+          }, applied: { ["1"] })
+      }
+      #expect(calls == 1)
+    }
+
     @Test func eachDownloadIsHandedOutOnce() async throws {
       try await withFolder { folder in
         let path = "\(folder)/l.sqlite"
