@@ -61,7 +61,7 @@ let package = Package(
     .library(name: "DownpipeGzip", targets: ["DownpipeGzip"]),
     .library(name: "DownpipeChecksum", targets: ["DownpipeChecksum"]),
     .library(name: "DownpipeService", targets: ["DownpipeService"]),
-    .executable(name: "downpipe", targets: ["downpipe"]),
+    .executable(name: "downpipe", targets: ["DownpipeTool"]),
   ],
   traits: [
     .trait(name: "SQLite", description: "DownpipeSQLite: a ledger in a SQLite file (needs libsqlite3)."),
@@ -81,8 +81,8 @@ let package = Package(
   targets: [
     // Core
     .target(name: "DownpipeCore", swiftSettings: strict),
-    // Who holds what several processes can reach: shared by plug-ins, no product.
-    .target(name: "DownpipeOwner", dependencies: ["DownpipeCore"], swiftSettings: strict),
+    // What plug-ins share of the system below them: descriptors, errors, process owners. No product.
+    .target(name: "DownpipePOSIX", dependencies: ["DownpipeCore"], swiftSettings: strict),
     .systemLibrary(
       name: "CZlib", pkgConfig: "zlib", providers: [.apt(["zlib1g-dev"]), .brew(["zlib"])]),
 
@@ -98,14 +98,14 @@ let package = Package(
       ]),
     plugin("URLSession"),
     plugin("AppleResumeData"),
-    plugin("Files", ["DownpipeOwner", .product(name: "Crypto", package: "swift-crypto")]),
+    plugin("Files", ["DownpipePOSIX", .product(name: "Crypto", package: "swift-crypto")]),
     plugin("Links"),
     plugin("Scheduling"),
     plugin("Gates"),
     plugin(
       "SQLite",
       [
-        "DownpipeOwner",
+        "DownpipePOSIX",
         .product(name: "GRDB", package: "GRDB.swift", condition: sqlite),
         .product(name: "GRDBSQLite", package: "GRDB.swift", condition: sqlite),
       ]),
@@ -134,15 +134,17 @@ let package = Package(
       ],
       swiftSettings: strict),
 
-    // Examples
-    example(
-      "downpipe",
-      [
+    // The command-line tool. Its target is not called as its product: `Downpipe` and `downpipe` are one file on a Mac.
+    .executableTarget(
+      name: "DownpipeTool",
+      dependencies: [
         "Downpipe", "DownpipeURLSession", "DownpipeAppleResumeData", "DownpipeTesting",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
         .product(name: "Crypto", package: "swift-crypto"),
-      ]),
+      ],
+      swiftSettings: strict),
 
+    // Examples
     example("Quickstart", ["Downpipe"]),
     example("CustomStages", ["Downpipe"]),
     example("Podcasts", ["Downpipe"]),
@@ -155,7 +157,7 @@ let package = Package(
 
     // Tests
     tests("DownpipeCore", ["DownpipeCore", "DownpipeTesting"]),
-    tests("DownpipeOwner", ["DownpipeOwner"]),
+    tests("DownpipePOSIX", ["DownpipePOSIX"]),
     tests("DownpipeTesting", ["DownpipeTesting", "DownpipeCore"]),
     tests(
       "DownpipeHTTP",
@@ -166,14 +168,14 @@ let package = Package(
       ]),
     tests("DownpipeURLSession", ["DownpipeURLSession", "DownpipeCore", "DownpipeTesting"]),
     tests("DownpipeAppleResumeData", ["DownpipeAppleResumeData", "DownpipeCore", "DownpipeTesting"]),
-    tests("DownpipeFiles", ["DownpipeFiles", "DownpipeCore", "DownpipeOwner", "DownpipeTesting"]),
+    tests("DownpipeFiles", ["DownpipeFiles", "DownpipeCore", "DownpipePOSIX", "DownpipeTesting"]),
     tests("DownpipeLinks", ["DownpipeLinks", "DownpipeCore", "DownpipeTesting"]),
     tests("DownpipeScheduling", ["DownpipeScheduling", "DownpipeCore", "DownpipeTesting"]),
     tests("DownpipeGates", ["DownpipeGates", "DownpipeCore", "DownpipeTesting"]),
     tests(
       "DownpipeSQLite",
       [
-        "DownpipeSQLite", "DownpipeCore", "DownpipeOwner", "DownpipeTesting",
+        "DownpipeSQLite", "DownpipeCore", "DownpipePOSIX", "DownpipeTesting",
         .product(name: "GRDB", package: "GRDB.swift", condition: sqlite),
       ]),
     tests("DownpipeGzip", ["DownpipeGzip", "DownpipeCore", "DownpipeTesting"]),
@@ -185,7 +187,7 @@ let package = Package(
         .product(name: "ServiceLifecycleTestKit", package: "swift-service-lifecycle"),
       ]),
     tests("EndToEnd", ["Downpipe", "DownpipeURLSession", "DownpipeTesting"]),
-    tests("DownpipeTool", ["downpipe", "Downpipe", "DownpipeTesting"]),
+    tests("DownpipeTool", ["DownpipeTool", "Downpipe", "DownpipeTesting"]),
     tests("CustomStages", ["CustomStages", "Downpipe", "DownpipeTesting"]),
     // The examples of the documentation, against the modules that are built beside it.
     tests(

@@ -1,4 +1,4 @@
-import DownpipeOwner
+import DownpipePOSIX
 
 #if canImport(Glibc)
   import Glibc

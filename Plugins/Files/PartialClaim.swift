@@ -1,5 +1,5 @@
 import DownpipeCore
-import DownpipeOwner
+import DownpipePOSIX
 import Synchronization
 
 #if canImport(Glibc)

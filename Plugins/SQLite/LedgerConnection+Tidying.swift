@@ -1,5 +1,5 @@
 #if SQLite
-  import DownpipeOwner
+  import DownpipePOSIX
   import GRDB
 
   extension LedgerConnection {

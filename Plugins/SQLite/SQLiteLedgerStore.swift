@@ -1,6 +1,6 @@
 #if SQLite
   import DownpipeCore
-  import DownpipeOwner
+  import DownpipePOSIX
   import Foundation
   import GRDB
   import Synchronization

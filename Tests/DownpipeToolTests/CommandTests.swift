@@ -4,7 +4,7 @@ import DownpipeFiles
 import Foundation
 import Testing
 
-@testable import downpipe
+@testable import DownpipeTool
 
 @Suite(.timeLimit(.minutes(1)))
 struct CommandTests {

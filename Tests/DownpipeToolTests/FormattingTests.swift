@@ -1,6 +1,6 @@
 import Testing
 
-@testable import downpipe
+@testable import DownpipeTool
 
 @Suite(.timeLimit(.minutes(1)))
 struct FormattingTests {

@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-@testable import downpipe
+@testable import DownpipeTool
 
 @Suite(.timeLimit(.minutes(1)))
 struct OutputFileTests {

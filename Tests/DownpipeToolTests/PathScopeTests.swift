@@ -3,7 +3,7 @@ import DownpipeTesting
 import Foundation
 import Testing
 
-@testable import downpipe
+@testable import DownpipeTool
 
 @Suite(.timeLimit(.minutes(1)))
 struct PathScopeTests {

@@ -2,7 +2,7 @@ import DownpipeCore
 import Foundation
 import Testing
 
-@testable import downpipe
+@testable import DownpipeTool
 
 @Suite(.timeLimit(.minutes(1)))
 struct ProgressRendererTests {

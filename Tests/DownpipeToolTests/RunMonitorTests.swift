@@ -3,7 +3,7 @@ import Foundation
 import Synchronization
 import Testing
 
-@testable import downpipe
+@testable import DownpipeTool
 
 @Suite(.timeLimit(.minutes(1)))
 struct RunMonitorTests {

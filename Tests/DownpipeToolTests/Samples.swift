@@ -1,7 +1,7 @@
 import DownpipeCore
 import Foundation
 
-@testable import downpipe
+@testable import DownpipeTool
 
 /// Statuses and last words to show.
 enum Samples {

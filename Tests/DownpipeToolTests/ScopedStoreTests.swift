@@ -4,7 +4,7 @@ import DownpipeTesting
 import Foundation
 import Testing
 
-@testable import downpipe
+@testable import DownpipeTool
 
 /// A ledger names paths outside of the folder, and a command that shows them moves nothing there.
 @Suite(.timeLimit(.minutes(1)))

@@ -1,4 +1,4 @@
-import DownpipeOwner
+import DownpipePOSIX
 import Foundation
 import Testing
 
