@@ -106,8 +106,8 @@
       return counts
     }
 
-    /// The sums are those of ``LedgerTotals/add(_:)``.
-    func totals(tag: String?) throws -> LedgerTotals {
+    /// The sums are those of ``DownloadTotals/add(_:)``.
+    func totals(tag: String?) throws -> DownloadTotals {
       let size =
         "coalesce(iif(phase = 'finished', artifact_size, NULL), total, expected_size, size_hint)"
       let have = "coalesce(iif(phase = 'finished', \(size), NULL), on_disk)"
@@ -120,12 +120,12 @@
         FROM (SELECT \(have) AS have, \(size) AS size FROM \(from) WHERE phase <> 'cancelled'\(tag == nil ? "" : " AND tag = ?"))
         """)
       if let tag { statement.bind(RecordColumns.key(tag)) }
-      var totals = LedgerTotals(counts: try counts(tag: tag))
+      var totals = DownloadTotals(counts: try counts(tag: tag))
       defer { statement.reset() }
       guard try statement.step() else { return totals }
       totals.received = Self.sum(statement.int64(), statement.int64())
       totals.expected = Self.sum(statement.int64(), statement.int64())
-      totals.unknown = Int(statement.int64())
+      totals.unknownSizes = Int(statement.int64())
       return totals
     }
 

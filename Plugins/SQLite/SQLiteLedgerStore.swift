@@ -101,7 +101,7 @@
       try await read { try $0.counts(tag: tag) }
     }
 
-    func totals(tag: String?) async throws -> LedgerTotals {
+    func totals(tag: String?) async throws -> DownloadTotals {
       try await read { try $0.totals(tag: tag) }
     }
 

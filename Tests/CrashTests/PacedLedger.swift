@@ -54,7 +54,7 @@
       func update(
         _ id: DownloadID, at now: Date, _ change: @escaping @Sendable (inout DownloadRecord) throws -> Void
       ) async throws -> DownloadRecord? { try await base.update(id, at: now, change) }
-      func totals(tag: String?) async throws -> LedgerTotals { try await base.totals(tag: tag) }
+      func totals(tag: String?) async throws -> DownloadTotals { try await base.totals(tag: tag) }
       func unsettledMoves() async throws -> [DownloadRecord] { try await base.unsettledMoves() }
       var changesByOthers: AsyncStream<Void>? { base.changesByOthers }
       func rank(by ranking: Ranking) async throws { try await base.rank(by: ranking) }

@@ -150,9 +150,9 @@
         #expect(records[3].request.headers.fields.map(\.value) == ["a"])
         #expect(
           try await store.totals(tag: nil)
-            == LedgerTotals(
+            == DownloadTotals(
               counts: [.finished: 1, .failed: 1, .transferring: 1, .waiting: 1], received: 300_000 + 8_388_608 + 25,
-              expected: 300_000 + 50_000_000, unknown: 2))
+              expected: 300_000 + 50_000_000, unknownSizes: 2))
         #expect(try await store.unsettledMoves() == [], "nothing was moved by the last version")
 
         // Whose ranks they are is not known: they are ranked anew, even by the policy that they are of.

@@ -98,7 +98,7 @@ final class MemoryLedgerStore: LedgerStore {
 
   func counts(tag: String?) async throws -> [DownloadState.Phase: Int] { try withState { $0.counts(tag: tag) } }
 
-  func totals(tag: String?) async throws -> LedgerTotals { try withState { $0.totals(tag: tag) } }
+  func totals(tag: String?) async throws -> DownloadTotals { try withState { $0.totals(tag: tag) } }
 
   func unsettledMoves() async throws -> [DownloadRecord] { try withState { $0.unsettledMoves() } }
 

@@ -147,8 +147,8 @@ struct MemoryLedgerState: Sendable {
     }
   }
 
-  func totals(tag: String?) -> LedgerTotals {
-    var totals = LedgerTotals(counts: counts(tag: tag))
+  func totals(tag: String?) -> DownloadTotals {
+    var totals = DownloadTotals(counts: counts(tag: tag))
     for entry in entries.values where tag.map(entry.candidate.tags.contains) ?? true { totals.add(entry.record) }
     return totals
   }

@@ -75,21 +75,6 @@ public struct DownloadRecord: Sendable, Hashable {
     self.createdAt = createdAt
     self.updatedAt = createdAt
   }
-
-  /// The record as gates, admission policies and leases see it.
-  public var candidate: Candidate {
-    Candidate(host: request.host, intent: request.intent, priority: request.priority, tags: request.tags)
-  }
-
-  /// The record as scheduling policies see it.
-  package var rankingContext: RankingContext { rankingContext(host: request.host) }
-
-  /// The record as scheduling policies see it, with the host that is known already: it costs a parse of the URL.
-  package func rankingContext(host: String) -> RankingContext {
-    RankingContext(
-      id: request.id, priority: request.priority, intent: request.intent, arrival: arrival, createdAt: createdAt,
-      host: host, tags: request.tags, metadata: request.metadata, size: request.likelySize)
-  }
 }
 
 /// What is on disk of a download, and which representation it belongs to. The ledger never claims

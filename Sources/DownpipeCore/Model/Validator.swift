@@ -65,12 +65,6 @@ public struct Validator: Hashable, Sendable, Codable {
     if let entityTag { !entityTag.isWeak } else { strongLastModified != nil }
   }
 
-  /// The value of an `If-Range` field (RFC 9110 §13.1.5), which only strong validators may fill.
-  public var ifRange: String? {
-    if let entityTag { return entityTag.isWeak ? nil : entityTag.field }
-    return strongLastModified.map(HTTPDate.string(from:))
-  }
-
   /// How a validator kept with a partial relates to the one of a new answer.
   public enum Comparison: Hashable, Sendable {
     /// Strong, and equal: the same bytes.

@@ -46,6 +46,13 @@ public struct Candidate: Sendable, Hashable {
   }
 }
 
+extension DownloadRecord {
+  /// The record as gates and admission policies see it.
+  public var candidate: Candidate {
+    Candidate(host: request.host, intent: request.intent, priority: request.priority, tags: request.tags)
+  }
+}
+
 /// What runs at the moment, counted: each download from its start until its file is published. The ledger hears of
 /// that end a moment later, and may show more that run.
 public struct RunningDownloads: Sendable, Hashable {

@@ -68,7 +68,7 @@ public protocol LedgerStore: Sendable {
 
   /// How many bytes the downloads have, and are going to have; with `tag`, those that bear it. Costs far less than
   /// reading their records.
-  func totals(tag: String?) async throws -> LedgerTotals
+  func totals(tag: String?) async throws -> DownloadTotals
 
   /// Finished downloads whose ``StepLog/note`` is there still: their artifact was being moved when the process ended.
   /// None, unless the ledger says otherwise.

@@ -118,21 +118,6 @@ extension Storage {
   public func contribute(to parts: inout PipelineParts) { parts.storages.append(self) }
 }
 
-/// Names a partial: the download's id and the generation it belongs to, so that a stale task of an
-/// earlier generation can never write into a later one's bytes.
-public struct PartialKey: Sendable, Hashable {
-  /// The download.
-  public let id: DownloadID
-  /// Grows each time an id is added anew.
-  public let generation: Int64
-
-  /// Makes a key.
-  public init(id: DownloadID, generation: Int64) {
-    self.id = id
-    self.generation = generation
-  }
-}
-
 /// The bytes of an unfinished download. Used by one transfer at a time; closed once.
 public protocol Partial: Sendable {
   /// The length of what is stored, holes included, in bytes.
@@ -222,20 +207,6 @@ extension Partial {
   public func mark(endingAt offset: Int64) throws -> BlockMark? { nil }
   /// Nothing is known to have changed.
   public func matches(_ mark: BlockMark) throws -> Bool { true }
-}
-
-/// The digest of a run of a partial's bytes: by it a checkpoint is believed after a crash, or not.
-public struct BlockMark: Sendable, Hashable, Codable {
-  /// The bytes.
-  public let range: ByteRange
-  /// Their digest.
-  public let digest: FileDigest
-
-  /// Makes a mark.
-  public init(range: ByteRange, digest: FileDigest) {
-    self.range = range
-    self.digest = digest
-  }
 }
 
 /// How much a finished write is trusted to survive.

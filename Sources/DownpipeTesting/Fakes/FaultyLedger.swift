@@ -176,7 +176,7 @@ private final class FaultyLedgerStore: LedgerStore {
     try await ledger.perform(.counts) { try await base.counts(tag: tag) }
   }
 
-  func totals(tag: String?) async throws -> LedgerTotals {
+  func totals(tag: String?) async throws -> DownloadTotals {
     try await ledger.perform(.totals) { try await base.totals(tag: tag) }
   }
 

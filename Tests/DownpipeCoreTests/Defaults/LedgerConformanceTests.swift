@@ -302,7 +302,7 @@ private final class FaultyStore: LedgerStore {
     return fault == .loses ? try await real.update(id, at: now) { $0.added = nil } : updated
   }
 
-  func totals(tag: String?) async throws -> LedgerTotals {
+  func totals(tag: String?) async throws -> DownloadTotals {
     var totals = try await real.totals(tag: tag)
     if fault == .sumsCancelled { totals.expected += Int64(totals.counts[.cancelled] ?? 0) }
     return totals
