@@ -51,6 +51,28 @@ extension DownloadRecord {
     set(new, added: added ?? request, ranking)
   }
 
+  /// Writes the fields of a save, as ``LedgerStore/save(_:_:at:)`` does.
+  package mutating func write(
+    _ fields: RecordFields, of record: DownloadRecord, ranking: @autoclosure () -> Ranking
+  ) {
+    if fields.contains(.link) { setLink(of: record, ranking: ranking()) }
+    if fields.contains(.checkpoint) { checkpoint = record.checkpoint }
+    if fields.contains(.steps) { steps = record.steps }
+    guard fields.contains(.state) else { return }
+    phase = record.phase
+    notBefore = record.notBefore
+    isPausedTogether = record.isPausedTogether
+    awaited = record.awaited
+    error = record.error
+    attempts = record.attempts
+    consecutiveFailures = record.consecutiveFailures
+    repeatedFailures = record.repeatedFailures
+    bytesFetched = record.bytesFetched
+    resumedFrom = record.resumedFrom
+    wasInterrupted = record.wasInterrupted
+    if !phase.isActive { owner = nil }
+  }
+
   /// - Returns: whether the request has changed.
   @discardableResult
   private mutating func set(_ new: DownloadRequest, added: DownloadRequest, _ ranking: Ranking) -> Bool {
@@ -71,4 +93,10 @@ extension DownloadRecord {
     updatedAt = now
     return true
   }
+}
+
+extension Date {
+  /// The latest time that a download can sensibly wait for: one beyond it comes from a clock that jumped,
+  /// and counts as due. No back-off and no `Retry-After` is longer than a year.
+  package var furthestDue: Date { addingTimeInterval(400 * 86_400) }
 }

@@ -24,9 +24,6 @@ final class EventHub: Sendable {
     state.withLock { $0.watchesAll || $0.byDownload[id] != nil }
   }
 
-  /// Whether events of every download are seen.
-  var watchesAll: Bool { state.withLock { $0.watchesAll } }
-
   /// How many have come to watch every download; 0 while there are none.
   var watchersOfAll: Int { state.withLock { $0.watchesAll ? $0.watchersOfAll : 0 } }
 

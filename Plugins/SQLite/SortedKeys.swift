@@ -1,0 +1,89 @@
+#if SQLite
+  /// A sorted set of keys in chunks: an index in memory, with cheap insertion and removal anywhere.
+  ///
+  /// A plain sorted array moves half of its keys for each insertion; a heap cannot be read in order without
+  /// being taken apart. Chunks of at most ``chunkLimit`` keys give O(√n) moves and a read in order.
+  struct SortedKeys<Key: Comparable & Sendable>: Sendable {
+    /// No chunk is empty; chunks and the keys in them are sorted.
+    private var chunks: [[Key]] = []
+    /// How many keys there are.
+    private(set) var count = 0
+
+    /// No keys.
+    init() {}
+
+    private static var chunkLimit: Int { 512 }
+
+    /// The smallest key.
+    var first: Key? { chunks.first?.first }
+
+    /// Inserts a key; nothing happens when it is there already.
+    mutating func insert(_ key: Key) {
+      guard !chunks.isEmpty else {
+        chunks.append([key])
+        count = 1
+        return
+      }
+      let chunk = min(chunkIndex(for: key), chunks.count - 1)
+      let position = Self.position(of: key, in: chunks[chunk])
+      if position < chunks[chunk].count, chunks[chunk][position] == key { return }
+      chunks[chunk].insert(key, at: position)
+      count += 1
+      guard chunks[chunk].count > Self.chunkLimit else { return }
+      // Keys that only grow fill their chunks; others split theirs in the middle.
+      let isLast = chunk == chunks.count - 1 && position == chunks[chunk].count - 1
+      let cut = isLast ? chunks[chunk].count - 1 : chunks[chunk].count / 2
+      let upper = Array(chunks[chunk][cut...])
+      chunks[chunk].removeSubrange(cut...)
+      chunks.insert(upper, at: chunk + 1)
+    }
+
+    /// Removes a key, if it is there.
+    mutating func remove(_ key: Key) {
+      let chunk = chunkIndex(for: key)
+      guard chunk < chunks.count else { return }
+      let position = Self.position(of: key, in: chunks[chunk])
+      guard position < chunks[chunk].count, chunks[chunk][position] == key else { return }
+      chunks[chunk].remove(at: position)
+      count -= 1
+      if chunks[chunk].isEmpty { chunks.remove(at: chunk) }
+    }
+
+    /// Visits the keys in order, from `start` on, until `body` returns false.
+    func forEach(from start: Key? = nil, _ body: (Key) -> Bool) {
+      var chunk = start.map(chunkIndex(for:)) ?? 0
+      guard chunk < chunks.count else { return }
+      var position = start.map { Self.position(of: $0, in: chunks[chunk]) } ?? 0
+      while chunk < chunks.count {
+        while position < chunks[chunk].count {
+          if !body(chunks[chunk][position]) { return }
+          position += 1
+        }
+        chunk += 1
+        position = 0
+      }
+    }
+
+    /// The first chunk whose last key is not smaller than `key`.
+    private func chunkIndex(for key: Key) -> Int {
+      var low = 0
+      var high = chunks.count
+      while low < high {
+        let middle = (low + high) / 2
+        if let last = chunks[middle].last, last < key { low = middle + 1 } else { high = middle }
+      }
+      return low
+    }
+
+    /// The place of the first key that is not smaller than `key`.
+    private static func position(of key: Key, in keys: [Key]) -> Int {
+      var low = 0
+      var high = keys.count
+      while low < high {
+        let middle = (low + high) / 2
+        if keys[middle] < key { low = middle + 1 } else { high = middle }
+      }
+      return low
+    }
+  }
+#endif
