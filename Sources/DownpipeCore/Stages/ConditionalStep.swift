@@ -7,8 +7,8 @@ public struct ConditionalStep<Step: Stage>: Stage {
   public var id: String { step.id }
   /// The name of the step.
   public var name: String { step.name }
-  /// The summary of the step, with the words "where asked".
-  public var summary: String { step.summary.isEmpty ? "where asked" : "\(step.summary), where asked" }
+  /// The summary of the step, with the word "conditional".
+  public var summary: String { step.summary.isEmpty ? "conditional" : "\(step.summary), conditional" }
 
   /// Adds the step with its condition to the pipeline.
   ///

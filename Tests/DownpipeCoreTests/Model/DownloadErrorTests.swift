@@ -9,7 +9,7 @@ struct DownloadErrorTests {
     let error: any Error = DownloadError(.noSpace, "the disk is full", stage: "FileStore")
     #expect(
       error.localizedDescription
-        == "The disk is full. Free some space and resume the download: what has arrived is kept.")
+        == "The disk is full. Free some space and resume the download. The received bytes are kept.")
     let known = error as? any LocalizedError
     #expect(known?.failureReason == "The disk is full.")
     #expect(known?.recoverySuggestion?.hasPrefix("Free some space") == true)

@@ -104,7 +104,7 @@ struct StepSelectionTests: EngineSuite {
     }
     #expect(pipeline.steps.map(\.verifiesDigests) == [false, true])
     #expect(pipeline.steps.map(\.name) == ["Verify", "Verify"])
-    #expect(pipeline.steps[0].summary == "where asked")
+    #expect(pipeline.steps[0].summary == "conditional")
     #expect(StepSelection.all.verifiesDigests(of: pipeline.steps))
     #expect(!StepSelection.none.verifiesDigests(of: pipeline.steps))
   }
