@@ -129,7 +129,7 @@ extension StageListBuilder {
   /// Unavailable: the two steps do not fit.
   @available(
     *, unavailable,
-    message: "these steps do not fit: the second takes another form (File or Directory) than the first gives"
+    message: "these steps do not fit: the second takes another form (File or Directory) than the first returns"
   )
   @_disfavoredOverload
   public static func buildPartialBlock<A: PipelineFragment, B: PipelineFragment, I, M, N, O>(

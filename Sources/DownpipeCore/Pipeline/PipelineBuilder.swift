@@ -70,7 +70,7 @@ extension StageListBuilder {
   @available(
     *, unavailable,
     message:
-      "steps inside an `if` without `else` must give the form they take, since they may be left out: add an `else`"
+      "steps inside an `if` without `else` must return the form that they take, because they may be skipped: add an `else`"
   )
   @_disfavoredOverload
   public static func buildOptional<List: PipelineFragment>(_ list: List?) -> Optionally<List> { Optionally(list) }
@@ -82,7 +82,7 @@ extension StageListBuilder {
 
   /// Unavailable: a `for` around steps that change the form.
   @available(
-    *, unavailable, message: "steps inside a `for` must give the form they take, since they are repeated"
+    *, unavailable, message: "steps inside a `for` must return the form that they take, because they are repeated"
   )
   @_disfavoredOverload
   public static func buildArray<List: PipelineFragment>(
@@ -109,7 +109,7 @@ public enum PipelineBuilder: StageListBuilder {
   ) -> PipelineStages { PipelineStages(parts: list.parts) }
 
   /// Unavailable: the first step does not take a file.
-  @available(*, unavailable, message: "the first step of a pipeline takes a File, which is what a storage gives")
+  @available(*, unavailable, message: "the first step of a pipeline takes a File, the form that a storage returns")
   public static func buildFinalResult<S: CertainPresence, T: CertainPresence, Chain>(
     _ list: StageList<S, T, Chain>
   ) -> PipelineStages { PipelineStages(parts: list.parts) }

@@ -57,7 +57,7 @@ extension PostProcessor {
   /// Unavailable: a step that changes the form of the artifact cannot be skipped.
   @available(
     *, unavailable,
-    message: "a step that changes the form (File or Directory) cannot be left out: what follows needs it"
+    message: "a step that changes the form (File or Directory) cannot be conditional: the next step needs its output"
   )
   @_disfavoredOverload
   public func when(_ condition: @escaping @Sendable (ProcessingContext) -> Bool) -> ConditionalStep<Self> {
