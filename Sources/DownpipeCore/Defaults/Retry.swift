@@ -12,8 +12,8 @@
 /// - Waiting for a missing resource (the network, space on the disk, the release of the partial by its owner) uses up
 ///   no attempts.
 /// - A server's `Retry-After` (RFC 9110 §10.2.3) is obeyed: the back-off begins when that time has passed. If the
-///   server asks for more than ``maximumRetryAfter``, the download fails, because an earlier request would violate the
-///   server's wish. The bytes are kept in both cases.
+///   server asks for more than ``maximumRetryAfter``, the download fails: the policy neither asks the server too early
+///   nor decides to wait that long. The bytes are kept in both cases.
 public struct Retry: RetryPolicy, Hashable {
   /// The number of attempts and the waits between them.
   public let backOff: BackOff

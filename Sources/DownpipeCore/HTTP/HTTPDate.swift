@@ -71,7 +71,7 @@ package enum HTTPDate {
   private static func make(
     day: Int64, month: Int64, year: Int64, hour: Int64, minute: Int64, second: Int64
   ) -> Date? {
-    // The Gregorian calendar begins in 1582.
+    // 1583 is the first full year of the Gregorian calendar.
     guard (1...31).contains(day), year >= 1583, (0...23).contains(hour), (0...59).contains(minute),
       (0...60).contains(second)
     else { return nil }

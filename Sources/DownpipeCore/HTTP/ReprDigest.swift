@@ -2,9 +2,10 @@ import Foundation
 
 /// Digests of whole representations in header fields.
 package enum ReprDigest {
-  /// Returns the digests in `Repr-Digest` (RFC 9530 §3) and in the older `Digest` field (RFC 3230), in this order.
+  /// Returns the digests in the fields `Repr-Digest`, `Content-Digest` (RFC 9530) and the older `Digest` (RFC 3230), in
+  /// this order. Of several digests of one algorithm the first counts.
   ///
-  /// Both fields apply to the whole representation in its content coding, also in a reply with a part of it.
+  /// `Repr-Digest` and `Digest` apply to the whole representation in its content coding, also in a reply with a part of it.
   /// `Content-Digest` applies to the content of the message alone, so it is used only if `isWholeContent` says that the
   /// content is the whole representation without a coding. Malformed members and algorithms without a known length are
   /// skipped.

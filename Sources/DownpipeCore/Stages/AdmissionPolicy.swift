@@ -33,7 +33,7 @@ extension AdmissionPolicy {
 /// for one. Metadata differs from download to download and is therefore left out. Use tags for what a policy or gate
 /// must distinguish.
 public struct Candidate: Sendable, Hashable {
-  /// The host of the download's URL, in lower case and with an explicit port.
+  /// The host of the download's URL, in lower case, with the port if the URL has one.
   public var host: String
   /// Why the download is wanted.
   public var intent: Intent

@@ -12,7 +12,7 @@ public struct Body: Sendable {
   /// The path of a file that already holds the whole body; `nil` when there is no such file.
   ///
   /// URLSession's download tasks hand over a finished file. A storage may move it instead of copying its bytes.
-  /// ``forEachChunk(_:)`` reads it in the other case.
+  /// ``forEachChunk(_:)`` pushes the bytes of the file too.
   public let file: String?
 
   /// Creates a body from a function that pushes its chunks.

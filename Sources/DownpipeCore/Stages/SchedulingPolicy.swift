@@ -53,7 +53,7 @@ public struct RankingContext: Sendable, Hashable {
   public var arrival: Int64
   /// The time at which the download was added.
   public var createdAt: Date
-  /// The host of the download's URL, in lower case and with an explicit port.
+  /// The host of the download's URL, in lower case, with the port if the URL has one.
   public var host: String
   /// The tags of the download.
   public var tags: Set<String>
