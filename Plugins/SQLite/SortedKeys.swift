@@ -1,23 +1,23 @@
 #if SQLite
-  /// A sorted set of keys in chunks: an index in memory, with cheap insertion and removal anywhere.
+  /// A sorted set of keys in chunks: an index in memory with cheap insertion and removal at any position.
   ///
-  /// A plain sorted array moves half of its keys for each insertion; a heap cannot be read in order without
-  /// being taken apart. Chunks of at most ``chunkLimit`` keys give O(√n) moves and a read in order.
+  /// A plain sorted array moves half of its keys for each insertion, and a heap cannot be read in order without emptying
+  /// it. Chunks of at most ``chunkLimit`` keys take O(√n) moves and can be read in order.
   struct SortedKeys<Key: Comparable & Sendable>: Sendable {
-    /// No chunk is empty; chunks and the keys in them are sorted.
+    /// The sorted chunks, none of them empty. The keys in each chunk are sorted.
     private var chunks: [[Key]] = []
-    /// How many keys there are.
+    /// The number of keys.
     private(set) var count = 0
 
-    /// No keys.
+    /// Creates an empty set.
     init() {}
 
     private static var chunkLimit: Int { 512 }
 
-    /// The smallest key.
+    /// The smallest key; `nil` when the set is empty.
     var first: Key? { chunks.first?.first }
 
-    /// Inserts a key; nothing happens when it is there already.
+    /// Inserts a key, unless the set contains it.
     mutating func insert(_ key: Key) {
       guard !chunks.isEmpty else {
         chunks.append([key])
@@ -30,7 +30,7 @@
       chunks[chunk].insert(key, at: position)
       count += 1
       guard chunks[chunk].count > Self.chunkLimit else { return }
-      // Keys that only grow fill their chunks; others split theirs in the middle.
+      // Ascending keys fill their chunks; other keys split theirs in the middle.
       let isLast = chunk == chunks.count - 1 && position == chunks[chunk].count - 1
       let cut = isLast ? chunks[chunk].count - 1 : chunks[chunk].count / 2
       let upper = Array(chunks[chunk][cut...])
@@ -38,7 +38,7 @@
       chunks.insert(upper, at: chunk + 1)
     }
 
-    /// Removes a key, if it is there.
+    /// Removes a key, if the set contains it.
     mutating func remove(_ key: Key) {
       let chunk = chunkIndex(for: key)
       guard chunk < chunks.count else { return }
@@ -49,7 +49,7 @@
       if chunks[chunk].isEmpty { chunks.remove(at: chunk) }
     }
 
-    /// Visits the keys in order, from `start` on, until `body` returns false.
+    /// Calls `body` with the keys in order, beginning with `start`, until it returns `false`.
     func forEach(from start: Key? = nil, _ body: (Key) -> Bool) {
       var chunk = start.map(chunkIndex(for:)) ?? 0
       guard chunk < chunks.count else { return }
@@ -64,7 +64,7 @@
       }
     }
 
-    /// The first chunk whose last key is not smaller than `key`.
+    /// Returns the first chunk whose last key is not smaller than `key`.
     private func chunkIndex(for key: Key) -> Int {
       var low = 0
       var high = chunks.count
@@ -75,7 +75,7 @@
       return low
     }
 
-    /// The place of the first key that is not smaller than `key`.
+    /// Returns the position of the first key that is not smaller than `key`.
     private static func position(of key: Key, in keys: [Key]) -> Int {
       var low = 0
       var high = keys.count
