@@ -1,6 +1,7 @@
 /// A handle for one download: an id and the downloader that manages it.
 ///
-/// A handle is cheap to copy. Discarding it does not affect the download; ``Downloader/download(_:)`` returns another one.
+/// A handle is cheap to copy. Discarding it does not affect the download; ``Downloader/download(_:)`` returns another
+/// one.
 public struct Download: Sendable, Identifiable {
   /// The id of the download, unique within the ledger.
   public let id: DownloadID
@@ -30,8 +31,8 @@ public struct Download: Sendable, Identifiable {
 
   /// The events of the download, beginning with its current state.
   ///
-  /// The sequence ends after the state `finished`, `failed` or `cancelled`, after the event `removed`, when another user
-  /// of the ledger removes the download, and when the downloader shuts down.
+  /// The sequence ends after the state `finished`, `failed` or `cancelled`, after the event `removed`, when another
+  /// user of the ledger removes the download, and when the downloader shuts down.
   ///
   /// A slow reader may miss events, but never the latest one.
   public var events: DownloadEvents { DownloadEvents(id: id, downloader: downloader) }

@@ -13,8 +13,8 @@ public import Foundation
 /// ```
 /// A new downloader first continues the unfinished downloads of its ledger. It can be used from any thread.
 ///
-/// Call ``shutdown()`` to end a downloader: transfers stop at a checkpoint, and the call returns when all work has ended.
-/// A downloader that is deallocated stops in the same way, but asynchronously.
+/// Call ``shutdown()`` to end a downloader: transfers stop at a checkpoint, and the call returns when all work has
+/// ended. A downloader that is deallocated stops in the same way, but asynchronously.
 public final class Downloader: Sendable {
   let engine: Engine
   private let loop: Task<Void, Never>
@@ -65,8 +65,8 @@ public final class Downloader: Sendable {
 
   /// Stops every transfer at a checkpoint, closes the ledger, and returns when all work has ended.
   ///
-  /// Every unfinished download can be resumed later. Afterwards, other methods throw ``DownloadError`` with `.shutDown`.
-  /// A second call waits for the same end.
+  /// Every unfinished download can be resumed later. Afterwards, other methods throw ``DownloadError`` with
+  /// `.shutDown`. A second call waits for the same end.
   public func shutdown() async {
     await engine.beginShutdown()
     await loop.value
@@ -75,8 +75,8 @@ public final class Downloader: Sendable {
   /// Returns when no download waits or runs: every download is finished, failed, cancelled or paused.
   ///
   /// A download that waits for a closed gate, for the network, for free space or for another owner counts as waiting.
-  /// - Throws: ``DownloadError`` with `.shutDown`, or with `.ledger` if the ledger fails repeatedly; `CancellationError`
-  ///   if the waiting task is cancelled.
+  /// - Throws: ``DownloadError`` with `.shutDown`, or with `.ledger` if the ledger fails repeatedly;
+  ///   `CancellationError` if the waiting task is cancelled.
   public func waitUntilIdle() async throws {
     try await engine.waitUntilIdle()
   }
@@ -86,8 +86,8 @@ public final class Downloader: Sendable {
   /// Adds a download, or updates the download with the same id.
   ///
   /// If the ledger already has a download with the id of the request, the download keeps its place in the queue, and:
-  /// - Every part of the request that differs from the previously added request is taken over. The other parts keep what
-  ///   ``update(_:_:)`` or a refreshed link has changed, so that adding the same feed twice changes nothing.
+  /// - Every part of the request that differs from the previously added request is taken over. The other parts keep
+  ///   what ``update(_:_:)`` or a refreshed link has changed, so that adding the same feed twice changes nothing.
   /// - A failed download is resumed, and a finished download starts again if its file no longer exists.
   /// - A paused or cancelled download stays paused or cancelled; see ``resume(_:)`` and ``restart(_:)``.
   ///

@@ -16,7 +16,8 @@ public struct DownloaderOptions: Sendable {
   public var minimumSpeed: MinimumSpeed?
   /// The downloads of the ledger that this downloader runs; all of them by default.
   public var scope: LeaseScope
-  /// Whether the downloader is suspended until ``Downloader/setSuspended(_:)`` is called with `false`; `false` by default.
+  /// Whether the downloader is suspended until ``Downloader/setSuspended(_:)`` is called with `false`; `false` by
+  /// default.
   ///
   /// Use a suspended downloader to list, change and remove downloads without running them.
   public var startsSuspended: Bool
