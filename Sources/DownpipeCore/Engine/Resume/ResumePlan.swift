@@ -283,7 +283,7 @@ extension ResumePlan {
 
   private static func sizeError(_ size: ByteCount, expected: Int64?) -> DownloadError? {
     guard let expected, case .known(let size) = size, size != expected else { return nil }
-    return DownloadError(.lengthMismatch, "the file has \(size) bytes, \(expected) were expected")
+    return DownloadError(.lengthMismatch, "the file has \(size) bytes, but \(expected) were expected")
   }
 }
 
