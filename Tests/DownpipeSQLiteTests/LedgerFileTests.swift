@@ -60,7 +60,7 @@
         await expectRefusal(SQLiteLedger("\(folder)/a\0b"), "NUL")
         await expectRefusal(SQLiteLedger(folder), "is a folder", "ledger.sqlite")
         try Data("x".utf8).write(to: URL(filePath: "\(folder)/file"))
-        await expectRefusal(SQLiteLedger("\(folder)/file/ledger.sqlite"), "folder", "cannot be made")
+        await expectRefusal(SQLiteLedger("\(folder)/file/ledger.sqlite"), "folder", "cannot be created")
         #expect(try String(contentsOfFile: "\(folder)/file", encoding: .utf8) == "x")
       }
     }
