@@ -14,7 +14,7 @@ struct DownpipeCommand: AsyncParsableCommand {
       Exit status: 0 when all files are finished, 1 when some failed, 2 for wrong usage, 130 when interrupted.
       """,
     subcommands: [
-      GetCommand.self, ListCommand.self, ResumeCommand.self, RemoveCommand.self, ImportCommand.self, DemoCommand.self,
+      GetCommand.self, ListCommand.self, ResumeCommand.self, RemoveCommand.self, ImportCommand.self,
     ]
   )
 

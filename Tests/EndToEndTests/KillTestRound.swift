@@ -44,7 +44,9 @@ struct KillTestRound: Sendable, CustomTestStringConvertible {
   var testDescription: String { "round \(number): \(kind.rawValue)" }
 
   /// The command that does it once more.
-  var replay: String { "DOWNPIPE_KILL_SEED=\(seed) DOWNPIPE_KILL_ROUND=\(number) .ci/kill-test \(number * 4 + kills)" }
+  var replay: String {
+    "DOWNPIPE_KILL_SEED=\(seed) DOWNPIPE_KILL_ROUND=\(number) DOWNPIPE_KILLS=\(number * 4 + kills) .ci/long kill"
+  }
 
   var generator: SeededGenerator {
     var generator = SeededGenerator(seed: seed)

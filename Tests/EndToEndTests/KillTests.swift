@@ -6,7 +6,7 @@ extension EndToEnd {
   /// The tool is killed again and again, and the same command is given again until everything is finished. Then
   /// every file is what the server has, nothing was done twice that can be seen, and nothing is left behind.
   ///
-  /// `.ci/kill-test 200` is the long form.
+  /// `.ci/long kill` is the long form.
   @Suite struct KillTests {
     static let settings = KillTestSettings()
 

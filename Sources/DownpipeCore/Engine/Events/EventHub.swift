@@ -24,9 +24,6 @@ final class EventHub: Sendable {
     state.withLock { $0.watchesAll || $0.byDownload[id] != nil }
   }
 
-  /// Whether there is a watcher of all downloads.
-  var watchesAll: Bool { state.withLock { $0.watchesAll } }
-
   /// A number that grows with each new watcher of all downloads; 0 while there is none.
   var watchersOfAll: Int { state.withLock { $0.watchesAll ? $0.watchersOfAll : 0 } }
 
