@@ -23,7 +23,7 @@ struct AdoptionTests {
     return checkpoint
   }
 
-  @Test func theSameStrongValidatorGoesOnVouching() {
+  @Test func theSameStrongValidatorStaysStrong() {
     #expect(adopted(strong).validator == strong)
   }
 

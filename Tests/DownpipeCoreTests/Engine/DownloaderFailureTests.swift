@@ -68,7 +68,7 @@ struct DownloaderFailureTests: EngineSuite {
     await downloader.shutdown()
   }
 
-  @Test func aServerThatLiesAboutLengthIsNotBelieved() async throws {
+  @Test func aWrongContentLengthIsAFailure() async throws {
     let short = FakeSource.Script(bytes).with { $0.claimedLength = .known(100_001) }
     let source = FakeSource([url: [short]])
     let downloader = try await downloader(source)

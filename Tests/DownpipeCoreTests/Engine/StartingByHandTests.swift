@@ -80,7 +80,7 @@ struct StartingByHandTests: EngineSuite {
     await downloader.shutdown()
   }
 
-  @Test func aFreeSlotTakesNobodysPlaceAndAPausedOneGoesOn() async throws {
+  @Test func aFreeSlotPreemptsNoRunAndAPausedDownloadIsResumed() async throws {
     let source = FakeSource(everyURL: .init(bytes).holding(after: 10_000))
     let downloader = try await downloader(source)
     let downloads = try await downloader.add(contentsOf: requests(2))

@@ -119,7 +119,7 @@ struct TailCheckTests {
     }
   }
 
-  @Test func aMarkThatCannotBeMadeVouchesForNothing() {
+  @Test func aMissingMarkProvesNothing() {
     var checkpoint = Checkpoint(ranges: ByteRangeSet(0..<100))
     checkpoint.mark(mark(50))
     checkpoint.mark(nil)
