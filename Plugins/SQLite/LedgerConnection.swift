@@ -14,7 +14,7 @@
     private var ranking = Ranking.arrival
     /// Counts the rankings of this connection: a name alone does not tell a ranking from its replacement.
     private(set) var rankingNumber = 0
-    /// Whether the ledger does not claim ranks of a ranking other than ``ranking``.
+    /// Whether the ledger is known to name no ranking other than ``ranking``.
     private var isRankingNoted = false
     /// The number of records that each phase has gained in this transaction.
     private var gains: [DownloadState.Phase: Int] = [:]

@@ -114,7 +114,7 @@
         #expect(try await store.reclaim(at: Date(timeIntervalSince1970: 999)) == 0)
         #expect(try await store.reclaim(at: Date(timeIntervalSince1970: 1000)) == 1)
         let all = LeaseRequest(now: start, until: time(60), location: "/anywhere") { _ in .take }
-        #expect(Set(try await store.lease(all).map(\.id)) == ["waiting", "held"], "records without a location are leased for any location")
+        #expect(Set(try await store.lease(all).map(\.id)) == ["waiting", "held"], "they fit any location")
         let new = try await store.add([try addition("new")], at: start)
         #expect(new.map(\.record.generation) == [5], "the generation of a removed download is not reused")
         try await store.close()

@@ -83,6 +83,7 @@ extension Downloader {
   /// Pauses every download, or every download with a tag. Waiting downloads are paused in one step of the ledger.
   /// - Parameter tag: The tag of the downloads to pause; all downloads if `nil`.
   /// - Returns: The number of downloads that were paused.
+  /// - Throws: ``DownloadError`` with `.ledger` or `.shutDown`.
   @discardableResult
   public func pauseAll(tag: String? = nil) async throws -> Int {
     try await engine.commandAll(.pauseAll, stopping: .pauseAll, to: .paused, tag: tag)
@@ -95,6 +96,7 @@ extension Downloader {
   ///   - choice: Which of them to resume; ``ResumeChoice/pausedTogether`` undoes ``pauseAll(tag:)``.
   ///   - tag: The tag of the downloads to resume; all downloads if `nil`.
   /// - Returns: The number of downloads that were resumed.
+  /// - Throws: ``DownloadError`` with `.ledger` or `.shutDown`.
   @discardableResult
   public func resumeAll(_ choice: ResumeChoice = .pausedAndFailed, tag: String? = nil) async throws -> Int {
     try await engine.commandAll(choice == .pausedTogether ? .resumeTogether : .resume, to: .waiting, tag: tag)
@@ -103,6 +105,7 @@ extension Downloader {
   /// Cancels every download, or every download with a tag, and deletes the partials.
   /// - Parameter tag: The tag of the downloads to cancel; all downloads if `nil`.
   /// - Returns: The number of downloads that were cancelled.
+  /// - Throws: ``DownloadError`` with `.ledger` or `.shutDown`.
   @discardableResult
   public func cancelAll(tag: String? = nil) async throws -> Int {
     try await engine.commandAll(.cancel, stopping: .cancel, to: .cancelled, tag: tag)
@@ -113,6 +116,7 @@ extension Downloader {
   ///   - tag: The tag of the downloads to remove; all downloads if `nil`.
   ///   - deletingFiles: Whether the files of finished downloads are deleted, too.
   /// - Returns: The number of downloads that were removed.
+  /// - Throws: ``DownloadError`` with `.ledger` or `.shutDown`.
   @discardableResult
   public func removeAll(tag: String? = nil, deletingFiles: Bool = false) async throws -> Int {
     try await engine.removeAll(tag: tag, deletingFiles: deletingFiles)

@@ -85,7 +85,8 @@ public final class Downloader: Sendable {
 
   /// Adds a download, or updates the download with the same id.
   ///
-  /// If the ledger already has a download with the id of the request, the download keeps its place in the queue, and:
+  /// If the ledger already has a download with the id of the request, `ifKnown` decides. By default
+  /// (``KnownDownload/update``), the download keeps its place in the queue, and:
   /// - Every part of the request that differs from the previously added request is taken over. The other parts keep
   ///   what ``update(_:_:)`` or a refreshed link has changed, so that adding the same feed twice changes nothing.
   /// - A failed download is resumed, and a finished download starts again if its file no longer exists.
@@ -142,22 +143,26 @@ public final class Downloader: Sendable {
   // MARK: Looking up
 
   /// Returns a handle for a download in the ledger, added in this process or an earlier one; `nil` if there is none.
+  /// - Throws: ``DownloadError`` with `.ledger` or `.shutDown`.
   public func download(_ id: DownloadID) async throws -> Download? {
     try await contains(id) ? Download(id: id, isNew: false, downloader: self) : nil
   }
 
   /// Returns whether the ledger has a download with the given id.
+  /// - Throws: ``DownloadError`` with `.ledger` or `.shutDown`.
   public func contains(_ id: DownloadID) async throws -> Bool {
     try await engine.checkOpen()
     return try await engine.record(id) != nil
   }
 
   /// Returns the current status of a download; `nil` if there is no such download.
+  /// - Throws: ``DownloadError`` with `.ledger` or `.shutDown`.
   public func status(of id: DownloadID) async throws -> DownloadStatus? {
     try await engine.status(of: id)
   }
 
   /// Returns the current statuses of several downloads, read together. Ids without a download are left out.
+  /// - Throws: ``DownloadError`` with `.ledger` or `.shutDown`.
   public func statuses(of ids: [DownloadID]) async throws -> [DownloadID: DownloadStatus] {
     try await engine.statuses(of: ids)
   }
@@ -165,12 +170,14 @@ public final class Downloader: Sendable {
   /// Returns the current statuses of the downloads that match a query, which by default are all downloads.
   ///
   /// The result is held in memory: read a large ledger in pages, with the query's limit and offset.
+  /// - Throws: ``DownloadError`` with `.ledger` or `.shutDown`.
   public func statuses(_ query: DownloadQuery = DownloadQuery()) async throws -> [DownloadStatus] {
     try await engine.statuses(query)
   }
 
   /// Returns the number of downloads in each phase.
   /// - Parameter tag: The tag of the downloads to count; all downloads if `nil`.
+  /// - Throws: ``DownloadError`` with `.ledger` or `.shutDown`.
   public func counts(tag: String? = nil) async throws -> [DownloadState.Phase: Int] {
     try await engine.checkOpen()
     return try await engine.store.counts(tag: tag)
@@ -178,6 +185,7 @@ public final class Downloader: Sendable {
 
   /// Returns sums over many downloads, such as the bytes received, without reading each record.
   /// - Parameter tag: The tag of the downloads to sum up; all downloads if `nil`.
+  /// - Throws: ``DownloadError`` with `.ledger` or `.shutDown`.
   public func totals(tag: String? = nil) async throws -> DownloadTotals { try await engine.totals(tag: tag) }
 
   /// The current pipeline, including replaced stages.
@@ -191,6 +199,7 @@ public final class Downloader: Sendable {
   ///
   /// Damaged records do not affect other downloads. ``remove(_:deletingFile:)`` removes them by id, and adding a
   /// download with the same id replaces the damaged record.
+  /// - Throws: ``DownloadError`` with `.ledger` or `.shutDown`.
   public func damaged() async throws -> [DamagedRecord] {
     try await engine.checkOpen()
     return try await engine.store.damaged()

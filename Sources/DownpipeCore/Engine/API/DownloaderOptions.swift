@@ -12,7 +12,8 @@ public struct DownloaderOptions: Sendable {
   public var resumeValidation: ResumeValidation
   /// How long a lease lasts unless it is renewed; 30 s by default. A lease is renewed three times in this period.
   public var lease: Duration
-  /// The minimum speed of a transfer, below which it fails and is retried; `nil` for no minimum.
+  /// The minimum speed of a transfer; a slower one fails with `.timedOut`. `nil` for no minimum; by default a transfer
+  /// must receive 60 bytes in each minute.
   public var minimumSpeed: MinimumSpeed?
   /// The downloads of the ledger that this downloader runs; all of them by default.
   public var scope: LeaseScope
