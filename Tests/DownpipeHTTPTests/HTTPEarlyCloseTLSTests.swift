@@ -22,7 +22,7 @@ struct HTTPEarlyCloseTLSTests {
       for _ in 0..<20 {
         let reply = try await source.open(SourceRequest(url: server.url))
         let collector = Collector()
-        let error = await failure { try await reply.body.forEachChunk { collector.append($0) } }
+        let error = await downloadError { try await reply.body.forEachChunk { collector.append($0) } }
         #expect(collector.bytes.count == expected.count)
         let isIdentical = collector.bytes == expected
         #expect(isIdentical)
@@ -39,7 +39,7 @@ struct HTTPEarlyCloseTLSTests {
       "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n", [1, 2, 3], announcesEnd: isAnnounced)
     let source = HTTPSource { $0.tls.trustRoots = .only(.text(TestCertificate.certificate)) }
     let begun = ContinuousClock.now
-    let error = await failure { try await source.fetch(server.url) }
+    let error = await downloadError { try await source.fetch(server.url) }
     #expect(error?.code == .network)
     // The time that TLS allows for it.
     #expect(ContinuousClock.now - begun < .seconds(5))

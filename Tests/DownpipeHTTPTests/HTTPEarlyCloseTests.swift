@@ -25,7 +25,7 @@ struct HTTPEarlyCloseTests {
     let reply = try await source.open(SourceRequest(url: url))
     let collector = Collector()
     try await beforeReading()
-    let error = await failure {
+    let error = await downloadError {
       try await reply.body.forEachChunk {
         sink($0)
         collector.append($0)
@@ -164,7 +164,7 @@ struct HTTPEarlyCloseTests {
       let reply = try await source.open(SourceRequest(url: server.url()))
       try await server.until { $0.openConnections == 0 }
       await source.stop()
-      let error = await failure { try await reply.body.forEachChunk { _ in } }
+      let error = await downloadError { try await reply.body.forEachChunk { _ in } }
       #expect(error?.code == .shutDown)
     }
   }

@@ -13,7 +13,7 @@ struct HTTPLimitTests {
       ScriptedReply([.hold(gate)])
     } _: { server in
       let source = HTTPSource { $0.idleTimeLimit = .milliseconds(50) }
-      let error = await failure { try await source.open(SourceRequest(url: server.url())) }
+      let error = await downloadError { try await source.open(SourceRequest(url: server.url())) }
       #expect(error?.code == .timedOut)
       #expect(error?.message.contains("0.05 s") ?? false)
     }
@@ -25,7 +25,7 @@ struct HTTPLimitTests {
       .file(HTTPFlowTests.endless, for: $0).held(at: gate, after: 10)
     } _: { server in
       let source = HTTPSource { $0.idleTimeLimit = .milliseconds(50) }
-      let error = await failure { try await source.fetch(server.url()) }
+      let error = await downloadError { try await source.fetch(server.url()) }
       #expect(error?.code == .timedOut)
     }
   }
@@ -39,7 +39,7 @@ struct HTTPLimitTests {
       let source = HTTPSource { $0.idleTimeLimit = .milliseconds(300) }
       let reply = try await source.open(SourceRequest(url: server.url("/file")))
       // Another request's limit runs out in the meantime, and so would this one's.
-      let error = await failure { try await source.open(SourceRequest(url: server.url("/held"))) }
+      let error = await downloadError { try await source.open(SourceRequest(url: server.url("/held"))) }
       #expect(error?.code == .timedOut)
       try await reply.body.forEachChunk { _ in }
     }
@@ -50,7 +50,7 @@ struct HTTPLimitTests {
       ScriptedReply([.throttle(bytesPerSecond: 1000)] + ScriptedReply.file(HTTPFlowTests.endless, for: request).steps)
     } _: { server in
       let source = HTTPSource { $0.totalTimeLimit = .milliseconds(300) }
-      let error = await failure { try await source.fetch(server.url()) }
+      let error = await downloadError { try await source.fetch(server.url()) }
       #expect(error?.code == .timedOut)
       #expect(error?.message.contains("totalTimeLimit") ?? false)
     }
@@ -62,14 +62,14 @@ struct HTTPLimitTests {
     let server = try await ScriptedHTTPServer.start { _ in .closed }
     let url = server.url()
     await server.shutdown()
-    let error = await failure { try await HTTPSource().fetch(url) }
+    let error = await downloadError { try await HTTPSource().fetch(url) }
     #expect(error?.code == .network)
     #expect(error?.message.contains(": Connection refused (errno ") ?? false)
   }
 
   @Test func theNameIsUnknown() async throws {
     let url = try #require(URL(string: "http://no-such-host.invalid/"))
-    let error = await failure { try await HTTPSource().fetch(url) }
+    let error = await downloadError { try await HTTPSource().fetch(url) }
     #expect(error?.code == .hostNotFound)
   }
 }

@@ -66,7 +66,7 @@ struct HTTPTransferCodingTests {
         : ScriptedReply([.send("HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip\r\n\r\n\(Self.framed)")])
     } _: { server in
       try await withRunning { source in
-        let error = await failure { try await source.fetch(server.url("/coded")) }
+        let error = await downloadError { try await source.fetch(server.url("/coded")) }
         #expect(error?.code == .invalidResponse)
         try await server.until { $0.openConnections == 0 }
         #expect(try await source.fetch(server.url("/sound")).bytes == Array(Self.text.utf8))
