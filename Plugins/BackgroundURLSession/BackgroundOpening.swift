@@ -8,7 +8,6 @@ import Synchronization
 
 /// One opening that waits for a background task to end.
 final class BackgroundOpening: Sendable {
-  /// What it gets.
   enum Delivery: Sendable {
     case file(InboxFile, TransferTag, FinishedAnswer)
     case refusal(FinishedAnswer, TransferTag)
@@ -28,11 +27,11 @@ final class BackgroundOpening: Sendable {
     self.request = request
   }
 
-  /// Notes the outcome; the first one counts.
+  /// Sets the outcome; the first one counts.
   func settle(_ outcome: Result<Delivery, any Error>) {
     let waiter = state.withLock { state -> CheckedContinuation<Delivery, any Error>? in
       guard state.outcome == nil else { return nil }
-      // What is passed on is not held on to: a file goes when its reply does.
+      // No reference is kept to a file that was passed on: its reply decides when it is released.
       state.outcome = state.waiter == nil ? outcome : .failure(CancellationError())
       return state.waiter.take()
     }

@@ -1,66 +1,64 @@
 import DownpipeCore
 
 extension BackgroundTransfers {
-  /// What happened.
   enum Event {
-    /// A source uses the session from now on.
+    /// A source starts to use the session.
     case attached
-    /// The source was stopped: nobody takes files any more. The system's tasks go on.
+    /// The source was stopped and takes no more files. The system's tasks continue.
     case detached
     /// The tasks that the session had when it was made.
     case listed([TaskReference])
-    /// Somebody asks for bytes.
+    /// An opening requests bytes.
     case open(Int, TransferTag)
-    /// Who asked does not want them any more.
+    /// The opening was cancelled.
     case abandon(Int)
     /// A task was made and started for an opening.
     case started(Int, task: Int)
-    /// A task has put its body into a temporary file, which is gone once this event has been dealt with.
+    /// A task has written its body to a temporary file, which the system deletes after this event.
     case finished(TaskReference, FinishedAnswer, temporary: String)
     /// The file is in the inbox, under a name.
     case kept(task: Int, entry: String)
-    /// It could not be moved there.
+    /// The file could not be moved to the inbox.
     case notKept(task: Int, DownloadError)
-    /// A task is at its end; of one that went well, `finished` was told before.
+    /// A task has ended; `finished` precedes it when the task succeeded.
     case completed(task: Int, DownloadError?)
-    /// Nobody holds a handed-over file any more. It is gone when it was taken, read or discarded.
+    /// The last reference to a delivered file was released. It is gone when it was moved, read or discarded.
     case released(entry: String, isGone: Bool)
-    /// The system has told everything that happened while the app was not running.
+    /// The system has reported all events from the time when the app was not running.
     case eventsDelivered
-    /// The app has brought a completion handler.
+    /// The app has registered a completion handler.
     case handlerRegistered(Int)
-    /// The time for handing over is up.
+    /// The hand-over time limit has passed.
     case patienceEnded(round: Int)
-    /// The session is of no use any more.
+    /// The session is invalid.
     case invalidated(DownloadError)
   }
 
-  /// What is to be done, in this order.
+  /// An instruction to the channel, carried out in order.
   enum Effect: Equatable {
     case start(Int, TransferTag)
-    /// Let a task that was found go on, should it not be running.
+    /// Resume a task that was found, in case it is suspended.
     case resume(task: Int)
     case cancel(task: Int)
-    /// Move the temporary file into the inbox, at once, and tell `kept` or `notKept`.
+    /// Move the temporary file into the inbox immediately, then report `kept` or `notKept`.
     case keep(task: Int, temporary: String, TransferTag, FinishedAnswer)
-    /// Delete a file of the inbox.
+    /// Delete a file from the inbox.
     case remove(entry: String)
     case deliver(Int, Outcome)
-    /// Tell `patienceEnded` after the time for handing over.
+    /// Report `patienceEnded` after the hand-over time limit.
     case awaitHandOver(round: Int)
     /// Call the app's handlers, on the main thread.
     case callHandlers([Int])
   }
 
-  /// What an opening gets.
   enum Outcome: Equatable {
     case file(entry: String, TransferTag, FinishedAnswer)
-    /// An answer without bytes of the file.
+    /// An answer without content of the file.
     case refusal(FinishedAnswer, TransferTag)
     case failure(DownloadError)
   }
 
-  /// A task as the system shows it.
+  /// A task as the system lists it.
   struct TaskReference: Hashable, Sendable {
     var number: Int
     var description: String?

@@ -7,19 +7,19 @@ import Synchronization
   import FoundationNetworking
 #endif
 
-/// The tasks of a session: Foundation's, or those of a test.
+/// The tasks of a session: Foundation's, or a test's.
 protocol DownloadTasks: Sendable {
-  /// Makes the session, which tells the channel of everything, and has its tasks listed.
+  /// Makes the session, which reports every event to the channel, and lists its tasks.
   func begin(_ channel: BackgroundChannel)
-  /// Makes a task with a description and starts it. What it leads to is told later, never from within.
+  /// Makes a task with a description and starts it. Its events are reported later, never during the call.
   func start(_ request: URLRequest, description: String) -> Int
-  /// Lets a task go on.
+  /// Resumes a task.
   func resume(_ task: Int)
-  /// Ends a task.
+  /// Cancels a task.
   func cancel(_ task: Int)
 }
 
-/// Does what ``BackgroundTransfers`` says for one session, in order, on one queue.
+/// Carries out the decisions of ``BackgroundTransfers`` for one session, in order, on one queue.
 final class BackgroundChannel: Sendable {
   typealias Timer = @Sendable (DispatchQueue, Duration, @escaping @Sendable () -> Void) -> Void
 
@@ -28,9 +28,8 @@ final class BackgroundChannel: Sendable {
     var openings: [Int: BackgroundOpening] = [:]
   }
 
-  /// What the channel needs beside its tasks.
   struct Options: Sendable {
-    /// How long the app's handlers wait for the downloads to take what has arrived.
+    /// How long the app's handlers wait for the downloads to take the files that have arrived.
     var handOverTimeLimit: Duration = .seconds(10)
     var timer: Timer = { queue, time, action in
       queue.asyncAfter(deadline: .now() + .milliseconds(max(0, Int(time / .milliseconds(1)))), execute: action)
@@ -46,7 +45,7 @@ final class BackgroundChannel: Sendable {
   private let numbers = Atomic(0)
   private let state: Mutex<State>
 
-  /// Reads the inbox. Blocks for as long as that takes.
+  /// Reads the inbox, which blocks.
   init(inbox: BackgroundInbox, tasks: any DownloadTasks, options: Options = Options()) {
     self.inbox = inbox
     self.tasks = tasks
@@ -56,13 +55,13 @@ final class BackgroundChannel: Sendable {
 
   // MARK: Events
 
-  /// Takes an event in, soon.
+  /// Processes an event asynchronously.
   func tell(_ event: BackgroundTransfers.Event) { queue.async { self.process(event) } }
 
-  /// Takes an event in, and returns when everything that follows from it has been done: a finished file is in safety.
+  /// Processes an event and its effects before it returns: a finished file is then in the inbox.
   func tellAndWait(_ event: BackgroundTransfers.Event) { queue.sync { self.process(event) } }
 
-  /// Takes an event in and waits, without holding a thread up.
+  /// Processes an event and suspends until its effects are done.
   func tell(andAwait event: BackgroundTransfers.Event) async {
     await withCheckedContinuation { continuation in
       queue.async {
@@ -74,7 +73,7 @@ final class BackgroundChannel: Sendable {
 
   // MARK: Openings
 
-  /// Waits for the bytes, for as long as the system takes. Cancelling the task cancels the transfer.
+  /// Waits for the finished file, however long the system takes. Cancelling the task cancels the transfer.
   func open(_ opening: BackgroundOpening) async throws -> BackgroundOpening.Delivery {
     let number = numbers.add(1, ordering: .relaxed).newValue
     queue.async {
@@ -122,7 +121,7 @@ final class BackgroundChannel: Sendable {
     case .deliver(let number, let outcome):
       let opening = state.withLock { $0.openings.removeValue(forKey: number) }
       let delivery = delivery(outcome)
-      // When it has been cancelled in the meantime, the file is let go of here.
+      // If the opening was cancelled meanwhile, this releases the file.
       opening?.settle(delivery)
     case .awaitHandOver(let round):
       options.timer(queue, options.handOverTimeLimit) { self.process(.patienceEnded(round: round)) }
@@ -145,7 +144,7 @@ final class BackgroundChannel: Sendable {
 
   private func release(_ entry: String, isConsumed: Bool) {
     let isGone = isConsumed || inbox.size(entry) == nil
-    // The storage takes the file only; its note is left.
+    // The storage moves the file only; the note stays behind.
     if isGone { inbox.remove(entry) }
     process(.released(entry: entry, isGone: isGone))
   }

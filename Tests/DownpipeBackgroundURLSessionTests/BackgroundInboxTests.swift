@@ -4,7 +4,7 @@ import Foundation
 import Synchronization
 import Testing
 
-@testable import DownpipeURLSession
+@testable import DownpipeBackgroundURLSession
 
 @Suite(.timeLimit(.minutes(1)))
 struct BackgroundInboxTests {

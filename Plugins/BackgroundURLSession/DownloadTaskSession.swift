@@ -1,4 +1,5 @@
 import DownpipeCore
+import DownpipeURLSession
 import Foundation
 import Synchronization
 
@@ -8,8 +9,8 @@ import Synchronization
 
 /// The download tasks of one of Foundation's sessions.
 ///
-/// Tested on Linux with an ephemeral session. Nothing in here is special to background sessions, but
-/// `urlSessionDidFinishEvents(forBackgroundURLSession:)`, which only Apple's systems call.
+/// Tested on Linux with an ephemeral session. Only `urlSessionDidFinishEvents(forBackgroundURLSession:)`, which Apple's
+/// systems call, is specific to background sessions.
 final class DownloadTaskSession: DownloadTasks {
   private struct State {
     var session: URLSession?
@@ -29,7 +30,7 @@ final class DownloadTaskSession: DownloadTasks {
       configuration: configuration(), delegate: DownloadTaskDelegate(self, channel), delegateQueue: queue)
     state.withLock { $0.session = session }
     session.getAllTasks { tasks in
-      // One that has ended is told of by itself, or has been: nobody must wait for it.
+      // The delegate reports the end of the other tasks, or has reported it: no opening may wait for them.
       let alive = tasks.filter { $0.state != .completed && $0.state != .canceling }
       self.state.withLock { state in
         for case let task as URLSessionDownloadTask in alive { state.tasks[task.taskIdentifier] = task }
@@ -51,10 +52,10 @@ final class DownloadTaskSession: DownloadTasks {
 
   func cancel(_ task: Int) { state.withLock { $0.tasks[task] }?.cancel() }
 
-  /// The task is at its end.
+  /// Removes a task that has ended.
   fileprivate func forget(_ task: Int) { _ = state.withLock { $0.tasks.removeValue(forKey: task) } }
 
-  /// Ends the session and its tasks, for tests: a background session lives as long as the process.
+  /// Ends the session and its tasks. For tests: a background session lives as long as the process.
   func invalidate() { state.withLock { $0.session.take() }?.invalidateAndCancel() }
 }
 
@@ -64,7 +65,7 @@ extension BackgroundTransfers.TaskReference {
   }
 }
 
-/// Tells a channel what Foundation tells about download tasks, in the order in which it does.
+/// Forwards what Foundation reports about download tasks to a channel, in order.
 private final class DownloadTaskDelegate: NSObject, URLSessionDownloadDelegate {
   private let tasks: DownloadTaskSession
   private let channel: BackgroundChannel
@@ -81,7 +82,7 @@ private final class DownloadTaskDelegate: NSObject, URLSessionDownloadDelegate {
     let url = response.url ?? downloadTask.currentRequest?.url
     let answer = FinishedAnswer(
       status: response.statusCode, headers: HeaderFields(response), url: url?.absoluteString ?? "")
-    // The file is gone when this returns.
+    // Foundation deletes the file when this returns.
     channel.tellAndWait(
       .finished(
         BackgroundTransfers.TaskReference(downloadTask), answer, temporary: location.path(percentEncoded: false)))

@@ -2,7 +2,7 @@ import DownpipeCore
 import Foundation
 import Testing
 
-@testable import DownpipeURLSession
+@testable import DownpipeBackgroundURLSession
 
 @Suite(.timeLimit(.minutes(1)))
 struct FinishedAnswerTests {

@@ -1,30 +1,32 @@
 import DownpipeCore
+import DownpipeURLSession
 import Foundation
 
 #if canImport(FoundationNetworking)
   import FoundationNetworking
 #endif
 
-/// The session of a downloader that the system transfers for in the background: it opens a URL when the *last* byte is there.
+/// A downloader's session whose transfers the system carries out: it opens a URL when the *last* byte has arrived.
 struct BackgroundSession: SourceSession {
   let identifier: String
   let sessions: BackgroundSessions
   let channel: BackgroundChannel
   let configuration: URLSessionSource.Configuration
 
-  /// Takes the session of an identifier, or makes it.
+  /// Returns the session of an identifier; makes it on the first call in a process.
   ///
-  /// - Parameter foundation: Foundation's configuration: a background one, but for tests.
+  /// - Parameter foundation: Makes Foundation's configuration; tests pass another kind of session.
   /// - Throws: ``DownloadError`` with `.inUse`, `.invalidPipeline`, `.permission`, `.noSpace` or `.storage`.
   static func start(
-    _ identifier: String, inbox: String?, _ configuration: URLSessionSource.Configuration,
+    _ provider: BackgroundProvider, _ configuration: URLSessionSource.Configuration,
     sessions: BackgroundSessions = .shared, foundation: @escaping @Sendable () -> URLSessionConfiguration
   ) async throws -> BackgroundSession {
-    let inbox = try BackgroundInbox.path(of: identifier, below: inbox)
+    let identifier = provider.identifier
+    let inbox = try BackgroundInbox.path(of: identifier, below: provider.inbox)
     let channel = try await sessions.attach(identifier) {
       let tasks = DownloadTaskSession(foundation)
       var options = BackgroundChannel.Options()
-      options.handOverTimeLimit = configuration.handOverTimeLimit
+      options.handOverTimeLimit = provider.handOverTimeLimit
       options.callHandlers = { sessions.call($0) }
       return (try BackgroundChannel(inbox: BackgroundInbox(inbox), tasks: tasks, options: options), tasks)
     }
@@ -54,6 +56,6 @@ struct BackgroundSession: SourceSession {
     }
   }
 
-  /// Lets go of the session. What the system is transferring goes on, and is found at the next start.
+  /// Releases the session. Its transfers continue, and the next start finds them.
   func stop() async { await sessions.detach(identifier, channel) }
 }

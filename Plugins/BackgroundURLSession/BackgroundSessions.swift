@@ -4,15 +4,15 @@ import Synchronization
 
 /// The background sessions of this process by identifier, and the app's completion handlers.
 ///
-/// Foundation allows one session an identifier and process, so a session is made once, and stays until the process
-/// ends: downloaders come and go.
+/// Foundation allows one session per identifier and process, so a session is made once and outlives the downloaders that
+/// use it.
 final class BackgroundSessions: Sendable {
   static let shared = BackgroundSessions()
 
   private struct State {
     var channels: [String: BackgroundChannel] = [:]
     var inUse: Set<String> = []
-    /// Handlers for sessions that are not there yet.
+    /// Handlers for sessions that do not exist yet.
     var pending: [String: [Int]] = [:]
     var lastHandler = 0
   }
@@ -25,14 +25,14 @@ final class BackgroundSessions: Sendable {
 
   // MARK: Sessions
 
-  /// The session of an identifier, made on its first use, for one source at a time.
+  /// Returns the session of an identifier, made on its first use, to one source at a time.
   ///
-  /// - Throws: ``DownloadError`` with `.inUse` while another source of this process has it; what `make` throws.
+  /// - Throws: ``DownloadError`` with `.inUse` while another source of this process uses it; what `make` throws.
   func attach(
     _ identifier: String, make: @escaping @Sendable () throws -> (BackgroundChannel, any DownloadTasks)
   ) async throws -> BackgroundChannel {
     try await withCheckedThrowingContinuation { continuation in
-      // Making one reads a folder.
+      // Making a session reads a folder.
       queue.async { continuation.resume(with: Result { try self.attachNow(identifier, make: make) }) }
     }
   }
@@ -44,7 +44,7 @@ final class BackgroundSessions: Sendable {
       throw DownloadError(
         .inUse,
         "another downloader of this process uses the background session “\(identifier.prefix(200).escaped)”: "
-          + "shut it down first, or give each its own identifier")
+          + "shut it down first, or use another identifier")
     }
     if let channel = state.withLock({ $0.channels[identifier] }) {
       state.withLock { _ = $0.inUse.insert(identifier) }
@@ -63,7 +63,7 @@ final class BackgroundSessions: Sendable {
     return channel
   }
 
-  /// The source has been stopped.
+  /// Releases the session of a source that has been stopped.
   func detach(_ identifier: String, _ channel: BackgroundChannel) async {
     await channel.tell(andAwait: .detached)
     _ = state.withLock { $0.inUse.remove(identifier) }
@@ -71,7 +71,7 @@ final class BackgroundSessions: Sendable {
 
   // MARK: Handlers
 
-  /// Keeps a completion handler until the session has dealt with everything.
+  /// Keeps a completion handler until the session has processed all events.
   @MainActor func register(_ identifier: String, _ completion: @escaping () -> Void) {
     let (handler, channel) = state.withLock { state in
       state.lastHandler += 1

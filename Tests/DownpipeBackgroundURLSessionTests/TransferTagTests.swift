@@ -2,7 +2,7 @@ import DownpipeCore
 import Foundation
 import Testing
 
-@testable import DownpipeURLSession
+@testable import DownpipeBackgroundURLSession
 
 func makeTag(
   _ id: DownloadID = "film", _ url: String = "https://example.org/film.mkv", _ range: RequestedRange? = nil,

@@ -1,18 +1,18 @@
 import DownpipeCore
 
-/// Which background task, finished file and opening belong together, and when the app's completion handlers are due:
-/// a value that takes events and answers with what is to be done. It does nothing itself.
+/// Matches background tasks, finished files and openings, and decides when the app's completion handlers are called: a
+/// value that takes events and returns effects. It carries out nothing itself.
 ///
-/// - A file or a task is handed only to an opening with an equal ``TransferTag``. An opening says what its download
-///   wants *now*: tasks nobody waits for and files of the same id with another tag are ended and deleted.
-/// - What an opening left (a pause, a removal) is cancelled, and is never handed over even if it ends well.
-/// - Failures and refusals (404, 503 …) are for whoever waits for them. When nobody does they are forgotten, and
-///   the next opening asks anew.
+/// - A file or task is delivered only to an opening with an equal ``TransferTag``. An opening replaces earlier requests
+///   of its download: unused tasks and files with the same id and another tag are cancelled and deleted.
+/// - The task of an abandoned opening (a pause, a removal) is cancelled and never delivered, even if it succeeds.
+/// - Failures and refusals (404, 503 …) are delivered to the waiting opening. Without one they are dropped, and the next
+///   opening sends a new request.
 struct BackgroundTransfers: Sendable {
   private struct Running {
     let tag: TransferTag
     var opening: Int?
-    /// Cancelled, or its file has been told of: only `completed` is still to come.
+    /// Cancelled, or its file was reported: only `completed` follows.
     var isOver = false
     var answer: FinishedAnswer?
   }
@@ -25,15 +25,15 @@ struct BackgroundTransfers: Sendable {
 
   private var tasks: [Int: Running] = [:]
   private var files: [String: Kept]
-  /// Who waits, whether with a task or for the list of tasks.
+  /// The waiting openings, with a task or before the tasks are listed.
   private var openings: [Int: TransferTag] = [:]
   private var isAttached = false
   private var isListed = false
   private var failure: DownloadError?
-  /// Tasks that ended before the list came: it may still have them.
+  /// Tasks that ended before they were listed: the list may still contain them.
   private var endedEarly: Set<Int> = []
 
-  /// Handlers that wait for the system, then for the downloads.
+  /// Handlers that wait for the system, and those that wait for the downloads.
   private var registered: [Int] = []
   private var ready: [Int] = []
   private var wasDeliveredEarly = false
@@ -41,13 +41,13 @@ struct BackgroundTransfers: Sendable {
   private var round = 0
   private var isClockRunning = false
 
-  /// Begins with what the inbox holds.
+  /// Starts with the files in the inbox.
   init(files: [InboxEntry] = []) {
     self.files = Dictionary(
       files.map { ($0.name, Kept(tag: $0.tag, answer: $0.answer)) }, uniquingKeysWith: { first, _ in first })
   }
 
-  /// Takes an event in.
+  /// Processes an event and returns its effects.
   mutating func handle(_ event: Event) -> [Effect] {
     var effects: [Effect]
     switch event {
@@ -70,7 +70,7 @@ struct BackgroundTransfers: Sendable {
       registered = []
       effects = []
     case .handlerRegistered(let handler):
-      // The system may be quicker than the app.
+      // The system may report its end before the app registers the handler.
       if wasDeliveredEarly { ready.append(handler) } else { registered.append(handler) }
       wasDeliveredEarly = false
       effects = []
@@ -79,7 +79,7 @@ struct BackgroundTransfers: Sendable {
       effects = []
     case .invalidated(let error): effects = invalidate(error)
     }
-    // Last of all.
+    // The handlers come after all other effects.
     return effects + callHandlers()
   }
 
@@ -91,15 +91,15 @@ struct BackgroundTransfers: Sendable {
     let earlier = openings.keys.sorted().first { openings[$0] == tag }
     openings[opening] = tag
     guard let earlier else {
-      // A task of it may run already: that is known once the tasks have been listed.
+      // A task for it may be running already, which the list of tasks will show.
       return isListed ? place(opening, tag) : []
     }
     openings[earlier] = nil
     for task in tasks.keys where tasks[task]?.opening == earlier { tasks[task]?.opening = opening }
-    return [.deliver(earlier, .failure(DownloadError(.cancelled, "the same bytes were asked for again")))]
+    return [.deliver(earlier, .failure(DownloadError(.cancelled, "the same bytes were requested again")))]
   }
 
-  /// Finds the file or the task for an opening, or starts one.
+  /// Assigns a file or task to an opening, or starts a task.
   private mutating func place(_ opening: Int, _ tag: TransferTag) -> [Effect] {
     var effects: [Effect] = []
     let file = files.keys.sorted().first { files[$0]?.tag == tag && files[$0]?.isOut == false }
@@ -166,7 +166,7 @@ struct BackgroundTransfers: Sendable {
 
   private mutating func finish(_ task: TaskReference, _ answer: FinishedAnswer, _ temporary: String) -> [Effect] {
     if tasks[task.number] == nil, let tag = TransferTag(description: task.description) {
-      // It ended before it could be listed.
+      // It ended before it was listed.
       tasks[task.number] = Running(tag: tag)
     }
     guard let running = tasks[task.number], !running.isOver else { return [] }
@@ -182,7 +182,7 @@ struct BackgroundTransfers: Sendable {
     return [.keep(task: task.number, temporary: temporary, running.tag, answer)]
   }
 
-  /// Whether nobody waits for other bytes of the same download.
+  /// Whether no opening of the same download waits for other bytes.
   private func isWanted(_ tag: TransferTag) -> Bool {
     let wanted = openings.values.filter { $0.id == tag.id }
     return wanted.isEmpty || wanted.contains(tag)
@@ -199,7 +199,7 @@ struct BackgroundTransfers: Sendable {
     openings[opening] = nil
     files[entry]?.isOut = true
     var effects: [Effect] = [.deliver(opening, .file(entry: entry, running.tag, answer))]
-    // Another task that was started for it has nothing to do any more.
+    // Another task that was started for it is not needed any more.
     for other in tasks.keys.sorted() where other != task && tasks[other]?.opening == opening {
       effects += cancel(other)
     }
@@ -210,7 +210,7 @@ struct BackgroundTransfers: Sendable {
     if !isListed { endedEarly.insert(task) }
     var error = error ?? DownloadError(.invalidResponse, "the transfer ended without an HTTP answer")
     if error.code == .cancelled {
-      // Nobody here did: who cancels a task does not wait for it.
+      // The system cancelled it: an opening that is cancelled does not wait for its task.
       error = DownloadError(.network, "the system cancelled the transfer: \(error.message)")
     }
     let effects = failWaiter(of: task, error)
@@ -232,7 +232,7 @@ struct BackgroundTransfers: Sendable {
     return !isGone && files[entry] == nil ? [.remove(entry: entry)] : []
   }
 
-  // MARK: The end
+  // MARK: Ending
 
   private mutating func detach() -> [Effect] {
     isAttached = false
@@ -244,7 +244,7 @@ struct BackgroundTransfers: Sendable {
     failure = error
     let effects = failAll(error)
     tasks = [:]
-    // The system will tell nothing more.
+    // The system reports no more events.
     ready += registered
     registered = []
     return effects

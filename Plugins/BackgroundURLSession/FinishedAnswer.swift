@@ -1,14 +1,15 @@
 import DownpipeCore
+import DownpipeURLSession
 import Foundation
 
-/// The head of the answer to a background task, small enough to be kept beside its file.
+/// The head of the answer to a background task, small enough to be stored beside its file.
 struct FinishedAnswer: Hashable, Sendable, Codable {
   let status: Int
   let headers: HeaderFields
-  /// The URL that answered. The system follows redirects of background tasks by itself.
+  /// The URL that answered, after the redirects that the system has followed.
   let url: String
 
-  /// Makes an answer. Fields that are too long, or too many, are left out, and so are cookies.
+  /// Makes an answer without cookies, without fields that are too long, and with a limited number of fields.
   init(status: Int, headers: HeaderFields, url: String) {
     self.status = status
     self.url = url
@@ -25,25 +26,25 @@ struct FinishedAnswer: Hashable, Sendable, Codable {
   private static let maximumField = 4096
   private static let maximumFields = 128
 
-  /// Whether the body is of the file, and not an error page.
+  /// Whether the body is content of the file rather than an error page.
   var bringsBytes: Bool { [200, 203, 206].contains(status) }
 }
 
 extension FinishedAnswer {
   /// The reply for a task that has ended.
   ///
-  /// What the bytes *are* follows from the answer and from the size of the file. When a connection broke, the
-  /// system goes on by itself where it stood, under an `If-Range` of its own, and then shows the head
-  /// of the last answer only, whose Content-Range is shorter than the file: such a file begins where it was asked to.
+  /// The coverage follows from the answer and the size of the file. After a broken connection the system resumes by
+  /// itself, with its own `If-Range`, and reports only the head of the last answer, whose Content-Range is shorter than
+  /// the file: such a file starts where the request asked it to.
   /// - Parameters:
-  ///   - tag: what was asked for.
-  ///   - size: the size of the finished file; unused when the answer brings no bytes.
-  ///   - body: the file.
-  /// - Throws: ``DownloadError`` with `.lengthMismatch` when answer and file do not agree, `.unproven` when the
-  ///   system went on without a validator, `.tls` when it followed a redirect from https to http, `.invalidResponse`.
+  ///   - tag: The request.
+  ///   - size: The size of the finished file; ignored when the answer has no content of the file.
+  ///   - body: The file.
+  /// - Throws: ``DownloadError`` with `.lengthMismatch` when answer and file disagree, `.unproven` when the system
+  ///   resumed without a validator, `.tls` after a redirect from https to http, `.invalidResponse`.
   func reply(to tag: TransferTag, size: Int64, body: Body) throws(DownloadError) -> SourceReply {
     guard let asked = URL(string: tag.url), let url = URL(string: url), RequestURL.isSupported(url) else {
-      throw DownloadError(.invalidResponse, "the answer came from a URL that is not HTTP")
+      throw DownloadError(.invalidResponse, "the answer is from a URL that is not HTTP")
     }
     if asked.scheme?.lowercased() == "https", url.scheme?.lowercased() != "https" {
       throw DownloadError(.tls, "the server redirected from https to \(url.redacted), which is not encrypted")
@@ -62,7 +63,8 @@ extension FinishedAnswer {
         }
         guard reply.validator != nil else {
           throw DownloadError(
-            .unproven, "the system went on at byte \(range.lowerBound), and nothing proves that it is the same file")
+            .unproven,
+            "the system resumed at byte \(range.lowerBound) without a validator that proves that the file is the same")
         }
         reply.coverage =
           tag.start == nil && total == .known(size) ? .whole : .range(start..<range.upperBound, total: total)
