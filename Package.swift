@@ -41,7 +41,6 @@ func example(_ name: String, _ dependencies: [Target.Dependency], exclude: [Stri
 }
 
 let sqlite: TargetDependencyCondition? = .when(traits: ["SQLite"])
-let zlib: TargetDependencyCondition? = .when(traits: ["Zlib"])
 
 let package = Package(
   name: "downpipe",
@@ -55,6 +54,7 @@ let package = Package(
     .library(name: "DownpipeBackgroundURLSession", targets: ["DownpipeBackgroundURLSession"]),
     .library(name: "DownpipeAppleResumeData", targets: ["DownpipeAppleResumeData"]),
     .library(name: "DownpipeFiles", targets: ["DownpipeFiles"]),
+    .library(name: "DownpipeMemory", targets: ["DownpipeMemory"]),
     .library(name: "DownpipeLinks", targets: ["DownpipeLinks"]),
     .library(name: "DownpipeScheduling", targets: ["DownpipeScheduling"]),
     .library(name: "DownpipeGates", targets: ["DownpipeGates"]),
@@ -66,8 +66,7 @@ let package = Package(
   ],
   traits: [
     .trait(name: "SQLite", description: "DownpipeSQLite: a ledger in a SQLite file (needs libsqlite3)."),
-    .trait(name: "Zlib", description: "DownpipeGzip and CRC-32 in DownpipeChecksum (need libz)."),
-    .default(enabledTraits: ["SQLite", "Zlib"]),
+    .default(enabledTraits: ["SQLite"]),
   ],
   dependencies: [
     .package(url: "https://github.com/swift-server/async-http-client", from: "1.37.0"),
@@ -82,7 +81,8 @@ let package = Package(
   targets: [
     // Core
     .target(name: "DownpipeCore", swiftSettings: strict),
-    // What plug-ins share of the system below them: descriptors, errors, process owners. No product.
+    // What plug-ins share of the operating system: descriptors, the table of errors, blocking threads, process owners.
+    // No product.
     .target(name: "DownpipePOSIX", dependencies: ["DownpipeCore"], swiftSettings: strict),
     .systemLibrary(
       name: "CZlib", pkgConfig: "zlib", providers: [.apt(["zlib1g-dev"]), .brew(["zlib"])]),
@@ -100,10 +100,11 @@ let package = Package(
     plugin("URLSession"),
     plugin("BackgroundURLSession", ["DownpipeURLSession", "DownpipePOSIX"]),
     plugin("AppleResumeData"),
-    plugin("Files", ["DownpipePOSIX", .product(name: "Crypto", package: "swift-crypto")]),
+    plugin("Files", ["DownpipePOSIX", "CZlib"]),
+    plugin("Memory", ["DownpipePOSIX"]),
     plugin("Links"),
     plugin("Scheduling"),
-    plugin("Gates"),
+    plugin("Gates", ["DownpipePOSIX"]),
     plugin(
       "SQLite",
       [
@@ -111,20 +112,17 @@ let package = Package(
         .product(name: "GRDB", package: "GRDB.swift", condition: sqlite),
         .product(name: "GRDBSQLite", package: "GRDB.swift", condition: sqlite),
       ]),
-    plugin("Gzip", [.target(name: "CZlib", condition: zlib)]),
-    plugin(
-      "Checksum",
-      [.product(name: "Crypto", package: "swift-crypto"), .target(name: "CZlib", condition: zlib)]),
+    plugin("Gzip", ["DownpipePOSIX", "CZlib"]),
+    plugin("Checksum", ["DownpipePOSIX", "CZlib", .product(name: "Crypto", package: "swift-crypto")]),
     plugin("Service", [.product(name: "ServiceLifecycle", package: "swift-service-lifecycle")]),
 
     // The batteries, and the test kit
     .target(
       name: "Downpipe",
       dependencies: [
-        "DownpipeCore", "DownpipeHTTP", "DownpipeFiles", "DownpipeLinks", "DownpipeScheduling", "DownpipeGates",
-        "DownpipeChecksum",
+        "DownpipeCore", "DownpipeHTTP", "DownpipeFiles", "DownpipeMemory", "DownpipeLinks", "DownpipeScheduling",
+        "DownpipeGates", "DownpipeChecksum", "DownpipeGzip",
         .target(name: "DownpipeSQLite", condition: sqlite),
-        .target(name: "DownpipeGzip", condition: zlib),
       ],
       swiftSettings: strict),
     .target(
@@ -162,7 +160,7 @@ let package = Package(
 
     // Tests
     tests("DownpipeCore", ["DownpipeCore", "DownpipeTesting"]),
-    tests("DownpipePOSIX", ["DownpipePOSIX"]),
+    tests("DownpipePOSIX", ["DownpipePOSIX", "DownpipeCore", "DownpipeTesting"]),
     tests("DownpipeTesting", ["DownpipeTesting", "DownpipeCore"]),
     tests(
       "DownpipeHTTP",
@@ -177,6 +175,7 @@ let package = Package(
       ["DownpipeBackgroundURLSession", "DownpipeURLSession", "DownpipeCore", "DownpipeTesting"]),
     tests("DownpipeAppleResumeData", ["DownpipeAppleResumeData", "DownpipeCore", "DownpipeTesting"]),
     tests("DownpipeFiles", ["DownpipeFiles", "DownpipeCore", "DownpipePOSIX", "DownpipeTesting"]),
+    tests("DownpipeMemory", ["DownpipeMemory", "DownpipeFiles", "DownpipeCore", "DownpipeTesting"]),
     tests("DownpipeLinks", ["DownpipeLinks", "DownpipeCore", "DownpipeTesting"]),
     tests("DownpipeScheduling", ["DownpipeScheduling", "DownpipeCore", "DownpipeTesting"]),
     tests("DownpipeGates", ["DownpipeGates", "DownpipeCore", "DownpipeTesting"]),
@@ -207,7 +206,7 @@ let package = Package(
     tests(
       "Crash",
       [
-        "DownpipeCore", "DownpipeFiles", "DownpipeTesting",
+        "DownpipeCore", "DownpipeFiles", "DownpipePOSIX", "DownpipeTesting",
         .target(name: "DownpipeSQLite", condition: sqlite), .target(name: "CFaultyVFS", condition: sqlite),
       ]),
     tests(
