@@ -115,7 +115,7 @@ final class BackgroundChannel: Sendable {
       do {
         return .kept(task: task, entry: try inbox.keep(temporary, tag, answer))
       } catch {
-        return .notKept(task: task, error)
+        return .notKept(task: task, DownloadError(error, as: .storage))
       }
     case .remove(let entry): inbox.remove(entry)
     case .deliver(let number, let outcome):

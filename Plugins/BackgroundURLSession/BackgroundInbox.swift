@@ -1,21 +1,30 @@
 import DownpipeCore
+import DownpipePOSIX
 import Foundation
 
-/// A finished file in the inbox, and what is known of it.
+#if canImport(Darwin)
+  import Darwin
+#elseif canImport(Glibc)
+  import Glibc
+#elseif canImport(Musl)
+  import Musl
+#endif
+
+/// A finished file in the inbox, with its tag and the head of its answer.
 struct InboxEntry: Hashable, Sendable {
   let name: String
   let tag: TransferTag
   let answer: FinishedAnswer
 }
 
-/// The folder in which finished files wait until a download takes them: the system deletes its own copy as soon as it
-/// has told of it, and the app may be gone before anybody asks.
+/// The folder in which finished files wait until a download takes them. The system deletes its own copy when the
+/// delegate returns, and the app may end before a download opens the URL.
 ///
-/// A file and its note lie side by side, `downpipe-ID-RANDOM.body` and `….note`. The note is written first, so a
-/// body without one, like a note without a body, is the rest of something that was cut short.
+/// A file and its note have the names `downpipe-ID-RANDOM.body` and `….note`. The note is written first, so a file
+/// without a note, like a note without a file, is left over from an interrupted operation.
 struct BackgroundInbox: Sendable {
   let path: String
-  /// Files that nobody has asked for in this time belong to downloads that are gone.
+  /// After this time without an opening the download of a file no longer exists.
   static let timeLimit: TimeInterval = 7 * 86_400
   private static let maximumNote = 1 << 20
 
@@ -27,20 +36,16 @@ struct BackgroundInbox: Sendable {
     var date: Double
   }
 
-  /// Makes the folder if it is missing.
+  /// Creates the folder if it is missing.
   /// - Throws: ``DownloadError`` with `.permission`, `.noSpace` or `.storage`.
-  init(_ path: String) throws(DownloadError) {
+  init(_ path: String) throws {
     self.path = path
-    do {
-      try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
-    } catch {
-      throw DownloadError(inbox: error, "the inbox of background transfers \(path) cannot be made")
-    }
+    try OpenFolder.makeFolders(path, durability: .process, system: .system)
   }
 
-  /// Where the inbox of a session is: a folder of its own below `root`, or in the user's folder for caches.
+  /// The path of the inbox of a session: a subfolder of `root`, or of the user's caches folder.
   ///
-  /// - Throws: ``DownloadError`` with `.invalidPipeline` for an identifier that cannot name a folder.
+  /// - Throws: ``DownloadError`` with `.invalidPipeline` for an identifier that cannot be a folder name.
   static func path(of identifier: String, below root: String?) throws(DownloadError) -> String {
     let plain = Set("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_.".utf8)
     let name = identifier.utf8.prefix(300).enumerated().map { index, byte in
@@ -51,7 +56,7 @@ struct BackgroundInbox: Sendable {
       throw DownloadError(
         .invalidPipeline, "the identifier of a background session has 1 to 240 bytes: use one like org.example.films")
     }
-    if let root { return (root as NSString).expandingTildeInPath + "/" + name }
+    if let root { return PathText.join(PathText.absolute(root), name) }
     let caches = FileManager.default.urls(for: .cachesDirectory, in: .userDomainMask).first ?? .temporaryDirectory
     return caches.appending(path: "downpipe/\(name)", directoryHint: .notDirectory).path(percentEncoded: false)
   }
@@ -60,12 +65,10 @@ struct BackgroundInbox: Sendable {
   func body(_ name: String) -> String { "\(path)/\(name).body" }
   private func note(_ name: String) -> String { "\(path)/\(name).note" }
 
-  /// Moves a file in.
-  /// - Returns: its name here.
-  /// - Throws: ``DownloadError`` with `.permission`, `.noSpace` or `.storage`; nothing is left behind then.
-  func keep(_ temporary: String, _ tag: TransferTag, _ answer: FinishedAnswer, now: Date = Date()) throws(DownloadError)
-    -> String
-  {
+  /// Moves a file into the inbox.
+  /// - Returns: The name of the file in the inbox.
+  /// - Throws: ``DownloadError`` with `.permission`, `.noSpace` or `.storage`. Nothing is left in the inbox then.
+  func keep(_ temporary: String, _ tag: TransferTag, _ answer: FinishedAnswer, now: Date = Date()) throws -> String {
     let readable = String(
       String.UnicodeScalarView(
         tag.id.rawValue.unicodeScalars.lazy.filter { $0.isASCII && $0.properties.isAlphabetic || ("0"..."9") ~= $0 }
@@ -73,27 +76,40 @@ struct BackgroundInbox: Sendable {
     let name = "downpipe-\(readable)-\(DownloadID().rawValue)"
     do {
       let content = try JSONEncoder().encode(Note(tag: tag, answer: answer, date: now.timeIntervalSince1970))
-      try content.write(to: URL(filePath: note(name)))
-      try FileManager.default.moveItem(atPath: temporary, toPath: body(name))
+      try reporting("keep the finished file in", path) {
+        try FileTree(system: .system).write(Array(content), to: Entry(note(name)), durability: .process)
+        try move(temporary, to: body(name))
+      }
     } catch {
       remove(name)
-      throw DownloadError(inbox: error, "the finished file cannot be kept in \(path)")
+      throw error
     }
     return name
   }
 
-  /// Deletes a file and its note, as far as they are there.
-  func remove(_ name: String) {
-    // The body first: should the process end here, the note is found alone and goes, too.
-    try? FileManager.default.removeItem(atPath: body(name))
-    try? FileManager.default.removeItem(atPath: note(name))
+  /// Renames a file, or copies it when the inbox is on another file system.
+  private func move(_ temporary: String, to path: String) throws {
+    do throws(SystemError) {
+      try FileSystem.system.rename(Entry(temporary), to: Entry(path))
+    } catch {
+      guard error.code == EXDEV else { throw error }
+      try FileTree(system: .system).copy(Entry(temporary), to: Entry(path), durability: .process)
+      try? FileSystem.system.unlink(Entry(temporary))
+    }
   }
 
-  /// The size of a file; `nil` when it is gone.
-  func size(_ name: String) -> Int64? { Self.regularFile(body(name))?.size }
+  /// Deletes a file and its note, if they exist.
+  func remove(_ name: String) {
+    // The file first: if the process ends in between, the next start deletes the note.
+    try? FileSystem.system.unlink(Entry(body(name)))
+    try? FileSystem.system.unlink(Entry(note(name)))
+  }
 
-  /// What is here. Of what is ours, everything that cannot be used is deleted: halves, notes that cannot be read,
-  /// files that are too old. Other files are left alone.
+  /// The size of a file; `nil` when it does not exist.
+  func size(_ name: String) -> Int64? { regularFile(body(name))?.size }
+
+  /// Lists the files in the inbox. Deletes unusable entries: files or notes without the other, invalid notes, and old
+  /// files. Files with other names stay.
   func load(now: Date = Date()) -> [InboxEntry] {
     var names: Set<String> = []
     for file in (try? FileManager.default.contentsOfDirectory(atPath: path)) ?? [] {
@@ -102,7 +118,7 @@ struct BackgroundInbox: Sendable {
     }
     var entries: [InboxEntry] = []
     for name in names.sorted() {
-      if let note = readNote(name), Self.regularFile(body(name)) != nil,
+      if let note = readNote(name), regularFile(body(name)) != nil,
         abs(now.timeIntervalSince1970 - note.date) <= Self.timeLimit
       {
         entries.append(InboxEntry(name: name, tag: note.tag, answer: note.answer))
@@ -114,32 +130,17 @@ struct BackgroundInbox: Sendable {
   }
 
   private func readNote(_ name: String) -> Note? {
-    guard let file = Self.regularFile(note(name)), file.size <= Self.maximumNote,
-      let content = try? Data(contentsOf: URL(filePath: note(name))),
-      let note = try? JSONDecoder().decode(Note.self, from: content),
+    guard let file = regularFile(note(name)), file.size <= Self.maximumNote,
+      let content = try? OpenFile(reading: note(name), followingLink: false).read(Int(file.size), at: 0),
+      let note = try? JSONDecoder().decode(Note.self, from: Data(content)),
       note.version == 1, note.tag.isValid, note.answer.bringsBytes
     else { return nil }
     return note
   }
 
-  /// A link, a folder or a pipe is none of ours.
-  private static func regularFile(_ path: String) -> (size: Int64, Void)? {
-    guard let attributes = try? FileManager.default.attributesOfItem(atPath: path),
-      attributes[.type] as? FileAttributeType == .typeRegular, let size = attributes[.size] as? NSNumber
-    else { return nil }
-    return (size.int64Value, ())
-  }
-}
-
-extension DownloadError {
-  /// What Foundation reports of the inbox.
-  fileprivate init(inbox error: any Error, _ text: String) {
-    let code: Code =
-      switch (error as? CocoaError)?.code {
-      case .fileWriteOutOfSpace: .noSpace
-      case .fileWriteNoPermission, .fileReadNoPermission, .fileWriteVolumeReadOnly, .fileWriteFileExists: .permission
-      default: .storage
-      }
-    self.init(code, "\(text): \((error as NSError).localizedDescription)", cause: error)
+  /// The status of a regular file; `nil` for links, folders, pipes and missing files.
+  private func regularFile(_ path: String) -> FileStatus? {
+    guard let status = try? FileSystem.system.status(Entry(path)), status.kind == .file else { return nil }
+    return status
   }
 }

@@ -1,28 +1,19 @@
-import Dispatch
 import DownpipeCore
-import Foundation
+import DownpipePOSIX
 import Synchronization
 
-#if canImport(Darwin)
-  import Darwin
-#elseif canImport(Glibc)
-  import Glibc
-#elseif canImport(Musl)
-  import Musl
-#endif
-
-/// A finished file that was handed to a reply.
+/// A finished file in the inbox that was delivered to a reply.
 ///
-/// It is deleted once it has been read to its end or discarded. A storage may also move it away. When the last
-/// reference goes and none of that has happened, it stays for the next opening.
+/// It is deleted after it has been read to its end or discarded; a storage may also move it. If the last reference is
+/// released before that, it stays for the next opening.
 final class InboxFile: Sendable {
   let path: String
   private let onRelease: @Sendable (_ isConsumed: Bool) -> Void
   private let isConsumed = Atomic(false)
-  private let isCancelled = Atomic(false)
+  private let isDiscarded = Atomic(false)
   private let isRead = Atomic(false)
 
-  /// Chunks of the size that the storage writes well.
+  /// The size of the chunks, in bytes.
   static let chunkSize = 256 << 10
 
   init(_ path: String, onRelease: @escaping @Sendable (_ isConsumed: Bool) -> Void) {
@@ -32,18 +23,18 @@ final class InboxFile: Sendable {
 
   deinit { onRelease(isConsumed.load(ordering: .acquiring)) }
 
-  /// The file is not wanted any more: it goes when nobody holds it.
+  /// Marks the file as not needed: it is deleted when the last reference is released.
   func discard() {
     isConsumed.store(true, ordering: .releasing)
-    isCancelled.store(true, ordering: .relaxed)
+    isDiscarded.store(true, ordering: .relaxed)
   }
 
-  /// How many bytes it has.
-  /// - Throws: ``DownloadError`` with `.storage` when it is gone.
-  func size() throws(DownloadError) -> Int64 {
-    var status = stat()
-    guard lstat(path, &status) == 0 else { throw failure("found") }
-    return Int64(status.st_size)
+  /// The size of the file in bytes.
+  /// - Throws: ``DownloadError`` when the file does not exist or cannot be opened.
+  func size() throws -> Int64 {
+    try reporting("open the finished file", path) { () throws(SystemError) in
+      try FileSystem.system.status(Entry(path)).size
+    }
   }
 
   /// The file as the body of a reply.
@@ -55,43 +46,18 @@ final class InboxFile: Sendable {
     guard !isRead.exchange(true, ordering: .relaxed), !isConsumed.load(ordering: .acquiring) else {
       throw DownloadError(.cancelled, "the reply was discarded or has been read already")
     }
-    try await withTaskCancellationHandler {
-      try Task.checkCancellation()
-      try await withCheckedThrowingContinuation { (continuation: CheckedContinuation<Void, any Error>) in
-        // Files block, and so may a sink; the threads of Swift's concurrency must not.
-        DispatchQueue.global().async { continuation.resume(with: Result { try self.pour(into: sink) }) }
+    try Task.checkCancellation()
+    // Files block, and so may a sink; the threads of Swift's concurrency must not.
+    try await BlockingThreads.run { cancellation in
+      try reporting("read the finished file", self.path) {
+        try OpenFile(reading: self.path, followingLink: false).forEachBlock(of: Self.chunkSize) { block, _ in
+          try cancellation.check()
+          if self.isDiscarded.load(ordering: .relaxed) { throw CancellationError() }
+          try sink(block)
+          return true
+        }
       }
-    } onCancel: {
-      isCancelled.store(true, ordering: .relaxed)
+      self.isConsumed.store(true, ordering: .releasing)
     }
-  }
-
-  private func pour(into sink: ChunkSink) throws {
-    let descriptor = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC)
-    guard descriptor >= 0 else { throw failure("opened") }
-    defer { close(descriptor) }
-    let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: Self.chunkSize, alignment: 16)
-    defer { buffer.deallocate() }
-    while true {
-      if isCancelled.load(ordering: .relaxed) { throw CancellationError() }
-      let count = Self.readBytes(descriptor, buffer)
-      guard count >= 0 else { throw failure("read") }
-      guard count > 0 else { break }
-      try sink(RawSpan(_unsafeBytes: UnsafeRawBufferPointer(rebasing: buffer[..<count])))
-    }
-    isConsumed.store(true, ordering: .releasing)
-  }
-
-  private static func readBytes(_ descriptor: CInt, _ buffer: UnsafeMutableRawBufferPointer) -> Int {
-    while true {
-      let count = read(descriptor, buffer.baseAddress, buffer.count)
-      if count >= 0 || errno != EINTR { return count }
-    }
-  }
-
-  private func failure(_ action: String) -> DownloadError {
-    DownloadError(
-      [EMFILE, ENFILE].contains(errno) ? .tooManyOpenFiles : .storage,
-      "the finished file \(path) cannot be \(action): \(String(cString: strerror(errno)))")
   }
 }
