@@ -4,8 +4,8 @@ public import Foundation
 extension AppleResumeData {
   /// Sets the number of bytes in the partial file.
   ///
-  /// Updates the `Range` header of the archived current request. The byte range stays the same: it is the range that the
-  /// app requested as a whole.
+  /// Updates the `Range` header of the archived current request. The byte range stays the same: it is the range that
+  /// the app requested as a whole.
   /// - Throws: ``DownloadError`` with the code `resumeData` for a negative number.
   public mutating func update(bytesReceived count: Int64) throws(DownloadError) {
     guard count >= 0 else { throw Self.unexpected(Key.bytesReceived, .integer(Int128(count))) }

@@ -71,8 +71,8 @@ extension AppleResumeData {
 
   /// The first byte of the file that the partial contains.
   ///
-  /// It comes from the byte range or the `Range` header of the original request. The header of the current request counts
-  /// only without an original request: otherwise the system has set it on resuming.
+  /// It comes from the byte range or the `Range` header of the original request. The header of the current request
+  /// counts only without an original request: otherwise the system has set it on resuming.
   func firstByte() throws(DownloadError) -> Int64 {
     guard let range = byteRange ?? (originalRequest ?? currentRequest)?.headers["Range"] else { return 0 }
     var text = range[...]

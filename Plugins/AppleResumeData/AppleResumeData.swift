@@ -4,9 +4,9 @@ public import Foundation
 /// The resume data of Apple's `URLSession`: what a download task returns when it is cancelled, so that another task can
 /// resume.
 ///
-/// It is a property list, in XML or binary, which later systems wrap in a keyed archive. It contains the URL, the number
-/// of bytes received, the name of the partial file, and the server's ETag and date. This type reads, changes and writes
-/// it on every platform. It never instantiates an archived class and opens no file and no connection.
+/// It is a property list, in XML or binary, which later systems wrap in a keyed archive. It contains the URL, the
+/// number of bytes received, the name of the partial file, and the server's ETag and date. This type reads, changes and
+/// writes it on every platform. It never instantiates an archived class and opens no file and no connection.
 ///
 /// - Experimental: That URLSession accepts what this type writes **has not been tried on Apple's systems**.
 ///
@@ -58,8 +58,8 @@ public struct AppleResumeData: Sendable {
 
   /// Reads resume data.
   ///
-  /// - Throws: ``DownloadError`` with the code `resumeData` when the data is not resume data, is damaged or has an invalid
-  ///   value, such as a negative count, a URL that is not http or https, or a file name that is a path.
+  /// - Throws: ``DownloadError`` with the code `resumeData` when the data is not resume data, is damaged or has an
+  ///   invalid value, such as a negative count, a URL that is not http or https, or a file name that is a path.
   public init(_ data: Data) throws(DownloadError) {
     let (list, format) = try DownloadError.convert { () throws(PropertyListError) in try PropertyList.read(data) }
     self.format = format == .xml ? .xml : .binary

@@ -4,8 +4,8 @@ import Synchronization
 
 /// The background sessions of this process by identifier, and the app's completion handlers.
 ///
-/// Foundation allows one session per identifier and process, so a session is made once and outlives the downloaders that
-/// use it.
+/// Foundation allows one session per identifier and process, so a session is made once and outlives the downloaders
+/// that use it.
 final class BackgroundSessions: Sendable {
   static let shared = BackgroundSessions()
 

@@ -6,8 +6,8 @@ import DownpipeCore
 /// - A file or task is delivered only to an opening with an equal ``TransferTag``. An opening replaces earlier requests
 ///   of its download: unused tasks and files with the same id and another tag are cancelled and deleted.
 /// - The task of an abandoned opening (a pause, a removal) is cancelled and never delivered, even if it succeeds.
-/// - Failures and refusals (404, 503 …) are delivered to the waiting opening. Without one they are dropped, and the next
-///   opening sends a new request.
+/// - Failures and refusals (404, 503 …) are delivered to the waiting opening. Without one they are dropped, and the
+///   next opening sends a new request.
 struct BackgroundTransfers: Sendable {
   private struct Running {
     let tag: TransferTag

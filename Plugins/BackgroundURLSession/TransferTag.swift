@@ -2,8 +2,8 @@ import DownpipeCore
 import DownpipeURLSession
 import Foundation
 
-/// What a background task fetches, and for which download. It is stored in the `taskDescription`, which the system keeps
-/// as long as the task, and beside the finished file.
+/// What a background task fetches, and for which download. It is stored in the `taskDescription`, which the system
+/// keeps as long as the task, and beside the finished file.
 ///
 /// An opening receives only a task or file whose tag is equal in every field.
 struct TransferTag: Hashable, Sendable, Codable {

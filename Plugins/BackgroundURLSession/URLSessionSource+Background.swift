@@ -4,8 +4,8 @@ extension URLSessionSource.Configuration {
   /// A session whose transfers the system continues while the app is suspended or was terminated by the system.
   ///
   /// - Experimental: This session **has not been run on Apple's systems**. Everything except creating the system's
-  ///   configuration is compiled and tested on Linux, with Foundation's download tasks in an ephemeral session. What the
-  ///   system does after a relaunch has not been observed.
+  ///   configuration is compiled and tested on Linux, with Foundation's download tasks in an ephemeral session. What
+  ///   the system does after a relaunch has not been observed.
   ///
   /// It exists on Apple platforms only: elsewhere starting a downloader with it throws `.invalidPipeline`. See
   /// ``DownpipeURLSession/URLSessionSource/handleBackgroundEvents(identifier:completion:)`` for what the app must do.
@@ -42,11 +42,11 @@ extension URLSessionSource.Configuration {
   /// - Parameters:
   ///   - identifier: The session's name, the same at every start of the app. One downloader of a process may use it.
   ///   - inbox: The folder, created when missing, in which finished files wait for their downloads. Each identifier has
-  ///     a subfolder. By default it is in the user's caches folder. Files are moved rather than copied when it is on the
-  ///     file system of the storage.
+  ///     a subfolder. By default it is in the user's caches folder. Files are moved rather than copied when it is on
+  ///     the file system of the storage.
   ///   - isDiscretionary: Whether the system may delay transfers, for example until the device charges on Wi-Fi.
-  ///   - handOverTimeLimit: How long the app's completion handler is held back for downloads to take the files that have
-  ///     arrived. Other files, such as those of paused downloads, wait in the inbox.
+  ///   - handOverTimeLimit: How long the app's completion handler is held back for downloads to take the files that
+  ///     have arrived. Other files, such as those of paused downloads, wait in the inbox.
   public static func background(
     _ identifier: String, inbox: String? = nil, isDiscretionary: Bool = false,
     handOverTimeLimit: Duration = .seconds(10)

@@ -4,8 +4,9 @@ import NIOHTTP1
 
 /// Rewrites `GET /path` to `GET http://host/path`, the form that HTTP proxies require (RFC 9112 §3.2.2).
 ///
-/// AsyncHTTPClient requests a `CONNECT` tunnel from every proxy, which many proxies allow for port 443 only. Requests for
-/// `http:` URLs are therefore sent as if the proxy were the server, with the real server in `Host`, and rewritten here.
+/// AsyncHTTPClient requests a `CONNECT` tunnel from every proxy, which many proxies allow for port 443 only. Requests
+/// for `http:` URLs are therefore sent as if the proxy were the server, with the real server in `Host`, and rewritten
+/// here.
 final class AbsoluteFormHandler: ChannelOutboundHandler {
   typealias OutboundIn = HTTPClientRequestPart
   typealias OutboundOut = HTTPClientRequestPart

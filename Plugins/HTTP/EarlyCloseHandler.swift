@@ -6,8 +6,8 @@ import NIOHTTP1
 ///
 /// When the server closes a connection, NIO immediately delivers all bytes that the kernel has, requested or not, and
 /// then the end. AsyncHTTPClient puts unrequested bytes into a buffer that it drops when the connection ends, and it
-/// fails a request whose handler has left the pipeline, one turn of the event loop after the end. This handler therefore
-/// half-closes the connection first, delivers the bytes at the client's pace, and delivers the end last.
+/// fails a request whose handler has left the pipeline, one turn of the event loop after the end. This handler
+/// therefore half-closes the connection first, delivers the bytes at the client's pace, and delivers the end last.
 ///
 /// After a reset the pipeline is torn down immediately, and unrequested bytes are lost.
 final class EarlyCloseHandler: ChannelDuplexHandler {

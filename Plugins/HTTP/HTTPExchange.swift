@@ -6,9 +6,9 @@ import Synchronization
 
 /// One request and its answer.
 ///
-/// Until the body is read, the parts that arrive are buffered; after ``heldBytes`` reading from the connection pauses. A
-/// connection that breaks meanwhile loses nothing. Then every part goes to the sink on the event loop, as it was read.
-/// AsyncHTTPClient calls the delegate methods on that loop; ``start(_:_:deadline:)``, ``push(into:)``,
+/// Until the body is read, the parts that arrive are buffered; after ``heldBytes`` reading from the connection pauses.
+/// A connection that breaks meanwhile loses nothing. Then every part goes to the sink on the event loop, as it was
+/// read. AsyncHTTPClient calls the delegate methods on that loop; ``start(_:_:deadline:)``, ``push(into:)``,
 /// ``drain(atMost:)`` and ``cancel(_:)`` can be called on any thread, hence the mutex.
 final class HTTPExchange: Sendable {
   let session: HTTPSession

@@ -13,7 +13,8 @@ extension HTTPSource {
     /// The longest time for a whole answer, including redirects and body; unlimited when `nil`, the default.
     public var totalTimeLimit: Duration?
 
-    /// The most redirects that are followed for one request; 10 by default. With 0 a redirect is returned as the answer.
+    /// The most redirects that are followed for one request; 10 by default. With 0 a redirect is returned as the
+    /// answer.
     public var maximumRedirects = 10
 
     /// The proxy; none when `nil`, the default. Environment variables are ignored.

@@ -71,7 +71,8 @@ enum HTTPTarget {
     return target
   }
 
-  /// Whether both URLs have the same scheme, host and port (RFC 6454), so that credentials for one may be sent to the other.
+  /// Whether both URLs have the same scheme, host and port (RFC 6454), so that credentials for one may be sent to the
+  /// other.
   static func haveSameOrigin(_ left: URL, _ right: URL) -> Bool {
     func port(_ url: URL) -> Int { url.port ?? (isSecure(url) ? 443 : 80) }
     guard let a = left.host(percentEncoded: false), let b = right.host(percentEncoded: false) else { return false }

@@ -4,9 +4,9 @@ import Synchronization
 
 /// The idle time limit of one exchange.
 ///
-/// Chunks only record the time, because setting a timer for each would cost more than the chunk itself. The timer checks
-/// the recorded time and is set again when it fired early. Time in the sink and time before the body is read do not
-/// count: only the server's silence does.
+/// Chunks only record the time, because setting a timer for each would cost more than the chunk itself. The timer
+/// checks the recorded time and is set again when it fired early. Time in the sink and time before the body is read do
+/// not count: only the server's silence does.
 final class SilenceWatch: Sendable {
   private let limit: TimeAmount
   private let eventLoop: any EventLoop

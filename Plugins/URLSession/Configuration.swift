@@ -16,7 +16,8 @@ extension URLSessionSource {
     public var idleTimeLimit: Duration = .seconds(60)
     /// The longest time from opening to the last byte; unlimited when `nil`.
     public var totalTimeLimit: Duration?
-    /// How long an unread reply may block the delegate queue once 1 MiB of it is buffered. Then it fails with `.network`.
+    /// How long an unread reply may block the delegate queue once 1 MiB of it is buffered. Then it fails with
+    /// `.network`.
     public var unreadTimeLimit: Duration = .seconds(2)
     /// The most redirects that are followed. A redirect from `https` to `http` is an error; a redirect to another
     /// origin (scheme, host or port) drops `Authorization`, `Cookie` and `Host`.

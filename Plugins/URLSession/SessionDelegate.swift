@@ -8,7 +8,8 @@ import Synchronization
 
 /// Forwards what Foundation reports about a task to its transfer.
 final class SessionDelegate: NSObject, URLSessionDataDelegate {
-  /// Set once, before the first task. Foundation holds the delegate until the session is invalid, so the session lives that long.
+  /// Set once, before the first task. Foundation holds the delegate until the session is invalid, so the session lives
+  /// that long.
   let session = Mutex<TransferSession?>(nil)
 
   private func transfer(of task: URLSessionTask) -> Transfer? {

@@ -14,7 +14,7 @@ struct HostileTests {
     <key>NSURLSessionResumeBytesReceived</key><integer>7</integer>
     """
 
-  /// A binary list from objects, each given as its bytes, with references of four bytes.
+  /// A binary list of encoded objects, with references of four bytes.
   static func binary(_ objects: [[UInt8]], top: UInt64 = 0, count: UInt64? = nil) -> Data {
     var bytes = Array("bplist00".utf8)
     var table: [UInt8] = []
@@ -80,26 +80,26 @@ struct HostileTests {
     ("a surrogate", xml(base + "<key>A</key><string>&#xD800;</string>")),
     ("a reference without an end", xml(base + "<key>A</key><string>&#65 and so on</string>")),
     ("a signed reference", xml(base + "<key>A</key><string>&#-5;</string>")),
-    ("bytes that are no text", Data("<plist><dict><key>".utf8) + Data([0xFF, 0xC0]) + Data("</key><true/>".utf8)),
-    ("an element of its own", xml(base + "<key>A</key><set/>")),
+    ("invalid UTF-8", Data("<plist><dict><key>".utf8) + Data([0xFF, 0xC0]) + Data("</key><true/>".utf8)),
+    ("an unknown element", xml(base + "<key>A</key><set/>")),
     ("a tag in a string", xml(base + "<key>A</key><string><true/></string>")),
-    ("an integer that is none", xml(base + "<key>A</key><integer>--5</integer>")),
+    ("a malformed integer", xml(base + "<key>A</key><integer>--5</integer>")),
     ("a huge integer", xml(base + "<key>A</key><integer>99999999999999999999999999</integer>")),
     ("an empty integer", xml(base + "<key>A</key><integer/>")),
-    ("a real that is none", xml(base + "<key>A</key><real>a</real>")),
-    ("a date that is none", xml(base + "<key>A</key><date>2015-13-45T99:99:99Z</date>")),
-    ("data that are none", xml(base + "<key>A</key><data>A=B</data>")),
+    ("a malformed real", xml(base + "<key>A</key><real>a</real>")),
+    ("a malformed date", xml(base + "<key>A</key><date>2015-13-45T99:99:99Z</date>")),
+    ("malformed data", xml(base + "<key>A</key><data>A=B</data>")),
     ("UTF-16", Data([0xFF, 0xFE]) + Data(Samples.list(base).utf16.flatMap { [UInt8($0 & 0xFF), UInt8($0 >> 8)] })),
 
     ("a bare header", Data("bplist00".utf8)),
     ("another version of binary", Data("bplist16".utf8) + binary([[0x09]]).dropFirst(8)),
-    ("a list in itself", binary([array([0])])),
-    ("two lists in each other", binary([array([1]), array([0])])),
-    ("a dictionary in itself", binary([[0xD1] + be(1, 4) + be(0, 4), [0x51, 0x61]])),
+    ("a list that contains itself", binary([array([0])])),
+    ("two lists that contain each other", binary([array([1]), array([0])])),
+    ("a dictionary that contains itself", binary([[0xD1] + be(1, 4) + be(0, 4), [0x51, 0x61]])),
     ("deep binary", binary((0..<50_000).map { array([$0 + 1]) } + [[0x51, 0x61]])),
-    ("laughter", binary((0..<20).map { array(Array(repeating: $0 + 1, count: 10)) } + [[0x51, 0x61]])),
+    ("billion laughs", binary((0..<20).map { array(Array(repeating: $0 + 1, count: 10)) } + [[0x51, 0x61]])),
     (
-      "laughter over text",
+      "billion laughs with text",
       binary(
         (0..<4).map { array(Array(repeating: $0 + 1, count: 10)) }
           + [[0x5F, 0x12] + be(600_000, 4) + [UInt8](repeating: 0x61, count: 600_000)])
@@ -124,7 +124,7 @@ struct HostileTests {
     ("a key that is a number", binary([[0xD1] + be(1, 4) + be(1, 4), [0x10, 0x01]])),
     ("a set", binary([[0xC0]])),
     ("null", binary([[0x00]])),
-    ("binary that is no dictionary", binary([[0x09]])),
+    ("a binary list that is not a dictionary", binary([[0x09]])),
 
     ("an archive of nothing", archive([])),
     ("an archive of null", archive(["<string>$null</string>"])),
@@ -138,7 +138,7 @@ struct HostileTests {
       "a value out of range", dictionary(keys: Samples.uid(3), values: Samples.uid(4_000_000_000), "<string>a</string>")
     ),
     (
-      "an archived dictionary in itself",
+      "an archived dictionary that contains itself",
       dictionary(keys: Samples.uid(3), values: Samples.uid(1), "<string>a</string>")
     ),
     (
@@ -146,14 +146,14 @@ struct HostileTests {
       dictionary(keys: Samples.uid(1), values: Samples.uid(3), "<string>a</string>")
     ),
     (
-      "a string that is in itself",
+      "a string that contains itself",
       dictionary(
         keys: Samples.uid(3), values: Samples.uid(3),
         "<dict><key>$class</key>\(Samples.uid(4))<key>NS.string</key>\(Samples.uid(3))</dict>",
         Samples.classText(["NSString", "NSObject"]))
     ),
     (
-      "an archived array in itself",
+      "an archived array that contains itself",
       dictionary(
         keys: Samples.uid(3), values: Samples.uid(4), "<string>a</string>",
         "<dict><key>$class</key>\(Samples.uid(5))<key>NS.objects</key><array>\(Samples.uid(4))</array></dict>",
@@ -167,15 +167,15 @@ struct HostileTests {
         Samples.classText(["NSURL", "NSObject"]))
     ),
     (
-      "a class that is itself",
+      "an object that is its own class",
       archive(["<string>$null</string>", "<dict><key>$class</key>\(Samples.uid(1))</dict>"])
     ),
-    ("laughter in an archive", laughingArchive),
+    ("billion laughs in an archive", laughingArchive),
   ]
 
   static func archive(_ objects: [String]) -> Data { Data(Samples.archive(objects).utf8) }
 
-  /// An archived dictionary; the objects given are numbers 3 and on.
+  /// An archived dictionary. The given objects have the indices from 3.
   static func dictionary(keys: String, values: String, _ objects: String...) -> Data {
     archive(
       [
@@ -209,7 +209,7 @@ struct HostileTests {
     #expect((error?.message.utf8.count ?? 0) < 400)
   }
 
-  @Test("a good list is not refused for what the table above shares with it")
+  @Test("valid lists with similar content are read")
   func control() {
     #expect(failure(Self.xml(Self.base)) == nil)
     #expect(

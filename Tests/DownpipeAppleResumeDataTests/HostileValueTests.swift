@@ -49,7 +49,7 @@ struct HostileValueTests {
     ("NSURLSessionResumeOriginalRequest", "<data>AAAA</data>"),
   ]
 
-  @Test("a value that cannot be is refused by its name", arguments: values)
+  @Test("an invalid value is refused", arguments: values)
   func impossibleValues(_ key: String, _ value: String) {
     let rest = [
       "NSURLSessionDownloadURL": "<string>https://example.org/</string>",
@@ -58,7 +58,7 @@ struct HostileValueTests {
     let list = HostileTests.xml(rest.map { "<key>\($0.key)</key>\($0.value)" }.joined() + "<key>\(key)</key>\(value)")
     let error = failure(list)
     #expect(error?.code == .resumeData)
-    // The same in an archive, as an object of its own.
+    // The same value as an object in an archive.
     let archived = HostileTests.dictionary(
       keys: (3..<6).map(Samples.uid).joined(), values: (6..<9).map(Samples.uid).joined(),
       "<string>\(key)</string>", "<string>\(rest.first?.key ?? "A")</string>",
@@ -118,7 +118,7 @@ struct HostileValueTests {
     #expect(failure(Samples.plain(original: text))?.code == .resumeData)
   }
 
-  @Test("messages show no secrets and no control characters")
+  @Test("messages contain no secrets and no control characters")
   func messages() throws {
     let list = HostileTests.xml(
       """

@@ -45,7 +45,7 @@ struct BackgroundChannelTests {
     SourceRequest(url: try #require(URL(string: "https://example.org/film.mkv")), id: id)
   }
 
-  /// As the delegate does: the temporary file is gone afterwards.
+  /// Finishes a task like the delegate: the temporary file does not exist afterwards.
   private func finish(_ task: Int, of source: BackgroundSession, _ answer: FinishedAnswer? = nil) throws {
     let temporary = try folder.write(Array("hello".utf8), to: "temporary")
     let description = tasks.state.withLock { $0.started[task - 1].1 }
@@ -55,7 +55,7 @@ struct BackgroundChannelTests {
     source.channel.tellAndWait(.completed(task: task, nil))
   }
 
-  /// Opens, and lets the task end well. Only the caller holds the reply then.
+  /// Opens a URL and finishes its task successfully. Only the caller holds the reply.
   private func finishedReply(of source: BackgroundSession) async throws -> SourceReply {
     async let opened = source.open(request())
     await tasks.untilStarted(1)
@@ -109,11 +109,11 @@ struct BackgroundChannelTests {
     #expect(try folder.contents() == ["a"])
   }
 
-  @Test func aFileThatNobodyTookIsThereAtTheNextStart() async throws {
+  @Test func anUntakenFileExistsAtTheNextStart() async throws {
     let source = try await makeSource()
     _ = try await finishedReply(of: source)
     await source.channel.tell(andAwait: .attached)
-    // Another process.
+    // Like another process.
     let next = BackgroundChannelTests(folder: folder)
     let source2 = try await next.makeSource()
     let reply = try await source2.open(request())
@@ -135,7 +135,7 @@ struct BackgroundChannelTests {
     #expect(try folder.contents() == ["a"])
   }
 
-  @Test func stoppingDoesNot() async throws {
+  @Test func stoppingDoesNotCancelTheTransfer() async throws {
     let source = try await makeSource()
     let opening = Task { try await source.open(request()) }
     await tasks.untilStarted(1)
@@ -170,7 +170,7 @@ struct BackgroundChannelTests {
 
   // MARK: Handlers
 
-  /// Two sessions, whose handlers are called on the main thread, each when its own session is done.
+  /// The handlers of two sessions are called on the main thread when their own session is done.
   @Test func handlersAreCalledOnTheMainThread() async throws {
     let (calls, continuation) = AsyncStream<String>.makeStream()
     let register: @MainActor (String, String) -> Void = { [sessions] identifier, name in
@@ -179,7 +179,7 @@ struct BackgroundChannelTests {
         continuation.yield(name)
       }
     }
-    // Before the session is there, and after.
+    // Before and after the session is made.
     await register("a", "a1")
     let (a, b) = (try await makeSource("a"), try await makeSource("b"))
     await register("a", "a2")
@@ -214,10 +214,10 @@ struct BackgroundChannelTests {
     #expect(try await reply.bytes() == Array("hello".utf8))
   }
 
-  // MARK: Where there are no background sessions
+  // MARK: Platforms without background sessions
 
   #if !canImport(Darwin)
-    @Test func otherPlatformsSaySo() async throws {
+    @Test func otherPlatformsThrow() async throws {
       let source = URLSessionSource(.background("org.example.films", inbox: folder.path))
       #expect(source.summary == "background “org.example.films”")
       let start = await downloadError { _ = try await source.start(in: SourceContext()) }

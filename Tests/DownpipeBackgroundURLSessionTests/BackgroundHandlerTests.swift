@@ -29,7 +29,7 @@ struct BackgroundHandlerTests {
     world.tell(.handlerRegistered(2))
     world.tell(.eventsDelivered)
     #expect(world.called == [[1, 2]])
-    // The next time the system wakes the app.
+    // The next launch by the system.
     world.tell(.handlerRegistered(3))
     #expect(world.called == [[1, 2]])
     world.tell(.eventsDelivered)
@@ -40,7 +40,7 @@ struct BackgroundHandlerTests {
     #expect(world.called.count == 3)
   }
 
-  @Test func filesThatNobodyTakesHoldHandlersUpForAWhileOnly() {
+  @Test func untakenFilesDelayHandlersForALimitedTime() {
     var world = World()
     world.tell(.listed([task(1, tag)]))
     world.tell(.handlerRegistered(1))
@@ -56,7 +56,7 @@ struct BackgroundHandlerTests {
     #expect(world.called == [[1]])
     world.tell(.patienceEnded(round: 1))
     #expect(world.called == [[1]])
-    // The file is still there, and an old clock ends nothing.
+    // The file still exists, and an old timer has no effect.
     world.tell(.open(1, tag))
     #expect(world.outcomes[1] == [.file(entry: "entry-1", tag, whole)])
     world.tell(.open(2, tag))
@@ -91,7 +91,7 @@ struct BackgroundHandlerTests {
       world.tell(.eventsDelivered)
       for (position, number) in order.enumerated() {
         #expect(world.called.isEmpty)
-        // Given back counts, too: it is in safety.
+        // A released file counts too, because it is in the inbox.
         world.tell(.released(entry: "entry-\(100 + number)", isGone: position != 1))
       }
       #expect(world.called == [[1]])

@@ -19,7 +19,7 @@ struct BackgroundInboxTests {
     #expect(name.hasPrefix("downpipe-film-"))
     #expect(!FileManager.default.fileExists(atPath: temporary))
     #expect(inbox.size(name) == 5)
-    // The same download again does not touch the first file.
+    // A second file of the same download does not replace the first.
     let second = try inbox.keep(folder.write([1], to: "temporary"), tag, answer)
     #expect(second != name)
     let again = try BackgroundInbox(folder.path("a/inbox"))
@@ -75,7 +75,7 @@ struct BackgroundInboxTests {
       try folder.write(Array(text.replacingOccurrences(of: from, with: to).utf8), to: "downpipe-\(name).note")
       try folder.write([1], to: "downpipe-\(name).body")
     }
-    // Not ours.
+    // Files with other names.
     try folder.write([1], to: "other.body")
     try folder.write([1], to: "downpipe-x.txt")
     #expect(inbox.load().map(\.name) == [good])
@@ -102,7 +102,7 @@ struct BackgroundInboxTests {
 struct InboxFileTests {
   private let content = (0..<(InboxFile.chunkSize * 2 + 7)).map { UInt8(truncatingIfNeeded: $0 &* 31) }
 
-  /// What became of the file once nobody held it: whether it was consumed.
+  /// Whether the file was consumed when its last reference was released.
   private func use(_ path: String, _ work: (Body) async throws -> Void) async throws -> Bool? {
     let released = Watched<[Bool]>([])
     func run() async throws {
@@ -111,7 +111,7 @@ struct InboxFileTests {
       try await work(file.body)
     }
     try await run()
-    // The thread that has read it holds it for a moment longer than the task that waited.
+    // The reading thread may hold the file a moment longer than the waiting task.
     await released.wait { !$0.isEmpty }
     let all = released.value
     #expect(all.count == 1)
@@ -136,7 +136,7 @@ struct InboxFileTests {
     #expect(sizes.withLock { $0 } == [InboxFile.chunkSize, InboxFile.chunkSize, 7])
   }
 
-  @Test func staysWhenNobodyWantsItYet() async throws {
+  @Test func staysUntilItIsConsumed() async throws {
     let folder = try TemporaryFolder()
     let path = try folder.write(content, to: "body")
     #expect(try await use(path) { _ in } == false)

@@ -12,8 +12,8 @@ struct BackgroundRelaunchTests {
 
   init() throws { tag = try makeTag() }
 
-  /// Listing, opening, the end of the task, the system's word that all was told, the app's handler: in every order
-  /// that can happen.
+  /// The list of tasks, the opening, the end of the task, the end of the system's events and the app's handler, in
+  /// every possible order.
   @Test func relaunchWithATaskThatEndsWell() {
     let events: [Event] = [
       .listed([task(1, tag)]), .open(1, tag), finished(1, tag), .completed(task: 1, nil), .eventsDelivered,
@@ -27,15 +27,15 @@ struct BackgroundRelaunchTests {
         let isOver = world.called.isEmpty
         world.tell(events[index])
         if isOver, !world.called.isEmpty {
-          // Never before everything was told and the file taken.
+          // The handler is called only after all events were delivered and the file was taken.
           #expect(order[...position].contains(4) && order[...position].contains(5), "\(order)")
           #expect(world.out.isEmpty, "\(order)")
           #expect(world.effects.last == .callHandlers([9]), "\(order)")
         }
       }
-      // The list may show a task that was told of before: then the opening has a file already, or a new task.
+      // The list may contain a task that has ended: then the opening has a file or a new task.
       #expect(world.outcomes[1] == [.file(entry: "entry-1", tag, whole)], "\(order)")
-      #expect(world.called.isEmpty, "the file is not taken yet: \(order)")
+      #expect(world.called.isEmpty, "the file has not been taken: \(order)")
       #expect(Set(world.started.map(\.task)) == Set(world.cancelled), "\(order)")
       world.take()
       #expect(world.called == [[9]], "\(order)")
@@ -57,7 +57,7 @@ struct BackgroundRelaunchTests {
         #expect(outcomes == [.failure(error)], "\(order)")
         #expect(world.started.isEmpty, "\(order)")
       } else {
-        // The failure was over before anybody asked.
+        // The task failed before the opening.
         #expect(world.started.count == 1 && world.resumed.isEmpty, "\(order)")
       }
     }
@@ -66,10 +66,10 @@ struct BackgroundRelaunchTests {
   @Test func relaunchWithATaskThatGoesOn() {
     var world = World()
     world.tell(.open(1, tag))
-    #expect(world.effects.isEmpty, "what runs is not known yet")
+    #expect(world.effects.isEmpty, "the tasks have not been listed")
     world.tell(.listed([task(4, tag), task(5, tag)]))
     #expect(world.resumed == [4])
-    #expect(world.cancelled == [5], "one transfer is enough")
+    #expect(world.cancelled == [5], "one of the two tasks is enough")
     #expect(world.started.isEmpty)
     world.tell(finished(5, tag))
     #expect(world.outcomes.isEmpty)
@@ -88,7 +88,7 @@ struct BackgroundRelaunchTests {
     #expect(world.removed == ["b"])
     #expect(world.cancelled == [1])
     #expect(world.started.isEmpty)
-    // Nobody took it: the next opening gets it. It is not handed out twice at once.
+    // A file that was released unread is delivered to the next opening, and to one opening at a time.
     world.tell(.open(2, tag))
     #expect(world.started.count == 1)
     world.tell(.abandon(2))
@@ -108,14 +108,14 @@ struct BackgroundRelaunchTests {
     ("https://example.org/film.mkv", RequestedRange(from: 5), "\"v2\""), ("https://example.org/film.mkv", nil, nil),
   ]
 
-  /// Whatever was asked for before, only what is asked for now is handed over.
+  /// Only files and tasks that match the present request are delivered.
   @Test(arguments: 0..<7, 0..<7) func staleTasksAndFiles(_ before: Int, _ now: Int) throws {
     let (old, new) = try (
       makeTag("film", Self.others[before].0, Self.others[before].1, ifRange: Self.others[before].2),
       makeTag("film", Self.others[now].0, Self.others[now].1, ifRange: Self.others[now].2)
     )
     let isSame = before == now
-    // A task that runs.
+    // A running task.
     var running = World()
     running.tell(.listed([task(1, old)]))
     running.tell(.open(1, new))
@@ -129,28 +129,28 @@ struct BackgroundRelaunchTests {
     kept.tell(.open(1, new))
     #expect(kept.removed == (isSame ? [] : ["a"]))
     #expect((kept.outcomes[1] != nil) == isSame)
-    // A file that comes late, of a task that nobody has listed.
+    // A file of a task that was not listed.
     var late = World()
     late.tell(.listed([]))
     late.tell(.open(1, new))
     late.tell(finished(1, old))
     #expect((late.outcomes[1] != nil) == isSame)
     #expect(late.effects.contains { if case .keep = $0 { true } else { false } } == isSame)
-    // A file that is given back when something else is wanted.
+    // A file that is released when other bytes are requested.
     var back = World([InboxEntry(name: "a", tag: old, answer: whole)])
     back.tell(.listed([]))
     back.tell(.open(1, old))
     back.tell(.open(2, new))
     back.tell(.released(entry: "a", isGone: false))
     #expect(back.removed == (isSame ? [] : ["a"]))
-    // Another download's are left alone.
+    // Tasks and files of other downloads stay.
     var foreign = World([InboxEntry(name: "a", tag: try makeTag("x"), answer: whole)])
     foreign.tell(.listed([task(1, try makeTag("y"))]))
     foreign.tell(.open(1, new))
     #expect(foreign.cancelled.isEmpty && foreign.removed.isEmpty)
   }
 
-  @Test func tasksOfNobodyAreCancelled() {
+  @Test func unknownTasksAreCancelled() {
     var world = World()
     world.tell(.listed([.init(number: 1, description: nil), .init(number: 2, description: "downpipe/9 {}")]))
     #expect(world.cancelled == [1, 2])

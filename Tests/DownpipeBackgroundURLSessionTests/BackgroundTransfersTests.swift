@@ -22,7 +22,7 @@ struct BackgroundTransfersTests {
     #expect(world.outcomes == [1: [.file(entry: "entry-100", tag, whole)]])
     world.tell(.completed(task: 100, nil))
     world.take()
-    // Everything is forgotten: the next opening begins anew.
+    // The next opening starts a new task.
     world.tell(.open(2, tag))
     #expect(world.started.map(\.task) == [100, 101])
     #expect(world.cancelled.isEmpty && world.removed.isEmpty && world.called.isEmpty)
@@ -36,7 +36,7 @@ struct BackgroundTransfersTests {
   }
 
   @Test(arguments: [DownloadError.Code.network, .timedOut, .tls])
-  func failuresAreForWhoWaits(_ code: DownloadError.Code) {
+  func failuresAreDeliveredToTheWaitingOpening(_ code: DownloadError.Code) {
     var world = World()
     world.tell(.listed([]))
     world.tell(.open(1, tag))
@@ -44,7 +44,7 @@ struct BackgroundTransfersTests {
     #expect(world.code(1) == code)
     world.tell(.open(2, tag))
     #expect(world.started.count == 2)
-    // The system's own cancelling (the user swipes the app away) is no wish of ours.
+    // A cancellation by the system (the user closes the app) is reported as a network error.
     world.tell(.completed(task: 101, DownloadError(.cancelled, "by the user")))
     #expect(world.code(2) == .network)
     world.tell(.open(3, tag))
@@ -66,7 +66,7 @@ struct BackgroundTransfersTests {
     world.tell(finished(100, tag, answer))
     world.tell(.completed(task: 100, nil))
     #expect(world.outcomes == [1: [.refusal(answer, tag)]])
-    // Asked again before the system has told of the end.
+    // A second request before the system has reported the end.
     var again = World()
     again.tell(.listed([]))
     again.tell(.open(1, tag))
@@ -75,7 +75,7 @@ struct BackgroundTransfersTests {
     again.tell(.completed(task: 100, nil))
     #expect(again.started.map(\.opening) == [1, 2])
     #expect(again.outcomes[2] == nil && again.cancelled.isEmpty)
-    // Nobody waits: it is forgotten, and asked again.
+    // Without a waiting opening the refusal is dropped, and the next opening sends a new request.
     var later = World()
     later.tell(.listed([task(1, tag)]))
     later.tell(finished(1, tag, answer))
@@ -85,13 +85,13 @@ struct BackgroundTransfersTests {
     #expect(!(world.effects + later.effects).contains { if case .keep = $0 { true } else { false } })
   }
 
-  @Test func whatIsAbandonedIsNeverHandedOver() {
+  @Test func abandonedTasksAreNotDelivered() {
     var world = World()
     world.tell(.listed([]))
     world.tell(.open(1, tag))
     world.tell(.abandon(1))
     #expect(world.cancelled == [100])
-    // It had ended already, and somebody asks again.
+    // The task had ended already, and a second opening follows.
     world.tell(.open(2, tag))
     world.tell(finished(100, tag))
     world.tell(.completed(task: 100, nil))
@@ -151,7 +151,7 @@ struct BackgroundTransfersTests {
     #expect(world.cancelled.isEmpty)
     world.tell(.open(2, tag))
     #expect(world.code(2) == .shutDown)
-    // Nobody takes files now, so nobody is waited for.
+    // Without a source the handlers do not wait for files to be taken.
     world.tell(finished(100, tag))
     world.tell(.completed(task: 100, nil))
     world.tell(.eventsDelivered)
@@ -173,7 +173,7 @@ struct BackgroundTransfersTests {
     #expect(world.called == [[1]])
   }
 
-  @Test func aSessionThatIsGone() {
+  @Test func anInvalidSessionFailsOpenings() {
     var world = World()
     world.tell(.listed([]))
     world.tell(.handlerRegistered(1))

@@ -24,7 +24,7 @@ struct FinishedAnswerTests {
     Row(status: 200, headers: ["Content-Length": "10"], size: 9, code: .lengthMismatch),
     Row(status: 200, headers: ["Content-Length": "10"], size: 11, code: .lengthMismatch),
     Row(asked: .init(from: 4), status: 200, headers: ["Content-Length": "10"], size: 10, coverage: .whole),
-    // A range that was asked for, and one that was not.
+    // A requested range, and one that was not requested.
     Row(
       asked: .init(from: 4), status: 206, headers: part("4-9/10"), size: 6, coverage: .range(4..<10, total: .known(10))),
     Row(
@@ -34,14 +34,14 @@ struct FinishedAnswerTests {
     Row(
       asked: .init(from: 4), status: 206, headers: part("0-9/10"), size: 10,
       coverage: .range(0..<10, total: .known(10))),
-    // The system has gone on by itself, and shows the last answer.
+    // The system has resumed by itself and reports the last answer.
     Row(status: 206, headers: part("4-9/10"), size: 10, coverage: .whole),
     Row(status: 206, headers: part("4-7/10"), size: 8, coverage: .range(0..<8, total: .known(10))),
     Row(
       asked: .init(from: 2), status: 206, headers: part("4-9/10"), size: 8,
       coverage: .range(2..<10, total: .known(10))),
     Row(status: 206, headers: ["Content-Range": "bytes 4-9/10"], size: 10, code: .unproven),
-    // Neither.
+    // Sizes that match neither.
     Row(status: 206, headers: part("4-9/10"), size: 7, code: .lengthMismatch),
     Row(asked: .init(from: 2), status: 206, headers: part("4-9/10"), size: 10, code: .lengthMismatch),
     Row(asked: .init(from: 4), status: 206, headers: part("4-9/10"), size: 5, code: .lengthMismatch),
@@ -58,7 +58,7 @@ struct FinishedAnswerTests {
     Row(status: 200, headers: ["Transfer-Encoding": "gzip"], size: 5, code: .invalidResponse),
   ]
 
-  @Test(arguments: rows) func saysWhatTheFileIs(_ row: Row) throws {
+  @Test(arguments: rows) func theCoverageFollowsFromAnswerAndSize(_ row: Row) throws {
     let tag = try makeTag("a", "https://a/", row.asked)
     let answer = FinishedAnswer(status: row.status, headers: row.headers, url: "https://b/")
     do {
@@ -75,7 +75,7 @@ struct FinishedAnswerTests {
     }
   }
 
-  @Test func undoneCodingsAreSaid() throws {
+  @Test func decodedCodingsAreReported() throws {
     let answer = FinishedAnswer(
       status: 200, headers: ["Content-Encoding": "gzip", "Content-Length": "3"], url: "https://b/")
     let reply = try answer.reply(to: makeTag("a", "https://a/"), size: 10, body: .empty)
@@ -95,7 +95,7 @@ struct FinishedAnswerTests {
     #expect(error?.code == code)
   }
 
-  @Test func keepsLittle() {
+  @Test func limitsTheStoredFields() {
     var fields = (0..<1000).map { HeaderField("X-\($0)", String(repeating: "a", count: 4000)) }
     fields.insert(HeaderField("set-cookie", "a=b"), at: 0)
     fields.insert(HeaderField("X-Long", String(repeating: "a", count: 5000)), at: 0)

@@ -26,7 +26,7 @@ struct TransferTagTests {
     ] {
       #expect(TransferTag(description: tag.text) == tag)
     }
-    // The form on disk of tasks that older versions of the app have started.
+    // The format of tasks that older versions of the app have started.
     #expect(
       try makeTag("a", "http://a/b", RequestedRange(from: 1, to: 3), ifRange: "\"v\"").text
         == #"downpipe/1 {"end":3,"id":"a","if":"\"v\"","start":1,"url":"http://a/b"}"#)
@@ -46,11 +46,11 @@ struct TransferTagTests {
     "downpipe/1 " + String(repeating: "[", count: 50_000), "downpipe/1 " + String(repeating: "a", count: 1_000_000),
     "downpipe/1 {\"id\":\"" + String(repeating: "a", count: 256) + "\",\"url\":\"http://a/\"}",
   ])
-  func whateverElseStandsThereIsRefused(_ text: String?) {
+  func invalidDescriptionsAreRefused(_ text: String?) {
     #expect(TransferTag(description: text) == nil)
   }
 
-  @Test func whatIsTooLongIsNotBegun() throws {
+  @Test func longValuesAreRefused() throws {
     for make: () throws -> TransferTag in [
       { try makeTag(DownloadID(String(repeating: "a", count: 256))) },
       { try makeTag("a", "http://a/" + String(repeating: "a", count: 16_384)) },

@@ -79,7 +79,7 @@ struct HTTPCancellationTests {
     }
   }
 
-  // MARK: Bodies nobody reads
+  // MARK: Unread bodies
 
   @Test func discardingEndsTheRequest() async throws {
     try await withScriptedServer {
@@ -103,7 +103,7 @@ struct HTTPCancellationTests {
         _ = try await source.open(SourceRequest(url: server.url()))
         try await server.until { $0.connections == 1 && $0.openConnections == 0 }
       }
-      // Without a downloader: the one-shot session goes with the reply.
+      // Without a downloader the session ends with the reply.
       _ = try await HTTPSource().open(SourceRequest(url: server.url()))
       try await server.until { $0.connections == 2 && $0.openConnections == 0 }
     }

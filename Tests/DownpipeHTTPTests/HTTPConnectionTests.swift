@@ -157,7 +157,7 @@ struct HTTPConnectionTests {
     }
   }
 
-  @Test func aProxyThatIsNoneEndsClearly() async throws {
+  @Test func aServerThatIsNoProxyCausesAnError() async throws {
     try await withScriptedServer { _ in
       .garbage
     } _: { server in

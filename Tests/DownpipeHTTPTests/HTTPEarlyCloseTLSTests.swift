@@ -7,7 +7,7 @@ import NIOPosix
 import NIOSSL
 import Testing
 
-/// A server that closes in the middle of a body over TLS, with and without saying so first (`close_notify`).
+/// A server that closes during a body over TLS, with and without `close_notify`.
 @Suite(.timeLimit(.minutes(2)))
 struct HTTPEarlyCloseTLSTests {
   private static let content = ScriptedContent.pattern(size: 2_000_000)
@@ -32,7 +32,7 @@ struct HTTPEarlyCloseTLSTests {
     await server.shutdown()
   }
 
-  /// Nothing waits for a server that has gone, as TLS would for the answer to its goodbye.
+  /// The end is reported without waiting for the `close_notify` of a server that is gone.
   @Test(arguments: [true, false])
   func theEndIsReportedAtOnce(_ isAnnounced: Bool) async throws {
     let server = try await CutOffServer.start(
@@ -41,13 +41,13 @@ struct HTTPEarlyCloseTLSTests {
     let begun = ContinuousClock.now
     let error = await downloadError { try await source.fetch(server.url) }
     #expect(error?.code == .network)
-    // The time that TLS allows for it.
+    // The time limit of TLS for it.
     #expect(ContinuousClock.now - begun < .seconds(5))
     await server.shutdown()
   }
 }
 
-/// Answers each connection's request with some bytes, and closes.
+/// Answers the request of each connection with bytes and closes the connection.
 private final class CutOffServer: Sendable {
   private let group: MultiThreadedEventLoopGroup
   private let channel: any Channel
@@ -91,7 +91,7 @@ private final class CutOffServer: Sendable {
 
   private struct CutOff: Sendable {}
 
-  /// Stands before TLS, which learns nothing of a close from here.
+  /// Closes the connection below TLS, so that TLS does not send `close_notify`.
   private final class Cutter: ChannelOutboundHandler {
     typealias OutboundIn = ByteBuffer
     func triggerUserOutboundEvent(context: ChannelHandlerContext, event: Any, promise: EventLoopPromise<Void>?) {

@@ -9,7 +9,7 @@ import Testing
 /// Back-pressure, order and errors of the sink.
 @Suite(.timeLimit(.minutes(1)))
 struct HTTPFlowTests {
-  /// Larger than all buffers on the way together.
+  /// Larger than all buffers between server and sink.
   static let endless = ScriptedContent.pattern(size: 1 << 40)
   static let buffers: Int64 = 48 << 20
 
@@ -73,7 +73,7 @@ struct HTTPFlowTests {
     }
   }
 
-  /// Small bodies are there before anybody reads; the sizes are those around what is held until then.
+  /// Small bodies arrive completely before they are read. The sizes are around the limit of the buffer.
   @Test(arguments: [1, 65_535, 65_536, 65_537, 400_000] as [Int64])
   func aBodyThatHasArrivedIsWhole(_ size: Int64) async throws {
     let content = ScriptedContent.pattern(size: size)
@@ -82,7 +82,7 @@ struct HTTPFlowTests {
     } _: { server in
       try await withRunning { source in
         let reply = try await source.open(SourceRequest(url: server.url()))
-        // Only a body that has arrived lets its connection go.
+        // The connection closes only after the body has arrived.
         if size < 65_536 { try await server.until { $0.openConnections == 0 } }
         let collector = Collector()
         try await reply.body.forEachChunk { collector.append($0) }
@@ -111,7 +111,7 @@ struct HTTPFlowTests {
     try await withScriptedServer {
       .file(.pattern(size: 100), for: $0).held(at: gate)
     } _: { server in
-      // The head alone is enough for `open` to return.
+      // `open` returns after the head.
       let reply = try await HTTPSource().open(SourceRequest(url: server.url()))
       #expect(reply.length == .known(100))
       gate.open()

@@ -75,7 +75,7 @@ struct HTTPHostileServerTests {
     } _: { server in
       try await withRunning { source in
         for _ in 0..<3 {
-          // A connection with leftovers may only fail its next use, never mix answers.
+          // Leftover bytes on a connection may make its next use fail, but must not be taken for an answer.
           let fetched = try? await source.fetch(server.url())
           #expect(fetched.map { $0.bytes == Array("hello".utf8) } ?? true)
         }

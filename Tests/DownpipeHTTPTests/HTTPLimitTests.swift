@@ -4,7 +4,7 @@ import DownpipeTesting
 import Foundation
 import Testing
 
-/// Time limits, and connections that do not come to be.
+/// Time limits, and connections that cannot be opened.
 @Suite(.timeLimit(.minutes(1)))
 struct HTTPLimitTests {
   @Test func silenceBeforeTheHead() async throws {
@@ -38,14 +38,14 @@ struct HTTPLimitTests {
     } _: { server in
       let source = HTTPSource { $0.idleTimeLimit = .milliseconds(300) }
       let reply = try await source.open(SourceRequest(url: server.url("/file")))
-      // Another request's limit runs out in the meantime, and so would this one's.
+      // The limit of another request expires meanwhile; it must not apply to this one.
       let error = await downloadError { try await source.open(SourceRequest(url: server.url("/held"))) }
       #expect(error?.code == .timedOut)
       try await reply.body.forEachChunk { _ in }
     }
   }
 
-  @Test func theWholeTakesTooLong() async throws {
+  @Test func aSlowAnswerExceedsTheTotalLimit() async throws {
     try await withScriptedServer { request in
       ScriptedReply([.throttle(bytesPerSecond: 1000)] + ScriptedReply.file(HTTPFlowTests.endless, for: request).steps)
     } _: { server in
@@ -56,7 +56,7 @@ struct HTTPLimitTests {
     }
   }
 
-  // MARK: Connections that do not come to be
+  // MARK: Connections that cannot be opened
 
   @Test func nothingListens() async throws {
     let server = try await ScriptedHTTPServer.start { _ in .closed }

@@ -174,7 +174,7 @@ struct HTTPSourceTests {
     #expect(error?.code == .invalidRequest)
   }
 
-  @Test func saysWhatItIsSetTo() {
+  @Test func theSummaryListsTheSettings() {
     #expect(HTTPSource().name == "HTTPSource")
     #expect(HTTPSource().summary.isEmpty)
     let source = HTTPSource {

@@ -4,7 +4,7 @@ import DownpipeTesting
 import Foundation
 import Testing
 
-/// What a server says of transfer codings, over real sockets: NIO's parser reads the field before the core does.
+/// Transfer codings over real sockets: NIO's parser reads the field before the core does.
 @Suite(.timeLimit(.minutes(1)))
 struct HTTPTransferCodingTests {
   private static let text = "hello, world"
@@ -26,7 +26,7 @@ struct HTTPTransferCodingTests {
     "chunked", "Chunked", "CHUNKED", "chunked ", "\tchunked", "identity, chunked", "chunked, chunked",
     "chunked\r\nTransfer-Encoding: chunked", "identity\r\nTransfer-Encoding: chunked",
   ])
-  func chunkedIsUndone(_ value: String) async throws {
+  func chunkedIsDecoded(_ value: String) async throws {
     let result = try await fetch("Transfer-Encoding: \(value)\r\n", Self.framed)
     #expect(result.bytes == Array(Self.text.utf8), "\(String(describing: result.error))")
   }

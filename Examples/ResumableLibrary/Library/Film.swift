@@ -1,21 +1,21 @@
 import Downpipe
 import Foundation
 
-/// An entry of the library, as its user knows it.
+/// An entry of the library.
 struct Film: Sendable, Hashable {
-  /// The entry's own name, which outlives its links.
+  /// The id of the entry, which stays the same when its link changes.
   var id: DownloadID
-  /// Where the film is.
+  /// The link to the film.
   var url: URL
-  /// What the user calls it.
+  /// The name that the user gave the film.
   var name: String
-  /// Its type: the extension of its file.
+  /// The extension of the file.
   var type: String
 
-  /// The file's name; its folder is the library's business.
+  /// The name of the file. The library decides its folder.
   var fileName: String { "\(name).\(type)" }
 
-  /// The film as a download.
+  /// The request for the download of the film.
   var request: DownloadRequest {
     DownloadRequest(
       url, id: id, metadata: ["name": name, "type": type], destination: .init(name: fileName))
@@ -23,7 +23,7 @@ struct Film: Sendable, Hashable {
 }
 
 extension Film {
-  /// The film that a download is of.
+  /// Makes the entry of a download.
   init(_ request: DownloadRequest) {
     self.init(
       id: request.id, url: request.url, name: request.metadata["name"] ?? "", type: request.metadata["type"] ?? "")

@@ -2,14 +2,14 @@ import Downpipe
 import DownpipeAppleResumeData
 import Foundation
 
-// From URLSession, and back to it.
+// Exchange of resume data with URLSession.
 extension Library {
-  /// Goes on with a film that URLSession has begun.
+  /// Adds a film that URLSession has partly downloaded, and resumes it.
   ///
   /// - Parameters:
-  ///   - film: the entry; its URL gives way to the one in the data.
-  ///   - data: the resume data; what iOS 10 broke is repaired.
-  ///   - folder: where the system keeps its temporary files now. The data has their names only.
+  ///   - film: The entry. The URL in the data replaces its URL.
+  ///   - data: The resume data. Data that iOS 10 wrote incorrectly is repaired.
+  ///   - folder: The system's present folder of temporary files. The data contains only file names.
   func add(_ film: Film, resumeData data: Data, temporaryFiles folder: String) async throws {
     let resumeData = try AppleResumeData(data).repaired()
     let checkpoint = try resumeData.checkpoint()
@@ -24,7 +24,7 @@ extension Library {
     try await downloader.add(request)
   }
 
-  /// Brings resume data up to date: a fresh link, and the bytes that are there by now.
+  /// Updates resume data with a new link and the present number of bytes.
   static func updated(_ data: Data, url: URL, bytesReceived: Int64) throws -> Data {
     var resumeData = try AppleResumeData(data).repaired()
     try resumeData.refresh(url: url)
@@ -32,9 +32,9 @@ extension Library {
     return try resumeData.data()
   }
 
-  /// Makes resume data by hand for a film that is paused, so that URLSession can go on with it.
+  /// Makes resume data for a paused film, so that URLSession can resume it.
   ///
-  /// - Parameter file: where the bytes are copied to.
+  /// - Parameter file: The file that the received bytes are copied to.
   func resumeData(of id: DownloadID, bytesTo file: URL) async throws -> Data {
     let partial = try await downloader.exportPartial(id, to: file.path(percentEncoded: false))
     return try AppleResumeData(

@@ -1,21 +1,21 @@
 import Downpipe
 
-// Who is transferred, and when.
+// Pausing, starting and the number of transfers.
 extension Library {
-  /// Pauses a film. Its slot is free at once, its bytes stay, and nobody but ``resume(_:)`` and ``start(_:)`` starts
+  /// Pauses a film. Its slot becomes free immediately, its bytes stay, and only ``resume(_:)`` and ``start(_:)`` start
   /// it again.
   func pause(_ id: DownloadID) async throws { try await downloader.pause(id) }
 
-  /// Lets a film wait for its turn again; it goes on from the byte where it was.
+  /// Puts a paused film back into the queue. It resumes at the byte where it stopped.
   func resume(_ id: DownloadID) async throws { try await downloader.resume(id) }
 
-  /// Starts a film now. When no slot is free, the one that was started first of those that run goes back to waiting.
+  /// Starts a film now. When no slot is free, the oldest running film goes back to waiting.
   func start(_ id: DownloadID) async throws { try await downloader.start(id, preempting: .oldest) }
 
-  /// Changes how many films are transferred at once. Those that are too many go back to waiting.
+  /// Sets the number of films that are transferred at the same time. Excess transfers go back to waiting.
   func setSlots(_ count: Int) async { await downloader.replace(Limits(concurrent: count)) }
 
-  /// How many films are transferred at once.
+  /// The number of films that are transferred at the same time.
   var slots: Int {
     get async { await downloader.pipeline.admission.compactMap(\.maximumConcurrent).min() ?? 1 }
   }

@@ -1,24 +1,24 @@
 import Downpipe
 import Foundation
 
-// What the library knows of its films.
+// The records of the films.
 extension Library {
-  /// Adds a film, or updates the one with its id: another link, another name. It is never transferred twice.
+  /// Adds a film, or updates the link and name of the film with its id. A film is not transferred twice.
   @discardableResult
   func add(_ film: Film) async throws -> Download { try await downloader.add(film.request) }
 
-  /// The films in some phases, or all of them, in the order in which they were added.
+  /// The films in the given phases, or all films, in the order of their addition.
   func films(_ phases: Set<DownloadState.Phase>? = nil) async throws -> [Film] {
     try await downloader.statuses(DownloadQuery(phases: phases, order: .arrival)).map { Film($0.request) }
   }
 
-  /// How a film stands; `nil` when there is none.
+  /// The status of a film; `nil` when it does not exist.
   func status(of id: DownloadID) async throws -> DownloadStatus? { try await downloader.status(of: id) }
 
-  /// Deletes a film: a transfer is ended first, then record, partial and file go together.
+  /// Deletes a film: stops its transfer, then deletes its record, partial and file.
   func delete(_ id: DownloadID) async throws { try await downloader.remove(id, deletingFile: true) }
 
-  /// Gives a film another name and type. The file of a finished one is renamed.
+  /// Changes the name and type of a film. The file of a finished film is renamed.
   func update(_ id: DownloadID, name: String, type: String) async throws {
     let status = try await downloader.rename(id, to: "\(name).\(type)")
     let new = status.name ?? name

@@ -1,7 +1,7 @@
 import Foundation
 
-/// Reads `bplist00`: a header, the objects, a table of their offsets, and a trailer of 32 bytes with the position of the
-/// table. Core Foundation's CFBinaryPList.c documents the format.
+/// Reads `bplist00`: a header, the objects, a table of their offsets, and a trailer of 32 bytes with the position of
+/// the table. Core Foundation's CFBinaryPList.c documents the format.
 struct BinaryPropertyListReader {
   private let bytes: [UInt8]
   private let offsetSize: Int

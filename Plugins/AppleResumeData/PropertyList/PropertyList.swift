@@ -2,10 +2,10 @@ import Foundation
 
 /// A value of a property list, read and written with limits.
 ///
-/// Foundation's parsers are not used, because with Swift 6.3 on Linux `PropertyListSerialization` returns the references
-/// of keyed archives (UIDs) as a private class, `PropertyListDecoder` does not support them, `PropertyListDecoder`
-/// overflows the stack for XML with 100,000 nested arrays, and `PropertyListSerialization` does not return in reasonable
-/// time for a binary list of 600 bytes whose arrays share their children.
+/// Foundation's parsers are not used, because with Swift 6.3 on Linux `PropertyListSerialization` returns the
+/// references of keyed archives (UIDs) as a private class, `PropertyListDecoder` does not support them,
+/// `PropertyListDecoder` overflows the stack for XML with 100,000 nested arrays, and `PropertyListSerialization` does
+/// not return in reasonable time for a binary list of 600 bytes whose arrays share their children.
 enum PropertyList: Hashable, Sendable {
   case string(String)
   case integer(Int128)

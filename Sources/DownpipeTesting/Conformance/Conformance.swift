@@ -102,15 +102,15 @@ package final class ConformanceReport: Sendable {
     self.time = time
   }
 
-  /// Checks one rule, unless it is excluded or does not apply. The rule is broken when `body` throws or does not end within
-  /// the limit.
+  /// Checks one rule, unless it is excluded or does not apply. The rule is broken when `body` throws or does not end
+  /// within the limit.
   ///
   /// - Parameters:
   ///   - rule: The name of the rule in kebab case, unique in the suite.
   ///   - expectation: What the contract requires.
   ///   - applies: `false` when the stage does not claim the ability that the rule checks.
-  ///   - foundations: Rules that this one depends on. It is not checked when one of them is broken, so that one defect is
-  ///     reported once.
+  ///   - foundations: Rules that this one depends on. It is not checked when one of them is broken, so that one defect
+  ///     is reported once.
   package func check(
     _ rule: String, _ expectation: String, when applies: Bool = true, needs foundations: [String] = [],
     _ body: @escaping @Sendable () async throws -> Void

@@ -15,8 +15,8 @@ public struct GateConformance: Sendable {
   ///
   /// - Parameters:
   ///   - gate: The gate to check.
-  ///   - change: Makes the gate change its rule, for example by writing to the file that it watches. Without it the rule
-  ///     about changes is not checked.
+  ///   - change: Makes the gate change its rule, for example by writing to the file that it watches. Without it the
+  ///     rule about changes is not checked.
   ///   - limit: The longest time for a rule, in real time; "immediately" means within it.
   ///   - exclusions: Rules that are not checked, each with its reason.
   public init(

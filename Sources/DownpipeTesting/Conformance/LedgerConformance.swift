@@ -7,8 +7,8 @@ import Foundation
 /// let folder = try TemporaryFolder()
 /// try await LedgerConformance { MyLedger(folder.path(UUID().uuidString)) }.run()
 /// ```
-/// Each rule requests a new, empty ledger and opens it once or several times. All openings of one ledger must have the same
-/// records, because they stand for several processes and for restarts.
+/// Each rule requests a new, empty ledger and opens it once or several times. All openings of one ledger must have the
+/// same records, because they stand for several processes and for restarts.
 public struct LedgerConformance: Sendable {
   let make: @Sendable () async throws -> any Ledger
   let exclusions: [ConformanceExclusion]

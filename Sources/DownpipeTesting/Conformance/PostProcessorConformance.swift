@@ -69,8 +69,8 @@ public struct PostProcessorConformance: Sendable {
   ///   - second: Another one, to check that inputs processed at the same time are not mixed.
   ///   - bad: An input that it must reject; its expected output is ignored.
   ///   - limit: The longest time for a rule.
-  ///   - exclusions: Rules that are not checked, each with its reason, such as `input-is-kept` for a step that moves its
-  ///     input.
+  ///   - exclusions: Rules that are not checked, each with its reason, such as `input-is-kept` for a step that moves
+  ///     its input.
   public init(
     _ step: any Stage, _ first: Example, and second: Example? = nil, bad: Example? = nil,
     limit: Duration = .seconds(10), excluding exclusions: [ConformanceExclusion] = []

@@ -6,8 +6,8 @@ public import Foundation
 /// ```swift
 /// try await SourceConformance(MySource(), url: url, content: bytes).run()
 /// ```
-/// Use a content of at least 1 MiB that does not repeat, such as ``DownloadFixtures/pattern(size:seed:)``, so that misplaced
-/// bytes are detected and a transfer can be cancelled before its end.
+/// Use a content of at least 1 MiB that does not repeat, such as ``DownloadFixtures/pattern(size:seed:)``, so that
+/// misplaced bytes are detected and a transfer can be cancelled before its end.
 public struct SourceConformance: Sendable {
   let source: any Source
   let url: URL
@@ -25,7 +25,8 @@ public struct SourceConformance: Sendable {
   ///   - source: The source to check, not started.
   ///   - url: A URL that the source accepts.
   ///   - content: The content of the URL, at least 16 bytes.
-  ///   - supportsRanges: Whether ranges of the URL are available. If not, replies must still describe their bytes correctly.
+  ///   - supportsRanges: Whether ranges of the URL are available. If not, replies must still describe their bytes
+  ///     correctly.
   ///   - unsupportedURL: A URL that the source does not accept; `nil` for a source that accepts every URL.
   ///   - stallingURL: A URL whose body stops before its end without closing.
   ///   - missingURL: A URL that the source accepts and that has no content.

@@ -32,12 +32,13 @@ public struct StorageConformance: Sendable {
   ///
   /// - Parameters:
   ///   - storage: The storage to check. Only the suite may use it.
-  ///   - wrapped: The storage that it wraps, to check that the wrapper keeps its abilities; `nil` when it is not a wrapper.
+  ///   - wrapped: The storage that it wraps, to check that the wrapper keeps its abilities; `nil` when it is not a
+  ///     wrapper.
   ///   - conflict: What it does when the destination exists; when `nil`, the rules about conflicts are not checked.
   ///   - limit: The longest time for a rule.
   ///   - exclusions: Rules that are not checked, each with its reason.
-  ///   - reading: Returns the bytes of an artifact, for storages whose artifacts are neither in memory nor at a path of the
-  ///     file system.
+  ///   - reading: Returns the bytes of an artifact, for storages whose artifacts are neither in memory nor at a path of
+  ///     the file system.
   public init(
     _ storage: any Storage, wrapping wrapped: (any Storage)? = nil, onConflict conflict: Conflict? = nil,
     limit: Duration = .seconds(10), excluding exclusions: [ConformanceExclusion] = [],

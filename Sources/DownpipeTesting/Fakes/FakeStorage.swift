@@ -11,8 +11,8 @@ import Foundation
 /// #expect(storage.published["films/film.mkv"] == bytes)
 /// #expect(storage.calls.map(\.operation) == [.openPartial, .write, .write, .write, .close])
 /// ```
-/// Published artifacts have a fictitious path below ``root`` and no file on disk: ``published`` and ``bytes(of:)`` return
-/// their bytes. It can be used from any thread.
+/// Published artifacts have a fictitious path below ``root`` and no file on disk: ``published`` and ``bytes(of:)``
+/// return their bytes. It can be used from any thread.
 public final class FakeStorage: Storage {
   /// The calls that are recorded and can fail.
   public enum Operation: String, Sendable, Hashable, CaseIterable {
@@ -141,8 +141,8 @@ public final class FakeStorage: Storage {
     self.name = name
   }
 
-  /// Makes `times` calls of an operation fail, starting with call number `call`, counted from 1 over all downloads since
-  /// the storage was made. A failing call has no effect.
+  /// Makes `times` calls of an operation fail, starting with call number `call`, counted from 1 over all downloads
+  /// since the storage was made. A failing call has no effect.
   public func fail(_ operation: Operation, at call: Int = 1, times: Int = 1, with error: DownloadError) {
     state.update { $0.plan.fail(operation, at: call, times: times, with: error) }
   }

@@ -3,8 +3,8 @@ package import Foundation
 
 /// A ledger store around another one: it implements the methods that it changes, and all others forward to ``base``.
 ///
-/// `exchange` and `records(of:)` are not forwarded. They keep the defaults of ``LedgerStore``, which call `save`, `lease`
-/// and `record` of the wrapper, so that a wrapper that changes these changes the bulk methods too.
+/// `exchange` and `records(of:)` are not forwarded. They keep the defaults of ``LedgerStore``, which call `save`,
+/// `lease` and `record` of the wrapper, so that a wrapper that changes these changes the bulk methods too.
 package protocol LedgerStoreWrapper: LedgerStore {
   /// The store that does the work.
   var base: any LedgerStore { get }

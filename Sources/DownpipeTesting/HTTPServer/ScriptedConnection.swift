@@ -76,7 +76,8 @@ final class ScriptedConnection: ChannelInboundHandler {
     advance(context)
   }
 
-  /// Carries out the next step. Steps continue in new tasks of the event loop, so that long bodies do not grow the stack.
+  /// Carries out the next step. Steps continue in new tasks of the event loop, so that long bodies do not grow the
+  /// stack.
   private func advance(_ context: ChannelHandlerContext) {
     guard !isClosed else { return }
     guard let step = steps.popFirst() else {

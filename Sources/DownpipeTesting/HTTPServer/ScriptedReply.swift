@@ -38,8 +38,8 @@ public struct ScriptedReply: Sendable {
     public static func send(_ content: ScriptedContent) -> Step { .content(content, 0..<content.size) }
   }
 
-  /// The steps, in order. The connection then stays open for the next request, unless a step closed it or the request had
-  /// `Connection: close`.
+  /// The steps, in order. The connection then stays open for the next request, unless a step closed it or the request
+  /// had `Connection: close`.
   public var steps: [Step]
 
   /// Makes a reply from steps.

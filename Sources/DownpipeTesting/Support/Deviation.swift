@@ -22,8 +22,8 @@ package func expectValue<Value>(_ value: Value?, _ otherwise: @autoclosure () ->
   return value
 }
 
-/// Returns the ``DownloadError`` that the body throws; throws a ``Deviation`` when it throws nothing, another error, or an
-/// error with none of the given codes. Without codes every code is accepted.
+/// Returns the ``DownloadError`` that the body throws; throws a ``Deviation`` when it throws nothing, another error, or
+/// an error with none of the given codes. Without codes every code is accepted.
 @discardableResult
 package func expectError(
   _ codes: DownloadError.Code..., when what: String, _ body: () async throws -> Void

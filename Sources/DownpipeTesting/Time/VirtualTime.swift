@@ -29,14 +29,14 @@ public import Foundation
 /// ```
 /// - `sleeper(dueIn:)` ignores the timers of the downloader itself. Pass a purpose to wait for one of them, as in
 ///   `sleeper(dueIn: .milliseconds(100), purpose: .progress)` before a test changes the speed of a transfer.
-/// - After waiting for a state such as `.waiting(.retry)`, a test may advance the clock immediately: a task whose instant
-///   has passed does not sleep.
+/// - After waiting for a state such as `.waiting(.retry)`, a test may advance the clock immediately: a task whose
+///   instant has passed does not sleep.
 /// - A task that sleeps *for* an interval starts at the present time. A test that advances through several such sleeps
 ///   waits for a sleeper before each step.
 /// - Back-off has jitter: use `Retry(.constant(…))`, or pass a fixed `random` to `DownloaderOptions`.
 ///
-/// Sleepers wake in order of their due time, those with the same due time in the order in which they fell asleep. A woken
-/// task runs when the runtime schedules it: wait for its effect, such as its next sleep. The clock counts whole
+/// Sleepers wake in order of their due time, those with the same due time in the order in which they fell asleep. A
+/// woken task runs when the runtime schedules it: wait for its effect, such as its next sleep. The clock counts whole
 /// nanoseconds: ten times a tenth of a second is a second. It can be used from any thread.
 public final class VirtualTime: TimeSource {
   private struct Sleeper: Sendable {
@@ -164,8 +164,8 @@ public final class VirtualTime: TimeSource {
   /// Waits until a task sleeps that is due after exactly this interval from now.
   /// Returns early when the waiting task is cancelled.
   ///
-  /// - Parameter purpose: The purpose of the sleep. `nil` matches all sleeps except the downloader's housekeeping, whose
-  ///   intervals could match by coincidence.
+  /// - Parameter purpose: The purpose of the sleep. `nil` matches all sleeps except the downloader's housekeeping,
+  ///   whose intervals could match by coincidence.
   public func sleeper(dueIn interval: Duration, purpose: SleepPurpose? = nil) async {
     let interval = interval.inNanoseconds
     await state.wait { state in
