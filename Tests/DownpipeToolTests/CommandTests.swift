@@ -34,7 +34,17 @@ struct CommandTests {
     #expect(command.reporting.json && command.reporting.quiet)
   }
 
-  @Test("The defaults")
+  @Test("The time limits reach the source", arguments: PipelineSettings.Transport.allCases)
+  func timeLimits(_ transport: PipelineSettings.Transport) throws {
+    var settings = PipelineSettings(transport: transport, directory: "/d")
+    #expect(!"\(try Pipeline(settings))".contains("seconds"))
+    settings.connectTimeLimit = .seconds(2.5)
+    settings.timeLimit = .seconds(90)
+    let description = "\(try Pipeline(settings))"
+    #expect(description.contains("2.5 seconds") && description.contains("90.0 seconds"), "\(description)")
+  }
+
+  @Test("The defaults are those of the help")
   func defaults() throws {
     let command = try GetCommand.parse(["http://a/1"])
     #expect(command.folder.directory == ".")
