@@ -41,7 +41,6 @@ func example(_ name: String, _ dependencies: [Target.Dependency], exclude: [Stri
 }
 
 let sqlite: TargetDependencyCondition? = .when(traits: ["SQLite"])
-let zlib: TargetDependencyCondition? = .when(traits: ["Zlib"])
 
 let package = Package(
   name: "downpipe",
@@ -54,6 +53,7 @@ let package = Package(
     .library(name: "DownpipeURLSession", targets: ["DownpipeURLSession"]),
     .library(name: "DownpipeAppleResumeData", targets: ["DownpipeAppleResumeData"]),
     .library(name: "DownpipeFiles", targets: ["DownpipeFiles"]),
+    .library(name: "DownpipeMemory", targets: ["DownpipeMemory"]),
     .library(name: "DownpipeLinks", targets: ["DownpipeLinks"]),
     .library(name: "DownpipeScheduling", targets: ["DownpipeScheduling"]),
     .library(name: "DownpipeGates", targets: ["DownpipeGates"]),
@@ -65,8 +65,7 @@ let package = Package(
   ],
   traits: [
     .trait(name: "SQLite", description: "DownpipeSQLite: a ledger in a SQLite file (needs libsqlite3)."),
-    .trait(name: "Zlib", description: "DownpipeGzip and CRC-32 in DownpipeChecksum (need libz)."),
-    .default(enabledTraits: ["SQLite", "Zlib"]),
+    .default(enabledTraits: ["SQLite"]),
   ],
   dependencies: [
     .package(url: "https://github.com/swift-server/async-http-client", from: "1.37.0"),
@@ -81,7 +80,8 @@ let package = Package(
   targets: [
     // Core
     .target(name: "DownpipeCore", swiftSettings: strict),
-    // What plug-ins share of the system below them: descriptors, errors, process owners. No product.
+    // What plug-ins share of the operating system: descriptors, the table of errors, blocking threads, process owners.
+    // No product.
     .target(name: "DownpipePOSIX", dependencies: ["DownpipeCore"], swiftSettings: strict),
     .systemLibrary(
       name: "CZlib", pkgConfig: "zlib", providers: [.apt(["zlib1g-dev"]), .brew(["zlib"])]),
@@ -98,10 +98,11 @@ let package = Package(
       ]),
     plugin("URLSession"),
     plugin("AppleResumeData"),
-    plugin("Files", ["DownpipePOSIX", .product(name: "Crypto", package: "swift-crypto")]),
+    plugin("Files", ["DownpipePOSIX", "CZlib"]),
+    plugin("Memory", ["DownpipePOSIX"]),
     plugin("Links"),
     plugin("Scheduling"),
-    plugin("Gates"),
+    plugin("Gates", ["DownpipePOSIX"]),
     plugin(
       "SQLite",
       [
@@ -109,20 +110,17 @@ let package = Package(
         .product(name: "GRDB", package: "GRDB.swift", condition: sqlite),
         .product(name: "GRDBSQLite", package: "GRDB.swift", condition: sqlite),
       ]),
-    plugin("Gzip", [.target(name: "CZlib", condition: zlib)]),
-    plugin(
-      "Checksum",
-      [.product(name: "Crypto", package: "swift-crypto"), .target(name: "CZlib", condition: zlib)]),
+    plugin("Gzip", ["DownpipePOSIX", "CZlib"]),
+    plugin("Checksum", ["DownpipePOSIX", "CZlib", .product(name: "Crypto", package: "swift-crypto")]),
     plugin("Service", [.product(name: "ServiceLifecycle", package: "swift-service-lifecycle")]),
 
     // The batteries, and the test kit
     .target(
       name: "Downpipe",
       dependencies: [
-        "DownpipeCore", "DownpipeHTTP", "DownpipeFiles", "DownpipeLinks", "DownpipeScheduling", "DownpipeGates",
-        "DownpipeChecksum",
+        "DownpipeCore", "DownpipeHTTP", "DownpipeFiles", "DownpipeMemory", "DownpipeLinks", "DownpipeScheduling",
+        "DownpipeGates", "DownpipeChecksum", "DownpipeGzip",
         .target(name: "DownpipeSQLite", condition: sqlite),
-        .target(name: "DownpipeGzip", condition: zlib),
       ],
       swiftSettings: strict),
     .target(
@@ -164,7 +162,7 @@ let package = Package(
 
     // Tests
     tests("DownpipeCore", ["DownpipeCore", "DownpipeTesting"]),
-    tests("DownpipePOSIX", ["DownpipePOSIX"]),
+    tests("DownpipePOSIX", ["DownpipePOSIX", "DownpipeCore", "DownpipeTesting"]),
     tests("DownpipeTesting", ["DownpipeTesting", "DownpipeCore"]),
     tests(
       "DownpipeHTTP",
@@ -176,6 +174,7 @@ let package = Package(
     tests("DownpipeURLSession", ["DownpipeURLSession", "DownpipeCore", "DownpipeTesting"]),
     tests("DownpipeAppleResumeData", ["DownpipeAppleResumeData", "DownpipeCore", "DownpipeTesting"]),
     tests("DownpipeFiles", ["DownpipeFiles", "DownpipeCore", "DownpipePOSIX", "DownpipeTesting"]),
+    tests("DownpipeMemory", ["DownpipeMemory", "DownpipeFiles", "DownpipeCore", "DownpipeTesting"]),
     tests("DownpipeLinks", ["DownpipeLinks", "DownpipeCore", "DownpipeTesting"]),
     tests("DownpipeScheduling", ["DownpipeScheduling", "DownpipeCore", "DownpipeTesting"]),
     tests("DownpipeGates", ["DownpipeGates", "DownpipeCore", "DownpipeTesting"]),
@@ -206,7 +205,7 @@ let package = Package(
     tests(
       "Crash",
       [
-        "DownpipeCore", "DownpipeFiles", "DownpipeTesting",
+        "DownpipeCore", "DownpipeFiles", "DownpipePOSIX", "DownpipeTesting",
         .target(name: "DownpipeSQLite", condition: sqlite), .target(name: "CFaultyVFS", condition: sqlite),
       ]),
     tests(

@@ -1,9 +1,7 @@
 import Crypto
 public import DownpipeCore
 
-#if Zlib
-  import CZlib
-#endif
+import CZlib
 
 /// Computes a digest of bytes as they come.
 ///
@@ -21,9 +19,7 @@ public struct DigestComputation: Sendable {
     case sha512(SHA512)
     case sha1(Insecure.SHA1)
     case md5(Insecure.MD5)
-    #if Zlib
-      case crc32(UInt32)
-    #endif
+    case crc32(UInt32)
     /// While another state is being changed; never seen from outside.
     case moved
   }
@@ -36,9 +32,7 @@ public struct DigestComputation: Sendable {
   /// is built with its `Zlib` trait.
   public static let supportedAlgorithms: [DigestAlgorithm] = {
     var algorithms: [DigestAlgorithm] = [.sha256, .sha384, .sha512, .sha1, .md5]
-    #if Zlib
-      algorithms.append(.crc32)
-    #endif
+    algorithms.append(.crc32)
     return algorithms
   }()
 
@@ -53,9 +47,7 @@ public struct DigestComputation: Sendable {
     case .sha512: state = .sha512(SHA512())
     case .sha1: state = .sha1(Insecure.SHA1())
     case .md5: state = .md5(Insecure.MD5())
-    #if Zlib
-      case .crc32: state = .crc32(0)
-    #endif
+    case .crc32: state = .crc32(0)
     default:
       throw DownloadError(
         .invalidRequest,
@@ -92,18 +84,16 @@ public struct DigestComputation: Sendable {
     case .md5(var hash):
       hash.update(bufferPointer: bytes)
       return .md5(hash)
-    #if Zlib
-      case .crc32(var value):
-        // libz counts in 32 bits.
-        var rest = bytes[...]
-        while !rest.isEmpty {
-          let part = UnsafeRawBufferPointer(rebasing: rest.prefix(1 << 30))
-          let start = part.baseAddress?.assumingMemoryBound(to: UInt8.self)
-          value = UInt32(truncatingIfNeeded: CZlib.crc32(UInt(value), start, UInt32(part.count)))
-          rest = rest.dropFirst(part.count)
-        }
-        return .crc32(value)
-    #endif
+    case .crc32(var value):
+      // libz counts in 32 bits.
+      var rest = bytes[...]
+      while !rest.isEmpty {
+        let part = UnsafeRawBufferPointer(rebasing: rest.prefix(1 << 30))
+        let start = part.baseAddress?.assumingMemoryBound(to: UInt8.self)
+        value = UInt32(truncatingIfNeeded: CZlib.crc32(UInt(value), start, UInt32(part.count)))
+        rest = rest.dropFirst(part.count)
+      }
+      return .crc32(value)
     case .moved:
       return .moved
     }
@@ -118,9 +108,7 @@ public struct DigestComputation: Sendable {
       case .sha512(let hash): Array(hash.finalize())
       case .sha1(let hash): Array(hash.finalize())
       case .md5(let hash): Array(hash.finalize())
-      #if Zlib
-        case .crc32(let value): [24, 16, 8, 0].map { UInt8(truncatingIfNeeded: value >> $0) }
-      #endif
+      case .crc32(let value): [24, 16, 8, 0].map { UInt8(truncatingIfNeeded: value >> $0) }
       case .moved: []
       }
     return FileDigest(algorithm, bytes: bytes)

@@ -1,107 +1,82 @@
 public import DownpipeCore
+import DownpipePOSIX
 
-#if canImport(Glibc)
-  import Glibc
-#elseif canImport(Musl)
-  import Musl
-#elseif canImport(Darwin)
-  import Darwin
-#endif
-
-/// Reads a file once, from its beginning to its end, and computes every digest that is wanted on the way.
+/// Reads a file once from its start and computes all requested digests.
 struct FileDigests: ~Copyable {
-  /// Reads are this long: 1 MiB.
+  /// The number of bytes in a block: 1 MiB.
   static let blockSize = 1 << 20
 
   private let path: String
-  private let descriptor: Int32
+  private let file: OpenFile
   private let block: UnsafeMutableRawBufferPointer
+  private var offset: Int64 = 0
   private var computations: [DigestComputation]
 
   /// Opens a file.
-  /// - Throws: ``DownloadError`` with `.invalidRequest` for an algorithm that cannot be computed, `.processing`
-  ///   for what is no file, `.permission` or `.storage`.
-  init(of path: String, _ algorithms: [DigestAlgorithm]) throws(DownloadError) {
-    var computations: [DigestComputation] = []
-    for algorithm in algorithms { computations.append(try DigestComputation(algorithm)) }
-    let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
-    guard descriptor >= 0 else { throw Self.failure("open", path, errno) }
-    var status = stat()
-    guard fstat(descriptor, &status) == 0 else {
-      let code = errno
-      _ = close(descriptor)
-      throw Self.failure("examine", path, code)
+  ///
+  /// - Throws: ``DownloadError`` with `.invalidRequest` for an algorithm that is not supported, `.processing` if the path
+  ///   is not a regular file, `.permission` or `.storage`.
+  init(of path: String, _ algorithms: [DigestAlgorithm]) throws {
+    let computations = try algorithms.map { try DigestComputation($0) }
+    let (file, status) = try reporting("open", path) { () throws(SystemError) in
+      let file = try OpenFile(reading: path)
+      return (file, try file.status())
     }
-    // A pipe or a device could block for ever.
-    guard status.st_mode & S_IFMT == S_IFREG else {
-      _ = close(descriptor)
-      throw DownloadError(.processing, "“\(path)” is no regular file, so it has no digest")
+    // Reading a FIFO or a device could block.
+    guard status.kind == .file else {
+      throw DownloadError(.processing, "\(path) is not a regular file: only files have digests")
     }
     self.path = path
-    self.descriptor = descriptor
+    self.file = file
     self.computations = computations
     block = .allocate(byteCount: Self.blockSize, alignment: 64)
   }
 
-  deinit {
-    block.deallocate()
-    // Nothing was written, so closing has nothing to report.
-    _ = close(descriptor)
-  }
+  deinit { block.deallocate() }
 
-  /// Takes one more block.
+  /// Reads one more block.
+  ///
   /// - Returns: false at the end of the file.
   /// - Throws: `CancellationError`; ``DownloadError`` with `.storage` when the file cannot be read.
   mutating func readBlock() throws -> Bool {
     try Task.checkCancellation()
-    var count: Int
-    repeat { count = read(descriptor, block.baseAddress, block.count) } while count < 0 && errno == EINTR
-    guard count >= 0 else { throw Self.failure("read", path, errno) }
+    let count: Int
+    do { count = try file.read(into: block, at: offset) } catch { throw error.downloadError("read", path) }
     guard count > 0 else { return false }
+    offset += Int64(count)
     let bytes = UnsafeRawBufferPointer(rebasing: block[..<count]).bytes
     for index in computations.indices { computations[index].update(bytes) }
     return true
   }
 
-  /// The digests of all that was read, in the order of the algorithms.
+  /// The digests of the bytes read so far, in the order of the algorithms.
   var digests: [FileDigest] { computations.map { $0.finalize() } }
-
-  private static func failure(_ action: String, _ path: String, _ code: Int32) -> DownloadError {
-    let reason = String(cString: strerror(code))
-    let kind: DownloadError.Code =
-      switch code {
-      case EACCES, EPERM: .permission
-      case EMFILE, ENFILE: .tooManyOpenFiles
-      default: .storage
-      }
-    return DownloadError(kind, "cannot \(action) “\(path)”: \(reason)")
-  }
 }
 
 extension FileDigest {
-  /// The digest of a file.
+  /// Computes the digest of a file.
   ///
   /// ```swift
   /// let digest = try await FileDigest.of(file: "/srv/film.mkv", algorithm: .sha256)
   /// ```
   ///
-  /// Reads 1 MiB at a time, away from the caller's actor. Cancelling the task ends it.
-  /// - Throws: ``DownloadError`` with `.invalidRequest` for an algorithm that cannot be computed (see
-  ///   ``DigestComputation/supportedAlgorithms``), `.processing` for what is no regular file, `.permission` or
-  ///   `.storage` for a file that cannot be read; `CancellationError`.
+  /// Reads 1 MiB at a time, outside of the caller's actor.
+  /// - Throws: ``DownloadError`` with `.invalidRequest` for an algorithm that is not in
+  ///   ``DigestComputation/supportedAlgorithms``, `.processing` if the path is not a regular file, `.permission` or
+  ///   `.storage` if the file cannot be read; `CancellationError` when the task is cancelled.
   @concurrent
   public static func of(file path: String, algorithm: DigestAlgorithm) async throws -> FileDigest {
     let computation = try DigestComputation(algorithm)
     return try await of(file: path, algorithms: [algorithm]).first ?? computation.finalize()
   }
 
-  /// Several digests of a file, which is read only once; in the order of `algorithms`.
+  /// Computes several digests of a file, which is read once, in the order of `algorithms`.
   ///
-  /// Otherwise as ``of(file:algorithm:)``.
+  /// See ``of(file:algorithm:)`` for the errors.
   @concurrent
   public static func of(file path: String, algorithms: [DigestAlgorithm]) async throws -> [FileDigest] {
     var file = try FileDigests(of: path, algorithms)
-    // Others get their turn on this thread between two blocks.
+    // Lets other tasks run on this thread between two blocks.
     while try file.readBlock() { await Task.yield() }
     return file.digests
   }

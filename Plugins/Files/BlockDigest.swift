@@ -1,19 +1,22 @@
-import Crypto
+import CZlib
 import DownpipeCore
 
-/// Marks blocks of a partial by their SHA-256, and finds out whether they are still the same.
+/// Marks of blocks: the CRC-32 of a run of bytes, by which damage to a partial is detected.
+///
+/// The marks detect accidents (a crash, a failing disk, another program that writes to the file), not attacks, so a
+/// checksum is enough and no cryptographic library is needed.
 enum BlockDigest {
-  /// The bytes that a mark covers, where there are so many before it.
+  /// The length of a block; the first one may be shorter.
   static let blockSize: Int64 = 64 << 10
-  /// The most that is read for a mark, which may come from a ledger that somebody has changed.
+  /// The longest block that is read. A damaged ledger can contain any range.
   private static let maximumSize: Int64 = 1 << 20
 
-  /// The mark of the last block before a position.
+  /// The mark of the block that ends at `offset`.
   ///
   /// - Parameters:
-  ///   - path: names the partial in an error.
-  ///   - read: gives bytes of it, fewer at its end.
-  /// - Throws: `DownloadError` with `.storage` when the partial ends before the position, and what `read` throws.
+  ///   - path: the partial, for error messages.
+  ///   - read: returns bytes of the partial, fewer at its end.
+  /// - Throws: `DownloadError` with `.storage` when the partial ends before the offset; errors of `read`.
   static func mark(
     endingAt offset: Int64, of path: String, read: (_ offset: Int64, _ count: Int) throws -> [UInt8]
   ) throws -> BlockMark {
@@ -22,20 +25,23 @@ enum BlockDigest {
     let bytes = try read(range.lowerBound, range.count)
     guard bytes.count == range.count else {
       throw DownloadError(
-        .storage, "\(path) ends before byte \(end), up to which it was written: start the download again")
+        .storage, "\(path) is shorter than the \(end) bytes written to it: start the download again")
     }
     return BlockMark(range: range, digest: digest(bytes))
   }
 
-  /// Whether the bytes are those that were marked. False for marks of another kind.
+  /// Whether the bytes are those that were marked. True for a mark of another algorithm, which cannot be checked: earlier
+  /// versions marked blocks with SHA-256.
   static func matches(_ mark: BlockMark, read: (_ offset: Int64, _ count: Int) throws -> [UInt8]) throws -> Bool {
+    guard mark.digest.algorithm == .crc32 else { return true }
     let (start, end) = (mark.range.lowerBound, mark.range.upperBound)
-    guard mark.digest.algorithm == .sha256, start >= 0, end - start <= maximumSize else { return false }
+    guard start >= 0, end - start <= maximumSize else { return false }
     let bytes = try read(start, Int(end - start))
     return bytes.count == Int(end - start) && digest(bytes) == mark.digest
   }
 
   private static func digest(_ bytes: [UInt8]) -> FileDigest {
-    FileDigest(.sha256, bytes: Array(SHA256.hash(data: bytes)))
+    let sum = UInt32(truncatingIfNeeded: crc32(0, bytes, UInt32(bytes.count)))
+    return FileDigest(.crc32, bytes: [24, 16, 8, 0].map { UInt8(truncatingIfNeeded: sum >> $0) })
   }
 }

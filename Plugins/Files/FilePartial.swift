@@ -1,4 +1,5 @@
 import DownpipeCore
+import DownpipePOSIX
 import Synchronization
 
 #if canImport(Glibc)
@@ -9,24 +10,24 @@ import Synchronization
   import Darwin
 #endif
 
-/// The bytes of an unfinished download in a file, which is made with the first byte.
+/// The bytes of an unfinished download in a file, which is created with the first byte.
 ///
-/// A new download has a file without a name, where the file system can do that: it costs no claim, and is gone when it
-/// is closed. ``persist()`` claims the name and gives it to the file. From then on the claim is held until closing.
+/// A new download has a file without a name, where the file system supports that: it needs no claim, and is deleted when
+/// it is closed. ``persist()`` claims the name and gives it to the file; the claim is held until the partial is closed.
 final class FilePartial: Partial {
   let path: String
   let folders: StoreFolders
-  /// The lock keeps a write that comes too late from a descriptor that already belongs to another file.
+  /// The lock also keeps a late write from a descriptor that is closed and already belongs to another file.
   private let state: Mutex<State>
 
   struct State {
     enum Stage { case open, finished, closed }
     var stage = Stage.open
     /// `nil` before the first byte and after closing.
-    var descriptor: CInt?
+    var file: OpenFile?
     /// The claim on the name; `nil` for a file without one.
     var claim: PartialClaim?
-    /// How far it was written; the file may be changed by others.
+    /// The end of the last byte written. Other programs may have changed the length of the file.
     var length: Int64 = 0
     /// Whether the file's name may not be on the disk yet.
     var nameIsNew = true
@@ -36,13 +37,13 @@ final class FilePartial: Partial {
   private var durability: Durability { folders.durability }
 
   /// - Parameters:
-  ///   - descriptor: the named file; `nil` when there is none.
+  ///   - file: the file with the name; `nil` when there is none.
   ///   - length: its length.
   ///   - claim: the claim on the name; `nil` for a new download.
-  init(_ path: String, descriptor: CInt? = nil, length: Int64 = 0, claim: PartialClaim? = nil, folders: StoreFolders) {
+  init(_ path: String, file: OpenFile? = nil, length: Int64 = 0, claim: PartialClaim? = nil, folders: StoreFolders) {
     self.path = path
     self.folders = folders
-    state = Mutex(State(descriptor: descriptor, claim: claim, length: length))
+    state = Mutex(State(file: file, claim: claim, length: length))
     if let claim { folders.hold(path, by: claim) }
     folders.enter()
   }
@@ -52,15 +53,15 @@ final class FilePartial: Partial {
   // MARK: Bytes
 
   func size() throws -> Int64 {
-    try withFile("look at") { file in try file.map { file throws(SystemError) in try system.status(file).size } ?? 0 }
+    try withFile("read the size of") { file in try file?.status().size ?? 0 }
   }
 
   func write(_ bytes: RawSpan, at offset: Int64) throws {
     try withState("write") { state in
       guard state.stage == .open else { throw SystemError(EBADF) }
-      if state.descriptor == nil, bytes.byteCount == 0 { return }
-      let file = try state.descriptor ?? begin(&state)
-      try bytes.withUnsafeBytes { buffer throws(SystemError) in try system.write(file, buffer, at: offset) }
+      if state.file == nil, bytes.byteCount == 0 { return }
+      let file = try state.file ?? begin(&state)
+      try file.write(bytes, at: offset)
       state.length = max(state.length, offset + Int64(bytes.byteCount))
     }
   }
@@ -68,28 +69,18 @@ final class FilePartial: Partial {
   func read(at offset: Int64, count: Int) throws -> [UInt8] {
     try withFile("read") { file in
       guard let file else { return [] }
-      // No more room than there are bytes, whatever is asked for.
-      let available = try system.status(file).size - max(0, offset)
+      // Memory for the bytes that exist, whatever `count` is.
+      let available = try file.status().size - max(0, offset)
       let count = Int(min(Int64(max(0, count)), max(0, available)))
-      guard count > 0 else { return [] }
-      var failure: SystemError?
-      let bytes = [UInt8](unsafeUninitializedCapacity: count) { buffer, filled in
-        do throws(SystemError) {
-          filled = try system.read(file, into: UnsafeMutableRawBufferPointer(buffer), at: offset)
-        } catch {
-          failure = error
-        }
-      }
-      if let failure { throw failure }
-      return bytes
+      return count > 0 ? try file.read(count, at: offset) : []
     }
   }
 
   func truncate(to size: Int64) throws {
     try withState("change the size of") { state in
       guard state.stage == .open else { throw SystemError(EBADF) }
-      if state.descriptor == nil, size == 0 { return }
-      try system.truncate(try state.descriptor ?? begin(&state), to: size)
+      if state.file == nil, size == 0 { return }
+      try (state.file ?? begin(&state)).truncate(to: size)
       state.length = size
     }
   }
@@ -105,27 +96,21 @@ final class FilePartial: Partial {
   func synchronize() async throws {
     let isEmpty = try withState("flush") { state in
       guard state.stage != .closed else { throw SystemError(EBADF) }
-      // There is nothing to keep yet.
-      guard state.descriptor != nil else { return true }
+      guard state.file != nil else { return true }
       try persist(&state)
       return false
     }
     guard durability == .power, !isEmpty else { return }
-    try await Blocking.run { [self] _ in
-      // A duplicate, so that nothing waits for the lock as long as the disk takes. Errors of earlier writes
-      // belong to the open file, and a duplicate sees them.
+    try await BlockingThreads.run { [self] _ in
+      // A duplicate, so that no write waits for the lock while the disk works. It reports the errors of earlier writes,
+      // too, since both descriptors share the open file.
       let (copy, nameIsNew) = try withState("flush") { state in
-        guard let file = state.descriptor else { throw SystemError(EBADF) }
-        return (try system.duplicate(file), state.nameIsNew)
+        guard let file = state.file else { throw SystemError(EBADF) }
+        return (try file.duplicate(), state.nameIsNew)
       }
       try reporting("flush", path) { () throws(SystemError) in
-        do throws(SystemError) {
-          try system.flush(copy)
-        } catch {
-          try? system.close(copy)
-          throw error
-        }
-        try system.close(copy)
+        try copy.flush()
+        try copy.close()
         if nameIsNew { try OpenFolder(PathText.split(path).folder, system: system).flush(durability) }
       }
       if nameIsNew { state.withLock { $0.nameIsNew = false } }
@@ -138,11 +123,11 @@ final class FilePartial: Partial {
     try withState("close") { state in
       guard state.stage == .open else { return }
       state.stage = .finished
-      guard let file = state.descriptor else { return }
-      // Steps take the file over as it is, and the store's own folder keeps others away meanwhile.
-      if state.claim != nil { try system.permit(file, try folders.permissionsOfNewFiles()) }
-      // Network file systems tell at closing that earlier bytes were lost; publishing needs the descriptor.
-      try system.close(try system.duplicate(file))
+      guard let file = state.file else { return }
+      // Steps may publish the file as it is. Until then the store's folder keeps other users out.
+      if state.claim != nil { try file.setPermissions(try folders.permissionsOfNewFiles()) }
+      // Network file systems report lost bytes at closing, and publishing needs the descriptor.
+      try file.duplicate().close()
     }
   }
 
@@ -150,26 +135,25 @@ final class FilePartial: Partial {
     let (file, claim, wasOpen) = state.withLock { state in
       defer {
         state.stage = .closed
-        state.descriptor = nil
+        state.file = nil
         state.claim = nil
       }
-      return (state.descriptor, state.claim, state.stage != .closed)
+      return (state.file, state.claim, state.stage != .closed)
     }
     guard wasOpen else { return }
     defer {
-      // Nothing can be written any more.
+      // After closing the file, so that this process cannot write to it any more.
       if let claim {
         folders.letGo(path, by: claim)
         claim.release()
       }
       folders.leave()
     }
-    // Gone even when closing reports that earlier bytes were lost.
-    if let file { try reporting("close", path) { () throws(SystemError) in try system.close(file) } }
+    if let file { try reporting("close", path) { () throws(SystemError) in try file.close() } }
   }
 
   func artifact(name: String, mediaType: String?) throws -> Artifact {
-    let size = try withState("look at") { state in
+    let size = try withState("read the size of") { state in
       state.stage == .closed ? try system.status(Entry(path)).size : state.length
     }
     return Artifact(location: .path(path), name: name, size: .known(size), mediaType: mediaType)
@@ -177,58 +161,61 @@ final class FilePartial: Partial {
 
   // MARK: The file
 
-  /// The file for publishing it; `nil` once it is closed. An empty download gets one now.
+  /// The file to publish; `nil` after closing. The file of an empty download is created now.
   func held() throws -> HeldFile? {
-    try withState("look at") { state in
+    try withState("read the status of") { state in
       guard state.stage != .closed else { return nil }
-      let file = try state.descriptor ?? begin(&state)
+      let file = try state.file ?? begin(&state)
       try state.claim?.check()
       if state.claim != nil, state.stage == .open {
-        try system.permit(file, try folders.permissionsOfNewFiles())
+        try file.setPermissions(try folders.permissionsOfNewFiles())
       }
-      return HeldFile(
-        descriptor: file, status: try system.status(file), name: state.claim == nil ? nil : path, partial: self)
+      return HeldFile(file: file, status: try file.status(), name: state.claim == nil ? nil : path, partial: self)
     }
   }
 
-  /// Makes the file: one without a name if the name is not claimed and the file system can do that.
-  private func begin(_ state: inout State) throws -> CInt {
+  /// Creates the file: one without a name if the name is not claimed and the file system supports it.
+  private func begin(_ state: inout State) throws -> OpenFile {
     if state.claim == nil {
       do {
-        let file = try folders.making(PathText.split(path).folder) { try system.openUnnamed(in: folders.partials) }
-        state.descriptor = file
+        let file = try folders.making(PathText.split(path).folder) {
+          try OpenFile.unnamed(in: folders.partials, system: system)
+        }
+        state.file = file
         return file
       } catch let error as SystemError where error.saysNoUnnamedFiles {}
     }
     return try makeNamed(&state)
   }
 
-  private func makeNamed(_ state: inout State) throws -> CInt {
+  private func makeNamed(_ state: inout State) throws -> OpenFile {
     try claimName(&state) {
-      // Not the file that an earlier, unknown download has left.
+      // Replaces a file that an earlier download with the same key has left.
       try system.makeRoom(at: Entry(path)) { () throws(SystemError) in
-        try system.open(Entry(path), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, mode: 0o600)
+        try OpenFile(Entry(path), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, mode: 0o600, system: system)
       }
     }
   }
 
   private func persist(_ state: inout State) throws {
     guard state.stage != .closed else { throw SystemError(EBADF) }
-    guard let file = state.descriptor else {
+    guard let file = state.file else {
       _ = try makeNamed(&state)
       return
     }
     if let claim = state.claim { return try claim.check() }
     let isFinished = state.stage == .finished
     _ = try claimName(&state) {
-      if !isFinished { try system.permit(file, 0o600) }
-      try system.makeRoom(at: Entry(path)) { () throws(SystemError) in try system.link(file, to: Entry(path)) }
+      if !isFinished { try file.setPermissions(0o600) }
+      try system.makeRoom(at: Entry(path)) { () throws(SystemError) in
+        try system.link(file.descriptor, to: Entry(path))
+      }
       return file
     }
   }
 
-  /// Claims the name, and gives it to a file; both or none.
-  private func claimName(_ state: inout State, _ body: () throws -> CInt) throws -> CInt {
+  /// Claims the name and gives it to a file: both, or neither.
+  private func claimName(_ state: inout State, _ body: () throws -> OpenFile) throws -> OpenFile {
     try folders.making(PathText.split(path).folder) {
       let isHeld = state.claim != nil
       let claim =
@@ -237,7 +224,7 @@ final class FilePartial: Partial {
         let file = try body()
         if !isHeld { folders.hold(path, by: claim) }
         state.claim = claim
-        state.descriptor = file
+        state.file = file
         state.nameIsNew = true
         return file
       } catch {
@@ -247,43 +234,37 @@ final class FilePartial: Partial {
     }
   }
 
-  /// Puts another file under the name, by a rename.
-  func replaceFile(by file: String) throws -> Bool {
+  /// Renames another file to this partial's name and continues with it.
+  ///
+  /// - Returns: false for anything but a file, and for a file on another file system.
+  func adopt(_ other: String) throws -> Bool {
     try withState("take over a file as") { state in
       guard state.stage == .open else { throw SystemError(EBADF) }
-      let status = try system.status(Entry(file))
+      let status = try system.status(Entry(other))
       guard status.kind == .file else { return false }
-      let (old, length) = (state.descriptor, status.size)
       do {
         _ = try claimName(&state) {
-          let new = try system.open(Entry(file), O_RDWR | O_NOFOLLOW)
-          do {
-            // Those of a partial; finishing opens it up.
-            try system.permit(new, 0o600)
-            try system.rename(Entry(file), to: Entry(path))
-          } catch {
-            try? system.close(new)
-            throw error
-          }
+          let new = try OpenFile(Entry(other), O_RDWR | O_NOFOLLOW, system: system)
+          // The permissions of a partial; finish() sets those of a new file.
+          try new.setPermissions(0o600)
+          try system.rename(Entry(other), to: Entry(path))
           return new
         }
       } catch let error as SystemError where error.code == EXDEV {
         return false
       }
-      state.length = length
-      // What was written before has no name any more.
-      if let old { try? system.close(old) }
+      state.length = status.size
       return true
     }
   }
 
   // MARK: -
 
-  /// Does something with the file, `nil` before the first byte.
-  func withFile<Value>(_ action: String, _ body: (CInt?) throws -> Value) throws -> Value {
+  /// Runs `body` with the file, which is `nil` before the first byte.
+  func withFile<Value>(_ action: String, _ body: (OpenFile?) throws -> Value) throws -> Value {
     try withState(action) { state in
       guard state.stage != .closed else { throw SystemError(EBADF) }
-      return try body(state.descriptor)
+      return try body(state.file)
     }
   }
 

@@ -1,4 +1,5 @@
 public import DownpipeCore
+import DownpipePOSIX
 public import Foundation
 
 #if canImport(Glibc)
@@ -106,59 +107,40 @@ extension FileStatus {
   }
 }
 
-/// A file held open for reading; it closes itself.
-private final class ReadableFile: Sendable {
+/// The file of one reply.
+private struct ReadableFile: Sendable {
   let path: String
   let status: FileStatus
-  private let descriptor: CInt
-  private let system: FileSystem
+  private let file: OpenFile
 
   init(_ path: String, system: FileSystem) throws(SystemError) {
     self.path = path
-    self.system = system
-    // A pipe without a writer would hold us here for ever.
-    descriptor = try system.open(Entry(path), O_RDONLY | O_NONBLOCK)
-    do {
-      status = try system.status(descriptor)
-    } catch {
-      try? system.close(descriptor)
-      throw error
-    }
+    file = try OpenFile(reading: path, system: system)
+    status = try file.status()
   }
-
-  deinit { try? system.close(descriptor) }
 
   func body(_ range: ByteRange) -> Body {
     Body { [self] sink in
-      try await Blocking.run { [self] cancellation in
-        try withUnsafeTemporaryAllocation(byteCount: FileSource.chunkSize, alignment: 16) { buffer in
-          try push(range, through: buffer, cancellation, sink)
-        }
+      try await BlockingThreads.run { [self] cancellation in
+        try reporting("read", path) { try push(range, cancellation, sink) }
       }
     }
   }
 
   private func push(
-    _ range: ByteRange, through buffer: UnsafeMutableRawBufferPointer, _ cancellation: Blocking.Cancellation,
-    _ sink: ChunkSink
+    _ range: ByteRange, _ cancellation: BlockingThreads.Cancellation, _ sink: ChunkSink
   ) throws {
-    var offset = range.lowerBound
-    while offset < range.upperBound {
+    let count = try file.forEachBlock(of: FileSource.chunkSize, in: range) { block, _ in
       try cancellation.check()
-      let wanted = Int(min(Int64(buffer.count), range.upperBound - offset))
-      let chunk = UnsafeMutableRawBufferPointer(rebasing: buffer[..<wanted])
-      let count = try reporting("read", path) { () throws(SystemError) in
-        try system.read(descriptor, into: chunk, at: offset)
-      }
-      if count > 0 { try sink(UnsafeRawBufferPointer(rebasing: chunk[..<count]).bytes) }
-      offset += Int64(count)
-      guard count == wanted else {
-        throw DownloadError(
-          .lengthMismatch, "\(path) shrank to \(offset) bytes while it was read: start the download again")
-      }
+      try sink(block)
+      return true
     }
-    let now = try reporting("look at", path) { () throws(SystemError) in try system.status(descriptor) }
-    guard now.entityTag == status.entityTag else {
+    guard count == Int64(range.count) else {
+      throw DownloadError(
+        .lengthMismatch,
+        "\(path) shrank to \(range.lowerBound + count) bytes while it was read: start the download again")
+    }
+    guard try file.status().entityTag == status.entityTag else {
       throw DownloadError(.contentChanged, "\(path) changed while it was read: start the download again")
     }
   }

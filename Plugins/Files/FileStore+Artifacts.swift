@@ -1,4 +1,5 @@
 public import DownpipeCore
+import DownpipePOSIX
 
 #if canImport(Glibc)
   import Glibc
@@ -60,10 +61,7 @@ extension FileStore {
   /// Whether an artifact is still there: a file or a folder, as it was, of the same size and time of change as far as
   /// they are known.
   public func contains(_ artifact: Artifact) async -> Bool {
-    guard let path = artifact.path, let status = try? system.status(Entry(path), following: true) else {
-      return false
-    }
-    return artifact.isDescribed(by: status)
+    artifact.isOnDisk(system)
   }
 
   /// With ``ConflictPolicy/reuse``, the file that has the download's name already, when it has the expected size.
@@ -87,21 +85,12 @@ extension FileStore {
   /// - Throws: `DownloadError` with `.unsafePath` for a folder that holds the store itself or the user's home;
   ///   `.permission` or `.storage`.
   public func remove(_ artifact: Artifact) async throws {
-    guard let path = artifact.path else { return }
-    let status = try reporting("remove", path) { () throws(SystemError) in try system.statusIfPresent(Entry(path)) }
-    guard let status, isStaged(artifact) || artifact.isDescribed(by: status) else { return }
-    let isBelowRoot = !isStaged(artifact) && PathText.remainder(of: PathText.normalized(path), below: root) != nil
-    defer { if isBelowRoot { removeEmptyFolders(above: PathText.normalized(path), upTo: root) } }
-    guard artifact.kind == .directory else {
-      return try reporting("remove", path) { () throws(SystemError) in
-        do throws(SystemError) { try system.unlink(Entry(path)) } catch  where error.isAbsence {}
-      }
-    }
-    let folder = PathText.normalized(path)
-    for precious in [root, folders.own, PathText.home]
-    where folder == precious || PathText.remainder(of: precious, below: folder) != nil {
-      throw DownloadError(.unsafePath, "\(folder) holds more than this download: remove it by hand")
-    }
-    try await removeTree(folder)
+    let isStaged = isStaged(artifact)
+    let isRemoved = try await artifact.removeFromDisk(
+      checksStatus: !isStaged, keeping: [root, folders.own], system)
+    guard isRemoved, !isStaged, let path = artifact.path.map(PathText.normalized),
+      PathText.remainder(of: path, below: root) != nil
+    else { return }
+    removeEmptyFolders(above: path, upTo: root)
   }
 }

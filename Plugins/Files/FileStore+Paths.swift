@@ -1,4 +1,5 @@
 import DownpipeCore
+import DownpipePOSIX
 
 extension FileStore {
   /// A path as the ledger keeps it: relative to the root when it is below it, with `~` when it is below the

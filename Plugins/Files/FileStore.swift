@@ -1,4 +1,5 @@
 public import DownpipeCore
+import DownpipePOSIX
 
 #if canImport(Glibc)
   import Glibc
@@ -101,9 +102,9 @@ public struct FileStore: Storage {
         let claim = try PartialClaim.take(path, keepingBytes: true, durability: durability, system: system)
         do {
           // No other program has a reason to put a link here.
-          let descriptor = try system.openIfPresent(Entry(path), O_RDWR | O_NOFOLLOW)
-          let length = try descriptor.map { file throws(SystemError) in try system.status(file).size } ?? 0
-          return FilePartial(path, descriptor: descriptor, length: length, claim: claim, folders: folders)
+          let file = try OpenFile.ifPresent(Entry(path), O_RDWR | O_NOFOLLOW, system: system)
+          let length = try file?.status().size ?? 0
+          return FilePartial(path, file: file, length: length, claim: claim, folders: folders)
         } catch {
           claim.release()
           throw error
@@ -160,7 +161,7 @@ public struct FileStore: Storage {
   /// are gone is removed.
   /// - Throws: `DownloadError` with `.permission` or `.storage`; `CancellationError`.
   public func partials() async throws -> [StoredPartial]? {
-    try await Blocking.run { [folders] cancellation in
+    try await BlockingThreads.run { [folders] cancellation in
       try reporting("list", folders.partials) {
         let listing = PartialListing(folders: folders, isCancelled: { cancellation.isCancelled })
         return try listing.read()
@@ -172,7 +173,7 @@ public struct FileStore: Storage {
   ///
   /// - Throws: `DownloadError` with `.permission` or `.storage`.
   public func availableBytes() async throws -> Int64? {
-    try await Blocking.run { [root, system] _ in
+    try await BlockingThreads.run { [root, system] _ in
       try reporting("look at the space of", root) { () throws(SystemError) in
         try system.availableBytes(atOrAbove: root)
       }
@@ -198,7 +199,7 @@ public struct FileStore: Storage {
   }
 
   func removeTree(_ path: String) async throws {
-    try await Blocking.run { [system] _ in
+    try await BlockingThreads.run { [system] _ in
       try reporting("remove", path) { () throws(SystemError) in try FileTree(system: system).remove(Entry(path)) }
     }
   }

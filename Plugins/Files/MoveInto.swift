@@ -1,4 +1,5 @@
 public import DownpipeCore
+import DownpipePOSIX
 
 /// Moves the artifact, a file or a folder, into a folder of its own choice, made if it is missing.
 ///

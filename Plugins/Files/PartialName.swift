@@ -1,4 +1,5 @@
 import DownpipeCore
+import DownpipePOSIX
 
 /// The file names of partials and workspaces.
 ///

@@ -1,4 +1,5 @@
 import DownpipeCore
+import DownpipePOSIX
 
 #if canImport(Glibc)
   import Glibc
@@ -176,7 +177,7 @@ extension Publication {
 
   private func isEqual(_ item: PublishedItem, to name: String, _ status: FileStatus) async throws -> Bool {
     guard status.kind == .file, item.status.kind == .file, status.size == item.status.size else { return false }
-    return try await Blocking.run { cancellation in
+    return try await BlockingThreads.run { cancellation in
       let tree = FileTree(system: system, isCancelled: { cancellation.isCancelled })
       return try item.isEqual(to: folder.entry(name), tree)
     }

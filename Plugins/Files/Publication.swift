@@ -1,4 +1,5 @@
 import DownpipeCore
+import DownpipePOSIX
 
 #if canImport(Glibc)
   import Glibc
@@ -75,7 +76,7 @@ struct Publication: Sendable {
       try await flushTarget()
       if !item.isCopy, final.leavesOldName { try removeOldName(of: item) }
       if item.isCopy, let path = artifact.path {
-        try await Blocking.run { _ in try FileTree(system: system).remove(Entry(path)) }
+        try await BlockingThreads.run { _ in try FileTree(system: system).remove(Entry(path)) }
       }
       if item.oldName != nil { try await flushSource() }
       return final.artifact
@@ -138,14 +139,14 @@ struct Publication: Sendable {
   /// Copies the artifact to a hidden name in the target's folder.
   private func copy() async throws -> PublishedItem {
     let name = Leftovers.copyName(artifact, context.request.id)
-    return try await Blocking.run { cancellation in
+    return try await BlockingThreads.run { cancellation in
       let tree = FileTree(system: system, isCancelled: { cancellation.isCancelled })
       let target = folder.entry(name)
       try tree.remove(target)
       do {
         switch artifact.location {
         case .path where held != nil:
-          if let held { try tree.copy(held.descriptor, to: target, durability: durability, held.status) }
+          if let held { try tree.copy(held.file, to: target, durability: durability, held.status) }
         case .path(let path): try tree.copy(Entry(path), to: target, durability: durability)
         case .memory(let bytes): try tree.write(bytes, to: target, durability: durability)
         }
@@ -196,24 +197,24 @@ struct Publication: Sendable {
   /// Before anything has its name: what is in it.
   private func flushData(of item: PublishedItem) async throws {
     guard durability == .power else { return }
-    guard let file = item.held?.descriptor else { return try await flush(item.entry) }
-    try await Blocking.run { _ in try system.flush(file) }
+    guard let file = item.held?.file else { return try await flush(item.entry) }
+    try await BlockingThreads.run { _ in try file.flush() }
   }
 
   func flush(_ entry: Entry) async throws {
     guard durability == .power else { return }
-    try await Blocking.run { [folder] _ in
+    try await BlockingThreads.run { [folder] _ in
       try withExtendedLifetime(folder) { try FileTree(system: system).flush(entry) }
     }
   }
 
   private func flushTarget() async throws {
     guard durability == .power else { return }
-    try await Blocking.run { _ in try folder.flush(durability) }
+    try await BlockingThreads.run { _ in try folder.flush(durability) }
   }
 
   private func flushSource() async throws {
     guard durability == .power, let path = artifact.path else { return }
-    try await Blocking.run { _ in try OpenFolder.flush(above: path, durability, system: system) }
+    try await BlockingThreads.run { _ in try OpenFolder.flush(above: path, durability, system: system) }
   }
 }

@@ -1,3 +1,5 @@
+import DownpipePOSIX
+
 /// What is written down before a file appears, so that a second run after a crash knows whether the
 /// first one got that far.
 struct PublishNote: Hashable {

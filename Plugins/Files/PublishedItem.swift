@@ -1,3 +1,5 @@
+import DownpipePOSIX
+
 #if canImport(Glibc)
   import Glibc
 #elseif canImport(Musl)
@@ -43,7 +45,7 @@ struct PublishedItem: Sendable {
   func link(to target: Entry, _ system: FileSystem) throws(SystemError) {
     guard let held else { return try system.link(entry, to: target) }
     do {
-      try system.link(held.descriptor, to: target)
+      try system.link(held.file.descriptor, to: target)
     } catch {
       // The system cannot do that for a file that is open, or it has lost its name just now.
       if error.code == ENOENT || error.code == ENOTSUP { throw SystemError(ENOTSUP) }
@@ -71,18 +73,18 @@ struct PublishedItem: Sendable {
 
   /// Whether a file holds the same bytes.
   func isEqual(to other: Entry, _ tree: FileTree) throws -> Bool {
-    if let held { return try tree.isEqual(held.descriptor, other) }
+    if let held { return try tree.isEqual(held.file, other) }
     return try tree.isEqual(entry, other)
   }
 }
 
 /// A partial's open file on its way to publication.
 struct HeldFile: Sendable {
-  let descriptor: CInt
+  let file: OpenFile
   let status: FileStatus
   /// The path of its name among the partials, if it has one.
   let name: String?
-  /// Keeps the descriptor open.
+  /// Keeps the file open and claimed.
   let partial: FilePartial
 }
 

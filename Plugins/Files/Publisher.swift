@@ -1,4 +1,5 @@
 import DownpipeCore
+import DownpipePOSIX
 import Foundation
 
 #if canImport(Glibc)
@@ -137,12 +138,12 @@ struct Publisher: Sendable {
     do {
       guard let status = try system.statusIfPresent(folder.entry(name)), note.describes(status) else { return nil }
       // The new name first, then the loss of the old one.
-      try await Blocking.run { [durability] _ in try folder.flush(durability) }
+      try await BlockingThreads.run { [durability] _ in try folder.flush(durability) }
       let leftovers = Leftovers(
         artifact: artifact, id: id, folder: folder, name: name, published: status, isPublished: isPublished)
       try await leftovers.remove()
       if let path = artifact.path {
-        try await Blocking.run { [durability, system] _ in
+        try await BlockingThreads.run { [durability, system] _ in
           try OpenFolder.flush(above: path, durability, system: system)
         }
       }
@@ -178,15 +179,6 @@ extension Artifact {
     }
     return copy
   }
-
-  /// Whether an entry is this artifact, as far as its size and time are known. Ledgers keep microseconds.
-  func isDescribed(by status: FileStatus) -> Bool {
-    guard status.kind == (kind == .file ? .file : .folder) else { return false }
-    guard kind == .file else { return true }
-    if case .known(let size) = size, size != status.size { return false }
-    guard let modifiedAt else { return true }
-    return abs(modifiedAt.timeIntervalSince(status.modifiedAt)) < 0.000_002
-  }
 }
 
 /// What a publication leaves beside the artifact: what it was published from, and names of its own.
@@ -217,7 +209,7 @@ struct Leftovers: Sendable {
 
   /// Removes them.
   func remove() async throws {
-    try await Blocking.run { [self] _ in
+    try await BlockingThreads.run { [self] _ in
       let tree = FileTree(system: folder.system)
       try tree.remove(folder.entry(Self.copyName(artifact, id)))
       if artifact.kind == .directory { try tree.remove(folder.entry(Self.asideName(artifact, id))) }

@@ -1,4 +1,5 @@
 import DownpipeCore
+import DownpipePOSIX
 import Synchronization
 
 #if canImport(Glibc)
@@ -9,37 +10,37 @@ import Synchronization
   import Darwin
 #endif
 
-/// The folders of a store: its own, which are for this user alone, and those that it publishes in. Copies of a store
-/// share it.
+/// The folders of a store: its own, which are private to the user, and those that it publishes in. Copies of a store
+/// share one object.
 final class StoreFolders: Sendable {
-  /// The folder below the root that is the store's own.
+  /// The name of the store's own folder in the root.
   static let ownName = ".downpipe"
-  /// The most destination folders that are held open.
+  /// The number of destination folders that are held open at most.
   private static let maximumOpen = 8
 
   let root: String
-  /// The root's folder for everything of the store's.
+  /// `<root>/.downpipe`.
   let own: String
   let partials: String
   let work: String
   let durability: Durability
   let system: FileSystem
 
-  /// A destination folder, and what it was when it was opened.
+  /// An open destination folder, and its status when it was opened.
   private struct Known {
     let folder: OpenFolder
     let status: FileStatus
   }
 
   private struct State {
-    /// The partials that are open.
+    /// The number of open partials.
     var users = 0
-    /// By the path of the partial.
+    /// The claims of open partials, by the path of the partial.
     var claims: [String: PartialClaim] = [:]
-    /// By their path below the root.
+    /// The open destination folders, by their path below the root.
     var destinations: [String: Known] = [:]
     var isPrivate = false
-    /// The store's name, once it is known.
+    /// The result of ``name()``.
     var name: String?
   }
 
@@ -54,10 +55,10 @@ final class StoreFolders: Sendable {
     self.system = system
   }
 
-  // MARK: Its own
+  // MARK: The store's own folder
 
-  /// The store's name: a random one, which moves with the folder. It is the target of a symbolic link, which appears
-  /// whole and only where there is none.
+  /// The store's name, which is random and moves with the folder. It is the target of a symbolic link, since creating one
+  /// is atomic and never replaces another.
   func name() -> String? {
     if let known = state.withLock({ $0.name }) { return known }
     let link = Entry(own + "/name")
@@ -67,15 +68,16 @@ final class StoreFolders: Sendable {
         state.withLock { $0.name = name }
         return name
       }
-      // Another process may be faster: its name counts then. A name that is lost would hide what the ledger knows.
+      // If another process creates the link first, its name is used. The name is flushed, since the ledger finds a
+      // download's files by it.
       try? making(own) { try system.makeLink(link, to: Array(DownloadID().rawValue.utf8CString)) }
       try? OpenFolder(own, system: system).flush(.power)
     }
     return nil
   }
 
-  /// Does something in a folder that is nearly always there: it is made only after the first failure, which
-  /// saves the hot path every question about it.
+  /// Runs `body`, which needs a folder that nearly always exists. The folder is created only after `body` failed for
+  /// its absence, which saves checking for it in every call.
   func making<Value>(_ folder: String, _ body: () throws -> Value) throws -> Value {
     for _ in 0..<8 {
       do {
@@ -83,75 +85,70 @@ final class StoreFolders: Sendable {
         makePrivate()
         return value
       } catch let error as SystemError where error.code == ENOENT {}
-      // Another process that empties folders at the same time can make this fail again, but not for ever.
+      // Another process that removes empty folders at the same time can cause this several times.
       try OpenFolder.makeFolders(folder, privateBelow: root, durability: durability, system: system)
     }
     throw SystemError(ENOENT)
   }
 
-  /// Closes the store's own folder to other users, as earlier versions did not; once. One of another user is left alone.
+  /// Once per store: removes the access of other users to the store's own folder, which earlier versions granted. A
+  /// folder that another user owns stays as it is.
   private func makePrivate() {
     let wasPrivate = state.withLock { state in
       defer { state.isPrivate = true }
       return state.isPrivate
     }
-    guard !wasPrivate, let folder = try? system.open(Entry(own), O_RDONLY | O_DIRECTORY | O_NOFOLLOW) else { return }
-    if let status = try? system.status(folder), status.owner == geteuid(), status.permissions & 0o077 != 0 {
-      try? system.setPermissions(folder, status.permissions & 0o700)
-    }
-    try? system.close(folder)
+    guard !wasPrivate,
+      let folder = try? OpenFile(Entry(own), O_RDONLY | O_DIRECTORY | O_NOFOLLOW, system: system),
+      let status = try? folder.status(), status.owner == geteuid(), status.permissions & 0o077 != 0
+    else { return }
+    try? folder.setPermissions(status.permissions & 0o700)
   }
 
-  /// The permissions that a new file gets, by the process's umask. No call tells that without changing it.
+  /// The permissions that the process's umask gives to new files. No system call returns the umask without changing it.
   func permissionsOfNewFiles() throws(SystemError) -> mode_t {
-    let file: CInt
+    let file: OpenFile
     do {
-      file = try system.openUnnamed(in: partials)
+      file = try OpenFile.unnamed(in: partials, system: system)
     } catch {
       guard error.saysNoUnnamedFiles else { throw error }
       if let umask = try umaskOfProcess() { return 0o666 & ~umask }
       let name = Entry(partials + "/\(DownloadID()).new")
-      file = try system.open(name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW)
+      file = try OpenFile(name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, system: system)
       try? system.unlink(name)
     }
-    defer { try? system.close(file) }
-    return try system.status(file).permissions
+    return try file.status().permissions
   }
 
-  /// What the system shows of it; `nil` where it shows nothing.
+  /// The umask as Linux shows it; `nil` on other systems.
   private func umaskOfProcess() throws(SystemError) -> mode_t? {
-    guard let file = try system.openIfPresent(Entry("/proc/self/status"), O_RDONLY) else { return nil }
-    defer { try? system.close(file) }
-    var bytes = [UInt8](repeating: 0, count: 8192)
-    var span = bytes.mutableSpan
-    let count = try span.withUnsafeMutableBytes { buffer throws(SystemError) in
-      try system.read(file, into: buffer, at: 0)
-    }
-    let lines = String(decoding: bytes[..<count], as: UTF8.self).split(separator: "\n")
+    guard let file = try OpenFile.ifPresent(Entry("/proc/self/status"), O_RDONLY, system: system) else { return nil }
+    let lines = String(decoding: try file.read(8192, at: 0), as: UTF8.self).split(separator: "\n")
     return lines.first { $0.hasPrefix("Umask:") }?.split(separator: "\t").last.flatMap { mode_t($0, radix: 8) }
   }
 
   // MARK: Destinations
 
-  /// A partial was opened.
+  /// Counts an open partial.
   func enter() { state.withLock { $0.users += 1 } }
 
-  /// The claim on a partial that this store has open; `nil` when it has not.
+  /// The claim on a partial that is open in this store.
   func claim(on partial: String) -> PartialClaim? { state.withLock { $0.claims[partial] } }
 
-  /// A partial that is open has been claimed.
+  /// Keeps the claim of an open partial for ``claim(on:)``.
   func hold(_ partial: String, by claim: PartialClaim) { state.withLock { $0.claims[partial] = claim } }
 
-  /// The claim on a partial is about to be given back.
+  /// Forgets a claim that is about to be released.
   func letGo(_ partial: String, by claim: PartialClaim) {
     state.withLock { state in
       if state.claims[partial] === claim { state.claims[partial] = nil }
     }
   }
 
-  /// A partial was closed. With the last one the destinations are closed, so that a file system can be unmounted.
+  /// Counts a closed partial. After the last one the destination folders are closed, so that the file system can be
+  /// unmounted.
   func leave() {
-    // Closing them waits for no lock.
+    // Returned from the closure, so that the folders are closed outside of the lock.
     _ = state.withLock { state in
       state.users -= 1
       defer { if state.users == 0 { state.destinations = [:] } }
@@ -159,9 +156,9 @@ final class StoreFolders: Sendable {
     }
   }
 
-  /// The folder below the root that something is published in, made if it is missing.
+  /// Opens a folder below the root, and creates it if it is missing.
   ///
-  /// One that is open already counts only while its path still leads to it.
+  /// An open folder is used again only while its path still leads to it.
   func destination(_ components: ArraySlice<String>) throws -> OpenFolder? {
     let name = components.joined(separator: "/")
     if let known = state.withLock({ $0.destinations[name] }) {

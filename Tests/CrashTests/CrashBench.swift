@@ -2,6 +2,7 @@
   import DownpipeCore
   import DownpipeFiles
   import DownpipeSQLite
+  import DownpipePOSIX
   import DownpipeTesting
   import Foundation
 

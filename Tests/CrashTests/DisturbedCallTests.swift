@@ -1,5 +1,6 @@
 #if SQLite
   import DownpipeCore
+  import DownpipePOSIX
   import DownpipeTesting
   import Foundation
   import Testing

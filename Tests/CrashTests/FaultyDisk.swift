@@ -1,5 +1,6 @@
 #if SQLite
   import CFaultyVFS
+  import DownpipePOSIX
   import DownpipeTesting
   import Foundation
 

@@ -1,5 +1,6 @@
 #if SQLite
   import DownpipeCore
+  import DownpipePOSIX
 
   @testable import DownpipeFiles
 

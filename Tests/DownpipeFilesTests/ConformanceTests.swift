@@ -18,24 +18,9 @@ struct ConformanceTests {
     ).run()
   }
 
-  @Test(arguments: [
-    (ConflictPolicy.keepBoth, StorageConformance.Conflict.keepsBoth), (.replace, .replaces), (.fail, .fails),
-    (.reuse, .reuses),
-  ])
-  func memoryStoreConforms(_ policy: ConflictPolicy, _ conflict: StorageConformance.Conflict) async throws {
-    let exclusions = [
-      ConformanceExclusion(
-        "conflict", because: "the rule compares places, and the place of bytes in memory is the bytes")
-    ]
-    try await StorageConformance(
-      MemoryStore(onConflict: policy), onConflict: conflict, excluding: policy == .replace ? exclusions : []
-    ).run()
-  }
-
-  @Test(arguments: [true, false])
-  func wrappedStoresConform(_ isFileStore: Bool) async throws {
+  @Test func wrappedStoresConform() async throws {
     let folder = try TemporaryFolder()
-    let base: any Storage = isFileStore ? FileStore(folder.path) : MemoryStore()
+    let base = FileStore(folder.path)
     try await StorageConformance(Wrapper(base: Wrapper(base: base)), wrapping: base, onConflict: .keepsBoth).run()
   }
 

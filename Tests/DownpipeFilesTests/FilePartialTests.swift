@@ -1,4 +1,5 @@
 import DownpipeCore
+import DownpipePOSIX
 import DownpipeTesting
 import Foundation
 import Synchronization
@@ -161,8 +162,20 @@ struct FilePartialTests {
     try partial.put(someBytes, at: 0)
     let mark = try #require(try partial.mark(endingAt: end))
     #expect(mark.range == max(0, end - 65_536)..<end)
-    #expect(mark.digest.algorithm == .sha256 && mark.digest.bytes.count == 32)
+    #expect(mark.digest.algorithm == .crc32 && mark.digest.bytes.count == 4)
     #expect(try partial.matches(mark))
+    // One changed bit in the block is found, at either end of it; a change outside of the block is not its concern.
+    for position in Set([mark.range.lowerBound, end - 1]) where mark.range.contains(position) {
+      let byte = someBytes[Int(position)]
+      try partial.put([byte ^ 1], at: position)
+      #expect(try !partial.matches(mark))
+      try partial.put([byte], at: position)
+      #expect(try partial.matches(mark))
+    }
+    if mark.range.lowerBound > 0 {
+      try partial.put([~someBytes[Int(mark.range.lowerBound - 1)]], at: mark.range.lowerBound - 1)
+      #expect(try partial.matches(mark))
+    }
     try partial.truncate(to: max(0, end - 1))
     #expect(try partial.matches(mark) == (end == 0))
     #expect(throws: DownloadError.self) { try partial.mark(endingAt: 70_001) }
@@ -176,21 +189,33 @@ struct FilePartialTests {
     for range in [-5..<10, Int64.min / 2..<0, 0..<Int64.max, 69_999..<70_001, 0..<2 << 20] as [ByteRange] {
       #expect(try !partial.matches(BlockMark(range: range, digest: mark.digest)))
     }
-    #expect(try !partial.matches(BlockMark(range: mark.range, digest: FileDigest(.md5, bytes: mark.digest.bytes))))
-    #expect(try !partial.matches(BlockMark(range: mark.range, digest: FileDigest(.sha256, bytes: []))))
+    for bytes in [[], [0, 0, 0, 0], mark.digest.bytes + [0], mark.digest.bytes.reversed()] as [[UInt8]] {
+      #expect(try !partial.matches(BlockMark(range: mark.range, digest: FileDigest(.crc32, bytes: bytes))))
+    }
     #expect(try partial.mark(endingAt: -1)?.range == 0..<0)
     try partial.close()
     #expect(throws: DownloadError.self) { try partial.mark(endingAt: 1) }
     #expect(throws: DownloadError.self) { try partial.matches(mark) }
   }
 
-  @Test func theDigestIsSHA256() async throws {
+  @Test func marksAreCRC32() async throws {
     let folder = try TemporaryFolder()
     let partial = try await partial(folder)
-    try partial.put(Array("abc".utf8), at: 0)
-    // FIPS 180-4, the first example.
-    #expect(
-      try partial.mark(endingAt: 3)?.digest.hex == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad")
+    try partial.put(Array("123456789".utf8), at: 0)
+    // The check value of CRC-32/ISO-HDLC, as in the trailer of gzip (RFC 1952).
+    #expect(try partial.mark(endingAt: 9)?.digest == FileDigest(.crc32, bytes: [0xCB, 0xF4, 0x39, 0x26]))
+    #expect(try partial.mark(endingAt: 0)?.digest == FileDigest(.crc32, bytes: [0, 0, 0, 0]))
+  }
+
+  /// Earlier versions marked blocks with SHA-256, and a later one may use another algorithm.
+  @Test(arguments: [DigestAlgorithm.sha256, .md5, DigestAlgorithm("blake3")])
+  func marksOfOtherAlgorithmsCountAsMatching(_ algorithm: DigestAlgorithm) async throws {
+    let folder = try TemporaryFolder()
+    let partial = try await partial(folder)
+    try partial.put(someBytes, at: 0)
+    for range in [0..<65_536, 69_999..<70_001, -5..<10, 0..<Int64.max] as [ByteRange] {
+      #expect(try partial.matches(BlockMark(range: range, digest: FileDigest(algorithm, bytes: [1, 2, 3]))))
+    }
   }
 
   @Test func copyingReadsInPieces() async throws {

@@ -1,4 +1,5 @@
 import DownpipeCore
+import DownpipePOSIX
 import DownpipeTesting
 import Foundation
 import Testing
@@ -209,7 +210,6 @@ struct FileStoreTests {
     try FileManager.default.moveItem(atPath: folder.path("a"), toPath: folder.path("c"))
     #expect(FileStore(folder.path("c")).location == name)
     #expect(FileStore(folder.path("a")).location != name)
-    #expect(MemoryStore().location == nil)
   }
 
   @Test func theStoreItselfIsNeverRemoved() async throws {
@@ -268,8 +268,5 @@ extension FileStoreTests {
     let destination = DownloadRequest.Destination(directory: directory, name: name)
     let error = #expect(throws: DownloadError.self) { try FileStore("/nowhere").check(destination) }
     #expect(error?.code == .unsafePath)
-    // A store in memory has no folder of its own.
-    if (directory ?? name ?? "").lowercased().hasPrefix(".downpipe") { return }
-    #expect(throws: DownloadError.self) { try MemoryStore().check(destination) }
   }
 }

@@ -1,4 +1,5 @@
 import DownpipeCore
+import DownpipePOSIX
 import DownpipeTesting
 import Foundation
 import Synchronization
@@ -256,7 +257,7 @@ struct HeldPublishTests {
       try FileManager.default.moveItem(atPath: path, toPath: folder.path("moved-\(name ?? "")"))
       let second = try await store.publishHeld([2], directory: name, name: "x")
       #expect(second.path == path + "/x")
-      #expect(try FileManager.default.contents(atPath: path + "/x").map(Array.init) == [2])
+      #expect(FileManager.default.contents(atPath: path + "/x").map(Array.init) == [2])
       try FileManager.default.removeItem(atPath: path)
       #expect(try await store.publishHeld([3], directory: name, name: "x").path == path + "/x")
     }

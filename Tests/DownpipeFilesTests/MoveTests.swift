@@ -1,4 +1,5 @@
 import DownpipeCore
+import DownpipePOSIX
 import DownpipeTesting
 import Foundation
 import Synchronization
@@ -184,25 +185,5 @@ struct MoveTests {
     #expect(moved.path == folder.path("films/c"))
     #expect(try folder.tree("films") == ["films/c": bytes])
     #expect(try folder.tree("root") == ["root/": []])
-  }
-
-  @Test func memoryStoresRenameByWhatALedgerKeeps() async throws {
-    let store = MemoryStore()
-    let staged = try await store.staged(bytes, name: "a")
-    let first = try await store.publish(staged, of: nil, at: .init(), in: try context())
-    try await store.removePartial(key())
-    // A ledger keeps no bytes.
-    let kept = Artifact(location: .memory([]), name: "a", size: first.size, modifiedAt: first.modifiedAt)
-    #expect(!store.isStaged(kept))
-    let moved = try await store.publish(kept, of: nil, at: .init(name: "b"), in: try context())
-    #expect(moved.location == .memory(bytes) && store["b"] == moved && store["a"] == nil)
-    await #expect {
-      try await store.publish(kept, of: nil, at: .init(name: "c"), in: try context())
-    } throws: { ($0 as? DownloadError)?.code == .storage }
-    try await store.remove(
-      Artifact(location: .memory([]), name: "b", size: first.size, modifiedAt: first.modifiedAt))
-    #expect(store["b"] == nil)
-    // Its bytes are counted no more.
-    #expect(store.contents.state.withLock { $0.publishedBytes } == 0)
   }
 }

@@ -1,4 +1,5 @@
 import DownpipeCore
+import DownpipePOSIX
 import DownpipeTesting
 import Foundation
 import Testing
@@ -31,7 +32,6 @@ struct PowerTests {
   @Test func theStoreSaysWhatItPromises() {
     #expect((FileStore("/a", durability: .power) as any Storage).durability == .power)
     #expect((FileStore("/a") as any Storage).durability == .process)
-    #expect(MemoryStore().durability == .process)
   }
 
   @Test func newFoldersThenBytesThenTheName() async throws {

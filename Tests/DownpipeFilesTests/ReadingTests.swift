@@ -1,4 +1,5 @@
 import DownpipeCore
+import DownpipePOSIX
 import DownpipeFiles
 import DownpipeTesting
 import Foundation

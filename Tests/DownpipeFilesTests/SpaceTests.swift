@@ -1,4 +1,5 @@
 import DownpipeCore
+import DownpipePOSIX
 import DownpipeTesting
 import Foundation
 import Testing

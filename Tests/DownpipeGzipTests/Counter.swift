@@ -1,10 +1,8 @@
-#if Zlib
-  import Synchronization
+import Synchronization
 
-  /// Counts across closures.
-  final class Counter: Sendable {
-    private let count = Atomic(0)
-    var value: Int { count.load(ordering: .relaxed) }
-    func increment() { count.add(1, ordering: .relaxed) }
-  }
-#endif
+/// Counts across closures.
+final class Counter: Sendable {
+  private let count = Atomic(0)
+  var value: Int { count.load(ordering: .relaxed) }
+  func increment() { count.add(1, ordering: .relaxed) }
+}

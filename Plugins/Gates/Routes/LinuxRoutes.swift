@@ -1,5 +1,6 @@
 #if os(Linux)
   import DownpipeCore
+  import DownpipePOSIX
   #if canImport(Glibc)
     import Glibc
   #elseif canImport(Musl)
@@ -52,39 +53,18 @@
 
     private func text(_ name: String) throws -> (text: String, isCut: Bool)? {
       let path = "\(folder)/\(name)"
-      let file = open(path, O_RDONLY | O_CLOEXEC)
-      guard file >= 0 else {
-        if errno == ENOENT { return nil }
-        throw Self.failure("open", path)
-      }
-      defer { _ = close(file) }
       var bytes: [UInt8] = []
-      var buffer = [UInt8](repeating: 0, count: 64 << 10)
-      while bytes.count < Self.sizeLimit {
-        let count = buffer.withUnsafeMutableBytes { readBytes(file, $0.baseAddress, $0.count) }
-        if count == 0 { return (String(decoding: bytes, as: UTF8.self), false) }
-        if count < 0 {
-          if errno == EINTR { continue }
-          throw Self.failure("read", path)
-        }
-        bytes += buffer[..<count]
+      do throws(SystemError) {
+        guard let file = try OpenFile.ifPresent(Entry(path), O_RDONLY) else { return nil }
+        bytes = try file.read(Self.sizeLimit, at: 0)
+      } catch {
+        throw error.downloadError("read", path, otherwise: .network)
       }
-      // The last line may be cut in the middle, and its rest read as something else.
+      if bytes.count < Self.sizeLimit { return (String(decoding: bytes, as: UTF8.self), false) }
+      // The last line may be incomplete and would then be parsed as another route.
       let whole = bytes.lastIndex(of: 0x0A).map { bytes[..<$0] } ?? []
       return (String(decoding: whole, as: UTF8.self), true)
     }
-
-    private static func failure(_ call: String, _ path: String) -> DownloadError {
-      let code = errno
-      return DownloadError(
-        [EMFILE, ENFILE].contains(code) ? .tooManyOpenFiles : .network,
-        "\(call) of \(path) failed: \(String(cString: strerror(code)))")
-    }
-  }
-
-  /// The C function, which the method of the same name hides.
-  private func readBytes(_ file: Int32, _ buffer: UnsafeMutableRawPointer?, _ count: Int) -> Int {
-    read(file, buffer, count)
   }
 
   /// The network interfaces, as far as routes are concerned.

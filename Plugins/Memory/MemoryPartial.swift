@@ -1,40 +1,41 @@
 import DownpipeCore
+import DownpipePOSIX
 import Foundation
 import Synchronization
 
-/// What copies of one store share.
+/// The contents of a store, which its copies share.
 final class MemoryContents: Sendable {
   let state = Mutex(State())
 
   struct State: Sendable {
     var partials: [PartialKey: [UInt8]] = [:]
-    /// The bytes of all partials.
+    /// The number of bytes in all partials.
     var partialBytes = 0
-    /// The opening that holds a partial, for those that are open.
+    /// The number of the opening that holds a partial, for open partials.
     var holders: [PartialKey: UInt64] = [:]
-    /// The openings there were.
+    /// The number of openings so far.
     var openings: UInt64 = 0
-    /// The published artifacts under their name.
+    /// The published artifacts, by name.
     var published: [String: Artifact] = [:]
-    /// Their bytes.
+    /// The number of bytes in all published artifacts.
     var publishedBytes = 0
   }
 }
 
 extension Artifact {
-  /// The bytes it has in memory.
+  /// The number of bytes in memory.
   var byteCount: Int {
     if case .memory(let bytes) = location { bytes.count } else { 0 }
   }
 
-  /// Whether it is described by its size alone, as a ledger does, which keeps no bytes.
+  /// Whether the bytes are missing: a ledger stores the size of an artifact in memory, not its bytes.
   var lacksBytes: Bool {
     guard case .known(let size) = size else { return false }
     return size > 0 && location == .memory([])
   }
 
-  /// Whether a published artifact is the one that is described: others may have its name and its bytes. Ledgers keep
-  /// microseconds.
+  /// Whether this published artifact is the one that a ledger describes: another one may have the same name and the same
+  /// bytes. Ledgers store times in microseconds.
   func isSame(as described: Artifact) -> Bool {
     guard let mine = modifiedAt, let its = described.modifiedAt, abs(mine.timeIntervalSince(its)) < 0.000_002 else {
       return false
@@ -47,9 +48,9 @@ extension Artifact {
 final class MemoryPartial: Partial {
   private let key: PartialKey
   private let store: MemoryStore
-  /// Our opening: another one, a removal or closing makes this one useless.
+  /// The number of this opening. A later opening, removing and closing make this one invalid.
   private let opening: UInt64
-  /// Whether nothing may be written any more.
+  /// Whether writing is an error.
   private let isFinished = Atomic(false)
 
   init(key: PartialKey, opening: UInt64, store: MemoryStore) {
@@ -124,21 +125,13 @@ final class MemoryPartial: Partial {
 
   func export(to path: String, count: Int64) async throws {
     let bytes = try read(at: 0, count: Int(clamping: max(0, count)))
-    try await Blocking.run { _ in
+    try await BlockingThreads.run { _ in
       let file = ExportedFile(path, count: count)
       try file.make { target in
-        try bytes.withUnsafeBytes { buffer in try file.system.write(target, buffer, at: 0) }
+        try target.write(bytes.span.bytes, at: 0)
         return Int64(bytes.count)
       }
     }
-  }
-
-  func mark(endingAt offset: Int64) throws -> BlockMark? {
-    try BlockDigest.mark(endingAt: offset, of: "the partial of “\(key.id)”") { try read(at: $0, count: $1) }
-  }
-
-  func matches(_ mark: BlockMark) throws -> Bool {
-    try BlockDigest.matches(mark) { try read(at: $0, count: $1) }
   }
 
   func artifact(name: String, mediaType: String?) throws -> Artifact {
@@ -160,7 +153,7 @@ final class MemoryPartial: Partial {
       guard state.holders[key] == opening, let index = state.partials.index(forKey: key) else { throw gone }
       let before = state.partials.values[index].count
       let room = store.maximumBytes - state.partialBytes - state.publishedBytes
-      // In place: a copy for each chunk would be quadratic.
+      // Changed in place: a copy for each chunk would take quadratic time.
       defer { state.partialBytes += state.partials.values[index].count - before }
       return try body(&state.partials.values[index], room)
     }

@@ -1,23 +1,23 @@
-import DownpipeCore
+package import DownpipeCore
 
-/// Names with a number, for files that must not take the place of others: `film (1).mkv`.
-enum NumberedName {
-  /// The name with a number before its extension; a folder's name has no extension.
+/// Names with a number, for files that must not replace others: `film (1).mkv`.
+package enum NumberedName {
+  /// The name with a number before its extension. The name of a folder has no extension.
   ///
-  /// The stem is cut where the whole would be longer than a file system takes.
-  static func make(_ name: String, _ number: Int, kind: Artifact.Kind) -> String {
+  /// The stem is shortened when the result would be longer than ``PathText/maximumNameLength``.
+  package static func make(_ name: String, _ number: Int, kind: Artifact.Kind) -> String {
     let ending = kind == .directory ? "" : self.ending(of: name)
     let suffix = " (\(number))" + ending
     var stem = String(name.unicodeScalars.dropLast(ending.unicodeScalars.count))
     while stem.utf8.count + suffix.utf8.count > PathText.maximumNameLength, !stem.isEmpty {
-      // A scalar, not a character: one character can be longer than any name.
+      // Scalars, since one character can be longer than a file name.
       stem.unicodeScalars.removeLast()
     }
     return stem + suffix
   }
 
-  /// Whether a name is what ``make(_:_:kind:)`` gives for another one and some number.
-  static func isNumbered(_ candidate: String, from name: String, kind: Artifact.Kind) -> Bool {
+  /// Whether ``make(_:_:kind:)`` returns `candidate` for `name` and some number.
+  package static func isNumbered(_ candidate: String, from name: String, kind: Artifact.Kind) -> Bool {
     let ending = kind == .directory ? "" : self.ending(of: name)
     guard candidate.hasSuffix(")" + ending), let open = candidate.lastIndex(of: "(") else { return false }
     let digits = candidate[candidate.index(after: open)...].dropLast(ending.count + 1)
@@ -25,9 +25,9 @@ enum NumberedName {
     return make(name, number, kind: kind) == candidate
   }
 
-  /// The extension with its dot, `.tar.gz` and the like in one piece; empty when there is none.
+  /// The extension with its dot, or two of them such as `.tar.gz`; empty when there is none.
   ///
-  /// What follows the last dot counts when it looks like an extension: 1 to 16 bytes without blanks, behind a stem.
+  /// The text after the last dot is an extension if it has 1 to 16 bytes without blanks and follows a stem.
   static func ending(of name: String) -> String {
     let parts = name.split(separator: ".", omittingEmptySubsequences: false)
     guard parts.count >= 2, let last = parts.last, (1...16).contains(last.utf8.count), !last.contains(" ")
@@ -41,11 +41,11 @@ enum NumberedName {
     return ".\(last)"
   }
 
-  /// The smallest number found free by a search that doubles and then halves: numbers below it may
-  /// be free too when somebody has deleted files in between, which does no harm.
+  /// A free number whose predecessor is taken (or 1), found by doubling and then halving. Smaller numbers may be free,
+  /// too, when files were deleted.
   ///
-  /// Looking at each number in turn would cost a million calls for the millionth `index.html`.
-  static func firstFree<Failure: Error>(_ isTaken: (Int) throws(Failure) -> Bool) throws(Failure) -> Int {
+  /// Testing each number in turn would cost a million calls for the millionth `index.html`.
+  package static func firstFree<Failure: Error>(_ isTaken: (Int) throws(Failure) -> Bool) throws(Failure) -> Int {
     var taken = 0
     var free = 1
     while try isTaken(free) {

@@ -1,9 +1,8 @@
 import DownpipeCore
+import DownpipePOSIX
 import DownpipeTesting
 import Foundation
 import Testing
-
-@testable import DownpipeFiles
 
 @Suite(.timeLimit(.minutes(1)))
 struct PathTextTests {
@@ -44,7 +43,7 @@ struct PathTextTests {
 
   @Test func parentsAreThoseOfTheFileSystem() throws {
     let folder = try TemporaryFolder()
-    try folder.makeFolder("real/inner")
+    try FileManager.default.createDirectory(atPath: folder.path("real/inner"), withIntermediateDirectories: true)
     try FileManager.default.createSymbolicLink(
       atPath: folder.path("link"), withDestinationPath: folder.path("real/inner"))
     let real = try #require(realpath(folder.path, nil))

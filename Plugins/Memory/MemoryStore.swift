@@ -1,32 +1,34 @@
 public import DownpipeCore
+import DownpipePOSIX
 import Foundation
 import Synchronization
 
-/// Keeps downloads in memory: for tests, and for small files that somebody wants as bytes.
+/// A storage in memory, for tests and for small downloads whose bytes the program needs.
 ///
 /// ```swift
 /// let store = MemoryStore()
 /// let downloader = try await Downloader { HTTPSource(); store }
 /// let bytes = try await downloader.add("https://example.org/feed.json").value.location
 /// ```
-/// Published artifacts stay in the store under their name until ``remove(_:)``; destination folders are not
-/// kept apart. Nothing survives the process. Copies of the value share their contents.
+/// A published artifact stays in the store under its name until ``remove(_:)``. Folders of destinations are ignored: two
+/// artifacts of one name conflict. The contents end with the process. Copies of the value share them.
 public struct MemoryStore: Storage {
-  /// The most bytes of partials and published artifacts together.
+  /// The maximum number of bytes in partials and published artifacts together.
   public let maximumBytes: Int
-  /// The most published artifacts.
+  /// The maximum number of published artifacts.
   public let maximumArtifacts: Int
-  /// What happens when a name is taken.
+  /// What happens when the name of an artifact exists already.
   public let onConflict: ConflictPolicy
 
   let contents = MemoryContents()
 
-  /// Makes a store.
+  /// Creates an empty store.
   ///
   /// - Parameters:
-  ///   - maximumBytes: the most bytes of partials and published artifacts together.
-  ///   - maximumArtifacts: the most published artifacts.
-  ///   - onConflict: what happens when a name is taken.
+  ///   - maximumBytes: the maximum number of bytes in partials and published artifacts together; 256 MiB by default. A
+  ///     download that exceeds it fails with `.noSpace`.
+  ///   - maximumArtifacts: the maximum number of published artifacts.
+  ///   - onConflict: what happens when the name of an artifact exists already.
   public init(
     maximumBytes: Int = 256 << 20, maximumArtifacts: Int = 10_000, onConflict: ConflictPolicy = .keepBoth
   ) {
@@ -35,21 +37,24 @@ public struct MemoryStore: Storage {
     self.onConflict = onConflict
   }
 
-  /// The bounds.
+  /// The limit in bytes, and the conflict policy.
   public var summary: String { "at most \(maximumBytes) bytes, \(onConflict.words)" }
 
-  /// The published artifact of a name.
+  /// The published artifact with a name; `nil` when there is none.
   public subscript(name: String) -> Artifact? { contents.state.withLock { $0.published[name] } }
 
-  /// Refuses the names and folders that a ``FileStore`` refuses, so that what was tried in memory works with files.
+  /// Checks the name and the folder of a destination by the rules of `FileStore`, so that a request that works in memory
+  /// works with files, too.
+  ///
+  /// - Throws: `DownloadError` with `.unsafePath`.
   public func check(_ destination: DownloadRequest.Destination) throws(DownloadError) {
     if let name = destination.name { try PathText.checkName(name) }
     if let directory = destination.directory { _ = try PathText.components(of: directory) }
   }
 
-  /// Opens the partial of a download, which is empty when there was none, and holds it until it is closed.
+  /// Opens the partial of a download, and creates it if it does not exist.
   ///
-  /// - Throws: `DownloadError` with `.inUse` while it is open.
+  /// - Throws: `DownloadError` with `.inUse` until an earlier opening of the partial is closed.
   public func openPartial(_ key: PartialKey, isNew: Bool) async throws -> any Partial {
     let opening = try contents.state.withLock { state throws(DownloadError) in
       guard state.holders[key] == nil else {
@@ -64,7 +69,7 @@ public struct MemoryStore: Storage {
     return MemoryPartial(key: key, opening: opening, store: self)
   }
 
-  /// Removes the partial. No error when there is none. An opening of it can do nothing more.
+  /// Removes the partial, if it exists. Calls on an open one fail from then on.
   public func removePartial(_ key: PartialKey) async throws {
     contents.state.withLock { state in
       state.holders[key] = nil
@@ -74,16 +79,17 @@ public struct MemoryStore: Storage {
 
   private func inUse(_ key: PartialKey) -> DownloadError {
     DownloadError(
-      .inUse, "the partial of “\(key.id)” is held by another download of this process: wait until it is done")
+      .inUse, "the partial of “\(key.id)” is open in another download of this process: wait until that ends")
   }
 
-  /// There are no paths.
+  /// Returns `nil`: steps work in memory.
   public func workspace(_ key: PartialKey) async throws -> String? { nil }
 
-  /// Keeps an artifact under its name. One that a step has put into a file stays there; a published one is renamed.
+  /// Stores an artifact under its name. A published artifact is renamed. An artifact that a step wrote to a file stays in
+  /// that file.
   ///
   /// - Throws: `DownloadError` with `.alreadyExists`, `.unsafePath` or `.noSpace`; `.storage` for a published artifact
-  ///   whose bytes are gone.
+  ///   whose bytes are no longer in the store.
   public func publish(
     _ artifact: Artifact, of partial: (any Partial)?, at destination: DownloadRequest.Destination,
     in context: ProcessingContext
@@ -99,13 +105,14 @@ public struct MemoryStore: Storage {
     let published = kept(artifact)
     if let published, published.name == name { return published }
     guard case .memory(let bytes) = (published ?? artifact).location, !artifact.lacksBytes || published != nil else {
-      throw DownloadError(.storage, "the bytes of “\(artifact.name)” are gone: remove the download and start it again")
+      throw DownloadError(
+        .storage, "the bytes of “\(artifact.name)” are no longer in memory: remove the download and add it again")
     }
     var final = published ?? artifact
     final.size = .known(Int64(bytes.count))
-    // Tells it from others of the same name and the same bytes.
+    // The time distinguishes it from another artifact with the same name and the same bytes.
     final.modifiedAt = published?.modifiedAt ?? Date()
-    // Nothing else decides between choosing the name and taking it, for the note must be kept in between.
+    // The note must be stored between choosing the name and taking it, and another download may take the name meanwhile.
     while true {
       let choice = try contents.state.withLock { state throws(DownloadError) in
         if let published, onConflict == .keepBoth, state.published[name] != nil,
@@ -164,7 +171,7 @@ public struct MemoryStore: Storage {
     _ artifact: Artifact, _ count: Int, for id: DownloadID, into state: inout MemoryContents.State
   ) throws(DownloadError) {
     let replaced = state.published[artifact.name]
-    // The artifact shares the bytes of the download's own partial, which is removed next.
+    // The artifact shares its bytes with the download's partial, which is removed next.
     let own = state.partials.reduce(0) { $1.key.id == id ? $0 + $1.value.count : $0 }
     let others = state.partialBytes - own + state.publishedBytes - (replaced?.byteCount ?? 0)
     guard count <= maximumBytes - others, replaced != nil || state.published.count < maximumArtifacts else {
@@ -174,21 +181,23 @@ public struct MemoryStore: Storage {
     state.published[artifact.name] = artifact
   }
 
-  /// Whether the artifact is in memory and not yet published.
+  /// Whether the artifact is in memory and not published yet.
   public func isStaged(_ artifact: Artifact) -> Bool { artifact.path == nil && kept(artifact) == nil }
 
-  /// What was published as the artifact and is still there.
+  /// The stored artifact that the given one describes.
   private func kept(_ artifact: Artifact) -> Artifact? {
     self[artifact.name].flatMap { $0.isSame(as: artifact) ? $0 : nil }
   }
 
-  /// Whether a published artifact is still there.
+  /// Whether a published artifact still exists: in memory, or in the file that a step wrote.
   public func contains(_ artifact: Artifact) async -> Bool {
-    guard artifact.path == nil else { return await FileStore("/").contains(artifact) }
+    guard artifact.path == nil else { return artifact.isOnDisk(.system) }
     return !isStaged(artifact)
   }
 
-  /// With ``ConflictPolicy/reuse``, the artifact of the download's name, when it has the expected size.
+  /// With `ConflictPolicy.reuse`, returns the artifact that has the name of the download and the expected size.
+  ///
+  /// The name is the name in the request, or the last component of its URL.
   public func existing(for request: DownloadRequest) async throws -> Artifact? {
     guard onConflict == .reuse else { return nil }
     let name = request.destination.name ?? SafeFileName.make(from: nil, url: request.url)
@@ -197,24 +206,26 @@ public struct MemoryStore: Storage {
     return kept
   }
 
-  /// Removes a published artifact. No error when there is none.
+  /// Removes a published artifact, if it exists; also from the file that a step wrote.
   ///
-  /// - Throws: `DownloadError` with `.permission` or `.storage` for an artifact that a step has put into a file.
+  /// - Throws: `DownloadError` with `.permission` or `.storage` for a file that cannot be removed; `.unsafePath` for a
+  ///   folder that contains the user's home directory.
   public func remove(_ artifact: Artifact) async throws {
-    guard artifact.path == nil else { return try await FileStore("/").remove(artifact) }
+    if artifact.path != nil { try await artifact.removeFromDisk(.system) }
     contents.state.withLock { state in take(artifact, from: &state) }
   }
 
-  /// The path itself.
+  /// Returns the path itself.
   public func storedPath(for path: String) -> String { path }
 
-  /// The path itself.
+  /// Returns the path itself.
   ///
-  /// - Throws: `DownloadError` with `.unsafePath` for a path that is not absolute or has `..` in it.
+  /// - Throws: `DownloadError` with `.unsafePath` for a path that is not absolute or has a `..` component.
   public func path(forStored storedPath: String) throws -> String {
     guard storedPath.hasPrefix("/"), !PathText.climbs(storedPath) else {
       throw DownloadError(
-        .unsafePath, "the path “\(storedPath.prefix(200))” is not plainly absolute: remove the download")
+        .unsafePath,
+        "the path “\(storedPath.prefix(200))” in the ledger is not absolute or contains “..”: remove the download")
     }
     return storedPath
   }
@@ -222,7 +233,7 @@ public struct MemoryStore: Storage {
   func full(_ action: String) -> DownloadError {
     DownloadError(
       .noSpace,
-      "no room to \(action): the memory store takes \(maximumBytes) bytes and \(maximumArtifacts) artifacts; "
-        + "remove some or raise the limits")
+      "cannot \(action): the limits of the memory store are \(maximumBytes) bytes and \(maximumArtifacts) artifacts; "
+        + "remove artifacts or raise the limits")
   }
 }

@@ -1,4 +1,4 @@
-import DownpipeCore
+package import DownpipeCore
 
 #if canImport(Glibc)
   import Glibc
@@ -8,14 +8,14 @@ import DownpipeCore
   import Darwin
 #endif
 
-/// A folder held open, so that what happens in it happens there whatever becomes of its path.
+/// An open folder. Its entries stay reachable when the folder is renamed or its path leads elsewhere.
 ///
-/// It closes itself; nothing is written through its descriptor, so closing it tells nothing.
-final class OpenFolder: Sendable {
-  let descriptor: CInt
-  /// Its absolute path when it was opened.
-  let path: String
-  let system: FileSystem
+/// It closes its descriptor when the last reference is released.
+package final class OpenFolder: Sendable {
+  package let descriptor: CInt
+  /// The absolute path at the time of opening.
+  package let path: String
+  package let system: FileSystem
 
   private init(taking descriptor: CInt, path: String, system: FileSystem) {
     self.descriptor = descriptor
@@ -25,35 +25,34 @@ final class OpenFolder: Sendable {
 
   deinit { try? system.close(descriptor) }
 
-  /// Opens the folder at an absolute path; its own symbolic links are the user's business.
-  convenience init(_ path: String, system: FileSystem) throws(SystemError) {
+  /// Opens the folder at an absolute path, following symbolic links.
+  package convenience init(_ path: String, system: FileSystem) throws(SystemError) {
     let descriptor = try system.open(Entry(path), O_RDONLY | O_DIRECTORY)
     self.init(taking: descriptor, path: path, system: system)
   }
 
-  /// Opens a folder in this one without following a symbolic link.
-  func open(_ entry: Entry) throws(SystemError) -> OpenFolder {
+  /// Opens a folder in this one; fails for a symbolic link.
+  package func open(_ entry: Entry) throws(SystemError) -> OpenFolder {
     let descriptor = try system.open(entry, O_RDONLY | O_DIRECTORY | O_NOFOLLOW)
     return OpenFolder(taking: descriptor, path: PathText.join(path, entry.name), system: system)
   }
 
-  /// An entry of this folder.
-  func entry(_ name: String) -> Entry { Entry(name, in: descriptor) }
+  package func entry(_ name: String) -> Entry { Entry(name, in: descriptor) }
 
-  /// Whether the folder was removed since it was opened.
-  var isGone: Bool {
+  /// Whether the path leads to another folder, or to none, since the folder was opened.
+  package var isGone: Bool {
     guard let now = try? system.statusIfPresent(Entry(path), following: true), let mine = try? system.status(descriptor)
     else { return true }
     return !now.isSame(as: mine)
   }
 
-  /// Flushes the folder's entries to the disk when that is promised.
-  func flush(_ durability: Durability) throws(SystemError) {
+  /// With `.power`, flushes the folder's entries to the disk.
+  package func flush(_ durability: Durability) throws(SystemError) {
     if durability == .power { try system.flushFolder(descriptor) }
   }
 
-  /// Flushes the folder that a path lies in, which may be gone.
-  static func flush(above path: String, _ durability: Durability, system: FileSystem) throws(SystemError) {
+  /// With `.power`, flushes the folder that contains a path; does nothing if it no longer exists.
+  package static func flush(above path: String, _ durability: Durability, system: FileSystem) throws(SystemError) {
     guard durability == .power else { return }
     do {
       try OpenFolder(PathText.split(path).folder, system: system).flush(durability)
@@ -62,12 +61,13 @@ final class OpenFolder: Sendable {
     }
   }
 
-  /// Opens a folder below a root, one component after the other, following no symbolic link below the root:
-  /// whoever can write there could make one lead anywhere.
+  /// Opens a folder below a root, one component after the other. Symbolic links below the root are refused: another user
+  /// who can write there could point one anywhere.
   ///
-  /// - Parameter creating: whether missing folders are made; otherwise the result is `nil` when one is missing.
-  /// - Throws: `DownloadError` with `.unsafePath` for a link, `.permission` for a file in the way and the rest of the table.
-  static func open(
+  /// - Parameter creating: whether missing folders are created; otherwise the result is `nil` when one is missing.
+  /// - Throws: `DownloadError` with `.unsafePath` for a symbolic link, `.permission` where a file has the name of a folder,
+  ///   and the other codes of ``SystemError``.
+  package static func open(
     root: String, components: [String], creating: Bool, durability: Durability, system: FileSystem
   ) throws -> OpenFolder? {
     var folder: OpenFolder
@@ -100,17 +100,17 @@ final class OpenFolder: Sendable {
           do throws(SystemError) {
             try system.makeFolder(entry(name))
           } catch {
-            // Somebody else has made it first, and may die before it is on the disk.
+            // Another process created it first, and may end before it is on the disk: flush it here too.
             if error.code != EEXIST { throw error }
           }
           try flush(durability)
           return try open(entry(name))
         }
       case ENOTDIR, ELOOP, EMLINK:
-        // Which of them a symbolic link gives differs from system to system.
+        // Systems differ in which of these they report for a symbolic link.
         if let status = try? system.status(entry(name)), status.kind == .link {
           throw DownloadError(
-            .unsafePath, "\(path) is a symbolic link, which might lead out of the root: name the real folder",
+            .unsafePath, "\(path) is a symbolic link, which could lead out of the root: name the real folder",
             cause: error)
         }
         throw SystemError(ENOTDIR).downloadError("open the folder", path)
@@ -120,10 +120,10 @@ final class OpenFolder: Sendable {
     }
   }
 
-  /// Makes a folder and those above it, where they are missing; what is made below `root` is for this user alone.
+  /// Creates a folder and the folders above it. New folders below `root` are private to this user (mode 0700).
   ///
-  /// - Throws: `DownloadError` with `.permission` when a file stands in the way or the folder above may not be written.
-  static func makeFolders(
+  /// - Throws: `DownloadError` with `.permission` when a file has the name of a folder, or a folder cannot be written.
+  package static func makeFolders(
     _ path: String, privateBelow root: String? = nil, durability: Durability, system: FileSystem
   ) throws {
     try reporting("make the folder", path) { () throws(SystemError) in
@@ -148,7 +148,7 @@ final class OpenFolder: Sendable {
           if error.code != EEXIST { throw error }
         }
       case EEXIST:
-        // Somebody else has made it a moment ago, and may die before it is on the disk.
+        // Another process may just have created it, and may end before it is on the disk: flush it here too.
         guard try system.status(Entry(path), following: true).kind == .folder else { throw SystemError(ENOTDIR) }
       default:
         throw error

@@ -1,4 +1,4 @@
-import Foundation
+package import Foundation
 
 #if canImport(Glibc)
   import Glibc
@@ -8,25 +8,24 @@ import Foundation
   import Darwin
 #endif
 
-/// What the file system knows of an entry.
-struct FileStatus: Sendable {
-  /// What an entry is.
-  enum Kind: Sendable {
+/// What stat(2) returns for an entry.
+package struct FileStatus: Sendable {
+  package enum Kind: Sendable {
     case file, folder, link, other
   }
 
-  let kind: Kind
-  let device: UInt64
-  let inode: UInt64
-  let size: Int64
-  let links: UInt64
-  let permissions: mode_t
-  /// The number of the user whose it is.
-  let owner: uid_t
-  /// The time of the last change of the bytes: seconds since 1970, and nanoseconds.
-  let modified: (seconds: Int64, nanoseconds: Int64)
+  package let kind: Kind
+  package let device: UInt64
+  package let inode: UInt64
+  package let size: Int64
+  package let links: UInt64
+  package let permissions: mode_t
+  /// The user id of the owner.
+  package let owner: uid_t
+  /// When the bytes last changed: seconds since 1970, and nanoseconds.
+  package let modified: (seconds: Int64, nanoseconds: Int64)
 
-  init(_ raw: stat) {
+  package init(_ raw: stat) {
     kind =
       switch raw.st_mode & S_IFMT {
       case S_IFREG: .file
@@ -47,11 +46,11 @@ struct FileStatus: Sendable {
     #endif
   }
 
-  /// The time of the last change of the bytes.
-  var modifiedAt: Date {
+  /// When the bytes last changed.
+  package var modifiedAt: Date {
     Date(timeIntervalSince1970: Double(modified.seconds) + Double(modified.nanoseconds) / 1_000_000_000)
   }
 
-  /// Whether both describe the same file or folder, perhaps under two names.
-  func isSame(as other: FileStatus) -> Bool { inode == other.inode && device == other.device }
+  /// Whether both are the same file or folder, which may have two names.
+  package func isSame(as other: FileStatus) -> Bool { inode == other.inode && device == other.device }
 }

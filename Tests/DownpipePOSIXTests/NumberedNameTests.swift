@@ -1,7 +1,6 @@
 import DownpipeCore
+import DownpipePOSIX
 import Testing
-
-@testable import DownpipeFiles
 
 @Suite(.timeLimit(.minutes(1)))
 struct NumberedNameTests {

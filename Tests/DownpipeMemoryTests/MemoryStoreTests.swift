@@ -1,9 +1,11 @@
 import DownpipeCore
+import DownpipeFiles
 import DownpipeTesting
 import Foundation
+import Synchronization
 import Testing
 
-@testable import DownpipeFiles
+@testable import DownpipeMemory
 
 @Suite(.timeLimit(.minutes(1)))
 struct MemoryStoreTests {
@@ -26,19 +28,19 @@ struct MemoryStoreTests {
     let store = MemoryStore(maximumBytes: 100)
     let first = try await store.openPartial(key("a"), isNew: false)
     let second = try await store.openPartial(key("b"), isNew: false)
-    try first.put([UInt8](repeating: 1, count: 60), at: 0)
-    try second.put([UInt8](repeating: 1, count: 40), at: 0)
-    #expect { try second.put([1], at: 40) } throws: { isFull($0) }
-    #expect { try first.put([1], at: .max) } throws: { isFull($0) }
-    #expect { try first.put([1], at: -1) } throws: { isFull($0) }
+    try first.write([UInt8](repeating: 1, count: 60), at: 0)
+    try second.write([UInt8](repeating: 1, count: 40), at: 0)
+    #expect { try second.write([1], at: 40) } throws: { isFull($0) }
+    #expect { try first.write([1], at: .max) } throws: { isFull($0) }
+    #expect { try first.write([1], at: -1) } throws: { isFull($0) }
     #expect { try first.truncate(to: .max) } throws: { isFull($0) }
     #expect { try first.truncate(to: 61) } throws: { isFull($0) }
     #expect(try second.size() == 40)
     try first.truncate(to: 59)
-    try second.put([2], at: 40)
+    try second.write([2], at: 40)
     #expect(try second.read(at: 39, count: 10) == [1, 2])
     try await store.removePartial(key("a"))
-    try second.put([UInt8](repeating: 3, count: 59), at: 41)
+    try second.write([UInt8](repeating: 3, count: 59), at: 41)
     #expect { try first.size() } throws: { ($0 as? DownloadError)?.code == .storage }
   }
 
@@ -82,8 +84,8 @@ struct MemoryStoreTests {
 
   @Test func fartherWritesLeaveZeroes() async throws {
     let partial = try await MemoryStore().openPartial(key(), isNew: false)
-    try partial.put([1, 2], at: 3)
-    try partial.put([9, 9], at: 4)
+    try partial.write([1, 2], at: 3)
+    try partial.write([9, 9], at: 4)
     #expect(try partial.read(at: 0, count: 10) == [0, 0, 0, 1, 9, 9])
     try partial.truncate(to: 4)
     try partial.truncate(to: 5)
@@ -96,7 +98,7 @@ struct MemoryStoreTests {
     let store = MemoryStore()
     let staged = try await store.staged([1], name: "x")
     let moved = try await MoveInto(folder.path).process(staged, in: try context())
-    #expect(try folder.tree() == ["x": [1]])
+    #expect(try folder.read("x") == [1])
     #expect(!store.isStaged(moved))
     #expect(await store.contains(moved))
     #expect(try store.path(forStored: store.storedPath(for: folder.path("x"))) == folder.path("x"))
@@ -107,7 +109,7 @@ struct MemoryStoreTests {
   @Test func aPartialHasOneWriterAtATime() async throws {
     let store = MemoryStore()
     let first = try await store.openPartial(key(), isNew: false)
-    try first.put([1], at: 0)
+    try first.write([1], at: 0)
     await #expect { _ = try await store.openPartial(key(), isNew: false) } throws: {
       ($0 as? DownloadError)?.code == .inUse
     }
@@ -120,11 +122,77 @@ struct MemoryStoreTests {
     try await store.removePartial(key())
     // Begun anew: what the old opening has to say belongs nowhere.
     let third = try await store.openPartial(key(), isNew: false)
-    #expect(throws: DownloadError.self) { try second.put([2], at: 0) }
+    #expect(throws: DownloadError.self) { try second.write([2], at: 0) }
     try second.close()
     await #expect { _ = try await store.openPartial(key(), isNew: false) } throws: {
       ($0 as? DownloadError)?.code == .inUse
     }
     #expect(try third.size() == 0)
+  }
+
+  @Test func renamingFindsTheArtifactByWhatALedgerStores() async throws {
+    let store = MemoryStore()
+    let bytes = Array("bytes".utf8)
+    let staged = try await store.staged(bytes, name: "a")
+    let first = try await store.publish(staged, of: nil, at: .init(), in: try context())
+    try await store.removePartial(key())
+    // A ledger keeps no bytes.
+    let kept = Artifact(location: .memory([]), name: "a", size: first.size, modifiedAt: first.modifiedAt)
+    #expect(!store.isStaged(kept))
+    let moved = try await store.publish(kept, of: nil, at: .init(name: "b"), in: try context())
+    #expect(moved.location == .memory(bytes) && store["b"] == moved && store["a"] == nil)
+    await #expect {
+      try await store.publish(kept, of: nil, at: .init(name: "c"), in: try context())
+    } throws: { ($0 as? DownloadError)?.code == .storage }
+    try await store.remove(
+      Artifact(location: .memory([]), name: "b", size: first.size, modifiedAt: first.modifiedAt))
+    #expect(store["b"] == nil)
+    // Its bytes are counted no more.
+    #expect(store.contents.state.withLock { $0.publishedBytes } == 0)
+  }
+
+  @Test func exportingWritesAFile() async throws {
+    let folder = try TemporaryFolder()
+    let partial = try await MemoryStore().openPartial(key(), isNew: true)
+    try partial.write(someBytes, at: 0)
+    let existing = try folder.write([1], to: "existing")
+    await #expect { try await partial.export(to: existing, count: 10) } throws: {
+      ($0 as? DownloadError)?.code == .alreadyExists
+    }
+    await #expect { try await partial.export(to: folder.path("long"), count: 70_001) } throws: {
+      ($0 as? DownloadError)?.code == .storage
+    }
+    try await partial.export(to: folder.path("memory"), count: 60_000)
+    let isSame = try folder.read("memory") == Array(someBytes[..<60_000])
+    #expect(isSame)
+    #expect(try folder.contents() == ["existing", "memory"])
+  }
+
+  @Test func theStoreEndsWithTheProcess() {
+    #expect(MemoryStore().durability == .process)
+    #expect(MemoryStore().location == nil)
+  }
+
+  @Test(
+    arguments: [
+      ("..", nil), ("/tmp", nil), ("a//b", nil), (".", nil), (nil, ".."), (nil, "a/b"), (nil, ""), (nil, "a\u{0}"),
+      (nil, String(repeating: "x", count: 256)),
+    ] as [(String?, String?)])
+  func unsafeDestinationsAreRefused(_ directory: String?, _ name: String?) {
+    let error = #expect(throws: DownloadError.self) {
+      try MemoryStore().check(DownloadRequest.Destination(directory: directory, name: name))
+    }
+    #expect(error?.code == .unsafePath)
+  }
+
+  /// Removing a file that a step wrote leaves its folder, which the step's author chose, even if it is empty.
+  @Test func removingAFileKeepsItsFolder() async throws {
+    let folder = try TemporaryFolder()
+    let store = MemoryStore()
+    let staged = try await store.staged([1], name: "x")
+    let moved = try await MoveInto(folder.path("films")).process(staged, in: try context())
+    try await store.remove(moved)
+    #expect(FileManager.default.fileExists(atPath: folder.path("films")))
+    #expect(!FileManager.default.fileExists(atPath: folder.path("films/x")))
   }
 }

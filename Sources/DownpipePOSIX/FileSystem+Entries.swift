@@ -1,13 +1,13 @@
 #if canImport(Glibc)
-  import Glibc
+  package import Glibc
 #elseif canImport(Musl)
-  import Musl
+  package import Musl
 #elseif canImport(Darwin)
-  import Darwin
+  package import Darwin
 #endif
 
 extension FileSystem {
-  func rename(_ old: Entry, to new: Entry) throws(SystemError) {
+  package func rename(_ old: Entry, to new: Entry) throws(SystemError) {
     _ = try withPath(old) { from throws(SystemError) in
       try withPath(new) { to throws(SystemError) in
         try call(.rename, new.name) { renameat(old.folder, from, new.folder, to) }
@@ -15,8 +15,8 @@ extension FileSystem {
     }
   }
 
-  /// Gives a file a second name; fails with `EEXIST` when that is taken.
-  func link(_ old: Entry, to new: Entry) throws(SystemError) {
+  /// Gives a file a second name; fails with `EEXIST` when the name exists.
+  package func link(_ old: Entry, to new: Entry) throws(SystemError) {
     _ = try withPath(old) { from throws(SystemError) in
       try withPath(new) { to throws(SystemError) in
         try call(.link, new.name) { linkat(old.folder, from, new.folder, to, 0) }
@@ -24,9 +24,9 @@ extension FileSystem {
     }
   }
 
-  /// Gives an open file a name; fails with `EEXIST` when that is taken, with `ENOENT` when the file had names and has
-  /// lost the last one.
-  func link(_ descriptor: CInt, to new: Entry) throws(SystemError) {
+  /// Gives an open file a name. Fails with `EEXIST` when the name exists, and with `ENOENT` when the file had names and
+  /// all of them were removed.
+  package func link(_ descriptor: CInt, to new: Entry) throws(SystemError) {
     #if os(Linux)
       _ = try withPath(new) { to throws(SystemError) in
         try withPath("/proc/self/fd/\(descriptor)") { from throws(SystemError) in
@@ -38,26 +38,26 @@ extension FileSystem {
     #endif
   }
 
-  func unlink(_ entry: Entry) throws(SystemError) {
+  package func unlink(_ entry: Entry) throws(SystemError) {
     _ = try withPath(entry) { pointer throws(SystemError) in
       try call(.unlink, entry.name) { unlinkat(entry.folder, pointer, 0) }
     }
   }
 
-  func removeFolder(_ entry: Entry) throws(SystemError) {
+  package func removeFolder(_ entry: Entry) throws(SystemError) {
     _ = try withPath(entry) { pointer throws(SystemError) in
       try call(.removeFolder, entry.name) { unlinkat(entry.folder, pointer, AT_REMOVEDIR) }
     }
   }
 
-  func makeFolder(_ entry: Entry, mode: mode_t = 0o777) throws(SystemError) {
+  package func makeFolder(_ entry: Entry, mode: mode_t = 0o777) throws(SystemError) {
     _ = try withPath(entry) { pointer throws(SystemError) in
       try call(.makeFolder, entry.name) { mkdirat(entry.folder, pointer, mode) }
     }
   }
 
-  /// What an entry is; a symbolic link itself unless it is to be followed.
-  func status(_ entry: Entry, following: Bool = false) throws(SystemError) -> FileStatus {
+  /// The status of an entry; of a symbolic link itself unless `following`.
+  package func status(_ entry: Entry, following: Bool = false) throws(SystemError) -> FileStatus {
     var raw = stat()
     _ = try withPath(entry) { pointer throws(SystemError) in
       try call(.status, entry.name) { fstatat(entry.folder, pointer, &raw, following ? 0 : AT_SYMLINK_NOFOLLOW) }
@@ -65,8 +65,8 @@ extension FileSystem {
     return FileStatus(raw)
   }
 
-  /// What an entry is; `nil` when there is none.
-  func statusIfPresent(_ entry: Entry, following: Bool = false) throws(SystemError) -> FileStatus? {
+  /// The status of an entry; `nil` when it does not exist.
+  package func statusIfPresent(_ entry: Entry, following: Bool = false) throws(SystemError) -> FileStatus? {
     do {
       return try status(entry, following: following)
     } catch {
@@ -75,14 +75,14 @@ extension FileSystem {
     }
   }
 
-  func status(_ descriptor: CInt) throws(SystemError) -> FileStatus {
+  package func status(_ descriptor: CInt) throws(SystemError) -> FileStatus {
     var raw = stat()
     _ = try call(.status) { fstat(descriptor, &raw) }
     return FileStatus(raw)
   }
 
   /// The target of a symbolic link, as it is stored.
-  func target(ofLink entry: Entry) throws(SystemError) -> [CChar] {
+  package func target(ofLink entry: Entry) throws(SystemError) -> [CChar] {
     try withPath(entry) { pointer throws(SystemError) in
       var buffer = [CChar](repeating: 0, count: Int(PATH_MAX) + 1)
       let count = try call(.readLink, entry.name) { readlinkat(entry.folder, pointer, &buffer, buffer.count - 1) }
@@ -90,18 +90,18 @@ extension FileSystem {
     }
   }
 
-  func makeLink(_ entry: Entry, to target: [CChar]) throws(SystemError) {
+  package func makeLink(_ entry: Entry, to target: [CChar]) throws(SystemError) {
     _ = try withPath(entry) { name throws(SystemError) in
       try call(.makeLink, entry.name) { symlinkat(target, entry.folder, name) }
     }
   }
 
-  func setPermissions(_ descriptor: CInt, _ permissions: mode_t) throws(SystemError) {
+  package func setPermissions(_ descriptor: CInt, _ permissions: mode_t) throws(SystemError) {
     _ = try call(.setAttributes) { fchmod(descriptor, permissions) }
   }
 
-  /// The same where the file system keeps permissions; some have them for all files at once.
-  func permit(_ descriptor: CInt, _ permissions: mode_t) throws(SystemError) {
+  /// Sets permissions, and ignores file systems that do not store them for each file.
+  package func permit(_ descriptor: CInt, _ permissions: mode_t) throws(SystemError) {
     do {
       try setPermissions(descriptor, permissions)
     } catch {
@@ -109,20 +109,20 @@ extension FileSystem {
     }
   }
 
-  /// Sets the time of the last change to the present time of the file system; of a symbolic link itself.
-  func touch(_ entry: Entry) throws(SystemError) {
+  /// Sets the modification time to the current time of the file system; of a symbolic link itself.
+  package func touch(_ entry: Entry) throws(SystemError) {
     _ = try withPath(entry) { pointer throws(SystemError) in
       try call(.setAttributes, entry.name) { utimensat(entry.folder, pointer, nil, AT_SYMLINK_NOFOLLOW) }
     }
   }
 
-  func setModified(_ descriptor: CInt, like status: FileStatus) throws(SystemError) {
+  package func setModified(_ descriptor: CInt, like status: FileStatus) throws(SystemError) {
     let time = timespec(tv_sec: time_t(status.modified.seconds), tv_nsec: Int(status.modified.nanoseconds))
     _ = try call(.setAttributes) { futimens(descriptor, [time, time]) }
   }
 
-  /// The bytes that may still be written to the file system that holds a path.
-  func availableBytes(at path: String) throws(SystemError) -> Int64 {
+  /// The free bytes of the file system that holds a path.
+  package func availableBytes(at path: String) throws(SystemError) -> Int64 {
     #if canImport(Darwin)
       // statvfs counts blocks in 32 bits there.
       var raw = statfs()
@@ -137,8 +137,8 @@ extension FileSystem {
     return isTooMuch ? .max : Int64(clamping: bytes)
   }
 
-  /// The same for a folder that may not be there yet: the nearest one above it counts.
-  func availableBytes(atOrAbove path: String) throws(SystemError) -> Int64 {
+  /// The free bytes where a folder is or will be: the nearest existing folder above it counts.
+  package func availableBytes(atOrAbove path: String) throws(SystemError) -> Int64 {
     do {
       return try availableBytes(at: path)
     } catch {
@@ -148,8 +148,8 @@ extension FileSystem {
   }
 
   /// The entries of an open folder, without `.` and `..`.
-  func entries(of descriptor: CInt) throws(SystemError) -> [Entry] {
-    // The stream takes its descriptor over, and a duplicate would share the position.
+  package func entries(of descriptor: CInt) throws(SystemError) -> [Entry] {
+    // The stream takes over its descriptor, and a duplicate would share the position.
     let own = try open(Entry(".", in: descriptor), O_RDONLY | O_DIRECTORY)
     guard let stream = fdopendir(own) else {
       let error = SystemError.current
@@ -173,8 +173,8 @@ extension FileSystem {
     return entries
   }
 
-  /// Does something that needs a free name, and removes what has it.
-  func makeRoom<Value>(
+  /// Runs `body`, which needs a free name, and removes the entry that has the name.
+  package func makeRoom<Value>(
     at entry: Entry, _ body: () throws(SystemError) -> Value
   ) throws(SystemError) -> Value {
     for _ in 0..<8 {

@@ -1,53 +1,55 @@
 #if canImport(Glibc)
-  import Glibc
+  package import Glibc
 #elseif canImport(Musl)
-  import Musl
+  package import Musl
 #elseif canImport(Darwin)
-  import Darwin
+  package import Darwin
 #endif
 
-/// The calls to the operating system that this plug-in makes: all of them go through here.
+/// The system calls on files and folders. Every file operation of the plug-ins goes through this type.
 ///
-/// In production each is the bare system call, plus the test of one optional. Tests put ``intercept``
-/// in between and make any call fail, fall short, or be the last one before the "crash".
-struct FileSystem: Sendable {
-  /// The calls.
-  enum Call: String, Sendable, CaseIterable {
+/// In production a call is the system call and a test of one optional. Tests set ``intercept`` to make any call fail,
+/// move fewer bytes, or be the last one before a simulated crash.
+package struct FileSystem: Sendable {
+  /// The system calls that tests can intercept.
+  package enum Call: String, Sendable, CaseIterable {
     case open, write, read, truncate, flush, flushFolder, close
     case openUnnamed, lock
     case rename, link, unlink, removeFolder, makeFolder
     case status, readLink, makeLink, setAttributes, space
   }
 
-  /// What becomes of a call.
-  enum Verdict: Sendable {
-    /// It is made.
+  /// What happens to an intercepted call.
+  package enum Verdict: Sendable {
+    /// The call is made.
     case proceed
-    /// It is not made and fails with this number.
+    /// The call is not made; it fails with this error.
     case fail(CInt)
-    /// It is made and fails with this number all the same, as when a network file system repeats a call.
+    /// The call is made, and reported as failed: a network file system that repeats a call does this.
     case makeAndFail(CInt)
-    /// It is made with at most this many bytes; only reading and writing heed it.
+    /// The call is made with at most this many bytes. Only reads and writes use it.
     case atMost(Int)
   }
 
-  /// Asked before each call with the path it is about, which is empty for calls on a descriptor.
-  var intercept: (@Sendable (Call, String) -> Verdict)?
+  /// Receives each call and its path, which is empty for calls on a descriptor.
+  package var intercept: (@Sendable (Call, String) -> Verdict)?
 
-  /// The bare system calls.
-  static let system = FileSystem()
+  package init(intercept: (@Sendable (Call, String) -> Verdict)? = nil) { self.intercept = intercept }
 
-  /// The descriptor that stands for "paths are absolute".
-  static let anywhere = AT_FDCWD
+  /// The system calls, not intercepted.
+  package static let system = FileSystem()
 
-  /// Makes a call, and makes it again while signals interrupt it.
+  /// The folder descriptor for absolute paths.
+  package static let anywhere = AT_FDCWD
+
+  /// Makes a call and repeats it as long as signals interrupt it.
   func call<Result: SignedInteger>(
     _ call: Call, _ path: String = "", _ body: () -> Result
   ) throws(SystemError) -> Result {
     try self.call(call, path, count: 0) { _ in body() }
   }
 
-  /// The same for a call that moves up to `count` bytes.
+  /// Makes a call that moves up to `count` bytes.
   private func call<Result: SignedInteger>(
     _ call: Call, _ path: String = "", count: Int, _ body: (Int) -> Result
   ) throws(SystemError) -> Result {
@@ -74,14 +76,14 @@ struct FileSystem: Sendable {
 
   // MARK: Bytes
 
-  func open(_ entry: Entry, _ flags: CInt, mode: mode_t = 0o666) throws(SystemError) -> CInt {
+  package func open(_ entry: Entry, _ flags: CInt, mode: mode_t = 0o666) throws(SystemError) -> CInt {
     try withPath(entry) { pointer throws(SystemError) in
       try call(.open, entry.name) { openat(entry.folder, pointer, flags | O_CLOEXEC, mode) }
     }
   }
 
-  /// Opens an entry; `nil` when there is none.
-  func openIfPresent(_ entry: Entry, _ flags: CInt) throws(SystemError) -> CInt? {
+  /// Opens an entry; `nil` when it does not exist.
+  package func openIfPresent(_ entry: Entry, _ flags: CInt) throws(SystemError) -> CInt? {
     do {
       return try open(entry, flags)
     } catch {
@@ -90,11 +92,10 @@ struct FileSystem: Sendable {
     }
   }
 
-  /// Opens a new file without a name in a folder: it is gone when it is closed, unless it was linked before.
+  /// Creates a file without a name in a folder. It is deleted when it is closed, unless it was linked before.
   ///
-  /// Fails with `EOPNOTSUPP` and others where the system or the file system has no such files; see
-  /// ``SystemError/saysNoUnnamedFiles``.
-  func openUnnamed(in folder: String, mode: mode_t = 0o666) throws(SystemError) -> CInt {
+  /// Fails with an error that ``SystemError/saysNoUnnamedFiles`` recognises where this is not possible.
+  package func openUnnamed(in folder: String, mode: mode_t = 0o666) throws(SystemError) -> CInt {
     #if os(Linux)
       guard Self.canLinkOpenFiles else { throw SystemError(EOPNOTSUPP) }
       // The C library's O_TMPFILE is a macro that Swift does not import.
@@ -108,11 +109,11 @@ struct FileSystem: Sendable {
     #endif
   }
 
-  /// Whether a file can be given a name by its descriptor: `/proc` may not be there.
+  /// Whether an open file can be linked by its descriptor, which needs `/proc`.
   private static let canLinkOpenFiles = access("/proc/self/fd", X_OK) == 0
 
-  /// Writes all the bytes; the system may take them in several pieces.
-  func write(_ descriptor: CInt, _ bytes: UnsafeRawBufferPointer, at offset: Int64) throws(SystemError) {
+  /// Writes all the bytes, in several calls if necessary.
+  package func write(_ descriptor: CInt, _ bytes: UnsafeRawBufferPointer, at offset: Int64) throws(SystemError) {
     guard let base = bytes.baseAddress, !bytes.isEmpty else { return }
     guard offset >= 0, offset <= .max - Int64(bytes.count) else { throw SystemError(EFBIG) }
     var done = 0
@@ -120,14 +121,15 @@ struct FileSystem: Sendable {
       let written = try call(.write, count: bytes.count - done) { count in
         pwrite(descriptor, base + done, count, off_t(offset) + off_t(done))
       }
-      // A device that takes nothing and reports nothing would keep us here for ever.
+      // A device that accepts no bytes and reports no error would make this loop endless.
       if written == 0 { throw SystemError(EIO) }
       done += written
     }
   }
 
-  /// Reads until the buffer is full or the file ends, and returns how many bytes there were.
-  func read(_ descriptor: CInt, into buffer: UnsafeMutableRawBufferPointer, at offset: Int64) throws(SystemError) -> Int
+  /// Reads until the buffer is full or the file ends, and returns the number of bytes.
+  package func read(_ descriptor: CInt, into buffer: UnsafeMutableRawBufferPointer, at offset: Int64)
+    throws(SystemError) -> Int
   {
     guard let base = buffer.baseAddress, !buffer.isEmpty else { return 0 }
     guard offset >= 0, offset <= .max - Int64(buffer.count) else { throw SystemError(EINVAL) }
@@ -142,14 +144,14 @@ struct FileSystem: Sendable {
     return done
   }
 
-  func truncate(_ descriptor: CInt, to size: Int64) throws(SystemError) {
+  package func truncate(_ descriptor: CInt, to size: Int64) throws(SystemError) {
     _ = try call(.truncate) { ftruncate(descriptor, off_t(size)) }
   }
 
-  /// Returns when the bytes, and what is needed to find them, are on the disk.
-  func flush(_ descriptor: CInt) throws(SystemError) {
+  /// Returns when the bytes, and the metadata needed to read them, are on the disk.
+  package func flush(_ descriptor: CInt) throws(SystemError) {
     #if canImport(Darwin)
-      // fsync on Darwin leaves the bytes in the drive's cache. File systems that cannot do better get fsync.
+      // fsync on Darwin leaves the bytes in the drive's cache. Not every file system supports F_FULLFSYNC.
       do throws(SystemError) {
         _ = try call(.flush) { fcntl(descriptor, F_FULLFSYNC) }
       } catch {
@@ -162,19 +164,20 @@ struct FileSystem: Sendable {
   }
 
   /// Returns when the entries of a folder are on the disk.
-  func flushFolder(_ descriptor: CInt) throws(SystemError) {
+  package func flushFolder(_ descriptor: CInt) throws(SystemError) {
     do {
       _ = try call(.flushFolder) { fsync(descriptor) }
     } catch {
-      // Some network and user-space file systems have no such thing; there is nothing better to call.
+      // Some network and user-space file systems cannot flush folders, and there is no other call.
       if error.code != EINVAL && error.code != ENOTSUP { throw error }
     }
   }
 
-  func close(_ descriptor: CInt) throws(SystemError) {
+  package func close(_ descriptor: CInt) throws(SystemError) {
     var failure: SystemError?
     if case .fail(let code) = intercept?(.close, "") { failure = SystemError(code) }
-    // The descriptor is gone whatever close returns, after EINTR too: closing again might hit somebody else's.
+    // The descriptor is closed whatever close returns, after EINTR too. Closing it again could close one that another
+    // thread has opened since.
     #if canImport(Glibc)
       let result = Glibc.close(descriptor)
     #elseif canImport(Musl)
@@ -186,9 +189,10 @@ struct FileSystem: Sendable {
     if let failure { throw failure }
   }
 
-  /// Keeps others from locking the same file or folder until the descriptor is closed; false where the file system has
-  /// no such locks. Fails with `EWOULDBLOCK` while another one has it.
-  func lock(_ descriptor: CInt) throws(SystemError) -> Bool {
+  /// Locks a file or folder until the descriptor is closed; false where the file system has no locks.
+  ///
+  /// Fails with `EWOULDBLOCK` while another descriptor holds the lock.
+  package func lock(_ descriptor: CInt) throws(SystemError) -> Bool {
     do throws(SystemError) {
       _ = try call(.lock) { flock(descriptor, LOCK_EX | LOCK_NB) }
       return true
@@ -198,14 +202,14 @@ struct FileSystem: Sendable {
     }
   }
 
-  func duplicate(_ descriptor: CInt) throws(SystemError) -> CInt {
+  package func duplicate(_ descriptor: CInt) throws(SystemError) -> CInt {
     try call(.open) { fcntl(descriptor, F_DUPFD_CLOEXEC, 0) }
   }
 
   // MARK: Paths
 
-  /// Hands over a path. C would silently cut it at a NUL, and mean another file.
-  func withPath<Result>(
+  /// Passes a path as a C string. C would cut it at a NUL and use another file.
+  package func withPath<Result>(
     _ path: String, _ body: (UnsafePointer<CChar>) throws(SystemError) -> Result
   ) throws(SystemError) -> Result {
     let length = path.utf8.count
@@ -220,7 +224,7 @@ struct FileSystem: Sendable {
     return try outcome.get()
   }
 
-  func withPath<Result>(
+  package func withPath<Result>(
     _ entry: Entry, _ body: (UnsafePointer<CChar>) throws(SystemError) -> Result
   ) throws(SystemError) -> Result {
     guard let bytes = entry.bytes else { return try withPath(entry.name, body) }

@@ -1,4 +1,4 @@
-import DownpipeCore
+package import DownpipeCore
 import Foundation
 
 #if canImport(Glibc)
@@ -9,17 +9,16 @@ import Foundation
   import Darwin
 #endif
 
-/// Paths as text: nothing here asks the file system, but for ``absolute(_:)``.
-enum PathText {
-  /// The longest name that common file systems take, in bytes.
-  static let maximumNameLength = 255
+/// Paths as text. Only ``absolute(_:)`` reads the file system.
+package enum PathText {
+  /// The longest name that common file systems allow, in bytes.
+  package static let maximumNameLength = 255
 
-  /// The user's home directory.
-  static let home = normalized(NSHomeDirectory())
+  package static let home = normalized(NSHomeDirectory())
 
-  /// A path as the user wrote it, made absolute: `~` is the home directory, other relative paths begin
-  /// at the working directory.
-  static func absolute(_ path: String) -> String {
+  /// The absolute path of a path as the user wrote it: `~` is the home directory, and other relative paths start at the
+  /// working directory.
+  package static func absolute(_ path: String) -> String {
     var full = path
     if path == "~" || path.hasPrefix("~/") {
       full = home + path.dropFirst()
@@ -29,21 +28,21 @@ enum PathText {
     if !full.hasPrefix("/") { full = FileManager.default.currentDirectoryPath + "/" + full }
     let parts = full.split(separator: "/", omittingEmptySubsequences: true).filter { $0 != "." }
     guard let last = parts.lastIndex(of: "..") else { return normalized(full) }
-    // What `..` means depends on symbolic links, so that the system has to say.
+    // The meaning of `..` depends on symbolic links, so the system resolves it.
     let prefix = "/" + parts[...last].joined(separator: "/")
     guard let real = realpath(prefix, nil) else { return normalized(full) }
     defer { free(real) }
     return normalized(String(cString: real) + "/" + parts[(last + 1)...].joined(separator: "/"))
   }
 
-  /// A path without doubled and trailing slashes and without `.`.
-  static func normalized(_ path: String) -> String {
+  /// The path without repeated and trailing slashes and without `.` components.
+  package static func normalized(_ path: String) -> String {
     if isNormalized(path) { return path }
     let parts = path.split(separator: "/", omittingEmptySubsequences: true).filter { $0 != "." }
     return (path.hasPrefix("/") ? "/" : "") + parts.joined(separator: "/")
   }
 
-  /// Whether a path is absolute and has neither empty components nor `.`, as most have.
+  /// Whether a path is absolute and has neither empty nor `.` components.
   private static func isNormalized(_ path: String) -> Bool {
     let (slash, dot) = (UInt8(ascii: "/"), UInt8(ascii: "."))
     guard path.utf8.first == slash else { return false }
@@ -56,36 +55,35 @@ enum PathText {
     return length > 1 || (length == 1 && last != dot)
   }
 
-  /// What remains of a path below a folder; `nil` when it is not below it.
-  static func remainder(of path: String, below folder: String) -> Substring? {
+  /// The part of a path that follows a folder; `nil` when the path is not below the folder.
+  package static func remainder(of path: String, below folder: String) -> Substring? {
     let prefix = folder.hasSuffix("/") ? folder : folder + "/"
-    // Byte by byte: two spellings of one letter are two files.
+    // Compares bytes: two Unicode spellings of one letter are two files.
     guard path.utf8.count > prefix.utf8.count, path.utf8.starts(with: prefix.utf8) else { return nil }
     return path[path.utf8.index(path.utf8.startIndex, offsetBy: prefix.utf8.count)...]
   }
 
-  /// A folder's path with a name behind it.
-  static func join(_ folder: String, _ name: some StringProtocol) -> String {
+  package static func join(_ folder: String, _ name: some StringProtocol) -> String {
     folder.hasSuffix("/") ? folder + name : folder + "/" + name
   }
 
-  /// The path of the folder that holds an entry, and the entry's name.
-  static func split(_ path: String) -> (folder: String, name: String) {
+  /// The path of the folder that contains an entry, and the entry's name.
+  package static func split(_ path: String) -> (folder: String, name: String) {
     guard let slash = path.utf8.lastIndex(of: UInt8(ascii: "/")) else { return (".", path) }
     let name = String(path[path.utf8.index(after: slash)...])
     return (slash == path.utf8.startIndex ? "/" : String(path[..<slash]), name)
   }
 
-  /// Whether text has a `..` among its components, or a NUL.
-  static func climbs(_ text: String) -> Bool {
+  /// Whether the text has a `..` component or contains a NUL.
+  package static func climbs(_ text: String) -> Bool {
     text.utf8.contains(0) || text.utf8.split(separator: UInt8(ascii: "/")).contains { $0.elementsEqual("..".utf8) }
   }
 
-  /// The components of a folder below a root.
+  /// The components of the relative path of a folder below a root.
   ///
-  /// - Throws: `DownloadError` with `.unsafePath` for anything that is not plainly below it: an absolute path, `.`
-  ///   and `..`, NUL, empty components.
-  static func components(of directory: String) throws(DownloadError) -> [String] {
+  /// - Throws: `DownloadError` with `.unsafePath` for an absolute path, and for a component that is empty, `.`, `..`, has
+  ///   a NUL or is too long.
+  package static func components(of directory: String) throws(DownloadError) -> [String] {
     guard directory.utf8.count <= 4096 else {
       throw DownloadError(.unsafePath, "the destination folder's path is longer than 4,096 bytes: shorten it")
     }
@@ -99,10 +97,10 @@ enum PathText {
     }
   }
 
-  /// Checks that text is the name of one entry.
+  /// Checks that the text can be the name of one entry.
   ///
   /// - Throws: `DownloadError` with `.unsafePath`.
-  static func checkName(_ name: String, of path: String? = nil) throws(DownloadError) {
+  package static func checkName(_ name: String, of path: String? = nil) throws(DownloadError) {
     let shown = (path ?? name).prefix(200)
     if name.isEmpty {
       throw DownloadError(.unsafePath, "the destination “\(shown)” has an empty component: name a file and its folders")

@@ -1,0 +1,51 @@
+package import DownpipeCore
+import Foundation
+
+extension Artifact {
+  /// Whether a file or folder is this artifact, as far as its size and modification time are known. Ledgers store times
+  /// in microseconds.
+  package func isDescribed(by status: FileStatus) -> Bool {
+    guard status.kind == (kind == .file ? .file : .folder) else { return false }
+    guard kind == .file else { return true }
+    if case .known(let size) = size, size != status.size { return false }
+    guard let modifiedAt else { return true }
+    return abs(modifiedAt.timeIntervalSince(status.modifiedAt)) < 0.000_002
+  }
+
+  /// Whether the artifact's path leads to it, following symbolic links. False for an artifact in memory.
+  package func isOnDisk(_ system: FileSystem) -> Bool {
+    guard let path, let status = try? system.status(Entry(path), following: true) else { return false }
+    return isDescribed(by: status)
+  }
+
+  /// Removes the artifact from the disk: a file, or a folder with everything below it.
+  ///
+  /// Does nothing when the path does not exist, or leads to something else than this artifact.
+  /// - Parameters:
+  ///   - checksStatus: whether the entry at the path must be this artifact.
+  ///   - precious: folders that must stay. The user's home directory always stays.
+  /// - Returns: whether something was removed.
+  /// - Throws: `DownloadError` with `.unsafePath` for a folder that contains a precious one; `.permission` or `.storage`.
+  @discardableResult
+  package func removeFromDisk(
+    checksStatus: Bool = true, keeping precious: [String] = [], _ system: FileSystem
+  ) async throws -> Bool {
+    guard let path = path.map(PathText.normalized) else { return false }
+    let status = try reporting("remove", path) { () throws(SystemError) in try system.statusIfPresent(Entry(path)) }
+    guard let status, !checksStatus || isDescribed(by: status) else { return false }
+    guard kind == .directory else {
+      try reporting("remove", path) { () throws(SystemError) in
+        do throws(SystemError) { try system.unlink(Entry(path)) } catch  where error.isAbsence {}
+      }
+      return true
+    }
+    for folder in precious + [PathText.home]
+    where path == folder || PathText.remainder(of: folder, below: path) != nil {
+      throw DownloadError(.unsafePath, "\(path) contains more than this download: remove it yourself")
+    }
+    try await BlockingThreads.run { _ in
+      try reporting("remove", path) { () throws(SystemError) in try FileTree(system: system).remove(Entry(path)) }
+    }
+    return true
+  }
+}

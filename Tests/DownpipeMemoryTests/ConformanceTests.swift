@@ -1,0 +1,30 @@
+import DownpipeCore
+import DownpipeMemory
+import DownpipeTesting
+import Testing
+
+@Suite(.timeLimit(.minutes(1)))
+struct ConformanceTests {
+  @Test(arguments: [
+    (ConflictPolicy.keepBoth, StorageConformance.Conflict.keepsBoth), (.replace, .replaces), (.fail, .fails),
+    (.reuse, .reuses),
+  ])
+  func memoryStoreConforms(_ policy: ConflictPolicy, _ conflict: StorageConformance.Conflict) async throws {
+    let exclusions = [
+      ConformanceExclusion(
+        "conflict", because: "the rule compares locations, and the location of an artifact in memory is its bytes")
+    ]
+    try await StorageConformance(
+      MemoryStore(onConflict: policy), onConflict: conflict, excluding: policy == .replace ? exclusions : []
+    ).run()
+  }
+
+  @Test func wrappedStoresConform() async throws {
+    let base = MemoryStore()
+    try await StorageConformance(Wrapper(base: Wrapper(base: base)), wrapping: base, onConflict: .keepsBoth).run()
+  }
+
+  private struct Wrapper: StorageWrapper {
+    let base: any Storage
+  }
+}
