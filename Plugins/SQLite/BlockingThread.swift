@@ -1,7 +1,7 @@
 #if SQLite
   import Dispatch
 
-  /// Runs blocking work on a thread that may block, off the cooperative pool.
+  /// Runs blocking work on a thread outside the cooperative pool.
   func onBlockingThread<Value: Sendable>(_ work: @escaping @Sendable () throws -> Value) async throws -> Value {
     try await withCheckedThrowingContinuation { continuation in
       DispatchQueue.global(qos: .userInitiated).async {

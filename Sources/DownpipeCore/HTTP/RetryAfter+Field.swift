@@ -1,9 +1,9 @@
 extension RetryAfter {
-  /// Parses a field value: a number of seconds or an HTTP date.
+  /// Parses a `Retry-After` field: a number of seconds or an HTTP date; `nil` for any other text.
   public init?(field: String) {
     let text = field.trimmingHTTPWhitespace
     if !text.isEmpty, text.utf8.allSatisfy({ (0x30...0x39).contains($0) }) {
-      // More than fits is "very long".
+      // A number that does not fit is treated as the largest one.
       self = .seconds(Int64(text) ?? .max)
     } else if let date = HTTPDate.date(from: text) {
       self = .date(date)

@@ -1,11 +1,12 @@
-/// The digest of a run of a partial's bytes: by it a checkpoint is believed after a crash, or not.
+/// The digest of a block of a partial. After a crash it decides whether a checkpoint can be used up to the end of the
+/// block.
 public struct BlockMark: Sendable, Hashable, Codable {
-  /// The bytes.
+  /// The offsets of the block's bytes.
   public let range: ByteRange
-  /// Their digest.
+  /// The digest of the block's bytes.
   public let digest: FileDigest
 
-  /// Makes a mark.
+  /// Creates a mark.
   public init(range: ByteRange, digest: FileDigest) {
     self.range = range
     self.digest = digest

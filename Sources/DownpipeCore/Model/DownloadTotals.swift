@@ -1,17 +1,18 @@
-/// The number of downloads in each phase, and sums of their bytes: what a list shows at its head.
+/// The number of downloads in each phase, and the sums of their bytes.
 ///
 /// Cancelled downloads are counted in ``counts`` and add no bytes.
 public struct DownloadTotals: Sendable, Hashable {
   /// The number of downloads in each phase; phases without downloads are left out.
   public var counts: [DownloadState.Phase: Int]
-  /// The bytes received: the sizes of finished files, and what the checkpoints of all others hold.
+  /// The received bytes: the sizes of finished files, and the stored bytes of all other downloads.
   public var received: Int64
-  /// The sum of the known sizes: of finished files, else the size that the server announced, else the request's.
+  /// The sum of the known sizes. The size of a finished file comes first, then the size sent by the server, then the
+  /// request's.
   public var expected: Int64
-  /// The number of downloads without a known size; they are missing in ``expected``.
+  /// The number of downloads without a known size. ``expected`` does not include them.
   public var unknownSizes: Int
-  /// The speed of all transfers of this downloader together, in bytes a second; `nil` while there is none, and in totals
-  /// that come from a ledger.
+  /// The speed of all transfers of this downloader, in bytes per second; `nil` when no transfer is running, and in
+  /// totals from a ledger.
   public var bytesPerSecond: Double?
 
   /// Creates totals.
@@ -41,7 +42,7 @@ extension DownloadTotals {
 }
 
 extension Int64 {
-  /// The sum; the largest number where that is too small.
+  /// Returns the sum, or the nearest representable number on overflow.
   package func addingSaturated(_ other: Int64) -> Int64 {
     let (sum, overflows) = addingReportingOverflow(other)
     return overflows ? (other > 0 ? .max : .min) : sum

@@ -1,12 +1,13 @@
-/// Names a partial: the download's id and the generation it belongs to, so that a stale task of an
-/// earlier generation can never write into a later one's bytes.
+/// The key of a partial: the id of the download and its generation.
+///
+/// The generation prevents a stale task of an earlier generation from writing into the bytes of a later one.
 public struct PartialKey: Sendable, Hashable {
-  /// The download.
+  /// The id of the download.
   public let id: DownloadID
-  /// Grows each time an id is added anew.
+  /// The generation, which grows each time the id is added anew.
   public let generation: Int64
 
-  /// Makes a key.
+  /// Creates a key.
   public init(id: DownloadID, generation: Int64) {
     self.id = id
     self.generation = generation

@@ -1,13 +1,13 @@
 public import Foundation
 
-/// How long a server asked to be left alone (RFC 9110 §10.2.3).
+/// The delay that a server asks for before the next request (RFC 9110 §10.2.3).
 public enum RetryAfter: Sendable, Hashable, Codable {
-  /// For so many seconds.
+  /// A number of seconds.
   case seconds(Int64)
-  /// Until a time.
+  /// A date.
   case date(Date)
 
-  /// The wait from `now` on; never negative, and a year at most.
+  /// Returns the delay from `now` on, which is neither negative nor longer than a year.
   public func delay(from now: Date) -> Duration {
     let year: Double = 365 * 86_400
     let seconds: Double =

@@ -1,6 +1,6 @@
 extension StepSelection {
   /// Checks the selection against the steps of a pipeline.
-  /// - Throws: ``DownloadError`` with `.invalidRequest`.
+  /// - Throws: ``DownloadError`` with `.invalidRequest` for an unknown name, or when the selected steps do not fit.
   func check(_ steps: [PipelineStep]) throws(DownloadError) {
     guard let names else { return }
     if let unknown = names.subtracting(steps.map(\.name)).min() {
@@ -15,7 +15,7 @@ extension StepSelection {
       if let input = step.input, input != kind {
         throw DownloadError(
           .invalidRequest,
-          "without the steps that are left out, \(step.name) takes a \(input.rawValue) and is given a \(kind.rawValue)")
+          "without the unselected steps, \(step.name) takes a \(input.rawValue) but is given a \(kind.rawValue)")
       }
       kind = step.output ?? kind
     }
@@ -23,6 +23,6 @@ extension StepSelection {
 }
 
 extension StepSelection {
-  /// Whether a step that applies compares digests.
+  /// Whether a selected step verifies digests.
   func verifiesDigests(of steps: [PipelineStep]) -> Bool { steps.contains { $0.verifiesDigests && contains($0.name) } }
 }

@@ -1,16 +1,16 @@
 package import Foundation
 
-// Changes of a request that is in a ledger: what each of them leaves alone is written down once.
+// Every ledger changes requests through these functions, so that the rules for what a change keeps exist once.
 extension DownloadRecord {
-  /// Adds the download again.
-  /// - Returns: whether anything has changed.
+  /// Applies another addition of the same download.
+  /// - Returns: Whether the record has changed.
   package mutating func addAgain(_ addition: LedgerAddition, at now: Date, ranking: Ranking) -> Bool {
     guard addition.ifKnown == .update else { return false }
     let before = self
     var new = request.takingOver(addition.request, since: added ?? request)
-    // The file is where it is.
+    // The file is already at its destination.
     if phase == .finished { new.destination = request.destination }
-    // Another link: what the old one was short of says nothing of it.
+    // What the old link waited for does not apply to a new link.
     if set(new, added: addition.request, ranking),
       request.url != before.request.url
     {
@@ -21,17 +21,17 @@ extension DownloadRecord {
     return finish(since: before, at: now)
   }
 
-  /// Makes a change, of which only request, `added`, location and the artifact's whereabouts count.
+  /// Applies a change. Only the request, `added`, the location, and the artifact and note of `steps` are taken from it.
   ///
-  /// - Parameter owner: who changes it.
-  /// - Returns: whether anything has changed.
+  /// - Parameter owner: The owner that makes the change.
+  /// - Returns: Whether the record has changed.
   package mutating func update(
     by owner: String, at now: Date, ranking: Ranking, _ change: (inout DownloadRecord) throws -> Void
   ) rethrows -> Bool {
     let before = self
     var wish = self
     try change(&wish)
-    // Taking `added` away says that the request is what was added.
+    // A change that sets `added` to `nil` declares that the request is as it was added.
     let base = wish.added ?? (added == nil ? request : wish.request)
     if set(wish.request, added: base, ranking), request.url != before.request.url { awaited = nil }
     location = wish.location
@@ -42,7 +42,7 @@ extension DownloadRecord {
     return finish(since: before, at: now)
   }
 
-  /// Takes over what an attempt has changed of its request.
+  /// Takes the URL, header fields and head start that an attempt has changed from its record.
   package mutating func setLink(of record: DownloadRecord, ranking: Ranking) {
     var new = request
     new.url = record.request.url
@@ -51,7 +51,29 @@ extension DownloadRecord {
     set(new, added: added ?? request, ranking)
   }
 
-  /// - Returns: whether the request has changed.
+  /// Writes the fields of a save, as ``LedgerStore/save(_:_:at:)`` does.
+  package mutating func write(
+    _ fields: RecordFields, of record: DownloadRecord, ranking: @autoclosure () -> Ranking
+  ) {
+    if fields.contains(.link) { setLink(of: record, ranking: ranking()) }
+    if fields.contains(.checkpoint) { checkpoint = record.checkpoint }
+    if fields.contains(.steps) { steps = record.steps }
+    guard fields.contains(.state) else { return }
+    phase = record.phase
+    notBefore = record.notBefore
+    isPausedTogether = record.isPausedTogether
+    awaited = record.awaited
+    error = record.error
+    attempts = record.attempts
+    consecutiveFailures = record.consecutiveFailures
+    repeatedFailures = record.repeatedFailures
+    bytesFetched = record.bytesFetched
+    resumedFrom = record.resumedFrom
+    wasInterrupted = record.wasInterrupted
+    if !phase.isActive { owner = nil }
+  }
+
+  /// - Returns: Whether the request has changed.
   @discardableResult
   private mutating func set(_ new: DownloadRequest, added: DownloadRequest, _ ranking: Ranking) -> Bool {
     let before = request
@@ -71,4 +93,10 @@ extension DownloadRecord {
     updatedAt = now
     return true
   }
+}
+
+extension Date {
+  /// The latest time that a download can sensibly wait for: one beyond it comes from a clock that jumped,
+  /// and counts as due. No back-off and no `Retry-After` is longer than a year.
+  package var furthestDue: Date { addingTimeInterval(400 * 86_400) }
 }

@@ -68,15 +68,6 @@ struct OutboxTests {
     #expect(answer.lookedAt == now)
   }
 
-  @Test func atTheEndWhatIsLeftIsLetGoOf() async throws {
-    let fixture = try await RunFixture()
-    var outbox = Outbox()
-    outbox.append(.init(run: try fixture.run("a"), state: .paused))
-    let left = outbox.giveUp()
-    #expect(left.map(\.run.id) == ["a"])
-    #expect(outbox.isEmpty)
-  }
-
   @Test("on a full disk the ledger gets room from the partial of a download that found it full, once")
   func roomForTheLedger() async throws {
     let ledger = FaultyLedger(MemoryLedger())
