@@ -10,7 +10,7 @@ import DownpipeScheduling
 import DownpipeTesting
 import Foundation
 
-let folder = CommandLine.arguments.dropFirst().first ?? NSTemporaryDirectory() + "/downpipe-demo"
+let folder = CommandLine.arguments.dropFirst().first ?? NSTemporaryDirectory() + "downpipe-demo"
 
 let pipeline = Pipeline {
   HTTPSource()

@@ -1,31 +1,28 @@
 import Downpipe
 import Foundation
 
-/// What a command asks to be done with a file afterwards. It travels with the request, so that `resume` and a
-/// later run treat each file as the command that asked for it wanted.
-struct RequestWishes: Sendable, Hashable {
-  /// Whether the file is unpacked.
-  var unpacks = false
-  /// The absolute path of the folder it goes to in the end.
+/// What happens to a file after its download. The request carries it, so that `resume` and later commands treat each file
+/// as the command that asked for it.
+struct RequestSteps: Sendable, Hashable {
+  var gunzips = false
+  /// The absolute path of the folder that the file is moved into.
   var folder: String?
 
   private static let folderKey = "downpipe.move-into"
 
-  init(unpacks: Bool = false, folder: String? = nil) {
-    self.unpacks = unpacks
+  init(gunzips: Bool = false, folder: String? = nil) {
+    self.gunzips = gunzips
     self.folder = folder
   }
 
-  /// The wishes that came with a request.
   init(_ request: DownloadRequest) {
-    unpacks = request.steps.contains("Gunzip")
+    gunzips = request.steps.contains("Gunzip")
     folder = request.metadata[Self.folderKey]
   }
 
-  /// Sends the wishes along with a request.
   func attach(to request: inout DownloadRequest) {
     var steps: Set = ["VerifyChecksum"]
-    if unpacks { steps.insert("Gunzip") }
+    if gunzips { steps.insert("Gunzip") }
     if let folder {
       steps.insert("MoveInto")
       request.metadata[Self.folderKey] = folder
@@ -43,6 +40,6 @@ extension DownloadRequest {
     set { if newValue != url.absoluteString { metadata[Self.givenURLKey] = newValue } }
   }
 
-  /// The URL as it was typed, without its secrets: what is shown, to people and to scripts.
+  /// The URL as it was typed, without secrets, for people and scripts.
   var shownURL: String { givenURL.redactedURL }
 }
