@@ -51,6 +51,7 @@ let package = Package(
     .library(name: "DownpipeTesting", targets: ["DownpipeTesting"]),
     .library(name: "DownpipeHTTP", targets: ["DownpipeHTTP"]),
     .library(name: "DownpipeURLSession", targets: ["DownpipeURLSession"]),
+    .library(name: "DownpipeBackgroundURLSession", targets: ["DownpipeBackgroundURLSession"]),
     .library(name: "DownpipeAppleResumeData", targets: ["DownpipeAppleResumeData"]),
     .library(name: "DownpipeFiles", targets: ["DownpipeFiles"]),
     .library(name: "DownpipeMemory", targets: ["DownpipeMemory"]),
@@ -96,6 +97,7 @@ let package = Package(
         .product(name: "NIOSSL", package: "swift-nio-ssl"),
       ]),
     plugin("URLSession"),
+    plugin("BackgroundURLSession", ["DownpipeURLSession", "DownpipePOSIX"]),
     plugin("AppleResumeData"),
     plugin("Files", ["DownpipePOSIX", "CZlib"]),
     plugin("Memory", ["DownpipePOSIX"]),
@@ -153,7 +155,10 @@ let package = Package(
     example("CustomStages", ["Downpipe"]),
     example("Podcasts", ["Downpipe"]),
     example(
-      "ResumableLibrary", ["Downpipe", "DownpipeURLSession", "DownpipeAppleResumeData", "DownpipeTesting"],
+      "ResumableLibrary",
+      [
+        "Downpipe", "DownpipeURLSession", "DownpipeBackgroundURLSession", "DownpipeAppleResumeData", "DownpipeTesting",
+      ],
       exclude: ["README.md"]),
     example(
       "ExpiringLinks", ["Downpipe", "DownpipeTesting", .product(name: "Crypto", package: "swift-crypto")],
@@ -171,6 +176,9 @@ let package = Package(
         .product(name: "NIOSSL", package: "swift-nio-ssl"),
       ]),
     tests("DownpipeURLSession", ["DownpipeURLSession", "DownpipeCore", "DownpipeTesting"]),
+    tests(
+      "DownpipeBackgroundURLSession",
+      ["DownpipeBackgroundURLSession", "DownpipeURLSession", "DownpipeCore", "DownpipeTesting"]),
     tests("DownpipeAppleResumeData", ["DownpipeAppleResumeData", "DownpipeCore", "DownpipeTesting"]),
     tests("DownpipeFiles", ["DownpipeFiles", "DownpipeCore", "DownpipePOSIX", "DownpipeTesting"]),
     tests("DownpipeMemory", ["DownpipeMemory", "DownpipeFiles", "DownpipeCore", "DownpipeTesting"]),
