@@ -42,7 +42,7 @@ struct ArticleTests {
   @Test("folders and commands that are named exist", arguments: ["README.md", articles + "/Contributing.md"])
   func namesExist(_ path: String) throws {
     let text = try Self.text(path)
-    let names = text.matches(of: /(\.ci\/[a-z]+|(?:Sources|Plugins|Examples)\/\w[\w\/]*)/).map { String($0.1) }
+    let names = text.matches(of: /(\.ci\/[a-z]+|(?:Sources|Plugins|Examples)\/[\w\/.]*\w)/).map { String($0.1) }
     #expect(names.count > 3)
     for name in names { #expect(Self.exists(name), "\(path) names \(name), which does not exist") }
   }

@@ -19,7 +19,7 @@ struct ExampleHarness {
     let files = Dictionary(grouping: examples, by: \.path).sorted { $0.key < $1.key }
     for (number, (path, examples)) in files.enumerated() {
       // All examples of a file share one scope: an example may use the declarations of those before it.
-      text += "enum File\(number) {\n"
+      text += "struct File\(number) {\n"
       for (index, example) in examples.enumerated() {
         let parts = Parts(example)
         imports.formUnion(parts.imports)

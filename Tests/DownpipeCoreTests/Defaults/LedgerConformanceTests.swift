@@ -296,7 +296,7 @@ private final class FaultyStore: LedgerStoreWrapper {
     let updated = try await base.update(id, at: fault == .updatesSilently ? Date(timeIntervalSince1970: 0) : now) {
       if fault == .losesRefusal { try? change(&$0) } else { try change(&$0) }
     }
-    // What was added is taken for what is asked for now.
+    // Replaces the request as added by the current request.
     return fault == .loses ? try await base.update(id, at: now) { $0.added = nil } : updated
   }
 
