@@ -14,7 +14,7 @@ final class TunnelServer: Sendable {
     case socks5
     /// Accepts connections and never says anything.
     case silent
-    /// Says something else than TLS or HTTP at once.
+    /// Sends bytes that are neither TLS nor HTTP immediately.
     case talkative
   }
 
@@ -23,7 +23,7 @@ final class TunnelServer: Sendable {
   private let channel: any Channel
   private let seen: Seen
 
-  /// What came in: the first line of what was said in plain text, then the requests' first lines.
+  /// The first line received in plain text, then the first lines of the requests.
   final class Seen: Sendable {
     let lines = Mutex<[String]>([])
   }
@@ -76,13 +76,10 @@ final class TunnelServer: Sendable {
 
 func withTunnel<R>(_ front: TunnelServer.Front, _ body: (TunnelServer) async throws -> R) async throws -> R {
   let server = try await TunnelServer.start(front)
-  do {
-    let result = try await body(server)
+  return try await withCleanup {
     await server.shutdown()
-    return result
-  } catch {
-    await server.shutdown()
-    throw error
+  } _: {
+    try await body(server)
   }
 }
 

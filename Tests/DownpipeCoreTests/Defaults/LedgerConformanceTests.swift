@@ -4,7 +4,7 @@ import Foundation
 import Synchronization
 import Testing
 
-/// The suite finds what is broken: a right ledger with one fault each.
+/// The suite finds each fault of a ledger that is otherwise correct.
 @Suite(.timeLimit(.minutes(1)))
 struct LedgerConformanceTests {
   @Test(arguments: Fault.allCases)
@@ -296,7 +296,7 @@ private final class FaultyStore: LedgerStoreWrapper {
     let updated = try await base.update(id, at: fault == .updatesSilently ? Date(timeIntervalSince1970: 0) : now) {
       if fault == .losesRefusal { try? change(&$0) } else { try change(&$0) }
     }
-    // What was added is taken for what is asked for now.
+    // Drops the request as it was added.
     return fault == .loses ? try await base.update(id, at: now) { $0.added = nil } : updated
   }
 
