@@ -138,7 +138,7 @@ let package = Package(
     .executableTarget(
       name: "DownpipeTool",
       dependencies: [
-        "Downpipe", "DownpipeURLSession", "DownpipeAppleResumeData", "DownpipeTesting",
+        "Downpipe", "DownpipeURLSession", "DownpipeAppleResumeData",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
         .product(name: "Crypto", package: "swift-crypto"),
       ],
@@ -146,6 +146,13 @@ let package = Package(
 
     // Examples
     example("Quickstart", ["Downpipe"]),
+    // Not the umbrella: the first build of a newcomer does without SQLite.
+    example(
+      "Demo",
+      [
+        "DownpipeCore", "DownpipeHTTP", "DownpipeFiles", "DownpipeScheduling", "DownpipeChecksum", "DownpipeGzip",
+        "DownpipeTesting",
+      ]),
     example("CustomStages", ["Downpipe"]),
     example("Podcasts", ["Downpipe"]),
     example(

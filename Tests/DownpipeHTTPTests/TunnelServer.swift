@@ -1,18 +1,19 @@
+import DownpipeTesting
 import Foundation
 import NIOCore
 import NIOPosix
 import NIOSSL
 import Synchronization
 
-/// A server that wants something before HTTP: a TLS handshake, a `CONNECT`, a SOCKS greeting. Behind it every
-/// request is answered with `hello` (`/insecure` with a redirect to `http:`), as if tunnels led somewhere.
+/// A server that requires a TLS handshake, a `CONNECT` or a SOCKS greeting before HTTP. It then answers every request
+/// with `hello` (`/insecure` with a redirect to `http:`), as if it were the target of the tunnel.
 final class TunnelServer: Sendable {
   enum Front: Sendable {
     case tls(wantsCertificate: Bool = false)
-    /// An HTTP proxy that lets tunnels through only with this `Proxy-Authorization`, and TLS behind it.
+    /// An HTTP proxy that accepts tunnels only with this `Proxy-Authorization`, followed by TLS.
     case connect(authorization: String?)
     case socks5
-    /// Accepts connections and never says anything.
+    /// Accepts connections and sends nothing.
     case silent
     /// Sends bytes that are neither TLS nor HTTP immediately.
     case talkative

@@ -30,14 +30,14 @@ extension LedgerConformance {
         record.checkpoint.total = .known(5_000)
       }
       try await store.bring("cancelled", to: .cancelled)
-      let expected = LedgerTotals(
+      let expected = DownloadTotals(
         counts: [.finished: 2, .paused: 1, .waiting: 4, .cancelled: 1], received: 30 + 1 + 150,
-        expected: 30 + 5_000 + 700 + 40 + 60, unknown: 2)
+        expected: 30 + 5_000 + 700 + 40 + 60, unknownSizes: 2)
       try expectEqual(try await store.totals(tag: nil), expected, "the totals")
       try expectEqual(
         try await store.totals(tag: "t"),
-        LedgerTotals(counts: [.finished: 1, .paused: 1], received: 180, expected: 5_030), "the totals of a tag")
-      try expectEqual(try await store.totals(tag: "none"), LedgerTotals(), "the totals of an unused tag")
+        DownloadTotals(counts: [.finished: 1, .paused: 1], received: 180, expected: 5_030), "the totals of a tag")
+      try expectEqual(try await store.totals(tag: "none"), DownloadTotals(), "the totals of an unused tag")
       try await store.close()
       let second = try await ledger.open()
       try expectEqual(try await second.totals(tag: nil), expected, "the totals after a restart")

@@ -168,7 +168,7 @@ private struct FaultyLedgerStore: LedgerStoreWrapper {
     try await ledger.perform(.counts) { try await base.counts(tag: tag) }
   }
 
-  func totals(tag: String?) async throws -> LedgerTotals {
+  func totals(tag: String?) async throws -> DownloadTotals {
     try await ledger.perform(.totals) { try await base.totals(tag: tag) }
   }
 

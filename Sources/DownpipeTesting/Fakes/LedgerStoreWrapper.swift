@@ -26,7 +26,7 @@ extension LedgerStoreWrapper {
   package func records(_ query: DownloadQuery) async throws -> [DownloadRecord] { try await base.records(query) }
   package func damaged() async throws -> [DamagedRecord] { try await base.damaged() }
   package func counts(tag: String?) async throws -> [DownloadState.Phase: Int] { try await base.counts(tag: tag) }
-  package func totals(tag: String?) async throws -> LedgerTotals { try await base.totals(tag: tag) }
+  package func totals(tag: String?) async throws -> DownloadTotals { try await base.totals(tag: tag) }
   package func unsettledMoves() async throws -> [DownloadRecord] { try await base.unsettledMoves() }
   package func lease(_ request: LeaseRequest) async throws -> [DownloadRecord] { try await base.lease(request) }
   package func save(_ record: DownloadRecord, _ fields: RecordFields, at now: Date) async throws -> Bool {

@@ -4,20 +4,20 @@ import Foundation
 import Synchronization
 import Testing
 
-/// The suite finds each fault of a ledger that is otherwise correct.
+/// The suite finds faults: each case is a correct ledger with one fault.
 @Suite(.timeLimit(.minutes(1)))
 struct LedgerConformanceTests {
   @Test(arguments: Fault.allCases)
   func findsTheFault(_ fault: Fault) async throws {
-    // Thousands of records, or a wait for news that never come.
+    // The rule needs thousands of records, or waits for a notification that never comes.
     let exclusions = ["transition-many", "ranking-many", "ranking-last-counts", "query-all", "changes-by-others"]
       .filter { !fault.rules.contains($0) }
-      .map { ConformanceExclusion($0, because: "it would take long for each fault") }
+      .map { ConformanceExclusion($0, because: "it would take too long for each fault") }
     let failure = await #expect(throws: ConformanceFailure.self) {
       try await LedgerConformance(excluding: exclusions) { FaultyLedger(fault: fault) }.run()
     }
     let broken = Set(failure?.brokenRules.map(\.rule) ?? [])
-    #expect(fault.rules.isSubset(of: broken), "found \(broken.sorted()) only")
+    #expect(fault.rules.isSubset(of: broken), "the suite reported only \(broken.sorted())")
   }
 
   @Test func anExcludedRuleIsNotChecked() async throws {
@@ -38,7 +38,7 @@ enum Fault: String, CaseIterable, Sendable {
   case overwrites, keepsNothing, revivesCancelled, updatesAll, losesRefusal, loses, updatesSilently
   case sumsCancelled, findsNoMoves, hearsNothing, ignoresTagScope, ignoresIDScope, pages
 
-  /// Rules that must be found broken, among others.
+  /// The rules that the suite must report as broken, among others.
   var rules: Set<String> {
     switch self {
     case .sharesOwner: ["owner-is-unique"]
@@ -110,7 +110,7 @@ private final class FaultyLedger: Ledger {
     return store
   }
 
-  /// Takes everything from everyone that holds it.
+  /// Takes all downloads from their owners.
   func takeAll() async throws {
     for held in stores.withLock({ $0 }) { try await held.store?.replace(with: try await real.open()) }
   }
@@ -296,11 +296,11 @@ private final class FaultyStore: LedgerStoreWrapper {
     let updated = try await base.update(id, at: fault == .updatesSilently ? Date(timeIntervalSince1970: 0) : now) {
       if fault == .losesRefusal { try? change(&$0) } else { try change(&$0) }
     }
-    // Drops the request as it was added.
+    // What was added is taken for what is asked for now.
     return fault == .loses ? try await base.update(id, at: now) { $0.added = nil } : updated
   }
 
-  func totals(tag: String?) async throws -> LedgerTotals {
+  func totals(tag: String?) async throws -> DownloadTotals {
     var totals = try await base.totals(tag: tag)
     if fault == .sumsCancelled { totals.expected += Int64(totals.counts[.cancelled] ?? 0) }
     return totals

@@ -3,7 +3,7 @@ import DownpipeTesting
 import Foundation
 import Synchronization
 
-/// A ledger that another owner can take all records from, as if each lease had run out and been removed.
+/// A ledger whose records another owner can take, as if each lease had expired and each record had been removed.
 struct StolenLedger: Ledger {
   private final class Flag: Sendable {
     let isSet = Atomic(false)
@@ -14,7 +14,7 @@ struct StolenLedger: Ledger {
 
   init(_ base: any Ledger) { self.base = base }
 
-  /// From now on no record is ours, nor there.
+  /// Makes all records disappear.
   func steal() { flag.isSet.store(true, ordering: .sequentiallyConsistent) }
 
   func open() async throws -> any LedgerStore { Store(base: try await base.open(), flag: flag) }
