@@ -12,7 +12,7 @@ struct Narrator: Observer {
       case .refused(let error): print("  \(error.message)")
       case .restarted(let error): print("  starts again: \(error.message)")
       case .attemptFailed(let error) where error.code == .linkExpired || error.code == .httpStatus:
-        print("  the link has expired: \(error.message)")
+        print("  the link is no longer valid: \(error.message)")
       case .attemptFailed(let error): print("  the connection broke: \(error.message)")
       case .linkRefreshed(let link): print("fresh link at \(host(of: link)): \(link)")
       default: break

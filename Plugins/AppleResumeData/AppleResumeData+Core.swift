@@ -30,7 +30,7 @@ extension AppleResumeData {
 
   /// The server's ETag and Last-Modified; malformed values are left out.
   ///
-  /// The data does not contain the time of the answer, so a date alone is never a strong validator.
+  /// The data does not contain the time of the response, so a date alone is never a strong validator.
   public var validator: Validator {
     let lastModified: Date? =
       switch info[Key.serverDate] {

@@ -5,7 +5,7 @@ extension AppleResumeData {
     /// An integer.
     static let bytesReceived = "NSURLSessionResumeBytesReceived"
     static let entityTag = "NSURLSessionResumeEntityTag"
-    /// The Last-Modified field of the answer, unparsed.
+    /// The Last-Modified field of the response, unparsed.
     static let serverDate = "NSURLSessionResumeServerDownloadDate"
     /// An integer.
     static let version = "NSURLSessionResumeInfoVersion"

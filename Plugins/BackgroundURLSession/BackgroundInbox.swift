@@ -10,7 +10,7 @@ import Foundation
   import Musl
 #endif
 
-/// A finished file in the inbox, with its tag and the head of its answer.
+/// A finished file in the inbox, with its tag and the head of its response.
 struct InboxEntry: Hashable, Sendable {
   let name: String
   let tag: TransferTag

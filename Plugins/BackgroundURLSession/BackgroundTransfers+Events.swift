@@ -53,7 +53,7 @@ extension BackgroundTransfers {
 
   enum Outcome: Equatable {
     case file(entry: String, TransferTag, FinishedAnswer)
-    /// An answer without content of the file.
+    /// A response without content of the file.
     case refusal(FinishedAnswer, TransferTag)
     case failure(DownloadError)
   }

@@ -208,7 +208,7 @@ struct BackgroundTransfers: Sendable {
 
   private mutating func complete(_ task: Int, _ error: DownloadError?) -> [Effect] {
     if !isListed { endedEarly.insert(task) }
-    var error = error ?? DownloadError(.invalidResponse, "the transfer ended without an HTTP answer")
+    var error = error ?? DownloadError(.invalidResponse, "the transfer ended without an HTTP response")
     if error.code == .cancelled {
       // The system cancelled it: an opening that is cancelled does not wait for its task.
       error = DownloadError(.network, "the system cancelled the transfer: \(error.message)")

@@ -2,14 +2,14 @@ import DownpipeCore
 import DownpipeURLSession
 import Foundation
 
-/// The head of the answer to a background task, small enough to be stored beside its file.
+/// The head of the response to a background task, small enough to be stored beside its file.
 struct FinishedAnswer: Hashable, Sendable, Codable {
   let status: Int
   let headers: HeaderFields
   /// The URL that answered, after the redirects that the system has followed.
   let url: String
 
-  /// Makes an answer without cookies, without fields that are too long, and with a limited number of fields.
+  /// Makes a response without cookies, without fields that are too long, and with a limited number of fields.
   init(status: Int, headers: HeaderFields, url: String) {
     self.status = status
     self.url = url
@@ -33,18 +33,18 @@ struct FinishedAnswer: Hashable, Sendable, Codable {
 extension FinishedAnswer {
   /// The reply for a task that has ended.
   ///
-  /// The coverage follows from the answer and the size of the file. After a broken connection the system resumes by
-  /// itself, with its own `If-Range`, and reports only the head of the last answer, whose Content-Range is shorter than
-  /// the file: such a file starts where the request asked it to.
+  /// The coverage follows from the response and the size of the file. After a broken connection the system resumes by
+  /// itself, with its own `If-Range`, and reports only the head of the last response, whose Content-Range is shorter
+  /// than the file: such a file starts where the request asked it to.
   /// - Parameters:
   ///   - tag: The request.
-  ///   - size: The size of the finished file; ignored when the answer has no content of the file.
+  ///   - size: The size of the finished file; ignored when the response has no content of the file.
   ///   - body: The file.
-  /// - Throws: ``DownloadError`` with `.lengthMismatch` when answer and file disagree, `.unproven` when the system
+  /// - Throws: ``DownloadError`` with `.lengthMismatch` when response and file disagree, `.unproven` when the system
   ///   resumed without a validator, `.tls` after a redirect from https to http, `.invalidResponse`.
   func reply(to tag: TransferTag, size: Int64, body: Body) throws(DownloadError) -> SourceReply {
     guard let asked = URL(string: tag.url), let url = URL(string: url), RequestURL.isSupported(url) else {
-      throw DownloadError(.invalidResponse, "the answer is from a URL that is not HTTP")
+      throw DownloadError(.invalidResponse, "the response is from a URL that is not HTTP")
     }
     if asked.scheme?.lowercased() == "https", url.scheme?.lowercased() != "https" {
       throw DownloadError(.tls, "the server redirected from https to \(url.redacted), which is not encrypted")

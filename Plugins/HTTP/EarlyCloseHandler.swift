@@ -48,7 +48,7 @@ final class EarlyCloseHandler: ChannelDuplexHandler {
     guard mustHold else { return context.fireChannelRead(data) }
     let part = unwrapInboundIn(data)
     held.append(.part(part))
-    // The client accepts and keeps the rest of a complete answer at any time.
+    // The client accepts and keeps the rest of a complete response at any time.
     if case .end = part { release(context) }
   }
 

@@ -4,7 +4,7 @@ import NIOCore
 import NIOHTTP1
 import Synchronization
 
-/// One request and its answer.
+/// One request and its response.
 ///
 /// Until the body is read, the parts that arrive are buffered; after ``heldBytes`` reading from the connection pauses.
 /// A connection that breaks meanwhile loses nothing. Then every part goes to the sink on the event loop, as it was
@@ -24,7 +24,7 @@ final class HTTPExchange: Sendable {
     }
   }
 
-  /// Sends the request and returns the head of the answer.
+  /// Sends the request and returns the head of the response.
   func start(
     _ client: HTTPClient, _ request: HTTPClient.Request, deadline: NIODeadline?
   ) async throws -> HTTPResponseHead {
@@ -144,5 +144,5 @@ final class HTTPExchange: Sendable {
   }
 
   static let readTwice = DownloadError(.invalidRequest, "a body can be read only once")
-  static let unwanted = DownloadError(.cancelled, "the rest of this answer is not needed")
+  static let unwanted = DownloadError(.cancelled, "the rest of this response is not needed")
 }

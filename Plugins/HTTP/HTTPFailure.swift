@@ -20,7 +20,7 @@ enum HTTPFailure {
     do { return try work() } catch { throw downloadError(error, received: nil) }
   }
 
-  /// - Parameter received: The number of body bytes so far; `nil` before the head of the answer.
+  /// - Parameter received: The number of body bytes so far; `nil` before the head of the response.
   static func downloadError(_ error: any Error, received: Int64?) -> any Error {
     switch error {
     case is DownloadError, is CancellationError: return error
@@ -39,14 +39,14 @@ enum HTTPFailure {
       return offline("the server", reason(error), error)
     case let error as IOError:
       return DownloadError(
-        .network, "the connection failed\(after(received)): \(reason(error)); trying again may help", cause: error)
+        .network, "the connection failed\(after(received)): \(reason(error)); a retry may help", cause: error)
     default:
       if String(reflecting: type(of: error)).hasPrefix("NIOSOCKS.") {
         return DownloadError(
           .network, "the SOCKS proxy refused the connection: \(error); check the proxy and the host", cause: error)
       }
       return DownloadError(
-        .network, "the connection failed\(after(received)): \(error); trying again may help", cause: error)
+        .network, "the connection failed\(after(received)): \(error); a retry may help", cause: error)
     }
   }
 
@@ -61,7 +61,8 @@ enum HTTPFailure {
         .timedOut, "the connection through the proxy timed out; check the proxy, or raise connectTimeLimit",
         cause: error)
     case .deadlineExceeded:
-      DownloadError(.timedOut, "the answer was not complete within the source's totalTimeLimit; raise it", cause: error)
+      DownloadError(
+        .timedOut, "the response was not complete within the source's totalTimeLimit; raise it", cause: error)
     case .readTimeout, .writeTimeout:
       DownloadError(.timedOut, "the server stopped sending; try again later", cause: error)
     case .remoteConnectionClosed, .uncleanShutdown: broken(error, received)
@@ -86,22 +87,22 @@ enum HTTPFailure {
     case .headerOverflow:
       DownloadError(
         .invalidResponse,
-        "the header of the answer exceeds the limits (80 KiB for a field, 256 fields, 2 MiB in total)",
+        "the header of the response exceeds the limits (80 KiB for a field, 256 fields, 2 MiB in total)",
         cause: error)
     case .invalidChunkSize:
-      DownloadError(.invalidResponse, "the chunks of the answer are malformed\(after(received))", cause: error)
+      DownloadError(.invalidResponse, "the chunks of the response are malformed\(after(received))", cause: error)
     case .invalidContentLength, .unexpectedContentLength:
-      DownloadError(.invalidResponse, "the Content-Length of the answer is malformed or contradictory", cause: error)
+      DownloadError(.invalidResponse, "the Content-Length of the response is malformed or contradictory", cause: error)
     case .unknown, .strictModeAssertion, .lfExpected:
       DownloadError(
         .invalidResponse,
-        "the answer violates HTTP\(after(received)), for example by a line that ends without CR, or by Content-Length "
+        "the response violates HTTP\(after(received)), for example by a line that ends without CR, or by Content-Length "
           + "together with Transfer-Encoding; ask the operator of the server",
         cause: error)
     default:
       DownloadError(
         .invalidResponse,
-        "the answer is not HTTP\(after(received)): \(error); check that the port belongs to a web server",
+        "the response is not HTTP\(after(received)): \(error); check that the port belongs to a web server",
         cause: error)
     }
   }
@@ -159,9 +160,9 @@ enum HTTPFailure {
   /// A connection that ended early: a network error, because the download can resume.
   private static func broken(_ error: any Error, _ received: Int64?) -> DownloadError {
     let text =
-      received.map { "the connection ended in the middle of the body, after \($0) bytes" }
-      ?? "the connection was closed without an answer"
-    return DownloadError(.network, "\(text); trying again may help", cause: error)
+      received.map { "the connection ended during the body, after \($0) bytes" }
+      ?? "the connection was closed without a response"
+    return DownloadError(.network, "\(text); a retry may help", cause: error)
   }
 
   private static func after(_ received: Int64?) -> String { received.map { " after \($0) bytes" } ?? "" }

@@ -6,15 +6,15 @@ extension HTTPSource {
 
     /// The longest wait for the next byte from the server; 60 seconds by default, unlimited when `nil`.
     ///
-    /// It applies from the request to the head of the answer, and then from chunk to chunk. Time in the sink and time
+    /// It applies from the request to the head of the response, and then from chunk to chunk. Time in the sink and time
     /// before the body is read do not count.
     public var idleTimeLimit: Duration? = .seconds(60)
 
-    /// The longest time for a whole answer, including redirects and body; unlimited when `nil`, the default.
+    /// The longest time for a whole response, including redirects and body; unlimited when `nil`, the default.
     public var totalTimeLimit: Duration?
 
     /// The most redirects that are followed for one request; 10 by default. With 0 a redirect is returned as the
-    /// answer.
+    /// response.
     public var maximumRedirects = 10
 
     /// The proxy; none when `nil`, the default. Environment variables are ignored.

@@ -17,8 +17,8 @@ public import Foundation
 /// It uses BSD sockets and BoringSSL on every platform, including Apple's. For transfers that iOS continues in the
 /// background use `DownpipeBackgroundURLSession`.
 ///
-/// The cost of one answer is limited: at most 256 header fields of 80 KiB each and 2 MiB in total (SwiftNIO's limits),
-/// ``Configuration/maximumRedirects``, and the time limits.
+/// The cost of one response is limited: at most 256 header fields of 80 KiB each and 2 MiB in total (SwiftNIO's
+/// limits), ``Configuration/maximumRedirects``, and the time limits.
 public struct HTTPSource: Source, SourceSession {
   /// The settings of the source.
   public let configuration: Configuration

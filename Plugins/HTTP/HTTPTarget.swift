@@ -42,7 +42,7 @@ enum HTTPTarget {
     }
   }
 
-  /// The target of a redirect (RFC 9110 §15.4); `nil` when the answer is not a redirect.
+  /// The target of a redirect (RFC 9110 §15.4); `nil` when the response is not a redirect.
   static func redirect(from url: URL, status: Int, locations: [String]) throws(DownloadError) -> URL? {
     guard [301, 302, 303, 307, 308].contains(status), let location = locations.first?.trimmingHTTPWhitespace,
       !location.isEmpty

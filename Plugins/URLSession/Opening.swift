@@ -53,9 +53,9 @@ struct Opening {
 }
 
 extension SourceReply {
-  /// Marks a reply whose content coding Foundation has decoded: length, digests and ranges of the answer do not apply
+  /// Marks a reply whose content coding Foundation has decoded: length, digests and ranges of the response do not apply
   /// to the decoded bytes.
-  /// - Returns: whether the answer has a content coding.
+  /// - Returns: whether the response has a content coding.
   @discardableResult package mutating func noteUndoneCoding() -> Bool {
     guard let coding = contentCoding else { return false }
     contentCoding = "decoded-\(coding)"

@@ -47,7 +47,7 @@ struct Redirects {
 
   /// Moves ``url`` to the target of a redirect.
   ///
-  /// - Returns: `false` when the answer is not a redirect, or is a redirect without a target.
+  /// - Returns: `false` when the response is not a redirect, or is a redirect without a target.
   /// - Throws: ``DownloadError`` with `.tooManyRedirects` for a loop or too many redirects, `.invalidResponse` for a
   ///   malformed target, `.unsupportedURL` for a target that is not HTTP, `.tls` for a redirect from https to http.
   mutating func follow(status: Int, location: String?) throws(DownloadError) -> Bool {

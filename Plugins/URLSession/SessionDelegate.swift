@@ -62,10 +62,10 @@ final class SessionDelegate: NSObject, URLSessionDataDelegate {
 }
 
 #if canImport(FoundationNetworking)
-  /// A delegate queue that runs what it is given at once, in the calling thread, which is that of libcurl: it reads no
-  /// further before the delegate returns. An ordinary queue takes every chunk without bound.
+  /// A delegate queue that runs every block immediately on the calling thread, which is libcurl's: it reads no further
+  /// before the delegate returns. An ordinary queue accepts chunks without a bound.
   private final class InlineQueue: OperationQueue, @unchecked Sendable {
-    // Sound, because it holds nothing: only what OperationQueue, which is Sendable itself, holds.
+    // Safe: it adds no state to OperationQueue, which is Sendable.
     override func addOperation(_ block: @escaping @Sendable () -> Void) { block() }
   }
 #endif

@@ -41,7 +41,7 @@ extension DownloadError {
     }
     let text = error.localizedDescription
     var code = Self.codes.first { $0.key.rawValue == error.code }?.value ?? Self.code(ofUnnamed: text)
-    // libcurl reports “unsupported protocol” for malformed answers too; the scheme of the URL was checked before.
+    // libcurl reports “unsupported protocol” for malformed responses too; the scheme of the URL was checked before.
     if code == .unsupportedURL, Self.code(ofUnnamed: text) == .invalidResponse { code = .invalidResponse }
     self.init(code, "\(text.redactingURLs.prefix(500)) (URLError \(error.code))", cause: error)
   }
@@ -58,7 +58,7 @@ extension DownloadError {
     .internationalRoamingOff: .offline,
     .callIsActive: .offline,
     .resourceUnavailable: .network,
-    // On Linux this is a connection closed without an answer, which another attempt may survive.
+    // On Linux this is a connection closed without a response, which another attempt may survive.
     .badServerResponse: .network,
     .secureConnectionFailed: .tls,
     .serverCertificateHasBadDate: .tls,

@@ -7,7 +7,7 @@ import Synchronization
   import FoundationNetworking
 #endif
 
-/// One task of a session: waits for the head of its answer, then pushes its body.
+/// One task of a session: waits for the head of its response, then pushes its body.
 ///
 /// Foundation calls it on the delegate queue, one call at a time. The first outcome counts; waiting callers get it as
 /// soon as the sink is not running.
@@ -30,7 +30,7 @@ final class Transfer: Sendable {
 
   // MARK: For the opening
 
-  /// Waits for the head of the answer.
+  /// Waits for the head of the response.
   func answer() async throws -> Answer {
     try await withTaskCancellationHandler {
       try await withCheckedThrowingContinuation { continuation in
@@ -93,7 +93,7 @@ final class Transfer: Sendable {
   // MARK: For the delegate
 
   func didReceive(_ response: HTTPURLResponse) {
-    // Interim answers (RFC 9110 §15.2), which Linux reports like final ones.
+    // Interim responses (RFC 9110 §15.2), which Linux reports like final ones.
     guard response.statusCode >= 200 else { return }
     let answer = Answer(status: response.statusCode, headers: HeaderFields(response))
     #if canImport(FoundationNetworking)
@@ -102,7 +102,7 @@ final class Transfer: Sendable {
         return fail(
           DownloadError(
             .invalidResponse,
-            "the answer announces a trailer, which URLSession does not support on Linux: use HTTPSource"))
+            "the response announces a trailer, which URLSession does not support on Linux: use HTTPSource"))
       }
     #endif
     state.withLock { $0.receive(answer) }?.resume(returning: answer)
@@ -139,7 +139,7 @@ final class Transfer: Sendable {
     if let error {
       settle(.failure(DownloadError(transport: error)))
     } else if state.withLock({ $0.answer == nil }) {
-      settle(.failure(DownloadError(.invalidResponse, "the connection ended without an HTTP answer")))
+      settle(.failure(DownloadError(.invalidResponse, "the connection ended without an HTTP response")))
     } else {
       settle(.success(()))
     }
@@ -187,6 +187,6 @@ final class Transfer: Sendable {
   }
 
   private static func answer(for outcome: Result<Void, any Error>) -> Result<Answer, any Error> {
-    .failure(outcome.failure ?? DownloadError(.invalidResponse, "the connection ended without an HTTP answer"))
+    .failure(outcome.failure ?? DownloadError(.invalidResponse, "the connection ended without an HTTP response"))
   }
 }

@@ -5,9 +5,9 @@ import Foundation
   import FoundationNetworking
 #endif
 
-/// What a ``Transfer`` knows: the answer, the outcome, and how far the body has come. A value, guarded by its lock.
+/// What a ``Transfer`` knows: the response, the outcome, and how far the body has come. A value, guarded by its lock.
 struct TransferState {
-  /// The head of an answer.
+  /// The head of a response.
   struct Answer: Sendable {
     var status: Int
     var headers: HeaderFields
@@ -52,7 +52,7 @@ struct TransferState {
     lastActivity = begun
   }
 
-  /// Notes the head of the answer; returns the continuation that waits for it.
+  /// Notes the head of the response; returns the continuation that waits for it.
   mutating func receive(_ answer: Answer) -> CheckedContinuation<Answer, any Error>? {
     lastActivity = .now
     guard self.answer == nil, outcome == nil else { return nil }

@@ -33,9 +33,9 @@ public import Foundation
 ///   digests, and its ``SourceReply/contentCoding`` is `decoded-gzip` or similar: its bytes must not be combined with
 ///   bytes of the file itself.
 /// - On Linux **a hostile server can end the process**: URLSession calls `fatalError` for trailers after a chunked body
-///   and for an answer with several `Transfer-Encoding` fields, and the source cannot prevent that. URLSession also
+///   and for a response with several `Transfer-Encoding` fields, and the source cannot prevent that. URLSession also
 ///   keeps the body of a redirect in memory until its end (limited by ``Configuration/connectTimeLimit``), and rejects
-///   answers whose header fields are not UTF-8 or end in a bare line feed. Use `HTTPSource` for untrusted servers.
+///   responses whose header fields are not UTF-8 or end in a bare line feed. Use `HTTPSource` for untrusted servers.
 /// - On Linux the proxy comes from the environment (`http_proxy`, `https_proxy`, `no_proxy`).
 /// - The time to connect and the time to the head of the response cannot be limited separately.
 public struct URLSessionSource: Source, SourceSession {
@@ -60,7 +60,7 @@ public struct URLSessionSource: Source, SourceSession {
     return TransferSession(configuration, connectionsPerHost: context.concurrentDownloads)
   }
 
-  /// Opens the URL in a session of its own, which ends with the reply. A downloader shares one session instead: see
+  /// Opens the URL in a new session, which ends with the reply. A downloader shares one session instead: see
   /// ``start(in:)``.
   ///
   /// - Throws: ``DownloadError`` with `.network`, `.hostNotFound`, `.tls`, `.timedOut`, `.tooManyRedirects`,

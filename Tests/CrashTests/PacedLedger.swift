@@ -3,7 +3,7 @@
   import DownpipeTesting
   import Foundation
 
-  /// A ledger that tells the ``Pace`` of the run when it has saved.
+  /// A ledger that reports its saves to the ``Pace`` of the run.
   struct PacedLedger: Ledger {
     let base: any Ledger
     let pace: Pace

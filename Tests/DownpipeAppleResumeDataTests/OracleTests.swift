@@ -6,7 +6,7 @@
 
   @testable import DownpipeAppleResumeData
 
-  /// Python's plistlib, which shares nothing with this code, reads what is written here and writes what is read here.
+  /// Python's plistlib, an independent implementation, reads the data written here and writes data to read.
   @Suite(.timeLimit(.minutes(2)))
   struct OracleTests {
     /// Runs a program in Python and returns what it prints.

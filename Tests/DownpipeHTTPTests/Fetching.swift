@@ -23,13 +23,10 @@ extension SourceSession {
 func withRunning<R>(
   _ source: HTTPSource = HTTPSource(), _ body: (any SourceSession) async throws -> R
 ) async throws -> R {
-  let running = try await source.start(in: SourceContext())
-  do {
-    let result = try await body(running)
-    await running.stop()
-    return result
-  } catch {
-    await running.stop()
-    throw error
+  let session = try await source.start(in: SourceContext())
+  return try await withCleanup {
+    await session.stop()
+  } _: {
+    try await body(session)
   }
 }

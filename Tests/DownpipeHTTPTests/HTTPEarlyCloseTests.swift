@@ -34,6 +34,18 @@ struct HTTPEarlyCloseTests {
     return (collector.bytes, error)
   }
 
+  /// Checks that all bytes arrived and that the connection then ended early.
+  private func expect(
+    _ result: (bytes: [UInt8], error: DownloadError?), toBeCutOffAfter expected: [UInt8],
+    _ location: SourceLocation = #_sourceLocation
+  ) {
+    #expect(result.bytes.count == expected.count, sourceLocation: location)
+    // Compared outside of #expect, which would print the bytes.
+    let isIdentical = result.bytes == expected
+    #expect(isIdentical, sourceLocation: location)
+    #expect(result.error?.code == .network, sourceLocation: location)
+  }
+
   @Test(arguments: [70_000, 300_000, 1_000_000])
   func everyByteThatWasSentArrives(_ sent: Int64) async throws {
     let expected = Self.content.bytes(in: 0..<sent)
@@ -43,10 +55,7 @@ struct HTTPEarlyCloseTests {
       try await withRunning { source in
         for _ in 0..<Self.trials {
           let result = try await receive(source, server.url())
-          #expect(result.bytes.count == expected.count)
-          let isIdentical = result.bytes == expected
-          #expect(isIdentical)
-          #expect(result.error?.code == .network)
+          expect(result, toBeCutOffAfter: expected)
           #expect(result.error?.message.contains("\(sent) bytes") ?? false)
         }
       }
@@ -64,10 +73,7 @@ struct HTTPEarlyCloseTests {
           let result = try await receive(source, server.url()) {
             try await server.until { $0.bytesSent >= sent && $0.openConnections == 0 }
           }
-          #expect(result.bytes.count == expected.count)
-          let isIdentical = result.bytes == expected
-          #expect(isIdentical)
-          #expect(result.error?.code == .network)
+          expect(result, toBeCutOffAfter: expected)
         }
       }
     }
@@ -84,10 +90,7 @@ struct HTTPEarlyCloseTests {
       try await withRunning { source in
         for _ in 0..<Self.trials {
           let result = try await receive(source, server.url(), sink: yielding)
-          #expect(result.bytes.count == expected.count)
-          let isIdentical = result.bytes == expected
-          #expect(isIdentical)
-          #expect(result.error?.code == .network)
+          expect(result, toBeCutOffAfter: expected)
         }
       }
     }

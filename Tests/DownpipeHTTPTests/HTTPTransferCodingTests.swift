@@ -11,15 +11,7 @@ struct HTTPTransferCodingTests {
   private static let framed = "c\r\nhello, world\r\n0\r\n\r\n"
 
   private func fetch(_ fields: String, _ body: String) async throws -> (bytes: [UInt8]?, error: DownloadError?) {
-    try await withScriptedServer { _ in
-      ScriptedReply([.send("HTTP/1.1 200 OK\r\n\(fields)\r\n\(body)"), .close])
-    } _: { server in
-      do {
-        return (try await HTTPSource().fetch(server.url()).bytes, nil)
-      } catch {
-        return (nil, error as? DownloadError)
-      }
-    }
+    try await result(of: "HTTP/1.1 200 OK\r\n\(fields)\r\n\(body)", from: HTTPSource())
   }
 
   @Test(arguments: [

@@ -1,20 +1,21 @@
+import DownpipeTesting
 import Foundation
 import NIOCore
 import NIOPosix
 import NIOSSL
 import Synchronization
 
-/// A server that wants something before HTTP: a TLS handshake, a `CONNECT`, a SOCKS greeting. Behind it every
-/// request is answered with `hello` (`/insecure` with a redirect to `http:`), as if tunnels led somewhere.
+/// A server that requires a TLS handshake, a `CONNECT` or a SOCKS greeting before HTTP. It then answers every request
+/// with `hello` (`/insecure` with a redirect to `http:`), as if it were the target of the tunnel.
 final class TunnelServer: Sendable {
   enum Front: Sendable {
     case tls(wantsCertificate: Bool = false)
-    /// An HTTP proxy that lets tunnels through only with this `Proxy-Authorization`, and TLS behind it.
+    /// An HTTP proxy that accepts tunnels only with this `Proxy-Authorization`, followed by TLS.
     case connect(authorization: String?)
     case socks5
-    /// Accepts connections and never says anything.
+    /// Accepts connections and sends nothing.
     case silent
-    /// Says something else than TLS or HTTP at once.
+    /// Sends bytes that are neither TLS nor HTTP immediately.
     case talkative
   }
 
@@ -23,7 +24,7 @@ final class TunnelServer: Sendable {
   private let channel: any Channel
   private let seen: Seen
 
-  /// What came in: the first line of what was said in plain text, then the requests' first lines.
+  /// The first line received in plain text, then the first lines of the requests.
   final class Seen: Sendable {
     let lines = Mutex<[String]>([])
   }
@@ -76,13 +77,10 @@ final class TunnelServer: Sendable {
 
 func withTunnel<R>(_ front: TunnelServer.Front, _ body: (TunnelServer) async throws -> R) async throws -> R {
   let server = try await TunnelServer.start(front)
-  do {
-    let result = try await body(server)
+  return try await withCleanup {
     await server.shutdown()
-    return result
-  } catch {
-    await server.shutdown()
-    throw error
+  } _: {
+    try await body(server)
   }
 }
 

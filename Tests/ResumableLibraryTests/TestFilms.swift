@@ -52,13 +52,10 @@ final class TestFilms: Sendable {
     at root: String? = nil, _ body: (Library) async throws -> Result
   ) async throws -> Result {
     let library = try await Library(root ?? self.root, slots: slots, network: network, source: source)
-    do {
-      let result = try await body(library)
+    return try await withCleanup {
       await library.close()
-      return result
-    } catch {
-      await library.close()
-      throw error
+    } _: {
+      try await body(library)
     }
   }
 

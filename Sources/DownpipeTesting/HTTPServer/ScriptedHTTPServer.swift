@@ -227,12 +227,9 @@ public func withScriptedServer<R>(
   _ script: @escaping ScriptedHTTPServer.Script, _ body: (ScriptedHTTPServer) async throws -> R
 ) async throws -> R {
   let server = try await ScriptedHTTPServer.start(script)
-  do {
-    let result = try await body(server)
+  return try await withCleanup {
     await server.shutdown()
-    return result
-  } catch {
-    await server.shutdown()
-    throw error
+  } _: {
+    try await body(server)
   }
 }

@@ -57,3 +57,23 @@ package func downloadError<R>(_ work: () async throws -> R) async -> DownloadErr
     return error as? DownloadError
   }
 }
+
+/// The result of fetching an answer that a scripted server sends unchanged before it closes the connection.
+package func result(
+  of answer: String, from source: some Source
+) async throws -> (bytes: [UInt8]?, error: DownloadError?) {
+  try await withScriptedServer { _ in
+    ScriptedReply([.send(answer), .close])
+  } _: { server in
+    let session = try await source.start(in: SourceContext())
+    return try await withCleanup {
+      await session.stop()
+    } _: {
+      do {
+        return (try await session.open(SourceRequest(url: server.url())).bytes(), nil)
+      } catch {
+        return (nil, error as? DownloadError)
+      }
+    }
+  }
+}
