@@ -9,8 +9,8 @@ struct ImportCommand: AsyncParsableCommand {
     commandName: "import-resume-data",
     abstract: "Resume a download that URLSession started.",
     discussion: """
-      Adds the download to the ledger and resumes it, if the file on the server is still the same. Both files are copied \
-      and stay as they are. Run the same command again, or “downpipe resume”, after an interruption.
+      Adds the download to the ledger and resumes it, if the file on the server is still the same. Both files stay as \
+      they are. Run the same command again, or “downpipe resume”, after an interruption.
       """
   )
 

@@ -6,10 +6,8 @@ import Testing
 
 @Suite(.timeLimit(.minutes(1)))
 struct BoardLayoutTests {
-  private let plain = BoardLayout.Style(hasColor: false)
-
   private func layout(_ columns: Int, _ rows: Int = 24) -> BoardLayout {
-    BoardLayout(columns: columns, rows: rows, style: plain)
+    BoardLayout(columns: columns, rows: rows, hasColor: false)
   }
 
   @Test(
@@ -68,15 +66,12 @@ struct BoardLayoutTests {
       }
     }
     for rows in [1, 2, 3, 5, 9, 24] {
-      for style in [
-        plain, BoardLayout.Style(hasColor: true), BoardLayout.Style(hasColor: false, isASCII: true),
-      ] {
-        let layout = BoardLayout(columns: columns, rows: rows, style: style)
+      for hasColor in [true, false] {
+        let layout = BoardLayout(columns: columns, rows: rows, hasColor: hasColor)
         let summary = ["1/99 files", "3 failed", "1 GiB of 2 GiB", "1 GiB/s", "1:40 left"]
         let frame = layout.frame(files, summary: summary, at: Samples.now)
         #expect(frame.count <= max(1, rows - 1))
         for line in frame { #expect(Terminal.width(line) <= max(1, columns - 1), "\(line)") }
-        if style.isASCII { #expect(frame.allSatisfy { $0.allSatisfy(\.isASCII) }) }
       }
     }
   }
@@ -101,16 +96,13 @@ struct BoardLayoutTests {
   /// Rows of a file whose progress is known, 4 cells of the bar wide.
   @Test(
     arguments: [
-      (0, "▕    ▏", "[    ]"), (1.0 / 32, "▕▏   ▏", "[>   ]"), (0.25, "▕█   ▏", "[=>  ]"), (0.5, "▕██  ▏", "[==> ]"),
-      (0.59375, "▕██▍ ▏", "[==> ]"), (0.999, "▕███▉▏", "[===>]"), (1, "▕████▏", "[====]"),
-    ] as [(Double, String, String)])
-  func bars(_ fraction: Double, _ blocks: String, _ ascii: String) {
+      (0, "▕    ▏"), (1.0 / 32, "▕▏   ▏"), (0.25, "▕█   ▏"), (0.5, "▕██  ▏"), (0.59375, "▕██▍ ▏"), (0.999, "▕███▉▏"),
+      (1, "▕████▏"),
+    ] as [(Double, String)])
+  func bars(_ fraction: Double, _ bar: String) {
     let status = Samples.status(received: Int64(fraction * 32_000), total: .known(32_000))
-    for (isASCII, bar) in [(false, blocks), (true, ascii)] {
-      let layout = BoardLayout(columns: 21, rows: 9, style: .init(hasColor: false, isASCII: isASCII))
-      let row = layout.row(status, at: Samples.now)
-      #expect(row == "film.mkv \(bar)" + ProgressFormat.percent(fraction).rightAligned(to: 5))
-    }
+    let row = layout(21).row(status, at: Samples.now)
+    #expect(row == "film.mkv \(bar)" + ProgressFormat.percent(fraction).rightAligned(to: 5))
   }
 
   @Test("A transfer of unknown size has a block that moves to and fro")
@@ -133,15 +125,5 @@ struct BoardLayoutTests {
     #expect(
       layout.line(Samples.result(error: error)) == "✗ https://example.org/film.mkv: VerifyChecksum: the bytes are wrong"
     )
-  }
-
-  @Test("NO_COLOR turns colours off, and another charset than UTF-8 blocks")
-  func environment() {
-    #expect(BoardLayout.Style(environment: [:]) == .init(hasColor: true, isASCII: false))
-    #expect(BoardLayout.Style(environment: ["NO_COLOR": "1"]).hasColor == false)
-    #expect(BoardLayout.Style(environment: ["NO_COLOR": ""]).hasColor)
-    #expect(BoardLayout.Style(environment: ["LANG": "de_DE.UTF-8"]).isASCII == false)
-    #expect(BoardLayout.Style(environment: ["LANG": "de_DE.UTF-8", "LC_ALL": "de_DE.ISO-8859-1"]).isASCII)
-    #expect(BoardLayout.Style(environment: ["LANG": "C"]).isASCII == false)
   }
 }

@@ -98,7 +98,9 @@
         let downloader = try await Downloader {
           HTTPSource()
           FileStore(disk.path)
-          SQLiteLedger(ledger == .beside ? disk.path(".downpipe/ledger.sqlite") : folder.path("ledger.sqlite"))
+          #if SQLite
+            SQLiteLedger(ledger == .beside ? disk.path(".downpipe/ledger.sqlite") : folder.path("ledger.sqlite"))
+          #endif
         }
         let download = try await downloader.add(DownloadRequest(server.url("/film")))
 
@@ -194,7 +196,9 @@
         let downloader = try await Downloader {
           HTTPSource()
           FileStore(disk.path)
-          SQLiteLedger(folder.path("ledger.sqlite"))
+          #if SQLite
+            SQLiteLedger(folder.path("ledger.sqlite"))
+          #endif
         }
         let download = try await downloader.add(DownloadRequest(server.url("/film")))
         for await event in download.events {

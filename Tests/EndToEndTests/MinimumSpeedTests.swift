@@ -29,7 +29,9 @@ extension EndToEnd {
       ) {
         HTTPSource()
         FileStore(folder.path("out"))
-        SQLiteLedger(folder.path("ledger"))
+        #if SQLite
+          SQLiteLedger(folder.path("ledger"))
+        #endif
       }
       let download = try await downloader.add(DownloadRequest(server.url("/film")))
       try await server.until { $0.bytesSent > 100 }

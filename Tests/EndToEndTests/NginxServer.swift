@@ -176,5 +176,11 @@ struct Command: Sendable {
 }
 
 /// All tests with real processes, one after the other: they share a machine of two cores.
-@Suite(.serialized, .timeLimit(.minutes(5)))
+@Suite(.serialized, .timeLimit(.minutes(5)), .enabled(if: hasSQLite, "the tests need a build with the trait SQLite"))
 enum EndToEnd {}
+
+#if SQLite
+  private let hasSQLite = true
+#else
+  private let hasSQLite = false
+#endif

@@ -59,7 +59,9 @@ struct ServerMatrixRun {
         Retry(.constant(.zero, attempts: attempts))
         if let refresh { RefreshURL { FreshLink(refresh($0.request.url)) } }
         FileStore(folder.path("out"))
-        if usesSQLite { SQLiteLedger(folder.path("ledger.sqlite")) }
+        #if SQLite
+          if usesSQLite { SQLiteLedger(folder.path("ledger.sqlite")) }
+        #endif
         if verifiesChecksums { VerifyChecksum() }
         observer
       }

@@ -192,7 +192,9 @@ extension EndToEnd {
       let downloader = try await Downloader {
         HTTPSource()
         FileStore(folder.path("out"))
-        SQLiteLedger(folder.path("first"))
+        #if SQLite
+          SQLiteLedger(folder.path("first"))
+        #endif
         step
       }
       let download = try await downloader.add(DownloadRequest(server.url("/film"), id: id))

@@ -3,15 +3,10 @@ import Foundation
 
 /// Lays the progress board out as lines of text: equal input gives equal lines, and no line is wider than the terminal.
 struct BoardLayout {
-  struct Style: Hashable {
-    var hasColor = true
-    var isASCII = false
-  }
-
   /// The size of the terminal.
   var columns: Int
   var rows: Int
-  var style = Style()
+  var hasColor = true
 
   /// A row for each running download, as far as the terminal has room, and the summary below them.
   func frame(_ running: [DownloadStatus], summary: [String], at now: Date) -> [String] {
@@ -32,7 +27,7 @@ struct BoardLayout {
     case .waiting(let reason):
       let room = width - labelColumns - 1
       let text = waiting(reason, at: now).harmless.truncated(to: room)
-      return room > 4 ? colored(label, nil) + " " + colored(text, .yellow) : colored(label.truncated(to: width), nil)
+      return room > 4 ? label + " " + colored(text, .yellow) : label.truncated(to: width)
     case .processing(let step):
       let room = min(width, width >= 64 ? 33 : width >= 44 ? 16 : 5)
       return row(label, 1, " \(step.harmless)…".fitted(to: room), .green, at: now)
@@ -50,8 +45,7 @@ struct BoardLayout {
   func line(_ result: DownloadResult) -> String {
     let name = (result.path?.split(separator: "/").last.map(String.init) ?? result.url).harmless
     if let error = result.error {
-      let mark = style.isASCII ? "x" : "✗"
-      return colored("\(mark) \(name)", .red) + colored(": \(error.sentence.harmless)", nil)
+      return colored("✗ \(name)", .red) + ": \(error.sentence.harmless)"
     }
     var facts = "  " + ByteFormat.binary.format(result.bytes)
     if result.wasFinishedBefore {
@@ -61,8 +55,7 @@ struct BoardLayout {
       if result.attempts > 1 { facts += ", \(result.attempts) attempts" }
     }
     let room = max(8, width - 2 - facts.columns)
-    let mark = colored(style.isASCII ? "* " : "✓ ", .green)
-    return mark + colored(name.columns > room ? name.fitted(to: room) : name, nil) + colored(facts, .dim)
+    return colored("✓ ", .green) + (name.columns > room ? name.fitted(to: room) : name) + colored(facts, .dim)
   }
 
   // MARK: Parts of a row
@@ -74,30 +67,22 @@ struct BoardLayout {
   private func row(_ label: String, _ fraction: Double?, _ numbers: String, _ color: Color, at now: Date) -> String {
     let cells = width - labelColumns - 3 - numbers.columns
     // A shorter bar tells nothing; the numbers do.
-    guard cells >= 3 else { return colored((label + numbers).truncated(to: width), nil) }
+    guard cells >= 3 else { return (label + numbers).truncated(to: width) }
     let bar = fraction.map { self.bar($0, cells) } ?? wandering(cells, at: now)
-    return colored(label, nil) + " " + colored((style.isASCII ? "[\(bar)]" : "▕\(bar)▏"), color) + colored(numbers, nil)
+    return label + " " + colored("▕" + bar.fitted(to: cells) + "▏", color) + numbers
   }
 
-  /// A bar of whole cells and eighths, full only at the end.
+  /// Whole cells and eighths; full only at the end.
   private func bar(_ fraction: Double, _ cells: Int) -> String {
     let eighths = Int((min(1, max(0, fraction)) * Double(cells * 8)).rounded(.down))
-    if style.isASCII {
-      let full = String(repeating: "=", count: eighths / 8)
-      return (fraction > 0 && fraction < 1 ? full + ">" : full).fitted(to: cells)
-    }
-    let rest = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"][eighths % 8]
-    return (String(repeating: "█", count: eighths / 8) + rest).fitted(to: cells)
+    return String(repeating: "█", count: eighths / 8) + ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"][eighths % 8]
   }
 
   /// A block that moves to and fro, for a transfer of unknown size.
   private func wandering(_ cells: Int, at now: Date) -> String {
-    let block = min(4, cells)
-    let way = max(1, cells - block)
+    let way = max(1, cells - 4)
     let step = Int(max(0, now.timeIntervalSinceReferenceDate) * 8) % (2 * way)
-    let position = cells == block ? 0 : min(step, 2 * way - step)
-    let text = String(repeating: " ", count: position) + String(repeating: style.isASCII ? "=" : "▒", count: block)
-    return text.fitted(to: cells)
+    return String(repeating: " ", count: min(step, 2 * way - step)) + String(repeating: "▒", count: min(4, cells))
   }
 
   private func waiting(_ reason: WaitingReason, at now: Date) -> String {
@@ -105,35 +90,10 @@ struct BoardLayout {
     return "retrying in \(TimeLeftFormat().format(.seconds(max(0, date.timeIntervalSince(now))))): \(error.message)"
   }
 
-  // MARK: Characters and colours
-
   private enum Color: Int { case bold = 1, dim, red = 31, green, yellow, cyan = 36 }
 
-  /// The text in the characters and colours that the terminal has, as wide as before.
-  private func colored(_ text: String, _ color: Color?) -> String {
-    let text = style.isASCII ? String(text.flatMap(ascii)) : text
-    guard style.hasColor, let color, !text.isEmpty else { return text }
-    return "\u{1B}[\(color.rawValue)m\(text)\u{1B}[0m"
-  }
-
-  private func ascii(_ character: Character) -> String {
-    switch character {
-    case "…": "~"
-    case "·", "–": "-"
-    default: character.isASCII ? String(character) : String(repeating: "?", count: character.columns)
-    }
-  }
-}
-
-extension BoardLayout.Style {
-  /// Follows `NO_COLOR` (no-color.org) and the charset of the locale.
-  init(environment: [String: String]) {
-    let locale = ["LC_ALL", "LC_CTYPE", "LANG"].compactMap { environment[$0] }.first { !$0.isEmpty }
-    // Containers have no locale, and their terminals speak UTF-8.
-    let charset = locale?.split(separator: ".").dropFirst().first?.lowercased() ?? "utf-8"
-    self.init(
-      hasColor: environment["NO_COLOR"].map(\.isEmpty) ?? true,
-      isASCII: !charset.hasPrefix("utf-8") && !charset.hasPrefix("utf8"))
+  private func colored(_ text: String, _ color: Color) -> String {
+    hasColor && !text.isEmpty ? "\u{1B}[\(color.rawValue)m\(text)\u{1B}[0m" : text
   }
 }
 

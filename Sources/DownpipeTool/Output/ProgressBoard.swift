@@ -4,7 +4,7 @@ import Foundation
 /// Progress bars at the lower end of a terminal, and a line for each download that has ended above them.
 struct BoardOutput: RunOutput {
   private var terminal: Terminal
-  private let style: BoardLayout.Style
+  private let hasColor: Bool
   /// Writes standard output where that is not the terminal.
   private var plain: PlainOutput?
 
@@ -12,8 +12,8 @@ struct BoardOutput: RunOutput {
   private var ended: [DownloadResult] = []
   private var lastDrawn = Date.distantPast
 
-  init(style: BoardLayout.Style, terminal: OutputFile = .standardError, plain: PlainOutput? = nil) {
-    self.style = style
+  init(hasColor: Bool, terminal: OutputFile = .standardError, plain: PlainOutput? = nil) {
+    self.hasColor = hasColor
     self.terminal = Terminal(terminal)
     self.plain = plain
   }
@@ -44,7 +44,7 @@ struct BoardOutput: RunOutput {
 
   private var layout: BoardLayout {
     let size = terminal.size
-    return BoardLayout(columns: size.columns, rows: size.rows, style: style)
+    return BoardLayout(columns: size.columns, rows: size.rows, hasColor: hasColor)
   }
 
   private mutating func takeEnded(_ layout: BoardLayout) -> [String] {

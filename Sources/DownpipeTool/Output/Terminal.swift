@@ -1,5 +1,4 @@
 import Foundation
-import Synchronization
 
 /// The lower end of a terminal, redrawn in place. A frame is one write, and overwrites the last frame without erasing it
 /// first: nothing flickers.
@@ -28,7 +27,6 @@ struct Terminal {
     let rows = drawn.reduce(0) { $0 + max(1, ($1 + columns - 1) / max(1, columns)) }
     let start = (isCursorHidden ? "" : "\u{1B}[?25l") + (rows > 0 ? "\r\u{1B}[\(rows)A" : "\r")
     isCursorHidden = true
-    Self.hasHiddenCursor.store(true, ordering: .relaxed)
     drawn = frame.map(Self.width)
     return start + (above + frame).map { $0 + "\u{1B}[K\n" }.joined() + "\u{1B}[J"
   }
@@ -38,16 +36,12 @@ struct Terminal {
     guard isCursorHidden || !above.isEmpty else { return }
     let text = text(above: above, frame: [], columns: size.columns) + "\u{1B}[?25h"
     isCursorHidden = false
-    Self.hasHiddenCursor.store(false, ordering: .relaxed)
     try output.write(text)
   }
 
-  private static let hasHiddenCursor = Atomic(false)
-
   /// Shows the cursor of a process that is about to exit at once.
   static func restore() {
-    guard hasHiddenCursor.exchange(false, ordering: .relaxed) else { return }
-    try? OutputFile.standardError.write("\u{1B}[?25h")
+    if OutputFile.standardError.isTerminal { try? OutputFile.standardError.write("\u{1B}[?25h") }
   }
 
   /// The columns of a line without its colours.

@@ -22,6 +22,7 @@ struct OutputChoice: Sendable, Hashable {
     guard drawsBars else { return PlainOutput(isQuiet: isQuiet) }
     // The bars are on standard error. Where standard output leads elsewhere, it gets its plain lines.
     let plain = outputIsTerminal ? nil : PlainOutput(isQuiet: false, errors: nil)
-    return BoardOutput(style: BoardLayout.Style(environment: environment), plain: plain)
+    // See no-color.org.
+    return BoardOutput(hasColor: environment["NO_COLOR"]?.isEmpty ?? true, plain: plain)
   }
 }
