@@ -205,7 +205,10 @@ let package = Package(
     // The examples of the documentation, against the modules that are built beside it.
     tests(
       "Documentation",
-      ["Downpipe", "DownpipeTesting", "DownpipeService", "DownpipeAppleResumeData", "DownpipeURLSession"]),
+      [
+        "Downpipe", "DownpipeTesting", "DownpipeService", "DownpipeAppleResumeData", "DownpipeURLSession",
+        "DownpipeBackgroundURLSession",
+      ]),
     // A disk that fails under storage and ledger.
     .target(
       name: "CFaultyVFS", path: "Tests/CFaultyVFS", linkerSettings: [.linkedLibrary("sqlite3")]),

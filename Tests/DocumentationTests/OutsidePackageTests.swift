@@ -22,7 +22,9 @@ struct OutsidePackageTests {
   private func write(withTraits: Bool) throws {
     try? FileManager.default.removeItem(at: folder)
     let identity = Compiler.package.lastPathComponent.lowercased()
-    let products = ["Downpipe", "DownpipeTesting", "DownpipeAppleResumeData", "DownpipeURLSession"]
+    let products = [
+      "Downpipe", "DownpipeTesting", "DownpipeAppleResumeData", "DownpipeURLSession", "DownpipeBackgroundURLSession",
+    ]
     let dependencies = products.map { ".product(name: \"\($0)\", package: \"\(identity)\")" }.joined(separator: ", ")
     let root = Compiler.package.path(percentEncoded: false)
     try write(

@@ -15,8 +15,8 @@ extension ExampleHarness {
       ("HTTPServer/", "request", "ScriptedRequest"),
     ],
     modules: [
-      "Downpipe", "DownpipeTesting", "DownpipeService", "DownpipeAppleResumeData", "DownpipeURLSession", "Foundation",
-      "Logging", "ServiceLifecycle", "Testing",
+      "Downpipe", "DownpipeTesting", "DownpipeService", "DownpipeAppleResumeData", "DownpipeURLSession",
+      "DownpipeBackgroundURLSession", "Foundation", "Logging", "ServiceLifecycle", "Testing",
     ],
     declarations: """
       typealias MyGate = FakeGate
