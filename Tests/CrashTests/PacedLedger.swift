@@ -2,7 +2,7 @@
   import DownpipeCore
   import Foundation
 
-  /// A ledger that tells the ``Pace`` of the run when it has saved.
+  /// A ledger that reports each saved checkpoint to the ``Pace`` of the run.
   struct PacedLedger: Ledger {
     let base: any Ledger
     let pace: Pace
