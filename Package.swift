@@ -51,6 +51,7 @@ let package = Package(
     .library(name: "DownpipeTesting", targets: ["DownpipeTesting"]),
     .library(name: "DownpipeHTTP", targets: ["DownpipeHTTP"]),
     .library(name: "DownpipeURLSession", targets: ["DownpipeURLSession"]),
+    .library(name: "DownpipeBackgroundURLSession", targets: ["DownpipeBackgroundURLSession"]),
     .library(name: "DownpipeAppleResumeData", targets: ["DownpipeAppleResumeData"]),
     .library(name: "DownpipeFiles", targets: ["DownpipeFiles"]),
     .library(name: "DownpipeMemory", targets: ["DownpipeMemory"]),
@@ -97,6 +98,7 @@ let package = Package(
         .product(name: "NIOSSL", package: "swift-nio-ssl"),
       ]),
     plugin("URLSession"),
+    plugin("BackgroundURLSession", ["DownpipeURLSession", "DownpipePOSIX"]),
     plugin("AppleResumeData"),
     plugin("Files", ["DownpipePOSIX", "CZlib"]),
     plugin("Memory", ["DownpipePOSIX"]),
@@ -136,7 +138,7 @@ let package = Package(
     .executableTarget(
       name: "DownpipeTool",
       dependencies: [
-        "Downpipe", "DownpipeURLSession", "DownpipeAppleResumeData", "DownpipeTesting",
+        "Downpipe", "DownpipeURLSession", "DownpipeAppleResumeData",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
         .product(name: "Crypto", package: "swift-crypto"),
       ],
@@ -144,10 +146,20 @@ let package = Package(
 
     // Examples
     example("Quickstart", ["Downpipe"]),
+    // Not the umbrella: the first build of a newcomer does without SQLite.
+    example(
+      "Demo",
+      [
+        "DownpipeCore", "DownpipeHTTP", "DownpipeFiles", "DownpipeScheduling", "DownpipeChecksum", "DownpipeGzip",
+        "DownpipeTesting",
+      ]),
     example("CustomStages", ["Downpipe"]),
     example("Podcasts", ["Downpipe"]),
     example(
-      "ResumableLibrary", ["Downpipe", "DownpipeURLSession", "DownpipeAppleResumeData", "DownpipeTesting"],
+      "ResumableLibrary",
+      [
+        "Downpipe", "DownpipeURLSession", "DownpipeBackgroundURLSession", "DownpipeAppleResumeData", "DownpipeTesting",
+      ],
       exclude: ["README.md"]),
     example(
       "ExpiringLinks", ["Downpipe", "DownpipeTesting", .product(name: "Crypto", package: "swift-crypto")],
@@ -165,6 +177,9 @@ let package = Package(
         .product(name: "NIOSSL", package: "swift-nio-ssl"),
       ]),
     tests("DownpipeURLSession", ["DownpipeURLSession", "DownpipeCore", "DownpipeTesting"]),
+    tests(
+      "DownpipeBackgroundURLSession",
+      ["DownpipeBackgroundURLSession", "DownpipeURLSession", "DownpipeCore", "DownpipeTesting"]),
     tests("DownpipeAppleResumeData", ["DownpipeAppleResumeData", "DownpipeCore", "DownpipeTesting"]),
     tests("DownpipeFiles", ["DownpipeFiles", "DownpipeCore", "DownpipePOSIX", "DownpipeTesting"]),
     tests("DownpipeMemory", ["DownpipeMemory", "DownpipeFiles", "DownpipeCore", "DownpipeTesting"]),

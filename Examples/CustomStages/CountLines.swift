@@ -1,7 +1,7 @@
 import Downpipe
 import Foundation
 
-/// A step of one's own: writes a file beside the text that says how many lines it has, and goes on with that.
+/// A custom step: replaces a text by a file with its number of lines.
 struct CountLines: PostProcessor {
   func process(_ file: File, in context: ProcessingContext) async throws -> File {
     guard let path = file.path, let workspace = context.workspace else {

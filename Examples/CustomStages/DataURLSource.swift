@@ -1,7 +1,7 @@
 import Downpipe
 import Foundation
 
-/// A source of one's own: `data:` URLs (RFC 2397), whose bytes are in the URL itself.
+/// A custom source for `data:` URLs (RFC 2397), which contain their bytes.
 struct DataURLSource: Source, SourceSession {
   func accepts(_ url: URL) -> Bool { url.scheme?.lowercased() == "data" }
 

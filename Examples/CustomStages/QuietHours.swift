@@ -1,7 +1,7 @@
 import Downpipe
 import Foundation
 
-/// A gate of one's own: nothing but what somebody waits for between two hours of the day (UTC).
+/// A custom gate: between two hours of the day (UTC) it allows only downloads that a user has started.
 struct QuietHours: Gate {
   let from: Int
   let to: Int

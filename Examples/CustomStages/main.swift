@@ -1,4 +1,4 @@
-// Four stages of one's own in one pipeline: swift run CustomStages [FOLDER]
+// Four custom stages in one pipeline: swift run CustomStages [FOLDER]
 import Downpipe
 
 let folder = CommandLine.arguments.count > 1 ? CommandLine.arguments[1] : "custom-stages"

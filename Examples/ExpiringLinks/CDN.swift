@@ -2,25 +2,25 @@ import Downpipe
 import DownpipeTesting
 import Foundation
 
-/// A host of a content delivery network: it serves its film to whoever has a link that lives, and no longer than that.
+/// A host of a content delivery network. It serves a film to requests with a valid link, until the link expires.
 struct CDN: Sendable {
-  /// What becomes of those who come with a dead link.
+  /// The answer to a request with an expired link.
   enum Refusal: Sendable {
-    /// 403.
+    /// Status 403.
     case forbidden
-    /// A redirect to a page (`text/html`) to log in at, with status 200.
+    /// A redirect to a log-in page (`text/html`) with status 200.
     case logInPage
   }
 
   private static let path = "/film.mkv"
 
-  /// What it is called.
+  /// The name of the host, for messages.
   let name: String
-  /// Its server, on a port of its own.
+  /// The server, on its own port.
   let server: ScriptedHTTPServer
   private let signer: LinkSigner
 
-  /// Starts a host that sends `speed` bytes a second, and hangs up when a link dies under way.
+  /// Starts a host that sends `speed` bytes per second and closes the connection when the link expires.
   static func start(
     _ name: String, film: ScriptedContent, etag: String?, speed: Int, refusal: Refusal, time: ServerTime
   ) async throws -> CDN {
@@ -38,7 +38,7 @@ struct CDN: Sendable {
     return CDN(name: name, server: server, signer: signer)
   }
 
-  /// A link to the film at this host.
+  /// Makes a link to the film at this host.
   func link(until expiry: Date, _ form: LinkSigner.Form) -> URL {
     server.url(signer.sign(Self.path, until: expiry, form))
   }

@@ -1,10 +1,10 @@
 import Downpipe
 
-/// A download whose links die on the way: what an app has to write.
+/// A download whose links expire during the transfer: the code that an app needs.
 enum FilmDownload {
-  /// Downloads the film into a folder with as many links as it takes.
+  /// Downloads the film into a folder, with as many links as necessary.
   ///
-  /// - Returns: how it stood in the end, with all that was fetched.
+  /// - Returns: The final status, with the number of bytes fetched.
   static func run(
     into folder: String, links: LinkService, time: ServerTime, watchedBy observer: some Observer
   ) async throws -> DownloadStatus {

@@ -1,20 +1,20 @@
 import Foundation
 
-/// Hands out links to the film, as an app's own server does: each lives for a few seconds, each leads to another host.
+/// Issues links to the film, like the server of an app. Each link is valid for a few seconds, at the next host.
 actor LinkService {
-  /// What it has to offer: taken in turn, over and over.
+  /// A kind of link. The service uses its offers in turn.
   struct Offer: Sendable {
-    /// Where the link leads.
+    /// The host of the link.
     var host: CDN
-    /// How it says when it dies.
+    /// Where the link contains its expiry.
     var form: LinkSigner.Form
-    /// How long it lives.
+    /// How long the link is valid.
     var seconds: TimeInterval
   }
 
   private let offers: [Offer]
   private let now: @Sendable () -> Date
-  /// How many it has handed out.
+  /// The number of links issued.
   private(set) var count = 0
 
   init(_ offers: [Offer], now: @escaping @Sendable () -> Date) {
@@ -22,7 +22,7 @@ actor LinkService {
     self.now = now
   }
 
-  /// A link that lives from now on.
+  /// Issues a link that is valid from now on.
   func freshLink() -> URL {
     let offer = offers[count % offers.count]
     count += 1

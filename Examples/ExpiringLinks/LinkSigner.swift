@@ -1,19 +1,19 @@
 import Crypto
 import Foundation
 
-/// Signs links that die, and checks them, as cloud stores and content delivery networks do.
+/// Signs and verifies links that expire, like cloud stores and content delivery networks.
 struct LinkSigner: Sendable {
-  /// Where a link keeps its time.
+  /// Where a link contains its expiry.
   enum Form: Sendable {
-    /// In `Expires`, for everybody to read: a client need not ask to know that the link is dead.
+    /// In the parameter `Expires`, so that the client can tell without a request that the link has expired.
     case stated
-    /// In a token of the server's own: a client finds out by the answer.
+    /// In an opaque token, so that the client learns it from the server's answer.
     case hidden
   }
 
   private let key = SymmetricKey(size: .bits256)
 
-  /// The path with a query that lets its bearer in until `expiry`, in whole seconds, rounded up.
+  /// The path with a query that is valid until `expiry`, rounded up to whole seconds.
   func sign(_ path: String, until expiry: Date, _ form: Form) -> String {
     let second = Int(expiry.timeIntervalSince1970.rounded(.up))
     let signature = signature(of: "\(path) \(second)")
@@ -23,7 +23,7 @@ struct LinkSigner: Sendable {
     }
   }
 
-  /// When a link dies; `nil` when it is none of ours.
+  /// The expiry of a link; `nil` when its signature is invalid.
   func expiry(of target: String) -> Date? {
     guard let parts = URLComponents(string: target) else { return nil }
     let values = Dictionary((parts.queryItems ?? []).map { ($0.name, $0.value ?? "") }) { first, _ in first }

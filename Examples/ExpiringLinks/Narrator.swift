@@ -1,7 +1,7 @@
 import Downpipe
 import DownpipeTesting
 
-/// Tells each link's life and death.
+/// Prints the events of the links.
 struct Narrator: Observer {
   let hosts: [CDN]
 
@@ -10,9 +10,9 @@ struct Narrator: Observer {
       switch event.kind {
       case .started(_, let byte): print("  the server sends the film from byte \(byte)")
       case .refused(let error): print("  \(error.message)")
-      case .restarted(let error): print("  begins again: \(error.message)")
+      case .restarted(let error): print("  starts again: \(error.message)")
       case .attemptFailed(let error) where error.code == .linkExpired || error.code == .httpStatus:
-        print("  the link is dead: \(error.message)")
+        print("  the link has expired: \(error.message)")
       case .attemptFailed(let error): print("  the connection broke: \(error.message)")
       case .linkRefreshed(let link): print("fresh link at \(host(of: link)): \(link)")
       default: break

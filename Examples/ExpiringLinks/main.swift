@@ -1,4 +1,4 @@
-// A film behind links that die within seconds, at two hosts: swift run ExpiringLinks [FOLDER]
+// A film behind links that expire within seconds, at two hosts: swift run ExpiringLinks [FOLDER]
 import Downpipe
 import DownpipeTesting
 import Foundation
@@ -7,7 +7,7 @@ let folder = CommandLine.arguments.count > 1 ? CommandLine.arguments[1] : "expir
 let film = ScriptedContent.pattern(size: 7_000_000, seed: 8)
 
 for etag in ["\"film-v1\"", nil] {
-  print(etag.map { "Both hosts give the film the entity tag \($0)." } ?? "\nNeither host says which film it sends.")
+  print(etag.map { "Both hosts send the entity tag \($0)." } ?? "\nNeither host sends an entity tag.")
   print("first link at east")
   let east = try await CDN.start(
     "east", film: film, etag: etag, speed: 1_000_000, refusal: .forbidden, time: .wall)
@@ -25,7 +25,7 @@ for etag in ["\"film-v1\"", nil] {
   print(
     """
     \(bytes.elementsEqual(film.allBytes) ? "Byte-identical" : "WRONG"): \(bytes.count) bytes over \
-    \(await links.count) links, \(status.bytesFetched) bytes fetched in all.
+    \(await links.count) links, \(status.bytesFetched) bytes fetched in total.
     """)
   await east.server.shutdown()
   await west.server.shutdown()

@@ -1,6 +1,6 @@
 import Foundation
 
-/// A show and its episodes, as the show's feed tells (JSON Feed 1.1).
+/// A show and its episodes, read from the show's JSON Feed 1.1.
 struct Feed: Sendable, Decodable {
   struct Episode: Sendable, Decodable {
     struct Attachment: Sendable, Decodable {

@@ -1,7 +1,7 @@
 import Downpipe
 import Foundation
 
-/// The newest episode first, whatever its show; what has a higher priority goes before.
+/// Ranks by priority, then the newest episode first, across all shows.
 struct NewestFirst: SchedulingPolicy {
   func rank(_ context: RankingContext) -> Rank {
     let published = context.metadata["published"].flatMap { try? Date($0, strategy: .iso8601) }
@@ -9,7 +9,7 @@ struct NewestFirst: SchedulingPolicy {
   }
 }
 
-/// Episodes of podcasts, one folder a show.
+/// Downloads the episodes of podcasts, each show into a folder of its own.
 struct Podcasts: Sendable {
   let downloader: Downloader
 
@@ -17,7 +17,9 @@ struct Podcasts: Sendable {
     downloader = try await Downloader {
       HTTPSource()
       FileStore(folder)
-      SQLiteLedger("\(folder)/.downpipe/ledger.sqlite")
+      #if SQLite
+        SQLiteLedger("\(folder)/.downpipe/ledger.sqlite")
+      #endif
       NewestFirst()
       Limits(concurrent: 2, perHost: 2)
       Retry(.exponential(attempts: 5))
@@ -25,7 +27,8 @@ struct Podcasts: Sendable {
     }
   }
 
-  /// Adds what is new in a feed. What is known stays as it is, also what the user has moved, paused or cancelled.
+  /// Adds the new episodes of a feed. Known episodes stay as they are, including those that the user has moved, paused or
+  /// cancelled.
   func refresh(_ feed: Feed) async throws {
     let show = SafeFileName.make(fromTitle: feed.title)
     try await downloader.add(contentsOf: feed.items.compactMap { Self.request($0, show: show) })
@@ -37,22 +40,22 @@ struct Podcasts: Sendable {
     return DownloadRequest(
       audio.url, id: DownloadID(episode.id), tags: [show],
       metadata: ["title": episode.title, "published": episode.datePublished.formatted(.iso8601)],
-      // Feeds are wrong about sizes.
+      // A hint, because the sizes in feeds are often wrong.
       sizeHint: ByteCount(audio.sizeInBytes),
       destination: .init(
         directory: show, name: "\(SafeFileName.make(fromTitle: episode.title)).\(type)"))
   }
 
-  /// The user has tapped an episode: it is played as soon as it is there.
+  /// Starts an episode that the user has tapped, and returns its file when it is finished.
   func play(_ id: DownloadID) async throws -> URL? {
     try await downloader.start(id, preempting: .oldest)
     return try await downloader.download(id)?.value.url
   }
 
-  /// Deletes an episode with its file. Its record stays, so that the next refresh does not bring it back.
+  /// Deletes the file of an episode. The record stays, so that the next refresh does not add the episode again.
   func delete(_ id: DownloadID) async throws { try await downloader.discard(id) }
 
-  /// A line for each episode, of all shows or of one, the next ones first.
+  /// Returns a line for each episode of one show, or of all shows, in the order of the queue.
   func list(show: String? = nil) async throws -> [String] {
     try await downloader.statuses(DownloadQuery(tag: show, order: .rank)).map { episode in
       let title = episode.request.metadata["title"] ?? episode.id.rawValue

@@ -1,4 +1,4 @@
-// Podcasts, the newest first: swift run Podcasts https://example.org/feed.json ~/Podcasts
+// Downloads a podcast, the newest episode first: swift run Podcasts https://example.org/feed.json ~/Podcasts
 import Downpipe
 import Foundation
 

@@ -1,4 +1,4 @@
-// The pipeline of the README, for real: swift run Quickstart URL [FOLDER]
+// The pipeline of the README as a program: swift run Quickstart URL [FOLDER]
 import Downpipe
 
 guard CommandLine.arguments.count >= 2 else { throw DownloadError(.invalidRequest, "usage: Quickstart URL [FOLDER]") }
@@ -11,7 +11,9 @@ let downloader = try await Downloader {
   Online()
   Retry(.exponential(attempts: 5))
   FileStore(folder)
-  SQLiteLedger("\(folder)/.downpipe/ledger.sqlite")
+  #if SQLite
+    SQLiteLedger("\(folder)/.downpipe/ledger.sqlite")
+  #endif
   VerifyChecksum()
   if CommandLine.arguments[1].hasSuffix(".gz") { Gunzip() }
   MoveInto("\(folder)/Finished")

@@ -1,4 +1,4 @@
-// A library of films that loses nothing: swift run ResumableLibrary
+// A library of films whose downloads survive interruptions: swift run ResumableLibrary
 import DownpipeTesting
 
 let arguments = Array(CommandLine.arguments.dropFirst())

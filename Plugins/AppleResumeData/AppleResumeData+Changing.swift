@@ -2,10 +2,10 @@ public import DownpipeCore
 public import Foundation
 
 extension AppleResumeData {
-  /// Says how many bytes the file holds now.
+  /// Sets the number of bytes in the partial file.
   ///
-  /// A `Range` header in the archived current request follows. The byte range does not: it says what the task was
-  /// asked for as a whole, which does not change while bytes arrive.
+  /// Updates the `Range` header of the archived current request. The byte range stays the same: it is the range that
+  /// the app requested as a whole.
   /// - Throws: ``DownloadError`` with the code `resumeData` for a negative number.
   public mutating func update(bytesReceived count: Int64) throws(DownloadError) {
     guard count >= 0 else { throw Self.unexpected(Key.bytesReceived, .integer(Int128(count))) }
@@ -14,14 +14,13 @@ extension AppleResumeData {
     if currentRequest?.headers["Range"] != nil { askForTheRest() }
   }
 
-  /// Goes on from another link to the same bytes: its URL replaces the old one everywhere, also in the archived
-  /// requests, and the current request asks for the bytes that are missing.
+  /// Replaces the URL, in the archived requests too, and makes the current request ask for the missing bytes.
   ///
-  /// Whether the bytes are the same is for the validator to tell.
+  /// The validator decides whether the new URL has the same content.
   /// - Parameters:
   ///   - url: The fresh link.
-  ///   - headers: What to send with it instead of the present header fields. When `nil`, these stay, but not
-  ///     `Authorization` and `Cookie` where the link leads to another host: they are no business of that host.
+  ///   - headers: The header fields that replace the present ones. When `nil`, the present ones stay, except
+  ///     `Authorization` and `Cookie` when the new URL has another origin.
   /// - Throws: ``DownloadError`` with the code `resumeData` for a URL that is not http or https, and
   ///   `.invalidRequest` for malformed header fields and for more than 64 KiB of them.
   public mutating func refresh(url: URL, headers: HeaderFields? = nil) throws(DownloadError) {
@@ -34,14 +33,14 @@ extension AppleResumeData {
     askForTheRest()
   }
 
-  /// What the task's own `Range` header asks for, such as `100-199`; `nil` for a task that wants the whole file.
+  /// The range that the app requested with a `Range` header, such as `100-199`; `nil` when it requested the whole file.
   public var byteRange: String? { info[Key.byteRange]?.string }
 
-  /// Says that the file begins with the first byte, whatever the data says of a range.
+  /// Removes the byte range: the partial file then starts with the first byte of the file.
   ///
-  /// For data of iOS 11.0 to 11.2, which take the `Range` that the system itself sends on resuming for one that the
-  /// app asked for, and from then on count from the wrong byte. Only whoever knows the file can tell these from true
-  /// ranges: a true range must never be forgotten, or the bytes that follow go to the wrong place.
+  /// For data of iOS 11.0 to 11.2, which record the `Range` header that the system sends on resuming as if the app had
+  /// requested it, and then count from the wrong byte. Call this only when the partial file is known to start with the
+  /// first byte: removing a range that the app did request puts later bytes at wrong positions.
   public mutating func forgetByteRange() {
     info[Key.byteRange] = nil
     originalRequest?.set(range: nil)
@@ -49,16 +48,16 @@ extension AppleResumeData {
     askForTheRest()
   }
 
-  /// Whether the archived requests are in the form that iOS 10.0 and 10.1 wrote and could not read again.
+  /// Whether the archived requests have the form that iOS 10.0 and 10.1 wrote but could not read.
   ///
-  /// Only plain lists can need it: in a keyed archive the same form is right, and later systems read no other. This
-  /// type reads both.
+  /// Only plain lists can need repair: in a keyed archive this form is correct, and later systems read only this form.
+  /// This type reads both.
   public var needsRepair: Bool {
     !isArchived
       && [currentRequest, originalRequest].contains { $0.map { $0.form == .named || $0.hasSystemRootName } ?? false }
   }
 
-  /// The data with its requests in the form that every system up to iOS 11 reads; the same data when nothing needs
+  /// Returns the data with its requests in the form that all systems up to iOS 11 read; unchanged data when it needs no
   /// repair.
   public func repaired() -> AppleResumeData {
     guard needsRepair else { return self }
@@ -68,15 +67,19 @@ extension AppleResumeData {
     return copy
   }
 
-  /// Writes the range that is missing into the current request, as the system does.
+  /// Sets the range of the missing bytes in the current request, as the system does.
   ///
-  /// Not into the original one, where it would be a wish of the app's; and not where a range of the app's own may be.
+  /// Not in the original request, where it would count as requested by the app, and not when the app has requested a
+  /// range.
   mutating func askForTheRest() {
     guard originalRequest != nil, let first = try? firstByte(), first == 0 else { return }
     currentRequest?.set(range: bytesReceived == 0 ? nil : "bytes=\(bytesReceived)-")
   }
 
-  /// The fields, if they can be sent, without the range, which follows from the bytes received.
+  /// The maximum size of the header fields of a request, in bytes.
+  private static let maximumHeaderBytes = 64 << 10
+
+  /// Returns valid fields without `Range`, which follows from the bytes received.
   static func checked(_ headers: HeaderFields) throws(DownloadError) -> HeaderFields {
     var size = 0
     for field in headers.fields {
@@ -84,14 +87,14 @@ extension AppleResumeData {
         throw DownloadError(
           .invalidRequest,
           "the header field “\(field.name.prefix(64).escaped)” is malformed: its name must be a token and its value "
-            + "must not hold control characters")
+            + "must not contain control characters")
       }
       size += field.name.utf8.count + field.value.utf8.count
     }
-    guard size <= PropertyListBudget.maximumHeaderBytes else {
+    guard size <= maximumHeaderBytes else {
       throw DownloadError(
         .invalidRequest,
-        "the header fields have \(size) bytes, more than the \(PropertyListBudget.maximumHeaderBytes) allowed")
+        "the header fields have \(size) bytes, more than the limit of \(maximumHeaderBytes)")
     }
     var headers = headers
     headers["Range"] = nil
@@ -106,7 +109,7 @@ extension ArchivedRequest {
       kept["Host"] = nil
       if !self.url.isSameOrigin(as: url) { kept.removeCredentials() }
     } else {
-      // A range of the app's own stays what the file's bytes are counted from.
+      // A range that the app requested stays: the partial file starts at its first byte.
       kept["Range"] = self.headers["Range"]
     }
     set(url: url)
@@ -121,14 +124,14 @@ extension ArchivedRequest {
 }
 
 extension HeaderFields {
-  /// Without what proves to a server who asks.
+  /// Removes the fields that authenticate the client.
   mutating func removeCredentials() {
     for name in ["Authorization", "Cookie", "Proxy-Authorization"] { self[name] = nil }
   }
 }
 
 extension URL {
-  /// Whether secrets meant for one are meant for the other.
+  /// Whether credentials for one URL may be sent to the other.
   func isSameOrigin(as other: URL) -> Bool {
     hostKey == other.hostKey && (scheme ?? "").caseInsensitivelyEquals(other.scheme ?? "")
   }

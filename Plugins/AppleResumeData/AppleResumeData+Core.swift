@@ -2,35 +2,35 @@ public import DownpipeCore
 import Foundation
 
 extension AppleResumeData {
-  /// What a download can go on from.
+  /// What a download can resume from.
   public struct Checkpoint: Hashable, Sendable {
-    /// How many bytes the partial holds, from the file's first one on. The partial may be longer: what is beyond
-    /// them is not accounted for.
+    /// The number of valid bytes in the partial, which starts with the first byte of the file. The partial may be
+    /// longer; the data does not describe the rest.
     public let bytesReceived: Int64
-    /// The partial's name, if the data gives one; which folder it is in is for the caller to know.
+    /// The name of the partial file without its folder; `nil` when the data has none.
     public let fileName: String?
-    /// What the server said about the bytes.
+    /// The validator that the server sent.
     public let validator: Validator
   }
 
-  /// The facts to go on from.
+  /// Returns what a download can resume from.
   ///
-  /// - Throws: ``DownloadError`` with the code `resumeData` when the partial does not begin with the file's first
-  ///   byte, or may not: the data has a byte range, or the request that the task was made with has a `Range` header.
+  /// - Throws: ``DownloadError`` with the code `resumeData` when the partial might not start with the first byte of the
+  ///   file: the data has a byte range, or the original request has a `Range` header.
   public func checkpoint() throws(DownloadError) -> Checkpoint {
     let first = try firstByte()
     guard first == 0 else {
       throw .resumeData(
-        "the partial begins at byte \(first) of the file, not at the first: go on with URLSession, or download the "
-          + "file anew. If iOS 11.0 to 11.2 wrote this and the partial does begin at the first byte, forget the byte "
-          + "range")
+        "the partial starts at byte \(first) of the file instead of the first: resume with URLSession, or download the "
+          + "file again. If iOS 11.0 to 11.2 wrote the data and the partial does start at the first byte, call "
+          + "forgetByteRange()")
     }
     return Checkpoint(bytesReceived: bytesReceived, fileName: fileName, validator: validator)
   }
 
-  /// The server's ETag and Last-Modified; what is malformed is left out.
+  /// The server's ETag and Last-Modified; malformed values are left out.
   ///
-  /// The data has no time of the answer, so that a date alone never is a strong validator.
+  /// The data does not contain the time of the answer, so a date alone is never a strong validator.
   public var validator: Validator {
     let lastModified: Date? =
       switch info[Key.serverDate] {
@@ -42,18 +42,18 @@ extension AppleResumeData {
       entityTag: (info[Key.entityTag]?.string).flatMap(EntityTag.init(field:)), lastModified: lastModified)
   }
 
-  /// A request for the same file.
+  /// Makes a request for the same file.
   ///
-  /// It has the header fields of the request that the task was made with, but for those that belong to the range,
-  /// the connection or the cache, which the source decides, and for credentials of another host.
-  /// - Throws: ``DownloadError`` with `.invalidRequest` when the archived request is no GET.
+  /// It has the header fields of the original request, except those of ranges, connections and caches, which the source
+  /// sets, and except credentials when the URL has another origin.
+  /// - Throws: ``DownloadError`` with `.invalidRequest` when the method of the archived request is not GET.
   public func request(id: DownloadID = DownloadID()) throws(DownloadError) -> DownloadRequest {
     var headers: HeaderFields = []
     if let request = originalRequest ?? currentRequest {
       guard request.method == "GET" else {
         throw DownloadError(
           .invalidRequest,
-          "the resume data is of a \(request.method.prefix(32).escaped) request; only GET can be downloaded")
+          "the resume data is of a \(request.method.prefix(32).escaped) request; only GET is supported")
       }
       headers.fields = request.headers.fields.filter { $0.isValid && !Self.unsafe.contains($0.name.lowercased()) }
       if !request.url.isSameOrigin(as: url) { headers.removeCredentials() }
@@ -61,18 +61,18 @@ extension AppleResumeData {
     return DownloadRequest(url, id: id, headers: headers)
   }
 
-  /// Fields that make another request of it: ranges, conditions (RFC 9110 §13), codings, and what frames the message
-  /// or belongs to the connection (RFC 9110 §7.6.1).
+  /// Fields that would change the meaning of the request: ranges, conditions (RFC 9110 §13), codings, and fields that
+  /// frame the message or belong to the connection (RFC 9110 §7.6.1).
   private static let unsafe: Set<String> = [
     "range", "if-range", "if-match", "if-none-match", "if-modified-since", "if-unmodified-since", "host",
     "accept-encoding", "content-length", "content-type", "content-encoding", "transfer-encoding", "connection",
     "keep-alive", "proxy-connection", "proxy-authorization", "te", "trailer", "upgrade", "http2-settings", "expect",
   ]
 
-  /// Which byte of the server's file the partial begins with.
+  /// The first byte of the file that the partial contains.
   ///
-  /// The byte range says it, or else the `Range` that the app asked for. That of the current request counts only when
-  /// there is no original one: otherwise the system put it there on resuming.
+  /// It comes from the byte range or the `Range` header of the original request. The header of the current request
+  /// counts only without an original request: otherwise the system has set it on resuming.
   func firstByte() throws(DownloadError) -> Int64 {
     guard let range = byteRange ?? (originalRequest ?? currentRequest)?.headers["Range"] else { return 0 }
     var text = range[...]

@@ -1,64 +1,68 @@
 public import DownpipeCore
 public import Foundation
 
-/// The resume data of Apple's `URLSession`: what a download task leaves behind so that another one can go on.
+/// The resume data of Apple's `URLSession`: what a download task returns when it is cancelled, so that another task can
+/// resume.
 ///
-/// A property list, in XML or binary, that later systems wrap in a keyed archive. It says where the bytes come from,
-/// how many there are, in which file, and which ETag and date the server gave them. This type reads, changes and
-/// writes it on every platform, and never makes an object of an archived class. It opens no file and no connection.
+/// It is a property list, in XML or binary, which later systems wrap in a keyed archive. It contains the URL, the
+/// number of bytes received, the name of the partial file, and the server's ETag and date. This type reads, changes and
+/// writes it on every platform. It never instantiates an archived class and opens no file and no connection.
+///
+/// - Experimental: That URLSession accepts what this type writes **has not been tried on Apple's systems**.
 ///
 /// ```swift
 /// var resumeData = try AppleResumeData(Data(contentsOf: file))
 /// let checkpoint = try resumeData.checkpoint()      // bytes, file name, validator
-/// let request = try resumeData.request()            // to go on with Downpipe, or:
-/// try resumeData.refresh(url: freshLink)            // to go on with URLSession, from another link
+/// let request = try resumeData.request()            // to resume with Downpipe, or:
+/// try resumeData.refresh(url: freshLink)            // to resume with URLSession, from another link
 /// try resumeData.data().write(to: file)
 /// ```
 ///
-/// The format is not documented by Apple; what is known comes from data that systems from iOS 8 on wrote. Keys that
-/// are not known are kept. Resume data is hostile until proved otherwise: it may have 1 MiB, 64 levels and 50,000
-/// values, and whatever is not as it must be is refused with the code `resumeData` and a message that says what.
+/// Apple does not document the format; this type is based on data that iOS 8 and later have written. Unknown keys are
+/// preserved. Resume data is untrusted input: at most 1 MiB, 64 levels and 50,000 values are read, and invalid data is
+/// rejected with the code `resumeData` and a message that names the problem.
 public struct AppleResumeData: Sendable {
-  /// The two forms of property lists.
+  /// The format of the property list.
   public enum Format: Hashable, Sendable {
-    /// Text.
+    /// XML text.
     case xml
-    /// `bplist00`.
+    /// Apple's binary format, `bplist00`.
     case binary
   }
 
-  /// The form that the data was read in; what ``data(format:archived:)`` writes unless told otherwise.
+  /// The format that the data was read in, and the default of ``data(format:archived:)``.
   public let format: Format
-  /// Whether the list is wrapped in a keyed archive, as systems from iOS 12 on do.
+  /// Whether the list is wrapped in a keyed archive, as iOS 12 and later do.
   public let isArchived: Bool
-  /// The layout's version: 1 names the file by its path, later ones by its name. Versions 1, 2 and 4 are in use.
+  /// The version of the layout: version 1 contains the path of the partial file, later versions its name. Versions 1, 2
+  /// and 4 are in use.
   public let version: Int
-  /// Where the bytes come from; always http or https.
+  /// The URL of the file; always http or https.
   public internal(set) var url: URL
-  /// How many bytes the file holds; never negative.
+  /// The number of bytes in the partial file; never negative.
   public internal(set) var bytesReceived: Int64
-  /// The name of the file that holds the bytes, without a folder: the folders of a system move. Never `.`, `..` or a
-  /// path.
+  /// The name of the partial file without its folder, which can change between launches; never `.`, `..` or a path.
+  /// `nil` when the data has none.
   public let fileName: String?
 
-  /// Everything as plain values, keys that are not known among them.
+  /// All values, including those of unknown keys.
   var info: [String: PropertyList]
-  /// The archive that was read, with what has no plain value.
+  /// The archive that was read, with the objects that have no property list value.
   let archive: KeyedArchive?
   /// The values as they were read from ``archive``.
   let archivedInfo: [String: PropertyList]
-  /// Keys whose values only the archive can hold.
+  /// Keys whose values have no property list value.
   let opaqueKeys: [String]
   var currentRequest: ArchivedRequest?
   var originalRequest: ArchivedRequest?
 
   /// Reads resume data.
   ///
-  /// - Throws: ``DownloadError`` with the code `resumeData`, for anything that is no resume data, is damaged, or
-  ///   holds a value that cannot be: a negative count, a URL that is not http or https, a file name that is a path.
+  /// - Throws: ``DownloadError`` with the code `resumeData` when the data is not resume data, is damaged or has an
+  ///   invalid value, such as a negative count, a URL that is not http or https, or a file name that is a path.
   public init(_ data: Data) throws(DownloadError) {
-    let (list, format) = try PropertyList.read(data)
-    self.format = format
+    let (list, format) = try DownloadError.convert { () throws(PropertyListError) in try PropertyList.read(data) }
+    self.format = format == .xml ? .xml : .binary
     if KeyedArchive.isArchive(list) {
       let archive = try KeyedArchive(list)
       self.archive = archive
@@ -90,21 +94,21 @@ public struct AppleResumeData: Sendable {
     }
   }
 
-  /// Makes resume data for a partial file that we hold.
+  /// Makes resume data for a partial file.
   ///
-  /// URLSession goes on only from data with an ETag or a date, and checks the file's size against `bytesReceived`.
+  /// URLSession resumes only from data with an ETag or a date, and compares the size of the file with `bytesReceived`.
   /// - Parameters:
-  ///   - url: Where the bytes come from.
-  ///   - bytesReceived: How many of them the file holds, from the first one on.
+  ///   - url: The URL of the file.
+  ///   - bytesReceived: The number of bytes in the partial file, which starts with the first byte of the file.
   ///   - entityTag: The server's ETag.
   ///   - lastModified: The server's Last-Modified.
-  ///   - localFile: The file's name; for version 1, its absolute path.
-  ///   - version: 1, 2 or 4.
-  ///   - headers: What to send besides.
-  ///   - format: The form to write.
-  ///   - isArchived: Whether to wrap the list in a keyed archive, as systems from iOS 12 on do.
-  /// - Throws: ``DownloadError`` with the code `resumeData` for a URL, a count, a name or a version that cannot be,
-  ///   and `.invalidRequest` for malformed header fields and for more than 64 KiB of them.
+  ///   - localFile: The name of the partial file; for version 1, its absolute path.
+  ///   - version: The version of the layout: 1, 2 or 4.
+  ///   - headers: The header fields of the request.
+  ///   - format: The default format of ``data(format:archived:)``.
+  ///   - isArchived: Whether to wrap the list in a keyed archive, as iOS 12 and later do.
+  /// - Throws: ``DownloadError`` with the code `resumeData` for an invalid URL, count, name or version, and
+  ///   `.invalidRequest` for malformed header fields and for more than 64 KiB of them.
   public init(
     url: URL, bytesReceived: Int64, entityTag: EntityTag? = nil, lastModified: Date? = nil, localFile: String,
     version: Int = 2, headers: HeaderFields = [], format: Format = .xml, isArchived: Bool = false
@@ -145,7 +149,7 @@ public struct AppleResumeData: Sendable {
     var opaqueKeys: [String] = []
     var budget = PropertyListBudget()
     for (key, reference) in entries {
-      guard info[key] == nil else { throw .resumeData("it has the key \(key.prefix(64).escaped) twice") }
+      guard info[key] == nil else { throw .resumeData("its key \(key.prefix(64).escaped) is duplicated") }
       switch try archive.decode(reference, depth: 0, &budget) {
       case .value(let value): info[key] = value
       case .null: break
@@ -204,21 +208,16 @@ public struct AppleResumeData: Sendable {
     return try ArchivedRequest(data)
   }
 
-  /// The error for a value that is missing or cannot be.
+  /// The error for a missing or invalid value.
   static func unexpected(_ key: String, _ value: PropertyList?) -> DownloadError {
     guard let value else { return .resumeData("it has no \(key)") }
     let shown =
       switch value {
-      // URLs may hold secrets.
+      // URLs may contain secrets.
       case .string(let text) where key != Key.url: "“\(text.prefix(100).escaped)”"
       case .integer(let number): "\(number)"
       default: value.kind
       }
-    return .resumeData("its \(key) cannot be \(shown)")
+    return .resumeData("its \(key) is invalid: \(shown)")
   }
-}
-
-extension DownloadError.Code {
-  /// Resume data of URLSession is damaged, or says what cannot be.
-  public static let resumeData = DownloadError.Code("resumeData")
 }

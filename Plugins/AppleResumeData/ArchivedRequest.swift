@@ -1,17 +1,17 @@
 import DownpipeCore
 import Foundation
 
-/// An `NSURLRequest` in a keyed archive, read and changed without making one.
+/// An `NSURLRequest` in a keyed archive, read and changed without instantiating it.
 ///
-/// Its integers `$0` to `$2` are the layout (2), flags, and how many values follow. Number 1 is the URL; requests
-/// with an HTTP message have 22 values, of which 18 is the method and 19 the header fields; requests without one
-/// have 16, and are GET. The values are stored in one of two forms: as ``Form/numbered`` or ``Form/named``.
+/// Its integers `$0` to `$2` are the layout (2), flags, and the number of values that follow. Value 1 is the URL.
+/// Requests with an HTTP message have 22 values, of which 18 is the method and 19 the header fields; requests without
+/// one have 16 and are GET requests. The values are stored in one of two forms, ``Form/numbered`` or ``Form/named``.
 struct ArchivedRequest: Sendable {
   enum Form: Hashable, Sendable {
-    /// Value N is `$N+3`, after the integers, and the properties follow the last value: what systems before iOS 10
-    /// write, and what those up to iOS 10.1 can read.
+    /// Value N has the key `$N+3`, after the integers, and the properties follow the last value. Systems before iOS 10
+    /// write this form; all up to iOS 11 read it.
     case numbered
-    /// Value N is `__nsurlrequest_proto_prop_obj_N`, and the properties are `__nsurlrequest_proto_props`: secure
+    /// Value N has the key `__nsurlrequest_proto_prop_obj_N`, and the properties `__nsurlrequest_proto_props`: secure
     /// coding, since iOS 10.0.
     case named
   }
@@ -22,9 +22,9 @@ struct ArchivedRequest: Sendable {
     static let httpVersion = 17
     static let method = 18
     static let headers = 19
-    /// How many there are with an HTTP message.
+    /// The number of values with an HTTP message.
     static let count = 22
-    /// A header “field” in which newer systems repeat all fields as lists of values.
+    /// A pseudo header field in which newer systems repeat all fields as lists of values.
     static let headerLists = "__hhaa__"
   }
 
@@ -32,19 +32,20 @@ struct ArchivedRequest: Sendable {
   let method: String
   private(set) var headers: HeaderFields
   private(set) var form: Form
-  /// Whether the archive is another one than the one that was read.
+  /// Whether the archive differs from the one that was read.
   private(set) var isChanged = false
   private var archive: KeyedArchive { didSet { isChanged = true } }
 
   /// Reads an archive.
   init(_ data: Data) throws(DownloadError) {
-    let archive = try KeyedArchive(PropertyList.read(data).0)
+    let (list, _) = try DownloadError.convert { () throws(PropertyListError) in try PropertyList.read(data) }
+    let archive = try KeyedArchive(list)
     guard let name = archive.rootClass, ["NSURLRequest", "NSMutableURLRequest"].contains(name) else {
-      throw .resumeData("the archive of a request holds an object of another class, \(archive.rootClass ?? "none")")
+      throw .resumeData("the archive of a request contains an object of another class, \(archive.rootClass ?? "none")")
     }
     let root = archive.root
     guard root["$0"]?.integer == 2, let count = root["$2"]?.integer, (2...Int128(Value.count)).contains(count) else {
-      throw .resumeData("it has a request archived in a layout that is not known (only layout 2 is)")
+      throw .resumeData("it has a request archived in an unsupported layout (only layout 2 is supported)")
     }
     let form: Form = root[Self.key(Value.url, .named)] == nil ? .numbered : .named
     func value(_ number: Int) throws(DownloadError) -> PropertyList? {
@@ -64,7 +65,7 @@ struct ArchivedRequest: Sendable {
       }
       for (name, value) in entries where name != Value.headerLists {
         guard let text = try archive.resolve(value)?.string else {
-          throw .resumeData("it has a request whose header field “\(name.prefix(64).escaped)” is no string")
+          throw .resumeData("it has a request whose header field “\(name.prefix(64).escaped)” is not a string")
         }
         headers.fields.append(HeaderField(name, text))
       }
@@ -74,7 +75,7 @@ struct ArchivedRequest: Sendable {
     self.archive = archive
   }
 
-  /// Makes a GET request with what the system's own have by default.
+  /// Makes a GET request with the values that the system's requests have by default.
   init(url: URL, headers: HeaderFields, form: Form) {
     self.url = url
     self.form = form
@@ -98,8 +99,8 @@ struct ArchivedRequest: Sendable {
     if !headers.isEmpty { set(headers: headers) }
   }
 
-  /// The archive, in binary as systems write it.
-  func data() throws(DownloadError) -> Data { try archive.list.write(.binary) }
+  /// The archive in binary, as systems write it.
+  func data() throws(DownloadError) -> Data { try archive.list.resumeData(.binary) }
 
   mutating func set(url: URL) {
     self.url = url
@@ -109,15 +110,15 @@ struct ArchivedRequest: Sendable {
   mutating func set(headers: HeaderFields) {
     self.headers = headers.combined
     addHTTPMessage()
-    // The lists of values would contradict the fields: they go.
+    // The lists of values would contradict the fields, so they are removed.
     set(
       Value.headers, archive.insertDictionary(self.headers.fields.map { ($0.name, archive.insert(.string($0.value))) }))
   }
 
-  /// Whether an archive bears the system's own name for the root.
+  /// Whether the root has the name that the URL loading system uses.
   var hasSystemRootName: Bool { archive.rootName == KeyedArchive.systemRootName }
 
-  /// Changes the form, and the root's name with it.
+  /// Changes the form and the name of the root.
   mutating func set(form new: Form) {
     archive.rename(root: new == .named ? KeyedArchive.systemRootName : KeyedArchive.usualRootName)
     guard new != form else { return }
@@ -144,14 +145,14 @@ struct ArchivedRequest: Sendable {
     archive.root[Self.key(number, form)] = reference ?? .uid(0)
   }
 
-  /// Makes room for the values of an HTTP message where there is none.
+  /// Adds the values of an HTTP message unless the request has them.
   private mutating func addHTTPMessage() {
     let count = count
     guard count < Value.count else { return }
     move(from: form, count: count, to: form, count: Value.count)
     archive.root["$2"] = .integer(Int128(Value.count))
     for number in count..<Value.count { set(number, nil) }
-    // As in archives that the system made: the bit goes with the message, and 2 with HTTP/1.1.
+    // As in archives made by the system: flag 4 marks an HTTP message, and version 2 is HTTP/1.1.
     let flags = (try? archive.resolve(archive.root[Self.key(Value.flags, form)]))?.integer ?? 0
     set(Value.flags, archive.insert(.integer(flags | 4)))
     set(Value.httpVersion, archive.insert(.integer(2)))
@@ -169,7 +170,7 @@ struct ArchivedRequest: Sendable {
 }
 
 extension HeaderFields {
-  /// Each name once, as a dictionary needs it; several values become a list (RFC 9110 §5.3).
+  /// Each name once, as a dictionary requires; several values become a list (RFC 9110 §5.3).
   fileprivate var combined: HeaderFields {
     var seen: Set<String> = []
     return HeaderFields(
@@ -180,14 +181,14 @@ extension HeaderFields {
   }
 }
 
-/// The URLs that resume data may hold.
+/// Checks the URLs of resume data.
 enum SafeURL {
-  /// The same URL, if it is one that downloads can be made from.
+  /// Returns the URL if it is http or https and has a host.
   static func check(_ url: URL) throws(DownloadError) -> URL {
     guard let scheme = url.scheme, scheme.caseInsensitivelyEquals("http") || scheme.caseInsensitivelyEquals("https"),
       let host = url.host(percentEncoded: true), !host.isEmpty
     else {
-      throw .resumeData("its URL \(url.redacted.prefix(200).escaped) is not one of http or https with a host")
+      throw .resumeData("its URL \(url.redacted.prefix(200).escaped) is not an http or https URL with a host")
     }
     return url
   }

@@ -1,28 +1,28 @@
 import DownpipeCore
 import Foundation
 
-/// What `NSKeyedArchiver` writes, as plain values: no class is ever looked up or made.
+/// The output of `NSKeyedArchiver` as plain values: no class is looked up or instantiated.
 ///
-/// A property list with `$archiver`, `$top` (the names of the roots) and `$objects`. An object of a class is a
-/// dictionary with `$class`; whatever refers to an object holds a UID, its index in `$objects`. Index 0 is null.
+/// It is a property list with `$archiver`, `$top` (the names of the roots) and `$objects`. An object of a class is a
+/// dictionary with `$class`; a reference to an object is a UID, its index in `$objects`. Index 0 is null.
 struct KeyedArchive: Sendable {
-  /// The root's name, as `NSKeyedArchiver.archivedData` writes it.
+  /// The name of the root in archives of `NSKeyedArchiver.archivedData`.
   static let usualRootName = "root"
-  /// The root's name in what the URL loading system writes: the constant's name instead of its value.
+  /// The name of the root in archives of the URL loading system: the constant's name instead of its value.
   static let systemRootName = "NSKeyedArchiveRootObjectKey"
 
   private(set) var objects: [PropertyList]
   private var top: [String: PropertyList]
-  /// `$version`, `$archiver`, and whatever else is there.
+  /// `$version`, `$archiver` and all other keys.
   private var rest: [String: PropertyList]
-  /// Where the descriptions of the classes that were needed are.
+  /// References to the descriptions of classes, by class name.
   private var classes: [String: PropertyList] = [:]
 
   static func isArchive(_ list: PropertyList) -> Bool { list.dictionary?["$archiver"] != nil }
 
   init(_ list: PropertyList) throws(DownloadError) {
     guard var parts = list.dictionary, parts["$archiver"]?.string == "NSKeyedArchiver" else {
-      throw Self.broken("it is none")
+      throw Self.broken("it is not an archive")
     }
     guard let objects = parts.removeValue(forKey: "$objects")?.array, objects.first?.string == "$null" else {
       throw Self.broken("it has no $objects")
@@ -36,7 +36,7 @@ struct KeyedArchive: Sendable {
     }
   }
 
-  /// An archive whose root is a dictionary that is to be filled in.
+  /// Makes an archive whose root is an empty object of a class.
   init(rootName: String, classes: [String]) {
     objects = [.string("$null"), .dictionary([:])]
     top = [rootName: .uid(1)]
@@ -44,15 +44,14 @@ struct KeyedArchive: Sendable {
     root["$class"] = classReference(classes)
   }
 
-  /// The whole archive, without the objects that nothing refers to any more: an archive that is updated again and
-  /// again must not grow.
+  /// The archive without unreferenced objects, so that repeated updates do not make it grow.
   var list: PropertyList {
     var order: [Int] = [0]
     var numbers: [Int: UInt32] = [0: 0]
     func visit(_ value: PropertyList) {
       switch value {
       case .uid(let uid):
-        // References that lead nowhere stay what they are: somebody else's mistake is not made worse.
+        // References to missing objects stay as they are.
         guard uid < objects.count, numbers[Int(uid)] == nil else { return }
         numbers[Int(uid)] = UInt32(order.count)
         order.append(Int(uid))
@@ -83,7 +82,7 @@ struct KeyedArchive: Sendable {
 
   // MARK: - The root
 
-  /// The root's name: one of the two usual ones, or else the only one.
+  /// The name of the root: one of the two known names, or else the only one.
   var rootName: String? {
     [Self.systemRootName, Self.usualRootName].first { top[$0] != nil } ?? (top.count == 1 ? top.keys.first : nil)
   }
@@ -95,7 +94,7 @@ struct KeyedArchive: Sendable {
 
   private var rootIndex: Int { Int(rootName.flatMap { top[$0]?.uid } ?? 0) }
 
-  /// The keys and values of the root object; none when it is no object of a class.
+  /// The keys and values of the root object; empty when it is not an object of a class.
   var root: [String: PropertyList] {
     get { objects[rootIndex].dictionary ?? [:] }
     set { objects[rootIndex] = .dictionary(newValue) }
@@ -105,11 +104,13 @@ struct KeyedArchive: Sendable {
 
   // MARK: - Reading
 
-  /// What a value refers to, or the value itself; nil for null.
+  /// The object that a value refers to, or the value itself; `nil` for null.
   func resolve(_ value: PropertyList?) throws(DownloadError) -> PropertyList? {
     guard let uid = value?.uid else { return value }
     if uid == 0 { return nil }
-    guard uid < objects.count else { throw Self.broken("a reference leads to object \(uid) of \(objects.count)") }
+    guard uid < objects.count else {
+      throw Self.broken("a reference has the index \(uid), and there are \(objects.count) objects")
+    }
     return objects[Int(uid)]
   }
 
@@ -118,45 +119,45 @@ struct KeyedArchive: Sendable {
     return objects[Int(uid)].dictionary?["$classname"]?.string
   }
 
-  /// The keys and values of an object that is an `NSDictionary`, undecoded and in order; nil for other classes.
+  /// The keys and undecoded values of an `NSDictionary`, in order; `nil` for other classes.
   func entries(_ object: [String: PropertyList]) throws(DownloadError) -> [(key: String, value: PropertyList)]? {
     guard let name = className(of: object), ["NSDictionary", "NSMutableDictionary"].contains(name) else { return nil }
     guard let keys = object["NS.keys"]?.array, let values = object["NS.objects"]?.array, keys.count == values.count
-    else { throw Self.broken("a dictionary has no keys, or no value for each of them") }
+    else { throw Self.broken("a dictionary has no keys, or a different number of values") }
     var found: [(key: String, value: PropertyList)] = []
     for (key, value) in zip(keys, values) {
-      guard let key = try text(key) else { throw Self.broken("a dictionary has a key that is no string") }
+      guard let key = try text(key) else { throw Self.broken("a dictionary has a key that is not a string") }
       found.append((key, value))
     }
     return found
   }
 
-  /// The text of a string, or of an object that is one; nil for everything else. Never goes deeper than that.
+  /// The text of a string or a string object; `nil` for other values.
   private func text(_ reference: PropertyList) throws(DownloadError) -> String? {
     let value = try resolve(reference)
     guard let object = value?.dictionary else { return value?.string }
     guard let name = className(of: object), ["NSString", "NSMutableString"].contains(name) else { return nil }
     if let text = try resolve(object["NS.string"])?.string { return text }
-    // A mutable string may be kept as its bytes.
+    // A mutable string may be stored as bytes.
     return object["NS.bytes"]?.data.flatMap { String(validating: $0, as: UTF8.self) }
   }
 
   enum Decoded {
     case value(PropertyList)
     case null
-    /// An object of a class that property lists have no value for.
+    /// An object of a class without a property list value.
     case object(String)
   }
 
-  /// A reference's object as a value of property lists. `NSURL` becomes a string.
+  /// Decodes the object of a reference into a property list value. `NSURL` becomes a string.
   func decode(
     _ reference: PropertyList, depth: Int, _ budget: inout PropertyListBudget
   ) throws(DownloadError) -> Decoded {
     guard let value = try resolve(reference) else {
-      try budget.spend(depth: depth)
+      try spend(0, depth, &budget)
       return .null
     }
-    try budget.spend((value.string?.utf8.count ?? 0) + (value.data?.count ?? 0), depth: depth)
+    try spend((value.string?.utf8.count ?? 0) + (value.data?.count ?? 0), depth, &budget)
     guard let object = value.dictionary else {
       guard value.array == nil, value.uid == nil else { throw Self.broken("an object is \(value.kind)") }
       return .value(value)
@@ -165,7 +166,7 @@ struct KeyedArchive: Sendable {
     switch name {
     case "NSString", "NSMutableString":
       guard let text = try text(reference) else { break }
-      try budget.spend(text.utf8.count, depth: depth)
+      try spend(text.utf8.count, depth, &budget)
       return .value(.string(text))
     case "NSData", "NSMutableData":
       guard let data = object["NS.data"] else { break }
@@ -190,7 +191,7 @@ struct KeyedArchive: Sendable {
     case "NSDictionary", "NSMutableDictionary":
       var values: [String: PropertyList] = [:]
       for (key, item) in try entries(object) ?? [] {
-        try budget.spend(key.utf8.count, depth: depth)
+        try spend(key.utf8.count, depth, &budget)
         guard case .value(let value) = try decode(item, depth: depth + 1, &budget) else { return .object(name) }
         values[key] = value
       }
@@ -198,6 +199,10 @@ struct KeyedArchive: Sendable {
     default: return .object(name)
     }
     throw Self.broken("an object of the class \(name) has no content")
+  }
+
+  private func spend(_ count: Int, _ depth: Int, _ budget: inout PropertyListBudget) throws(DownloadError) {
+    do { try budget.spend(count, depth: depth) } catch { throw .resumeData(error.message) }
   }
 
   /// The URL of an `NSURL`, which may be relative to another one.
@@ -210,7 +215,7 @@ struct KeyedArchive: Sendable {
 
   // MARK: - Writing
 
-  /// Adds an object, as the archiver would, and returns the reference to it.
+  /// Adds a value in the way of `NSKeyedArchiver` and returns the reference to it.
   mutating func insert(_ value: PropertyList) -> PropertyList {
     switch value {
     case .dictionary(let items):
@@ -228,7 +233,7 @@ struct KeyedArchive: Sendable {
       ["NSURL", "NSObject"], ["NS.base": .uid(0), "NS.relative": append(.string(url.absoluteString))])
   }
 
-  /// Adds a dictionary of references.
+  /// Adds a dictionary whose values are references.
   mutating func insertDictionary(_ entries: [(key: String, value: PropertyList)]) -> PropertyList {
     insertObject(
       ["NSMutableDictionary", "NSDictionary", "NSObject"],
@@ -259,6 +264,6 @@ struct KeyedArchive: Sendable {
   }
 
   private static func broken(_ what: String) -> DownloadError {
-    .resumeData("a keyed archive in it is damaged (\(what)); copy it again from where it was made")
+    .resumeData("a keyed archive in it is damaged (\(what)); copy it again from the original")
   }
 }

@@ -1,11 +1,11 @@
 extension AppleResumeData {
-  /// The keys that are known. The values are strings unless said otherwise.
+  /// The known keys. Values are strings unless noted otherwise.
   enum Key {
     static let url = "NSURLSessionDownloadURL"
     /// An integer.
     static let bytesReceived = "NSURLSessionResumeBytesReceived"
     static let entityTag = "NSURLSessionResumeEntityTag"
-    /// The answer's Last-Modified, as the server wrote it.
+    /// The Last-Modified field of the answer, unparsed.
     static let serverDate = "NSURLSessionResumeServerDownloadDate"
     /// An integer.
     static let version = "NSURLSessionResumeInfoVersion"
@@ -17,7 +17,7 @@ extension AppleResumeData {
     static let currentRequest = "NSURLSessionResumeCurrentRequest"
     /// Data: an archived request.
     static let originalRequest = "NSURLSessionResumeOriginalRequest"
-    /// What the task's own Range header asks for, without `bytes=`.
+    /// The range that the app requested with a Range header, without `bytes=`.
     static let byteRange = "NSURLSessionResumeByteRange"
 
     static let all: Set<String> = [

@@ -2,22 +2,23 @@ import Foundation
 import NIOCore
 import NIOHTTP1
 
-/// Turns `GET /path` into `GET http://host/path`, as HTTP proxies want it (RFC 9112 §3.2.2).
+/// Rewrites `GET /path` to `GET http://host/path`, the form that HTTP proxies require (RFC 9112 §3.2.2).
 ///
-/// AsyncHTTPClient asks every proxy for a `CONNECT` tunnel, which many allow to port 443 only. So requests for
-/// `http:` URLs are made as if the proxy were the server, with the real server in `Host`, and put right here.
+/// AsyncHTTPClient requests a `CONNECT` tunnel from every proxy, which many proxies allow for port 443 only. Requests
+/// for `http:` URLs are therefore sent as if the proxy were the server, with the real server in `Host`, and rewritten
+/// here.
 final class AbsoluteFormHandler: ChannelOutboundHandler {
   typealias OutboundIn = HTTPClientRequestPart
   typealias OutboundOut = HTTPClientRequestPart
 
-  /// Puts the handler between the encoder and the client's own handler.
+  /// Adds the handler between the encoder and the client's own handler.
   static func add(to channel: any Channel) throws {
     let pipeline = channel.pipeline.syncOperations
     let decoder = try pipeline.handler(type: ByteToMessageHandler<HTTPResponseDecoder>.self)
     try pipeline.addHandler(AbsoluteFormHandler(), position: .after(decoder))
   }
 
-  /// The URL that makes the client connect to the proxy and send the right path.
+  /// The URL with the host of the proxy and the path of the request.
   static func hop(to proxy: HTTPSource.Proxy, for url: URL) -> URL? {
     var parts = URLComponents()
     parts.percentEncodedPath = url.path(percentEncoded: true)

@@ -2,15 +2,14 @@ import AsyncHTTPClient
 import NIOCore
 import NIOHTTP1
 
-/// Keeps what a server sent before it closed until the client asks for it.
+/// Buffers the bytes that a server sent before it closed the connection until the client reads them.
 ///
-/// When the server's end of a connection comes, NIO passes on at once all that the kernel has, asked for or not,
-/// and then the end. AsyncHTTPClient takes what it did not ask for into a buffer of its own, which it drops when the
-/// connection ends. It also gives up a request whose handler has left the pipeline, which happens a turn of the event
-/// loop after the end. So the connection is only half closed at first, and what it brought is handed on at the client's
-/// pace; the end comes last.
+/// When the server closes a connection, NIO immediately delivers all bytes that the kernel has, requested or not, and
+/// then the end. AsyncHTTPClient puts unrequested bytes into a buffer that it drops when the connection ends, and it
+/// fails a request whose handler has left the pipeline, one turn of the event loop after the end. This handler
+/// therefore half-closes the connection first, delivers the bytes at the client's pace, and delivers the end last.
 ///
-/// After a reset there is nothing to wait for: the pipeline is taken down at once, and what was not asked for is lost.
+/// After a reset the pipeline is torn down immediately, and unrequested bytes are lost.
 final class EarlyCloseHandler: ChannelDuplexHandler {
   typealias InboundIn = HTTPClientResponsePart
   typealias InboundOut = HTTPClientResponsePart
@@ -21,20 +20,20 @@ final class EarlyCloseHandler: ChannelDuplexHandler {
     case part(HTTPClientResponsePart)
     case batchEnd
     case failure(any Error)
-    /// The server sends nothing more.
+    /// The server has closed its side of the connection.
     case end
   }
 
   private var held = CircularBuffer<Event>()
-  /// Whether the client has asked for a batch that has not come to its end.
+  /// Whether the client has requested a batch that is not complete.
   private var isAsked = true
-  /// Whether parts came in after the last end of a batch.
+  /// Whether parts have arrived since the last end of a batch.
   private var isInBatch = false
   private var isReplaying = false
-  /// Whether the client has closed the connection: it wants nothing more.
+  /// Whether the client has closed the connection.
   private var isClosed = false
 
-  /// Puts the handler between the decoder and the client's own handler.
+  /// Adds the handler between the decoder and the client's own handler.
   static func add(to channel: any Channel) throws {
     let pipeline = channel.pipeline.syncOperations
     let decoder = try pipeline.handler(type: ByteToMessageHandler<HTTPResponseDecoder>.self)
@@ -49,7 +48,7 @@ final class EarlyCloseHandler: ChannelDuplexHandler {
     guard mustHold else { return context.fireChannelRead(data) }
     let part = unwrapInboundIn(data)
     held.append(.part(part))
-    // The client takes the rest of a complete answer at any time, and keeps it.
+    // The client accepts and keeps the rest of a complete answer at any time.
     if case .end = part { release(context) }
   }
 
@@ -96,24 +95,24 @@ final class EarlyCloseHandler: ChannelDuplexHandler {
 
   private var mustHold: Bool { !isClosed && (!isAsked || isReplaying || !held.isEmpty) }
 
-  /// Lets what came before an error or the end through, if the client is ready for it, and then that.
+  /// Delivers an error or the end after the parts that arrived before it, at the pace of the client.
   private func hold(_ event: Event, _ context: ChannelHandlerContext) {
     guard !isClosed else { return deliver(event, context) }
-    // An error that the decoder finds, or a reset, comes in the middle of a batch.
+    // A decoder error or a reset arrives in the middle of a batch.
     if isInBatch { channelReadComplete(context: context) }
     held.append(event)
-    // The channel itself asks for nothing more after its end.
+    // After its end the channel itself does not request more.
     context.pipeline.read()
   }
 
-  /// Hands on so much as the client asks for.
+  /// Delivers as much as the client requests.
   private func replay(_ context: ChannelHandlerContext) {
     isReplaying = true
     while isAsked, let event = held.popFirst() {
       if case .batchEnd = event {
         isAsked = false
         deliver(event, context)
-        // After each batch that it reads, the channel asks the client whether it wants another.
+        // As the channel does after each batch, let the client request another.
         context.pipeline.read()
       } else {
         deliver(event, context)
@@ -123,7 +122,7 @@ final class EarlyCloseHandler: ChannelDuplexHandler {
     if isAsked, held.isEmpty, !isClosed { context.read() }
   }
 
-  /// Hands on everything, asked for or not.
+  /// Delivers everything, requested or not.
   private func release(_ context: ChannelHandlerContext) {
     while let event = held.popFirst() { deliver(event, context) }
   }
@@ -135,7 +134,7 @@ final class EarlyCloseHandler: ChannelDuplexHandler {
     case .failure(let error): context.fireErrorCaught(error)
     case .end:
       guard !isClosed else { return }
-      // Not left to the close, which TLS holds up until the server has answered.
+      // The close would deliver this later: TLS delays it until the server has answered.
       context.fireErrorCaught(HTTPClientError.remoteConnectionClosed)
       close(context: context, mode: .all, promise: nil)
     }

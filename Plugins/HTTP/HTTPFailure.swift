@@ -13,14 +13,14 @@ import NIOSSL
   import Darwin
 #endif
 
-/// What the libraries' errors mean: one table, each row with what to do about it.
+/// Maps the errors of the libraries to download errors whose messages suggest a remedy.
 enum HTTPFailure {
-  /// Runs what may throw an error of the libraries.
+  /// Calls `work` and maps its error.
   static func translating<R>(_ work: () throws -> R) throws -> R {
     do { return try work() } catch { throw downloadError(error, received: nil) }
   }
 
-  /// - Parameter received: the bytes of the body so far; `nil` when the head had not come.
+  /// - Parameter received: The number of body bytes so far; `nil` before the head of the answer.
   static func downloadError(_ error: any Error, received: Int64?) -> any Error {
     switch error {
     case is DownloadError, is CancellationError: return error
@@ -55,24 +55,26 @@ enum HTTPFailure {
     case .connectTimeout, .getConnectionFromPoolTimeout: connectTimeout(error)
     case .tlsHandshakeTimeout:
       DownloadError(
-        .timedOut, "the TLS handshake took too long; try again later, or raise connectTimeLimit", cause: error)
+        .timedOut, "the TLS handshake timed out; try again later, or raise connectTimeLimit", cause: error)
     case .socksHandshakeTimeout, .httpProxyHandshakeTimeout:
       DownloadError(
-        .timedOut, "the proxy took too long to connect; check the proxy, or raise connectTimeLimit", cause: error)
+        .timedOut, "the connection through the proxy timed out; check the proxy, or raise connectTimeLimit",
+        cause: error)
     case .deadlineExceeded:
       DownloadError(.timedOut, "the answer was not complete within the source's totalTimeLimit; raise it", cause: error)
     case .readTimeout, .writeTimeout:
-      DownloadError(.timedOut, "the server stopped in the middle; try again later", cause: error)
+      DownloadError(.timedOut, "the server stopped sending; try again later", cause: error)
     case .remoteConnectionClosed, .uncleanShutdown: broken(error, received)
     case .proxyAuthenticationRequired:
       DownloadError(
-        .httpStatus, "the proxy wants a user name and a password: give them with the proxy", httpStatus: 407,
+        .httpStatus, "the proxy requires a user name and a password: set them in the proxy's credentials",
+        httpStatus: 407,
         cause: error)
     case .invalidProxyResponse:
-      DownloadError(.network, "the proxy refused to connect to the server; check the proxy's rules", cause: error)
+      DownloadError(.network, "the proxy refused to connect to the server; check the rules of the proxy", cause: error)
     case .alreadyShutdown, .cancelled: DownloadError(.shutDown, "the downloader was shut down", cause: error)
     case .invalidURL, .emptyHost, .emptyScheme, .missingSocketPath:
-      DownloadError(.invalidRequest, "the URL cannot be asked for: \(error.shortDescription)", cause: error)
+      DownloadError(.invalidRequest, "the URL is invalid: \(error.shortDescription)", cause: error)
     default:
       DownloadError(.network, "the request failed\(after(received)): \(error.shortDescription)", cause: error)
     }
@@ -83,21 +85,23 @@ enum HTTPFailure {
     case .invalidEOFState, .closedConnection: broken(error, received)
     case .headerOverflow:
       DownloadError(
-        .invalidResponse, "the answer's header is longer than any sound one (80 KiB a field, 256 fields, 2 MiB)",
+        .invalidResponse,
+        "the header of the answer exceeds the limits (80 KiB for a field, 256 fields, 2 MiB in total)",
         cause: error)
     case .invalidChunkSize:
-      DownloadError(.invalidResponse, "the answer's chunks are malformed\(after(received))", cause: error)
+      DownloadError(.invalidResponse, "the chunks of the answer are malformed\(after(received))", cause: error)
     case .invalidContentLength, .unexpectedContentLength:
-      DownloadError(.invalidResponse, "the answer's Content-Length is malformed or contradicts itself", cause: error)
+      DownloadError(.invalidResponse, "the Content-Length of the answer is malformed or contradictory", cause: error)
     case .unknown, .strictModeAssertion, .lfExpected:
       DownloadError(
         .invalidResponse,
-        "the answer breaks the rules of HTTP\(after(received)), as by a line that ends without CR, or by Content-Length "
-          + "beside Transfer-Encoding; ask the server's operator",
+        "the answer violates HTTP\(after(received)), for example by a line that ends without CR, or by Content-Length "
+          + "together with Transfer-Encoding; ask the operator of the server",
         cause: error)
     default:
       DownloadError(
-        .invalidResponse, "the answer is not HTTP\(after(received)): \(error); check that the port is a web server's",
+        .invalidResponse,
+        "the answer is not HTTP\(after(received)): \(error); check that the port belongs to a web server",
         cause: error)
     }
   }
@@ -138,11 +142,12 @@ enum HTTPFailure {
       return DownloadError(
         .tls,
         "the server's certificate is not trusted: it may be expired, for another host, or from an authority that is "
-          + "not among the trust roots; set tls.trustRoots if it is your own",
+          + "not a trust root; set tls.trustRoots if the authority is yours",
         cause: error)
     }
     return DownloadError(
-      .tls, "the TLS handshake failed: \(text.prefix(200)); check that the port speaks TLS 1.2 or later", cause: error)
+      .tls, "the TLS handshake failed: \(text.prefix(200)); check that the port supports TLS 1.2 or later", cause: error
+    )
   }
 
   private static func connectTimeout(_ error: any Error) -> DownloadError {
@@ -151,7 +156,7 @@ enum HTTPFailure {
       cause: error)
   }
 
-  /// Ended too early: resumable, so it is the network's fault and not the file's.
+  /// A connection that ended early: a network error, because the download can resume.
   private static func broken(_ error: any Error, _ received: Int64?) -> DownloadError {
     let text =
       received.map { "the connection ended in the middle of the body, after \($0) bytes" }
@@ -163,7 +168,7 @@ enum HTTPFailure {
 
   private static func offline(_ place: String, _ why: String, _ error: any Error) -> DownloadError {
     DownloadError(
-      .offline, "there is no way to \(place): \(why); check the network's cable, radio or routes", cause: error)
+      .offline, "there is no route to \(place): \(why); check the network connection", cause: error)
   }
 
   private static func outOfDescriptors(_ error: any Error) -> DownloadError {
@@ -173,15 +178,15 @@ enum HTTPFailure {
         + "the limit (ulimit -n)", cause: error)
   }
 
-  /// Whether it is this process, or this machine, that has as much open as it may.
+  /// Whether the limit of open files of the process or the machine is reached.
   private static func isOutOfDescriptors(_ error: IOError) -> Bool { [EMFILE, ENFILE].contains(error.errnoCode) }
 
-  /// Whether the request cannot have left this machine.
+  /// Whether the machine has no network.
   private static func isOffline(_ error: IOError) -> Bool {
     [ENETUNREACH, ENETDOWN].contains(error.errnoCode)
   }
 
-  /// The system's words, such as “Connection refused (errno 111)”, without the call's name before them.
+  /// The system's message without the name of the call, such as “Connection refused (errno 111)”.
   private static func reason(_ error: IOError) -> String {
     let text = error.description
     guard let start = text.ranges(of: ": ").first(where: { text[$0.upperBound...].first?.isUppercase ?? false })

@@ -8,20 +8,19 @@ import Synchronization
 
 /// The connections of one run, and the threads that serve them.
 ///
-/// It has event loops of its own, since sinks run on them and may wait for a disk: on the process-wide ones they
-/// would hold up everything else that uses SwiftNIO. Whoever forgets ``stop()`` leaks nothing: the end of the last
-/// reference closes all.
+/// It has its own event loops, because sinks run on them and may wait for a disk: on the shared event loops they would
+/// block other users of SwiftNIO. Without ``stop()`` the release of the last reference closes everything.
 final class HTTPSession: SourceSession {
-  /// An event loop with a client of its own.
+  /// An event loop with its own client.
   ///
-  /// A request, its connection and its sink stay on one thread. One client over several loops would either
-  /// move parts between threads or, told not to, close its connections after each request.
+  /// A request, its connection and its sink stay on one thread. One client for several loops would move parts between
+  /// threads or close its connections after each request.
   final class Lane: Sendable {
     let eventLoop: any EventLoop
     let client: HTTPClient
-    /// For `http:` through an HTTP proxy: connects to the proxy as if it were the server.
+    /// For `http:` through an HTTP proxy: connects to the proxy as to a server.
     let absoluteFormClient: HTTPClient?
-    /// The exchanges on it.
+    /// The number of exchanges on the loop.
     let load = Atomic<Int>(0)
 
     init(_ eventLoop: any EventLoop, _ settings: HTTPClient.Configuration, absoluteForm: HTTPClient.Configuration?) {
@@ -41,7 +40,7 @@ final class HTTPSession: SourceSession {
     var waitingForEnd: CheckedContinuation<Void, Never>?
   }
 
-  /// The body of a redirect that is read, so that its connection can be used again.
+  /// The longest body of a redirect, in bytes, that is read to reuse the connection.
   private static let drainedBytes = 16 * 1024
 
   let configuration: HTTPSource.Configuration
@@ -78,13 +77,13 @@ final class HTTPSession: SourceSession {
     Self.shutDown(lanes.flatMap(\.clients)[...], then: group)
   }
 
-  /// Closes one client after the other, and then the threads, without anybody waiting.
+  /// Closes the clients one after the other and then the threads, asynchronously.
   private static func shutDown(_ clients: ArraySlice<HTTPClient>, then group: MultiThreadedEventLoopGroup) {
     guard let client = clients.first else { return group.shutdownGracefully { _ in } }
     client.shutdown { _ in shutDown(clients.dropFirst(), then: group) }
   }
 
-  /// Cancels what runs and closes every connection. More than once does no harm.
+  /// Cancels all exchanges and closes every connection. A second call has no effect.
   func stop() async {
     let exchanges = state.withLock { state -> [HTTPExchange]? in
       guard !state.isStopped else { return nil }
@@ -93,7 +92,7 @@ final class HTTPSession: SourceSession {
     }
     guard let exchanges else { return }
     for exchange in exchanges { exchange.cancel(DownloadError(.shutDown, "the downloader was shut down")) }
-    // An exchange that outlived its event loop could not end any more.
+    // An exchange needs its event loop in order to end.
     await withCheckedContinuation { continuation in
       let isEmpty = state.withLock { state in
         if state.exchanges.isEmpty { return true }
@@ -106,7 +105,7 @@ final class HTTPSession: SourceSession {
     try? await group.shutdownGracefully()
   }
 
-  /// Notes an exchange that begins.
+  /// Registers an exchange.
   func began(_ exchange: HTTPExchange, on lane: Lane) throws(DownloadError) {
     let isStopped = state.withLock { state in
       if !state.isStopped { state.exchanges[ObjectIdentifier(exchange)] = exchange }
@@ -116,7 +115,7 @@ final class HTTPSession: SourceSession {
     lane.load.add(1, ordering: .relaxed)
   }
 
-  /// Forgets an exchange that ended.
+  /// Removes an exchange that has ended.
   func ended(_ exchange: HTTPExchange, on lane: Lane) {
     lane.load.subtract(1, ordering: .relaxed)
     let waiting = state.withLock { state -> CheckedContinuation<Void, Never>? in
@@ -128,7 +127,7 @@ final class HTTPSession: SourceSession {
     waiting?.resume()
   }
 
-  /// Asks, follows redirects, and returns the final head.
+  /// Sends the request, follows redirects, and returns the reply.
   func open(_ request: SourceRequest) async throws -> SourceReply {
     var request = request
     if request.headers["User-Agent"] == nil { request.headers["User-Agent"] = configuration.userAgent }
@@ -163,11 +162,11 @@ final class HTTPSession: SourceSession {
     }
     throw DownloadError(
       .tooManyRedirects,
-      "the server redirected more than \(configuration.maximumRedirects) times, perhaps in a circle: "
+      "the server redirected more than \(configuration.maximumRedirects) times, possibly in a loop: "
         + "open the URL in a browser, or raise maximumRedirects")
   }
 
-  /// The lane with the fewest exchanges; the first of them, so that a lone download finds its connection again.
+  /// The first lane with the fewest exchanges, so that single downloads reuse the same connection.
   private var idlestLane: Lane {
     var best = lanes[0]
     var least = Int.max
@@ -178,7 +177,7 @@ final class HTTPSession: SourceSession {
     return best
   }
 
-  /// The message to send for a URL, and the client whose connections it goes over.
+  /// The message for a URL, and the client that sends it.
   private func message(
     for url: URL, _ fields: HeaderFields, on lane: Lane
   ) throws -> (HTTPClient, HTTPClient.Request) {
@@ -202,8 +201,8 @@ final class HTTPSession: SourceSession {
 }
 
 extension HTTPSource.Configuration {
-  /// The pool's bound. The engine's limits decide how many requests there are, and they can change while it
-  /// runs; a pool that is smaller would let requests wait for a connection until they time out.
+  /// The limit of the connection pool. The engine limits the number of requests, and its limits can change during the
+  /// run; with a smaller pool requests would wait for a connection until they time out.
   private static let pooledConnectionsPerHost = 1024
 
   fileprivate func clientConfiguration(_ context: SourceContext) throws(DownloadError) -> HTTPClient.Configuration {
@@ -215,7 +214,7 @@ extension HTTPSource.Configuration {
     result.httpVersion = httpVersion == .http1Only ? .http1Only : .automatic
     result.connectionPool.concurrentHTTP1ConnectionsPerHostSoftLimit = max(
       Self.pooledConnectionsPerHost, context.concurrentDownloads, context.downloadsPerHost)
-    // The retry policy decides about second attempts; here a refused connection is reported at once.
+    // The retry policy decides about further attempts: a refused connection is reported immediately.
     result.connectionPool.retryConnectionEstablishment = false
     switch proxy?.kind {
     case .http(let credentials):
@@ -239,7 +238,7 @@ extension HTTPSource.Configuration {
 }
 
 extension TimeAmount {
-  /// The duration, but at least a millisecond and at most ten years, which no sum of times overflows.
+  /// The duration, limited to a millisecond at least and ten years at most, so that sums of times do not overflow.
   init(clamping duration: Duration) {
     self.init(min(max(duration, .milliseconds(1)), .seconds(10 * 365 * 86_400)))
   }

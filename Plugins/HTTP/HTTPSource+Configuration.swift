@@ -1,34 +1,35 @@
 extension HTTPSource {
-  /// What can be set on an ``HTTPSource``.
+  /// The settings of an ``HTTPSource``.
   public struct Configuration: Sendable, Hashable {
-    /// The longest wait for a connection, name look-up, proxy and TLS handshake included; 30 seconds by default.
+    /// The longest wait for a connection, including name look-up, proxy and TLS handshake; 30 seconds by default.
     public var connectTimeLimit: Duration = .seconds(30)
 
-    /// The longest time without a byte from the server while one is waited for; 60 seconds by default.
+    /// The longest wait for the next byte from the server; 60 seconds by default, unlimited when `nil`.
     ///
-    /// It counts from the sending of the request to the answer's head, and then from chunk to chunk. The
-    /// time a sink takes and the time a body waits unread do not count. `nil` waits for ever.
+    /// It applies from the request to the head of the answer, and then from chunk to chunk. Time in the sink and time
+    /// before the body is read do not count.
     public var idleTimeLimit: Duration? = .seconds(60)
 
-    /// The longest time for a whole answer, redirects and body included; none by default.
+    /// The longest time for a whole answer, including redirects and body; unlimited when `nil`, the default.
     public var totalTimeLimit: Duration?
 
-    /// The most redirects followed for one request; 10 by default. With 0 a redirect is the answer itself.
+    /// The most redirects that are followed for one request; 10 by default. With 0 a redirect is returned as the
+    /// answer.
     public var maximumRedirects = 10
 
-    /// The proxy to go through; none by default. Environment variables are not looked at.
+    /// The proxy; none when `nil`, the default. Environment variables are ignored.
     public var proxy: Proxy?
 
-    /// The versions of HTTP to offer.
+    /// The versions of HTTP that are offered; ``HTTPVersion/automatic`` by default.
     public var httpVersion: HTTPVersion = .automatic
 
-    /// Whom to trust, and who to be.
+    /// The trust roots and the client certificate.
     public var tls = TLS()
 
-    /// The `User-Agent` of requests that do not bring one; `downpipe` by default.
+    /// The `User-Agent` of requests without one; `downpipe` when `nil`, the default.
     public var userAgent: String?
 
-    /// The defaults.
+    /// Makes a configuration with the default values.
     public init() {}
 
     var summary: String {
@@ -38,7 +39,7 @@ extension HTTPSource {
       if let proxy { parts.append("through \(proxy)") }
       if connectTimeLimit != standard.connectTimeLimit { parts.append("connects within \(connectTimeLimit)") }
       if idleTimeLimit != standard.idleTimeLimit {
-        parts.append(idleTimeLimit.map { "idle at most \($0)" } ?? "idle for ever")
+        parts.append(idleTimeLimit.map { "idle at most \($0)" } ?? "no idle limit")
       }
       if let totalTimeLimit { parts.append("done within \(totalTimeLimit)") }
       if maximumRedirects != standard.maximumRedirects { parts.append("at most \(maximumRedirects) redirects") }
@@ -48,11 +49,11 @@ extension HTTPSource {
     }
   }
 
-  /// The versions of HTTP to offer.
+  /// The versions of HTTP that a source offers.
   public enum HTTPVersion: Sendable, Hashable {
-    /// HTTP/2 over TLS where the server speaks it, HTTP/1.1 otherwise.
+    /// HTTP/2 over TLS when the server supports it, otherwise HTTP/1.1.
     case automatic
-    /// HTTP/1.1 always: a connection a download, which is what some servers are faster with.
+    /// Always HTTP/1.1: one connection for each download, which is faster with some servers.
     case http1Only
   }
 }

@@ -2,46 +2,46 @@ import DownpipeCore
 import NIOSSL
 
 extension HTTPSource {
-  /// Whom to trust, and who to be. At least TLS 1.2; certificates and host names are always verified.
+  /// The TLS settings of a source. It requires TLS 1.2 or later and always verifies certificates and host names.
   public struct TLS: Sendable, Hashable {
-    /// Certificates or a key in PEM form.
+    /// Certificates or a key in PEM format.
     public enum PEM: Sendable, Hashable {
-      /// The text itself.
+      /// The PEM text.
       case text(String)
       /// The path of a file, read when the source starts.
       case file(String)
     }
 
-    /// The certificate authorities to trust.
+    /// The certificate authorities that a source trusts.
     public enum TrustRoots: Sendable, Hashable {
-      /// The system's.
+      /// The authorities that the system trusts.
       case system
-      /// The system's, and these.
+      /// The authorities that the system trusts, and the given ones.
       case systemAnd(PEM)
-      /// These alone.
+      /// Only the given authorities.
       case only(PEM)
     }
 
-    /// A certificate to show to servers that ask for one.
+    /// The certificate with which the client authenticates itself.
     public struct ClientCertificate: Sendable, Hashable {
       /// The certificate, followed by its chain.
       public var chain: PEM
-      /// Its private key, without a passphrase.
+      /// The private key, without a passphrase.
       public var privateKey: PEM
 
-      /// Makes a client certificate.
+      /// Combines a certificate chain and its key. They are read when the source starts.
       public init(chain: PEM, privateKey: PEM) {
         self.chain = chain
         self.privateKey = privateKey
       }
     }
 
-    /// The certificate authorities to trust; the system's by default.
+    /// The certificate authorities that are trusted; the system's by default.
     public var trustRoots: TrustRoots = .system
-    /// A certificate to show to servers that ask for one; none by default.
+    /// The certificate for servers that request one; none when `nil`, the default.
     public var clientCertificate: ClientCertificate?
 
-    /// The defaults.
+    /// Makes the default settings: the trust roots of the system and no client certificate.
     public init() {}
 
     /// - Throws: ``DownloadError`` with `.tls` when a certificate or the key cannot be read.
@@ -91,7 +91,7 @@ extension HTTPSource {
     private static func unreadable(_ pem: PEM, _ what: String, _ cause: (any Error)?) -> DownloadError {
       let place = if case .file(let path) = pem { " in \(path)" } else { "" }
       return DownloadError(
-        .tls, "the \(what)\(place) cannot be read: it must be there, in PEM form and without a passphrase", cause: cause
+        .tls, "the \(what)\(place) cannot be read: it must exist, in PEM format and without a passphrase", cause: cause
       )
     }
   }

@@ -7,48 +7,50 @@ public import Foundation
 /// HTTPSource()
 /// HTTPSource { $0.proxy = .socks5(host: "localhost", port: 1080) }
 /// ```
-/// Bytes go from the socket's buffer to the sink without a copy, a queue or a task hop; what the sink does
-/// not take stays in the network. Redirects are followed by this source and by no library: they are counted,
-/// keep the range, drop credentials when the origin changes, and never go from `https:` to `http:`.
+/// Bytes go from the socket's buffer to the sink without a copy, a queue or a task hop, and a slow sink stops the
+/// transfer at the socket. The source follows redirects itself: it counts them, keeps the range, drops credentials when
+/// the origin changes, and does not follow redirects from `https:` to `http:`.
 ///
-/// While a downloader runs, its connections are kept and used again. Used without a downloader, it is a session by
-/// itself, and each ``open(_:)`` makes a connection of its own and closes it when the body has ended or is discarded.
+/// A downloader keeps connections open and reuses them. Without a downloader each ``open(_:)`` makes a new connection
+/// and closes it when the body has ended or is discarded.
 ///
-/// It uses BSD sockets and BoringSSL on every platform, also on Apple's: for transfers that iOS is to carry on in
-/// the background there is `DownpipeURLSession`.
+/// It uses BSD sockets and BoringSSL on every platform, including Apple's. For transfers that iOS continues in the
+/// background use `DownpipeBackgroundURLSession`.
 ///
-/// What one answer may cost is bounded: 256 header fields of at most 80 KiB each and 2 MiB together (SwiftNIO's
-/// limits), ``Configuration/maximumRedirects``, and the time limits.
+/// The cost of one answer is limited: at most 256 header fields of 80 KiB each and 2 MiB in total (SwiftNIO's limits),
+/// ``Configuration/maximumRedirects``, and the time limits.
 public struct HTTPSource: Source, SourceSession {
-  /// What can be set.
+  /// The settings of the source.
   public let configuration: Configuration
 
-  /// Makes a source.
+  /// Makes a source with the given settings.
   public init(_ configuration: Configuration = Configuration()) { self.configuration = configuration }
 
-  /// Makes a source, changing what the closure changes.
+  /// Makes a source whose default settings the closure changes.
   public init(_ configure: (inout Configuration) -> Void) {
     var configuration = Configuration()
     configure(&configuration)
     self.init(configuration)
   }
 
-  /// What is set otherwise than by default.
+  /// The settings that differ from the default, for the printed pipeline.
   public var summary: String { configuration.summary }
 
-  /// Whether it is an `http:` or `https:` URL.
+  /// Returns whether `url` is an `http:` or `https:` URL.
   public func accepts(_ url: URL) -> Bool { HTTPTarget.isHTTP(url) }
 
-  /// Asks for the bytes over a connection of its own.
+  /// Sends the request over a new connection, which closes when the reply is released.
+  ///
+  /// - Throws: ``DownloadError`` or `CancellationError`.
   public func open(_ request: SourceRequest) async throws -> SourceReply {
-    // The reply's body keeps the session, whose end closes the connection.
+    // The body of the reply holds the session, which closes the connection when it is released.
     try await HTTPSession(
       configuration, context: SourceContext(concurrentDownloads: 1, downloadsPerHost: 1), threads: 1
     )
     .open(request)
   }
 
-  /// A session with a pool of connections.
+  /// Makes the session of a run, with a pool of connections.
   /// - Throws: ``DownloadError`` with `.tls` when the certificates of the configuration cannot be read.
   public func start(in context: SourceContext) async throws -> any SourceSession {
     try HTTPSession(configuration, context: context)

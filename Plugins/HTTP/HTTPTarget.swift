@@ -1,11 +1,11 @@
 public import DownpipeCore
 import Foundation
 
-/// Which URLs are asked for, and what a redirect leads to: pure functions.
+/// Checks request URLs and resolves redirects: pure functions.
 enum HTTPTarget {
   /// Whether the scheme is `http` or `https`.
   static func isHTTP(_ url: URL) -> Bool {
-    // Each URL is asked several times, and Foundation would look for its parts each time.
+    // This is called several times for each URL, and Foundation would parse the URL each time.
     hasScheme("http", url) || hasScheme("https", url)
   }
 
@@ -17,7 +17,7 @@ enum HTTPTarget {
     return text[..<colon].caseInsensitivelyEquals(scheme)
   }
 
-  /// Whether a host can go into a `Host` field, a name look-up and a SOCKS request as it is.
+  /// Whether a host can be used unchanged in a `Host` field, a name look-up and a SOCKS request.
   static func isPlainHost(_ host: String) -> Bool {
     !host.isEmpty && host.utf8.count <= 253
       && host.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F && !forbiddenInHosts.contains($0) }
@@ -25,7 +25,7 @@ enum HTTPTarget {
 
   private static let forbiddenInHosts = Array(" \"#%/<>?@\\^`{|}".utf8)
 
-  /// Refuses what cannot be asked for, and what would stop the process in the library below: a port past 65535.
+  /// Rejects invalid URLs, and ports above 65535, for which SwiftNIO would stop the process.
   static func check(_ url: URL) throws(DownloadError) {
     guard isHTTP(url) else {
       throw DownloadError(
@@ -35,25 +35,27 @@ enum HTTPTarget {
       throw DownloadError(.invalidRequest, "the URL has no host: write it as http://host/path")
     }
     guard isPlainHost(host) else {
-      throw DownloadError(.invalidRequest, "the URL's host holds characters that no host name has")
+      throw DownloadError(.invalidRequest, "the host of the URL has characters that are not allowed in host names")
     }
     guard (1...65_535).contains(url.port ?? 80) else {
-      throw DownloadError(.invalidRequest, "the URL's port is not between 1 and 65535")
+      throw DownloadError(.invalidRequest, "the port of the URL is not between 1 and 65535")
     }
   }
 
-  /// Where an answer sends the client (RFC 9110 §15.4), or `nil` when it is the answer itself.
+  /// The target of a redirect (RFC 9110 §15.4); `nil` when the answer is not a redirect.
   static func redirect(from url: URL, status: Int, locations: [String]) throws(DownloadError) -> URL? {
     guard [301, 302, 303, 307, 308].contains(status), let location = locations.first?.trimmingHTTPWhitespace,
       !location.isEmpty
     else { return nil }
     guard locations.allSatisfy({ $0.trimmingHTTPWhitespace == location }) else {
       throw DownloadError(
-        .invalidResponse, "the server redirects to several places at once; ask its operator", httpStatus: status)
+        .invalidResponse, "the redirect has several different Location fields; ask the operator of the server",
+        httpStatus: status)
     }
     guard let target = URL(string: location, relativeTo: url)?.absoluteURL else {
       throw DownloadError(
-        .invalidResponse, "the server redirects to something that is no URL; ask its operator", httpStatus: status)
+        .invalidResponse, "the Location of the redirect is not a URL; ask the operator of the server",
+        httpStatus: status)
     }
     do throws(DownloadError) {
       try check(target)
@@ -63,20 +65,21 @@ enum HTTPTarget {
     if isSecure(url), !isSecure(target) {
       throw DownloadError(
         .insecureRedirect,
-        "the server redirects from https to http (\(target.redacted)), where anybody on the way could change the "
-          + "file; if you accept that, ask for the http URL itself")
+        "the server redirects from https to http (\(target.redacted)), where the file could be changed in transit; if "
+          + "you accept that, request the http URL directly")
     }
     return target
   }
 
-  /// Whether credentials for the one may be sent to the other: same scheme, host and port (RFC 6454).
+  /// Whether both URLs have the same scheme, host and port (RFC 6454), so that credentials for one may be sent to the
+  /// other.
   static func haveSameOrigin(_ left: URL, _ right: URL) -> Bool {
     func port(_ url: URL) -> Int { url.port ?? (isSecure(url) ? 443 : 80) }
     guard let a = left.host(percentEncoded: false), let b = right.host(percentEncoded: false) else { return false }
     return a.caseInsensitivelyEquals(b) && isSecure(left) == isSecure(right) && port(left) == port(right)
   }
 
-  /// `host` or `host:port`, as the `Host` field has it.
+  /// The value of the `Host` field: `host` or `host:port`.
   static func authority(_ url: URL) -> String {
     let host = url.host(percentEncoded: false) ?? ""
     let bracketed = host.contains(":") && !host.hasPrefix("[") ? "[\(host)]" : host
@@ -86,6 +89,6 @@ enum HTTPTarget {
 }
 
 extension DownloadError.Code {
-  /// A redirect from `https:` to `http:`, which is never followed.
+  /// A redirect from `https:` to `http:`, which is not followed.
   public static let insecureRedirect = DownloadError.Code("insecureRedirect")
 }

@@ -2,15 +2,15 @@ import DownpipeCore
 import NIOCore
 import Synchronization
 
-/// The idle limit of one exchange.
+/// The idle time limit of one exchange.
 ///
-/// Chunks only note the time they came: a timer that were set anew for each would cost more than the chunk. The
-/// timer looks at that note, and goes off again when it was early. Its own clock stops while the sink works or
-/// nobody reads, so that only the server's silence counts.
+/// Chunks only record the time, because setting a timer for each would cost more than the chunk itself. The timer
+/// checks the recorded time and is set again when it fired early. Time in the sink and time before the body is read do
+/// not count: only the server's silence does.
 final class SilenceWatch: Sendable {
   private let limit: TimeAmount
   private let eventLoop: any EventLoop
-  /// When the wait for the server began, in nanoseconds of the event loop's clock; 0 while nobody waits for it.
+  /// The start of the wait for the server, in nanoseconds of the event loop's clock; 0 when not waiting.
   private let since = Atomic<UInt64>(0)
   private let timer = Mutex<(scheduled: Scheduled<Void>?, hasEnded: Bool)>((nil, false))
 
@@ -19,19 +19,19 @@ final class SilenceWatch: Sendable {
     self.eventLoop = eventLoop
   }
 
-  /// Begins to wait for the server; `expired` is called once at most, on the event loop.
+  /// Starts to wait for the server; calls `expired` at most once, on the event loop.
   func begin(_ expired: @escaping @Sendable (DownloadError) -> Void) {
     wait()
     check(after: limit, expired)
   }
 
-  /// It is the server's turn, from now on.
+  /// Starts the wait again.
   func wait() { since.store(NIODeadline.now().uptimeNanoseconds, ordering: .relaxed) }
 
-  /// It is not the server's turn.
+  /// Suspends the wait.
   func rest() { since.store(0, ordering: .relaxed) }
 
-  /// It is over.
+  /// Cancels the timer.
   func end() {
     timer.withLock { timer in
       timer.scheduled?.cancel()

@@ -1,6 +1,6 @@
 import DownpipeCore
 
-/// A body nobody has read yet. When the last reference to it goes, the request ends.
+/// A body that has not been read yet. The request ends when the last reference is released.
 final class UnreadBody: Sendable {
   private let exchange: HTTPExchange
 
@@ -8,12 +8,11 @@ final class UnreadBody: Sendable {
 
   deinit { exchange.abandon() }
 
-  /// The body as the core knows it.
   var body: Body {
     Body(
       discard: { self.exchange.cancel(DownloadError(.cancelled, "the body was discarded")) },
       push: { sink in
-        // The reply may be gone while its body is read; the request must not.
+        // The reply may be released while its body is read; the request must live until the end.
         defer { withExtendedLifetime(self) {} }
         try await self.exchange.push(into: sink)
       })

@@ -1,8 +1,8 @@
 public import Foundation
 
-/// Reads from a signed link when its time is over.
+/// Reads the expiry date of a signed link.
 ///
-/// | parameter | whose | form |
+/// | parameter | used by | form |
 /// |---|---|---|
 /// | `X-Amz-Date` + `X-Amz-Expires` | AWS signature version 4 | `20260131T120000Z` and seconds, 604,800 at most |
 /// | `X-Goog-Date` + `X-Goog-Expires` | Google Cloud Storage, version 4 | the same |
@@ -10,9 +10,10 @@ public import Foundation
 /// | `se` (beside `sig`) | Azure shared access signature | ISO 8601: `2026-01-31`, `2026-01-31T12:00Z`, `…T12:00:00Z` |
 /// | `Policy` | CloudFront custom policy | base64 of JSON, with `-`, `_`, `~` for `+`, `=`, `/`; `DateLessThan` |
 ///
-/// Names are compared without case. A parameter that cannot be read says nothing; of several times the earliest counts.
+/// Names are compared without regard to case. A parameter that cannot be read is ignored. The earliest of several dates
+/// counts.
 public enum LinkExpiry {
-  /// When a link's time is over; `nil` when it does not say.
+  /// Returns the expiry date of a link; `nil` when the link has none.
   public static func date(of url: URL) -> Date? {
     guard let query = url.query(percentEncoded: true), query.utf8.count <= 16_384,
       let items = URLComponents(url: url, resolvingAgainstBaseURL: true)?.queryItems
@@ -21,7 +22,7 @@ public enum LinkExpiry {
     for item in items {
       guard let value = item.value, !value.isEmpty else { continue }
       let name = item.name.lowercased()
-      // The first one counts; whoever reads a later one will find out by the answer.
+      // The first value counts. If the server uses a later one, its reply will show it.
       if values[name] == nil { values[name] = value }
     }
     return [
@@ -31,19 +32,19 @@ public enum LinkExpiry {
     ].compactMap(\.self).min()
   }
 
-  /// A time of signing and a number of seconds.
+  /// Returns the date for a signing date and a number of seconds.
   private static func signed(_ date: String?, _ seconds: String?) -> Date? {
     guard let date, let seconds, let seconds = Int(seconds), (0...31_622_400).contains(seconds) else { return nil }
     let digits = Array(date.utf8)
     guard digits.count == 16, digits[8] == UInt8(ascii: "T"), digits[15] == UInt8(ascii: "Z") else { return nil }
-    // By bytes: what is no date may have fewer characters than bytes.
+    // Work on bytes: a malformed date may have fewer characters than bytes.
     func part(_ range: Range<Int>) -> String { String(decoding: digits[range], as: UTF8.self) }
     return iso8601(
       "\(part(0..<4))-\(part(4..<6))-\(part(6..<8))T\(part(9..<11)):\(part(11..<13)):\(part(13..<15))Z")?
       .addingTimeInterval(TimeInterval(seconds))
   }
 
-  /// Seconds since 1970: from 2001 to 2286, which other numbers (a life in seconds, milliseconds) are not.
+  /// Parses seconds since 1970 from 2001 to 2286. The range excludes lifetimes in seconds and times in milliseconds.
   private static func epoch(_ text: String) -> Date? {
     guard let seconds = Int64(text), (1_000_000_000...9_999_999_999).contains(seconds) else { return nil }
     return Date(timeIntervalSince1970: TimeInterval(seconds))
@@ -55,13 +56,13 @@ public enum LinkExpiry {
     for form in [Date.ISO8601FormatStyle.iso8601, Date.ISO8601FormatStyle(includingFractionalSeconds: true)] {
       if let date = try? form.parse(text) { return date }
     }
-    // Minutes are enough for Azure: 2026-01-31T12:00Z.
+    // Azure allows times without seconds: 2026-01-31T12:00Z.
     let parts = text.split(separator: "T", omittingEmptySubsequences: false)
     guard parts.count == 2, parts[1].hasSuffix("Z"), parts[1].count == 6 else { return nil }
     return try? Date.ISO8601FormatStyle.iso8601.parse("\(parts[0])T\(parts[1].dropLast()):00Z")
   }
 
-  /// CloudFront's own base64, and the one condition in it that ends.
+  /// Parses CloudFront's variant of base64, and returns the earliest `DateLessThan` condition of the policy.
   private static func policy(_ text: String) -> Date? {
     let base64 = String(
       text.map { character in

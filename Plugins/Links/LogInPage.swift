@@ -1,21 +1,21 @@
 import DownpipeCore
 import Foundation
 
-/// Tells a log-in page from a file, by what can be known without reading it.
+/// Detection of log-in pages sent in place of a file, without reading the body.
 enum LogInPage {
-  /// Whether a reply is a page where the request was for something else.
+  /// Whether a reply is probably a log-in page in place of the requested file.
   static func isLikely(_ reply: SourceReply, to request: SourceRequest) -> Bool {
     switch reply.coverage {
     case .whole, .range: break
     default: return false
     }
-    // Where there are bytes on disk `ResumePlan` compares the types. Where there are none, only a redirect that
-    // leads from something else to a page tells.
+    // If there are stored bytes, `ResumePlan` compares the media types. Without them, the only sign is a redirect from
+    // a link to another kind of file to a page.
     guard MediaType.isPage(reply.mediaType), let final = reply.finalURL, final != request.url else { return false }
     return !mayBePage(request.url)
   }
 
-  /// Whether a link's own name allows for a page: no extension tells nothing, and counts as a page.
+  /// Whether the name in a URL may denote a page. A URL without an extension may.
   private static func mayBePage(_ url: URL) -> Bool {
     let pages: Set<String> = ["", "html", "htm", "xhtml", "xht", "shtml", "php", "asp", "aspx", "jsp", "do", "cgi"]
     return pages.contains(url.pathExtension.lowercased())

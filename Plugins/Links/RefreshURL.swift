@@ -1,7 +1,7 @@
 public import DownpipeCore
 public import Foundation
 
-/// Goes on with a fresh link where the old one has died, from the byte that was reached.
+/// A stage that replaces an expired link with a fresh one and continues from the stored bytes.
 ///
 /// ```swift
 /// let downloader = try await Downloader {
@@ -13,28 +13,29 @@ public import Foundation
 ///   FileStore("~/Films")
 /// }
 /// ```
-/// The closure is called
-/// - before a link is used whose time is over, or will be within ``margin``: see ``LinkExpiry``;
-/// - when the server answers 401, 403 or 410, or whatever else the retry policy's table calls for a refresh;
-/// - when a log-in page comes instead of the file: a page (`text/html`) where the bytes on disk are something else, or
-///   behind a redirect of a link to something else.
+/// The closure is called in these cases:
+/// - A link is about to be used that has expired or will expire within ``margin``; see ``LinkExpiry``.
+/// - The server replies with 401, 403 or 410, or with another failure for which the retry policy's table has the action
+///   `refresh`.
+/// - The server sends a log-in page instead of the file: a page (`text/html`) when the stored bytes are of another
+///   type, or after a redirect of a link to another type.
 ///
-/// The fresh link is kept in the ledger, and may lead to another host. The bytes on disk go on to be used if the
-/// validator, or a comparison, or the digest agrees; see `ResumeValidation`. Links that keep dying use up the
-/// retry policy's attempts, which progress gives back.
+/// The ledger keeps the fresh link, which may lead to another host. The stored bytes are used if the validator, a
+/// comparison or the digest confirms them; see `ResumeValidation`. Links that keep expiring use up the retry policy's
+/// attempts, which progress resets.
 public struct RefreshURL: LinkRefresher, RequestInterceptor {
-  /// How long before its time is over a link is taken for dead.
+  /// How long before its expiry a link is treated as expired.
   public let margin: Duration
   private let now: @Sendable () -> Date
   private let renew: @Sendable (ExpiredLink) async throws -> FreshLink
 
-  /// Makes a stage.
+  /// Creates a stage that obtains fresh links from a closure.
   ///
   /// - Parameters:
-  ///   - margin: how long before its time is over a link is taken for dead; a transfer that has begun goes on.
-  ///   - now: the calendar's time.
-  ///   - renew: gives a fresh link. Called once at a time for each download, on no particular thread, and
-  ///     cancelled with the download. What it throws counts as a failed attempt; a `DownloadError` is taken as it is.
+  ///   - margin: How long before its expiry a link is treated as expired. A running transfer is not affected.
+  ///   - now: Returns the calendar time.
+  ///   - renew: Returns a fresh link. It is called once at a time for each download, on any thread, and cancelled with
+  ///     the download. An error that it throws counts as a failed attempt; a `DownloadError` is passed on as it is.
   public init(
     margin: Duration = .seconds(10), now: @escaping @Sendable () -> Date = { Date() },
     _ renew: @escaping @Sendable (ExpiredLink) async throws -> FreshLink
@@ -44,33 +45,33 @@ public struct RefreshURL: LinkRefresher, RequestInterceptor {
     self.renew = renew
   }
 
-  /// How early it acts.
+  /// The margin before a link's expiry, as text.
   public var summary: String { "\(margin / .seconds(1)) s before a link expires" }
 
-  /// Takes both places in the pipeline.
+  /// Adds the stage both as link refresher and as interceptor.
   public func contribute(to parts: inout PipelineParts) {
     parts.refreshers.append(self)
     parts.interceptors.append(self)
   }
 
-  /// Asks the closure.
+  /// Returns a fresh link from the closure.
   public func refresh(_ expired: ExpiredLink) async throws -> FreshLink { try await renew(expired) }
 
-  /// Opens a link that is still alive.
+  /// Opens a link that has not expired.
   ///
-  /// - Throws: ``DownloadError`` with `.linkExpired` for one that is not, and for a log-in page in place of the file.
+  /// - Throws: ``DownloadError`` with `.linkExpired` for an expired link, and for a log-in page in place of the file.
   public func intercept(_ request: SourceRequest, next: RequestInterceptorNext) async throws -> SourceReply {
-    // A link that is fresh is used, whatever this machine's clock makes of it.
+    // A fresh link is used even if it has expired by this machine's clock, which may be wrong.
     if !request.hasFreshLink, let expiry = LinkExpiry.date(of: request.url),
       expiry <= now().addingTimeInterval(margin / .seconds(1))
     {
-      throw DownloadError(.linkExpired, "the link's time is over: it says so itself", stage: name)
+      throw DownloadError(.linkExpired, "the link has expired, according to its own parameters", stage: name)
     }
     let reply = try await next(request)
     if LogInPage.isLikely(reply, to: request) {
       reply.body.discard()
       throw DownloadError(
-        .linkExpired, "a page came instead of the file: most likely one to log in at", stage: name)
+        .linkExpired, "the server sent a web page instead of the file, probably a log-in page", stage: name)
     }
     return reply
   }

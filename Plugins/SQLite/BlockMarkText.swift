@@ -1,9 +1,9 @@
 #if SQLite
   import DownpipeCore
 
-  /// Marks as a ledger keeps them: `0-65536:sha-256:4f2a…;…`.
+  /// The stored form of block marks: `0-65536:sha-256:4f2a…;…`.
   enum BlockMarkText {
-    /// The text; `nil` when there is no mark.
+    /// The text; `nil` if there is no mark.
     static func text(_ marks: [BlockMark]) -> String? {
       guard !marks.isEmpty else { return nil }
       return marks.map { mark in
@@ -11,7 +11,7 @@
       }.joined(separator: ";")
     }
 
-    /// Reads what ``text(_:)`` wrote; `nil` for anything else.
+    /// Decodes the form that ``text(_:)`` returns; `nil` for any other text.
     static func marks(_ text: String) -> [BlockMark]? {
       var marks: [BlockMark] = []
       for part in text.split(separator: ";", omittingEmptySubsequences: false) {

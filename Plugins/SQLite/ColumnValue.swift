@@ -2,16 +2,16 @@
   import DownpipeCore
   import Foundation
 
-  /// What a column holds.
+  /// The value of a column.
   enum ColumnValue: Hashable, Sendable {
     case null
     case integer(Int64)
     case real(Double)
     case text(String)
-    /// A rank, as the 16 bytes that sort like it.
+    /// A rank, stored as 16 big-endian bytes, which sort like the number.
     case key(UInt128)
 
-    /// As SQL spells it.
+    /// The value as an SQL literal.
     var literal: String {
       switch self {
       case .null: "NULL"
@@ -28,8 +28,8 @@
     }
   }
 
-  /// How the parts of a record become what columns hold, and come back. Reading gives `nil` for what was never written
-  /// so.
+  /// A part of a record that can be stored in a column. The initializer returns `nil` for a value that is never
+  /// written.
   protocol ColumnCodable: SendableMetatype {
     var columnValue: ColumnValue { get throws }
     init?(columnValue: ColumnValue)
@@ -107,7 +107,7 @@
     }
   }
 
-  /// The field value, however odd the tag is.
+  /// Stored as the field value, without checking the characters of the tag.
   extension EntityTag: ColumnCodable {
     var columnValue: ColumnValue { .text(field) }
     init?(columnValue: ColumnValue) {
@@ -134,7 +134,7 @@
     }
   }
 
-  /// What is rarely there, as JSON.
+  /// A rarely used value, stored as JSON.
   struct JSONText<Value: Codable & Sendable>: ColumnCodable {
     var value: Value
     var columnValue: ColumnValue {

@@ -3,19 +3,19 @@
   import GRDB
   import Synchronization
 
-  /// Commits the changes that are waiting at the same time together, in the order they came.
+  /// Commits concurrent changes together, in the order of the calls.
   ///
-  /// A commit costs far more than a change. While one commit is under way, changes gather; the next
-  /// commit takes them all. There is no timer: a change that comes alone is committed at once. Every
-  /// caller waits for its own change, so no more gather than there are callers.
+  /// A commit costs far more than a change. During a commit new changes are collected, and the next commit takes all of
+  /// them. There is no timer: a single change is committed at once. Every caller waits for its own change, so the
+  /// number of collected changes is at most the number of callers.
   final class CommitQueue: Sendable {
     /// A change that waits for its commit.
     private struct Change: Sendable {
-      /// Whether a failure leaves nothing behind, because one statement does it all.
+      /// Whether a single statement makes the change, so that a failure leaves no partial change.
       var isSingleStatement: Bool
-      /// Makes the change; what it returns is called with the fate of the commit.
+      /// Makes the change, and returns a closure to be called after the commit, with its error if it failed.
       var perform: @Sendable (LedgerConnection) throws -> (@Sendable ((any Error)?) -> Void)
-      /// Told when the change failed by itself.
+      /// Called with the error if the change itself failed.
       var fail: @Sendable (any Error) -> Void
     }
 
@@ -29,10 +29,10 @@
     private let path: String
     private let owner: String
     private let state = Mutex(State())
-    /// The writer with its statements, from the first commit on. Looking the statements up anew for each commit
-    /// would cost more than running them.
+    /// The writer with its statements, from the first commit on. Looking up the statements for each commit would cost
+    /// more than running them.
     ///
-    /// Safe: it is used in ``drain(_:)`` and ``forgetConnection(_:)`` alone, both on the writer's serial queue.
+    /// Safe: it is only used in ``drain(_:)`` and ``forgetConnection(_:)``, both on the writer's serial queue.
     nonisolated(unsafe) private var connection: LedgerConnection?
 
     init(pool: DatabasePool, path: String, owner: String) {
@@ -41,10 +41,10 @@
       self.path = path
     }
 
-    /// Makes a change; returns when it is committed.
+    /// Makes a change and returns when it has been committed.
     ///
-    /// - Parameter isSingleStatement: Whether at most one statement of the change writes: it needs no
-    ///   savepoint then, since SQLite undoes a failed statement by itself.
+    /// - Parameter isSingleStatement: Whether at most one statement of the change writes. The change then needs no
+    ///   savepoint, because SQLite undoes a failed statement.
     func commit<Value: Sendable>(
       isSingleStatement: Bool = false, _ change: @escaping @Sendable (LedgerConnection) throws -> Value
     ) async throws -> Value {
@@ -66,8 +66,8 @@
       }
     }
 
-    /// Refuses changes from now on; those that are waiting are still made.
-    /// - Returns: false when it was closed already.
+    /// Rejects further changes. Changes that wait already are still committed.
+    /// - Returns: `false` if the queue was closed already.
     func close() -> Bool {
       state.withLock { state in
         defer { state.isClosed = true }
@@ -75,16 +75,16 @@
       }
     }
 
-    /// Lets go of the statements, which would keep the database from being closed. Only after ``close()``; the
-    /// parameter shows that this is the writer's queue.
+    /// Releases the statements, because the database cannot be closed while they exist. Call it after ``close()``; the
+    /// parameter proves that the call is on the writer's queue.
     func forgetConnection(_ db: Database) { connection = nil }
 
     var isClosed: Bool { state.withLock(\.isClosed) }
 
-    /// How many changes wait for the next commit.
+    /// The number of changes that wait for the next commit.
     var waitingCount: Int { state.withLock(\.waiting.count) }
 
-    /// Whether a commit is under way, and nothing waits.
+    /// Whether a commit is in progress and no change waits.
     var isCommitting: Bool { state.withLock { $0.isDraining && $0.waiting.isEmpty } }
 
     private func enqueue(_ change: Change) {
@@ -98,7 +98,7 @@
       if starts { pool.asyncWriteWithoutTransaction(drain) }
     }
 
-    /// Commits until nothing waits. Runs on the writer's own serial queue, where it may block.
+    /// Commits until no change waits. Runs on the writer's serial queue, where it may block.
     private func drain(_ db: Database) {
       let connection = connection ?? LedgerConnection(db, owner: owner)
       self.connection = connection
@@ -126,7 +126,7 @@
 
       var outcomes: [@Sendable ((any Error)?) -> Void] = []
       outcomes.reserveCapacity(batch.count)
-      /// Set when the whole transaction is lost, and with it what was done before.
+      /// The error that ended the whole transaction, and with it the earlier changes.
       var lost: (any Error)?
       for change in batch {
         if let lost {
@@ -134,12 +134,12 @@
           continue
         }
         do {
-          // Alone in its transaction, a change needs no savepoint: the transaction is one.
+          // A change that is alone in its transaction needs no savepoint: the transaction can be rolled back.
           let isIsolated = batch.count > 1 && !change.isSingleStatement
           outcomes.append(try connection.isolated(isIsolated) { try change.perform(connection) })
         } catch {
           let failure = LedgerFault.translate(error, path: path)
-          // A full disk and the like end the transaction; so does a change that could not be undone.
+          // A full disk, for example, ends the transaction, and so does a change that could not be undone.
           if !connection.db.hasTransaction || (batch.count == 1) { lost = failure }
           change.fail(failure)
         }

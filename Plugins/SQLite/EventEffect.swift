@@ -2,18 +2,18 @@
   import DownpipeCore
   import Foundation
 
-  /// What an event does to records in a phase, in SQL.
+  /// The effect of a lifecycle event on the records in a phase, as SQL.
   ///
-  /// It is found out by applying ``DownloadRecord/apply(_:)`` to two records, one with something in every column and
-  /// one with nothing: there is no second description of it.
+  /// The SQL is derived by applying ``DownloadRecord/apply(_:)`` to two records, one with a value in every column and
+  /// an empty one, so that the lifecycle is defined in one place only.
   struct EventEffect: Sendable {
     let next: DownloadState.Phase
     /// Such as `phase = 'waiting', error = NULL`.
     let assignments: String
-    /// What the event asks for beside the phase.
+    /// The condition for the event apart from the phase.
     let condition: String
 
-    /// What an event does where; nothing is said of the phases where it means nothing.
+    /// The effects of all events, for the phases in which they are legal.
     static let all: [Lifecycle.Event: [DownloadState.Phase: EventEffect]] = Dictionary(
       uniqueKeysWithValues: Lifecycle.Event.allCases.map { event in
         let effects = DownloadState.Phase.allCases.compactMap { phase in
@@ -26,7 +26,7 @@
       var empty = Self.empty(phase)
       var probe = empty
       let asksForMore = !probe.apply(event)
-      // The one thing beside the phase that an event asks for.
+      // The only condition of an event apart from the phase.
       condition = asksForMore ? "paused_together = 1" : "TRUE"
       empty.isPausedTogether = asksForMore
       let before = [Self.full(phase), empty]
@@ -43,7 +43,7 @@
         if new[0] == new[1] {
           assignments.append("\(column.name) = \(new[0].literal)")
         } else if case (.integer(let old), .integer(let new)) = (old[0], new[0]) {
-          // A counter.
+          // A counter: the event adds to it.
           assignments.append("\(column.name) = coalesce(\(column.name), 0) + \(new - old)")
         }
       }
@@ -51,14 +51,14 @@
       self.assignments = assignments.joined(separator: ", ")
     }
 
-    /// A record with nothing in it.
+    /// A record without values.
     static func empty(_ phase: DownloadState.Phase) -> DownloadRecord {
       var record = RecordColumns.blank
       record.phase = phase
       return record
     }
 
-    /// A record with something in every column that an event may change.
+    /// A record with a value in every column that an event may change.
     static func full(_ phase: DownloadState.Phase) -> DownloadRecord {
       var record = RecordColumns.blank
       let time = Date(timeIntervalSince1970: 1)

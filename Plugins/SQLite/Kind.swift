@@ -3,7 +3,8 @@
   import Foundation
   import GRDB
 
-  /// What downloads have in common that are leased or left alike. It is kept once, in the table `kind`.
+  /// The attributes that decide whether a download can be leased; stored once for all downloads that share them, in the
+  /// table `kind`.
   struct Kind: Hashable {
     var location: String?
     var candidate: Candidate
@@ -15,7 +16,7 @@
 
     init(_ record: DownloadRecord) { self.init(location: record.location, candidate: record.candidate) }
 
-    /// Puts what it says into a record.
+    /// Sets the attributes of a record.
     func write(to record: inout DownloadRecord) {
       record.location = location
       record.request.intent = candidate.intent
@@ -23,11 +24,11 @@
       record.request.tags = candidate.tags
     }
 
-    /// Whether those of it belong to a location; to any, when that is `nil`.
+    /// Whether downloads of this kind may be stored at a location; `nil` is any location.
     func belongs(to wanted: String?) -> Bool { wanted == nil || location == nil || location == wanted }
   }
 
-  /// Where a download waits: behind the others that were added by the same opening and are of the same kind.
+  /// A queue of waiting downloads: those of the same kind that the same opening has added.
   struct Lane: Hashable, Comparable {
     var opening: Int64
     var kind: Int64
@@ -36,10 +37,10 @@
   }
 
   extension LedgerConnection {
-    /// As many numbers and texts as are remembered; a ledger may have a kind for each of ten million downloads.
+    /// The largest number of cached kinds; a ledger may have a kind for each of ten million downloads.
     private static var cacheLimit: Int { 50_000 }
 
-    /// The kind that has a number.
+    /// The kind with a number; `nil` if it does not exist or is damaged.
     func kind(_ number: Int64) throws -> Kind? {
       if let known = kinds[number] { return known }
       let row = try prepared(.kind)
@@ -60,7 +61,7 @@
       return kind
     }
 
-    /// The number of a kind, which is made up where it is new.
+    /// The number of a kind, which is inserted if it is new.
     func number(of kind: Kind) throws -> Int64 {
       if let known = kindNumbers[kind] { return known }
       let candidate = kind.candidate

@@ -1,13 +1,13 @@
 #if SQLite
   import DownpipeCore
 
-  /// A waiting download's place: the smallest goes first.
+  /// The place of a waiting download in the queue: the smallest key is leased first.
   struct WaitingKey: Comparable, Sendable {
     var rank: UInt128
     var arrival: Int64
     var generation: Int64
 
-    /// Before every other one.
+    /// A key before every other key.
     static let first = WaitingKey(rank: 0, arrival: .min, generation: 0)
 
     static func < (left: Self, right: Self) -> Bool {
@@ -15,26 +15,26 @@
     }
   }
 
-  /// The lanes with waiting downloads that leases of one kind look at, with the first download of each.
+  /// The lanes that leases of one scope read, with the first waiting download of each lane.
   ///
-  /// It is kept between leases, so that one costs a little for each download that it takes and each lane that it
-  /// skips, and nothing for any other.
+  /// The list is kept between leases: the cost of a lease grows only with the downloads that it takes and the lanes
+  /// that it skips.
   final class LaneList {
-    /// A lane and its first download.
+    /// A lane and the key of its first download.
     struct Head {
       var key: WaitingKey
       var lane: Lane
     }
 
-    /// Which downloads count.
+    /// The downloads that a lease considers.
     struct Scope: Hashable {
-      /// The only opening; all when `nil`.
+      /// The opening of the downloads; any if `nil`.
       var opening: Int64?
-      /// The only location; all when `nil`.
+      /// The location of the downloads; any if `nil`.
       var location: String?
-      /// The only tag; any when `nil`.
+      /// A tag of the downloads; any if `nil`.
       var tag: String?
-      /// The only downloads; all when `nil`.
+      /// The ids of the downloads; any if `nil`.
       var ids: Set<DownloadID>?
 
       init(_ scope: LeaseScope = .all, opening: Int64? = nil, location: String? = nil) {
@@ -48,16 +48,16 @@
     let scope: Scope
     private var named = NamedDownloads()
     private var heads: [Lane: WaitingKey] = [:]
-    /// A heap, the first of all at the top. It holds heads that are none any more, too.
+    /// A heap with the smallest key at the top. It may contain outdated heads.
     private var heap: [Head] = []
-    /// Lanes whose head was read once, and is not damaged.
+    /// Lanes whose head has been read and is not damaged.
     private var readable: Set<Lane> = []
-    /// Lanes whose head is to be looked up before the next lease.
+    /// Lanes whose head must be read from the index before the next lease.
     private(set) var stale: Set<Lane> = []
 
     init(_ scope: Scope) { self.scope = scope }
 
-    /// How many lanes have a download that waits, as far as it is known.
+    /// The number of lanes with a known waiting download.
     var count: Int { heads.count }
 
     func covers(_ lane: Lane, _ kind: Kind) -> Bool {
@@ -65,7 +65,7 @@
         && scope.tag.map(kind.candidate.tags.contains) ?? true
     }
 
-    /// Sets what goes first in a lane; nothing waits there when `nil`.
+    /// Sets the first key of a lane; `nil` if no download waits in it.
     func setHead(_ key: WaitingKey?, of lane: Lane) {
       stale.remove(lane)
       guard heads[lane] != key else { return }
@@ -76,7 +76,7 @@
       if heap.count > 2 * heads.count + 64 { rebuild() }
     }
 
-    /// Notes that a download waits in a lane now.
+    /// Adds a download that waits in a lane.
     func insert(_ key: WaitingKey, in lane: Lane, id: DownloadID?) {
       if let ids = scope.ids {
         if let id, ids.contains(id) { named.generations.insert(key.generation) }
@@ -87,7 +87,7 @@
       setHead(key, of: lane)
     }
 
-    /// Notes that a download may have left a lane.
+    /// Removes a download that may have left a lane.
     func remove(_ generation: Int64, from lane: Lane) {
       if scope.ids != nil {
         named.remove(generation)
@@ -100,24 +100,24 @@
 
     // MARK: Named downloads
 
-    /// Notes that a download is one of those that are named.
+    /// Records that a named download exists.
     func name(_ generation: Int64) { named.generations.insert(generation) }
 
-    /// Forgets what has been leased, where downloads are named.
+    /// Removes leased downloads, if the scope names downloads.
     func forget(_ leased: [DownloadRecord]) {
       if scope.ids != nil { for record in leased { named.remove(record.generation) } }
     }
 
-    /// The named download that follows in a lane.
+    /// The next named download in a lane.
     func named(after key: WaitingKey, in lane: Lane) -> WaitingKey? { named.first(after: key, in: lane) }
 
-    /// Whether the head of a lane was read before: what is skipped again and again is read once.
+    /// Whether the head of a lane has been read: a head that is skipped repeatedly is read only once.
     func isReadable(_ lane: Lane) -> Bool { readable.contains(lane) }
 
-    /// Notes that the head of a lane can be read.
+    /// Records that the head of a lane can be read.
     func setReadable(_ lane: Lane) { readable.insert(lane) }
 
-    /// Takes the first head of all out of the order, until it is set again or put back.
+    /// Removes and returns the smallest head, until it is set again or put back.
     func pop() -> Head? {
       while let first = heap.first {
         let last = heap.removeLast()
@@ -130,7 +130,7 @@
       return nil
     }
 
-    /// Puts heads back that were left.
+    /// Puts back heads that were not taken.
     func putBack(_ left: [Head]) { for head in left { push(head) } }
 
     // MARK: The heap

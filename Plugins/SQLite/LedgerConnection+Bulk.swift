@@ -6,7 +6,7 @@
   extension LedgerConnection {
     // MARK: Selections
 
-    /// Which rows of `download` are meant; its text is bound once.
+    /// Selects rows of `download`; its text is bound once.
     enum Filter {
       case all
       case tag(String)
@@ -41,7 +41,7 @@
     func transition(
       _ selection: LedgerSelection, _ event: Lifecycle.Event, at now: Date
     ) throws -> LedgerTransitionResult {
-      // What waits first: what comes to it later must not be counted again.
+      // Waiting records come first: records that begin to wait by this event must not be counted again.
       let effects = (EventEffect.all[event] ?? [:]).filter { !$0.key.isActive }
         .sorted { $0.key == .waiting && $1.key != .waiting }
       var result = LedgerTransitionResult(ids: [], count: 0)
@@ -63,15 +63,14 @@
       return result
     }
 
-    /// The records of a phase that no owner holds, as far as an index finds them: a `FROM` and a `WHERE`.
+    /// The records of a phase without an owner, as `FROM` and `WHERE` clauses that use an index.
     private func parts(of phase: DownloadState.Phase, _ filter: Filter) -> [(from: String, where: String)] {
       if case .all = filter { return Self.places(of: phase).map { ($0.from, $0.where + " AND owner IS NULL") } }
-      // The plus keeps SQLite, which does not know how many there are of anything, from walking through a whole phase
-      // for the few records of a tag.
+      // The plus keeps SQLite, which has no statistics, from reading a whole phase for the few records of a tag.
       return [("download", "+phase = '\(phase.rawValue)' AND owner IS NULL AND \(filter.sql)")]
     }
 
-    /// The ids that are going to be moved, until there are 10,000.
+    /// Appends the ids of the records that the event is about to change, up to 10,000 in total.
     private func appendIDs(
       _ filter: Filter, _ part: (from: String, where: String), to ids: inout [DownloadID]
     ) throws {
@@ -99,7 +98,8 @@
       effect.assignments + ", updated_at = coalesce(?, updated_at)" + (isTaken(effect, event) ? ", opening = ?" : "")
     }
 
-    /// Whether what an event moves belongs to this opening then. What merely becomes due belongs to whom it did.
+    /// Whether records that an event changes are assigned to this opening. A record that becomes due, or loses its
+    /// lease, stays with its opening.
     private func isTaken(_ effect: EventEffect, _ event: Lifecycle.Event) -> Bool {
       effect.next == .waiting && event != .becameDue && event != .leaseLost
     }
@@ -124,8 +124,8 @@
       if result.ids.count < 10_000 { result.ids.append(id) }
     }
 
-    /// Writes what an event does to one record.
-    /// - Returns: whether it means anything to it.
+    /// Applies an event to one record.
+    /// - Returns: Whether the event is legal for the record.
     @discardableResult
     private func apply(
       _ effect: EventEffect, _ event: Lifecycle.Event, to generation: Int64, at now: Date?
@@ -154,11 +154,11 @@
       return records
     }
 
-    /// A row that is to be deleted.
+    /// A row to delete.
     private struct Row {
       var record: DownloadRecord
       var lane: Lane
-      /// Where it is counted; `nil` when that cannot be told.
+      /// The phase in which the record is counted; `nil` if that is unknown.
       var phase: DownloadState.Phase?
     }
 
@@ -193,7 +193,7 @@
       return rows
     }
 
-    /// Forgets the record of an id, readable or not.
+    /// Deletes the record with an id, damaged or not.
     func forget(_ id: String) throws {
       for row in try rows("FROM download WHERE id = ?", { $0.bind(id) }) { try delete(row) }
     }
@@ -221,7 +221,7 @@
       try statement.run()
     }
 
-    /// Applies the loss of their lease to the records whose owner and lease `isLost` names.
+    /// Applies the loss of the lease to all held records for which `isLost` returns `true`.
     func giveBack(at now: Date?, where isLost: (_ owner: Int64, _ lease: Date?) throws -> Bool) throws -> Int {
       var lost: [(generation: Int64, phase: DownloadState.Phase?)] = []
       let held = try prepared(.held)
@@ -239,7 +239,7 @@
           try apply(effect, .leaseLost, to: generation, at: now)
           moved(from: phase, to: effect.next)
         } else {
-          // It is damaged; without an owner it can be removed.
+          // The record is damaged; without an owner it can be removed.
           let statement = try prepared(.letGo)
           statement.bind(generation)
           try statement.run()

@@ -4,10 +4,10 @@
   import GRDB
 
   extension LedgerConnection {
-    /// Hands out what a request selects.
+    /// Leases the downloads that a request selects.
     ///
-    /// The lanes are merged in order of rank. What is taken is read and written; of what is skipped the first download
-    /// of each lane is looked at, and no other.
+    /// The lanes are merged in order of rank. Downloads that are taken are read and written; of a lane that is skipped
+    /// only the first download is read.
     func lease(_ request: LeaseRequest) throws -> [DownloadRecord] {
       try promote(at: request.now)
       let list = try lanes(for: request)
@@ -21,7 +21,7 @@
           left.append(head)
           continue
         }
-        // A record that cannot be read is passed over, and must not be selected.
+        // A damaged record is skipped without calling `select`.
         var record: DownloadRecord?
         if !list.isReadable(head.lane) {
           record = try readable(head.key.generation)
@@ -43,13 +43,13 @@
         list.setHead(try next(after: head, in: list, &cursors), of: head.lane)
       }
       list.putBack(left)
-      // Other lists have what was taken as a head, perhaps; the one that it was leased by knows already.
+      // Other lists may have a leased download as a head; this list is up to date.
       if !taken.isEmpty, laneLists.count > 1 { forgetLanes(but: list) }
       list.forget(taken)
       return try taken.compactMap { try take($0, request) }
     }
 
-    /// - Returns: the record as it is now; `nil` when it could not be leased.
+    /// - Returns: The leased record; `nil` if it could not be leased.
     private func take(_ record: DownloadRecord, _ request: LeaseRequest) throws -> DownloadRecord? {
       var record = record
       let statement = try prepared(.lease)
@@ -66,14 +66,14 @@
       return record
     }
 
-    /// A record, unless it is gone or cannot be read.
+    /// The record with a generation; `nil` if it does not exist or is damaged.
     private func readable(_ generation: Int64) throws -> DownloadRecord? {
       let row = try prepared(.recordOfGeneration)
       row.bind(generation)
       do { return try row.first(record) } catch is DamagedRow { return nil }
     }
 
-    /// Makes downloads ready whose time has come, or can only come from a clock that jumped.
+    /// Makes downloads ready that are due, or whose due time is so far ahead that the clock must have been wrong.
     private func promote(at now: Date) throws {
       let isAnyDue = try prepared(.isAnyDue)
       isAnyDue.bind(now)
@@ -89,7 +89,7 @@
 
     // MARK: Lanes
 
-    /// The lanes that a request looks at.
+    /// The list of the lanes for a request.
     private func lanes(for request: LeaseRequest) throws -> LaneList {
       let scope = LaneList.Scope(
         request.scope, opening: request.scope == .own ? try opening() : nil, location: request.location)
@@ -104,7 +104,7 @@
       return list
     }
 
-    /// Looks up the downloads that a list names.
+    /// Reads the downloads that the scope of a list names.
     private func look(up list: LaneList) throws {
       let row = try prepared(.placeOfID)
       for id in list.scope.ids ?? [] {
@@ -121,7 +121,7 @@
       }
     }
 
-    /// Reads which lanes there are: one look into the index for each.
+    /// Reads all lanes, with one index look-up for each.
     private func fill(_ list: LaneList) throws {
       let row = try prepared(list.scope.opening == nil ? .nextLane : .nextOwnLane)
       var start: Lane? = Lane(opening: list.scope.opening ?? .min, kind: .min)
@@ -132,7 +132,7 @@
           return
         }
         guard case .integer(let number)? = found.1 else {
-          // A kind that is damaged comes before all numbers, or after them.
+          // A damaged kind sorts before or after all numbers.
           if from.opening < opening {
             start = Lane(opening: opening, kind: .min)
           } else {
@@ -163,7 +163,7 @@
           count += 1
           guard let rank = row.key() else { continue }
           let found = WaitingKey(rank: rank, arrival: row.int64(), generation: row.int64())
-          // A key that is damaged must not lead in circles.
+          // A damaged key must not cause an endless loop.
           if found > keys.last ?? key { keys.append(found) }
         }
       }
@@ -171,7 +171,7 @@
       return keys
     }
 
-    /// What follows in a lane, read ahead.
+    /// The next keys of a lane, read ahead.
     private struct Cursor {
       var keys: ArraySlice<WaitingKey> = []
       var limit = 4
@@ -191,30 +191,30 @@
       return next
     }
 
-    // MARK: What becomes of the lanes
+    // MARK: Updating the lanes
 
-    /// Notes that what a row describes waits now: opening, kind, rank, arrival and generation.
+    /// Adds the waiting download in a row with the columns opening, kind, rank, arrival and generation.
     func noteWaiting(_ row: PreparedStatement) {
       let lane = Lane(opening: row.int64(), kind: row.int64())
       guard let rank = row.key() else { return }
       noteWaiting(WaitingKey(rank: rank, arrival: row.int64(), generation: row.int64()), in: lane, id: nil)
     }
 
-    /// Notes that a download waits now.
+    /// Adds a waiting download to the lists of lanes.
     ///
-    /// - Parameter id: its name; needed only where it was not there before.
+    /// - Parameter id: The id of the download; only needed for a new download.
     func noteWaiting(_ key: WaitingKey, in lane: Lane, id: DownloadID?) {
       guard !laneLists.isEmpty, let kind = try? kind(lane.kind) else { return }
       for list in laneLists where list.covers(lane, kind) { list.insert(key, in: lane, id: id) }
     }
 
-    /// Notes that a download may have left a lane.
+    /// Removes a download that may have left a lane from the lists of lanes.
     func noteChange(of generation: Int64, in lane: Lane) {
       guard !laneLists.isEmpty, let kind = try? kind(lane.kind) else { return }
       for list in laneLists where list.covers(lane, kind) { list.remove(generation, from: lane) }
     }
 
-    /// Forgets the lanes, after a change to many downloads.
+    /// Discards the lists of lanes, after a change to many downloads.
     func forgetLanes(but kept: LaneList? = nil) { laneLists.removeAll { $0 !== kept } }
   }
 #endif

@@ -10,11 +10,11 @@
       let order = order(query)
       var records: [DownloadRecord] = []
       var offset = max(0, query.offset)
-      // What cannot be read is left out, and the page filled up with what follows.
+      // Damaged records are left out, and the page is filled with the records that follow.
       while records.count < query.limit ?? .max {
-        // SQLite's word for no limit is −1.
+        // In SQLite a limit of −1 means no limit.
         let room = query.limit.map { $0 - records.count } ?? -1
-        // The page is chosen in the indexes; only its own records are read.
+        // The page is selected with indexes only; then its records are read.
         let statement = try prepared(
           """
           SELECT \(RecordColumns.list) FROM download
@@ -44,7 +44,7 @@
       }
     }
 
-    /// Selects generation and sort key of what a query means, with the tag and the location as parameters.
+    /// Selects generations and sort keys for a query, with the tag and the location as parameters.
     private func keys(_ query: DownloadQuery, _ phases: [DownloadState.Phase]) throws -> String {
       let columns = "generation, rank, arrival, updated_at"
       let list = phases.map { "'\($0.rawValue)'" }.joined(separator: ", ")
@@ -57,14 +57,14 @@
       if query.order == .arrival, try isCommon(phases) {
         return "SELECT \(columns) FROM download INDEXED BY download_arrival WHERE phase IN (\(list))" + located
       }
-      // Each phase in a condition of its own, so that SQLite takes the index that it is in.
+      // Each phase has a `SELECT` of its own, so that SQLite uses the phase's index.
       let selects = phases.flatMap { phase in
         Self.places(of: phase).map { "SELECT \(columns), kind FROM \($0) WHERE \($1)" }
       }
       return "SELECT \(columns) FROM (\(selects.joined(separator: " UNION ALL "))) WHERE TRUE\(located)"
     }
 
-    /// Where the records of a phase are found without reading others: each `FROM` with its `WHERE`.
+    /// The `FROM` and `WHERE` clauses that find the records of a phase without reading others.
     static func places(of phase: DownloadState.Phase) -> [(from: String, where: String)] {
       let isIn = "phase = '\(phase.rawValue)'"
       return switch phase {
@@ -78,7 +78,7 @@
       }
     }
 
-    /// Whether so many records are in the phases that reading all in the order of arrival finds a page soon.
+    /// Whether so many records are in the phases that reading all records in order of arrival soon fills a page.
     private func isCommon(_ phases: [DownloadState.Phase]) throws -> Bool {
       let counts = try counts(tag: nil)
       let meant = phases.reduce(0) { $0 + (counts[$1] ?? 0) }
@@ -106,13 +106,14 @@
       return counts
     }
 
-    /// The sums are those of ``LedgerTotals/add(_:)``.
-    func totals(tag: String?) throws -> LedgerTotals {
+    /// Computes the sums of ``DownloadTotals/add(_:)`` in SQL.
+    func totals(tag: String?) throws -> DownloadTotals {
       let size =
         "coalesce(iif(phase = 'finished', artifact_size, NULL), total, expected_size, size_hint)"
       let have = "coalesce(iif(phase = 'finished', \(size), NULL), on_disk)"
       let from = tag == nil ? "download NOT INDEXED" : "tag JOIN download USING (generation)"
-      // In two halves: sums of what servers and users say may not fit into 64 bits, and SQLite fails then.
+      // The sums are computed in two halves: sizes given by servers and users may overflow 64 bits, which is an error
+      // in SQLite.
       let statement = try prepared(
         """
         SELECT sum(have >> 32), sum(have & 0xffffffff), sum(size >> 32), sum(size & 0xffffffff),
@@ -120,12 +121,12 @@
         FROM (SELECT \(have) AS have, \(size) AS size FROM \(from) WHERE phase <> 'cancelled'\(tag == nil ? "" : " AND tag = ?"))
         """)
       if let tag { statement.bind(RecordColumns.key(tag)) }
-      var totals = LedgerTotals(counts: try counts(tag: tag))
+      var totals = DownloadTotals(counts: try counts(tag: tag))
       defer { statement.reset() }
       guard try statement.step() else { return totals }
       totals.received = Self.sum(statement.int64(), statement.int64())
       totals.expected = Self.sum(statement.int64(), statement.int64())
-      totals.unknown = Int(statement.int64())
+      totals.unknownSizes = Int(statement.int64())
       return totals
     }
 
@@ -147,7 +148,7 @@
       return records
     }
 
-    /// Reads every record, to find those that cannot be read.
+    /// Reads every record and returns those that are damaged.
     func damaged() throws -> [DamagedRecord] {
       let statement = try prepared("SELECT \(RecordColumns.list) FROM download NOT INDEXED ORDER BY generation")
       defer { statement.reset() }

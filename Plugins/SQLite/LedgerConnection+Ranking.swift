@@ -2,17 +2,17 @@
   import DownpipeCore
   import GRDB
 
-  /// Ranking anew, in batches. The name of the ranking is taken away before the first one and written after the last
-  /// one: whatever stops it in between, the next opening finds no name and begins again.
+  /// Ranking all downloads again, in batches. The name of the ranking is deleted before the first batch and written
+  /// after the last one: if the work is interrupted, the next store finds no name and starts again.
   extension LedgerConnection {
-    /// How many are ranked in one commit: a few milliseconds' work, while which others wait.
+    /// The number of downloads ranked in one commit: a few milliseconds of work, for which other changes wait.
     static let rankingBatch = 2_000
 
     private static let done = "ranking"
     private static let underWay = "ranking under way"
 
-    /// - Parameter always: whether what goes by this name is ranked anew, too.
-    /// - Returns: a number for ``rank(_:as:)``; `nil` when all is ranked so already.
+    /// - Parameter always: Whether to rank again even if the ledger's ranking has the same name.
+    /// - Returns: A number for ``rank(_:as:)``; `nil` if all downloads have this ranking already.
     func beginRanking(by ranking: Ranking, always: Bool) throws -> Int? {
       setRanking(ranking)
       if !always, try isSet(Self.done, to: ranking) { return nil }
@@ -23,7 +23,7 @@
       return rankingNumber
     }
 
-    /// The next downloads to be ranked: all that have not finished.
+    /// The next batch of downloads to rank, which are those that have not finished.
     func rankable(after generation: Int64) throws -> [Int64] {
       let page = try prepared(.rankPage)
       page.bind(generation)
@@ -34,10 +34,10 @@
       return generations
     }
 
-    /// - Returns: false when another ranking has taken the place of this one meanwhile, which does the work then.
+    /// - Returns: `false` if another ranking has replaced this one meanwhile.
     func rank(_ generations: [Int64], as number: Int) throws -> Bool {
       guard number == rankingNumber else { return false }
-      // Another opening may have ranked all of it otherwise, too: then they go by no name.
+      // Another store may be ranking the same downloads differently: then the ranks get no name.
       let ranking = try rankingToWrite()
       forgetLanes()
       let find = try prepared(.rankable)
@@ -48,7 +48,7 @@
         do {
           found = try find.first { (try record($0, RecordColumns.ranking), $0.int64()) }
         } catch is DamagedRow { continue }
-        // The host is in the kind: no URL is parsed for it.
+        // The host is read from the kind, which saves parsing the URL.
         guard let (record, kindNumber) = found, let host = try kind(kindNumber)?.candidate.host else { continue }
         let rank = ranking.rank(record.rankingContext(host: host))
         guard rank != record.rank else { continue }
@@ -59,7 +59,7 @@
       return true
     }
 
-    /// All is ranked, unless another opening has added by another ranking meanwhile.
+    /// Ends ranking. The name is written unless another store has written ranks of another ranking meanwhile.
     func endRanking(as number: Int) throws {
       guard number == rankingNumber else { return }
       let ranking = try rankingToWrite()

@@ -6,10 +6,10 @@
   extension LedgerConnection {
     // MARK: Reading
 
-    /// The record in the present row of a statement that selects ``RecordColumns/list``.
+    /// The record in the current row of a statement that selects ``RecordColumns/list``.
     func record(_ row: PreparedStatement) throws -> DownloadRecord { try record(row, RecordColumns.all) }
 
-    /// As much of a record as a statement selects: some columns, kind and owner.
+    /// The part of a record in the current row of a statement that selects `columns`, kind and owner.
     func record(_ row: PreparedStatement, _ columns: [RecordColumn]) throws -> DownloadRecord {
       var record = RecordColumns.blank
       var damaged: String?
@@ -27,7 +27,7 @@
       case .integer(let opening): record.owner = try owner(opening)
       default: damaged = damaged ?? "owner"
       }
-      // The same download, whatever the text says.
+      // The id of the added request is that of the record, even if the JSON differs.
       if record.added != nil { record.added?.id = record.request.id }
       if let damaged { throw DamagedRow(record: record, column: damaged) }
       return record
@@ -53,7 +53,7 @@
       let id = RecordColumns.key(addition.request.id.rawValue)
       addition.request.id = DownloadID(id)
       addition.request.makeStorable()
-      // New to most ledgers, and then not looked for twice.
+      // Most additions are new: inserting them at once saves a look-up.
       if let new = try insert(addition, at: now) { return new }
 
       let known: DownloadRecord?
@@ -75,7 +75,7 @@
       return new
     }
 
-    /// Adds a download, unless its id is known.
+    /// Adds a download; returns `nil` if its id exists.
     private func insert(_ addition: LedgerAddition, at now: Date) throws -> LedgerAddOutcome? {
       var record = DownloadRecord(
         request: addition.request, generation: try nextGeneration(), arrival: addition.arrival, rank: Rank(),
@@ -105,7 +105,7 @@
       if record.addAgain(addition, at: now, ranking: try rankingToWrite()) {
         try write(record, over: known, opening: opening)
       } else if let lane = try lane(of: known.generation), lane.opening != opening {
-        // What was added belongs to this opening, whether the addition says anything new or not.
+        // The download is assigned to this opening even if the addition changes nothing.
         let statement = try prepared(.setOpening)
         statement.bind(opening)
         statement.bind(known.generation)
@@ -116,7 +116,7 @@
       return LedgerAddOutcome(isNew: false, record: record)
     }
 
-    /// Makes a change, whoever holds the record.
+    /// Changes a record, whether or not an owner holds it.
     func update(
       _ id: DownloadID, at now: Date, _ change: (inout DownloadRecord) throws -> Void
     ) throws -> DownloadRecord? {
@@ -129,9 +129,9 @@
       return record
     }
 
-    /// Writes all that can change of a record that is there.
+    /// Writes the changeable columns of an existing record.
     ///
-    /// - Parameter opening: the opening that it belongs to from now on; that it belonged to before when `nil`.
+    /// - Parameter opening: The opening to assign the record to; its present opening if `nil`.
     private func write(_ record: DownloadRecord, over known: DownloadRecord, opening: Int64?) throws {
       guard let old = try lane(of: known.generation) else { return }
       if known.phase == .waiting { noteChange(of: known, in: old) }
@@ -204,14 +204,15 @@
       statement.bind(try opening())
       guard try statement.run() == 1 else { return false }
       if fields.contains(.state) {
-        // What is held was active.
+        // A held record was active.
         moved(from: .transferring, to: record.phase)
         if record.phase == .waiting, record.notBefore == nil { try noteWaiting(record.generation) }
       }
       return true
     }
 
-    /// A record whose link is to be saved, with all that follows from it; `nil` when it is gone.
+    /// A record with the link to save, and with the rank and kind that follow from it; `nil` if the record does not
+    /// exist.
     private func linked(_ record: DownloadRecord) throws -> (record: DownloadRecord, kind: Int64)? {
       let row = try prepared(.recordOfGeneration)
       row.bind(record.generation)
@@ -225,7 +226,7 @@
       return (record, try number(of: Kind(location: known.location, candidate: known.candidate)))
     }
 
-    /// Notes that a download waits now, in the lane that its row names.
+    /// Adds a waiting download to the lists of lanes, with the lane and key from its row.
     func noteWaiting(_ generation: Int64) throws {
       let row = try prepared(.place)
       row.bind(generation)
@@ -235,15 +236,15 @@
   }
 
   extension DownloadRecord {
-    /// Whether it waits, and for no time.
+    /// Whether the download waits, but not for a time.
     fileprivate var isReady: Bool { phase == .waiting && notBefore == nil }
   }
 
   extension DownloadRequest {
-    /// Makes it what comes back from the file.
+    /// Changes the request to the form that is read back from the file.
     fileprivate mutating func makeStorable() {
       if !tags.isEmpty { tags = Set(tags.map(RecordColumns.key)) }
-      // What is relative to another URL is kept as a whole.
+      // A relative URL is stored as an absolute URL.
       if url.baseURL != nil { url = url.absoluteURL }
       for index in mirrors.indices where mirrors[index].baseURL != nil { mirrors[index] = mirrors[index].absoluteURL }
     }

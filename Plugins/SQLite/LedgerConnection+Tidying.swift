@@ -3,7 +3,7 @@
   import GRDB
 
   extension LedgerConnection {
-    /// Forgets openings that are over and kinds that no download is of, once there are many.
+    /// Deletes the openings of ended processes and unused kinds, once there are many of them.
     func tidy() throws {
       let openings = try prepared(
         """
@@ -21,7 +21,7 @@
       }
       for number in gone { try forgetOpening(number) }
 
-      // Reading every download is worth it where they are not many more than the kinds.
+      // Reading every download is only worth it if there are not many more downloads than kinds.
       let isWorthIt = try prepared(
         """
         SELECT (SELECT count(*) FROM kind) AS kinds,
@@ -42,8 +42,8 @@
       try statement.run()
     }
 
-    /// Gives back what this owner holds, and forgets its number.
-    /// - Returns: how many it gave back.
+    /// Gives back the downloads that this owner holds, and deletes its opening.
+    /// - Returns: The number of downloads that were given back.
     func leave() throws -> Int {
       let own = try opening()
       let count = try giveBack(at: nil) { owner, _ in owner == own }

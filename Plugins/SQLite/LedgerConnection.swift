@@ -3,25 +3,26 @@
   import Foundation
   import GRDB
 
-  /// A connection: its statements, what it remembers of the tables, and what its transaction has moved between phases.
-  /// Used on the connection's own queue only.
+  /// A database connection with its statements, its caches of tables, and the phase changes of its transaction.
+  ///
+  /// Only used on the connection's queue.
   final class LedgerConnection {
     let db: Database
     /// The owner that this connection writes for.
     let owner: String
-    /// How this connection ranks what it adds and changes.
+    /// The ranking of downloads that this connection adds or changes.
     private var ranking = Ranking.arrival
-    /// Tells a ranking from the one that replaced it, whatever they are called.
+    /// Counts the rankings of this connection: a name alone does not tell a ranking from its replacement.
     private(set) var rankingNumber = 0
-    /// Whether the ledger's ranks are known to go by no other name than ``ranking``'s.
+    /// Whether the ledger is known to name no ranking other than ``ranking``.
     private var isRankingNoted = false
-    /// How many records each phase has gained, in this transaction.
+    /// The number of records that each phase has gained in this transaction.
     private var gains: [DownloadState.Phase: Int] = [:]
-    /// By the number of the text; GRDB's own cache would hash a long text for each row.
+    /// Statements by the number of their text; GRDB's cache would hash the text each time.
     private var statements = [PreparedStatement?](repeating: nil, count: StatementText.allCases.count)
     private var saves = [PreparedStatement?](repeating: nil, count: SaveText.count)
 
-    // What is remembered of the tables, until another connection has changed them.
+    // Caches of tables, valid until another connection changes the file.
     var kinds: [Int64: Kind] = [:]
     var kindNumbers: [Kind: Int64] = [:]
     var laneLists: [LaneList] = []
@@ -35,7 +36,7 @@
       self.owner = owner
     }
 
-    /// The compiled statement, which is kept for the next transaction.
+    /// The compiled statement, kept for later transactions.
     func prepared(_ text: StatementText) throws -> PreparedStatement {
       if let known = statements[text.rawValue] { return known.begin() }
       let new = try prepared(text.sql)
@@ -54,12 +55,12 @@
       PreparedStatement(try db.cachedStatement(sql: sql))
     }
 
-    /// How much work the statements have done, in steps of SQLite's machine; for tests.
+    /// The work of all statements, in steps of SQLite's virtual machine; for tests.
     var workDone: Int { (statements + saves).reduce(0) { $0 + ($1?.workDone ?? 0) } }
 
     // MARK: The transaction
 
-    /// Begins a transaction that may write: waits for other processes now, and not in the middle.
+    /// Begins a write transaction. Waits for other processes now, so that later statements do not have to.
     func begin() throws {
       try prepared(.begin).run()
       let version = try prepared(.dataVersion).first { $0.int64() } ?? 0
@@ -67,7 +68,7 @@
       dataVersion = version
     }
 
-    /// Writes the numbers of each phase and commits.
+    /// Saves the counts of each phase and commits.
     func commit() throws {
       defer {
         gains.removeAll(keepingCapacity: true)
@@ -87,19 +88,19 @@
       try prepared(.commit).run()
     }
 
-    /// Undoes the transaction, unless SQLite has done so already.
+    /// Rolls the transaction back, unless SQLite has done so already.
     func rollBack() {
       gains.removeAll(keepingCapacity: true)
       lastGeneration = nil
       forget()
       guard db.hasTransaction else { return }
-      // When even that fails, the connection's next "begin" says so.
+      // If this fails, too, the connection's next "begin" fails.
       _ = try? prepared(.rollBack).run()
     }
 
-    /// Makes a change whose failure leaves nothing behind.
+    /// Makes a change that is undone if it fails.
     ///
-    /// - Parameter usesSavepoint: false when the change undoes itself.
+    /// - Parameter usesSavepoint: `false` if a failed change needs no savepoint to be undone.
     func isolated<Value>(_ usesSavepoint: Bool, _ change: () throws -> Value) throws -> Value {
       let before = gains
       do {
@@ -116,14 +117,14 @@
           try prepared(.rollBackToSavepoint).run()
           try prepared(.release).run()
         } catch {
-          // What is left of the change must not be committed.
+          // A part of the change remains and must not be committed.
           rollBack()
         }
         throw error
       }
     }
 
-    /// Forgets what was remembered of the tables.
+    /// Empties the caches of tables.
     private func forget() {
       kinds.removeAll(keepingCapacity: true)
       kindNumbers.removeAll(keepingCapacity: true)
@@ -133,15 +134,15 @@
       isRankingNoted = false
     }
 
-    /// Notes that records have gone from one phase to another; `nil` for records that are new or forgotten.
+    /// Counts records that have changed phase; the old phase is `nil` for new records, the new one for removed records.
     ///
-    /// The active ones are few and are counted on demand.
+    /// Active records are few and are counted on demand.
     func moved(_ count: Int = 1, from old: DownloadState.Phase?, to new: DownloadState.Phase?) {
       if let old, !old.isActive { gains[old, default: 0] -= count }
       if let new, !new.isActive { gains[new, default: 0] += count }
     }
 
-    /// Counts the phases anew: a damaged record does not tell which one it was counted in.
+    /// Counts all records again: a damaged record does not tell in which phase it was counted.
     func recount() throws {
       gains.removeAll(keepingCapacity: true)
       try prepared(.clearTally).run()
@@ -150,7 +151,7 @@
 
     // MARK: Ranking
 
-    /// The ranking of what is about to be written; another name than its own is taken from the ledger's ranks.
+    /// The ranking for ranks that are about to be written. Deletes the name of any other ranking from the ledger.
     func rankingToWrite() throws -> Ranking {
       if !isRankingNoted {
         let statement = try prepared(.unlikeRanking)
@@ -169,28 +170,28 @@
 
     // MARK: Numbers
 
-    /// The next generation. Numbers that a failed change has used do not come again in the same transaction.
+    /// Returns a new generation. The numbers of a failed change are not reused in the same transaction.
     func nextGeneration() throws -> Int64 {
       let last = try lastGeneration ?? prepared(.lastGeneration).first { $0.int64() } ?? 0
       lastGeneration = last + 1
       return last + 1
     }
 
-    /// Notes that the last generation was not used.
+    /// Makes the last generation available again, because it was not used.
     func returnGeneration() { lastGeneration = lastGeneration.map { $0 - 1 } }
 
-    /// The owner's text.
+    /// The owner with the given number.
     func owner(_ opening: Int64) throws -> String {
       if let known = openings[opening] { return known }
       let row = try prepared(.opening)
       row.bind(opening)
-      // Nothing can be proved of an owner without a name, and its lease decides.
+      // Whether an owner without a name is alive cannot be told: its lease decides.
       let text = try row.first { $0.text() } ?? "opening \(opening)"
       openings[opening] = text
       return text
     }
 
-    /// The number that stands for this connection's owner in other tables.
+    /// The number of this connection's owner, which other tables refer to.
     func opening() throws -> Int64 {
       if let ownOpening { return ownOpening }
       let find = try prepared(.openingNumber)

@@ -2,18 +2,18 @@
   import DownpipeCore
   import GRDB
 
-  /// A row of `download` that was never written so.
+  /// A row of `download` with a value that this program never writes.
   struct DamagedRow: Error {
-    /// What could be read of it.
+    /// The record, as far as it could be read.
     let record: DownloadRecord
-    /// The first column that could not.
+    /// The first column that could not be read.
     let column: String
 
     var id: DownloadID { record.id }
     var reason: String { "its column “\(column)” cannot be read; remove the download, or add it again" }
   }
 
-  /// Turns what SQLite says into an error that says what to do.
+  /// Translates SQLite's errors into ledger errors that say what to do.
   enum LedgerFault {
     static let stage = "SQLiteLedger"
 
@@ -22,7 +22,7 @@
     }
 
     static var closed: DownloadError {
-      error("this opening of the ledger has been closed: open the ledger again")
+      error("the ledger has been closed: open it again")
     }
 
     static func translate(_ failure: any Error, path: String) -> any Error {
@@ -43,20 +43,20 @@
         case .SQLITE_BUSY, .SQLITE_LOCKED:
           "the ledger “\(path)” is locked by another program: close it, or raise the lock timeout"
         case .SQLITE_READONLY, .SQLITE_PERM, .SQLITE_AUTH:
-          "the ledger “\(path)” may not be written: change its permissions and those of its folder, or choose "
+          "the ledger “\(path)” is not writable: change its permissions and those of its folder, or choose "
             + "another path"
         case .SQLITE_CANTOPEN:
-          "the ledger “\(path)” cannot be opened: check that its folder exists and may be written"
+          "the ledger “\(path)” cannot be opened: check that its folder exists and is writable"
         case .SQLITE_FULL:
-          "the disk that holds the ledger “\(path)” is full: make room and try again"
+          "the disk with the ledger “\(path)” is full: free some space and try again"
         case .SQLITE_IOERR:
-          "the disk that holds the ledger “\(path)” cannot be read or written: check it, then try again"
+          "the disk with the ledger “\(path)” cannot be read or written: check it, then try again"
         case .SQLITE_TOOBIG:
           "a download is too large for the ledger: shorten its metadata"
         case .SQLITE_MISUSE:
-          "this opening of the ledger has been closed: open the ledger again"
+          "the ledger has been closed: open it again"
         default:
-          "the ledger “\(path)” failed: \(failure.message ?? "SQLite says \(failure.extendedResultCode)")"
+          "the ledger “\(path)” failed: \(failure.message ?? "SQLite error \(failure.extendedResultCode)")"
         }
       return error(message, cause: failure)
     }

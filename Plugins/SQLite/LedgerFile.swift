@@ -3,9 +3,9 @@
   import Foundation
   import GRDB
 
-  /// The file of a ledger: finds it, makes it, checks that it is one of ours.
+  /// The file of a ledger: creates and opens it, and checks that it is a ledger.
   struct LedgerFile: Sendable {
-    /// Marks our files among SQLite's: “Dpip”.
+    /// Identifies ledgers among SQLite files: “Dpip”.
     static let applicationID: Int32 = 0x4470_6970
 
     let path: String
@@ -13,7 +13,7 @@
     let lockTimeout: Duration
 
     init(path: String, durability: Durability, lockTimeout: Duration) {
-      // An absolute path: the working directory may change while the ledger is open.
+      // The path is absolute because the working directory may change while the ledger is open.
       self.path = path.isEmpty ? "" : Self.absolute(path)
       self.durability = durability
       self.lockTimeout = lockTimeout
@@ -32,7 +32,7 @@
           let pool = try DatabasePool(path: path, configuration: configuration)
           do {
             try pool.read(checkIsOurs)
-            // Older versions made them as the process's mask has it.
+            // Older versions created these files with the process's file mode mask.
             for file in [path, path + "-wal", path + "-shm"] { PrivateFile.narrow(file) }
             try migrate(pool)
             if durability == .power { try pool.writeWithoutTransaction(LedgerFile.flushEachCommit) }
@@ -49,13 +49,13 @@
 
     private func checkPath() throws {
       guard !path.isEmpty, !path.utf8.contains(0) else {
-        throw LedgerFault.error("a ledger needs the path of a file: an empty path, or one with a NUL, is none")
+        throw LedgerFault.error("the ledger's path is empty or contains a NUL: give the path of a file")
       }
       var isDirectory: ObjCBool = false
       if FileManager.default.fileExists(atPath: path, isDirectory: &isDirectory) {
         guard !isDirectory.boolValue else {
           throw LedgerFault.error(
-            "the ledger cannot be “\(path)”, which is a folder: give the path of a file, such as "
+            "the ledger's path “\(path)” is a folder: give the path of a file, such as "
               + "\(path)/ledger.sqlite")
         }
         return
@@ -65,7 +65,7 @@
         try PrivateFile.makeFolder(folder)
       } catch {
         throw LedgerFault.error(
-          "the ledger's folder “\(folder)” cannot be made: choose a folder that may be written, or make it by hand",
+          "the ledger's folder “\(folder)” cannot be created: choose a writable folder, or create it by hand",
           cause: error)
       }
       PrivateFile.make(path)
@@ -77,28 +77,28 @@
       configuration.busyMode = .timeout(lockTimeout / .seconds(1))
       configuration.maximumReaderCount = 3
       configuration.foreignKeysEnabled = false
-      // A transaction that cannot even be rolled back, because the disk is broken, is an error of ours; without
-      // this GRDB would end the process.
+      // A transaction that cannot be rolled back, because the disk is broken, becomes a ledger error; without this
+      // GRDB would end the process.
       configuration.allowsUnsafeTransactions = true
       configuration.prepareDatabase { db in
-        // 8 MiB of pages; and a log that a large transaction blew up is cut back.
+        // A cache of 8 MiB. The size limit below truncates the log after a large transaction.
         try db.execute(sql: "PRAGMA cache_size = -8192")
-        // A log of 16 MiB before it is copied into the file: a page that changes often is copied once then.
+        // The log is copied into the file at 16 MiB: a page that changes often is copied only once.
         guard !db.configuration.readonly else { return }
         try db.execute(sql: "PRAGMA journal_size_limit = 33554432; PRAGMA wal_autocheckpoint = 4000")
       }
       return configuration
     }
 
-    /// What `.power` asks for; on Apple's systems only a full fsync reaches the medium.
+    /// Sets up `.power`; on Apple's systems only a full fsync reaches the medium.
     private static func flushEachCommit(_ db: Database) throws {
       try db.execute(sql: "PRAGMA synchronous = FULL; PRAGMA fullfsync = 1; PRAGMA checkpoint_fullfsync = 1")
     }
 
-    /// Refuses the database of another program, before a single byte of it is changed by a migration.
+    /// Rejects the database of another program before a migration changes it.
     private func checkIsOurs(_ db: Database) throws {
-      // The query first: it fixes what this transaction sees, which the pragma alone does not. Another opening may
-      // be making the tables right now; GRDB commits the one that lists migrations before the first migration.
+      // The query comes first because it fixes the snapshot of this transaction, which the pragma alone does not.
+      // Another store may be creating the tables now; GRDB commits its table of migrations before the first migration.
       let tables =
         try Int.fetchOne(
           db, sql: "SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name <> 'grdb_migrations'") ?? 0
@@ -114,17 +114,17 @@
       let migrator = Schema.migrator
       if try pool.read(migrator.hasBeenSuperseded) {
         throw LedgerFault.error(
-          "“\(path)” was written by a newer version of Downpipe: update this program, or give it another ledger")
+          "“\(path)” was written by a newer version of Downpipe: update this program, or use another ledger")
       }
       if try pool.read(migrator.hasCompletedMigrations) { return }
       try Self.migrate({ try migrator.migrate(pool) }, applied: { try pool.read(migrator.appliedIdentifiers) })
     }
 
-    /// Brings the tables up to date, beside other processes that do the same.
+    /// Migrates the tables, while other processes may do the same.
     ///
-    /// Each migration is a transaction of its own, so that another process may carry one out between two of ours, which
-    /// then fails, as what it makes is there already. Ours goes on from there: it fails for good only where nothing
-    /// was done meanwhile.
+    /// Each migration is a transaction. If another process runs a migration first, it fails here because its tables
+    /// exist already; this process then continues with the next one. An error is only thrown if no migration was
+    /// applied meanwhile.
     static func migrate(_ migrate: () throws -> Void, applied: () throws -> Set<String>) throws {
       while true {
         let before = try applied()
@@ -136,8 +136,8 @@
       }
     }
 
-    /// Changing to the write-ahead log answers "busy" at once, without the timeout, while another process
-    /// does the same: it is tried again until the timeout has passed.
+    /// Retries until the lock timeout has passed. Changing to the write-ahead log fails with "busy" at once, without
+    /// SQLite's timeout, while another process does the same.
     private func retryingWhileBusy<Value>(_ body: () throws -> Value) throws -> Value {
       let deadline = ContinuousClock.now + lockTimeout
       while true {

@@ -1,14 +1,14 @@
 #if SQLite
   import DownpipeCore
 
-  /// The downloads of a lease that names them: which there are, and which of them wait, a lane each.
+  /// The downloads of a lease that names them: which of them exist, and which of them wait in each lane.
   struct NamedDownloads {
-    /// Those that the ledger has.
+    /// The generations of the named downloads that the ledger has.
     var generations: Set<Int64> = []
     private var lanes: [Lane: SortedKeys<WaitingKey>] = [:]
     private var places: [Int64: (lane: Lane, key: WaitingKey)] = [:]
 
-    /// - Returns: whether the download is one of them.
+    /// - Returns: Whether the download is a named one.
     mutating func insert(_ key: WaitingKey, in lane: Lane) -> Bool {
       guard generations.contains(key.generation) else { return false }
       remove(key.generation)

@@ -11,9 +11,9 @@
     import Darwin
   #endif
 
-  /// The ledgers that are open in this process, so that the stores of one hear of each other's changes.
+  /// The ledgers that are open in this process, so that the stores of one ledger are notified of each other's changes.
   enum OpenLedgers {
-    /// A file, whatever path it was opened by.
+    /// Identifies a file independently of the path by which it was opened.
     private struct FileIdentity: Hashable {
       var device: UInt64
       var number: UInt64
@@ -25,7 +25,7 @@
 
     private static let entries = Mutex<[FileIdentity: Entry]>([:])
 
-    /// What the stores of a file share.
+    /// The watchers that all stores of a file share.
     static func watchers(of path: String) -> LedgerWatchers {
       var status = stat()
       guard stat(path, &status) == 0 else { return LedgerWatchers() }

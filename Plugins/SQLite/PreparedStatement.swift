@@ -3,18 +3,17 @@
   import GRDB
   import GRDBSQLite
 
-  /// A compiled statement with SQLite's own binding and columns. Parameters are bound, and columns are read, one
-  /// after the other.
+  /// A compiled statement that binds parameters and reads columns with SQLite's functions, in their order.
   ///
-  /// GRDB binds and reads text up to its first NUL; ids, tags and header values come from outside and may
-  /// hold one. It also boxes each value, which leases and bulk additions would feel.
+  /// GRDB's functions end a text at its first NUL, but ids, tags and header values may contain one. They also box each
+  /// value, which would slow down leases and bulk additions.
   final class PreparedStatement {
     /// Keeps the compiled statement alive.
     private let statement: Statement
     private let handle: OpaquePointer
     private var lastBound: Int32 = 0
     private var nextColumn: Int32 = 0
-    /// Where the texts of one run lie, so that SQLite need not copy each into memory of its own.
+    /// Stores the texts of one run, so that SQLite does not allocate a copy of each.
     private let texts = UnsafeMutableRawBufferPointer.allocate(byteCount: 1024, alignment: 1)
     private var textsEnd = 0
 
@@ -24,27 +23,27 @@
     }
 
     deinit {
-      // GRDB may keep the statement, and use it again.
+      // GRDB may reuse the statement.
       sqlite3_clear_bindings(handle)
       texts.deallocate()
     }
 
-    /// Makes ready for binding, should binding have failed half-way before.
+    /// Resets the parameters, which are partly bound if binding has failed before.
     func begin() -> PreparedStatement {
       lastBound = 0
       textsEnd = 0
       return self
     }
 
-    /// How many steps of SQLite's machine it has run: what tests measure work by.
+    /// The number of steps that SQLite's virtual machine has run; for tests.
     var workDone: Int { Int(sqlite3_stmt_status(handle, SQLITE_STMTSTATUS_VM_STEP, 0)) }
 
     // MARK: Binding the next parameter
 
-    /// Tells SQLite to copy what is bound.
+    /// Tells SQLite to copy the bound bytes.
     private static var transient: sqlite3_destructor_type { unsafeBitCast(-1, to: sqlite3_destructor_type.self) }
 
-    /// Keeps bytes until the statement is reset; `nil` when there is no room.
+    /// Stores bytes until the statement is reset; returns `nil` if they do not fit.
     private func keep(_ bytes: UnsafeRawBufferPointer) -> UnsafeRawPointer? {
       guard bytes.count <= texts.count - textsEnd, let base = texts.baseAddress else { return nil }
       let start = base + textsEnd
@@ -116,8 +115,8 @@
 
     // MARK: Running
 
-    /// Goes to the next row.
-    /// - Returns: false when there is none, or the statement gives none.
+    /// Runs the statement up to its next row.
+    /// - Returns: `false` if there are no more rows.
     func step() throws -> Bool {
       nextColumn = 0
       switch sqlite3_step(handle) {
@@ -132,15 +131,15 @@
       }
     }
 
-    /// Makes the statement ready for another run, and frees its lock.
+    /// Prepares the statement for another run, and releases its lock.
     func reset() {
       lastBound = 0
       textsEnd = 0
       sqlite3_reset(handle)
     }
 
-    /// Runs a statement that gives no rows.
-    /// - Returns: how many rows it changed.
+    /// Runs a statement without results to its end.
+    /// - Returns: The number of rows that the statement changed.
     @discardableResult
     func run() throws -> Int {
       defer { reset() }
@@ -148,14 +147,14 @@
       return Int(sqlite3_changes64(sqlite3_db_handle(handle)))
     }
 
-    // MARK: Reading the next column of the present row
+    // MARK: Reading the next column of the current row
 
     private func nextColumnIndex() -> Int32 {
       defer { nextColumn += 1 }
       return nextColumn
     }
 
-    /// The value; `nil` for a blob that is no key.
+    /// The value; `nil` for a blob that is not a key.
     func value() -> ColumnValue? {
       let column = nextColumnIndex()
       switch sqlite3_column_type(handle, column) {
@@ -171,7 +170,7 @@
       }
     }
 
-    /// The number; 0 for what is none.
+    /// The number; 0 for any other value.
     func int64() -> Int64 { sqlite3_column_int64(handle, nextColumnIndex()) }
 
     func optionalDate() -> Date? {
@@ -184,7 +183,7 @@
 
     func text() -> String { optionalText() ?? "" }
 
-    /// The key; `nil` for what is none.
+    /// The key; `nil` for any other value.
     func key() -> UInt128? {
       if case .key(let key) = value() { key } else { nil }
     }
@@ -197,7 +196,7 @@
   }
 
   extension Database {
-    /// Whether a transaction is open: some failures end it without being asked.
+    /// Whether a transaction is open. Some failures end it implicitly.
     var hasTransaction: Bool { sqlite3_get_autocommit(sqliteConnection) == 0 }
   }
 #endif

@@ -9,11 +9,12 @@
     import Darwin
   #endif
 
-  /// Files that only the user may read: a ledger holds header fields with passwords.
+  /// Creates files that only the user may read, because a ledger stores header fields with passwords.
   enum PrivateFile {
     private static let mode: mode_t = 0o600
 
-    /// Makes a folder for the user alone, and those above it as usual. One that is there stays as it is.
+    /// Creates a folder that is private to the user, and its missing parents with the usual modes. An existing folder
+    /// is not changed.
     static func makeFolder(_ path: String) throws {
       let parent = (path as NSString).deletingLastPathComponent
       if !parent.isEmpty {
@@ -28,17 +29,17 @@
       }
     }
 
-    /// Makes an empty file before SQLite would, with a mode of its own; SQLite gives its log the same. One that is
-    /// there stays as it is, and whatever else is wrong SQLite will say.
+    /// Creates an empty private file before SQLite creates it; SQLite gives its log the same mode. An existing file is
+    /// not changed. Errors are ignored, because SQLite reports them.
     static func make(_ path: String) {
       let descriptor = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode)
       guard descriptor >= 0 else { return }
-      // The process may have been told to withhold more.
+      // The process's file mode mask may have removed more permissions.
       fchmod(descriptor, mode)
       close(descriptor)
     }
 
-    /// Takes a file of the user's away from others.
+    /// Makes an existing file of the user private.
     static func narrow(_ path: String) {
       var status = stat()
       guard stat(path, &status) == 0, status.st_uid == geteuid(), status.st_mode & 0o077 != 0 else { return }

@@ -2,21 +2,22 @@
   import DownpipeCore
   import Foundation
 
-  /// A column of `download`: its name, which saves write it, and how it is bound from a record and read into one.
-  /// ``RecordColumns/all`` is the one list of them.
+  /// A column of `download`: its name, the saves that write it, and its conversion from and to a record.
+  ///
+  /// ``RecordColumns/all`` lists all columns.
   struct RecordColumn: Sendable {
     let name: String
-    /// The saves that write it; none for what only adding and updating write.
+    /// The saves that write the column; empty if only adding and updating write it.
     let fields: RecordFields
-    /// Whether NULL stands for something.
+    /// Whether the column may be NULL.
     let isOptional: Bool
-    /// What the column holds of a record.
+    /// Returns the column's value for a record.
     let value: @Sendable (DownloadRecord) throws -> ColumnValue
-    /// Puts what was read, which is not NULL, into a record.
-    /// - Returns: false for what was never written so.
+    /// Sets the part of a record from the column's value, which is not NULL.
+    /// - Returns: `false` for a value that is never written.
     let read: @Sendable (ColumnValue, inout DownloadRecord) -> Bool
 
-    /// A column that always holds something.
+    /// A column that is never NULL.
     static func required<Value: ColumnCodable>(
       _ name: String, _ fields: RecordFields, _ get: @escaping @Sendable (DownloadRecord) -> Value,
       _ set: @escaping @Sendable (inout DownloadRecord, Value) -> Void
@@ -30,7 +31,7 @@
         })
     }
 
-    /// A column that is NULL where there is nothing.
+    /// A column that is NULL if there is no value.
     static func optional<Value: ColumnCodable>(
       _ name: String, _ fields: RecordFields, _ get: @escaping @Sendable (DownloadRecord) -> Value?,
       _ set: @escaping @Sendable (inout DownloadRecord, Value) -> Void
@@ -44,7 +45,7 @@
         })
     }
 
-    /// A column with JSON, NULL where there is nothing.
+    /// A column with JSON that is NULL if there is no value.
     static func json<Value: Codable & Sendable>(
       _ name: String, _ fields: RecordFields, _ get: @escaping @Sendable (DownloadRecord) -> Value?,
       _ set: @escaping @Sendable (inout DownloadRecord, Value) -> Void
@@ -54,12 +55,12 @@
   }
 
   extension Int {
-    /// The number; `nil` for 0, which then costs no room.
+    /// The number; `nil` for 0, because NULL takes no space.
     fileprivate var unlessZero: Int? { self == 0 ? nil : self }
   }
 
   extension DownloadRecord {
-    /// The validator, which is there as soon as a part of it is.
+    /// The checkpoint's validator, created when a part of it is set.
     fileprivate var validator: Validator {
       get { checkpoint.validator ?? Validator() }
       set { checkpoint.validator = newValue }
@@ -71,7 +72,7 @@
   }
 
   enum RecordColumns {
-    /// Every column but `kind` and `opening`, which place a record in a ``Lane``, `owner` and `lease`.
+    /// Every column except `kind` and `opening`, which are the record's ``Lane``, and `owner` and `lease`.
     static let all: [RecordColumn] = identity + state + request + added + checkpoint + steps
 
     private static let identity: [RecordColumn] = [
@@ -174,7 +175,7 @@
 
     // MARK: Parts of statements
 
-    /// The columns that saves of the fields write.
+    /// The columns that a save of the fields writes.
     static func columns(_ fields: RecordFields) -> [RecordColumn] {
       all.filter { !$0.fields.isDisjoint(with: fields) }
     }
@@ -185,36 +186,36 @@
       columns.map { "\($0.name) = ?" }.joined(separator: ", ")
     }
 
-    /// What ``LedgerConnection/record(_:)`` reads.
+    /// The columns that ``LedgerConnection/record(_:)`` reads.
     static let list = names(all) + ", kind, owner"
 
-    /// What a new record is written with; the other columns begin as NULL.
+    /// The columns that are written for a new record; the others are NULL.
     static let new = identity + state.prefix { $0.name == "phase" } + request
 
-    /// What a ranking is told, and the rank.
+    /// The columns that a ranking uses, and the rank.
     static let ranking = all.filter { rankingNames.contains($0.name) }
     private static let rankingNames: Set<String> = [
       "generation", "id", "arrival", "created_at", "rank", "expected_size", "size_hint", "metadata",
     ]
 
-    /// All that can change.
+    /// The columns that can change.
     static let changing = all.filter { !["generation", "id", "arrival", "created_at"].contains($0.name) }
 
-    /// A record with nothing in it, to be read into.
+    /// An empty record, into which a row is read.
     static let blank = DownloadRecord(
       request: DownloadRequest(URL(filePath: "/"), id: ""), generation: 0, arrival: 0, rank: Rank(),
       createdAt: Date(timeIntervalSince1970: 0))
 
     // MARK: Keys
 
-    /// Swift's strings are equal when they look the same, SQLite's when their bytes are: ids and tags
-    /// are kept in the one form that both agree on (NFC).
+    /// Returns the normalized form (NFC) in which ids and tags are stored: Swift compares strings by canonical
+    /// equivalence, SQLite by bytes.
     static func key(_ text: String) -> String {
       text.utf8.allSatisfy { $0 < 0x80 } ? text : text.precomposedStringWithCanonicalMapping
     }
   }
 
-  /// Mirrors, as JSON of their texts.
+  /// Mirrors, stored as a JSON array of strings.
   private struct URLList: ColumnCodable {
     var urls: [URL]
     var columnValue: ColumnValue { get throws { try JSONText(urls.map(\.absoluteString)).columnValue } }

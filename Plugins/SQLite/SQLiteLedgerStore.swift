@@ -5,7 +5,7 @@
   import GRDB
   import Synchronization
 
-  /// One opening of a ``SQLiteLedger``.
+  /// The store of a ``SQLiteLedger``: one opening of the file, with an owner of its own.
   final class SQLiteLedgerStore: LedgerStore {
     let owner: String
     let changesByOthers: AsyncStream<Void>?
@@ -26,13 +26,13 @@
       changesByOthers = watchers.stream(for: owner)
     }
 
-    /// A store that is dropped cannot save any more: its owner is gone.
+    /// A deallocated store saves nothing more, so its owner ends.
     deinit {
       identity.end()
       watchers.end(owner)
     }
 
-    /// Reads on a connection of its own, beside the writer. What this store has committed is seen.
+    /// Reads on a connection other than the writer's, with everything that this store has committed.
     private func read<Value: Sendable>(
       _ body: @escaping @Sendable (LedgerConnection) throws -> Value
     ) async throws -> Value {
@@ -60,7 +60,7 @@
       _ id: DownloadID, at now: Date, _ change: @escaping @Sendable (inout DownloadRecord) throws -> Void
     ) async throws -> DownloadRecord? {
       let now = now.asStored
-      // What the change throws is the caller's own, and no failure of the ledger's.
+      // An error thrown by the change is the caller's, not a failure of the ledger.
       let result: Result<DownloadRecord?, any Error> = try await queue.commit { connection in
         var refusal: (any Error)?
         do {
@@ -101,7 +101,7 @@
       try await read { try $0.counts(tag: tag) }
     }
 
-    func totals(tag: String?) async throws -> LedgerTotals {
+    func totals(tag: String?) async throws -> DownloadTotals {
       try await read { try $0.totals(tag: tag) }
     }
 
@@ -138,7 +138,9 @@
     func transition(
       _ selection: LedgerSelection, _ event: Lifecycle.Event, at now: Date
     ) async throws -> LedgerTransitionResult {
-      guard event != .leased else { throw LedgerFault.error("only a lease makes a download active: lease it instead") }
+      guard event != .leased else {
+        throw LedgerFault.error("only a lease makes a download active: call lease(_:) instead")
+      }
       let result = try await queue.commit { try $0.transition(selection, event, at: now) }
       if result.count > 0 { watchers.tell(changedBy: owner) }
       return result
@@ -198,19 +200,20 @@
         if try await queue.commit({ try $0.leave() }) > 0 { watchers.tell(changedBy: owner) }
         result = .success(())
       } catch { result = .failure(error) }
-      // Whatever came of it, the connections are closed: the lease and the owner's end do the rest.
+      // The connections are closed even after a failure: what was not given back is freed by the end of the owner and
+      // of the leases.
       guard queue.close() else { return }
       identity.end()
       watchers.end(owner)
-      try await onBlockingThread {
+      try await BlockingThreads.run { _ in
         do {
           try? pool.writeWithoutTransaction { db in
             queue.forgetConnection(db)
-            // Moves the log into the file; a program that is reading may keep it from becoming empty.
+            // Copies the log into the file. A program that is reading may keep the log from becoming empty.
             try db.execute(sql: "PRAGMA busy_timeout = 200")
             _ = try db.checkpoint(.truncate)
           }
-          // The readers first: only a connection that may write takes the log away when it closes last.
+          // The readers close first: the log is only deleted if the last connection to close may write.
           pool.releaseMemory()
           try pool.close()
         } catch { throw LedgerFault.translate(error, path: path) }
@@ -228,7 +231,7 @@
   }
 
   extension Date {
-    /// The time as it comes back from the file: a count from 1970 is a little coarser than one from 2001.
+    /// The date as it is read back from the file: seconds since 1970 are less precise than seconds since 2001.
     fileprivate var asStored: Date { Date(timeIntervalSince1970: timeIntervalSince1970) }
   }
 #endif

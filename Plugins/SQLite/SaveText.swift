@@ -1,19 +1,19 @@
 #if SQLite
   import DownpipeCore
 
-  /// The statement of a save: one for each set of fields. It finds out, too, whether the owner holds the record.
+  /// The statement of a save, one for each set of fields. It changes no row unless the owner holds the record.
   struct SaveText: Sendable {
     let index: Int
-    /// What is bound first, in this order; the time follows.
+    /// The columns to bind first, in this order; the time follows.
     let columns: [RecordColumn]
     let sql: String
 
     static let count = 64
     private static let all = (0..<count).map(SaveText.init)
 
-    /// The statement that writes the fields.
+    /// Selects the statement that writes the fields.
     ///
-    /// - Parameter keepsLease: whether the record stays active.
+    /// - Parameter keepsLease: Whether the record stays active.
     init(_ fields: RecordFields, keepsLease: Bool) {
       let givesBack = fields.contains(.state) && !keepsLease
       self = Self.all[fields.rawValue & 31 | (givesBack ? 32 : 0)]

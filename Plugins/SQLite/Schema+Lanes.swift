@@ -2,8 +2,8 @@
   import GRDB
 
   extension Schema {
-    /// Third form: what leases decide by is kept once in `kind`, owners are numbers, steps have names, and what is
-    /// rarely there is NULL at the end of a row.
+    /// The third version stores the attributes that decide on leases once in `kind`, refers to owners by number, stores
+    /// steps by name, and puts columns that are usually NULL at the end of a row.
     static func moveIntoLanes(_ db: Database) throws {
       try db.execute(sql: "ALTER TABLE download RENAME TO old")
       try db.execute(sql: tables)
@@ -15,7 +15,7 @@
       try db.execute(sql: indexes)
     }
 
-    /// Times are seconds since 1970; JSON for what is rarely used, NULL where there is nothing.
+    /// Times are seconds since 1970. Rarely used values are JSON, and NULL if empty.
     private static let tables = """
       CREATE TABLE kind (
         number INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -118,12 +118,12 @@
         FROM old;
       """
 
-    /// Leases read the lanes in `download_ready`: one range for each opening and kind, in order of rank. What waits for
-    /// a time is in `download_delayed` instead, so that any number of it costs leases nothing.
+    /// A lease reads the lanes in `download_ready`: one range for each opening and kind, in order of rank. Downloads
+    /// that wait for a time are in `download_delayed` instead, so that they cost a lease nothing.
     ///
-    /// Every index that a change touches costs a page of the log. Only the first and the third follow a download that
-    /// is leased and finished; the last one grows at its end then. The conditions are spelled out with OR because only
-    /// so SQLite sees that one phase fulfils them.
+    /// Each index that a change updates costs a page of the log. Leasing and finishing a download updates only the
+    /// first and the third index, and appends to the last one. The conditions use OR because SQLite otherwise does not
+    /// see that a query for one phase can use the index.
     private static let indexes = """
       CREATE INDEX download_ready ON download (opening, kind, rank, arrival, generation)
         WHERE phase = 'waiting' AND not_before IS NULL;

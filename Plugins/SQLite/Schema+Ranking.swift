@@ -3,8 +3,8 @@
   import GRDB
 
   extension Schema {
-    /// Fourth form: the request as it was added last, whose ranks the ranks are, the bytes on disk as a number, and an
-    /// index for moves that a crash has interrupted.
+    /// The fourth version adds the request as it was last added, the name of the ranking, the number of bytes on disk,
+    /// and an index of renames that a crash has interrupted.
     static func addRanking(_ db: Database) throws {
       for column in ["added TEXT", "paused_together INTEGER", "on_disk INTEGER"] {
         try db.execute(sql: "ALTER TABLE download ADD COLUMN \(column)")

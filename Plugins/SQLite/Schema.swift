@@ -1,7 +1,7 @@
 #if SQLite
   import GRDB
 
-  /// The tables. A migration, once released, is never changed: add another one.
+  /// The tables and their migrations. A released migration is never changed: add a new one instead.
   enum Schema {
     static var migrator: DatabaseMigrator {
       var migrator = DatabaseMigrator()
@@ -25,7 +25,7 @@
       return migrator
     }
 
-    /// Columns for what changes often or is searched; JSON for what is rarely used, NULL when it is empty.
+    /// Values that change often or are searched have columns; rarely used values are JSON, and NULL if empty.
     /// Times are seconds since 1970.
     private static let downloads = """
       CREATE TABLE download (
@@ -86,14 +86,14 @@
       ) WITHOUT ROWID;
       """
 
-    /// Leases read `download_ready` in order, and nothing else, until they have enough. What waits for a
-    /// time is in `download_delayed` instead, so that any number of it costs leases nothing. The host
-    /// is in the index so that downloads of a host that is full are passed over without reading them.
+    /// A lease reads only `download_ready`, in order. Downloads that wait for a time are in `download_delayed` instead,
+    /// so that they cost a lease nothing. The index includes the host, so that downloads of a host whose limit is
+    /// reached are skipped without reading their rows.
     ///
-    /// Every index that a change touches costs a page of the log. Active records are therefore in
-    /// `download_held` alone, and a checkpoint touches none; those that may be many are in the order of arrival,
-    /// a phase at a time, and those that rest in the order of their last change too. The conditions are spelled
-    /// out with OR because only so SQLite sees that one phase fulfils them.
+    /// Each index that a change updates costs a page of the log. Active records are therefore in `download_held` only,
+    /// and a checkpoint updates no index. All other records are indexed by arrival in each phase, and resting records
+    /// by their last change, too. The conditions use OR because SQLite otherwise does not see that a query for one
+    /// phase can use the index.
     private static let indexes = """
       CREATE INDEX download_ready ON download (rank, arrival, generation, host)
         WHERE phase = 'waiting' AND not_before IS NULL;

@@ -1,7 +1,7 @@
 #if SQLite
   import DownpipeCore
 
-  /// The statements that are run often. Each is compiled once a connection.
+  /// The frequent statements. Each is compiled once for a connection.
   enum StatementText: Int, CaseIterable {
     case begin, commit, rollBack, savepoint, release, rollBackToSavepoint, dataVersion
     case gain, clearTally, recount, lastGeneration, setLastGeneration
@@ -11,13 +11,13 @@
     case renew, held, letGo, nextDue, placeOfID, setOpening
     case unlikeRanking, isRanked, setSetting, clearSetting, rankPage, rankable, setRank
 
-    /// What waits and is due.
+    /// The condition for downloads that wait and are due.
     private static let isReady = "phase = 'waiting' AND not_before IS NULL"
-    /// What waits for a time.
+    /// The condition for downloads that wait for a time.
     private static let isDelayed = "phase = 'waiting' AND not_before IS NOT NULL"
     private static let placeColumns = "opening, kind, rank, arrival, generation"
 
-    // The indexes are named because without statistics SQLite would take another one, and read it all.
+    // The indexes are named because SQLite, without statistics, would choose another one and read all of it.
     var sql: String {
       switch self {
       case .begin: "BEGIN IMMEDIATE"
@@ -85,7 +85,7 @@
         UPDATE download INDEXED BY download_delayed SET not_before = NULL
         WHERE \(Self.isDelayed) AND not_before > ? RETURNING \(Self.placeColumns)
         """
-      // Not “>”: SQLite begins with what is equal, and would go through a whole lane.
+      // Not “>”: SQLite would start at the equal keys and read the whole lane.
       case .nextLane:
         """
         SELECT opening, kind FROM download INDEXED BY download_ready

@@ -1,17 +1,17 @@
 public import DownpipeCore
 
-/// First come, first served: waiting downloads go in the order in which they were added, over restarts too.
+/// A policy that starts downloads in the order in which they were added, across restarts.
 ///
-/// Priorities play no part; ``PriorityQueue`` looks at them.
+/// It ignores priorities; see ``PriorityQueue``.
 public struct FIFO: SchedulingPolicy {
-  /// First come, first served.
+  /// Creates a policy for the order of arrival.
   public init() {}
 
-  /// The order of arrival.
+  /// Returns a rank by arrival.
   public func rank(_ context: RankingContext) -> Rank { Rank().ascending(context.arrival) }
 }
 
 extension SchedulingPolicy where Self == FIFO {
-  /// First come, first served.
+  /// The order of arrival.
   public static var fifo: FIFO { FIFO() }
 }

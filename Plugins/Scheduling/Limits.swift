@@ -1,30 +1,30 @@
 public import DownpipeCore
 
-/// The most downloads that may run at once: in all, from one host, with one label.
+/// An admission policy that limits how many downloads run at once: in total, from one host, with one tag.
 ///
 /// ```swift
 /// Limits(concurrent: 8, perHost: 2, perTag: ["video": 1])
 /// ```
-/// Several policies compose by *and*; each needs an `id` of its own. A limit below 1 would stop everything without saying so, and counts as 1;
-/// to hold downloads back use a gate, which tells why. URLs without a host, such as those of local files, have no
-/// host to be spared.
+/// All admission policies of a pipeline must admit a download; each needs an `id` of its own. A limit below 1 counts as
+/// 1, because 0 would stop all downloads without a reason. To hold downloads back use a gate, which gives a reason. The
+/// limit per host does not apply to URLs without a host, such as those of local files.
 public struct Limits: AdmissionPolicy, Hashable {
-  /// The most in all.
+  /// The most downloads that run at once.
   public let concurrent: Int
-  /// The most from one host (with its port); as many as in all when `nil`.
+  /// The most downloads that run at once from one host with its port; no separate limit when `nil`.
   public let perHost: Int?
-  /// The most that bear a label; labels that are not named are not limited.
+  /// The most downloads that run at once with a tag; other tags are not limited.
   public let perTag: [String: Int]
-  /// What tells it from other limits of the pipeline, and which ones it replaces.
+  /// The identifier among the admission policies of the pipeline; limits replace those with the same id.
   public let id: String
 
-  /// Sets limits; each below 1 counts as 1.
+  /// Creates limits. A limit below 1 counts as 1.
   ///
   /// - Parameters:
-  ///   - concurrent: the most in all.
-  ///   - perHost: the most from one host, with its port; as many as in all when `nil`.
-  ///   - perTag: the most that bear a label.
-  ///   - id: tells it from other limits of the same pipeline.
+  ///   - concurrent: The most downloads that run at once.
+  ///   - perHost: The most downloads from one host with its port; no separate limit when `nil`.
+  ///   - perTag: The most downloads with a tag.
+  ///   - id: The identifier among the admission policies of the pipeline.
   public init(concurrent: Int = 5, perHost: Int? = nil, perTag: [String: Int] = [:], id: String = "Limits") {
     self.id = id
     self.concurrent = max(1, concurrent)
@@ -32,7 +32,7 @@ public struct Limits: AdmissionPolicy, Hashable {
     self.perTag = perTag.mapValues { max(1, $0) }
   }
 
-  /// The limits in words.
+  /// The limits as text.
   public var summary: String {
     var parts = ["\(concurrent) at once"]
     if let perHost { parts.append("\(perHost) from one host") }
@@ -40,13 +40,13 @@ public struct Limits: AdmissionPolicy, Hashable {
     return parts.joined(separator: ", ")
   }
 
-  /// The limit in all.
+  /// The limit for all downloads.
   public var maximumConcurrent: Int? { concurrent }
-  /// The limit for one host.
+  /// The limit for one host; `nil` for no separate limit.
   public var maximumPerHost: Int? { perHost }
 
-  /// Compares what runs with the limits: the one in all first, then the host's, then those of the labels in
-  /// alphabetical order.
+  /// Compares the running downloads with the limits: first the total, then the host, then the tags in alphabetical
+  /// order.
   public func admit(_ candidate: Candidate, beside running: RunningDownloads) -> Admission {
     if running.total >= concurrent {
       return .full(Self.sentence(running.total, of: concurrent))
@@ -54,7 +54,7 @@ public struct Limits: AdmissionPolicy, Hashable {
     if let perHost, !candidate.host.isEmpty, let count = running.perHost[candidate.host], count >= perHost {
       return .hostFull(Self.sentence(count, of: perHost, " from \(candidate.host)"))
     }
-    // Sorting only the labels that are limited; most candidates bear none.
+    // Only limited tags are sorted; most candidates have none.
     for tag in candidate.tags.filter({ perTag[$0] != nil }).sorted() {
       if let limit = perTag[tag], let count = running.perTag[tag], count >= limit {
         return .refused(Self.sentence(count, of: limit, " tagged “\(tag)”"))
@@ -63,8 +63,8 @@ public struct Limits: AdmissionPolicy, Hashable {
     return .admitted
   }
 
-  /// `3 of 3 downloads from example.org are running`. More than the limit may run: it was lowered meanwhile, or a
-  /// start was forced.
+  /// Returns the reason, such as `3 of 3 downloads from example.org are running`. More downloads than the limit can run
+  /// after the limit was lowered or a start was forced.
   private static func sentence(_ count: Int, of limit: Int, _ which: String = "") -> String {
     limit == 1
       ? "\(count) of 1 download\(which) is running" : "\(count) of \(limit) downloads\(which) are running"

@@ -1,19 +1,20 @@
 public import DownpipeCore
 
-/// The highest priority first; among equals, first come, first served.
+/// A policy that starts the download with the highest priority first, and downloads of the same priority in the order
+/// in which they were added.
 ///
-/// A stream of urgent downloads can hold back the others for as long as it lasts.
+/// A continuous stream of urgent downloads holds back all others.
 public struct PriorityQueue: SchedulingPolicy {
-  /// The highest priority first.
+  /// Creates a policy for the order of priority.
   public init() {}
 
-  /// Priority, then the order of arrival.
+  /// Returns a rank by priority, then by arrival.
   public func rank(_ context: RankingContext) -> Rank {
     Rank().descending(context.priority).ascending(context.arrival)
   }
 }
 
 extension SchedulingPolicy where Self == PriorityQueue {
-  /// The highest priority first; among equals, first come, first served.
+  /// The order of priority, then of arrival.
   public static var priorityQueue: PriorityQueue { PriorityQueue() }
 }

@@ -1,8 +1,7 @@
 public import DownpipeCore
 public import ServiceLifecycle
 
-/// Runs a downloader inside a `ServiceGroup`: it works until the group shuts down gracefully, and then
-/// ends every transfer at a checkpoint.
+/// Runs a downloader in a `ServiceGroup`. When the group shuts down gracefully, every transfer stops at a checkpoint.
 ///
 /// ```swift
 /// let group = ServiceGroup(
@@ -12,10 +11,10 @@ public import ServiceLifecycle
 public struct DownloaderService: Service {
   private let downloader: Downloader
 
-  /// Wraps a downloader, which has begun to work when it was made.
+  /// Makes the service of a downloader. The downloader starts when it is made, not when the service runs.
   public init(_ downloader: Downloader) { self.downloader = downloader }
 
-  /// Returns once the downloader has shut down, after a graceful shutdown or a cancellation.
+  /// Waits for a graceful shutdown or a cancellation, shuts the downloader down, and returns.
   public func run() async throws {
     try? await gracefulShutdown()
     await downloader.shutdown()

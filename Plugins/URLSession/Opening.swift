@@ -1,11 +1,11 @@
-import DownpipeCore
+package import DownpipeCore
 import Foundation
 import Synchronization
 
-/// Opens one request: asks, follows redirects, makes the reply.
+/// Opens one request: sends it, follows redirects, makes the reply.
 struct Opening {
   let session: TransferSession
-  /// Whether the session is there for this reply alone.
+  /// Whether the session serves this reply only and ends with it.
   let ownsSession: Bool
 
   private var configuration: URLSessionSource.Configuration { session.configuration }
@@ -53,10 +53,10 @@ struct Opening {
 }
 
 extension SourceReply {
-  /// Says that Foundation has undone the content coding, if there is one: the bytes are not those whose length,
-  /// digests and ranges the server speaks of.
-  /// - Returns: whether there is one.
-  @discardableResult mutating func noteUndoneCoding() -> Bool {
+  /// Marks a reply whose content coding Foundation has decoded: length, digests and ranges of the answer do not apply
+  /// to the decoded bytes.
+  /// - Returns: whether the answer has a content coding.
+  @discardableResult package mutating func noteUndoneCoding() -> Bool {
     guard let coding = contentCoding else { return false }
     contentCoding = "decoded-\(coding)"
     length = .unknown
@@ -65,7 +65,7 @@ extension SourceReply {
   }
 }
 
-/// Ends what a reply holds when nobody has the reply any more, even if it was neither read nor discarded.
+/// Ends the transfer when the last reference to the reply is released, even if it was neither read nor discarded.
 private final class ReplyLease: Sendable {
   let transfer: Transfer
   private let session: TransferSession?

@@ -1,19 +1,18 @@
-import DownpipeCore
-import Foundation
+package import DownpipeCore
+package import Foundation
 
 #if canImport(FoundationNetworking)
-  import FoundationNetworking
+  package import FoundationNetworking
 #endif
 
-/// The URLs that are asked for, first and after redirects.
-enum RequestURL {
-  static func isSupported(_ url: URL) -> Bool {
+/// Checks request URLs and makes Foundation's requests from them.
+package enum RequestURL {
+  package static func isSupported(_ url: URL) -> Bool {
     guard let scheme = url.scheme, let host = url.host(percentEncoded: true), !host.isEmpty else { return false }
     return scheme.caseInsensitivelyEquals("http") || scheme.caseInsensitivelyEquals("https")
   }
 
-  /// The request for Foundation.
-  static func request(_ url: URL, _ fields: HeaderFields) -> URLRequest {
+  package static func request(_ url: URL, _ fields: HeaderFields) -> URLRequest {
     var request = URLRequest(url: normalized(url))
     request.httpMethod = "GET"
     request.timeoutInterval = URLSessionSource.Configuration.never
@@ -22,7 +21,7 @@ enum RequestURL {
     return request
   }
 
-  /// Without a fragment, which is never sent, and with the scheme in lower case, as Foundation wants it on Linux.
+  /// Removes the fragment, which is never sent, and lowercases the scheme, as Foundation on Linux requires.
   private static func normalized(_ url: URL) -> URL {
     guard var parts = URLComponents(url: url, resolvingAgainstBaseURL: true) else { return url }
     parts.scheme = parts.scheme?.lowercased()
@@ -46,21 +45,22 @@ struct Redirects {
     visited = [Self.key(url)]
   }
 
-  /// Goes to where an answer points.
+  /// Moves ``url`` to the target of a redirect.
   ///
-  /// - Returns: false when the answer is no redirect, or one without a target.
-  /// - Throws: ``DownloadError`` with `.tooManyRedirects` for a loop and for too many, `.invalidResponse` for a
-  ///   target that cannot be read, `.unsupportedURL` for one that is not HTTP, `.tls` for one that gives TLS up.
+  /// - Returns: `false` when the answer is not a redirect, or is a redirect without a target.
+  /// - Throws: ``DownloadError`` with `.tooManyRedirects` for a loop or too many redirects, `.invalidResponse` for a
+  ///   malformed target, `.unsupportedURL` for a target that is not HTTP, `.tls` for a redirect from https to http.
   mutating func follow(status: Int, location: String?) throws(DownloadError) -> Bool {
     guard [301, 302, 303, 307, 308].contains(status), let location, !location.isEmpty else { return false }
     guard location.utf8.count <= 16_384,
       let target = URL(string: location.trimmingHTTPWhitespace, relativeTo: url)?.absoluteURL
     else {
-      throw DownloadError(.invalidResponse, "the redirect's Location “\(location.prefix(100).escaped)” is no URL")
+      throw DownloadError(.invalidResponse, "the redirect's Location “\(location.prefix(100).escaped)” is not a URL")
     }
     guard RequestURL.isSupported(target) else {
       throw DownloadError(
-        .unsupportedURL, "the server redirects to a “\((target.scheme ?? "").prefix(20).escaped)” URL without HTTP")
+        .unsupportedURL,
+        "the server redirects to a URL that is not HTTP (scheme “\((target.scheme ?? "").prefix(20).escaped)”)")
     }
     if url.scheme?.lowercased() == "https", target.scheme?.lowercased() != "https" {
       throw DownloadError(.tls, "the server redirects from https to \(target.redacted), which is not encrypted")
@@ -72,7 +72,7 @@ struct Redirects {
       throw DownloadError(.tooManyRedirects, "the server redirects in a loop, back to \(target.redacted)")
     }
     if Self.origin(target) != Self.origin(url) {
-      // Credentials are for the origin they were given for, and so is the name it goes by.
+      // Credentials and the host name belong to the origin that they were set for.
       for name in ["Authorization", "Cookie", "Proxy-Authorization", "Host"] { fields[name] = nil }
     }
     url = target

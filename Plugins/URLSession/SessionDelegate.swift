@@ -6,9 +6,10 @@ import Synchronization
   import FoundationNetworking
 #endif
 
-/// Tells each transfer what Foundation tells about its task.
+/// Forwards what Foundation reports about a task to its transfer.
 final class SessionDelegate: NSObject, URLSessionDataDelegate {
-  /// Set once, before the first task. The session lives until Foundation lets go of its delegate, at the end.
+  /// Set once, before the first task. Foundation holds the delegate until the session is invalid, so the session lives
+  /// that long.
   let session = Mutex<TransferSession?>(nil)
 
   private func transfer(of task: URLSessionTask) -> Transfer? {
@@ -31,13 +32,13 @@ final class SessionDelegate: NSObject, URLSessionDataDelegate {
     _ session: URLSession, task: URLSessionTask, willPerformHTTPRedirection response: HTTPURLResponse,
     newRequest request: URLRequest, completionHandler: @escaping (URLRequest?) -> Void
   ) {
-    // `Redirects` follows it, by rules that can be tested.
+    // `Redirects` follows redirects by its own, testable rules.
     completionHandler(nil)
   }
 
   func urlSession(_ session: URLSession, task: URLSessionTask, didCompleteWithError error: (any Error)?) {
     guard let transfer = self.session.withLock({ $0 })?.remove(task) else { return }
-    // On Linux a redirect without a target is never shown as a response, only found at the end.
+    // On Linux a redirect without a target is not reported as a response, only at the end of the task.
     if error == nil, let response = task.response as? HTTPURLResponse { transfer.didReceive(response) }
     transfer.didComplete(error)
   }
@@ -48,8 +49,8 @@ final class SessionDelegate: NSObject, URLSessionDataDelegate {
   }
 
   #if canImport(FoundationNetworking)
-    /// On Linux the only challenge is a 401 with `Basic`, after its response and body have been shown. Left to
-    /// itself the task would never end, and cancelling it here would wait for this very thread.
+    /// On Linux the only challenge is a 401 with `Basic`, reported after the response and the body. Unanswered, the
+    /// task would never end; cancelling it on this thread would deadlock.
     func urlSession(
       _ session: URLSession, task: URLSessionTask, didReceive challenge: URLAuthenticationChallenge,
       completionHandler: @escaping (URLSession.AuthChallengeDisposition, URLCredential?) -> Void

@@ -1,29 +1,31 @@
-import DownpipeCore
-import Foundation
+package import DownpipeCore
 
 #if canImport(FoundationNetworking)
-  import FoundationNetworking
+  import Foundation
+  package import FoundationNetworking
+#else
+  package import Foundation
 #endif
 
 extension HeaderFields {
-  /// The fields of an answer. Foundation has joined those of one name with commas.
-  init(_ response: HTTPURLResponse) {
+  /// The fields of a response. Foundation has joined fields of the same name with commas.
+  package init(_ response: HTTPURLResponse) {
     var fields: [HeaderField] = []
     for (name, value) in response.allHeaderFields {
       if let name = name as? String, let value = value as? String { fields.append(HeaderField(name, value)) }
     }
-    // A dictionary has no order; a reply should not change with it.
+    // A dictionary has no stable order; sorting makes the reply reproducible.
     self.init(fields.sorted { ($0.name, $0.value) < ($1.name, $1.value) })
   }
 }
 
 extension DownloadError {
-  /// What Foundation reports of a task that failed.
-  init(transport error: any Error) {
+  /// The error for what Foundation reports about a failed task.
+  package init(transport error: any Error) {
     let error = error as NSError
     let numbers = [EMFILE, ENFILE].map { Int($0) }
     let causes = [error, error.userInfo[NSUnderlyingErrorKey] as? NSError].compactMap { $0 }
-    // On Linux libcurl's words are all there is.
+    // On Linux libcurl's message is the only information.
     if causes.contains(where: { $0.domain == NSPOSIXErrorDomain && numbers.contains($0.code) })
       || error.localizedDescription.lowercased().contains("too many open files")
     {
@@ -39,12 +41,12 @@ extension DownloadError {
     }
     let text = error.localizedDescription
     var code = Self.codes.first { $0.key.rawValue == error.code }?.value ?? Self.code(ofUnnamed: text)
-    // libcurl's “unsupported protocol” is said of answers, too; the URL's scheme was looked at before.
+    // libcurl reports “unsupported protocol” for malformed answers too; the scheme of the URL was checked before.
     if code == .unsupportedURL, Self.code(ofUnnamed: text) == .invalidResponse { code = .invalidResponse }
     self.init(code, "\(text.redactingURLs.prefix(500)) (URLError \(error.code))", cause: error)
   }
 
-  /// Everything else is `.network`.
+  /// Codes that are not listed here map to `.network`.
   private static let codes: [URLError.Code: Code] = [
     .timedOut: .timedOut,
     .cannotFindHost: .hostNotFound,
@@ -78,14 +80,14 @@ extension DownloadError {
     .cancelled: .cancelled,
   ]
 
-  /// On Linux most failures of libcurl come as “unknown”, told apart by libcurl's words only (libcurl-errors(3)).
+  /// On Linux most failures of libcurl arrive as “unknown”; only the text of libcurl-errors(3) distinguishes them.
   private static func code(ofUnnamed text: String) -> Code {
     let lower = text.lowercased()
     if ["ssl", "certificate", "tls"].contains(where: lower.contains) { return .tls }
     let broken = [
       "http/0.9", "response code", "weird server reply", "content or transfer-encoding", "content encoding",
-      "failed writing",
-      "failure writing", "bad chunk", "chunk hex-length", "invalid content-length", "header", "unsupported http",
+      "failed writing", "failure writing", "bad chunk", "chunk hex-length", "invalid content-length", "header",
+      "unsupported http",
       "illegal or missing", "malformed", "nul byte",
     ]
     return broken.contains(where: lower.contains) ? .invalidResponse : .network
@@ -93,14 +95,12 @@ extension DownloadError {
 }
 
 extension Result {
-  /// The error of a failure.
   var failure: Failure? {
     if case .failure(let error) = self { error } else { nil }
   }
 }
 
 extension Data {
-  /// Calls the sink for each contiguous part.
   func forEachRegion(_ sink: ChunkSink) throws {
     for region in regions {
       try region.withUnsafeBytes { bytes in

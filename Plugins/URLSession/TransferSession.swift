@@ -14,16 +14,17 @@ final class TransferSession: SourceSession {
     var isClosing = false
     var isInvalid = false
     var isWatching = false
-    /// Wait until no transfer is left, then until the session is invalid.
+    /// Resumed when no transfer is left.
     var idleWaiter: CheckedContinuation<Void, Never>?
+    /// Resumed when the session is invalid.
     var invalidWaiter: CheckedContinuation<Void, Never>?
   }
 
   let configuration: URLSessionSource.Configuration
   private let state = Mutex(State())
   private let session: URLSession
-  /// Everything that waits for Foundation's own queue happens here: that queue may be busy with a sink, and the
-  /// threads of Swift's concurrency must not wait for it. In order, so that no task is made in an invalid session.
+  /// Runs every call that waits for Foundation's own queue: a sink may block that queue, and the threads of Swift's
+  /// concurrency must not wait for it. It is serial, so that no task is made in an invalid session.
   private let control = DispatchQueue(label: "downpipe.urlsession.control")
   private let clock = DispatchQueue(label: "downpipe.urlsession.clock")
   private let interval: DispatchTimeInterval
@@ -34,7 +35,7 @@ final class TransferSession: SourceSession {
     session = URLSession(
       configuration: configuration.sessionConfiguration(connectionsPerHost: connectionsPerHost), delegate: delegate,
       delegateQueue: makeDelegateQueue())
-    // A limit is noticed at most an eighth of it, or a second, too late.
+    // A time limit is detected at most an eighth of it, or a second, late.
     let shortest = min(
       configuration.connectTimeLimit, configuration.idleTimeLimit, configuration.totalTimeLimit ?? .seconds(3600))
     interval = .milliseconds(max(10, min(1000, Int(shortest / .milliseconds(8)))))
@@ -47,14 +48,14 @@ final class TransferSession: SourceSession {
 
   // MARK: Transfers
 
-  /// Makes and starts the task of a transfer, soon.
+  /// Makes and starts the task of a transfer, asynchronously.
   func begin(_ transfer: Transfer, _ request: URLRequest) {
     control.async { [self] in
       guard !state.withLock({ $0.isClosing }) else {
         transfer.fail(DownloadError(.shutDown, "the source was stopped"))
         return
       }
-      // A transfer that was cancelled in the meantime needs no task.
+      // A transfer that was cancelled meanwhile needs no task.
       guard !transfer.isOver else { return }
       let task = session.dataTask(with: request)
       let mustWatch = state.withLock { state in
@@ -68,15 +69,14 @@ final class TransferSession: SourceSession {
     }
   }
 
-  /// Cancels a task, soon.
+  /// Cancels a task, asynchronously.
   func cancel(_ task: URLSessionTask) { control.async { task.cancel() } }
 
-  /// The transfer of a task that runs.
   func transfer(of task: URLSessionTask) -> Transfer? {
     state.withLock { $0.transfers[task.taskIdentifier] }
   }
 
-  /// Takes the transfer out: its task is at its end.
+  /// Removes and returns the transfer of a task that has ended.
   func remove(_ task: URLSessionTask) -> Transfer? {
     let (transfer, waiter) = state.withLock { state in
       let transfer = state.transfers.removeValue(forKey: task.taskIdentifier)
@@ -87,7 +87,7 @@ final class TransferSession: SourceSession {
     return transfer
   }
 
-  /// Looks at the clock for as long as something runs.
+  /// Checks the time limits until no transfer is left.
   private func watch() {
     clock.asyncAfter(deadline: .now() + interval) { [weak self] in
       guard let self else { return }
@@ -101,15 +101,15 @@ final class TransferSession: SourceSession {
     }
   }
 
-  // MARK: The end
+  // MARK: Ending
 
-  /// Lets nothing new begin, and ends the session once its last task is over. Returns at once.
+  /// Rejects new transfers and ends the session after its last task. Returns immediately.
   func finish() {
     state.withLock { $0.isClosing = true }
     control.async { [session] in session.finishTasksAndInvalidate() }
   }
 
-  /// Ends every transfer and returns when the session is gone.
+  /// Fails every transfer and returns when the session is invalid.
   func stop() async {
     let transfers = state.withLock { state in
       state.isClosing = true
@@ -134,14 +134,14 @@ final class TransferSession: SourceSession {
     }
   }
 
-  /// Waits for a `begin` that came before the session began to close.
+  /// Waits for a `begin` that was called before the session started to close.
   private func drainControl() async {
     await withCheckedContinuation { continuation in control.async { continuation.resume() } }
     let late = state.withLock { Array($0.transfers.values) }
     for transfer in late { transfer.fail(DownloadError(.shutDown, "the source was stopped")) }
   }
 
-  /// The session calls its delegate no more.
+  /// The session does not call its delegate again.
   func didBecomeInvalid() {
     let waiter = state.withLock { state in
       state.isInvalid = true

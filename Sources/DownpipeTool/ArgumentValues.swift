@@ -1,7 +1,8 @@
 public import ArgumentParser
 public import Downpipe
 
-// Types of the framework as values of options; their raw values are the words on the command line.
+// The raw values of these types are the words on the command line.
 
 extension ConflictPolicy: ExpressibleByArgument {}
 extension DownloadState.Phase: ExpressibleByArgument {}
+extension PipelineSettings.Transport: ExpressibleByArgument {}

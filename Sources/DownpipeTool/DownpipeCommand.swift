@@ -7,39 +7,47 @@ import Foundation
 struct DownpipeCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "downpipe",
-    abstract: "Downloads files, goes on where it was interrupted, and unpacks and files what it got.",
-    discussion: """
-      Running the same command again goes on: files that are finished are not fetched again.
-
-      Exit status: 0 when all files are finished, 1 when some failed, 2 for wrong usage, 130 when interrupted.
+    abstract: "Download files, and resume interrupted downloads.",
+    usage: """
+      downpipe [<options>] <url> ...
+      downpipe <subcommand> [<options>]
       """,
+    discussion: """
+      “downpipe <url>” is short for “downpipe get <url>”; “downpipe get --help” lists its options. Run a command again to \
+      resume it: finished files are not fetched again.
+
+      Exit status: 0 if all files are finished, 1 if some failed, 2 for wrong usage, 130 if interrupted.
+      """,
+    version: "0.1.0",
     subcommands: [
-      GetCommand.self, ListCommand.self, ResumeCommand.self, RemoveCommand.self, ImportCommand.self, DemoCommand.self,
-    ]
+      GetCommand.self, ListCommand.self, ResumeCommand.self, RemoveCommand.self, ImportCommand.self,
+    ],
+    defaultSubcommand: GetCommand.self
   )
 
-  /// Runs a command and ends the process with the status that scripts rely on.
+  /// Runs a command, and ends the process with the exit status that scripts rely on.
   static func main() async {
     OutputFile.openMissing()
     DescriptorLimit.raise()
+    let arguments = Array(CommandLine.arguments.dropFirst())
     do {
-      var command = try await asyncParseAsRoot(nil)
+      var command = try await asyncParseAsRoot(arguments.isEmpty ? ["--help"] : arguments)
       if var asyncCommand = command as? any AsyncParsableCommand {
         try await asyncCommand.run()
       } else {
         try command.run()
       }
     } catch let error as UsageError {
-      OutputFile.complain(error.description)
+      OutputFile.warn(error.description)
       Foundation.exit(2)
     } catch let error as DownloadError {
-      // What failed is the command as a whole, such as a ledger that cannot be written any more; not one download.
-      OutputFile.complain(error.sentence)
+      // The command itself failed, not one download: a ledger that can no longer be written, for example.
+      OutputFile.warn(error.sentence)
       Foundation.exit(1)
     } catch is OutputFile.Abandoned {
       Foundation.exit(Interruption.exitStatus)
     } catch is OutputFile.BrokenPipe {
-      // Whoever read has read enough.
+      // The reader has read enough.
       Foundation.exit(0)
     } catch {
       let status = exitCode(for: error)

@@ -7,7 +7,7 @@ struct GetCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "get",
     abstract: "Download files.",
-    discussion: "Interrupted, it leaves everything so that the same command goes on."
+    discussion: "Run the same command again to resume it after an interruption."
   )
 
   @OptionGroup(title: "Options") var input: GetOptions
@@ -16,64 +16,71 @@ struct GetCommand: AsyncParsableCommand {
   @OptionGroup(title: "Output options") var reporting: OutputOptions
 
   func run() async throws {
-    #if !Zlib
-      if input.gunzip { throw UsageError("this downpipe was built without zlib, and cannot unpack gzip files") }
-    #endif
     var plan = try input.plan()
     let list = try plan.inputFile.map(URLList.init)
     if plan.isSingle, let text = plan.urls.first {
       do { _ = try plan.request(for: text) } catch { try refuse(text, plan, error) }
     }
 
-    let directory = try Folder.prepare(folder.directory, option: "--directory")
+    let directory = try prepare(folder.directory, option: "--directory")
     if let name = plan.outputName, Folder.kind(directory + "/" + name) == .directory {
       throw UsageError("--output: “\(name)” is a folder")
     }
-    plan.wishes = RequestWishes(
-      unpacks: input.gunzip, folder: try input.moveInto.map { try Folder.prepare($0, option: "--move-into") })
+    plan.steps = RequestSteps(
+      gunzips: input.gunzip, folder: try input.moveInto.map { try prepare($0, option: "--move-into") })
     try checkPlace(of: plan, directory: directory)
 
-    let ledger = folder.ledgerPath(directory: directory)
-    #if !SQLite
-      if ledger != nil { throw UsageError("this downpipe was built without SQLite: use --ledger none") }
-    #endif
+    let ledger = try folder.usableLedgerPath(directory: directory)
     var settings = transfer.settings(directory: directory, ledger: ledger)
-    settings.scope = PathScope(directory: directory, ledger: ledger, more: plan.wishes.folder.map { [$0] } ?? [])
+    settings.scope = PathScope(directory: directory, ledger: ledger, more: plan.steps.folder.map { [$0] } ?? [])
+    if input.dryRun {
+      settings.showsAll = true
+      let dryRun = DryRun(plan: plan, settings: settings, isJSON: reporting.json, isQuiet: reporting.quiet)
+      guard try await dryRun.run(list) else { throw ExitCode(1) }
+    } else {
+      try await download(plan, list, settings)
+    }
+  }
 
+  private func download(_ plan: GetPlan, _ list: URLList?, _ settings: PipelineSettings) async throws {
     let choice = reporting.choice
     let monitor = RunMonitor(output: choice.make())
     let run = DownloadRun(pipeline: try Pipeline(settings), monitor: monitor, isAnimated: choice.drawsBars)
     let feeder = Feeder(plan: plan)
-    let given = plan.urls
     let ending = try await run.run { downloader, monitor in
-      try await feeder.add(given, to: downloader, monitor)
+      try await feeder.add(plan.urls, to: downloader, monitor)
       while let urls = try await list?.next() { try await feeder.add(urls, to: downloader, monitor) }
     }
-    report(ending)
+    if case .interrupted(let tally) = ending {
+      let hint = settings.ledger == nil ? "" : "; run the same command again to resume"
+      OutputFile.warn("interrupted: \(tally.finished) of \(tally.total) finished\(hint)")
+    }
     if ending.exitStatus != 0 { throw ExitCode(ending.exitStatus) }
   }
 
-  /// Refuses at once to replace what is no regular file, where the name is known before.
+  private func prepare(_ path: String, option: String) throws(UsageError) -> String {
+    input.dryRun ? Folder.absolutePath(path) : try Folder.prepare(path, option: option)
+  }
+
+  /// Checks before the download whether the name belongs to something that cannot be replaced.
   private func checkPlace(of plan: GetPlan, directory: String) throws(UsageError) {
     guard transfer.onConflict == .replace, let name = plan.outputName else { return }
-    guard let obstacle = Folder.obstacle(at: (plan.wishes.folder ?? directory) + "/" + name) else { return }
+    guard let obstacle = Folder.obstacle(at: (plan.steps.folder ?? directory) + "/" + name) else { return }
     throw UsageError(
-      "--output: “\(name)” is \(obstacle), and --on-conflict replace takes the place of regular files only: "
-        + "remove it, or choose another name")
+      "--output: “\(name)” is \(obstacle), and --on-conflict replace replaces regular files only: remove it, or choose "
+        + "another name")
   }
 
-  /// The only URL cannot be used: the command is wrong, and says so in the form that was asked for.
+  /// The only URL cannot be used: the command fails at once, in the form of output that was asked for.
   private func refuse(_ text: String, _ plan: GetPlan, _ error: DownloadError) throws -> Never {
     if reporting.json {
-      let id = DownloadIdentity(url: text, outputName: plan.outputName).id
-      try OutputFile.standardOutput.write(JSONOutput.line(LastWord(id: id, url: text, error: error)) + "\n")
+      let result = DownloadResult(id: plan.id(for: text), url: text, error: error)
+      try OutputFile.standardOutput.write(JSONOutput.line(result) + "\n")
+    }
+    // A mistyped subcommand is taken for a URL.
+    if text.allSatisfy({ $0.isLetter || $0 == "-" }), !text.isEmpty {
+      throw UsageError("“\(text.prefix(200))” is neither a command nor a URL: see “downpipe --help”")
     }
     throw UsageError("\(text.redactedURL.prefix(200)): \(error.message)")
-  }
-
-  private func report(_ ending: DownloadRun.Ending) {
-    guard case .interrupted(let tally) = ending else { return }
-    let left = folder.ledger == "none" ? "" : "; run the same command again to go on"
-    OutputFile.complain("interrupted: \(tally.finished) of \(tally.total) finished\(left)")
   }
 }

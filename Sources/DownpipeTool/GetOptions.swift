@@ -1,31 +1,38 @@
 import ArgumentParser
 
-/// What is downloaded, and what is done with it.
+/// What to download, and what to do with it.
 struct GetOptions: ParsableArguments {
-  @Argument(help: ArgumentHelp("What to download.", valueName: "url"))
+  @Argument(help: ArgumentHelp("The URLs to download.", valueName: "url"))
   var urls: [String] = []
 
   @Option(
     name: [.short, .long],
     help: ArgumentHelp(
-      "A file with a URL a line; “-” is standard input. Blank lines and lines with # are skipped.",
-      valueName: "file"),
+      "Read URLs from this file, one on each line; “-” is standard input. Blank lines and lines that start with # are "
+        + "skipped.", valueName: "file"),
     completion: .file())
   var inputFile: String?
 
   @Option(
     name: [.customShort("o"), .customLong("output")],
-    help: ArgumentHelp("The name of the file (with one URL).", valueName: "name"))
+    help: ArgumentHelp("Save the file under this name (one URL only).", valueName: "name"))
   var outputName: String?
 
   @Option(
     name: [.customShort("H"), .long],
-    help: ArgumentHelp(
-      "A header field to send, such as 'Accept: text/html'. It is kept in the ledger.", valueName: "name: value"))
+    help: ArgumentHelp("Send this header field. The ledger stores it.", valueName: "name: value"))
   var header: [String] = []
 
   @Option(
-    help: ArgumentHelp("The digest the file must have, such as sha256=9f86… (with one URL).", valueName: "alg=hex"))
+    name: [.customShort("A"), .long], help: ArgumentHelp("Send this User-Agent to the server.", valueName: "name"))
+  var userAgent: String?
+
+  @Option(name: [.customShort("e"), .long], help: ArgumentHelp("Send this Referer to the server.", valueName: "url"))
+  var referer: String?
+
+  @Option(
+    help: ArgumentHelp(
+      "Require this digest, such as sha256=<64 digits> (one URL only).", valueName: "algorithm=hex"))
   var checksum: String?
 
   @Flag(help: "Unpack gzip files.")
@@ -34,8 +41,14 @@ struct GetOptions: ParsableArguments {
   @Option(help: ArgumentHelp("Move finished files into this folder.", valueName: "dir"), completion: .directory)
   var moveInto: String?
 
-  /// What is asked for, checked.
+  @Flag(
+    help: "Show names, sizes and what would be fetched, and write nothing. Asks each server for the first byte.")
+  var dryRun = false
+
+  /// - Throws: ``UsageError`` for options that contradict each other.
   func plan() throws(UsageError) -> GetPlan {
-    try GetPlan(urls: urls, inputFile: inputFile, outputName: outputName, header: header, checksum: checksum)
+    try GetPlan(
+      urls: urls, inputFile: inputFile, outputName: outputName, header: header, userAgent: userAgent,
+      referer: referer, checksum: checksum)
   }
 }

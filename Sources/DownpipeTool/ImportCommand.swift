@@ -3,26 +3,26 @@ import Downpipe
 import DownpipeAppleResumeData
 import Foundation
 
-/// `downpipe import-resume-data`: goes on with a download that Apple's URLSession has begun.
+/// `downpipe import-resume-data`: resumes a download of Apple's URLSession.
 struct ImportCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "import-resume-data",
-    abstract: "Go on with a download that URLSession has begun.",
+    abstract: "Resume a download that URLSession started.",
     discussion: """
-      Puts the download in the ledger and goes on from its byte, if the server's file is still the same. Interrupted, it \
-      goes on when the command is run again, or with “downpipe resume”. The two files stay as they are.
+      Adds the download to the ledger and resumes it, if the file on the server is still the same. Both files are copied \
+      and stay as they are. Run the same command again, or “downpipe resume”, after an interruption.
       """
   )
 
-  @Argument(
-    help: ArgumentHelp("The resume data that URLSession gave.", valueName: "file"), completion: .file())
+  @Argument(help: ArgumentHelp("The resume data from URLSession.", valueName: "file"), completion: .file())
   var file: String
 
   @Option(
-    help: ArgumentHelp("The file with the bytes that have come already.", valueName: "file"), completion: .file())
+    help: ArgumentHelp("The file with the bytes that URLSession has received.", valueName: "file"),
+    completion: .file())
   var partial: String
 
-  @Option(name: [.short, .long], help: ArgumentHelp("The name of the file.", valueName: "name"))
+  @Option(name: [.short, .long], help: ArgumentHelp("Save the file under this name.", valueName: "name"))
   var output: String?
 
   @OptionGroup(title: "Folder options") var folder: LedgerOptions
@@ -32,10 +32,7 @@ struct ImportCommand: AsyncParsableCommand {
   func run() async throws {
     let request = try request()
     let directory = try Folder.prepare(folder.directory, option: "--directory")
-    let ledger = folder.ledgerPath(directory: directory)
-    #if !SQLite
-      if ledger != nil { throw UsageError("this downpipe was built without SQLite: use --ledger none") }
-    #endif
+    let ledger = try folder.usableLedgerPath(directory: directory)
     let settings = transfer.settings(directory: directory, ledger: ledger)
     let choice = reporting.choice
     let monitor = RunMonitor(output: choice.make())
@@ -45,17 +42,17 @@ struct ImportCommand: AsyncParsableCommand {
       try await feeder.add([request], to: downloader, monitor)
     }
     if case .interrupted = ending {
-      OutputFile.complain("interrupted; run the same command again to go on")
+      OutputFile.warn("interrupted; run the same command again to resume")
     }
     if ending.exitStatus != 0 { throw ExitCode(ending.exitStatus) }
   }
 
-  /// The download that the resume data describes, with the bytes that are there already.
+  /// The download that the resume data describes, with the bytes that URLSession has received.
   private func request() throws(UsageError) -> DownloadRequest {
-    guard Folder.kind(file) == .file else { throw UsageError("there is no file “\(file)”") }
-    guard Folder.kind(partial) == .file else { throw UsageError("--partial: there is no file “\(partial)”") }
+    guard Folder.kind(file) == .file else { throw UsageError("the file “\(file)” does not exist") }
+    guard Folder.kind(partial) == .file else { throw UsageError("--partial: the file “\(partial)” does not exist") }
     do {
-      // More than any resume data has; the reader refuses it with its own words.
+      // Resume data is never this large; the reader refuses it then.
       let handle = try FileHandle(forReadingFrom: URL(filePath: file))
       defer { try? handle.close() }
       let resumeData = try AppleResumeData(try handle.read(upToCount: 2 << 20) ?? Data())

@@ -2,20 +2,20 @@ import ArgumentParser
 import Downpipe
 import Foundation
 
-/// `downpipe list`: shows what is in a ledger. It starts nothing.
+/// `downpipe list`: shows the records of a ledger, and starts nothing.
 struct ListCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "list", abstract: "Show the downloads of a ledger.")
+    commandName: "list", abstract: "List the downloads of a ledger.")
 
   @OptionGroup(title: "Folder options") var folder: LedgerOptions
 
-  @Option(help: ArgumentHelp("Only those in this state (may be repeated).", valueName: "state"))
+  @Option(help: ArgumentHelp("List only downloads in this state. Can be given several times.", valueName: "state"))
   var state: [DownloadState.Phase] = []
 
-  @Flag(help: "Instead, unfinished bytes in the folder that no download of the ledger will use again.")
+  @Flag(help: "List orphans instead: unfinished files in the folder that no download of the ledger uses.")
   var orphans = false
 
-  @Flag(help: "One JSON object a line.")
+  @Flag(help: "Print one JSON object on each line.")
   var json = false
 
   func run() async throws {
@@ -45,7 +45,7 @@ struct ListCommand: AsyncParsableCommand {
       guard statuses.count == page else { break }
       query.offset += page
     }
-    // Their state is not known.
+    // Damaged records have no known state.
     guard state.isEmpty else { return }
     for damaged in try await downloader.damaged() {
       try OutputFile.standardOutput.write((json ? RecordTable.json(damaged) : RecordTable.row(damaged)) + "\n")

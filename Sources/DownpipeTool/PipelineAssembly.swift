@@ -2,15 +2,13 @@ import Downpipe
 import DownpipeURLSession
 
 extension Pipeline {
-  /// The pipeline of `get` and `resume`.
-  ///
-  /// - Parameter settings: what the command line says.
+  /// The pipeline of every command.
   init(_ settings: PipelineSettings) throws(UsageError) {
     let http = try HTTPSource.Configuration(settings)
 
     self.init {
       if settings.transport == .urlSession {
-        URLSessionSource()
+        URLSessionSource(URLSessionSource.Configuration(settings))
       } else {
         HTTPSource(http)
       }
@@ -27,13 +25,11 @@ extension Pipeline {
       Limits(concurrent: settings.jobs, perHost: settings.perHost)
       Retry(.exponential(attempts: settings.retries + 1), table: .commandLine)
 
-      // A request names those that it wants.
+      // Each request names the steps that it needs.
       VerifyChecksum()
-      #if Zlib
-        Gunzip(otherFiles: .keep)
-      #endif
+      Gunzip(otherFiles: .keep)
       MoveInto(onConflict: settings.conflict) { context in
-        let folder = RequestWishes(context.request).folder
+        let folder = RequestSteps(context.request).folder
         if let folder { try settings.scope.check(folder: folder) }
         return folder
       }
@@ -42,10 +38,10 @@ extension Pipeline {
 }
 
 extension FailureTable {
-  /// Somebody waits for a command to end: where an app would wait for the world to change, it fails and says why.
-  /// Everything is kept, and the same command goes on.
+  /// A command ends with an error where an app waits until the cause is gone. All bytes are kept, and the same command
+  /// resumes.
   fileprivate static let commandLine = FailureTable.standard
-    .with(.code(.noSpace), .giveUp, because: "whoever runs the command has to make room")
+    .with(.code(.noSpace), .giveUp, because: "the user of the command has to make room")
     .with(.code(.offline), .resume, because: "the network may come back within the attempts")
     .with(.code(.inUse), .resume, because: "the other command may end within the attempts")
 }
@@ -53,7 +49,17 @@ extension FailureTable {
 extension HTTPSource.Configuration {
   fileprivate init(_ settings: PipelineSettings) throws(UsageError) {
     self.init()
+    if let limit = settings.connectTimeLimit { connectTimeLimit = limit }
+    totalTimeLimit = settings.timeLimit
     guard let url = settings.proxy else { return }
     do { proxy = try HTTPSource.Proxy(url: url) } catch { throw UsageError("--proxy: \(error.message)") }
+  }
+}
+
+extension URLSessionSource.Configuration {
+  fileprivate init(_ settings: PipelineSettings) {
+    self = .default
+    if let limit = settings.connectTimeLimit { connectTimeLimit = limit }
+    totalTimeLimit = settings.timeLimit
   }
 }

@@ -2,24 +2,24 @@ import ArgumentParser
 import Downpipe
 import Foundation
 
-/// `downpipe remove`: forgets downloads, and removes what is on disk of unfinished ones.
+/// `downpipe remove`: removes downloads from a ledger, with their unfinished files.
 struct RemoveCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "remove",
-    abstract: "Forget downloads.",
-    discussion: "The bytes of unfinished files are removed. Finished files stay unless --files is given."
+    abstract: "Remove downloads from a ledger.",
+    discussion: "Unfinished files are deleted. Finished files stay unless --files is given."
   )
 
-  @Argument(help: ArgumentHelp("The id of a download, as “downpipe list” shows it.", valueName: "id"))
+  @Argument(help: ArgumentHelp("The ids of the downloads, as in “downpipe list”.", valueName: "id"))
   var ids: [String] = []
 
-  @Flag(help: "Every download of the ledger.")
+  @Flag(help: "Remove all downloads of the ledger.")
   var all = false
 
-  @Flag(help: "Instead, unfinished bytes in the folder that no download of the ledger will use again.")
+  @Flag(help: "Delete orphans instead: unfinished files in the folder that no download of the ledger uses.")
   var orphans = false
 
-  @Flag(help: "Remove finished files too.")
+  @Flag(help: "Delete finished files too.")
   var files = false
 
   @OptionGroup(title: "Folder options") var folder: LedgerOptions
@@ -27,7 +27,7 @@ struct RemoveCommand: AsyncParsableCommand {
 
   func validate() throws {
     if [all, orphans, !ids.isEmpty].count(where: { $0 }) != 1 {
-      throw ValidationError("name the downloads by their ids, or say --all, or --orphans")
+      throw ValidationError("give either the ids of downloads, or --all, or --orphans")
     }
   }
 
@@ -49,15 +49,15 @@ struct RemoveCommand: AsyncParsableCommand {
     return removed == found.count
   }
 
-  /// - Returns: whether everything is gone.
+  /// - Returns: whether all downloads were removed.
   private func removeAll(_ downloader: Downloader) async throws -> Bool {
     var isComplete = true
     let before = try await downloader.counts().values.reduce(0, +) + downloader.damaged().count
-    do { try await downloader.removeAll(deletingFiles: files) } catch { isComplete = complain(error) }
-    // Of other folders some may stay in the same ledger.
+    do { try await downloader.removeAll(deletingFiles: files) } catch { isComplete = warn(error) }
+    // Downloads of other folders may stay in the same ledger.
     let left = try await downloader.statuses().count
     if left > 0 {
-      OutputFile.complain("\(left) stay: another process is working on them")
+      OutputFile.warn("\(left) not removed: another process is working on them")
       isComplete = false
     }
     let after = try await downloader.counts().values.reduce(0, +) + downloader.damaged().count
@@ -65,7 +65,7 @@ struct RemoveCommand: AsyncParsableCommand {
     return isComplete
   }
 
-  /// - Returns: whether everything that was meant is gone.
+  /// - Returns: whether all named downloads were removed.
   private func removeNamed(_ downloader: Downloader) async throws -> Bool {
     var removed = 0
     var isComplete = true
@@ -74,26 +74,26 @@ struct RemoveCommand: AsyncParsableCommand {
         if try await downloader.remove(DownloadID(id), deletingFile: files) {
           removed += 1
         } else {
-          let isThere = try await downloader.contains(DownloadID(id))
-          OutputFile.complain(
-            isThere ? "“\(id)” stays: another process is working on it" : "there is no download “\(id)”")
+          let exists = try await downloader.contains(DownloadID(id))
+          OutputFile.warn(
+            exists ? "“\(id)” not removed: another process is working on it" : "the ledger has no download “\(id)”")
           isComplete = false
         }
       } catch {
         removed += try await downloader.contains(DownloadID(id)) ? 0 : 1
-        isComplete = complain(error, id)
+        isComplete = warn(error, id)
       }
     }
     try OutputFile.standardOutput.write("removed \(removed)\n")
     return isComplete
   }
 
-  private func complain(_ error: any Error, _ id: String? = nil) -> Bool {
-    OutputFile.complain((id.map { "\($0): " } ?? "") + DownloadError(error, as: .storage).message)
+  private func warn(_ error: any Error, _ id: String? = nil) -> Bool {
+    OutputFile.warn((id.map { "\($0): " } ?? "") + DownloadError(error, as: .storage).message)
     return false
   }
 
-  /// Looks at all files before the first one is removed: the ledger names them, and may not be the user's own.
+  /// Checks all paths before the first file is deleted: the ledger may come from another user.
   private func refuseOutside(_ downloader: Downloader, _ scope: PathScope, root: String) async throws {
     guard scope != .everywhere else { return }
     var outside: [String] = []
@@ -112,9 +112,9 @@ struct RemoveCommand: AsyncParsableCommand {
       look(at: try await downloader.statuses(of: ids.map { DownloadID($0) }).values)
     }
     guard let example = outside.first else { return }
-    let what = outside.count == 1 ? "“\(example)” is" : "\(outside.count) files, “\(example)” among them, are"
+    let what = outside.count == 1 ? "“\(example)” is" : "\(outside.count) files, such as “\(example)”, are"
     throw UsageError(
-      "\(what) outside of “\(root)”, and nothing was removed: say --allow-outside if the ledger is yours, "
-        + "or leave --files out")
+      "\(what) outside “\(root)”, and nothing was removed: add --allow-outside if the ledger is yours, or leave out "
+        + "--files")
   }
 }

@@ -2,15 +2,14 @@ import ArgumentParser
 import Downpipe
 import Foundation
 
-/// `downpipe resume`: goes on with everything that a ledger has unfinished.
+/// `downpipe resume`: resumes the unfinished downloads of a ledger.
 struct ResumeCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "resume",
-    abstract: "Go on with everything unfinished.",
+    abstract: "Resume all unfinished downloads of a ledger.",
     discussion: """
-      Those that failed or were paused are tried again, and those that wait for another attempt are tried at once. \
-      Cancelled ones stay cancelled. What the ledger says to put outside of the folder fails unless --allow-outside is \
-      given.
+      Failed and paused downloads are tried again, and downloads that wait for another attempt start at once. Cancelled \
+      downloads stay cancelled. Paths outside the folder need --allow-outside.
       """
   )
 
@@ -21,7 +20,7 @@ struct ResumeCommand: AsyncParsableCommand {
 
   func run() async throws {
     #if !SQLite
-      throw UsageError("this downpipe was built without SQLite, and has no ledger to go on with")
+      throw UsageError("this downpipe was built without SQLite, and has no ledger to resume from")
     #else
       try await resume()
     #endif
@@ -41,14 +40,14 @@ struct ResumeCommand: AsyncParsableCommand {
       try await Self.resumeAll(downloader, monitor)
     }
     if case .interrupted(let tally) = ending {
-      OutputFile.complain("interrupted: \(tally.finished) of \(tally.total) finished; “downpipe resume” goes on")
+      OutputFile.warn(
+        "interrupted: \(tally.finished) of \(tally.total) finished; run “downpipe resume” again to resume")
     }
     if ending.exitStatus != 0 { throw ExitCode(ending.exitStatus) }
   }
 
   private static func resumeAll(_ downloader: Downloader, _ monitor: RunMonitor) async throws {
-    // Whatever is unfinished now belongs to this command. The order of arrival does not change meanwhile, so
-    // that pages do not shift; only the phases do, and they are looked at here.
+    // Pages in the order of addition do not shift meanwhile; only phases change.
     let page = 1000
     var offset = 0
     while true {

@@ -1,12 +1,10 @@
 import Downpipe
 
-/// The folder of a command: paths that come out of the ledger, to be unpacked, moved, renamed or
-/// removed, lead nowhere else.
+/// The storage of a command: files that the ledger names are unpacked, moved, renamed or removed inside the scope only.
 struct ScopedStore: StorageWrapper {
   let base: any Storage
-  /// Where such paths may lead.
   let scope: PathScope
-  /// Whether paths outside are only looked at: listed, and removed from the ledger. Nothing there is moved all the same.
+  /// Whether paths outside the scope may be listed, and removed from the ledger. Their files stay.
   let showsAll: Bool
 
   func path(forStored stored: String) throws -> String {
@@ -15,7 +13,7 @@ struct ScopedStore: StorageWrapper {
     return path
   }
 
-  /// Without a partial the artifact may be one that the ledger names: staged, or published and to be renamed.
+  /// An artifact without a partial comes from the ledger: it is staged, or published and to be renamed.
   func publish(
     _ artifact: Artifact, of partial: (any Partial)?, at destination: DownloadRequest.Destination,
     in context: ProcessingContext

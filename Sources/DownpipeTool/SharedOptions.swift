@@ -2,21 +2,20 @@ import ArgumentParser
 import Downpipe
 import Foundation
 
-/// Which folder, and which ledger.
+/// The folder and the ledger of a command.
 struct LedgerOptions: ParsableArguments {
   @Option(
-    name: [.short, .long], help: ArgumentHelp("The folder that files go to.", valueName: "dir"),
-    completion: .directory)
+    name: [.short, .long], help: ArgumentHelp("Save files in this folder.", valueName: "dir"), completion: .directory)
   var directory = "."
 
   @Option(
     help: ArgumentHelp(
-      "The file that keeps what is done and what is left (default: DIR/.downpipe/ledger.sqlite), or “none”.",
-      valueName: "path"),
+      "Keep the state of downloads in this file, or “none” (default: <dir>/.downpipe/ledger.sqlite).",
+      valueName: "file"),
     completion: .file())
   var ledger: String?
 
-  /// The absolute path of the ledger of a folder; `nil` for none.
+  /// The absolute path of the ledger of a folder; `nil` for “none”.
   func ledgerPath(directory: String) -> String? {
     switch ledger {
     case "none": nil
@@ -25,26 +24,35 @@ struct LedgerOptions: ParsableArguments {
     }
   }
 
-  /// The folder and the ledger of a command that works on what is there already.
+  /// The same, or an error where this build has no ledger in a file.
+  func usableLedgerPath(directory: String) throws(UsageError) -> String? {
+    let path = ledgerPath(directory: directory)
+    #if !SQLite
+      if path != nil { throw UsageError("this downpipe was built without SQLite: use --ledger none") }
+    #endif
+    return path
+  }
+
+  /// The folder and the ledger, which must exist.
   func existing() throws(UsageError) -> (directory: String, ledger: String) {
     let directory = Folder.absolutePath(directory)
     guard Folder.kind(directory) == .directory else {
-      throw UsageError("there is no folder “\(self.directory)”: choose it with --directory")
+      throw UsageError("the folder “\(self.directory)” does not exist: choose another one with --directory")
     }
     guard let ledger = ledgerPath(directory: directory) else {
-      throw UsageError("--ledger none keeps nothing to work on: name the file of a ledger")
+      throw UsageError("--ledger none: this command needs the file of a ledger")
     }
     guard Folder.kind(ledger) == .file else {
-      throw UsageError("there is no ledger at “\(ledger)”: choose it with --directory or --ledger")
+      throw UsageError("the ledger “\(ledger)” does not exist: choose another one with --directory or --ledger")
     }
     return (directory, ledger)
   }
 
-  /// A downloader that starts nothing, for as long as `body` runs: to list, and to remove.
+  /// Runs `body` with a downloader that starts nothing.
   ///
   /// - Parameters:
-  ///   - needsLedger: whether a ledger that is missing is an error; otherwise it knows nothing.
-  ///   - scope: where files may be that are removed or moved; the folder and that of the ledger when `nil`.
+  ///   - needsLedger: whether a missing ledger is an error; it is an empty one otherwise.
+  ///   - scope: where files may be removed or moved; the folders of the command and of the ledger when `nil`.
   func withDownloader<Result>(
     needsLedger: Bool = true, scope: PathScope? = nil, _ body: (Downloader) async throws -> Result
   ) async throws -> Result {
@@ -79,15 +87,14 @@ struct LedgerOptions: ParsableArguments {
   }
 }
 
-/// What a ledger may name beyond the folder it belongs to.
+/// Which paths of a ledger a command may use.
 struct OutsideOptions: ParsableArguments {
   @Flag(
     help: ArgumentHelp(
-      "Obey the ledger where it names paths outside of the folder, as after “get --move-into”.",
-      discussion: "Only for a ledger that you have made: it may name any file that you can write."))
+      "Allow paths of the ledger outside the folder, as after “get --move-into”.",
+      discussion: "Use it only with a ledger of your own: a ledger can name any file that you can write."))
   var allowOutside = false
 
-  /// Where paths that come out of a ledger may lead.
   func scope(directory: String, ledger: String) -> PathScope {
     allowOutside ? .everywhere : PathScope(directory: directory, ledger: ledger)
   }
@@ -95,33 +102,36 @@ struct OutsideOptions: ParsableArguments {
 
 /// How files are fetched.
 struct TransferOptions: ParsableArguments {
-  @Option(name: [.short, .long], help: ArgumentHelp("How many files at once.", valueName: "n"))
+  @Option(name: [.short, .long], help: ArgumentHelp("Download this many files at once.", valueName: "n"))
   var jobs = 5
 
-  @Option(help: ArgumentHelp("How many files at once from one host (default: as many as in all).", valueName: "n"))
+  @Option(
+    help: ArgumentHelp("Download this many files at once from one host (default: as --jobs).", valueName: "n"))
   var perHost: Int?
 
-  @Option(
-    name: [.short, .long],
-    help: ArgumentHelp(
-      "Connections for each file. Accepted already, but every file has one connection until segments are built.",
-      valueName: "n"))
+  /// Accepted so that scripts can say it already; each file has one connection until segments are implemented.
+  @Option(name: [.short, .long], help: .hidden)
   var segments = 1
 
-  @Option(help: ArgumentHelp("How often a failure is tried again without progress.", valueName: "n"))
+  @Option(help: ArgumentHelp("Retry this often after a failure without progress.", valueName: "n"))
   var retry = 4
 
+  @Option(help: ArgumentHelp("Give up connecting after this time.", valueName: "seconds"))
+  var connectTimeout: Double?
+
+  @Option(help: ArgumentHelp("Give up an attempt after this time, the transfer included.", valueName: "seconds"))
+  var timeout: Double?
+
   @Option(
-    help: ArgumentHelp("A proxy, such as http://host:3128 or socks5://host:1080.", valueName: "url"))
+    help: ArgumentHelp("Use this proxy, such as http://host:3128 or socks5://host:1080.", valueName: "url"))
   var proxy: String?
 
-  @Option(help: "What to do when a file of that name is there.")
+  @Option(help: ArgumentHelp("Choose what happens if the file exists.", valueName: "policy"))
   var onConflict = ConflictPolicy.keepBoth
 
-  @Option(help: "What fetches: AsyncHTTPClient, or Foundation's URLSession.")
+  @Option(help: ArgumentHelp("Choose the HTTP client.", valueName: "client"))
   var source = PipelineSettings.Transport.http
 
-  /// Checks the numbers.
   func validate() throws {
     func check(_ value: Int, _ option: String, _ range: ClosedRange<Int>) throws {
       guard !range.contains(value) else { return }
@@ -131,29 +141,30 @@ struct TransferOptions: ParsableArguments {
     try check(perHost ?? 1, "--per-host", 1...1000)
     try check(segments, "--segments", 1...64)
     try check(retry, "--retry", 0...1000)
+    for (value, option) in [(connectTimeout, "--connect-timeout"), (timeout, "--timeout")] {
+      guard let value, !(value >= 0.001 && value <= 1e9) else { continue }
+      throw ValidationError("\(option) must be a number of seconds, such as 30 or 2.5")
+    }
     if proxy != nil, source == .urlSession {
       throw ValidationError("--proxy works with --source http only")
     }
   }
 
-  /// The settings for a folder and a ledger.
   func settings(directory: String, ledger: String?) -> PipelineSettings {
     PipelineSettings(
-      transport: source, proxy: proxy, jobs: jobs, perHost: perHost, retries: retry, directory: directory,
+      transport: source, proxy: proxy, connectTimeLimit: connectTimeout.map { .seconds($0) },
+      timeLimit: timeout.map { .seconds($0) }, jobs: jobs, perHost: perHost, retries: retry, directory: directory,
       conflict: onConflict, ledger: ledger)
   }
 }
 
-/// How it is told.
+/// How a command shows what it does.
 struct OutputOptions: ParsableArguments {
-  @Flag(help: "One JSON object a line on standard output.")
+  @Flag(help: "Print one JSON object on each line.")
   var json = false
 
-  @Flag(name: [.short, .long], help: "Only errors; with --json, only the last word on each file.")
+  @Flag(name: [.short, .long], help: "Print errors only; with --json, only the result of each file.")
   var quiet = false
 
-  /// The choice.
   var choice: OutputChoice { OutputChoice(isJSON: json, isQuiet: quiet) }
 }
-
-extension PipelineSettings.Transport: ExpressibleByArgument {}

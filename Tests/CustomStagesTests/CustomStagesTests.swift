@@ -5,7 +5,7 @@ import Testing
 
 @testable import CustomStages
 
-/// What a user's own tests look like: one line a stage for the contract, a few more for what it is about.
+/// Tests as a user would write them: one line for the contract of each stage, and a few for its behavior.
 @Suite(.timeLimit(.minutes(1)))
 struct CustomStagesTests {
   @Test func dataURLSourceKeepsTheContract() async throws {
@@ -24,7 +24,7 @@ struct CustomStagesTests {
   }
 
   @Test func quietHoursCloseAndOpenOnTheHour() async throws {
-    // Midnight on the first of January 2001.
+    // Midnight of 1 January 2001.
     let time = VirtualTime(date: Date(timeIntervalSince1970: 978_307_200))
     let gate = QuietHours(from: 22, to: 6, time: time)
     let (rules, continuation) = AsyncStream<GateRule>.makeStream()
@@ -43,7 +43,7 @@ struct CustomStagesTests {
     _ = await watch.result
   }
 
-  @Test func aPersonIsNeverMadeToWait() async throws {
+  @Test func userInitiatedDownloadsDoNotWait() async throws {
     let time = VirtualTime(date: Date(timeIntervalSince1970: 978_307_200))
     try await GateConformance(QuietHours(from: 0, to: 23, time: time)).run()
   }

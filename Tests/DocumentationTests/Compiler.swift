@@ -2,7 +2,7 @@ import Foundation
 
 /// Runs the compiler, or another tool of the toolchain.
 enum Compiler {
-  /// How a tool has ended, and what it has said.
+  /// The exit status of a tool and its output.
   struct Ending: Sendable {
     let status: Int32
     let output: String
@@ -26,7 +26,7 @@ enum Compiler {
         + folders.flatMap { ["-I", $0.path(percentEncoded: false)] } + macros + [file.path(percentEncoded: false)])
   }
 
-  /// The macros of Swift Testing, which a package manager would name to the compiler.
+  /// The plugin path for the macros of Swift Testing, which the package manager passes to the compiler.
   private static var macros: [String] {
     guard let tool = try? run(["sh", "-c", "readlink -f \"$(command -v swiftc)\""]).output else { return [] }
     let plugins = URL(filePath: tool.trimmingCharacters(in: .whitespacesAndNewlines)).deletingLastPathComponent()
@@ -34,7 +34,7 @@ enum Compiler {
     return FileManager.default.fileExists(atPath: plugins) ? ["-plugin-path", plugins] : []
   }
 
-  /// The folders with modules in C that the modules beside these tests are built on.
+  /// The folders of the C modules that the modules beside these tests import.
   private static func moduleMaps(_ products: URL) -> [URL] {
     let files = FileManager.default
     func inner(_ folder: URL) -> [URL] {
@@ -59,7 +59,7 @@ enum Compiler {
     process.standardOutput = pipe
     process.standardError = pipe
     try process.run()
-    // Read before it is waited for: a full pipe would stop the tool.
+    // Read before waiting: a full pipe would stop the tool.
     let output = try pipe.fileHandleForReading.readToEnd() ?? Data()
     process.waitUntilExit()
     return Ending(status: process.terminationStatus, output: String(decoding: output, as: UTF8.self))

@@ -6,10 +6,10 @@ struct DocumentedExample: Sendable, Hashable {
   let path: String
   /// The line of the file that the code begins in.
   let line: Int
-  /// The code as it is read: without the marks of a comment.
+  /// The code without the marks of a comment.
   let code: [String]
 
-  /// Whether there is an ellipsis where code should be. In comments and in texts it is only an ellipsis.
+  /// Whether an ellipsis stands where code should be. An ellipsis in a comment or in a string does not count.
   var isIncomplete: Bool {
     code.contains { line in
       let text = line.replacing(/"[^"]*"/, with: "")

@@ -1,15 +1,15 @@
 import Foundation
 
-/// Makes a source file of examples: declarations as they are, statements in functions whose parameters are what the
-/// examples take for granted. Messages of the compiler name the file and the line of the documentation.
+/// Makes a source file of examples: declarations as they are, statements in functions whose parameters are the variables
+/// that the examples use without declaring them. Messages of the compiler name the file and the line of the documentation.
 struct ExampleHarness {
-  /// What an example may use without having made it: names and types.
+  /// The variables that an example may use without declaring them: names and types.
   var surroundings: [(name: String, type: String)]
   /// Other types in the files whose path contains a text.
   var exceptions: [(path: String, name: String, type: String)] = []
   /// Modules that every example may use.
   var modules: [String]
-  /// Declarations that examples use, such as a stage of the reader's own.
+  /// Declarations that examples use, such as a custom stage.
   var declarations = ""
 
   /// The source of a file with all of the examples.
@@ -18,7 +18,7 @@ struct ExampleHarness {
     var text = ""
     let files = Dictionary(grouping: examples, by: \.path).sorted { $0.key < $1.key }
     for (number, (path, examples)) in files.enumerated() {
-      // One scope a file: what one example of it declares, the next one may use.
+      // All examples of a file share one scope: an example may use the declarations of those before it.
       text += "enum File\(number) {\n"
       for (index, example) in examples.enumerated() {
         let parts = Parts(example)

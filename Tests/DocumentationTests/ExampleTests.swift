@@ -1,31 +1,27 @@
 import Foundation
 import Testing
 
-/// What the documentation shows can be written so.
+/// Compiles the examples of the README, of the articles and of the comments.
 @Suite(.timeLimit(.minutes(5)))
 struct ExampleTests {
-  /// The examples that this build has the stages for.
-  static func examples(sqlite: Bool, zlib: Bool) throws -> [DocumentedExample] {
+  /// The examples whose stages a build has, with the trait `SQLite` or without it.
+  static func examples(sqlite: Bool) throws -> [DocumentedExample] {
     let folders = ["README.md", "Sources", "Plugins", "Examples"]
     return try DocumentedExample.all(in: Compiler.package, below: folders).filter { example in
       func mentions(_ text: String) -> Bool { example.code.contains { $0.contains(text) } }
       if ExampleHarness.exclusions.contains(where: { example.path.hasSuffix($0.path) && mentions($0.text) }) {
         return false
       }
-      return (sqlite || !mentions("SQLiteLedger")) && (zlib || !mentions("Gunzip"))
+      return sqlite || !mentions("SQLiteLedger")
     }
   }
 
   private static var ours: [DocumentedExample] {
     get throws {
-      #if SQLite && Zlib
-        try examples(sqlite: true, zlib: true)
-      #elseif SQLite
-        try examples(sqlite: true, zlib: false)
-      #elseif Zlib
-        try examples(sqlite: false, zlib: true)
+      #if SQLite
+        try examples(sqlite: true)
       #else
-        try examples(sqlite: false, zlib: false)
+        try examples(sqlite: false)
       #endif
     }
   }
@@ -55,20 +51,6 @@ struct ExampleTests {
         example.path.hasSuffix(exclusion.path) && example.code.contains { $0.contains(exclusion.text) }
       }
       #expect(isNeeded, "\(exclusion.path): \(exclusion.text), because \(exclusion.because)")
-    }
-  }
-
-  @Test("the README's table of protocols: each is where it says, and has a conformance suite")
-  func protocolsHaveSuites() throws {
-    func exists(_ path: String) -> Bool {
-      FileManager.default.fileExists(atPath: Compiler.package.appending(path: path).path(percentEncoded: false))
-    }
-    let readme = try String(contentsOf: Compiler.package.appending(path: "README.md"), encoding: .utf8)
-    let rows = readme.matches(of: /\| \[`(\w+)`\]\((Sources\/DownpipeCore\/Stages\/\w+\.swift)\) \|/)
-    #expect(rows.count >= 11, "the table has lost its rows")
-    for row in rows {
-      #expect(exists(String(row.2)))
-      #expect(exists("Sources/DownpipeTesting/Conformance/\(row.1)Conformance.swift"), "no suite for \(row.1)")
     }
   }
 

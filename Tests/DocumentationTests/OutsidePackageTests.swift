@@ -1,8 +1,8 @@
 import Foundation
 import Testing
 
-/// Another package depends on this one by its path. It builds all dependencies anew, which takes minutes:
-/// `DOWNPIPE_OUTSIDE=1 swift test --filter OutsidePackageTests`. The build is kept below `.build/outside`.
+/// Builds a package that depends on this one by its path. It compiles all dependencies again, which takes minutes, and runs
+/// only when `DOWNPIPE_OUTSIDE` is set: see `.ci/long outside`. The build stays in `.build/outside`.
 @Suite(
   .serialized, .timeLimit(.minutes(60)), .enabled(if: ProcessInfo.processInfo.environment["DOWNPIPE_OUTSIDE"] != nil))
 struct OutsidePackageTests {
@@ -43,11 +43,11 @@ struct OutsidePackageTests {
     let missing = ["DownpipeService", "Logging", "ServiceLifecycle"]
     harness.modules.removeAll { missing.contains($0) }
     harness.surroundings.removeAll { $0.type == "Logger" }
-    let examples = try ExampleTests.examples(sqlite: withTraits, zlib: withTraits).filter {
+    let examples = try ExampleTests.examples(sqlite: withTraits).filter {
       !$0.path.hasPrefix("Plugins/Service/")
     }
     try write(harness.source(of: examples), to: "Tests/ExamplesTests/Examples.swift")
-    // The first one as a program, to the letter.
+    // The first example is a program as it is.
     let first = try #require(examples.first { $0.path == "README.md" })
     if withTraits { try write(first.code.joined(separator: "\n"), to: "Sources/Readme/main.swift") }
   }
@@ -59,7 +59,7 @@ struct OutsidePackageTests {
     try text.write(to: file, atomically: true, encoding: .utf8)
   }
 
-  /// What a build says of errors, and its end.
+  /// The errors in the output of a build, and its last lines.
   private static func errors(in output: String) -> String {
     let lines = output.split(separator: "\n")
     return (lines.filter { $0.contains("error:") }.prefix(20) + lines.suffix(5)).joined(separator: "\n")

@@ -1,5 +1,5 @@
 extension ExampleHarness {
-  /// What the documentation takes for granted.
+  /// The variables, modules and declarations that the examples use without declaring them.
   static let documentation = ExampleHarness(
     surroundings: [
       ("downloader", "Downloader"), ("film", "Download"), ("id", "DownloadID"), ("progress", "TransferProgress"),
@@ -51,7 +51,7 @@ extension ExampleHarness {
       }
       """)
 
-  /// Examples that are no code for a reader of this package alone, and why.
+  /// Examples that cannot be compiled here, and why.
   static let exclusions: [(path: String, text: String, because: String)] = [
     ("README.md", ".package(url:", "it is part of a manifest"),
     ("URLSessionSource+Background.swift", "UIApplication", "it needs UIKit"),

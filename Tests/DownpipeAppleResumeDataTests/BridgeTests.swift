@@ -6,7 +6,7 @@ import Testing
 
 @Suite(.timeLimit(.minutes(1)))
 struct BridgeTests {
-  @Test("the checkpoint has count, file and validator")
+  @Test("the checkpoint has the count, the file name and the validator")
   func checkpoint() throws {
     let checkpoint = try AppleResumeData(Samples.plain()).checkpoint()
     #expect(checkpoint.bytesReceived == 68188)
@@ -16,7 +16,7 @@ struct BridgeTests {
     #expect(checkpoint.validator.ifRange == "\"5534b35d-7c7be1\"")
   }
 
-  @Test("a date alone is no strong validator, and malformed ones are none")
+  @Test("a date alone is not a strong validator, and malformed values are ignored")
   func weakValidators() throws {
     func validator(_ tag: String?, _ date: String) throws -> Validator {
       let tag = tag.map { "<key>NSURLSessionResumeEntityTag</key><string>\($0)</string>" } ?? ""
@@ -39,7 +39,7 @@ struct BridgeTests {
       try validator(nil, "<date>2015-04-20T08:05:49Z</date>").lastModified == HTTPDate.date(from: Samples.date))
   }
 
-  @Test("the request has what the app asked for, and nothing that belongs to the transfer")
+  @Test("the request has the fields of the app and no fields of the transfer")
   func request() throws {
     let asked = [
       ("X-Client", "films"), ("Authorization", "Bearer a"), ("range", "bytes=0-"), ("If-Range", "\"a\""),
@@ -53,7 +53,7 @@ struct BridgeTests {
     #expect(request.headers == ["X-Client": "films", "Authorization": "Bearer a"])
   }
 
-  @Test("without an original request the current one counts, and no request is none")
+  @Test("the current request is used without an original one; both may be missing")
   func fallback() throws {
     let current = Samples.request(.named, headers: [("X-Client", "films")])
     let list = Samples.list(
@@ -72,7 +72,7 @@ struct BridgeTests {
     #expect(try data.checkpoint().fileName == nil)
   }
 
-  @Test("credentials stay with their host")
+  @Test("credentials are not sent to another host")
   func credentials() throws {
     let original = Samples.request(
       .numbered, url: "https://login.example/film", headers: [("X-Client", "films"), ("Cookie", "a=b")])
@@ -93,13 +93,13 @@ struct BridgeTests {
     "<key>NSURLSessionResumeByteRange</key><string>\(text)</string>"
   }
 
-  @Test("bytes that begin at the first one are gone on from", arguments: ["0-", "bytes=0-", "0-99999", "0-0"])
+  @Test("a partial that starts at the first byte can be resumed", arguments: ["0-", "bytes=0-", "0-99999", "0-0"])
   func wholeRanges(_ text: String) throws {
     #expect(try AppleResumeData(Samples.plain(extra: Self.range(text))).checkpoint().bytesReceived == 68188)
   }
 
   @Test(
-    "bytes that do not, or may not, are refused",
+    "a partial that may start elsewhere is refused",
     arguments: ["100-", "bytes=100-199", "-500", "", "bytes", "0-5,7-9", "9-5", "99999999999999999999-", "+1-", "1 -"])
   func ranges(_ text: String) throws {
     var data = try AppleResumeData(Samples.plain(extra: Self.range(text)))
@@ -111,7 +111,7 @@ struct BridgeTests {
     #expect(try AppleResumeData(data.data()).checkpoint().bytesReceived == 68188)
   }
 
-  @Test("a range that the app asked for is refused; one that the system sent is not")
+  @Test("a range requested by the app is refused; one that the system sent is not")
   func requestRanges() throws {
     let ranged = Samples.request(.numbered, headers: [("Range", "bytes=100-")])
     let error = #expect(throws: DownloadError.self) {
@@ -119,7 +119,7 @@ struct BridgeTests {
     }
     #expect(error?.message.contains("byte 100 ") == true)
     #expect(try AppleResumeData(Samples.plain(request: ranged)).checkpoint().bytesReceived == 68188)
-    // With one request there is no telling.
+    // With one request the two cannot be distinguished.
     let alone = Samples.list(
       """
       <key>NSURLSessionResumeBytesReceived</key><integer>100</integer>

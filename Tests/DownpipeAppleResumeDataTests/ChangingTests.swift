@@ -10,7 +10,7 @@ struct ChangingTests {
 
   func again(_ data: AppleResumeData) throws -> AppleResumeData { try AppleResumeData(data.data()) }
 
-  @Test("the count is changed, and a range in the current request with it", arguments: [false, true])
+  @Test("changing the count updates the range in the current request", arguments: [false, true])
   func count(_ isRanged: Bool) throws {
     let current = Samples.request(
       .numbered, headers: isRanged ? [("range", "bytes=68188-"), ("A", "b")] : [("A", "b")])
@@ -27,7 +27,7 @@ struct ChangingTests {
     #expect(try again(data).currentRequest?.headers["Range"] == nil)
   }
 
-  @Test("a range that the app asked for stays as it is")
+  @Test("a range requested by the app is not changed")
   func ownRange() throws {
     let ranged = Samples.request(.numbered, headers: [("Range", "bytes=100-999")])
     var data = try AppleResumeData(
@@ -41,7 +41,7 @@ struct ChangingTests {
     #expect(throws: DownloadError.self) { try data.checkpoint() }
   }
 
-  @Test("a fresh link replaces the old one everywhere", arguments: [Samples.plain(), Samples.wrapped()])
+  @Test("a new link replaces the old one in all values", arguments: [Samples.plain(), Samples.wrapped()])
   func link(_ sample: Data) throws {
     let fresh = try #require(fresh)
     var data = try AppleResumeData(sample)
@@ -55,7 +55,7 @@ struct ChangingTests {
     #expect(try data.checkpoint().bytesReceived == 68188)
     #expect(data.validator.entityTag == EntityTag("5534b35d-7c7be1"))
     #expect(try data.request().headers == ["X-Client": "films"])
-    // Nothing of the old link is left behind in the archives, nor the copy of the old header fields.
+    // The archives contain neither the old link nor the copy of the old header fields.
     for request in [data.currentRequest, data.originalRequest] {
       let text = String(decoding: try #require(try request?.data()), as: UTF8.self)
       #expect(!text.contains("token="))
@@ -63,7 +63,7 @@ struct ChangingTests {
     }
   }
 
-  @Test("header fields stay with a fresh link, but credentials do not go to another host")
+  @Test("a new link keeps the header fields, except credentials for another host")
   func credentials() throws {
     let headers = [("Authorization", "Bearer a"), ("Cookie", "a=b"), ("Host", "example.org"), ("X-Client", "films")]
     let sample = Samples.plain(
@@ -82,7 +82,7 @@ struct ChangingTests {
     #expect(try again(plain).originalRequest?.headers == ["X-Client": "films"])
   }
 
-  @Test("a link or a header field that cannot be is refused, and nothing changes")
+  @Test("an invalid link or header field is refused and changes nothing")
   func refused() throws {
     var data = try AppleResumeData(Samples.plain())
     for text in ["file:///etc/passwd", "ftp://example.org/a", "https:/a", "film.mkv"] {
@@ -98,7 +98,7 @@ struct ChangingTests {
     #expect(try data.data() == AppleResumeData(Samples.plain()).data())
   }
 
-  @Test("resume data is made by hand", arguments: [1, 2, 4], [false, true])
+  @Test("resume data is made from values", arguments: [1, 2, 4], [false, true])
   func handmade(_ version: Int, _ isArchived: Bool) throws {
     let url = try #require(URL(string: Samples.url))
     let made = try AppleResumeData(
@@ -125,7 +125,7 @@ struct ChangingTests {
     #expect(try data.data() == made.data())
   }
 
-  @Test("what cannot be is not made")
+  @Test("invalid values are refused")
   func handmadeRefused() throws {
     let url = try #require(URL(string: Samples.url))
     #expect(throws: DownloadError.self) { try AppleResumeData(url: url, bytesReceived: -1, localFile: "a") }
@@ -141,7 +141,7 @@ struct ChangingTests {
     #expect(broken.needsRepair)
     let repaired = try again(broken.repaired())
     #expect(!repaired.needsRepair)
-    // Exactly what an older system would have written.
+    // The exact output of an older system.
     #expect(repaired.currentRequest?.form == .numbered)
     let expected = try AppleResumeData(Samples.plain())
     for (mine, theirs) in [
@@ -152,7 +152,7 @@ struct ChangingTests {
     #expect(try repaired.repaired().data() == repaired.data())
   }
 
-  /// The archive with each reference replaced by what it leads to.
+  /// The archive with each reference replaced by its object.
   static func described(_ request: ArchivedRequest?) throws -> PropertyList {
     let list = try PropertyList.read(try #require(try request?.data())).0
     let objects = try #require(list.dictionary?["$objects"]?.array)
@@ -167,7 +167,7 @@ struct ChangingTests {
     return follow(.dictionary(["top": try #require(list.dictionary?["$top"])]))
   }
 
-  @Test("only the root's name, or only one request, may be wrong")
+  @Test("a wrong root name, or one wrong request, needs repair")
   func partlyBroken() throws {
     let renamed = Samples.request(.numbered).replacing(
       "<key>root</key>", with: "<key>NSKeyedArchiveRootObjectKey</key>")
@@ -182,7 +182,7 @@ struct ChangingTests {
     }
   }
 
-  @Test("a keyed archive needs no repair: its systems read no other form")
+  @Test("a keyed archive needs no repair")
   func archiveStays() throws {
     let data = try AppleResumeData(Samples.wrapped())
     #expect(!data.needsRepair)

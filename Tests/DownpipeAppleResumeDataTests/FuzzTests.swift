@@ -5,11 +5,12 @@ import Testing
 
 @testable import DownpipeAppleResumeData
 
-/// Damaged samples either fail with a typed error or give values that can be used and written.
+/// Damaged samples either cause a typed error or result in values that can be used and written.
 @Suite(.timeLimit(.minutes(5)))
 struct FuzzTests {
   @Test(
-    "bytes changed, cut, doubled and swapped", arguments: WritingTests.samples, [AppleResumeData.Format.xml, .binary])
+    "bytes that are changed, removed, inserted and swapped", arguments: WritingTests.samples,
+    [AppleResumeData.Format.xml, .binary])
   func damage(_ sample: (String, Data), _ format: AppleResumeData.Format) throws {
     let good = Array(try AppleResumeData(sample.1).data(format: format))
     var generator = SeededGenerator(seed: UInt64(good.count))
@@ -18,11 +19,11 @@ struct FuzzTests {
       let bad = Self.damaged(good, using: &generator)
       read += try Self.use(Data(bad)) ? 1 : 0
     }
-    // Damage in text, in dates and in what nobody knows goes unseen: the test is not only of errors.
+    // Damage in text, dates and unknown values is not detected, so some samples must be readable.
     #expect((1..<300).contains(read))
   }
 
-  @Test("damage inside of the archived requests", arguments: [Samples.Form.numbered, .named])
+  @Test("damage in the archived requests", arguments: [Samples.Form.numbered, .named])
   func requests(_ form: Samples.Form) throws {
     let good = Array(try Samples.binary(Data(Samples.request(form, headers: Samples.systemHeaders).utf8)))
     var generator = SeededGenerator(seed: 7)
@@ -35,7 +36,7 @@ struct FuzzTests {
     }
   }
 
-  @Test("every length of a good list", arguments: [AppleResumeData.Format.xml, .binary])
+  @Test("truncated lists", arguments: [AppleResumeData.Format.xml, .binary])
   func truncation(_ format: AppleResumeData.Format) throws {
     let good = try AppleResumeData(Samples.plain()).data(format: format)
     for count in stride(from: 0, to: good.count - 10, by: format == .xml ? 37 : 5) {
@@ -43,7 +44,7 @@ struct FuzzTests {
     }
   }
 
-  /// Reads, and does everything that can be done with what was read.
+  /// Reads the data and calls every method. Returns whether it could be read.
   static func use(_ bytes: Data) throws -> Bool {
     var data: AppleResumeData
     do {

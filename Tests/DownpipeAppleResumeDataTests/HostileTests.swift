@@ -14,7 +14,7 @@ struct HostileTests {
     <key>NSURLSessionResumeBytesReceived</key><integer>7</integer>
     """
 
-  /// A binary list from objects, each given as its bytes, with references of four bytes.
+  /// A binary list of encoded objects, with references of four bytes.
   static func binary(_ objects: [[UInt8]], top: UInt64 = 0, count: UInt64? = nil) -> Data {
     var bytes = Array("bplist00".utf8)
     var table: [UInt8] = []
@@ -80,26 +80,26 @@ struct HostileTests {
     ("a surrogate", xml(base + "<key>A</key><string>&#xD800;</string>")),
     ("a reference without an end", xml(base + "<key>A</key><string>&#65 and so on</string>")),
     ("a signed reference", xml(base + "<key>A</key><string>&#-5;</string>")),
-    ("bytes that are no text", Data("<plist><dict><key>".utf8) + Data([0xFF, 0xC0]) + Data("</key><true/>".utf8)),
-    ("an element of its own", xml(base + "<key>A</key><set/>")),
+    ("invalid UTF-8", Data("<plist><dict><key>".utf8) + Data([0xFF, 0xC0]) + Data("</key><true/>".utf8)),
+    ("an unknown element", xml(base + "<key>A</key><set/>")),
     ("a tag in a string", xml(base + "<key>A</key><string><true/></string>")),
-    ("an integer that is none", xml(base + "<key>A</key><integer>--5</integer>")),
+    ("a malformed integer", xml(base + "<key>A</key><integer>--5</integer>")),
     ("a huge integer", xml(base + "<key>A</key><integer>99999999999999999999999999</integer>")),
     ("an empty integer", xml(base + "<key>A</key><integer/>")),
-    ("a real that is none", xml(base + "<key>A</key><real>a</real>")),
-    ("a date that is none", xml(base + "<key>A</key><date>2015-13-45T99:99:99Z</date>")),
-    ("data that are none", xml(base + "<key>A</key><data>A=B</data>")),
+    ("a malformed real", xml(base + "<key>A</key><real>a</real>")),
+    ("a malformed date", xml(base + "<key>A</key><date>2015-13-45T99:99:99Z</date>")),
+    ("malformed data", xml(base + "<key>A</key><data>A=B</data>")),
     ("UTF-16", Data([0xFF, 0xFE]) + Data(Samples.list(base).utf16.flatMap { [UInt8($0 & 0xFF), UInt8($0 >> 8)] })),
 
     ("a bare header", Data("bplist00".utf8)),
     ("another version of binary", Data("bplist16".utf8) + binary([[0x09]]).dropFirst(8)),
-    ("a list in itself", binary([array([0])])),
-    ("two lists in each other", binary([array([1]), array([0])])),
-    ("a dictionary in itself", binary([[0xD1] + be(1, 4) + be(0, 4), [0x51, 0x61]])),
+    ("a list that contains itself", binary([array([0])])),
+    ("two lists that contain each other", binary([array([1]), array([0])])),
+    ("a dictionary that contains itself", binary([[0xD1] + be(1, 4) + be(0, 4), [0x51, 0x61]])),
     ("deep binary", binary((0..<50_000).map { array([$0 + 1]) } + [[0x51, 0x61]])),
-    ("laughter", binary((0..<20).map { array(Array(repeating: $0 + 1, count: 10)) } + [[0x51, 0x61]])),
+    ("billion laughs", binary((0..<20).map { array(Array(repeating: $0 + 1, count: 10)) } + [[0x51, 0x61]])),
     (
-      "laughter over text",
+      "billion laughs with text",
       binary(
         (0..<4).map { array(Array(repeating: $0 + 1, count: 10)) }
           + [[0x5F, 0x12] + be(600_000, 4) + [UInt8](repeating: 0x61, count: 600_000)])
@@ -124,7 +124,7 @@ struct HostileTests {
     ("a key that is a number", binary([[0xD1] + be(1, 4) + be(1, 4), [0x10, 0x01]])),
     ("a set", binary([[0xC0]])),
     ("null", binary([[0x00]])),
-    ("binary that is no dictionary", binary([[0x09]])),
+    ("a binary list that is not a dictionary", binary([[0x09]])),
 
     ("an archive of nothing", archive([])),
     ("an archive of null", archive(["<string>$null</string>"])),
@@ -138,7 +138,7 @@ struct HostileTests {
       "a value out of range", dictionary(keys: Samples.uid(3), values: Samples.uid(4_000_000_000), "<string>a</string>")
     ),
     (
-      "an archived dictionary in itself",
+      "an archived dictionary that contains itself",
       dictionary(keys: Samples.uid(3), values: Samples.uid(1), "<string>a</string>")
     ),
     (
@@ -146,14 +146,14 @@ struct HostileTests {
       dictionary(keys: Samples.uid(1), values: Samples.uid(3), "<string>a</string>")
     ),
     (
-      "a string that is in itself",
+      "a string that contains itself",
       dictionary(
         keys: Samples.uid(3), values: Samples.uid(3),
         "<dict><key>$class</key>\(Samples.uid(4))<key>NS.string</key>\(Samples.uid(3))</dict>",
         Samples.classText(["NSString", "NSObject"]))
     ),
     (
-      "an archived array in itself",
+      "an archived array that contains itself",
       dictionary(
         keys: Samples.uid(3), values: Samples.uid(4), "<string>a</string>",
         "<dict><key>$class</key>\(Samples.uid(5))<key>NS.objects</key><array>\(Samples.uid(4))</array></dict>",
@@ -167,15 +167,15 @@ struct HostileTests {
         Samples.classText(["NSURL", "NSObject"]))
     ),
     (
-      "a class that is itself",
+      "an object that is its own class",
       archive(["<string>$null</string>", "<dict><key>$class</key>\(Samples.uid(1))</dict>"])
     ),
-    ("laughter in an archive", laughingArchive),
+    ("billion laughs in an archive", laughingArchive),
   ]
 
   static func archive(_ objects: [String]) -> Data { Data(Samples.archive(objects).utf8) }
 
-  /// An archived dictionary; the objects given are numbers 3 and on.
+  /// An archived dictionary. The given objects have the indices from 3.
   static func dictionary(keys: String, values: String, _ objects: String...) -> Data {
     archive(
       [
@@ -209,7 +209,7 @@ struct HostileTests {
     #expect((error?.message.utf8.count ?? 0) < 400)
   }
 
-  @Test("a good list is not refused for what the table above shares with it")
+  @Test("valid lists with similar content are read")
   func control() {
     #expect(failure(Self.xml(Self.base)) == nil)
     #expect(
@@ -217,127 +217,5 @@ struct HostileTests {
     let deep = 60
     let nested = String(repeating: "<array>", count: deep) + String(repeating: "</array>", count: deep)
     #expect(failure(Self.xml(Self.base + "<key>A</key>" + nested)) == nil)
-  }
-
-  static let values: [(String, String)] = [
-    ("NSURLSessionResumeBytesReceived", "<integer>-1</integer>"),
-    ("NSURLSessionResumeBytesReceived", "<integer>9223372036854775808</integer>"),
-    ("NSURLSessionResumeBytesReceived", "<integer>18446744073709551615</integer>"),
-    ("NSURLSessionResumeBytesReceived", "<string>7</string>"),
-    ("NSURLSessionResumeBytesReceived", "<real>7.5</real>"),
-    ("NSURLSessionResumeBytesReceived", "<true/>"),
-    ("NSURLSessionDownloadURL", "<string>file:///etc/passwd</string>"),
-    ("NSURLSessionDownloadURL", "<string>ftp://example.org/a</string>"),
-    ("NSURLSessionDownloadURL", "<string>javascript:alert(1)</string>"),
-    ("NSURLSessionDownloadURL", "<string>https:///film</string>"),
-    ("NSURLSessionDownloadURL", "<string>film.mkv</string>"),
-    ("NSURLSessionDownloadURL", "<string></string>"),
-    ("NSURLSessionDownloadURL", "<integer>7</integer>"),
-    ("NSURLSessionResumeEntityTag", "<integer>7</integer>"),
-    ("NSURLSessionResumeByteRange", "<array/>"),
-    ("NSURLSessionResumeInfoVersion", "<integer>0</integer>"),
-    ("NSURLSessionResumeInfoVersion", "<integer>5</integer>"),
-    ("NSURLSessionResumeInfoVersion", "<string>2</string>"),
-    ("NSURLSessionResumeInfoTempFileName", "<string>../../etc/passwd</string>"),
-    ("NSURLSessionResumeInfoTempFileName", "<string>..</string>"),
-    ("NSURLSessionResumeInfoTempFileName", "<string>.</string>"),
-    ("NSURLSessionResumeInfoTempFileName", "<string></string>"),
-    ("NSURLSessionResumeInfoTempFileName", "<string>/etc/passwd</string>"),
-    ("NSURLSessionResumeInfoTempFileName", "<string>a/b</string>"),
-    ("NSURLSessionResumeInfoTempFileName", "<string>a\\b</string>"),
-    ("NSURLSessionResumeInfoTempFileName", "<string>a\nb</string>"),
-    ("NSURLSessionResumeInfoTempFileName", "<string>\(String(repeating: "a", count: 256))</string>"),
-    ("NSURLSessionResumeInfoTempFileName", "<data></data>"),
-    ("NSURLSessionResumeInfoLocalPath", "<string>/var/tmp/../../etc/passwd</string>"),
-    ("NSURLSessionResumeInfoLocalPath", "<string>tmp/a</string>"),
-    ("NSURLSessionResumeInfoLocalPath", "<string>/</string>"),
-    ("NSURLSessionResumeInfoLocalPath", "<string>/tmp/.</string>"),
-    ("NSURLSessionResumeInfoLocalPath", "<string>/\(String(repeating: "a/", count: 3000))</string>"),
-    ("NSURLSessionResumeInfoLocalPath", "<integer>7</integer>"),
-    ("NSURLSessionResumeCurrentRequest", "<string>a</string>"),
-    ("NSURLSessionResumeCurrentRequest", "<data></data>"),
-    ("NSURLSessionResumeOriginalRequest", "<data>AAAA</data>"),
-  ]
-
-  @Test("a value that cannot be is refused by its name", arguments: values)
-  func impossibleValues(_ key: String, _ value: String) {
-    let rest = [
-      "NSURLSessionDownloadURL": "<string>https://example.org/</string>",
-      "NSURLSessionResumeBytesReceived": "<integer>7</integer>",
-    ].filter { $0.key != key }
-    let list = Self.xml(rest.map { "<key>\($0.key)</key>\($0.value)" }.joined() + "<key>\(key)</key>\(value)")
-    let error = failure(list)
-    #expect(error?.code == .resumeData)
-    // The same in an archive, as an object of its own.
-    let archived = Self.dictionary(
-      keys: (3..<6).map(Samples.uid).joined(), values: (6..<9).map(Samples.uid).joined(),
-      "<string>\(key)</string>", "<string>\(rest.first?.key ?? "A")</string>",
-      "<string>\(rest.count > 1 ? rest.dropFirst().first?.key ?? "" : "B")</string>",
-      value, rest.first?.value ?? "<true/>", rest.dropFirst().first?.value ?? "<true/>")
-    #expect(failure(archived)?.code == .resumeData)
-  }
-
-  static let requests: [(String, String)] = [
-    ("no archive", Samples.list(base)),
-    (
-      "another class",
-      Samples.request(.named).replacing("<string>NSURLRequest</string>", with: "<string>NSURL</string>")
-    ),
-    (
-      "another layout",
-      Samples.request(.numbered).replacing("<key>$0</key><integer>2<", with: "<key>$0</key><integer>1<")
-    ),
-    ("no layout", Samples.request(.numbered).replacing("<key>$0</key>", with: "<key>x</key>")),
-    ("a huge count", Samples.request(.named).replacing("<integer>16<", with: "<integer>9223372036854775807<")),
-    ("a negative count", Samples.request(.named).replacing("<integer>16<", with: "<integer>-16<")),
-    ("a file's URL", Samples.request(.named, url: "file:///etc/passwd")),
-    ("no host", Samples.request(.numbered, url: "https:///a")),
-    ("no URL", Samples.request(.numbered).replacing("<key>NS.relative</key>", with: "<key>x</key>")),
-    (
-      "a URL relative to itself",
-      Samples.request(.named).replacing(
-        "<key>NS.base</key>\(Samples.uid(0))", with: "<key>NS.base</key>\(Samples.uid(3))")
-    ),
-    (
-      "a root out of range",
-      Samples.request(.named).replacing(Samples.uid(1) + "</dict>", with: Samples.uid(99) + "</dict>")
-    ),
-    (
-      "header fields that are a string",
-      Samples.request(.named, headers: [("A", "b")]).replacing("<key>NS.keys</key>", with: "<key>x</key>")
-    ),
-    (
-      "a header field named by the header fields",
-      Samples.request(.named, headers: [("A", "bee")]).replacing(
-        "<key>NS.keys</key><array>\(Samples.uid(12))", with: "<key>NS.keys</key><array>\(Samples.uid(17))")
-    ),
-    (
-      "a header field that is data",
-      Samples.request(.named, headers: [("A", "bee")]).replacing("<string>bee</string>", with: "<data/>")
-    ),
-    (
-      "a header field that is the request",
-      Samples.request(.named, headers: [("A", "bee")]).replacing(
-        "<key>NS.objects</key><array>\(Samples.uid(13))", with: "<key>NS.objects</key><array>\(Samples.uid(1))")
-    ),
-  ]
-
-  @Test("a damaged or hostile request is refused", arguments: requests)
-  func damagedRequests(_ name: String, _ text: String) {
-    #expect(failure(Samples.plain(request: text))?.code == .resumeData)
-    #expect(failure(Samples.plain(original: text))?.code == .resumeData)
-  }
-
-  @Test("messages show no secrets and no control characters")
-  func messages() throws {
-    let list = Self.xml(
-      """
-      <key>NSURLSessionDownloadURL</key><string>ftp://me:hunter2@example.org/?token=hunter2</string>
-      <key>NSURLSessionResumeBytesReceived</key><integer>7</integer>
-      """)
-    let message = try #require(failure(list)).message
-    #expect(!message.contains("hunter2"))
-    let name = Self.xml(Self.base + "<key>NSURLSessionResumeInfoTempFileName</key><string>a\u{1B}[2J</string>")
-    #expect(try #require(failure(name)).message.unicodeScalars.allSatisfy { $0.value >= 0x20 })
   }
 }

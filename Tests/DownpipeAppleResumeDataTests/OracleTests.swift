@@ -112,7 +112,7 @@
       }
     }
 
-    @Test("a repaired request and a fresh link are what plistlib finds")
+    @Test("plistlib finds the repaired request and the new link")
     func changed() throws {
       var data = try AppleResumeData(WritingTests.broken).repaired()
       try data.refresh(url: try #require(URL(string: "https://cdn.example/film?sig=1")), headers: ["A": "b"])
@@ -123,7 +123,7 @@
       #expect(text.contains("OriginalRequest root 22 https://cdn.example/film?sig=1 GET [('A', 'b')]"))
     }
 
-    /// Writes resume data as a keyed archive, or plain with archived requests in the form of iOS 10.0.
+    /// Writes resume data as a keyed archive, or as a plain list with archived requests in the form of iOS 10.0.
     static let make = """
       import plistlib, sys, datetime
       U = plistlib.UID
@@ -171,7 +171,7 @@
       open(sys.argv[1], 'wb').write(plistlib.dumps(info, fmt=plistlib.FMT_XML if sys.argv[2] == 'xml' else fmt))
       """
 
-    @Test("what plistlib writes is read", arguments: ["xml", "binary", "archive"])
+    @Test("data written by plistlib is read", arguments: ["xml", "binary", "archive"])
     func readBack(_ kind: String) throws {
       let folder = try TemporaryFolder()
       defer { folder.close() }

@@ -29,7 +29,7 @@ struct ReadingTests {
     #expect(original.headers.isEmpty)
   }
 
-  @Test("a keyed archive is read, with the objects it may hold", arguments: [false, true])
+  @Test("a keyed archive is read, with objects of all supported classes", arguments: [false, true])
   func archived(_ isBinary: Bool) throws {
     let sample = Samples.wrapped()
     let data = try AppleResumeData(isBinary ? try Samples.binary(sample) : sample)
@@ -42,12 +42,12 @@ struct ReadingTests {
     #expect(data.info["Unknown"] == .array([.integer(68188), .date(451_210_000.5)]))
     #expect(data.opaqueKeys == ["Odd"])
     #expect(data.currentRequest?.form == .named)
-    // The repetition of all fields is none of them.
+    // The repetition of all fields is not a field.
     #expect(data.currentRequest?.headers.fields.map(\.name) == Samples.systemHeaders.map(\.0))
     #expect(!data.needsRepair)
   }
 
-  @Test("what a browser writes, without a URL of its own and without the original request, is read")
+  @Test("data of a browser, without a URL and an original request, is read")
   func withoutURL() throws {
     let list = Samples.list(
       """
@@ -62,7 +62,7 @@ struct ReadingTests {
     #expect(try data.checkpoint().bytesReceived == 7)
   }
 
-  @Test("a version that is left out follows from the file's key")
+  @Test("a missing version is derived from the key of the file")
   func missingVersion() throws {
     func version(_ key: String, _ file: String) throws -> Int {
       let list = Samples.list(
@@ -76,7 +76,7 @@ struct ReadingTests {
     #expect(try version("NSURLSessionResumeInfoTempFileName", "a") == 2)
   }
 
-  @Test("the requests are read in either form, of either class")
+  @Test("requests are read in both forms and of both classes")
   func requests() throws {
     for form in [Samples.Form.numbered, .named] {
       for name in ["NSURLRequest", "NSMutableURLRequest"] {

@@ -3,8 +3,8 @@ import Foundation
 
 @testable import DownpipeAppleResumeData
 
-/// Resume data as systems write it: the keys, the layout of the archives and the odd values are those of data that
-/// iOS 8 to 17 left behind. All of it is text, so that it does not depend on what is tested.
+/// Resume data as systems write it. Keys, layouts of archives and unusual values are those of data from iOS 8 to 17.
+/// The samples are text, so that they do not depend on the code under test.
 enum Samples {
   static let url = "https://example.org/films/film.mkv?token=a&part=1"
   static let entityTag = "\"5534b35d-7c7be1\""
@@ -24,7 +24,7 @@ enum Samples {
     """
   }
 
-  /// What one version of the layout looks like.
+  /// A sample of a version of the layout.
   static func plain(
     version: Int = 2, bytes: String = "68188", request: String? = nil, original: String? = nil, extra: String = ""
   ) -> Data {
@@ -71,7 +71,7 @@ enum Samples {
 
   enum Form { case numbered, named }
 
-  /// An archived NSURLRequest; without header fields it has no HTTP message, as the system's own.
+  /// An archived NSURLRequest. Without header fields it has no HTTP message, like those of the system.
   static func request(
     _ form: Form, url: String = Samples.url, method: String = "GET", headers: [(String, String)]? = nil,
     name: String = "NSURLRequest"
@@ -128,8 +128,7 @@ enum Samples {
         + "<key>$version</key><integer>100000</integer>")
   }
 
-  /// Everything in a keyed archive: mutable data as an object, a date as an object, a URL as an object, and an object
-  /// of a class that nobody knows.
+  /// A keyed archive with mutable data, a date and a URL as objects, and with an object of an unknown class.
   static func wrapped(extra: String = "") -> Data {
     let current = request(
       .named, headers: systemHeaders + [("__hhaa__", "\r\n\r\nYnBsaXN0MDA=")], name: "NSMutableURLRequest")
@@ -188,7 +187,7 @@ enum Samples {
 }
 
 extension AppleResumeData {
-  /// What it holds, for comparisons.
+  /// The values, for comparisons.
   var facts: [String: PropertyList] {
     var facts = info
     for (key, request) in [(Key.currentRequest, currentRequest), (Key.originalRequest, originalRequest)] {
@@ -198,7 +197,7 @@ extension AppleResumeData {
   }
 }
 
-/// The error of reading, or nil.
+/// The error of reading the data; `nil` when it can be read.
 func failure(_ data: Data) -> DownloadError? {
   do {
     _ = try AppleResumeData(data)

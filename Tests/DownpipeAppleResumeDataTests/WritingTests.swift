@@ -12,7 +12,7 @@ struct WritingTests {
     ("archive", Samples.wrapped()),
   ]
 
-  /// What nobody knows, of every kind, with names that an encoding could damage.
+  /// Unknown values of every kind, with keys that an encoding could damage.
   static let odd = """
     <key>A Key</key><array><true/><false/><real>-1.5</real><integer>-9223372036854775808</integer>
     <integer>18446744073709551615</integer><integer>0x10</integer><date>2016-05-12T02:41:27Z</date>
@@ -26,7 +26,9 @@ struct WritingTests {
   static let broken = Samples.plain(
     request: Samples.request(.named, headers: Samples.systemHeaders), original: Samples.request(.named))
 
-  @Test("what is read comes back, in every format", arguments: samples, [AppleResumeData.Format.xml, .binary])
+  @Test(
+    "written data is read with equal values, in every format", arguments: samples,
+    [AppleResumeData.Format.xml, .binary])
   func roundTrip(_ sample: (String, Data), _ format: AppleResumeData.Format) throws {
     let before = try AppleResumeData(sample.1)
     let after = try AppleResumeData(try before.data(format: format))
@@ -35,12 +37,12 @@ struct WritingTests {
     #expect(after.facts == before.facts)
     #expect(after.opaqueKeys == before.opaqueKeys)
     #expect(after.needsRepair == before.needsRepair)
-    // Nothing is changed that nobody asked to change.
+    // Values that were not changed stay the same.
     #expect(after.info == before.info)
     #expect(try after.data() == before.data(format: format))
   }
 
-  @Test("unknown values are exact")
+  @Test("unknown values are preserved exactly")
   func unknown() throws {
     let data = try AppleResumeData(Samples.plain(extra: Self.odd))
     for data in [data, try AppleResumeData(data.data(format: .binary)), try AppleResumeData(data.data(format: .xml))] {
@@ -50,7 +52,7 @@ struct WritingTests {
           .boolean(true), .boolean(false), .real(-1.5), .integer(Int128(Int64.min)), .integer(Int128(UInt64.max)),
           .integer(16), .date(484_713_687), .data(Data([0, 1, 2])),
         ])
-      // Scalar by scalar: strings of equal meaning are equal to Swift.
+      // Compared by scalars: canonically equivalent strings are equal in Swift.
       let text = "Zoe\u{308} & Zoë <\u{1F600}> \rA"
       #expect(values[8].string.map { Array($0.unicodeScalars) } == Array(text.unicodeScalars))
       #expect(values[9...] == [.string(""), .array([]), .dictionary([:]), .string("<&")])
@@ -59,7 +61,7 @@ struct WritingTests {
   }
 
   @Test(
-    "a plain list can be wrapped, and a wrapped one made plain",
+    "a plain list can be archived, and an archived one written plain",
     arguments: samples.filter { $0.0 != "a reference" && $0.0 != "archive" })
   func wrapping(_ sample: (String, Data)) throws {
     let plain = try AppleResumeData(sample.1)
@@ -82,14 +84,14 @@ struct WritingTests {
     }
   }
 
-  @Test("an object of a class that nobody knows cannot leave its archive")
+  @Test("an object of an unknown class cannot be written to a plain list")
   func opaque() throws {
     let data = try AppleResumeData(Samples.wrapped())
     let error = #expect(throws: DownloadError.self) { try data.data(archived: false) }
     #expect(error?.message.contains("Odd") == true)
   }
 
-  @Test("a reference keeps its number in a plain list, and cannot go into an archive")
+  @Test("a reference is preserved in a plain list and cannot be added to an archive")
   func reference() throws {
     let data = try AppleResumeData(Samples.plain(extra: Self.reference))
     #expect(data.info["A Reference"] == .uid(70000))
@@ -97,7 +99,7 @@ struct WritingTests {
     #expect(error?.message.contains("A Reference") == true)
   }
 
-  @Test("an archive keeps what nobody knows while it is changed, and does not grow")
+  @Test("an archive keeps unknown objects and does not grow when it is changed")
   func stableSize() throws {
     var data = try AppleResumeData(Samples.wrapped())
     var sizes: Set<Int> = []
@@ -117,7 +119,7 @@ struct WritingTests {
     #expect(list.dictionary?["$objects"]?.array?.contains { $0.dictionary?["secret"] != nil } == true)
   }
 
-  @Test("what XML cannot hold is written in binary only")
+  @Test("values that XML does not support are written in binary only")
   func controlCharacters() throws {
     var data = try AppleResumeData(Samples.plain())
     data.info["Odd"] = .string("a\0b")

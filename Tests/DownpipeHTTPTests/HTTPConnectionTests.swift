@@ -36,7 +36,7 @@ struct HTTPConnectionTests {
 
   @Test func refusesAnUnknownAuthority() async throws {
     try await withTunnel(.tls()) { server in
-      let error = await failure { try await HTTPSource().fetch(url("https://localhost:\(server.port)/")) }
+      let error = await downloadError { try await HTTPSource().fetch(url("https://localhost:\(server.port)/")) }
       #expect(error?.code == .tls)
       #expect(error?.message.contains("not trusted") ?? false)
       #expect(server.lines.isEmpty)
@@ -46,7 +46,7 @@ struct HTTPConnectionTests {
   @Test func refusesACertificateForAnotherHost() async throws {
     try await withTunnel(.tls()) { server in
       let source = HTTPSource { $0.tls.trustRoots = Self.roots }
-      let error = await failure { try await source.fetch(url("https://127.0.0.1:\(server.port)/")) }
+      let error = await downloadError { try await source.fetch(url("https://127.0.0.1:\(server.port)/")) }
       #expect(error?.code == .tls)
       #expect(server.lines.isEmpty)
     }
@@ -57,7 +57,7 @@ struct HTTPConnectionTests {
       var source = HTTPSource.Configuration()
       source.tls.trustRoots = Self.roots
       let target = try url("https://localhost:\(server.port)/")
-      let without = await failure { try await HTTPSource(source).fetch(target) }
+      let without = await downloadError { try await HTTPSource(source).fetch(target) }
       #expect(without != nil)
       source.tls.clientCertificate = .init(
         chain: .text(TestCertificate.certificate), privateKey: .text(TestCertificate.privateKey))
@@ -68,14 +68,16 @@ struct HTTPConnectionTests {
 
   @Test func refusesCertificatesThatCannotBeRead() async throws {
     for pem in [HTTPSource.TLS.PEM.file("/no/such/file"), .text("no certificate"), .text("")] {
-      let error = await failure { try await HTTPSource { $0.tls.trustRoots = .only(pem) }.start(in: SourceContext()) }
+      let error = await downloadError {
+        try await HTTPSource { $0.tls.trustRoots = .only(pem) }.start(in: SourceContext())
+      }
       #expect(error?.code == .tls)
     }
   }
 
   @Test func plainTextIsNotTLS() async throws {
     try await withTunnel(.talkative) { server in
-      let error = await failure { try await HTTPSource().fetch(url("https://localhost:\(server.port)/")) }
+      let error = await downloadError { try await HTTPSource().fetch(url("https://localhost:\(server.port)/")) }
       #expect(error?.code == .tls)
     }
   }
@@ -83,7 +85,7 @@ struct HTTPConnectionTests {
   @Test func aRedirectToPlainTextIsRefused() async throws {
     try await withTunnel(.tls()) { server in
       let source = HTTPSource { $0.tls.trustRoots = Self.roots }
-      let error = await failure { try await source.fetch(url("https://localhost:\(server.port)/insecure")) }
+      let error = await downloadError { try await source.fetch(url("https://localhost:\(server.port)/insecure")) }
       #expect(error?.code == .insecureRedirect)
     }
   }
@@ -104,7 +106,7 @@ struct HTTPConnectionTests {
   @Test func silenceDuringTheHandshakeEnds() async throws {
     try await withTunnel(.silent) { server in
       let source = HTTPSource { $0.connectTimeLimit = .milliseconds(100) }
-      let error = await failure { try await source.fetch(url("https://localhost:\(server.port)/")) }
+      let error = await downloadError { try await source.fetch(url("https://localhost:\(server.port)/")) }
       #expect(error?.code == .timedOut)
     }
   }
@@ -140,7 +142,7 @@ struct HTTPConnectionTests {
       #expect(proxy.lines == ["CONNECT localhost:8443 HTTP/1.1", "GET /x HTTP/1.1"])
 
       configuration.proxy = .http(host: "127.0.0.1", port: proxy.port)
-      let error = await failure { try await HTTPSource(configuration).fetch(url("https://localhost:8443/x")) }
+      let error = await downloadError { try await HTTPSource(configuration).fetch(url("https://localhost:8443/x")) }
       #expect(error?.code == .httpStatus)
       #expect(error?.httpStatus == 407)
     }
@@ -155,7 +157,7 @@ struct HTTPConnectionTests {
     }
   }
 
-  @Test func aProxyThatIsNoneEndsClearly() async throws {
+  @Test func aServerThatIsNoProxyCausesAnError() async throws {
     try await withScriptedServer { _ in
       .garbage
     } _: { server in
@@ -168,7 +170,7 @@ struct HTTPConnectionTests {
           $0.connectTimeLimit = .milliseconds(500)
         }
         for scheme in ["http", "https"] {
-          let error = await failure { try await source.fetch(url("\(scheme)://example.org/")) }
+          let error = await downloadError { try await source.fetch(url("\(scheme)://example.org/")) }
           #expect(error != nil)
         }
       }

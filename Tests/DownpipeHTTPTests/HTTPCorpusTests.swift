@@ -8,10 +8,10 @@ private let corpus = ProcessInfo.processInfo.environment["DOWNPIPE_CORPORA"].map
   URL(filePath: $0).appending(path: "curl")
 }
 
-/// Replies of curl's own test suite, byte for byte, each fetched and compared with what curl makes of it.
+/// Fetches the replies of curl's own test suite and compares the results with curl's.
 ///
-/// Half of the replies end their lines with a bare LF, which an HTTP parser may refuse; so each is served as it is,
-/// and once more with the line ends put right.
+/// Half of the replies end their lines with a bare LF, which an HTTP parser may refuse. Each reply is therefore served
+/// unchanged and with corrected line ends.
 @Suite(.timeLimit(.minutes(5)), .enabled(if: corpus != nil, "set DOWNPIPE_CORPORA to the folder of corpora"))
 struct HTTPCorpusTests {
   private struct Corpus: Decodable {
@@ -30,7 +30,7 @@ struct HTTPCorpusTests {
 
     enum Keys: String, CodingKey { case id, url, ask, expect }
 
-    /// Only cases that ask for nothing, or to follow redirects, are for a source alone.
+    /// Only cases without options, or with the option to follow redirects, apply to a source.
     init(from decoder: any Decoder) throws {
       let values = try decoder.container(keyedBy: Keys.self)
       id = try values.decode(String.self, forKey: .id)
@@ -60,9 +60,9 @@ struct HTTPCorpusTests {
     #expect(agreeing >= floor)
   }
 
-  /// What came instead of what was expected; `nil` when all is well.
+  /// The difference between the result and the expectation; `nil` when there is none.
   private static func outcome(_ example: Case, port: Int) async -> String? {
-    guard let url = URL(string: example.url.replacing("@PORT@", with: "\(port)")) else { return "no URL" }
+    guard let url = URL(string: example.url.replacing("@PORT@", with: "\(port)")) else { return "not a URL" }
     let source = HTTPSource {
       $0.maximumRedirects = example.ask["follow"] == nil ? 0 : 50
       $0.idleTimeLimit = .seconds(5)
@@ -82,7 +82,7 @@ struct HTTPCorpusTests {
   }
 }
 
-/// The corpus's own server, once for each case, all in one process that ends with its standard input.
+/// The replay servers of the corpus, one for each case, in one process that ends with its standard input.
 private struct ReplayServers: Sendable {
   private static let program = """
     import json, sys

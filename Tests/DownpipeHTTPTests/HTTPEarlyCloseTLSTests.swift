@@ -7,7 +7,7 @@ import NIOPosix
 import NIOSSL
 import Testing
 
-/// A server that closes in the middle of a body over TLS, with and without saying so first (`close_notify`).
+/// A server that closes during a body over TLS, with and without `close_notify`.
 @Suite(.timeLimit(.minutes(2)))
 struct HTTPEarlyCloseTLSTests {
   private static let content = ScriptedContent.pattern(size: 2_000_000)
@@ -22,7 +22,7 @@ struct HTTPEarlyCloseTLSTests {
       for _ in 0..<20 {
         let reply = try await source.open(SourceRequest(url: server.url))
         let collector = Collector()
-        let error = await failure { try await reply.body.forEachChunk { collector.append($0) } }
+        let error = await downloadError { try await reply.body.forEachChunk { collector.append($0) } }
         #expect(collector.bytes.count == expected.count)
         let isIdentical = collector.bytes == expected
         #expect(isIdentical)
@@ -32,22 +32,22 @@ struct HTTPEarlyCloseTLSTests {
     await server.shutdown()
   }
 
-  /// Nothing waits for a server that has gone, as TLS would for the answer to its goodbye.
+  /// The end is reported without waiting for the `close_notify` of a server that is gone.
   @Test(arguments: [true, false])
   func theEndIsReportedAtOnce(_ isAnnounced: Bool) async throws {
     let server = try await CutOffServer.start(
       "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n", [1, 2, 3], announcesEnd: isAnnounced)
     let source = HTTPSource { $0.tls.trustRoots = .only(.text(TestCertificate.certificate)) }
     let begun = ContinuousClock.now
-    let error = await failure { try await source.fetch(server.url) }
+    let error = await downloadError { try await source.fetch(server.url) }
     #expect(error?.code == .network)
-    // The time that TLS allows for it.
+    // The time limit of TLS for it.
     #expect(ContinuousClock.now - begun < .seconds(5))
     await server.shutdown()
   }
 }
 
-/// Answers each connection's request with some bytes, and closes.
+/// Answers the request of each connection with bytes and closes the connection.
 private final class CutOffServer: Sendable {
   private let group: MultiThreadedEventLoopGroup
   private let channel: any Channel
@@ -91,7 +91,7 @@ private final class CutOffServer: Sendable {
 
   private struct CutOff: Sendable {}
 
-  /// Stands before TLS, which learns nothing of a close from here.
+  /// Closes the connection below TLS, so that TLS does not send `close_notify`.
   private final class Cutter: ChannelOutboundHandler {
     typealias OutboundIn = ByteBuffer
     func triggerUserOutboundEvent(context: ChannelHandlerContext, event: Any, promise: EventLoopPromise<Void>?) {

@@ -11,13 +11,13 @@ import Testing
   import Darwin
 #endif
 
-/// A server that closes in the middle of a body, in an orderly way: every byte that it sent is delivered.
+/// When a server closes the connection during a body (FIN), every byte that it sent is delivered.
 @Suite(.timeLimit(.minutes(2)))
 struct HTTPEarlyCloseTests {
   private static let trials = 50
   private static let content = ScriptedContent.pattern(size: 2_000_000)
 
-  /// What a download takes of its content before the connection ends, and the error at the end.
+  /// The bytes received before the connection ends, and the error.
   private func receive(
     _ source: any SourceSession, _ url: URL, beforeReading: () async throws -> Void = {},
     sink: @escaping @Sendable (RawSpan) -> Void = { _ in }
@@ -25,7 +25,7 @@ struct HTTPEarlyCloseTests {
     let reply = try await source.open(SourceRequest(url: url))
     let collector = Collector()
     try await beforeReading()
-    let error = await failure {
+    let error = await downloadError {
       try await reply.body.forEachChunk {
         sink($0)
         collector.append($0)
@@ -54,7 +54,7 @@ struct HTTPEarlyCloseTests {
   }
 
   @Test(arguments: [70_000, 200_000])
-  func whatCameBeforeAnybodyReadIsKept(_ sent: Int64) async throws {
+  func bytesBeforeReadingAreKept(_ sent: Int64) async throws {
     let expected = Self.content.bytes(in: 0..<sent)
     try await withScriptedServer {
       .file(Self.content, for: $0).truncated(after: sent)
@@ -93,7 +93,7 @@ struct HTTPEarlyCloseTests {
     }
   }
 
-  @Test func aSinkThatStandsUntilTheServerIsGoneTakesEveryByte() async throws {
+  @Test func aSinkThatBlocksUntilTheServerIsGoneTakesEveryByte() async throws {
     let expected = Self.content.bytes(in: 0..<200_000)
     try await withScriptedServer {
       .file(Self.content, for: $0).truncated(after: 200_000)
@@ -118,7 +118,7 @@ struct HTTPEarlyCloseTests {
     }
   }
 
-  /// The client takes small chunks from its own queue in several turns of its event loop.
+  /// The client delivers small chunks from its own queue in several turns of its event loop.
   @Test func everyByteOfSmallChunksArrives() async throws {
     let count = 20_000
     let piece = "a\r\n0123456789\r\n"
@@ -147,7 +147,7 @@ struct HTTPEarlyCloseTests {
           #expect(result.error == nil)
           #expect(result.bytes == content.allBytes)
         }
-        // And one that was dropped after the server had gone.
+        // A reply that is dropped after the server is gone.
         let reply = try await source.open(SourceRequest(url: server.url()))
         try await server.until { $0.openConnections == 0 }
         reply.body.discard()
@@ -156,7 +156,7 @@ struct HTTPEarlyCloseTests {
     }
   }
 
-  @Test func aBodyThatNobodyReadsEndsWithItsSource() async throws {
+  @Test func anUnreadBodyEndsWithItsSource() async throws {
     try await withScriptedServer {
       .file(Self.content, for: $0).truncated(after: 200_000)
     } _: { server in
@@ -164,7 +164,7 @@ struct HTTPEarlyCloseTests {
       let reply = try await source.open(SourceRequest(url: server.url()))
       try await server.until { $0.openConnections == 0 }
       await source.stop()
-      let error = await failure { try await reply.body.forEachChunk { _ in } }
+      let error = await downloadError { try await reply.body.forEachChunk { _ in } }
       #expect(error?.code == .shutDown)
     }
   }

@@ -12,7 +12,7 @@ import Testing
 
 @Suite(.timeLimit(.minutes(1)))
 struct HTTPFailureTests {
-  @Test("A lack of descriptors is told from a broken network", arguments: [EMFILE, ENFILE])
+  @Test("a lack of descriptors is distinguished from a network error", arguments: [EMFILE, ENFILE])
   func descriptors(_ number: CInt) {
     let error = HTTPFailure.downloadError(IOError(errnoCode: number, reason: "socket"), received: nil)
     #expect((error as? DownloadError)?.code == .tooManyOpenFiles)

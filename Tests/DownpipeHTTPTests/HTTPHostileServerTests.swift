@@ -62,7 +62,7 @@ struct HTTPHostileServerTests {
     try await withScriptedServer { _ in
       ScriptedReply(example.steps)
     } _: { server in
-      let error = await failure { try await HTTPSource().fetch(server.url()) }
+      let error = await downloadError { try await HTTPSource().fetch(server.url()) }
       #expect(error?.code == example.code, "\(error.map(String.init(describing:)) ?? "no error")")
       #expect((error?.message.count ?? 0) > 20)
       try await server.until { $0.openConnections == 0 }
@@ -75,7 +75,7 @@ struct HTTPHostileServerTests {
     } _: { server in
       try await withRunning { source in
         for _ in 0..<3 {
-          // A connection with leftovers may only fail its next use, never mix answers.
+          // Leftover bytes on a connection may make its next use fail, but must not be taken for an answer.
           let fetched = try? await source.fetch(server.url())
           #expect(fetched.map { $0.bytes == Array("hello".utf8) } ?? true)
         }
@@ -90,7 +90,7 @@ struct HTTPHostileServerTests {
     } _: { server in
       let reply = try await HTTPSource().open(SourceRequest(url: server.url()))
       let collector = Collector()
-      let error = await failure { try await reply.body.forEachChunk { collector.append($0) } }
+      let error = await downloadError { try await reply.body.forEachChunk { collector.append($0) } }
       #expect(collector.bytes == ScriptedContent.pattern(size: 5000).bytes(in: 0..<1234))
       #expect(error?.message.contains("1234 bytes") ?? false)
     }
@@ -103,7 +103,7 @@ struct HTTPHostileServerTests {
       ScriptedReply([.throttle(bytesPerSecond: 10_000)] + endless)
     } _: { server in
       let source = HTTPSource { $0.idleTimeLimit = .milliseconds(100) }
-      let error = await failure { try await source.fetch(server.url()) }
+      let error = await downloadError { try await source.fetch(server.url()) }
       #expect(error?.code == .timedOut)
     }
   }

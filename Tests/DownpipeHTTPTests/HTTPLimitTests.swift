@@ -4,7 +4,7 @@ import DownpipeTesting
 import Foundation
 import Testing
 
-/// Time limits, and connections that do not come to be.
+/// Time limits, and connections that cannot be opened.
 @Suite(.timeLimit(.minutes(1)))
 struct HTTPLimitTests {
   @Test func silenceBeforeTheHead() async throws {
@@ -13,7 +13,7 @@ struct HTTPLimitTests {
       ScriptedReply([.hold(gate)])
     } _: { server in
       let source = HTTPSource { $0.idleTimeLimit = .milliseconds(50) }
-      let error = await failure { try await source.open(SourceRequest(url: server.url())) }
+      let error = await downloadError { try await source.open(SourceRequest(url: server.url())) }
       #expect(error?.code == .timedOut)
       #expect(error?.message.contains("0.05 s") ?? false)
     }
@@ -25,7 +25,7 @@ struct HTTPLimitTests {
       .file(HTTPFlowTests.endless, for: $0).held(at: gate, after: 10)
     } _: { server in
       let source = HTTPSource { $0.idleTimeLimit = .milliseconds(50) }
-      let error = await failure { try await source.fetch(server.url()) }
+      let error = await downloadError { try await source.fetch(server.url()) }
       #expect(error?.code == .timedOut)
     }
   }
@@ -38,38 +38,38 @@ struct HTTPLimitTests {
     } _: { server in
       let source = HTTPSource { $0.idleTimeLimit = .milliseconds(300) }
       let reply = try await source.open(SourceRequest(url: server.url("/file")))
-      // Another request's limit runs out in the meantime, and so would this one's.
-      let error = await failure { try await source.open(SourceRequest(url: server.url("/held"))) }
+      // The limit of another request expires meanwhile; it must not apply to this one.
+      let error = await downloadError { try await source.open(SourceRequest(url: server.url("/held"))) }
       #expect(error?.code == .timedOut)
       try await reply.body.forEachChunk { _ in }
     }
   }
 
-  @Test func theWholeTakesTooLong() async throws {
+  @Test func aSlowAnswerExceedsTheTotalLimit() async throws {
     try await withScriptedServer { request in
       ScriptedReply([.throttle(bytesPerSecond: 1000)] + ScriptedReply.file(HTTPFlowTests.endless, for: request).steps)
     } _: { server in
       let source = HTTPSource { $0.totalTimeLimit = .milliseconds(300) }
-      let error = await failure { try await source.fetch(server.url()) }
+      let error = await downloadError { try await source.fetch(server.url()) }
       #expect(error?.code == .timedOut)
       #expect(error?.message.contains("totalTimeLimit") ?? false)
     }
   }
 
-  // MARK: Connections that do not come to be
+  // MARK: Connections that cannot be opened
 
   @Test func nothingListens() async throws {
     let server = try await ScriptedHTTPServer.start { _ in .closed }
     let url = server.url()
     await server.shutdown()
-    let error = await failure { try await HTTPSource().fetch(url) }
+    let error = await downloadError { try await HTTPSource().fetch(url) }
     #expect(error?.code == .network)
     #expect(error?.message.contains(": Connection refused (errno ") ?? false)
   }
 
   @Test func theNameIsUnknown() async throws {
     let url = try #require(URL(string: "http://no-such-host.invalid/"))
-    let error = await failure { try await HTTPSource().fetch(url) }
+    let error = await downloadError { try await HTTPSource().fetch(url) }
     #expect(error?.code == .hostNotFound)
   }
 }

@@ -46,7 +46,7 @@ struct HTTPRedirectTests {
     try await withScriptedServer { _ in
       .redirect(to: location)
     } _: { server in
-      let error = await failure { try await HTTPSource().open(SourceRequest(url: server.url())) }
+      let error = await downloadError { try await HTTPSource().open(SourceRequest(url: server.url())) }
       #expect(error?.code == code)
       #expect(server.requests.count == 1)
       try await server.until { $0.openConnections == 0 }
@@ -57,7 +57,7 @@ struct HTTPRedirectTests {
     try await withScriptedServer {
       .redirect(to: $0.path == "/a" ? "/b" : "/a")
     } _: { server in
-      let error = await failure { try await HTTPSource { $0.maximumRedirects = 4 }.fetch(server.url("/a")) }
+      let error = await downloadError { try await HTTPSource { $0.maximumRedirects = 4 }.fetch(server.url("/a")) }
       #expect(error?.code == .tooManyRedirects)
       #expect(server.requests.count == 5)
     }
@@ -85,7 +85,7 @@ struct HTTPRedirectTests {
     try await withScriptedServer { _ in
       ScriptedReply([.head(302, ["Location": "/a", "location": "/b", "Content-Length": "0"])])
     } _: { server in
-      let error = await failure { try await HTTPSource().fetch(server.url()) }
+      let error = await downloadError { try await HTTPSource().fetch(server.url()) }
       #expect(error?.code == .invalidResponse)
     }
   }

@@ -154,7 +154,7 @@ struct HTTPSourceTests {
   ])
   func refusesURLs(_ text: String, _ code: DownloadError.Code) async throws {
     guard let url = URL(string: text) else { return }
-    let error = await failure { try await HTTPSource().open(SourceRequest(url: url)) }
+    let error = await downloadError { try await HTTPSource().open(SourceRequest(url: url)) }
     #expect(error?.code == code)
   }
 
@@ -168,13 +168,13 @@ struct HTTPSourceTests {
 
   @Test func refusesHeadersThatWouldSplitTheRequest() async throws {
     let url = try #require(URL(string: "http://127.0.0.1:9/"))
-    let error = await failure {
+    let error = await downloadError {
       try await HTTPSource().open(SourceRequest(url: url, headers: ["X": "a\r\nHost: evil"]))
     }
     #expect(error?.code == .invalidRequest)
   }
 
-  @Test func saysWhatItIsSetTo() {
+  @Test func theSummaryListsTheSettings() {
     #expect(HTTPSource().name == "HTTPSource")
     #expect(HTTPSource().summary.isEmpty)
     let source = HTTPSource {

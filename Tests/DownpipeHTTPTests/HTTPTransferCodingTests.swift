@@ -4,7 +4,7 @@ import DownpipeTesting
 import Foundation
 import Testing
 
-/// What a server says of transfer codings, over real sockets: NIO's parser reads the field before the core does.
+/// Transfer codings over real sockets: NIO's parser reads the field before the core does.
 @Suite(.timeLimit(.minutes(1)))
 struct HTTPTransferCodingTests {
   private static let text = "hello, world"
@@ -26,7 +26,7 @@ struct HTTPTransferCodingTests {
     "chunked", "Chunked", "CHUNKED", "chunked ", "\tchunked", "identity, chunked", "chunked, chunked",
     "chunked\r\nTransfer-Encoding: chunked", "identity\r\nTransfer-Encoding: chunked",
   ])
-  func chunkedIsUndone(_ value: String) async throws {
+  func chunkedIsDecoded(_ value: String) async throws {
     let result = try await fetch("Transfer-Encoding: \(value)\r\n", Self.framed)
     #expect(result.bytes == Array(Self.text.utf8), "\(String(describing: result.error))")
   }
@@ -66,7 +66,7 @@ struct HTTPTransferCodingTests {
         : ScriptedReply([.send("HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip\r\n\r\n\(Self.framed)")])
     } _: { server in
       try await withRunning { source in
-        let error = await failure { try await source.fetch(server.url("/coded")) }
+        let error = await downloadError { try await source.fetch(server.url("/coded")) }
         #expect(error?.code == .invalidResponse)
         try await server.until { $0.openConnections == 0 }
         #expect(try await source.fetch(server.url("/sound")).bytes == Array(Self.text.utf8))

@@ -8,19 +8,19 @@ struct LinkExpiryTests {
 
   @Test(
     arguments: [
-      // Amazon, version 4: the time of signing and a life.
+      // Amazon, version 4: the signing date and a lifetime.
       ("X-Amz-Date=20260131T120000Z&X-Amz-Expires=3600&X-Amz-Signature=abc", "2026-01-31T13:00:00Z"),
       ("x-amz-date=20260131T120000Z&x-amz-expires=0", "2026-01-31T12:00:00Z"),
       // Google, version 4.
       ("X-Goog-Date=20260131T235959Z&X-Goog-Expires=1", "2026-02-01T00:00:00Z"),
       // Version 2 and CloudFront's canned policy: seconds since 1970.
       ("Expires=1769860800&Signature=abc", "2026-01-31T12:00:00Z"),
-      // Azure, in the forms that its documentation allows.
+      // Azure, in the formats that its documentation allows.
       ("sv=2022-11-02&se=2026-01-31T12%3A00%3A00Z&sig=abc", "2026-01-31T12:00:00Z"),
       ("se=2026-01-31T12:00Z&sig=abc", "2026-01-31T12:00:00Z"),
       ("se=2026-01-31&sig=abc", "2026-01-31T00:00:00Z"),
       ("se=2026-01-31T12:00:00.5000000Z&sig=abc", "2026-01-31T12:00:00Z"),
-      // Several: the earliest counts.
+      // Several dates: the earliest counts.
       ("Expires=1769860800&se=2026-01-30&sig=abc", "2026-01-30T00:00:00Z"),
     ])
   func aLinkThatSays(_ query: String, _ expected: String) throws {
@@ -52,7 +52,7 @@ struct LinkExpiryTests {
       "Policy=%%%", "Policy=AAAA", "Policy=e30_",
     ])
   func aLinkThatDoesNotSay(_ query: String) {
-    // A query that is no valid URL says nothing either.
+    // A query that is not a valid URL has no date either.
     guard let url = URL(string: Self.base + query) else { return }
     #expect(LinkExpiry.date(of: url) == nil)
   }

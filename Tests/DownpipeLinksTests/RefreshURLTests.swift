@@ -15,7 +15,7 @@ struct RefreshURLTests {
 
   @Test(
     arguments: [
-      // Over, about to be over, and with time enough.
+      // Expired, about to expire, and with enough time left.
       (-1, false), (9, false), (10, false), (11, true), (3600, true),
     ])
   func aLinkIsOnlyUsedWhileItLives(_ seconds: Int, _ isUsed: Bool) async throws {
@@ -36,7 +36,7 @@ struct RefreshURLTests {
     }
   }
 
-  @Test("a link that was given a moment ago is used, whatever the clock says")
+  @Test("a fresh link is used even if it has expired by the clock")
   func aFreshLinkIsUsed() async throws {
     var request = try request("https://cdn.example/film?Expires=1000000000")
     request.hasFreshLink = true
@@ -46,7 +46,7 @@ struct RefreshURLTests {
 
   @Test(
     arguments: [
-      // A redirect of a link to something else.
+      // A redirect of a link to another kind of file.
       ("https://cdn.example/film.mkv", "text/html", true, true),
       ("https://cdn.example/film.mkv", "text/html; charset=utf-8", true, true),
       ("https://cdn.example/film.mkv", "Application/XHTML+XML", true, true),

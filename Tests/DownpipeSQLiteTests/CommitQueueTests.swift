@@ -7,18 +7,18 @@
 
   @testable import DownpipeSQLite
 
-  /// Changes that wait at the same time are committed together, and fail alone.
+  /// Concurrent changes are committed together and fail individually.
   @Suite(.timeLimit(.minutes(1)))
   struct CommitQueueTests {
     private struct Refused: Error {}
 
-    /// A database whose writer is busy until it is let go, so that changes gather.
+    /// A database whose writer is blocked until it is released, so that changes are collected.
     private func gather(
       _ queue: CommitQueue, _ changes: [@Sendable () async throws -> Void]
     ) async throws -> [Bool] {
       let gate = DispatchSemaphore(value: 0)
       return try await withThrowingTaskGroup(of: (Int, Bool).self) { group in
-        // The first change opens a batch of its own, and holds the writer.
+        // The first change is a batch of its own, and blocks the writer.
         group.addTask {
           try await queue.commit { _ in gate.wait() }
           return (changes.count, true)
@@ -69,7 +69,7 @@
             { try await queue.commit { _ = try $0.add(addition(DownloadID("\(index)")), at: start) } }
           })
         #expect(outcome == Array(repeating: true, count: 20))
-        #expect(try await ids(pool) == (0..<20).map(String.init), "the order is that of arrival")
+        #expect(try await ids(pool) == (0..<20).map(String.init), "changes are made in the order of the calls")
         #expect(commits.withLock { $0 } == 2)
         #expect(try await tally(pool) == 20)
       }
@@ -136,7 +136,7 @@
         try await queue.commit { connection in
           for id in ["a", "b"] { _ = try connection.add(try addition(DownloadID(id)), at: start) }
         }
-        // Unlike a constraint, this leaves the transaction, and what it has done, as it is.
+        // Unlike a violated constraint, this error does not undo the statement's changes.
         try await pool.write { db in
           try db.execute(
             sql: """
@@ -169,7 +169,7 @@
             { try await queue.commit { _ = try $0.add(addition("a"), at: start) } },
             {
               try await queue.commit {
-                // As SQLite does by itself when the disk is full.
+                // SQLite does the same if the disk is full.
                 $0.rollBack()
                 throw Refused()
               }
@@ -179,14 +179,14 @@
         #expect(outcome == [false, false, false])
         #expect(try await ids(pool) == [])
         try await queue.commit { _ = try $0.add(addition("c"), at: start) }
-        #expect(try await ids(pool) == ["c"], "the queue goes on")
+        #expect(try await ids(pool) == ["c"], "the queue works after the failure")
         #expect(try await tally(pool) == 1)
       }
     }
 
     @Test func aFailedCommitFailsEveryChange() async throws {
       try await withQueue { pool, queue in
-        // A constraint that is only checked by COMMIT.
+        // A deferred constraint, which is checked by COMMIT.
         try await pool.write { db in
           try db.execute(sql: "CREATE TABLE child (parent INTEGER REFERENCES download DEFERRABLE INITIALLY DEFERRED)")
         }

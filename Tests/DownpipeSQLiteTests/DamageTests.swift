@@ -6,10 +6,10 @@
 
   @testable import DownpipeSQLite
 
-  /// A damaged row is in no other record's way, whichever of its columns is damaged.
+  /// A row with a damaged column does not affect other records.
   @Suite(.timeLimit(.minutes(1)))
   struct DamageTests {
-    /// What a column may be damaged to, and the column that is named.
+    /// The damage to a row, and the column that the error names.
     static let damages: [(String, String)] =
       ["error", "headers", "metadata", "mirrors", "expected_digests", "digests", "head_start", "steps"].map {
         ("\($0) = 'no JSON'", $0)
@@ -24,7 +24,7 @@
         ("phase = 'transferring'", "owner"),
       ]
 
-    /// A ledger with a damaged row before two good ones.
+    /// A ledger with a damaged row before two readable ones.
     private func withDamage(
       _ assignment: String, _ body: (SQLiteLedger, any LedgerStore) async throws -> Void
     ) async throws {
@@ -33,7 +33,7 @@
         let store = try await ledger.open()
         _ = try await store.add(
           ["bad", "a", "b"].enumerated().map { try addition(DownloadID($1), Int64($0), tags: ["t"]) }, at: start)
-        // A medium heeds no NOT NULL.
+        // A damaged medium may violate NOT NULL.
         let other = try DatabaseQueue(path: ledger.path)
         try await other.writeWithoutTransaction { db in
           try db.execute(

@@ -14,7 +14,7 @@
       request: try DownloadRequest("https://example.org/file", id: id, tags: tags), arrival: order)
   }
 
-  /// Writes into the row of a download, as a faulty medium or another program would.
+  /// Damages the row of a download, as a faulty medium or another program might.
   func damage(_ ledger: any Ledger, _ id: DownloadID, _ assignments: String) async throws {
     let ledger = try #require(ledger as? SQLiteLedger)
     let other = try DatabaseQueue(path: ledger.path)
@@ -24,7 +24,7 @@
     try other.close()
   }
 
-  /// Runs a test in a folder of its own, which is removed afterwards.
+  /// Runs a test in a temporary folder, which is deleted afterwards.
   func withFolder<Value>(_ body: (String) async throws -> Value) async throws -> Value {
     let folder = FileManager.default.temporaryDirectory.appending(path: "downpipe-sqlite-\(DownloadID())")
     try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)

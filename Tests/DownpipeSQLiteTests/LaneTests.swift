@@ -8,10 +8,10 @@
 
   @testable import DownpipeSQLite
 
-  /// What a connection remembers of the lanes is always right, whichever store changes them.
+  /// The lists of lanes that a connection caches stay correct when this store or another one changes the lanes.
   @Suite(.timeLimit(.minutes(1)))
   struct LaneTests {
-    /// What waits, as the test knows it.
+    /// The model of a waiting download that the test compares with the ledger.
     private struct Waiting {
       var rank: Int64
       var arrival: Int64
@@ -19,14 +19,14 @@
       var store: Int
       var location: String?
       var tags: Set<String> = []
-      /// As it was added last.
+      /// The download as it was last added.
       var addedRank: Int64 = 0
       var addedHost = ""
       var isPaused = false
       var due: Date?
     }
 
-    /// With an even seed one store does it all: what it remembers of the lanes is not forgotten for another's changes.
+    /// With an even seed a single store makes all changes, so that no other store's changes empty its cache.
     @Test(arguments: 1...8 as ClosedRange<UInt64>)
     func twoStoresAgreeWithAModel(_ seed: UInt64) async throws {
       try await withFolder { folder in
@@ -42,7 +42,7 @@
           let now = time(Double(step))
           let index = seed % 2 == 0 ? 0 : number(0...1)
           let store = stores[index]
-          // Named again and again, some of them before they are there.
+          // Named in every lease, some of them before they are added.
           if step % 50 == 0 {
             chosen = Set((0..<60).map { _ in DownloadID("\(number(max(0, step - 50)...step + 50))-\(number(0...2))") })
           }
@@ -66,7 +66,8 @@
             _ = try await store.add(additions, at: now)
           case 3:
             guard let id, let known = model[id] else { continue }
-            // Added again, with another rank and from another host; what is not new leaves what was changed since.
+            // Added again, with another rank and host. Attributes that are equal to the last addition keep later
+            // changes.
             let (host, rank) = ("host\(number(0...3))", Int64(number(0...20)))
             let isKept = number(0...3) == 0
             if !isKept {
@@ -105,7 +106,7 @@
           case 6:
             if number(0...9) == 0 { try await store.rank(by: ranking) }
             guard let id else { continue }
-            // Changed by the user; it belongs to whom it did.
+            // Updated; the download stays with its opening.
             let (host, rank) = ("host\(number(0...3))", Int64(number(0...20)))
             let tags: Set<String> = number(0...1) == 0 ? ["t"] : []
             model[id]?.host = host
@@ -135,7 +136,7 @@
                 taken.withLock { $0 += 1 }
                 return .take
               })
-            // Nothing is selected that does not wait any more: it would take another one's slot.
+            // A download that no longer waits must not be selected: it would take another one's slot.
             #expect(taken.withLock { $0 } == leased.count, "step \(step), \(scope)")
             let keys = leased.map { [$0.rank.value, UInt128($0.arrival), UInt128($0.generation)] }
             guard Set(leased.map(\.id)) == Set(ready.keys) else {
@@ -143,7 +144,7 @@
               return
             }
             #expect(keys == keys.sorted { $0.lexicographicallyPrecedes($1) }, "the order in step \(step)")
-            // Some go back, at once or later; the others are done.
+            // Some downloads wait again, at once or later; the others are finished.
             var saves: [LedgerSave] = []
             for var record in leased {
               if number(0...1) == 0 {
@@ -164,14 +165,14 @@
       }
     }
 
-    /// Even where what is remembered of the lanes is wrong, only what waits is handed out.
+    /// Even if the cached lanes are wrong, only waiting downloads are leased.
     @Test func whatDoesNotWaitIsNotHandedOut() async throws {
       try await withFolder { folder in
         let pool = try LedgerFile(path: "\(folder)/l", durability: .process, lockTimeout: .seconds(5)).open()
         let queue = CommitQueue(pool: pool, path: "\(folder)/l", owner: "me")
         _ = try await queue.commit { connection in
           for order in 0..<3 { _ = try connection.add(try addition(DownloadID("\(order)"), Int64(order)), at: start) }
-          // Remembers the lane.
+          // Fills the cache of lanes.
           _ = try connection.lease(LeaseRequest(now: start, until: time(60)) { _ in .stop })
           try connection.db.execute(sql: "UPDATE download SET phase = 'paused' WHERE id = '0'")
         }

@@ -7,18 +7,18 @@
 
   @testable import DownpipeSQLite
 
-  /// What others left waiting, or gates and limits hold back, costs leases nothing. Work is counted in steps of SQLite's
-  /// machine, which no other load on the computer changes.
+  /// Downloads that wait for other users, gates or limits cost a lease nothing. Work is counted in steps of SQLite's
+  /// virtual machine, which do not depend on the load of the computer.
   @Suite(.timeLimit(.minutes(2)))
   struct LeaseCostTests {
     private static let crowd = 100_000
     private static let few = 300
 
-    /// A ledger with 300 downloads of this opening, between others that were there before.
+    /// A ledger with 300 downloads of this opening, ranked between older downloads.
     ///
     /// - Parameters:
-    ///   - others: what is left waiting: the host and the tags of so many; none when `nil`.
-    ///   - isOwn: whether the others were added by the same opening.
+    ///   - others: The host and the tags of the older downloads; `nil` for none.
+    ///   - isOwn: Whether the same opening has added the older downloads.
     private func work(
       besides others: Candidate?, isOwn: Bool = false, tags: Set<String> = [], scope: LeaseScope = .all,
       _ select: @escaping @Sendable (Candidate) -> LeaseSelection
@@ -32,7 +32,7 @@
             let lane = Lane(
               opening: try connection.opening(), kind: try connection.number(of: Kind(location: nil, candidate: others))
             )
-            // Their ranks lie between those of the few.
+            // Random ranks, between those of the 300 downloads.
             try connection.db.execute(
               sql: """
                 WITH RECURSIVE number(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM number WHERE n < ?)
@@ -66,7 +66,7 @@
           #expect(leased.allSatisfy { $0.id.rawValue.hasPrefix("few") })
           done += leased.map(\.rank.value)
         }
-        #expect(done == ranks.sorted(), "the order is that of the ranks")
+        #expect(done == ranks.sorted(), "downloads are leased in order of rank")
         let after = try await queue.commit { $0.workDone }
         try await pool.writeWithoutTransaction { queue.forgetConnection($0) }
         try pool.close()
@@ -95,18 +95,18 @@
       }
     }
 
-    /// Named downloads are looked up once, and then cost what they cost without the others.
+    /// Named downloads are looked up once, and then cost the same as without the others.
     @Test func namedDownloadsCostLittle() async throws {
       let few = Set((0..<Self.few).map { DownloadID("few\($0)") })
       let alone = try await work(besides: nil) { _ in .take }
       for others in [Candidate(host: "other"), Candidate(host: "few")] {
         let named = try await work(besides: others, isOwn: true, scope: .ids(few)) { _ in .take }
-        // The first lease looks each of them up.
+        // The first lease looks up each of them.
         #expect(Double(named) < 1.5 * Double(alone) + 50 * Double(Self.few), "\(named) steps, \(alone) alone")
       }
     }
 
-    /// Those with a tag are found past any number without it.
+    /// Downloads with a tag are found among any number of downloads without it.
     @Test func taggedDownloadsCostLittle() async throws {
       let alone = try await work(besides: nil, tags: ["t"]) { _ in .take }
       let beside = try await work(besides: Candidate(host: "few"), isOwn: true, tags: ["t"], scope: .tag("t")) { _ in
@@ -115,7 +115,7 @@
       #expect(Double(beside) < 1.2 * Double(alone), "\(beside) steps beside \(Self.crowd), \(alone) alone")
     }
 
-    /// However the downloads are spread over hosts: the next one is found without looking at every host.
+    /// The next download is found without reading every host.
     @Test func anyNumberOfLanesCostsLittle() async throws {
       try await withFolder { folder in
         let path = "\(folder)/l.sqlite"

@@ -6,7 +6,7 @@
 
   @testable import DownpipeSQLite
 
-  /// Opening: what is made, what is refused, and whether the message says what to do.
+  /// Opening a ledger: the files that are created, the errors, and whether their messages say what to do.
   @Suite(.timeLimit(.minutes(1)))
   struct LedgerFileTests {
     private func expectRefusal(
@@ -60,14 +60,14 @@
         await expectRefusal(SQLiteLedger("\(folder)/a\0b"), "NUL")
         await expectRefusal(SQLiteLedger(folder), "is a folder", "ledger.sqlite")
         try Data("x".utf8).write(to: URL(filePath: "\(folder)/file"))
-        await expectRefusal(SQLiteLedger("\(folder)/file/ledger.sqlite"), "folder", "cannot be made")
+        await expectRefusal(SQLiteLedger("\(folder)/file/ledger.sqlite"), "folder", "cannot be created")
         #expect(try String(contentsOfFile: "\(folder)/file", encoding: .utf8) == "x")
       }
     }
 
     @Test func anotherFileIsLeftAlone() async throws {
       try await withFolder { folder in
-        let text = String(repeating: "This is no database, but somebody's letter. ", count: 50)
+        let text = String(repeating: "This is a letter and not a database. ", count: 50)
         try text.write(toFile: "\(folder)/letter", atomically: true, encoding: .utf8)
         await expectRefusal(SQLiteLedger("\(folder)/letter"), "not a SQLite database", "another path")
         #expect(try String(contentsOfFile: "\(folder)/letter", encoding: .utf8) == text)
@@ -104,7 +104,7 @@
         let store = try await SQLiteLedger(path).open()
         _ = try await store.add(try (0..<2_000).map { try addition(DownloadID("\($0)"), $0) }, at: start)
         try await store.close()
-        // The header stays; every page after it is garbage.
+        // The header is intact; every page after it is damaged.
         var bytes = try Data(contentsOf: URL(filePath: path))
         for index in 4_096..<bytes.count { bytes[index] = 0xA5 }
         try bytes.write(to: URL(filePath: path))
@@ -133,7 +133,7 @@
         }
         #expect(error?.code == .ledger)
         #expect(error?.message.contains("locked by another program") == true)
-        #expect(try await store.record("a") == nil, "reading goes on")
+        #expect(try await store.record("a") == nil, "reading is still possible")
 
         try await other.writeWithoutTransaction { try $0.execute(sql: "ROLLBACK") }
         _ = try await store.add([try addition("a")], at: start)

@@ -7,10 +7,10 @@
 
   @testable import DownpipeSQLite
 
-  /// Ledgers of older versions are brought up to date, and lose nothing.
+  /// Ledgers of older versions are migrated without losing data.
   @Suite(.timeLimit(.minutes(1)))
   struct MigrationTests {
-    /// A ledger as the version before lanes left it: made by its own statements.
+    /// A ledger of the version before lanes, created with that version's statements.
     private func oldLedger(_ path: String, _ rows: [String]) async throws {
       let pool = try DatabasePool(path: path)
       try Schema.migrator.migrate(pool, upTo: "2: proofs, what is awaited, and head starts")
@@ -78,7 +78,7 @@
             responseDate: Date(timeIntervalSince1970: 60.5)),
           resource: "https://example.org/full", contentCoding: "gzip", name: "suggested", mediaType: "a/b",
           isComplete: true)
-        // How many steps were done says nothing of which.
+        // The number of completed steps does not tell which ones they were.
         #expect(record.steps.completed.count == 1)
         #expect(record.steps.note == nil)
         expected.steps = record.steps
@@ -99,10 +99,10 @@
             insert("waiting"),
             insert("done", ", artifact_kind, artifact_path, artifact_name, steps_completed", ", 'file', 'p', 'n', 1"),
             "UPDATE download SET phase = 'finished' WHERE id = 'done'",
-            insert("held", ", owner, lease", ", 'nobody', 1000"),
+            insert("held", ", owner, lease", ", 'stranger', 1000"),
             "UPDATE download SET phase = 'processing' WHERE id = 'held'",
             "INSERT INTO tally VALUES ('waiting', 1), ('finished', 1)",
-            // The last one that was ever given.
+            // The last generation that was ever used.
             insert("removed"), "DELETE FROM download WHERE id = 'removed'",
           ])
         let store = try await SQLiteLedger(path).open()
@@ -110,25 +110,25 @@
         #expect(
           try await store.record("done")?.steps.artifact
             == StoredArtifact(kind: .file, path: "p", name: "n", size: nil, mediaType: nil))
-        #expect(try await store.record("held")?.owner == "nobody")
+        #expect(try await store.record("held")?.owner == "stranger")
         #expect(try await store.reclaim(at: Date(timeIntervalSince1970: 999)) == 0)
         #expect(try await store.reclaim(at: Date(timeIntervalSince1970: 1000)) == 1)
         let all = LeaseRequest(now: start, until: time(60), location: "/anywhere") { _ in .take }
-        #expect(Set(try await store.lease(all).map(\.id)) == ["waiting", "held"], "they belong to any location")
+        #expect(Set(try await store.lease(all).map(\.id)) == ["waiting", "held"], "they fit any location")
         let new = try await store.add([try addition("new")], at: start)
-        #expect(new.map(\.record.generation) == [5], "the generation of what was removed does not come again")
+        #expect(new.map(\.record.generation) == [5], "the generation of a removed download is not reused")
         try await store.close()
       }
     }
 
-    /// The last version's own file, killed in the middle of its work.
+    /// A file written by the previous version, whose process was killed during its work.
     @Test func theLastVersionsLedgerGoesOn() async throws {
       try await withFolder { folder in
         let path = "\(folder)/l.sqlite"
         let old = try DatabaseQueue(path: path)
         try await old.writeWithoutTransaction { db in
           try db.execute(sql: OldLedger.dump)
-          // More runs than one; and a note that a finished download was left with.
+          // Several runs, and a note of a finished download.
           try db.execute(
             sql: """
               UPDATE download SET ranges = '0-10,20-35' WHERE generation = 5;
@@ -150,12 +150,12 @@
         #expect(records[3].request.headers.fields.map(\.value) == ["a"])
         #expect(
           try await store.totals(tag: nil)
-            == LedgerTotals(
+            == DownloadTotals(
               counts: [.finished: 1, .failed: 1, .transferring: 1, .waiting: 1], received: 300_000 + 8_388_608 + 25,
-              expected: 300_000 + 50_000_000, unknown: 2))
-        #expect(try await store.unsettledMoves() == [], "nothing was moved by the last version")
+              expected: 300_000 + 50_000_000, unknownSizes: 2))
+        #expect(try await store.unsettledMoves() == [], "the previous version has moved no file")
 
-        // Whose ranks they are is not known: they are ranked anew, even by the policy that they are of.
+        // The policy of the old ranks is not known, so all downloads are ranked again, even by the same policy.
         let seen = Mutex<Set<DownloadID>>([])
         try await store.rank(
           by: Ranking(name: "backwards") { context in
@@ -171,7 +171,7 @@
       }
     }
 
-    /// What the columns say, the table has, after a migration too.
+    /// The table has the columns of `RecordColumns`, also after a migration.
     @Test func theTableHasTheColumns() async throws {
       try await withFolder { folder in
         for old in [false, true] {
@@ -186,7 +186,8 @@
       }
     }
 
-    /// The events are found out from a record with something in every column: otherwise one could be overlooked.
+    /// The effects of events are derived from a record with a value in every column; a column without one would be
+    /// overlooked.
     @Test func noColumnIsOverlooked() throws {
       let (full, empty) = (EventEffect.full(.waiting), EventEffect.empty(.waiting))
       for column in RecordColumns.all where !column.fields.isDisjoint(with: [.state, .checkpoint, .steps]) {

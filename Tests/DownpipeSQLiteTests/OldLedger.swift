@@ -1,6 +1,6 @@
 #if SQLite
-  /// A ledger as the last version before this one left it, killed in the middle of its work: what `sqlite3 ledger.sqlite
-  /// .dump` said, with the owner renamed. One download has finished, one has failed, one was being transferred, and one
+  /// A ledger of the previous version, whose process was killed during its work: the output of `sqlite3 ledger.sqlite
+  /// .dump`, with the owner renamed. One download has finished, one has failed, one was being transferred, and one
   /// waits after a failure.
   enum OldLedger {
     static let dump = """

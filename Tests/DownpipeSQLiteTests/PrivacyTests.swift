@@ -6,7 +6,7 @@
 
   @testable import DownpipeSQLite
 
-  /// A ledger holds passwords: others may not read it.
+  /// A ledger may contain passwords: other users must not be able to read it.
   @Suite(.timeLimit(.minutes(1)))
   struct PrivacyTests {
     private func mode(_ path: String) throws -> Int {

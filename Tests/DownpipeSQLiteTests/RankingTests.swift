@@ -7,7 +7,7 @@
 
   @testable import DownpipeSQLite
 
-  /// Whose ranks a ledger's ranks are.
+  /// Which ranking the ranks in a ledger are of.
   @Suite(.timeLimit(.minutes(1)))
   struct RankingTests {
     private static let backwards = Ranking(name: "backwards") { Rank().ascending(1_000_000 - $0.arrival) }
@@ -27,7 +27,7 @@
       }
     }
 
-    /// A process that ends between two batches leaves no name, and the next one begins again.
+    /// If a process ends between two batches, the ledger has no name of a ranking, and the next process starts again.
     @Test(arguments: [0, 1, 2])
     func aCrashWhileRankingIsHealed(_ batches: Int) async throws {
       try await withFolder { folder in
@@ -56,7 +56,7 @@
         try pool.close()
         #expect(try await names(path)["ranking"] == nil)
 
-        // Even the old ranking does not take the ranks for its own.
+        // Even the old ranking does not treat the ranks as its own.
         for ranking in [Ranking.arrival, Self.backwards] {
           let next = try await ledger.open()
           try await next.rank(by: ranking)
@@ -69,7 +69,7 @@
       }
     }
 
-    /// Another opening adds by its own ranking while this one ranks anew.
+    /// Another store adds downloads with its own ranking while this one ranks again.
     @Test func anotherRankingInTheMiddleIsNoticed() async throws {
       try await withFolder { folder in
         let path = "\(folder)/l.sqlite"
@@ -83,20 +83,20 @@
         _ = try await other.add([try addition("a", 1)], at: start)
         try await queue.commit { try $0.endRanking(as: first) }
         #expect(try await names(path) == [:])
-        // One that ranks all of it in between: what this one ranks after it is of neither.
+        // Another store ranks all downloads in between: the ranks that this one writes after it are a mixture.
         let second = try #require(try await queue.commit(begin))
         try await other.rank(by: Ranking(name: "other") { Rank().ascending($0.arrival) })
         #expect(try await names(path) == ["ranking": "other"])
         #expect(try await queue.commit { try $0.rank([1], as: second) })
         try await queue.commit { try $0.endRanking(as: second) }
         #expect(try await names(path) == [:])
-        // One that ranks alike does no harm.
+        // Another store with the same ranking does no harm.
         let third = try #require(try await queue.commit(begin))
         try await other.rank(by: Self.backwards)
         _ = try await other.add([try addition("b", 2)], at: start)
         try await queue.commit { try $0.endRanking(as: third) }
         #expect(try await names(path) == ["ranking": "backwards"])
-        // A ranking that was replaced ends at once, and leaves the name to the next one.
+        // A replaced ranking ends at once and does not write its name.
         let fourth = try #require(try await queue.commit { try $0.beginRanking(by: Self.backwards, always: true) })
         let fifth = try #require(try await queue.commit { try $0.beginRanking(by: .arrival, always: true) })
         #expect(try await queue.commit { try !$0.rank([1], as: fourth) })
@@ -110,7 +110,8 @@
       }
     }
 
-    /// What ranks go by is taken away in the transaction that adds by another ranking, and comes back with it.
+    /// The name of the ranking is deleted in the transaction that adds with another ranking, and restored if that is
+    /// rolled back.
     @Test func anUndoneAdditionTakesNoNameAway() async throws {
       struct Refused: Error {}
       try await withFolder { folder in
@@ -132,7 +133,7 @@
       }
     }
 
-    /// A damaged record is in no ranking's way.
+    /// A damaged record does not stop a ranking.
     @Test func whatCannotBeReadIsLeftOut() async throws {
       try await withFolder { folder in
         let ledger = SQLiteLedger("\(folder)/l.sqlite")

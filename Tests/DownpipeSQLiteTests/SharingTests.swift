@@ -8,10 +8,10 @@
 
   @testable import DownpipeSQLite
 
-  /// Several users of one file: who holds what, and what becomes of it when they are gone.
+  /// Several users of one file: the downloads that each holds, and what happens to them when a user ends.
   @Suite(.timeLimit(.minutes(1)))
   struct SharingTests {
-    /// Takes at most `count` downloads.
+    /// Leases at most `count` downloads.
     private func lease(_ store: any LedgerStore, _ count: Int) async throws -> [DownloadRecord] {
       let left = Mutex(count)
       return try await store.lease(
@@ -23,7 +23,7 @@
         })
     }
 
-    /// Each makes the tables, one migration after the other; where two meet, the one that is late goes on from there.
+    /// Several openings migrate the tables at once; an opening that finds a migration done continues with the next one.
     @Test func aNewLedgerIsOpenedByManyAtOnce() async throws {
       try await withFolder { folder in
         for round in 0..<30 {
@@ -40,7 +40,7 @@
       var calls = 0
       func migrate() throws {
         calls += 1
-        // The other one is a step ahead, twice.
+        // The other opening is a migration ahead, twice.
         guard calls > 2 else {
           applied.insert("\(calls)")
           throw DatabaseError(message: "table kind already exists")
@@ -104,7 +104,7 @@
           #expect(leased.count == 1)
         }
         let next = try await ledger.open()
-        #expect(try await next.reclaim(at: start) == 0, "its owner lives, and its lease runs")
+        #expect(try await next.reclaim(at: start) == 0, "its owner is alive, and its lease has not expired")
         store = nil
         #expect(try await next.reclaim(at: start) == 1)
         #expect(try await next.record("a")?.phase == .waiting)
@@ -112,7 +112,7 @@
       }
     }
 
-    /// A process that was stopped, or a computer that slept, does not renew its leases; it lives nevertheless.
+    /// A stopped process or a sleeping computer does not renew leases, but the owner is still alive.
     @Test func aLiveOwnerKeepsWhatItHoldsHoweverLateItIs() async throws {
       try await withFolder { folder in
         let ledger = SQLiteLedger("\(folder)/l.sqlite")
@@ -155,7 +155,7 @@
       }
     }
 
-    /// A file is one ledger, whatever path it is opened by; another file is another one.
+    /// A file is one ledger even if it is opened by different paths; another file is another ledger.
     @Test func storesOfOneFileHearOfEachOther() async throws {
       try await withFolder { folder in
         let path = "\(folder)/l.sqlite"
@@ -171,7 +171,7 @@
           try await second.close()
         }
         try await first.close()
-        #expect(await heard.next(isolation: #isolation) == nil, "another ledger's changes are none of this one's")
+        #expect(await heard.next(isolation: #isolation) == nil, "changes of another ledger are not reported")
         try await stranger.close()
       }
     }

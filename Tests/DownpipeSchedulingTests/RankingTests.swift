@@ -38,7 +38,7 @@ struct RankingTests {
     for arrival in Int64(1)..<10_000 {
       let next = policy.rank(context(arrival))
       guard last < next else {
-        Issue.record("\(arrival) is not behind its forerunner")
+        Issue.record("\(arrival) does not rank after its predecessor")
         return
       }
       last = next
@@ -55,8 +55,8 @@ struct RankingTests {
     #expect(PriorityQueue().name == "PriorityQueue")
   }
 
-  /// What a ledger keeps beside the ranks, to see whether they are those of the policy that it is opened with.
-  @Test("A policy's name, version and summary each name its ranks anew")
+  /// The text that a ledger keeps with its ranks, to compare it with the policy that it is opened with.
+  @Test("The name of a ranking contains the policy's name, version and summary")
   func whatNamesTheRanks() {
     struct Weighted: SchedulingPolicy {
       var name = "Weighted"

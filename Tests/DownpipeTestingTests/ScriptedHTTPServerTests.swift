@@ -196,7 +196,7 @@ struct ScriptedHTTPServerTests {
   }
 }
 
-/// An answer fetched with a bare socket, so that the server is not judged by a client that corrects it.
+/// An answer fetched with a plain socket, because an HTTP client could hide errors of the server.
 private struct RawAnswer: Sendable {
   var status = 0
   var headers = HeaderFields()
@@ -220,7 +220,7 @@ private struct RawAnswer: Sendable {
   }
 }
 
-/// Sends a text and reads what comes back, on a thread where blocking holds up no other test.
+/// Sends a text and reads the answer, on a thread that may block.
 private func exchange(
   _ server: ScriptedHTTPServer, _ text: String, until isEnough: @escaping @Sendable ([UInt8]) -> Bool
 ) async throws -> [UInt8] {
@@ -264,7 +264,7 @@ private struct LoopbackSocket {
     guard write(descriptor, bytes, bytes.count) == bytes.count else { throw POSIXError(.EIO) }
   }
 
-  /// Reads up to the end of the connection, or until what is there suffices.
+  /// Reads until the connection ends or the condition holds.
   func receive(until isEnough: ([UInt8]) -> Bool) throws -> [UInt8] {
     var bytes: [UInt8] = []
     var buffer = [UInt8](repeating: 0, count: 65_536)

@@ -8,29 +8,43 @@ import Testing
 
 @Suite(.timeLimit(.minutes(1)))
 struct CommandTests {
-  @Test("Every option of get has its place")
+  @Test("Every option of get is parsed")
   func get() throws {
     let command = try GetCommand.parse([
       "http://a/1", "http://a/2", "-i", "list", "-d", "dir", "-j", "7", "--per-host", "2", "-s", "4", "--ledger",
       "none",
       "--gunzip", "--move-into", "films", "--retry", "9", "-H", "A: b", "--header", "C: d", "--proxy", "http://p:1",
-      "--on-conflict", "replace", "--source", "http", "--json", "-q",
+      "--on-conflict", "replace", "--source", "http", "--json", "-q", "--timeout", "90", "--connect-timeout", "2.5",
+      "-A", "agent",
+      "--referer", "http://r/", "--dry-run",
     ])
     #expect(command.input.urls == ["http://a/1", "http://a/2"])
     #expect(command.input.inputFile == "list")
     #expect(command.input.header == ["A: b", "C: d"])
-    #expect(command.input.gunzip && command.input.moveInto == "films")
+    #expect(command.input.gunzip && command.input.moveInto == "films" && command.input.dryRun)
+    #expect(command.input.userAgent == "agent" && command.input.referer == "http://r/")
     let settings = command.transfer.settings(directory: "/d", ledger: command.folder.ledgerPath(directory: "/d"))
     #expect(
       settings
         == PipelineSettings(
-          transport: .http, proxy: "http://p:1", jobs: 7, perHost: 2, retries: 9, directory: "/d", conflict: .replace,
+          transport: .http, proxy: "http://p:1", connectTimeLimit: .seconds(2.5), timeLimit: .seconds(90), jobs: 7,
+          perHost: 2, retries: 9, directory: "/d", conflict: .replace,
           ledger: nil))
     #expect(command.transfer.segments == 4)
     #expect(command.reporting.json && command.reporting.quiet)
   }
 
-  @Test("The defaults")
+  @Test("The time limits reach the source", arguments: PipelineSettings.Transport.allCases)
+  func timeLimits(_ transport: PipelineSettings.Transport) throws {
+    var settings = PipelineSettings(transport: transport, directory: "/d")
+    #expect(!"\(try Pipeline(settings))".contains("seconds"))
+    settings.connectTimeLimit = .seconds(2.5)
+    settings.timeLimit = .seconds(90)
+    let description = "\(try Pipeline(settings))"
+    #expect(description.contains("2.5 seconds") && description.contains("90.0 seconds"), "\(description)")
+  }
+
+  @Test("The defaults are those of the help")
   func defaults() throws {
     let command = try GetCommand.parse(["http://a/1"])
     #expect(command.folder.directory == ".")
@@ -42,13 +56,42 @@ struct CommandTests {
   }
 
   @Test(
-    "Wrong usage is refused by the parser",
+    "The parser refuses wrong values",
     arguments: [
       ["-j", "0"], ["-j", "x"], ["--per-host", "0"], ["-s", "0"], ["--retry=-1"], ["--on-conflict", "ask"],
-      ["--source", "ftp"], ["--nonsense"], ["--source", "urlsession", "--proxy", "http://p:1"], ["-o"],
+      ["--source", "ftp"], ["--nonsense"], ["--timeout", "0"], ["--timeout", "soon"], ["--connect-timeout", "-1"],
+      ["--timeout", "nan"], ["--source", "urlsession", "--proxy", "http://p:1"], ["-o"],
     ])
   func refused(_ arguments: [String]) {
     #expect(throws: (any Error).self) { try GetCommand.parse(["http://a/1"] + arguments) }
+  }
+
+  @Test(
+    "Without a subcommand, the arguments are those of get",
+    arguments: [
+      ["http://a/1"], ["--json", "http://a/1"], ["-d", "dir", "http://a/1"], ["http://a/1", "-o", "list"],
+      ["-o", "list", "http://a/1"], ["get", "http://a/1"], ["-i", "list"],
+    ])
+  func defaultSubcommand(_ arguments: [String]) throws {
+    let command = try #require(try DownpipeCommand.parseAsRoot(arguments) as? GetCommand)
+    #expect(command.input.urls == ["http://a/1"] || command.input.inputFile == "list")
+  }
+
+  @Test("Subcommands are not taken for URLs", arguments: ["list", "resume"])
+  func subcommands(_ name: String) throws {
+    #expect(!(try DownpipeCommand.parseAsRoot([name]) is GetCommand))
+  }
+
+  @Test("--segments is hidden until it works")
+  func hidden() throws {
+    #expect(!GetCommand.helpMessage().contains("segments") && GetCommand.helpMessage().contains("--jobs"))
+    #expect(try GetCommand.parse(["http://a/1", "--segments", "4"]).transfer.segments == 4)
+  }
+
+  @Test("Completion scripts know paths and values", arguments: ["zsh", "bash", "fish"])
+  func completions(_ shell: String) throws {
+    let script = DownpipeCommand.completionScript(for: try #require(CompletionShell(rawValue: shell)))
+    for word in ["import-resume-data", "keep-both", "move-into", "urlsession"] { #expect(script.contains(word)) }
   }
 
   @Test("remove needs ids or --all, and not both", arguments: [[], ["--all", "x"]])
@@ -65,7 +108,7 @@ struct CommandTests {
     #expect(DownloadRun.Ending.interrupted(tally).exitStatus == 130)
   }
 
-  @Test("What the ledger names outside of the folder is obeyed on demand only")
+  @Test("Paths outside the folder need --allow-outside")
   func outside() throws {
     #expect(try ResumeCommand.parse(["--allow-outside"]).outside.allowOutside)
     #expect(try RemoveCommand.parse(["--all", "--files", "--allow-outside"]).outside.allowOutside)
@@ -73,7 +116,7 @@ struct CommandTests {
     #expect(!options.allowOutside && options.scope(directory: "/d", ledger: "/d/l") != .everywhere)
   }
 
-  @Test("The soft limit of descriptors is raised, and never lowered")
+  @Test("The soft limit of descriptors is raised")
   func descriptors() {
     DescriptorLimit.raise()
     var limit = rlimit()
@@ -85,19 +128,19 @@ struct CommandTests {
     #expect(limit.rlim_cur >= min(limit.rlim_max, 65_536))
   }
 
-  @Test("A second signal ends the process at once, one that comes with the first does not")
+  @Test("A second signal ends the process at once, unless it comes with the first")
   func signals() {
-    let wishes = Interruption.Wishes()
+    let signals = Interruption.Signals()
     let start = ContinuousClock.now
-    #expect(wishes.another(at: start) == .first)
-    #expect(wishes.another(at: start + .milliseconds(5)) == .same)
-    #expect(wishes.another(at: start + .milliseconds(700)) == .urgent)
+    #expect(signals.next(at: start) == .first)
+    #expect(signals.next(at: start + .milliseconds(5)) == .repeated)
+    #expect(signals.next(at: start + .milliseconds(700)) == .urgent)
   }
 }
 
 @Suite(.timeLimit(.minutes(1)))
 struct FolderTests {
-  @Test("A folder is made with those above it, and a file in its place is refused")
+  @Test("A folder is created with its parents, and a file in its place is an error")
   func prepare() throws {
     let root = FileManager.default.temporaryDirectory.appending(path: "folder-\(UUID().uuidString)").path()
     defer { try? FileManager.default.removeItem(atPath: root) }

@@ -8,8 +8,8 @@ import Testing
 @Suite(.timeLimit(.minutes(1)))
 struct FeederTests {
   private struct Silence: RunOutput, Sendable {
-    func show(_ status: DownloadStatus) {}
-    func show(_ word: LastWord) {}
+    func show(_ status: DownloadStatus, isNews: Bool) {}
+    func show(_ result: DownloadResult) {}
     func flush(_ tally: Tally, at now: Date) {}
     func end(_ tally: Tally, at now: Date) {}
   }
@@ -27,7 +27,7 @@ struct FeederTests {
     }
   }
 
-  /// Adds URLs as a command of its own does, and waits for them.
+  /// Downloads URLs as one command does.
   private func run(_ urls: [String], _ prepare: (Downloader) async throws -> Void = { _ in }) async throws -> Tally {
     let downloader = try await downloader()
     try await prepare(downloader)
@@ -41,7 +41,7 @@ struct FeederTests {
     return tally
   }
 
-  @Test("A list longer than what is added at once is added whole, each URL once")
+  @Test("A list longer than one batch is added completely, each URL once")
   func longLists() async throws {
     let urls = (0..<450).map { "http://a/\($0)" }
     let tally = try await run(urls + ["nonsense"] + urls.prefix(300))
@@ -52,7 +52,7 @@ struct FeederTests {
     #expect(Set(source.requests.map(\.url.absoluteString)) == Set(urls))
   }
 
-  @Test("What another command has finished is not fetched again")
+  @Test("Files that another command has finished are not fetched again")
   func finishedByOthers() async throws {
     _ = try await run(["http://a/1", "http://a/2"])
     let tally = try await run(["http://a/2", "http://a/3", "http://a/2"])
@@ -62,8 +62,8 @@ struct FeederTests {
     #expect(source.requests.map(\.url.absoluteString).sorted() == ["http://a/1", "http://a/2", "http://a/3"])
   }
 
-  @Test("The last word of an earlier run is not taken for this one's")
-  func earlierWords() async throws {
+  @Test("The result of an earlier command does not count for this one")
+  func earlierResults() async throws {
     let id = DownloadIdentity(url: "http://a/1", outputName: nil).id
     _ = try await run(["http://a/1"])
     let downloader = try await downloader()
@@ -78,7 +78,7 @@ struct FeederTests {
     await downloader.shutdown()
   }
 
-  @Test("What waits for another attempt is tried at once, and what waits for its turn is left alone")
+  @Test("A download that waits for another attempt is held back, one that waits for its turn is not")
   func heldBack() throws {
     let error = DownloadError(.network, "gone")
     for state in [
@@ -90,7 +90,7 @@ struct FeederTests {
     }
   }
 
-  @Test("A finished file counts by its size, too")
+  @Test("A finished file of another size does not count as finished")
   func sizes() async throws {
     let folder = try TemporaryFolder()
     let path = try folder.write([1, 2, 3], to: "file")
@@ -107,7 +107,7 @@ struct FeederTests {
     #expect(await !isUnchanged(.directory, path, .unknown))
   }
 
-  @Test("What somebody has paused goes on")
+  @Test("A paused download is resumed")
   func paused() async throws {
     let id = DownloadIdentity(url: "http://a/1", outputName: nil).id
     let tally = try await run(["http://a/1"]) { downloader in

@@ -9,16 +9,17 @@ struct GetPlanTests {
   private let url = "https://example.org/a.bin"
 
   @Test(
-    "Wrong usage says what is wrong",
+    "Errors of usage name the option and the cause",
     arguments: [
-      (["u"], nil, "a/b", [], nil, "not a path"), (["u"], nil, "", [], nil, "no file name"),
-      (["u"], nil, "..", [], nil, "no file name"),
+      (["u"], nil, "a/b", [], nil, "not a path"), (["u"], nil, "", [], nil, "not a file name"),
+      (["u"], nil, "..", [], nil, "not a file name"),
       (["u"], nil, ".downpipe", [], nil, "ledger"),
       (["u"], nil, String(repeating: "x", count: 256), [], nil, "255 bytes"),
       (["u", "v"], nil, "name", [], nil, "one URL"), (["u"], "list", "name", [], nil, "one URL"),
       ([], nil, nil, [], nil, "no URL"), (["u"], nil, nil, ["Accept"], nil, "colon"),
-      (["u"], nil, nil, ["Bad Name: x"], nil, "not allowed"), (["u"], nil, nil, ["A: b\r\nC: d"], nil, "not allowed"),
-      (["u"], nil, nil, [": x"], nil, "not allowed"), (["u", "v"], nil, nil, [], "md5=00", "one URL"),
+      (["u"], nil, nil, ["Bad Name: x"], nil, "not a valid field"),
+      (["u"], nil, nil, ["A: b\r\nC: d"], nil, "not a valid field"),
+      (["u"], nil, nil, [": x"], nil, "not a valid field"), (["u", "v"], nil, nil, [], "md5=00", "one URL"),
       (["u"], nil, nil, [], "sha256", "ALGORITHM=HEX"), (["u"], nil, nil, [], "sha256=12", "64"),
       (["u"], nil, nil, [], "sha512/256=12", "algorithm"), (["u"], nil, nil, [], "md5=zz", "hexadecimal"),
     ] as [([String], String?, String?, [String], String?, String)])
@@ -31,19 +32,34 @@ struct GetPlanTests {
     #expect(error?.description.contains(hint) == true, "\(error?.description ?? "")")
   }
 
-  @Test("A secret in a header is not repeated")
+  @Test("The value of a header is not repeated in an error")
   func secret() {
     let error = #expect(throws: UsageError.self) { try GetPlan(urls: [url], header: ["Authorization: s3cret\n"]) }
     #expect(error?.description.contains("s3cret") == false)
   }
 
-  @Test("A request has everything that was asked for")
+  @Test("--user-agent and --referer set their fields, unless --header does")
+  func namedFields() throws {
+    let plan = try GetPlan(urls: [url], userAgent: "Mozilla/5.0", referer: "https://example.org/")
+    let request = try plan.request(for: url)
+    #expect(request.headers["User-Agent"] == "Mozilla/5.0" && request.headers["Referer"] == "https://example.org/")
+    for header in ["user-agent: b", "Referer:"] {
+      let error = #expect(throws: UsageError.self) {
+        try GetPlan(urls: [url], header: [header], userAgent: "a", referer: "c")
+      }
+      #expect(error?.description.contains("remove one of them") == true)
+    }
+    let invalid = #expect(throws: UsageError.self) { try GetPlan(urls: [url], userAgent: "a\nb") }
+    #expect(invalid?.description.contains("--user-agent") == true)
+  }
+
+  @Test("A request has all options")
   func request() throws {
     let digest = String(repeating: "ab", count: 32)
     let plan = try GetPlan(
       urls: [url], outputName: "b.bin", header: ["Accept:text/html", "X-Empty:", "X:  a: b"],
       checksum: "SHA256=\(digest)",
-      wishes: RequestWishes(unpacks: true, folder: "/films"))
+      steps: RequestSteps(gunzips: true, folder: "/films"))
     let request = try plan.request(for: url)
     #expect(request.url.absoluteString == url && request.givenURL == url)
     #expect(request.destination.name == "b.bin")
@@ -52,11 +68,11 @@ struct GetPlanTests {
         HeaderField("Accept", "text/html"), HeaderField("X-Empty", ""), HeaderField("X", "a: b"),
       ])
     #expect(request.expectedDigests.map(\.description) == ["sha-256=\(digest)"])
-    #expect(RequestWishes(request) == RequestWishes(unpacks: true, folder: "/films"))
+    #expect(RequestSteps(request) == RequestSteps(gunzips: true, folder: "/films"))
   }
 
   @Test(
-    "A URL that cannot be used has a typed error",
+    "An unusable URL has a typed error",
     arguments: [
       "", "nonsense", "ftp://example.org/a", "http://", "http:///a", "https:", "file:///etc/passwd", "/a/b", "http:a",
       "mailto:a@example.org", "https://" + String(repeating: "a", count: 9000),
@@ -69,7 +85,7 @@ struct GetPlanTests {
   }
 
   @Test(
-    "The URL is given back as it was typed",
+    "The request keeps the URL as it was typed",
     arguments: [
       "http://example.org/東京.jpg", "HTTP://Example.org/A", "http://example.org/a b", "http://example.org:80/%7Ea?q=1#f",
     ])
@@ -81,7 +97,7 @@ struct GetPlanTests {
 @Suite(.timeLimit(.minutes(1)))
 struct DownloadIdentityTests {
   @Test(
-    "The same command has the same id for ever: the first 16 digits of SHA-256",
+    "The id is the first 16 digits of SHA-256 over URL and name",
     arguments: [
       // printf 'URL\nNAME' | sha256sum | cut -c 1-16
       ("https://example.org/a.bin", nil, "4ad2faec61b4139d"),
@@ -91,7 +107,7 @@ struct DownloadIdentityTests {
     #expect(DownloadIdentity(url: url, outputName: name).id.rawValue == id)
   }
 
-  @Test("An id leads back to its bits, zeros in front included", arguments: [0, 1, 0xDEAD_BEEF, UInt64.max])
+  @Test("An id converts back to its bits, leading zeros included", arguments: [0, 1, 0xDEAD_BEEF, UInt64.max])
   func roundTrip(_ bits: UInt64) {
     let identity = DownloadIdentity(bits: bits)
     #expect(identity.id.rawValue.count == 16)
@@ -99,7 +115,7 @@ struct DownloadIdentityTests {
   }
 
   @Test(
-    "Ids of other programs are none of the tool's",
+    "Ids of other programs are not read",
     arguments: ["", "abc", "0123456789abcdeg", "+123456789abcdef", "0123456789ABCDEF", "0123456789abcdef0"])
   func foreign(_ text: String) {
     #expect(DownloadIdentity(DownloadID(text)) == nil)

@@ -28,37 +28,37 @@ struct JSONOutputTests {
     return try JSONDecoder().decode(Line.self, from: Data(line.utf8))
   }
 
-  @Test("The last word on a finished download has every key")
+  @Test("The line of a finished download has every key, in order")
   func finished() throws {
-    let line = JSONOutput.line(Samples.word(bytes: 2048, attempts: 2, resumedFrom: 1000))
+    let line = JSONOutput.line(Samples.result(bytes: 2048, attempts: 2, resumedFrom: 1000))
     #expect(
       line == #"{"event":"finished","id":"00000000deadbeef","url":"https://example.org/film.mkv","#
         + #""path":"/files/film.mkv","bytes":2048,"attempts":2,"resumedFrom":1000,"bytesFetched":1048,"error":null}"#)
   }
 
-  @Test("The last word on a failed download")
+  @Test("The line of a failed download has the error")
   func failed() throws {
     let error = DownloadError(.httpStatus, "the server answered 404", stage: "HTTPSource", httpStatus: 404)
-    let line = try decode(JSONOutput.line(Samples.word(bytes: 0, error: error)))
+    let line = try decode(JSONOutput.line(Samples.result(bytes: 0, error: error)))
     #expect(line.event == "failed")
     #expect(line.path == nil)
     #expect(line.error == .init(code: "httpStatus", stage: "HTTPSource", message: "the server answered 404"))
   }
 
   @Test(
-    "Whatever is in a text, the line is one line of JSON, and gives the text back",
+    "Any text stays on one line of JSON and decodes to itself",
     arguments: [
       "plain", "quo\"te", "back\\slash", "new\nline\r\t", "\u{0}\u{1}\u{1F}\u{7F}", "\u{85}\u{2028}\u{2029}", "東京 é 👍",
       "e\u{301}",
       "\r\n", "/",
     ])
   func escaping(_ text: String) throws {
-    let line = try decode(JSONOutput.line(Samples.word(path: text, url: text)))
+    let line = try decode(JSONOutput.line(Samples.result(path: text, url: text)))
     #expect(line.path.map { Array($0.unicodeScalars) } == Array(text.unicodeScalars))
     #expect(Array(line.url.unicodeScalars) == Array(text.unicodeScalars))
   }
 
-  @Test("States and progress as they come")
+  @Test("States and progress have their own lines")
   func progress() throws {
     struct Event: Decodable {
       var event: String

@@ -6,27 +6,27 @@ import Testing
 @Suite(.timeLimit(.minutes(1)))
 struct OutputFileTests {
   private let pipe = Pipe()
-  /// Never closed: a write that was given up goes on with the number, which must not become another file's.
+  /// Never closed: the thread of an abandoned write keeps using the number.
   private let writer: Int32
-  /// More than a pipe holds.
+  /// More than a pipe takes.
   private static let long = String(repeating: "x", count: 4 << 20)
 
   init() {
-    // As the tool does: the write that fails tells.
+    // As the tool does: the write reports a closed pipe.
     signal(SIGPIPE, SIG_IGN)
     writer = dup(pipe.fileHandleForWriting.fileDescriptor)
   }
 
-  /// Runs what blocks on a thread of its own: the pool has one a core, and both ends of a pipe may wait.
+  /// Runs blocking work on a thread of its own: both ends of a pipe may wait, and the pool has one thread a core.
   private func onThread<Value: Sendable>(_ work: @escaping @Sendable () throws -> Value) async throws -> Value {
     try await withCheckedThrowingContinuation { continuation in
       Thread.detachNewThread { continuation.resume(with: Result { try work() }) }
     }
   }
 
-  @Test("A write waits for its reader, and is complete")
+  @Test("A write waits for its reader and is complete")
   func complete() async throws {
-    let output = OutputFile(descriptor: writer, patience: Patience())
+    let output = OutputFile(descriptor: writer, deadline: WriteDeadline())
     let reader = pipe.fileHandleForReading
     async let count = onThread {
       var count = 0
@@ -37,45 +37,45 @@ struct OutputFileTests {
     #expect(try await count == Self.long.utf8.count)
   }
 
-  @Test("Once the process is to end, a write to a reader that has stopped is given up, and those that follow at once")
+  @Test("After the deadline, a write without a reader is abandoned, and later writes fail at once")
   func abandoned() async throws {
-    let patience = Patience()
-    let output = OutputFile(descriptor: writer, patience: patience)
+    let deadline = WriteDeadline()
+    let output = OutputFile(descriptor: writer, deadline: deadline)
     let start = ContinuousClock.now
-    patience.limit(from: start - .seconds(1))
+    deadline.start(at: start - .seconds(1))
     await #expect(throws: OutputFile.Abandoned.self) { try await onThread { try output.write(Self.long) } }
     #expect(throws: OutputFile.Abandoned.self) { try output.write("x") }
     try pipe.fileHandleForReading.close()
   }
 
-  @Test("A write that waits already is given up, too")
+  @Test("The deadline ends a write that already waits")
   func abandonedMeanwhile() async throws {
-    let patience = Patience()
-    let output = OutputFile(descriptor: writer, patience: patience)
+    let deadline = WriteDeadline()
+    let output = OutputFile(descriptor: writer, deadline: deadline)
     let write = Task { try await onThread { try output.write(Self.long) } }
     // Something is in the pipe: the write has begun.
     let reader = pipe.fileHandleForReading
     #expect(try await onThread { try reader.read(upToCount: 1) } == Data("x".utf8))
-    patience.limit(from: .now)
+    deadline.start(at: .now)
     await #expect(throws: OutputFile.Abandoned.self) { try await write.value }
     try reader.close()
   }
 
-  @Test("A reader that is gone is told apart")
+  @Test("A closed pipe is an error of its own")
   func gone() throws {
     try pipe.fileHandleForReading.close()
-    let output = OutputFile(descriptor: writer, patience: Patience())
+    let output = OutputFile(descriptor: writer, deadline: WriteDeadline())
     #expect(throws: OutputFile.BrokenPipe.self) { try output.write("x") }
   }
 
-  @Test("The first signal sets the end, and each write has some time")
-  func patience() {
-    let patience = Patience()
+  @Test("The first signal sets the deadline, and each write has some time")
+  func deadline() {
+    let deadline = WriteDeadline()
     let start = ContinuousClock.now
-    #expect(patience.end(ofWriteBegunAt: start) == nil)
-    patience.limit(from: start)
-    patience.limit(from: start + .seconds(9))
-    #expect(patience.end(ofWriteBegunAt: start) == start + Patience.grace)
-    #expect(patience.end(ofWriteBegunAt: start + .seconds(9)) == start + .seconds(9) + Patience.least)
+    #expect(deadline.end(ofWriteFrom: start) == nil)
+    deadline.start(at: start)
+    deadline.start(at: start + .seconds(9))
+    #expect(deadline.end(ofWriteFrom: start) == start + WriteDeadline.grace)
+    #expect(deadline.end(ofWriteFrom: start + .seconds(9)) == start + .seconds(9) + WriteDeadline.least)
   }
 }

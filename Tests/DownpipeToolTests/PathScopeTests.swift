@@ -23,19 +23,19 @@ struct PathScopeTests {
   }
 
   @Test(
-    "What is below the folder is inside",
+    "Paths below the folder are inside",
     arguments: ["out/a", "out/a/b", "out/new/film", "out/link", "out/./a", "out/a/../a/b", "out/dangling"])
   func inside(_ path: String) { #expect(scope.contains(entry: folder.path(path))) }
 
   @Test(
-    "What only looks so is not",
+    "Paths that leave the folder by “..” or a link are outside",
     arguments: [
       "elsewhere/file", "output/film", "out/link/file", "out/dangling/file", "out/../elsewhere/file", "out/a/..",
       "out/new/../../elsewhere/file", "out", "",
     ])
   func outside(_ path: String) { #expect(!scope.contains(entry: folder.path(path))) }
 
-  @Test("A folder to write to is looked at behind its links")
+  @Test("A folder counts by what its links lead to")
   func folders() {
     #expect(scope.contains(folder: folder.path("out")) && scope.contains(folder: folder.path("out/new")))
     #expect(!scope.contains(folder: folder.path("out/link")) && !scope.contains(folder: folder.path("out/dangling")))
@@ -43,7 +43,7 @@ struct PathScopeTests {
     #expect(PathScope.everywhere.contains(folder: "/") && PathScope.everywhere.contains(entry: "/etc/passwd"))
   }
 
-  @Test("The folder of a ledger counts, and those that the command names")
+  @Test("The folder of the ledger is inside, and so are folders of the command")
   func more() {
     let scope = PathScope(
       directory: folder.path("out"), ledger: folder.path("elsewhere/ledger"), more: [folder.path("films")])
@@ -51,7 +51,7 @@ struct PathScopeTests {
     #expect(!scope.contains(entry: folder.path("more")))
   }
 
-  @Test("A refusal says what to do")
+  @Test("A refusal names the option")
   func refusal() {
     let error = #expect(throws: DownloadError.self) { try scope.check(folder: "/etc") }
     #expect(error?.code == .unsafePath && error?.message.contains("--allow-outside") == true)

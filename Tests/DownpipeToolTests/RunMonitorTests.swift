@@ -7,25 +7,24 @@ import Testing
 
 @Suite(.timeLimit(.minutes(1)))
 struct RunMonitorTests {
-  /// Keeps what it is told.
   private final class Record: RunOutput, Sendable {
     struct State {
-      var words: [LastWord] = []
+      var results: [DownloadResult] = []
       var statuses = 0
     }
     let state = Mutex(State())
-    func show(_ status: DownloadStatus) { state.withLock { $0.statuses += 1 } }
-    func show(_ word: LastWord) { state.withLock { $0.words.append(word) } }
+    func show(_ status: DownloadStatus, isNews: Bool) { state.withLock { $0.statuses += 1 } }
+    func show(_ result: DownloadResult) { state.withLock { $0.results.append(result) } }
     func flush(_ tally: Tally, at now: Date) {}
     func end(_ tally: Tally, at now: Date) {}
-    var words: [LastWord] { state.withLock { $0.words } }
+    var results: [DownloadResult] { state.withLock { $0.results } }
     var statuses: Int { state.withLock { $0.statuses } }
   }
 
   private func status(_ url: String, _ state: DownloadState) -> DownloadStatus { Samples.status(state, url: url) }
   private let done = DownloadState.finished(Artifact(location: .path("/f"), name: "f", size: .known(7)))
 
-  @Test("Each download of the command has one last word, others have none")
+  @Test("Each download of the command has one result, others have none")
   func once() async throws {
     let record = Record()
     let monitor = RunMonitor(output: record)
@@ -38,13 +37,13 @@ struct RunMonitorTests {
     #expect(record.statuses == 1)
     try await monitor.receive([mine, other])
     try await monitor.receive([mine])
-    #expect(record.words.map(\.id) == [mine.id])
+    #expect(record.results.map(\.id) == [mine.id])
     #expect(await monitor.isOver)
     let result = await monitor.result
     #expect(result.finished == 1 && result.total == 1 && result.finishedBytes == 7)
   }
 
-  @Test("It is not over while URLs are still being read")
+  @Test("A command is not over while URLs are being read")
   func reading() async throws {
     let monitor = RunMonitor(output: Record())
     let mine = status("http://a/1", done)
@@ -56,7 +55,7 @@ struct RunMonitorTests {
   }
 
   @Test(
-    "What failed, was cancelled or paused has failed",
+    "Failed, cancelled and paused downloads count as failed",
     arguments: [
       DownloadState.failed(DownloadError(.noSpace, "full")), .cancelled, .paused,
     ])
@@ -66,7 +65,7 @@ struct RunMonitorTests {
     let mine = status("http://a/1", state)
     _ = await monitor.take(mine.id)
     try await monitor.receive([mine])
-    #expect(record.words.first?.isFinished == false)
+    #expect(record.results.first?.isFinished == false)
     #expect(await monitor.result.failed == 1)
   }
 }
@@ -88,28 +87,26 @@ struct ProgressBoardTests {
     #expect(board.fetched == 600)
   }
 
-  @Test("Rows keep their order, and go when a file is over")
+  @Test("Rows keep their order, and disappear when a download waits for its turn")
   func rows() {
     var board = ProgressBoard()
     for name in ["a", "b", "c"] { board.show(Samples.status(name: name, url: "http://h/\(name)")) }
     board.show(Samples.status(name: "a", received: 5, url: "http://h/a"))
-    #expect(board.files.map(\.name) == ["a", "b", "c"])
+    #expect(board.running.map(\.name) == ["a", "b", "c"])
     board.show(Samples.status(.waiting(.turn), name: "b", url: "http://h/b"))
-    #expect(board.files.map(\.name) == ["a", "c"])
+    #expect(board.running.map(\.name) == ["a", "c"])
   }
 
-  @Test("Speed and time left are those of the whole")
+  @Test("Speed and time left are sums over all downloads")
   func speed() {
     var board = ProgressBoard()
     board.show(Samples.status(received: 0, total: .known(10_000)))
-    _ = board.total(tally(1), at: now)
+    _ = board.summary(tally(1), at: now)
     board.show(Samples.status(received: 2000, total: .known(10_000)))
-    let line = board.total(tally(1), at: now.addingTimeInterval(2))
-    #expect(line.bytesPerSecond == 1000)
-    #expect(line.timeRemaining == .seconds(8))
-    #expect(!line.isEstimate && line.bytes == "1.95 KiB of 9.77 KiB")
-    // Three more of which nothing is known yet: as large as the one that is.
-    let more = board.total(tally(4), at: now.addingTimeInterval(2))
-    #expect(more.isEstimate && more.timeRemaining == .seconds(38))
+    let one = board.summary(tally(1), at: now.addingTimeInterval(2))
+    #expect(one == ["0/1 files", "1.95 KiB of 9.77 KiB", "1000 B/s", "0:08 left"])
+    // Three more of unknown size are taken to be as large.
+    let four = board.summary(tally(4), at: now.addingTimeInterval(2))
+    #expect(four == ["0/4 files", "1.95 KiB", "1000 B/s", "about 0:38 left"])
   }
 }

@@ -3,7 +3,7 @@ import Foundation
 
 @testable import DownpipeTool
 
-/// Statuses and last words to show.
+/// Statuses and results to show.
 enum Samples {
   static let now = Date(timeIntervalSince1970: 1_800_000_000)
 
@@ -21,11 +21,11 @@ enum Samples {
       updatedAt: now)
   }
 
-  static func word(
+  static func result(
     path: String? = "/files/film.mkv", bytes: Int64 = 2048, attempts: Int = 1, resumedFrom: Int64 = 0,
     error: DownloadError? = nil, url: String = "https://example.org/film.mkv"
-  ) -> LastWord {
-    LastWord(
+  ) -> DownloadResult {
+    DownloadResult(
       id: "00000000deadbeef", url: url, path: error == nil ? path : nil, bytes: bytes, attempts: attempts,
       resumedFrom: resumedFrom, bytesFetched: bytes - resumedFrom, error: error)
   }

@@ -6,7 +6,7 @@ import Testing
 
 @testable import DownpipeTool
 
-/// A ledger names paths outside of the folder, and a command that shows them moves nothing there.
+/// A ledger may name paths outside the folder. A command that lists them moves nothing there.
 @Suite(.timeLimit(.minutes(1)))
 struct ScopedStoreTests {
   private let folder: TemporaryFolder
@@ -31,7 +31,7 @@ struct ScopedStoreTests {
       artifact, of: nil, at: .init(name: "other"), in: ProcessingContext(request: request, workspace: nil))
   }
 
-  @Test("A file outside is not given another name, shown or not", arguments: [true, false])
+  @Test("A file outside is not renamed", arguments: [true, false])
   func outside(showsAll: Bool) async throws {
     let error = await #expect(throws: DownloadError.self) {
       try await rename("else/film", in: store(showsAll: showsAll))
@@ -45,7 +45,7 @@ struct ScopedStoreTests {
     #expect(allowed.path == folder.path("else/other"))
   }
 
-  @Test("A partial that is held is published")
+  @Test("A held partial is published")
   func held() async throws {
     let store = store(showsAll: false)
     let partial = try await store.openPartial(PartialKey(id: "a", generation: 1), isNew: true)
@@ -61,14 +61,14 @@ struct ScopedStoreTests {
   }
 
   #if SQLite
-    /// A ledger with a finished download whose file was moved outside of the folder.
+    /// A ledger with a finished download whose file was moved outside the folder.
     private func makeLedger() async throws -> String {
       let server = try await ScriptedHTTPServer.start { .file(.bytes([7]), etag: "\"v1\"", for: $0) }
       let ledger = folder.path("out/.downpipe/ledger.sqlite")
       let downloader = try await Downloader(
         Pipeline(PipelineSettings(directory: folder.path("out"), ledger: ledger)))
       var request = try DownloadRequest("\(server.url("/moved"))", id: "a")
-      RequestWishes(folder: folder.path("else")).attach(to: &request)
+      RequestSteps(folder: folder.path("else")).attach(to: &request)
       let path = try await downloader.add(request).value.path
       await downloader.shutdown()
       await server.shutdown()
@@ -76,7 +76,7 @@ struct ScopedStoreTests {
       return ledger
     }
 
-    @Test("A downloader that only lists shows what lies outside, and does not rename it, asked by the ledger or not")
+    @Test("Listing shows a file outside, and renames it neither for the ledger nor for a caller")
     func listing() async throws {
       let ledger = try await makeLedger()
       let store = try await SQLiteLedger(ledger).open()

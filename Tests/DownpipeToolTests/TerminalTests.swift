@@ -4,7 +4,7 @@ import Testing
 
 @Suite(.timeLimit(.minutes(1)))
 struct TerminalTests {
-  @Test("A frame is drawn over the last one, and nothing is erased before it is overwritten")
+  @Test("A frame overwrites the last one without erasing it first")
   func redraw() {
     var terminal = Terminal(.standardError)
     let first = terminal.text(above: [], frame: ["one", "two"], columns: 80)
@@ -13,7 +13,7 @@ struct TerminalTests {
     #expect(second == "\r\u{1B}[2Adone\u{1B}[K\ntwo\u{1B}[K\n\u{1B}[J")
   }
 
-  @Test("After the terminal has become narrower, wrapped lines are taken into account")
+  @Test("In a terminal that has become narrower, wrapped lines count")
   func resize() {
     var terminal = Terminal(.standardError)
     _ = terminal.text(above: [], frame: [String(repeating: "x", count: 70), "y"], columns: 80)

@@ -9,7 +9,7 @@ struct URLListTests {
   private let text =
     "\u{FEFF}http://a/1\n\n# a comment\n   \n  http://a/2  \r\n\t# another\nhttp://a/3#part\nhttp://a/4"
 
-  @Test("However the bytes arrive, the lines are the same", arguments: [1, 2, 3, 7, 1000])
+  @Test("Pieces of any size give the same lines", arguments: [1, 2, 3, 7, 1000])
   func pieces(_ size: Int) {
     var parser = URLListParser()
     var urls: [String] = []
@@ -22,7 +22,7 @@ struct URLListTests {
     #expect(parser.end().isEmpty)
   }
 
-  @Test("A line without an end does not grow for ever")
+  @Test("A line without an end does not grow without limit")
   func endless() {
     var parser = URLListParser()
     let piece = [UInt8](repeating: 0x61, count: 4096)
@@ -31,7 +31,7 @@ struct URLListTests {
     #expect(parser.take(Array("http://a/1\n".utf8)) == ["http://a/1"])
   }
 
-  @Test("Reads a file to its end")
+  @Test("A file is read to its end")
   func file() async throws {
     let path = FileManager.default.temporaryDirectory.appending(path: "urls-\(UUID().uuidString)").path()
     defer { try? FileManager.default.removeItem(atPath: path) }
@@ -44,7 +44,7 @@ struct URLListTests {
     #expect(try await list.next() == nil)
   }
 
-  @Test("What cannot be read is wrong usage", arguments: ["/nowhere/list.txt", "/"])
+  @Test("A file that cannot be read is an error of usage", arguments: ["/nowhere/list.txt", "/"])
   func unreadable(_ path: String) {
     #expect(throws: UsageError.self) { try URLList(path) }
   }

@@ -12,7 +12,7 @@ extension URLSessionTests {
     @Test func aSinkThatBlocksHoldsTheServerUp() async throws {
       let content = ScriptedContent.pattern(size: 64 << 20)
       var configuration = URLSessionSource.Configuration.ephemeral
-      // A busy machine may take its time until the sink is there.
+      // A busy machine may start the sink late.
       configuration.unreadTimeLimit = .seconds(60)
       try await withScriptedServer {
         .file(content, for: $0)
@@ -23,13 +23,13 @@ extension URLSessionTests {
           let hasBegun = Mutex(false)
           let release = DispatchSemaphore(value: 0)
           async let reading: Void = reply.body.forEachChunk { chunk in
-            // Blocks once, in the first chunk.
+            // Blocks in the first chunk.
             if hasBegun.withLock({ exchange(&$0, with: true) }) == false { release.wait() }
             try check.sink(chunk)
           }
           try await server.until { $0.stalls > 0 }
           let sent = server.activity.bytesSent
-          // Sockets of both sides, what libcurl has read, what was kept before the sink was there.
+          // The socket buffers of both sides, the buffer of libcurl, and the chunks buffered before the sink.
           #expect(sent < 24 << 20, "the client took \(sent) bytes while its sink was blocked")
           release.signal()
           try await reading
@@ -41,14 +41,14 @@ extension URLSessionTests {
     @Test func aReplyThatIsNotReadEnds() async throws {
       let content = ScriptedContent.pattern(size: 64 << 20)
       var configuration = URLSessionSource.Configuration.ephemeral
-      // Long enough for the other reply's reader to begin on a busy machine.
+      // Long enough for the reader of the other reply to start on a busy machine.
       configuration.unreadTimeLimit = .seconds(5)
       try await withScriptedServer {
         .file(content, for: $0)
       } _: { server in
         try await withSource(configuration) { source in
           let unread = try await source.open(SourceRequest(url: server.url("/unread")))
-          // It does not stop the others for long.
+          // It delays other transfers only for a limited time.
           let other = BodyCheck(content)
           try await source.open(SourceRequest(url: server.url("/other"))).body.forEachChunk(other.sink)
           #expect(other.end == content.size)
@@ -56,7 +56,7 @@ extension URLSessionTests {
           let check = BodyCheck(content)
           let error = await downloadError { try await unread.body.forEachChunk(check.sink) }
           #expect(error?.code == .network)
-          // What was kept of it is good.
+          // The buffered part is correct.
           let end = try #require(check.end)
           #expect(end > 0 && end <= 2 << 20)
         }

@@ -5,8 +5,8 @@ import Foundation
 import Testing
 
 extension URLSessionTests {
-  /// What a server says of transfer codings, over real sockets. Fields that come twice are left out: Foundation on
-  /// Linux ends the process (see ``URLSessionSource``).
+  /// Transfer codings over real sockets. Duplicate fields are not tested, because Foundation on Linux ends the process
+  /// for them (see ``URLSessionSource``).
   @Suite(.timeLimit(.minutes(1)))
   struct TransferCodingTests {
     private static let text = "hello, world"
@@ -29,7 +29,7 @@ extension URLSessionTests {
     @Test(arguments: [
       "chunked", "Chunked", "chunked ", "\tchunked", "identity", "identity, chunked", "chunked, chunked",
     ])
-    func theOnesThatAreUndone(_ value: String) async throws {
+    func supportedCodingsAreDecoded(_ value: String) async throws {
       let body = value == "identity" ? Self.text : Self.framed
       let result = try await fetch("Transfer-Encoding: \(value)\r\n", body)
       #expect(result.bytes == Array(Self.text.utf8), "\(String(describing: result.error))")

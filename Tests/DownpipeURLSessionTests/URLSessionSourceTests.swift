@@ -80,14 +80,14 @@ extension URLSessionTests {
         let check = BodyCheck(content)
         try await URLSessionSource().open(SourceRequest(url: server.url())).body.forEachChunk(check.sink)
         #expect(check.end == content.size)
-        // Neither read nor discarded.
+        // The reply is neither read nor discarded.
         _ = try await URLSessionSource().open(SourceRequest(url: server.url()))
         try await server.until { $0.openConnections == 0 }
         #expect(server.activity.connections == 2)
       }
     }
 
-    @Test func undoneCodingsAreSaid() async throws {
+    @Test func decodedCodingsAreReported() async throws {
       let hello: [UInt8] = [
         0x1F, 0x8B, 8, 0, 0, 0, 0, 0, 0, 3, 0xCB, 0x48, 0xCD, 0xC9, 0xC9, 7, 0, 0x86, 0xA6, 0x10, 0x36, 5, 0, 0, 0,
       ]
@@ -159,7 +159,7 @@ extension URLSessionTests {
             for try await isRight in group { #expect(isRight) }
           }
         }
-        // Connections are used again.
+        // Connections are reused.
         #expect(server.activity.connections <= 10)
       }
     }

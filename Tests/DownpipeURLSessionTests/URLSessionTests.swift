@@ -1,6 +1,6 @@
 import Testing
 
-/// All tests of this plug-in, one after the other: on Linux every URLSession of a process shares one thread, and
-/// tests that block it on purpose would be felt by the others.
+/// All tests of this plug-in, serialized: on Linux all URLSessions of a process share one thread, and some tests block
+/// it on purpose.
 @Suite(.serialized, .timeLimit(.minutes(2)))
 enum URLSessionTests {}

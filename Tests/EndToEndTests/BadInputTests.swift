@@ -4,7 +4,7 @@ import Foundation
 import Testing
 
 extension EndToEnd {
-  /// Bad input of every kind gets a typed error and the right exit status, and never a crash.
+  /// Bad input of every kind gets a typed error and the right exit status, and never crashes the tool.
   @Suite struct BadInputTests {
     struct Case: Sendable, CustomTestStringConvertible {
       let what: String
@@ -31,7 +31,7 @@ extension EndToEnd {
       Case("unknown scheme", ["get", "gopher://127.0.0.1/a"], status: 2, code: "unsupportedURL"),
       Case("no scheme", ["get", "127.0.0.1/a"], status: 2, code: "unsupportedURL"),
       Case("no host", ["get", "http:///a"], status: 2),
-      Case("nobody listens", ["get", "http://127.0.0.1:1/a", "--retry", "1"], status: 1, code: "network"),
+      Case("no server listens", ["get", "http://127.0.0.1:1/a", "--retry", "1"], status: 1, code: "network"),
     ])
     func arguments(_ test: Case) async throws {
       let folder = try TemporaryFolder()

@@ -4,9 +4,9 @@
   import Glibc
   import Synchronization
 
-  /// A network of its own (a network namespace), and the one cable (veth) that leads from it to this one.
+  /// A network namespace, and the cable (veth) that connects it to this one.
   ///
-  /// Real TCP goes over it, and the kernel does what it does when a cable is pulled.
+  /// Real TCP runs over it, and the kernel reacts as it does to a pulled cable.
   struct Cable: Sendable {
     /// The address at this end, where servers listen.
     let nearAddress: String
@@ -33,7 +33,7 @@
       near = "dp\(getpid())-\(number)"
     }
 
-    /// Lays a cable for as long as `body` runs, whatever comes of it.
+    /// Creates a cable, and removes it when `body` has ended.
     /// - Throws: what `body` throws; `DownloadError` with `.permission` where it is not allowed.
     static func with(_ body: (Cable) async throws -> Void) async throws {
       let cable = Cable()
@@ -65,18 +65,18 @@
 
     private func inside(_ line: String) async throws { try await ip("-n \(namespace) " + line) }
 
-    /// What starts a program at the far end. It is ended after a minute: nothing here may take that long.
+    /// Starts a program at the far end, and ends it after a minute: no test takes that long.
     var launcher: [String] { ["ip", "netns", "exec", namespace, "timeout", "-k", "1", "60"] }
 
-    /// The far interface goes down: there is no route, and connections that are open do not hear of it.
+    /// The far interface goes down: there is no route, and open connections are not told.
     func unplug() async throws { try await inside("link set \(far) down") }
     func plug() async throws { try await inside("link set \(far) up") }
 
-    /// The route goes, the link stays: what the near end sends still arrives.
+    /// The route is removed and the link stays: packets of the near end still arrive.
     func loseRoute() async throws { try await inside("route del \(subnet) dev \(far)") }
     func findRoute() async throws { try await inside("route add \(subnet) dev \(far)") }
 
-    /// Ends the far end's connections, as systems do whose network changes.
+    /// Ends the connections of the far end, as systems do after a change of networks.
     func abortConnections() async throws {
       try await RootAccess.run("ip", ["netns", "exec", namespace, "ss", "-K", "dst", nearAddress])
     }

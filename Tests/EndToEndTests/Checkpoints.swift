@@ -8,21 +8,21 @@ import Testing
   import Darwin
 #endif
 
-/// What a download has on disk while it runs. A new one has no name there before its first checkpoint: tests that are
-/// about the named partial wait for it.
+/// What a running download has on disk. Before its first checkpoint, a new download has no name there: tests of the
+/// named partial wait for it.
 enum Checkpoints {
-  /// The bytes after which there is a checkpoint.
+  /// How many bytes are between two checkpoints.
   static let bytes: Int64 = 4 << 20
-  /// A place behind the first checkpoint, to hold a server at.
+  /// A position after the first checkpoint, to hold a server at.
   static let passed: Int64 = 5 << 20
-  /// The bytes before the end of the partial that going on fetches again, to compare them.
+  /// How many bytes before the end of the partial are fetched again and compared when a download resumes.
   static let compared: Int64 = 65_536
 
-  /// The first byte that a download asks for which goes on behind so many.
+  /// Returns the first byte of the request that resumes after this many bytes.
   static func start(behind kept: Int64) -> Int64 { max(0, kept - compared) }
 
-  /// Waits, on the calling thread, until a folder of partials holds one with a name.
-  /// - Returns: its path; `nil` when there is none after half a minute.
+  /// Waits on the calling thread until a folder of partials has a named one.
+  /// - Returns: its path; `nil` after half a minute.
   static func namedPartial(in partials: String) -> String? {
     let end = ContinuousClock.now + .seconds(30)
     while ContinuousClock.now < end {
@@ -33,7 +33,7 @@ enum Checkpoints {
     return nil
   }
 
-  /// Returns once the first download of a ledger has a checkpoint: its partial has its name then.
+  /// Returns when the first download of a ledger has a checkpoint: its partial has a name then.
   static func committed(_ ledger: String, of directory: String) async throws {
     let list = try Command.downpipe(["list", "-d", directory, "--ledger", ledger, "--json"])
     let end = ContinuousClock.now + .seconds(30)

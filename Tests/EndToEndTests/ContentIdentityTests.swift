@@ -10,17 +10,17 @@ import Testing
 #endif
 
 extension EndToEnd {
-  /// What is published is the file that the server has, whatever became of the bytes on disk meanwhile.
+  /// The published file is the file of the server, even if the bytes on disk were changed meanwhile.
   @Suite(.serialized) struct ContentIdentityTests {
     static let size: Int64 = 8 << 20
-    /// Past the first checkpoint.
+    /// After the first checkpoint.
     static let kept = Checkpoints.passed
     static let old = ScriptedContent.pattern(size: size, seed: 1)
     static let new = ScriptedContent.pattern(size: size, seed: 2)
 
-    // MARK: Going on
+    // MARK: Resuming
 
-    @Test func aTagThatStaysWhileTheContentChangesMixesNothing() async throws {
+    @Test func anUnchangedTagOfAChangedFileMixesNothing() async throws {
       let held = ServerGate()
       try await DefectRun.with { request in
         request.number == 1
@@ -32,7 +32,7 @@ extension EndToEnd {
         held.open()
         #expect(outcome.status == 0, "\(outcome.everything)")
         let isNew = try run.published(by: outcome) == Self.new.allBytes
-        #expect(isNew, "the file is not what the server has")
+        #expect(isNew, "the file differs from the one of the server")
       }
     }
 
@@ -52,7 +52,7 @@ extension EndToEnd {
       }
     }
 
-    /// The bytes come from elsewhere, and only the last of them is as the server has it.
+    /// The bytes come from elsewhere, and only the last of them are those of the server.
     @Test(arguments: [1000, 65_536, 200_000])
     func anImportedPartialIsComparedByMoreThanItsLastByte(_ count: Int) async throws {
       let content = ScriptedContent.pattern(size: 400_000, seed: 5)
@@ -69,7 +69,7 @@ extension EndToEnd {
         ])
         #expect(outcome.status == 0, "\(outcome.everything)")
         let isIdentical = try run.published(by: outcome) == content.allBytes
-        #expect(isIdentical, "the file is not what the server has")
+        #expect(isIdentical, "the file differs from the one of the server")
       }
     }
 
@@ -87,9 +87,9 @@ extension EndToEnd {
       """
     }
 
-    // MARK: While it is written
+    // MARK: While the partial is written
 
-    /// Another program copies the partial and puts the copy in its place.
+    /// Another program replaces the partial with a copy.
     @Test(arguments: [200_000, kept])
     func aPartialThatIsReplacedIsNotPublishedShort(_ before: Int64) async throws {
       let content = ScriptedContent.pattern(size: before == 200_000 ? 400_000 : Self.size, seed: 9)
@@ -117,21 +117,21 @@ extension EndToEnd {
         let published = try run.published(by: outcome)
         #expect(published.count == Int(content.size))
         let isIdentical = published == content.allBytes
-        #expect(isIdentical, "the file is not what the server has")
+        #expect(isIdentical, "the file differs from the one of the server")
       }
     }
 
-    // MARK: Finished before
+    // MARK: Finished downloads
 
     @Test(arguments: ["truncated", "grown", "emptied", "removed"])
-    func aFinishedFileThatIsNotTheSameIsFetchedAgain(_ change: String) async throws {
+    func aChangedFinishedFileIsFetchedAgain(_ change: String) async throws {
       let content = ScriptedContent.pattern(size: 300_000, seed: 3)
       try await DefectRun.with {
         .file(content, etag: "\"v1\"", for: $0)
       } _: { run in
         let first = try await run.get(["/film"])
         #expect(first.status == 0, "\(first.everything)")
-        let path = try #require(first.lastWords.last?.path)
+        let path = try #require(first.results.last?.path)
         switch change {
         case "truncated": truncate(path, 100_000)
         case "grown": truncate(path, 300_001)
@@ -141,12 +141,12 @@ extension EndToEnd {
         let second = try await run.get(["/film"])
         #expect(second.status == 0, "\(second.everything)")
         let isIdentical = try run.published(by: second) == content.allBytes
-        #expect(isIdentical, "what is called finished is not the file")
+        #expect(isIdentical, "a file reported as finished is wrong")
         #expect(run.server.requests.count == 2)
       }
     }
 
-    @Test func aFinishedFileThatIsTheSameIsNotFetchedAgain() async throws {
+    @Test func anUnchangedFinishedFileIsNotFetchedAgain() async throws {
       try await DefectRun.with {
         .file(Self.old, etag: "\"v1\"", for: $0)
       } _: { run in
@@ -174,7 +174,7 @@ extension EndToEnd {
       }
     }
 
-    /// A file of the user's own has the name that the download got in the first folder.
+    /// A file of the user has the name that the download got in the first folder.
     @Test func aFileOfTheSameNameElsewhereIsNotTheDownload() async throws {
       let content = ScriptedContent.pattern(size: 300_000, seed: 4)
       try await DefectRun.with {
@@ -187,7 +187,7 @@ extension EndToEnd {
         _ = try run.folder.write(own, to: "b/film")
         let second = try await run.get(["/film"], into: "b", ledger)
         #expect(second.status == 0, "\(second.everything)")
-        #expect(second.lastWords.last?.path?.hasPrefix(run.folder.path("b/")) == true, "\(second.everything)")
+        #expect(second.results.last?.path?.hasPrefix(run.folder.path("b/")) == true, "\(second.everything)")
         let isIdentical = try run.published(by: second) == content.allBytes
         #expect(isIdentical, "nothing was fetched into the second folder")
         let isSpared = (try? run.folder.read("b/film")) == own
@@ -195,7 +195,7 @@ extension EndToEnd {
       }
     }
 
-    @Test func removingFilesSparesWhatWasNotPublished() async throws {
+    @Test func removingKeepsFilesThatWereNotPublished() async throws {
       let content = ScriptedContent.pattern(size: 300_000, seed: 4)
       try await DefectRun.with {
         .file(content, etag: "\"v1\"", for: $0)
@@ -203,7 +203,7 @@ extension EndToEnd {
         let ledger = ["--ledger", run.folder.path("ledger")]
         let outcome = try await run.get(["/film"], into: "a", ledger)
         #expect(outcome.status == 0, "\(outcome.everything)")
-        // Of the same name and size as the one that was published elsewhere.
+        // It has the same name and size as the file that was published elsewhere.
         let own = ScriptedContent.pattern(size: 300_000, seed: 6).allBytes
         _ = try run.folder.write(own, to: "b/film")
         _ = try await run.tool(["remove", "--all", "--files", "-d", run.folder.path("b")] + ledger)
@@ -212,7 +212,7 @@ extension EndToEnd {
       }
     }
 
-    @Test func removingFilesSparesWhatTheUserPutThere() async throws {
+    @Test func removingKeepsFilesOfTheUser() async throws {
       let content = ScriptedContent.pattern(size: 300_000, seed: 4)
       try await DefectRun.with {
         .file(content, etag: "\"v1\"", for: $0)
@@ -227,7 +227,7 @@ extension EndToEnd {
       }
     }
 
-    @Test func removingFilesRemovesWhatWasPublished() async throws {
+    @Test func removingDeletesPublishedFiles() async throws {
       try await DefectRun.with {
         .file(.text("film"), etag: "\"v1\"", for: $0)
       } _: { run in

@@ -10,7 +10,7 @@ import Testing
   import Darwin
 #endif
 
-/// What the tests of reviewed defects have in common: a folder, a server, and runs of the tool that always end.
+/// A folder, a server, and runs of the tool that always end.
 struct DefectRun {
   let folder: TemporaryFolder
   let server: ScriptedHTTPServer
@@ -30,10 +30,10 @@ struct DefectRun {
     }
   }
 
-  /// A run of the tool. One that does not end in half a minute is killed, and the test fails by its status.
+  /// Runs the tool. A run that takes half a minute is killed, and the test fails by its status.
   /// - Parameters:
-  ///   - shell: commands of a shell to be done first, such as `ulimit -n 64`.
-  ///   - onLine: sees the lines of its output as they come, with the process to signal.
+  ///   - shell: shell commands that run first, such as `ulimit -n 64`.
+  ///   - onLine: gets the lines of the output as they come, with the process to signal.
   func tool(
     _ arguments: [String], shell: String = ":", onLine: (@Sendable (String, Int32) -> Void)? = nil
   ) async throws -> Command.Outcome {
@@ -55,7 +55,7 @@ struct DefectRun {
       status: outcome.status, output: String(outcome.output.dropFirst(begin.count + 1)), errors: outcome.errors)
   }
 
-  /// `downpipe get`, into the folder `out` unless another is given.
+  /// Runs `downpipe get` into the folder `out` or another one.
   func get(
     _ paths: [String], into directory: String = "out", _ more: [String] = [], shell: String = ":",
     onLine: (@Sendable (String, Int32) -> Void)? = nil
@@ -65,7 +65,7 @@ struct DefectRun {
       onLine: onLine)
   }
 
-  /// `downpipe get` that is interrupted when so many bytes are there.
+  /// Runs `downpipe get`, and interrupts it after this many bytes.
   func getInterrupted(_ path: String, at bytes: Int64, _ more: [String] = []) async throws {
     let outcome = try await get([path], more) { line, process in
       if ToolLine(line)?.bytes == bytes { kill(process, SIGINT) }
@@ -73,20 +73,20 @@ struct DefectRun {
     try #require(outcome.status == 130, "\(outcome.everything)")
   }
 
-  /// The bytes of the file that the last line of a run names.
+  /// Returns the bytes of the file that the last line of a run names.
   func published(by outcome: Command.Outcome) throws -> [UInt8] {
-    let path = try #require(outcome.lastWords.last?.path, "\(outcome.everything)")
+    let path = try #require(outcome.results.last?.path, "\(outcome.everything)")
     return [UInt8](try Data(contentsOf: URL(filePath: path, directoryHint: .notDirectory)))
   }
 
-  /// What is in the folders of unfinished bytes.
+  /// Returns the files in the folders of partials.
   func unfinished(in directory: String = "out") throws -> [String] {
     try folder.contents().filter {
       $0.hasPrefix("\(directory)/.downpipe/partials/") || $0.hasPrefix("\(directory)/.downpipe/work/")
     }
   }
 
-  /// Changes a ledger behind the tool's back.
+  /// Changes a ledger directly.
   func change(ledger: String, _ statement: String) async throws {
     let script = """
       import sqlite3, sys

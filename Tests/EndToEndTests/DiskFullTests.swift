@@ -6,7 +6,7 @@
   import Testing
 
   extension EndToEnd {
-    /// Disks that are full or read-only, and limits that nobody expects: real file systems of a few megabytes.
+    /// Full and read-only disks, and limits on file sizes: real file systems of a few megabytes.
     @Suite(.serialized, .enabled(if: RootAccess.isExpected, Comment(rawValue: RootAccess.absence)))
     struct DiskFullTests {
       static let content = ScriptedContent.pattern(size: 12 << 20, seed: 11)
@@ -17,7 +17,7 @@
         try await .start { change(.file(Self.content, etag: "\"v1\"", for: $0)) }
       }
 
-      /// Holds the first answer back after three megabytes.
+      /// Holds the first reply back after three megabytes.
       private func serve(heldAt gate: ServerGate) async throws -> ScriptedHTTPServer {
         try await .start { request in
           let reply = ScriptedReply.file(Self.content, etag: "\"v1\"", for: request)
@@ -25,7 +25,7 @@
         }
       }
 
-      /// What makes room again.
+      /// The file to delete to make room.
       enum Relief: Sendable, CaseIterable {
         case largerDisk
         case deletedFile
@@ -33,13 +33,13 @@
 
       /// Where the ledger is.
       enum LedgerPlace: Sendable, CaseIterable {
-        /// On the disk that is full: the tool's default.
+        /// On the full disk: the default of the tool.
         case beside
         case elsewhere
       }
 
       @Test(arguments: LedgerPlace.allCases, Relief.allCases)
-      func theToolKeepsWhatItHasAndGoesOn(ledger: LedgerPlace, relief: Relief) async throws {
+      func theToolKeepsItsBytesAndResumes(ledger: LedgerPlace, relief: Relief) async throws {
         let server = try await serve()
         let folder = try TemporaryFolder()
         let disk = try await SmallDisk(megabytes: relief == .largerDisk ? 4 : 20)
@@ -54,12 +54,12 @@
 
         let full = try await get.run()
         #expect(full.status == 1, "\(full.everything)")
-        let failed = try #require(full.lastWords.last, "\(full.everything)")
+        let failed = try #require(full.results.last, "\(full.everything)")
         #expect(failed.event == "failed")
         #expect(failed.error?.code == "noSpace", "\(full.everything)")
-        #expect(failed.error?.message.contains("free some space") == true, "\(failed.error?.message ?? "")")
+        #expect(failed.error?.message.contains("space") == true, "\(failed.error?.message ?? "")")
         let kept = try #require(failed.bytes)
-        // The end alone is given up, for a name and for a ledger on the same disk.
+        // Only the end of the partial is given up, for its name and for a ledger on the same disk.
         let room: Int64 = (64 << 10) + (ledger == .beside ? 512 << 10 : 0)
         let seen = full.toolLines.compactMap(\.bytes).max() ?? 0
         #expect(kept > 2 << 20 && kept + room >= seen, "\(kept) of \(seen)")
@@ -81,7 +81,7 @@
         let asked = server.requests.count
         let second = try await get.run()
         #expect(second.status == 0, "\(second.everything)")
-        let finished = try #require(second.lastWords.last)
+        let finished = try #require(second.results.last)
         #expect(finished.resumedFrom == kept, "\(second.everything)")
         #expect(server.requests.dropFirst(asked).map(\.range?.start) == [Checkpoints.start(behind: kept)])
         let isIdentical = try disk.read("film") == Self.content.allBytes
@@ -91,7 +91,7 @@
       }
 
       @Test(arguments: LedgerPlace.allCases)
-      func theLibraryGoesOnByItself(ledger: LedgerPlace) async throws {
+      func theLibraryResumesByItself(ledger: LedgerPlace) async throws {
         let server = try await serve()
         let folder = try TemporaryFolder()
         let disk = try await SmallDisk(megabytes: 4)
@@ -111,7 +111,7 @@
           case .attemptFailed(let error) where error.code == .noSpace: isFull = true
           case .state(.waiting(let why)) where isFull && reason == nil:
             reason = why
-            // Nobody does anything but make room.
+            // The test only makes room.
             try await disk.remount("size=64m")
           case .state(let state) where state.phase.isFinal: break events
           default: break
@@ -134,7 +134,7 @@
         await server.shutdown()
       }
 
-      // A file system with a file open for writing cannot be made read-only, so it becomes so between attempts.
+      // A file system with a file open for writing cannot be remounted read-only: it is remounted between attempts.
 
       @Test func aReadOnlyDiskLosesNothingOfTheTool() async throws {
         let held = ServerGate()
@@ -153,7 +153,7 @@
         try await disk.remount("ro")
         let before = try disk.partials()
         let refused = try await get.run()
-        // It is found out before anything begins, as wrong usage.
+        // The tool notices before it starts, as an error of usage.
         #expect(refused.status == 2, "\(refused.everything)")
         #expect(refused.errors.lowercased().contains("read-only"), "\(refused.everything)")
         #expect(server.requests.count == 1)
@@ -162,14 +162,14 @@
         try await disk.remount("rw")
         let second = try await get.run()
         #expect(second.status == 0, "\(second.everything)")
-        #expect(second.lastWords.last?.resumedFrom == 3 << 20)
+        #expect(second.results.last?.resumedFrom == 3 << 20)
         #expect(server.requests.map(\.range?.start) == [nil, Checkpoints.start(behind: 3 << 20)])
         let isIdentical = try disk.read("film") == Self.content.allBytes
         #expect(isIdentical)
         await server.shutdown()
       }
 
-      @Test func aLedgerOnAReadOnlyDiskIsSaid() async throws {
+      @Test func aLedgerOnAReadOnlyDiskIsReported() async throws {
         let server = try await serve()
         let disk = try await SmallDisk(megabytes: 64)
         let get = try Command.downpipe(["get", "\(server.url("/film"))", "-d", disk.path, "--json"])
@@ -207,7 +207,7 @@
         try await download.resume()
         let error = try await #require(throws: DownloadError.self) { try await download.value }
         #expect(error.code == .permission)
-        #expect(error.message.contains("read-only"), "\(error.message)")
+        #expect(error.message.lowercased().contains("read-only"), "\(error.message)")
         #expect(try await download.status.progress.received == 3 << 20)
 
         try await disk.remount("rw")
@@ -222,10 +222,10 @@
       }
     }
 
-    /// `ulimit -f`, which needs no rights: beyond it the system sends SIGXFSZ, whose default is death.
+    /// `ulimit -f`, which needs no rights: a write beyond it raises SIGXFSZ, which kills a process by default.
     @Suite struct FileSizeLimitTests {
       @Test(arguments: ["http", "urlsession"])
-      func aFileSizeLimitIsAFailureAndNoDeath(source: String) async throws {
+      func aFileSizeLimitIsAnErrorAndNotACrash(source: String) async throws {
         let content = DiskFullTests.content
         let server = try await ScriptedHTTPServer.start { .file(content, etag: "\"v1\"", for: $0) }
         let folder = try TemporaryFolder()
@@ -235,16 +235,16 @@
           arguments, by: ["bash", "-c", "ulimit -c 0; ulimit -f 3072; exec \"$0\" \"$@\""]
         ).run()
         #expect(limited.status == 1, "\(limited.everything)")
-        let failed = limited.lastWords.last
+        let failed = limited.results.last
         #expect(failed?.error?.code == "noSpace", "\(limited.everything)")
         #expect(failed?.error?.message.contains("limit") == true, "\(limited.everything)")
-        // A chunk of the body that went over the limit does not count.
+        // The chunk of the body that exceeded the limit does not count.
         let kept = try #require(failed?.bytes)
         #expect(kept > 2 << 20 && kept <= 3 << 20)
 
         let second = try await Command.downpipe(arguments).run()
         #expect(second.status == 0, "\(second.everything)")
-        #expect(second.lastWords.last?.resumedFrom == kept, "\(second.everything)")
+        #expect(second.results.last?.resumedFrom == kept, "\(second.everything)")
         let isIdentical = try folder.read("out/film") == content.allBytes
         #expect(isIdentical)
         await server.shutdown()

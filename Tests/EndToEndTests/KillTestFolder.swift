@@ -6,15 +6,15 @@ import Foundation
   import Darwin
 #endif
 
-/// The folders of one scenario of the kill test. They stay until they are deleted: what the tool has left
-/// there is what is needed when the test fails.
+/// The folders of one scenario of the kill test. After a failure they stay: their files are needed to find the cause.
+/// They are deleted otherwise.
 struct KillTestFolder: Sendable {
-  /// Everything but what is elsewhere.
+  /// The parent of all other folders.
   let path: String
-  /// Where finished files are moved to. On another file system, if asked for and if there is one.
+  /// The folder that finished files are moved into; on another file system, if asked for and available.
   let destination: String
 
-  /// The folder that the tool works in.
+  /// The folder of the command.
   var work: String { path + "/out" }
 
   init(destinationElsewhere: Bool) throws {
@@ -37,7 +37,7 @@ struct KillTestFolder: Sendable {
     if destination != path + "/done" { try FileManager.default.removeItem(atPath: destination) }
   }
 
-  /// The paths of all that is in a folder, with a slash behind those of folders; nothing when it is missing.
+  /// Returns the paths of all files and folders in a folder, those of folders with a slash; none for a missing folder.
   static func names(_ folder: String) -> [String] {
     ((try? FileManager.default.subpathsOfDirectory(atPath: folder)) ?? []).sorted().map { name in
       type(folder + "/" + name) == .typeDirectory ? name + "/" : name

@@ -4,13 +4,13 @@ import Foundation
 
 /// One scenario from its first run to its last, with a server and folders of its own.
 final class KillTestInstance {
-  /// What was going on when the tool was killed.
+  /// What the tool was doing when it was killed.
   enum Phase: String, CaseIterable {
     case startUp = "start-up"
     case transfer
-    /// Every file that was begun has all its bytes; not all of them are finished.
+    /// All bytes of the started files had been sent, and some files were not finished.
     case steps = "steps and publishing"
-    /// Everything is finished, but the process was still there.
+    /// All files were finished, and the process still ran.
     case end
   }
 
@@ -35,14 +35,14 @@ final class KillTestInstance {
     self.arguments = arguments
   }
 
-  /// Where finished files are.
+  /// The folder of finished files.
   private var results: String { scenario.moves ? folder.destination : folder.work }
 
   // MARK: Runs
 
-  /// Runs the command, and kills it at a moment drawn now, if it is to be killed and does not end before.
+  /// Runs the command, and kills it at a moment drawn now unless it ends before.
   ///
-  /// - Returns: what it was doing when it was killed; `nil` when it has ended by itself.
+  /// - Returns: what the tool was doing when it was killed; `nil` when it ended by itself.
   func run(kills: Bool) async throws -> Phase? {
     let left = server.left
     let moment =
@@ -88,9 +88,9 @@ final class KillTestInstance {
     return server.left.contains { $0.bytes > 0 } ? .transfer : .steps
   }
 
-  // MARK: What must be
+  // MARK: Expectations
 
-  /// Looks at the finished files that can be seen: whenever that is, they are whole, and have their names.
+  /// Checks the finished files that exist: at any time, they are complete and have the right names.
   private func look(for time: String) {
     let expected = Dictionary(uniqueKeysWithValues: scenario.files.map { ($0.finalName, $0) })
     for name in visible(results) {
@@ -115,7 +115,7 @@ final class KillTestInstance {
     ((try? FileManager.default.contentsOfDirectory(atPath: folder)) ?? []).filter { !$0.hasPrefix(".") }
   }
 
-  /// Looks at everything, once the last run has ended.
+  /// Checks everything after the last run.
   func verify() async throws {
     look(for: "at the end")
     for file in scenario.files where !finished.contains(file.path) {
@@ -144,7 +144,7 @@ final class KillTestInstance {
     }
   }
 
-  /// No name is there that should not be; names that may be missing are those of the store's own folder.
+  /// Checks that no other file exists; files of the folder of the storage may be missing.
   private func compare(_ folder: String, with expected: Set<String>) {
     let present = KillTestFolder.names(folder)
     let extra = Set(present).subtracting(expected).sorted()
@@ -163,7 +163,7 @@ final class KillTestInstance {
     String(decoding: FileManager.default.contents(atPath: path) ?? Data(), as: UTF8.self)
   }
 
-  /// Everything that helps to understand what went wrong.
+  /// Everything that helps to find the cause of a failure.
   var report: String {
     """
     \(problems.joined(separator: "\n"))

@@ -1,19 +1,19 @@
 import DownpipeTesting
 import Foundation
 
-/// When the tool is killed: chosen before it starts.
+/// When the tool is killed; chosen before it starts.
 ///
-/// A run is killed at some time after its start, whatever it is doing then. That alone would rarely hit what takes a
-/// millisecond at the end of each file (the steps, publishing, the ledger's last word), so that others are killed
-/// soon after the server has sent a file's last byte, or after the finished file has appeared.
+/// Some runs are killed after a time, whatever the tool is doing then. That rarely hits the last millisecond of a file
+/// (steps, publishing, the final state in the ledger). So other runs are killed soon after the server has sent the last
+/// byte of a file, or after the finished file has appeared.
 enum KillTestMoment: Sendable, CustomStringConvertible {
-  /// So long after the process was made.
+  /// This long after the process was started.
   case afterStart(Duration)
-  /// So long after the server has sent so many bytes to this run.
+  /// This long after the server has sent this many bytes to this run.
   case afterBytes(Int64, Duration)
-  /// So long after the server has sent the last byte of the how many-th file of this run.
+  /// This long after the server has sent the last byte of the nth file of this run.
   case afterFile(Int, Duration)
-  /// So long after there is something at a path.
+  /// This long after a path exists.
   case afterAppearance(String, Duration)
 
   var description: String {
@@ -25,12 +25,12 @@ enum KillTestMoment: Sendable, CustomStringConvertible {
     }
   }
 
-  /// Draws one for a run that has something left to do.
+  /// Draws a moment for a run that has something left to do.
   ///
   /// - Parameters:
-  ///   - bytes: how many are left.
-  ///   - results: where the files will be that are left.
-  ///   - duration: how long that will take at least.
+  ///   - bytes: the number of bytes that are left.
+  ///   - results: the paths of the files that are left.
+  ///   - duration: how long the rest takes at least.
   static func draw(
     bytes: Int64, results: [String], duration: Duration, using generator: inout SeededGenerator
   ) -> KillTestMoment {

@@ -9,18 +9,18 @@ import Synchronization
   import Darwin
 #endif
 
-/// One run of the tool, which is killed at a moment chosen beforehand unless it ends before.
+/// One run of the tool, which is killed at a moment chosen before it starts unless it ends before.
 final class KillTestProcess: Sendable {
   struct Ending: Sendable {
-    /// As shells have it: 128 and the signal's number for a process that a signal has ended.
+    /// As shells report it: 128 and the number of the signal for a process that a signal has ended.
     let status: Int32
-    /// Why it was killed; `nil` when it ended by itself.
+    /// Why the tool was killed; `nil` when it ended by itself.
     let killed: Killing?
   }
 
   enum Killing: Sendable, Hashable {
     case asPlanned
-    /// It has not ended in two minutes, where a run takes seconds.
+    /// The tool has not ended in two minutes; a run takes seconds.
     case hung
   }
 
@@ -36,10 +36,10 @@ final class KillTestProcess: Sendable {
 
   init(killedAt moment: KillTestMoment?) { self.moment = moment }
 
-  /// Runs the tool that was built beside these tests.
+  /// Runs the tool of the same build as these tests.
   ///
   /// - Parameters:
-  ///   - output: the file for its standard output: unlike a pipe's, its bytes are there whatever becomes of the tool.
+  ///   - output: the file for its standard output: unlike the bytes of a pipe, they outlive the tool.
   ///   - errors: the file for its standard error.
   func run(_ arguments: [String], output: String, errors: String) async throws -> Ending {
     let process = Process()
@@ -73,7 +73,7 @@ final class KillTestProcess: Sendable {
     }
   }
 
-  /// The server has sent bytes to this run: so many in all, and so many files to their ends.
+  /// The server has sent this many bytes and this many complete files to this run.
   func served(_ bytes: Int64, files: Int) {
     switch moment {
     case .afterBytes(let count, let delay) where bytes >= count: schedule(after: delay)
@@ -131,5 +131,5 @@ final class KillTestProcess: Sendable {
   }
 }
 
-/// `kill(2)`, which a method of the same name hides.
+/// Calls `kill(2)`, which a method of the same name hides.
 private func systemKill(_ process: Int32, _ signal: Int32) -> Int32 { kill(process, signal) }

@@ -2,13 +2,13 @@ import DownpipeTesting
 import Foundation
 import Testing
 
-/// What the kill test does, as the environment says:
-/// - `DOWNPIPE_KILLS`: how often the tool is killed; 20 unless told.
-/// - `DOWNPIPE_KILL_SEED`: where chance begins; by chance unless told. It is printed, and repeats scenarios, files,
-///   faults and the moments of the kills. What the tool is doing at that moment differs a little each time.
-/// - `DOWNPIPE_KILL_ROUND`: the only round to do.
+/// What the kill test does, by environment variables:
+/// - `DOWNPIPE_KILLS`: how often the tool is killed; 20 by default.
+/// - `DOWNPIPE_KILL_SEED`: the seed; random by default. It is printed, and repeats scenarios, files, faults and the
+///   moments of the kills. What the tool is doing at that moment differs a little each time.
+/// - `DOWNPIPE_KILL_ROUND`: the only round to run.
 struct KillTestSettings {
-  /// The kills of a round: few enough for every scenario to have its turn in twenty.
+  /// The number of kills of a round: small enough for every scenario to run in twenty kills.
   static let killsInARound = 4
 
   let kills: Int
@@ -21,7 +21,7 @@ struct KillTestSettings {
     onlyRound = environment["DOWNPIPE_KILL_ROUND"].flatMap { Int($0) }
   }
 
-  /// The rounds, with the scenarios in turn.
+  /// The rounds; each takes the next scenario.
   var rounds: [KillTestRound] {
     let kinds = KillTestScenario.Kind.allCases
     return stride(from: 0, to: kills, by: Self.killsInARound).enumerated().compactMap { index, done in
@@ -32,19 +32,21 @@ struct KillTestSettings {
   }
 }
 
-/// A few kills in one scenario, which is begun anew when it ends before all of them are done.
+/// A few kills in one scenario. The scenario starts again when it ends before all kills are done.
 struct KillTestRound: Sendable, CustomTestStringConvertible {
   /// Counted from 0.
   let number: Int
   let kind: KillTestScenario.Kind
   let kills: Int
-  /// That of all rounds.
+  /// The seed of all rounds.
   let seed: UInt64
 
   var testDescription: String { "round \(number): \(kind.rawValue)" }
 
-  /// The command that does it once more.
-  var replay: String { "DOWNPIPE_KILL_SEED=\(seed) DOWNPIPE_KILL_ROUND=\(number) .ci/kill-test \(number * 4 + kills)" }
+  /// The command that repeats this round.
+  var replay: String {
+    "DOWNPIPE_KILL_SEED=\(seed) DOWNPIPE_KILL_ROUND=\(number) DOWNPIPE_KILLS=\(number * 4 + kills) .ci/long kill"
+  }
 
   var generator: SeededGenerator {
     var generator = SeededGenerator(seed: seed)

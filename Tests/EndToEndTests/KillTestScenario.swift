@@ -1,7 +1,7 @@
 import DownpipeTesting
 import Foundation
 
-/// What the tool is asked to do in a round of the kill test.
+/// What the tool has to do in a round of the kill test.
 struct KillTestScenario: Sendable {
   enum Kind: String, Sendable, CaseIterable {
     case largeFile = "one large file"
@@ -12,14 +12,14 @@ struct KillTestScenario: Sendable {
   }
 
   let files: [KillTestFile]
-  /// Options of the command, without URLs and folders.
+  /// The options of the command, without URLs and folders.
   let options: [String]
-  /// Whether finished files go to a folder of their own.
+  /// Whether finished files are moved into another folder.
   let moves: Bool
 
-  /// Makes up the files.
+  /// Creates the files.
   ///
-  /// - Parameter folder: where to put files for the programs that make others of them.
+  /// - Parameter folder: where the programs that pack files may write.
   init(_ kind: Kind, in folder: String, using generator: inout SeededGenerator) async throws {
     func bytes(_ size: Int) -> [UInt8] { DownloadFixtures.pattern(size: size, seed: generator.next()) }
     func file(
@@ -36,13 +36,13 @@ struct KillTestScenario: Sendable {
 
     switch kind {
     case .largeFile:
-      // Longer than two checkpoints, so that beginning again is seen.
+      // Longer than two checkpoints, so that a restart is noticed.
       files = [file("large", (10 << 20) + 4_321)]
       options = []
       moves = false
     case .severalFiles:
       let sizes = [0, 1, 999, 65_536, 131_072, 262_143, 262_144, 262_145, 300_000, 500_000, 1 << 20, 6 << 20]
-      // The large ones first: the small ones come and go beside them.
+      // The large files first: the small ones start and end meanwhile.
       files = sizes.reversed().enumerated().map { index, size in file("file-\(index).bin", size) }
       options = ["-j", "4"]
       moves = false
@@ -68,17 +68,17 @@ struct KillTestScenario: Sendable {
     }
   }
 
-  /// How long a run takes at least that has to fetch these.
+  /// How long a run that fetches these files takes at least.
   static func duration(of left: [(file: KillTestFile, bytes: Int64)]) -> Duration {
     left.map { .seconds(1) * (Double($0.bytes) / Double($0.file.bytesPerSecond)) }.max() ?? .zero
   }
 
   // MARK: -
 
-  /// Hexadecimal digits, which pack to about half their size; no two of their blocks are the same.
+  /// Hexadecimal digits, which pack to about half their size; no two blocks are the same.
   private static func text(_ size: Int, using generator: inout SeededGenerator) -> [UInt8] {
     let digits = Array("0123456789abcdef".utf8)
-    // As long as the window of deflate, so that a block is never found again in the one before.
+    // As long as the window of deflate, so that no block is found again in the one before.
     let block = DownloadFixtures.pattern(size: 32_768, seed: generator.next()).map { digits[Int($0 & 15)] }
     var text: [UInt8] = []
     text.reserveCapacity(size + block.count)

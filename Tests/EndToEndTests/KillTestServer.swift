@@ -3,50 +3,50 @@ import DownpipeTesting
 import Foundation
 import Synchronization
 
-/// A file that the kill test's server has, and how it serves it.
+/// A file of the kill test, and how the server serves it.
 struct KillTestFile: Sendable {
-  /// How well it is served.
+  /// The quality of the server.
   enum Manner: Sendable, CaseIterable {
     /// With ranges and a strong entity tag.
     case good
-    /// Likewise, but every other answer is cut off on its way, in good order or by a reset.
+    /// As `good`, but every other reply is cut, by a close or by a reset.
     case cut
-    /// Likewise, but every other request gets 503.
+    /// As `good`, but every other reply is 503.
     case unavailable
-    /// With a strong entity tag, but always the whole.
+    /// With a strong entity tag, but without ranges.
     case withoutRanges
-    /// With ranges, and an entity tag that proves nothing.
+    /// With ranges and a weak entity tag.
     case weakTag
-    /// With ranges, and nothing that tells one version from another.
+    /// With ranges, and without validators.
     case withoutTag
 
-    /// Whether a client that has bytes can go on behind them without asking for any again.
+    /// Whether a client can resume without fetching bytes again.
     var isResumable: Bool { [.good, .cut, .unavailable].contains(self) }
   }
 
   /// The path on the server.
   let path: String
   let bytes: [UInt8]
-  /// As fast as it comes on each connection.
+  /// In bytes a second, for each connection.
   var bytesPerSecond = 2_560 << 10
   var manner = Manner.good
-  /// The name that the finished file has.
+  /// The name of the finished file.
   let finalName: String
-  /// What the finished file holds, when it is not what the server has.
+  /// The bytes of the finished file, where they differ from those of the server.
   var finalBytes: [UInt8]?
 
   var size: Int64 { Int64(bytes.count) }
 }
 
-/// Serves files slowly, and keeps account of what it has served: it sees bytes that are fetched twice.
+/// Serves files slowly, and keeps account of what it has served, so that it notices bytes that are fetched twice.
 final class KillTestServer: Sendable {
-  /// What the client may fetch again after a kill: a checkpoint's bytes, 4 MiB or what comes in a second, and those
-  /// before it that are compared.
+  /// How many bytes a client may fetch again after a kill: those of a checkpoint, 4 MiB or what comes in a second, and
+  /// those before it that are compared.
   ///
-  /// What was sent is not what was received. Bytes count as sent when a piece of a twentieth of a second is begun, and
-  /// may be lost in the server's send buffer (128 KiB, twice what is asked for), the client's receive buffer (128 KiB
-  /// to begin with; it grows only for clients that read faster than this server sends) and the client's own buffers
-  /// (256 KiB at most).
+  /// Sent bytes are not received bytes. Bytes count as sent when a piece of a twentieth of a second starts, and may be
+  /// lost in the send buffer of the server (128 KiB, twice what is asked for), in the receive buffer of the client (128
+  /// KiB at first; it grows only for clients that read faster than this server sends) and in the buffers of the client
+  /// itself (256 KiB at most).
   fileprivate static func bound(_ file: KillTestFile) -> Int64 {
     let piece = Int64(file.bytesPerSecond / 20)
     return max(Checkpoints.bytes, Int64(file.bytesPerSecond)) + Checkpoints.compared + piece + 512 << 10
@@ -55,9 +55,9 @@ final class KillTestServer: Sendable {
   private static let sendBuffer = 64 << 10
 
   fileprivate struct State {
-    /// How far each file was ever sent, by its path.
+    /// How much of each file was ever sent, by path.
     var sent: [String: Int64] = [:]
-    /// Those that the tool has called finished.
+    /// The files that the tool has reported as finished.
     var finished: Set<String> = []
     var problems: [String] = []
     var worst: Int64 = 0
@@ -72,7 +72,7 @@ final class KillTestServer: Sendable {
   private let server: ScriptedHTTPServer
   private let account: Account
 
-  /// What the server's thread and the test share.
+  /// What the thread of the server and the test share.
   fileprivate final class Account: Sendable {
     let files: [String: KillTestFile]
     let seed: UInt64
@@ -94,7 +94,7 @@ final class KillTestServer: Sendable {
 
   func shutdown() async { await server.shutdown() }
 
-  /// A run begins.
+  /// A run starts.
   func begin(_ process: KillTestProcess) {
     account.state.withLock { state in
       state.process = process
@@ -105,23 +105,23 @@ final class KillTestServer: Sendable {
     }
   }
 
-  /// The tool has said that files are finished: nobody may ask for them any more.
+  /// The tool has reported files as finished: it must not ask for them again.
   func finished(_ paths: some Sequence<String>) { account.state.withLock { $0.finished.formUnion(paths) } }
 
-  /// The files of which not every byte was sent yet, or that are not finished.
+  /// Returns the files that are not finished, or of which some bytes were never sent.
   var left: [(file: KillTestFile, bytes: Int64)] {
     account.state.withLock { state in
-      // In an order of its own, since chance is to choose the same ones for the same seed.
+      // Sorted: the same seed must choose the same files.
       account.files.values.filter { !state.finished.contains($0.path) }.sorted { $0.path < $1.path }
         .map { ($0, $0.size - state.sent[$0.path, default: 0]) }
     }
   }
 
-  /// How many requests the run has made.
+  /// The number of requests of this run.
   var requests: Int { account.state.withLock { $0.runRequests } }
-  /// What went wrong.
+  /// The errors so far.
   var problems: [String] { account.state.withLock { $0.problems } }
-  /// The most bytes that were fetched twice.
+  /// The largest number of bytes that were fetched twice.
   var worst: Int64 { account.state.withLock { $0.worst } }
   /// The latest requests.
   var log: [String] { account.state.withLock { $0.log } }
@@ -169,12 +169,12 @@ extension KillTestServer.Account {
       if sent - start > KillTestServer.bound(file) {
         state.problems.append("more than a checkpoint is fetched again: \(line)")
       }
-      // What was never sent cannot have been received.
+      // Bytes that were never sent cannot have been received.
       if start > sent { state.problems.append("bytes were left out: \(line)") }
     }
   }
 
-  /// The same reply, slowed down, with an account of each piece.
+  /// Returns the same reply, slowed down, with an account of each piece.
   private func counted(_ reply: ScriptedReply, _ file: KillTestFile) -> ScriptedReply {
     let piece = Int64(max(1, file.bytesPerSecond / 20))
     var steps: [ScriptedReply.Step] = [.throttle(bytesPerSecond: file.bytesPerSecond)]

@@ -3,20 +3,20 @@ import Foundation
 import Testing
 
 extension EndToEnd {
-  /// The tool is killed again and again, and the same command is given again until everything is finished. Then
-  /// every file is what the server has, nothing was done twice that can be seen, and nothing is left behind.
+  /// The tool is killed several times, and the same command runs again until everything is finished. Then every file is
+  /// the one of the server, no file was fetched or published twice, and no partial is left.
   ///
-  /// `.ci/kill-test 200` is the long form.
+  /// `.ci/long kill` runs the long form.
   @Suite struct KillTests {
     static let settings = KillTestSettings()
 
     @Test(arguments: settings.rounds)
-    func nothingIsLostAndNothingIsLeft(_ round: KillTestRound) async throws {
+    func noFileIsLostAndNoPartialIsLeft(_ round: KillTestRound) async throws {
       var generator = round.generator
       var phases: [KillTestInstance.Phase] = []
       var runs = 0
       var worst: Int64 = 0
-      // A scenario may end before it was killed often enough; the next one has other files and other faults.
+      // A scenario may end before all kills are done; the next one has other files and other faults.
       while phases.count < round.kills {
         let instance = try await KillTestInstance(round.kind, seed: generator.next())
         repeat {

@@ -10,21 +10,21 @@ import Testing
 #endif
 
 extension EndToEnd {
-  /// What a ledger holds: damaged records, secrets, and paths that it has no say over.
+  /// Damaged records, secrets, and paths of a ledger that a command must not follow.
   @Suite(.serialized) struct LedgerTrustTests {
     private static let ledger = "out/.downpipe/ledger.sqlite"
 
     // MARK: Damage
 
     @Test(arguments: ["url = 'http://['", "url = X'00FF'", "headers = '{'", "phase = 'nonsense'"])
-    func aDamagedRecordIsInTheWayOfNoOther(_ damage: String) async throws {
+    func aDamagedRecordStopsNoOtherDownload(_ damage: String) async throws {
       try await DefectRun.with {
         .file(.text($0.path), etag: "\"v1\"", for: $0)
       } _: { run in
         let first = try await run.get(["/a", "/b"], ["-j", "1"])
         #expect(first.status == 0, "\(first.everything)")
-        // Two that end at nearly the same time are told in any order.
-        let ids = ["/a", "/b"].compactMap { path in first.lastWords.first { $0.url?.hasSuffix(path) == true }?.id }
+        // Two downloads that end at nearly the same time are reported in any order.
+        let ids = ["/a", "/b"].compactMap { path in first.results.first { $0.url?.hasSuffix(path) == true }?.id }
         try #require(ids.count == 2)
         try await run.change(ledger: Self.ledger, "UPDATE download SET \(damage) WHERE id = '\(ids[0])'")
 
@@ -43,7 +43,7 @@ extension EndToEnd {
         #expect(removed.status == 0, "\(removed.everything)")
         let after = try await run.tool(["list", "-d", run.folder.path("out"), "--json"])
         #expect(after.status == 0, "\(after.everything)")
-        #expect(after.toolLines.compactMap(\.id).sorted() == other.lastWords.compactMap(\.id).sorted())
+        #expect(after.toolLines.compactMap(\.id).sorted() == other.results.compactMap(\.id).sorted())
         let again = try await run.get(["/a"])
         #expect(again.status == 0, "\(again.everything)")
       }
@@ -51,7 +51,7 @@ extension EndToEnd {
 
     // MARK: Secrets
 
-    /// The names of files and folders that others may read, write or enter.
+    /// Returns the names of files and folders that other users may read, write or enter.
     private static func open(below path: String) -> [String] {
       let names = (try? FileManager.default.subpathsOfDirectory(atPath: path)) ?? []
       return ([""] + names).filter { name in
@@ -61,7 +61,7 @@ extension EndToEnd {
       }
     }
 
-    @Test func nobodyElseReadsLedgerOrPartial() async throws {
+    @Test func otherUsersCannotReadLedgerOrPartial() async throws {
       let held = ServerGate()
       defer { held.open() }
       let content = ScriptedContent.pattern(size: 8 << 20)
@@ -84,7 +84,7 @@ extension EndToEnd {
       }
     }
 
-    @Test func aLedgerOfANameOfItsOwnIsPrivateToo() async throws {
+    @Test func aLedgerWithAnotherNameIsPrivateToo() async throws {
       try await DefectRun.with {
         .file(.text("film"), etag: "\"v1\"", for: $0)
       } _: { run in
@@ -95,7 +95,7 @@ extension EndToEnd {
           guard lstat(run.folder.path(name), &status) == 0 else { continue }
           #expect(status.st_mode & 0o077 == 0, "\(name)")
         }
-        // What was asked for is the user's to share.
+        // Finished files are for the user to share.
         var status = stat()
         #expect(lstat(run.folder.path("out/film"), &status) == 0 && status.st_mode & 0o777 == 0o644)
       }
@@ -129,7 +129,7 @@ extension EndToEnd {
 
     // MARK: Paths
 
-    /// The folder belongs to somebody else, who made the ledger say what he liked.
+    /// The folder belongs to another user, whose ledger names any path.
     @Test(.enabled(if: RootAccess.isExpected, Comment(rawValue: RootAccess.absence)))
     func aForeignLedgerRemovesNothingElsewhere() async throws {
       try await DefectRun.with {
@@ -146,7 +146,7 @@ extension EndToEnd {
     }
 
     @Test(.enabled(if: RootAccess.isExpected, Comment(rawValue: RootAccess.absence)))
-    func aForeignLedgerPutsNothingElsewhere() async throws {
+    func aForeignLedgerWritesNothingElsewhere() async throws {
       let held = ServerGate()
       defer { held.open() }
       let content = ScriptedContent.pattern(size: 8 << 20)
@@ -163,7 +163,7 @@ extension EndToEnd {
       }
     }
 
-    /// The ledger says that a file elsewhere, which it names as finished, is being renamed.
+    /// The ledger names a file elsewhere as finished and to be renamed.
     @Test(arguments: ["list", "list --orphans", "resume", "remove --all", "remove --all --files"])
     func aLedgerRenamesNothingElsewhere(_ command: String) async throws {
       try await DefectRun.with {

@@ -4,9 +4,9 @@ import Foundation
 import Testing
 
 extension EndToEnd {
-  /// A transfer that hardly moves fails, and is tried again. The server and its sockets are real, time is not.
+  /// A transfer below the minimum speed fails and is retried. Server and sockets are real, time is virtual.
   @Suite(.serialized) struct MinimumSpeedTests {
-    @Test func aByteNowAndThenIsGivenUpAndTriedAgain() async throws {
+    @Test func aTransferBelowTheMinimumSpeedIsRetried() async throws {
       let content = ScriptedContent.pattern(size: 300_000)
       let stopped = ServerGate()
       let trickle = ServerGate()
@@ -34,14 +34,14 @@ extension EndToEnd {
       let download = try await downloader.add(DownloadRequest(server.url("/film")))
       try await server.until { $0.bytesSent > 100 }
       trickle.open()
-      // Each step is as long as the engine's next wait: windows, leases, and the back-off before the second attempt.
+      // Each step takes as long as the next wait of the engine: windows, leases, the back-off before attempt two.
       while server.activity.requestCount < 2 { await time.advanceToNextSleeper() }
       let artifact = try await download.value
       let isIdentical = try [UInt8](Data(contentsOf: #require(artifact.url))) == content.allBytes
       #expect(isIdentical)
       #expect(server.requests.count == 2)
       let elapsed = time.now
-      #expect(elapsed >= .seconds(60), "it was given up after \(elapsed)")
+      #expect(elapsed >= .seconds(60), "the download failed after \(elapsed)")
       await downloader.shutdown()
       await server.shutdown()
     }

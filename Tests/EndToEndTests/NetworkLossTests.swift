@@ -5,14 +5,14 @@
   import Testing
 
   extension EndToEnd {
-    /// The network goes away in the middle of a transfer and comes back: real TCP over a cable that is pulled.
+    /// The network fails in the middle of a transfer and comes back: real TCP over a cable that is pulled.
     @Suite(.serialized, .enabled(if: RootAccess.isExpected, Comment(rawValue: RootAccess.absence)))
     struct NetworkLossTests {
       static let content = ScriptedContent.pattern(size: 16 << 20, seed: 17)
-      /// What has arrived when the cable is pulled.
+      /// How many bytes have arrived when the cable is pulled.
       static let before: Int64 = 3 << 20
 
-      /// A server at the near end that sends the first request the first bytes, and the rest when the gate is open.
+      /// A server at the near end. The first reply sends its first bytes, and the rest when the gate is open.
       private func serve(_ cable: Cable, _ held: ServerGate) async throws -> ScriptedHTTPServer {
         try await .start(host: cable.nearAddress, sendBuffer: 256 << 10) { request in
           let reply = ScriptedReply.file(Self.content, etag: "\"v1\"", for: request)
@@ -20,7 +20,7 @@
         }
       }
 
-      /// A line of output that a test waits for: the gate opens when it comes.
+      /// A line of output that a test waits for: it opens the gate.
       private struct Notice: Sendable {
         let gate: ServerGate
         let isWanted: @Sendable (String) -> Bool
@@ -31,7 +31,7 @@
         }
       }
 
-      /// Runs a program, and opens the gates at the lines that are waited for, or when it ends.
+      /// Runs a program. The lines that a test waits for open their gates, and so does the end.
       private func run(
         _ command: Command, _ notices: Notice...
       ) async throws -> Command.Outcome {
@@ -43,7 +43,7 @@
 
       @Sendable private static func hasArrived(_ line: String) -> Bool { ToolLine(line)?.bytes == before }
 
-      @Test func aShortLossIsTCPsBusiness() async throws {
+      @Test func aShortLossIsRepairedByTCP() async throws {
         try await Cable.with { cable in
           let held = ServerGate()
           let arrived = ServerGate()
@@ -55,13 +55,13 @@
           await arrived.wait()
           try await cable.unplug()
           held.open()
-          // What is sent now is lost, and sent again once there is a way.
+          // Packets sent now are lost, and sent again once there is a route.
           try await server.until { $0.stalls > 0 }
           try await cable.plug()
 
           let outcome = try await running
           #expect(outcome.status == 0, "\(outcome.everything)")
-          let word = try #require(outcome.lastWords.last)
+          let word = try #require(outcome.results.last)
           #expect(word.attempts == 1)
           #expect(word.bytesFetched == Self.content.size)
           #expect(server.requests.count == 1)
@@ -74,7 +74,7 @@
       enum Loss: Sendable, CaseIterable {
         /// The link is down, and the system ends the connections.
         case linkAndConnections
-        /// There is no route, and the server ends the connection with a reset.
+        /// There is no route, and the server resets the connection.
         case routeAndReset
       }
 
@@ -103,7 +103,7 @@
             try await cable.loseRoute()
             held.open()
           }
-          // Until it has tried without a way to the server, and then some.
+          // Until the tool has tried without a route to the server, and a little longer.
           var codes: Set<String> = []
           var attempts = 1
           while attempts < 3, !isOver.isOpen {
@@ -119,7 +119,7 @@
 
           let outcome = try await running
           #expect(outcome.status == 0, "\(outcome.everything)")
-          let word = try #require(outcome.lastWords.last)
+          let word = try #require(outcome.results.last)
           #expect(word.resumedFrom == Self.before)
           #expect(word.bytesFetched == Self.content.size + Checkpoints.compared)
           #expect((word.attempts ?? 0) >= 3, "the first, one without a network, and the last")
@@ -132,7 +132,7 @@
       }
 
       @Test(arguments: FarEnd.Mode.allCases)
-      func theLibraryGoesOn(mode: FarEnd.Mode) async throws {
+      func theLibraryResumes(mode: FarEnd.Mode) async throws {
         try await Cable.with { cable in
           let held = ServerGate()
           let server = try await serve(cable, held)
@@ -165,13 +165,13 @@
     }
   }
 
-  /// A downloader at the far end of a ``Cable``: a process enters a network namespace as a whole, so these tests
-  /// start themselves there once more, with what is to be done in an environment variable.
+  /// A downloader at the far end of a ``Cable``. A process enters a network namespace as a whole: these tests start
+  /// themselves there again, with an environment variable for what to do.
   struct FarEnd: Codable {
     enum Mode: String, Codable, CaseIterable {
-      /// Silence ends the attempt.
+      /// The idle time limit ends the attempt.
       case idleTimeLimit
-      /// The gate sees that there is no network.
+      /// The gate reports that there is no network.
       case online
     }
 
@@ -181,7 +181,7 @@
 
     private static let variable = "DOWNPIPE_FAR_END"
 
-    /// What this process is to do.
+    /// What this process has to do.
     static let asked = ProcessInfo.processInfo.environment[variable].flatMap {
       try? JSONDecoder().decode(FarEnd.self, from: Data($0.utf8))
     }
@@ -221,7 +221,7 @@
       await downloader.shutdown()
     }
 
-    /// Not `print`, which keeps lines back when nobody looks on.
+    /// Not `print`, which buffers lines that go to a file.
     private func say(_ text: String) {
       FileHandle.standardOutput.write(Data("far end: \(text)\n".utf8))
     }

@@ -48,7 +48,7 @@ extension EndToEnd {
         let bytes = try folder.read("out/\(index).bin")
         #expect(bytes == DownloadFixtures.pattern(size: 65_536, seed: UInt64(index)))
       }
-      // Nothing that was finished is asked for again; what was under way is, once.
+      // Finished files are not requested again; the one that was being transferred is, once.
       let later = try server.requests().dropFirst(asked)
       #expect(later.count <= count - firstNames.count)
       for name in firstNames.prefix(200) {
@@ -71,13 +71,13 @@ extension EndToEnd {
       #expect(compare.status == 0, "\(compare.output)")
     }
 
-    @Test("whatever ends the tool, the next run goes on where it stood", arguments: [SIGINT, SIGTERM, SIGKILL])
-    func goesOnAfterASignal(signal: Int32) async throws {
+    @Test("after any signal, the next run resumes", arguments: [SIGINT, SIGTERM, SIGKILL])
+    func aSignalLosesNoBytes(signal: Int32) async throws {
       let server = try await NginxServer()
       let folder = try TemporaryFolder()
       let bytes = DownloadFixtures.pattern(size: 6 << 20, seed: 7)
       try server.add("film", bytes)
-      // Older than a minute, so that nginx's Last-Modified is a strong validator too.
+      // Older than a minute, so that the Last-Modified of nginx is a strong validator too.
       try FileManager.default.setAttributes(
         [.modificationDate: Date(timeIntervalSinceNow: -3600)], ofItemAtPath: server.folder.path("files/film"))
       let first = try await Command.downpipe(["get", server.url("/slow/film"), "-d", folder.path("out"), "--json"])
@@ -101,7 +101,7 @@ extension EndToEnd {
       #expect(try server.requests().last?.contains(" 206 ") == true)
     }
 
-    @Test func stepsAndChecksumsInOneGo() async throws {
+    @Test func stepsAndChecksumsInOneCommand() async throws {
       let server = try await NginxServer()
       let folder = try TemporaryFolder()
       let text = Array(String(repeating: "all work and no play\n", count: 50_000).utf8)
@@ -159,7 +159,7 @@ extension EndToEnd {
         .compactMap { $0["url"] as? String }
     }
 
-    /// Writes a file of no pattern that repeats within a block, in pieces.
+    /// Writes a file in pieces, with a pattern that does not repeat within a block.
     static func makeLargeFile(at path: String, size: Int) throws {
       _ = FileManager.default.createFile(atPath: path, contents: nil)
       let handle = try FileHandle(forWritingTo: URL(filePath: path))

@@ -12,14 +12,14 @@ import Testing
 
 /// A real nginx on a loopback port, with a folder of files.
 ///
-/// `/files/…` is served at full speed, `/slow/…` the same files at a megabyte a second, `/plain/…` without
+/// `/files/…` is served at full speed, `/slow/…` has the same files at a megabyte a second, `/plain/…` without
 /// validators and ranges.
 final class NginxServer: Sendable {
   let folder: TemporaryFolder
   let port: Int
   private let configuration: String
 
-  /// Starts it, with TLS and HTTP/2 when there is a certificate.
+  /// Starts nginx, with TLS and HTTP/2 if there is a certificate.
   init(certificate: String? = nil, key: String = "") async throws {
     folder = try TemporaryFolder()
     let port = try Self.freePort()
@@ -48,8 +48,8 @@ final class NginxServer: Sendable {
       }
       """
     configuration = try folder.write(Array(text.utf8), to: "nginx.conf")
-    // It becomes a daemon once it listens. A descriptor that another test's child leaves open must not stay
-    // open with it: somebody would wait for the end of that pipe for ever.
+    // nginx becomes a daemon once it listens. A descriptor inherited from another test would stay open in it, and
+    // a test that waits for the end of that pipe would wait without end.
     let script = """
       for f in /proc/$$/fd/*; do n=${f##*/}; [ "$n" -gt 2 ] && eval "exec $n>&-"; done
       exec nginx -c "$0"
@@ -62,7 +62,7 @@ final class NginxServer: Sendable {
   }
 
   deinit {
-    // Its master process takes the worker along; the folder may go at once.
+    // The master process ends the worker too; the folder may be deleted at once.
     if let text = try? folder.read("nginx.pid"),
       let pid = Int32(String(decoding: text, as: UTF8.self).trimmingCharacters(in: .whitespacesAndNewlines))
     {
@@ -72,12 +72,12 @@ final class NginxServer: Sendable {
 
   func url(_ path: String) -> String { "http://127.0.0.1:\(port)\(path)" }
 
-  /// Puts a file into the folder.
+  /// Writes a file into the folder.
   func add(_ name: String, _ bytes: [UInt8]) throws {
     _ = try folder.write(bytes, to: "files/\(name)")
   }
 
-  /// What was asked for so far: a line for each request.
+  /// Returns the requests so far, one on each line.
   func requests() throws -> [Substring] {
     String(decoding: try folder.read("access.log"), as: UTF8.self).split(separator: "\n")
   }
@@ -104,7 +104,7 @@ final class NginxServer: Sendable {
   }
 }
 
-/// A program of this machine, or of this package.
+/// A program of the system or of this package.
 struct Command: Sendable {
   struct Outcome {
     let status: Int32
@@ -121,7 +121,7 @@ struct Command: Sendable {
     self.environment = environment
   }
 
-  /// The `downpipe` that was built beside these tests.
+  /// The `downpipe` of the same build as these tests.
   static func downpipe(_ arguments: [String]) throws -> Command {
     let products = URL(filePath: CommandLine.arguments[0]).deletingLastPathComponent()
     let tool = products.appending(path: "downpipe").path
@@ -131,8 +131,8 @@ struct Command: Sendable {
     return Command(tool, arguments)
   }
 
-  /// Runs it to its end, on a thread made for waiting; `onLine` sees each line of its output as it comes,
-  /// and may signal the process.
+  /// Runs the program to its end, on a thread of its own; `onLine` gets each line of its output as it comes, and may
+  /// signal the process.
   func run(onLine: (@Sendable (String, Int32) -> Void)? = nil) async throws -> Outcome {
     try await withCheckedThrowingContinuation { continuation in
       Thread.detachNewThread { continuation.resume(with: Result { try wait(onLine) }) }
@@ -151,7 +151,7 @@ struct Command: Sendable {
     process.standardOutput = output
     process.standardError = try FileHandle(forWritingTo: URL(filePath: errors.path("errors")))
     process.standardInput = FileHandle.nullDevice
-    // Not `waitUntilExit`, which needs a run loop that only the main thread has.
+    // Not `waitUntilExit`, which needs the run loop of the main thread.
     let ended = DispatchSemaphore(value: 0)
     process.terminationHandler = { _ in ended.signal() }
     try process.run()
@@ -175,6 +175,6 @@ struct Command: Sendable {
   }
 }
 
-/// Every test with real processes, one after the other: they share a machine of two cores.
+/// All tests with real processes, one after the other: they share a machine of two cores.
 @Suite(.serialized, .timeLimit(.minutes(5)))
 enum EndToEnd {}

@@ -1,16 +1,16 @@
 import DownpipeCore
 import Foundation
 
-/// What tests say that mount file systems or make network namespaces.
+/// The rights of tests that mount file systems or create network namespaces.
 enum RootAccess {
-  /// Whether they run. Without the rights they need they fail, so that nobody takes silence for success;
-  /// `DOWNPIPE_NO_ROOT=1` says that there are none here.
+  /// Whether these tests run. Without the rights they fail, so that a skipped test is not taken for a passed one;
+  /// `DOWNPIPE_NO_ROOT=1` skips them.
   static let isExpected = ProcessInfo.processInfo.environment["DOWNPIPE_NO_ROOT"] != "1"
-  /// What the report says of those that did not run.
+  /// The comment of a skipped test in the report.
   static let absence = "needs root, and DOWNPIPE_NO_ROOT=1 says that there is none"
 
   /// Runs a program of the system, such as `mount` or `ip`.
-  /// - Throws: `DownloadError` that says what is needed.
+  /// - Throws: `DownloadError` that names the missing right.
   static func run(_ program: String, _ arguments: [String]) async throws {
     let outcome = try await Command(program, arguments).run()
     guard outcome.status == 0 else {

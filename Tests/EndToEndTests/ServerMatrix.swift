@@ -2,44 +2,44 @@ import Downpipe
 import DownpipeTesting
 import Foundation
 
-/// The cells of the server matrix: what is on disk × what the server answers × how the validators relate × what became
-/// of the file meanwhile × which kind of validator there is.
+/// The cells of the server matrix: bytes on disk × second reply × relation of the validators × change of the file
+/// meanwhile × kind of validator.
 enum ServerMatrix {
-  /// What the first answer has left on disk, of a file of 100 units.
+  /// The bytes on disk after the first reply, for a file of 100 units.
   enum OnDisk: String, CaseIterable, Sendable {
     /// The first body ended before its first byte.
     case nothing
     /// 40 units, and the total is known.
     case some
-    /// 100 units, which are all, but nobody said so.
+    /// All 100 units, and the total is not known.
     case all
-    /// 120 units; the file has shrunk since, unless it became longer than that.
+    /// 120 units: the file has shrunk since, unless it became longer than that.
     case more
   }
 
-  /// The second answer.
+  /// The second reply.
   enum Answer: String, CaseIterable, Sendable {
     case whole200, right206, wrongStart206, wrongEnd206
-    /// It ends within the bytes that are on disk.
+    /// It ends within the bytes on disk.
     case shortEnd206
-    /// It ends behind them, and before the file does.
+    /// It ends after them, and before the end of the file.
     case part206
     case wrongTotal206, multipart206, unreadable206, encoded206, notModified304, notFound404, precondition412
     case unsatisfiable416, unsatisfiable416WithoutTotal, unavailable503
   }
 
-  /// How the validator of the first answer relates to that of the second and of all that follow.
+  /// How the validator of the first reply relates to that of all later ones.
   enum Relation: String, CaseIterable, Sendable { case sameStrong, sameWeak, changed, absent }
 
-  /// What became of the file between the first and the second answer.
+  /// How the file changes between the first reply and the second.
   enum Fate: String, CaseIterable, Sendable {
-    /// Its bytes are what they were, as far as it goes.
+    /// The bytes stay the same, as far as the file goes.
     case same
-    /// Another byte at each position, and the length it had.
+    /// Each byte is another, and the length stays the same.
     case otherBytes
-    /// Other bytes, and longer.
+    /// The bytes are others, and more.
     case longer
-    /// Other bytes, and shorter.
+    /// The bytes are others, and fewer.
     case shorter
   }
 
@@ -51,7 +51,7 @@ enum ServerMatrix {
     var relation: Relation
     var fate: Fate
     var kind = Kind.tag
-    /// The bytes in a unit.
+    /// The number of bytes in a unit.
     var unit: Int64 = 1
 
     var id: DownloadID {
@@ -60,13 +60,13 @@ enum ServerMatrix {
     var path: String { "/\(id)" }
   }
 
-  /// The cells of a row. A strong validator that stays although the bytes change is a lie, and is found out as well.
+  /// The cells of a row. A strong validator that stays while the bytes change is wrong, and must be noticed.
   static func cells(_ onDisk: OnDisk, _ answer: Answer, kinds: [Kind] = Kind.allCases, unit: Int64 = 1) -> [Cell] {
     var cells: [Cell] = []
     for kind in kinds {
       for relation in Relation.allCases where kind == .tag || relation != .absent {
         for fate in Fate.allCases {
-          // That answer is about a longer file already.
+          // That reply is about a longer file.
           if answer == .wrongTotal206, fate == .longer || fate == .shorter { continue }
           cells.append(
             Cell(onDisk: onDisk, answer: answer, relation: relation, fate: fate, kind: kind, unit: unit))
@@ -78,7 +78,7 @@ enum ServerMatrix {
 }
 
 extension ServerMatrix.Cell {
-  /// The bytes on disk after the first answer.
+  /// The bytes on disk after the first reply.
   var have: Int64 {
     switch onDisk {
     case .nothing: 0
@@ -88,10 +88,10 @@ extension ServerMatrix.Cell {
     }
   }
 
-  /// The size that the first answer gave.
+  /// The size in the first reply.
   var total: Int64? { onDisk == .nothing || onDisk == .some ? 100 * unit : nil }
 
-  /// The size of the file since the second answer.
+  /// The size of the file since the second reply.
   var size: Int64 {
     if answer == .wrongTotal206 { return 200 * unit }
     return switch fate {
@@ -101,20 +101,20 @@ extension ServerMatrix.Cell {
     }
   }
 
-  /// The file of the first answer, longer than any answer needs.
+  /// The file of the first reply, longer than any reply needs.
   var before: [UInt8] { DownloadFixtures.pattern(size: Int(220 * unit)) }
 
-  /// The file since the second answer, with what a wrong answer may find behind its end. Where it is another file it
-  /// differs at every byte, so that no mix of the two can be taken for either.
+  /// The file since the second reply, with bytes after its end for wrong replies. A changed file differs at every byte,
+  /// so that a mix of both is neither.
   var beyond: [UInt8] { fate == .same ? before : before.map { ~$0 } }
 
-  /// The file since the second answer: what has to be there in the end.
+  /// The file since the second reply: the expected result.
   var now: [UInt8] { Array(beyond[..<Int(size)]) }
 
-  /// Whether the bytes on disk are the file's first ones.
+  /// Whether the bytes on disk are the first ones of the file.
   var fits: Bool { fate == .same }
 
-  /// Whether the first answer's validator may be sent as `If-Range`.
+  /// Whether the validator of the first reply may be sent as `If-Range`.
   var isStrong: Bool { relation == .sameStrong || relation == .changed }
 
   // MARK: Validators
@@ -123,13 +123,13 @@ extension ServerMatrix.Cell {
   /// A file that was changed a moment before may change again within the same second.
   private var modified: Date { Self.date.addingTimeInterval(isStrong ? -86_400 : -5) }
 
-  /// The value of `If-Range` that goes with the first answer's validator, where it is strong.
+  /// The value of `If-Range` for the validator of the first reply; `nil` for a weak one.
   var ifRange: String? {
     guard isStrong else { return nil }
     return kind == .tag ? "\"v1\"" : HTTPDate.string(from: modified)
   }
 
-  /// The validator's header fields: of the first answer, or of all that follow.
+  /// The header fields of the validator in the first reply, or in all later ones.
   func validator(first: Bool) -> HeaderFields {
     let isNew = relation == .changed && !first
     switch (relation, kind) {
@@ -144,9 +144,9 @@ extension ServerMatrix.Cell {
     }
   }
 
-  // MARK: Answers
+  // MARK: Replies
 
-  /// The first answer: its body breaks off.
+  /// The first reply, whose body is cut.
   var first: ScriptedReply {
     var headers = validator(first: true)
     if let total {
@@ -159,7 +159,7 @@ extension ServerMatrix.Cell {
     ])
   }
 
-  /// The second answer, byte by byte.
+  /// The second reply, byte by byte.
   func second(to request: ScriptedRequest) -> ScriptedReply {
     let start = request.range?.start ?? 0
     var headers = validator(first: false)
@@ -195,7 +195,7 @@ extension ServerMatrix.Cell {
     }
   }
 
-  /// Every later answer, which is a good server's.
+  /// Every later reply: that of a good server.
   func later(to request: ScriptedRequest) -> ScriptedReply {
     let fields = validator(first: false)
     return .file(

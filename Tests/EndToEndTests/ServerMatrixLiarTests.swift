@@ -4,15 +4,15 @@ import Foundation
 import Testing
 
 extension EndToEnd {
-  /// Servers that answer the request to go on with something else than they say, or say something else than they know.
+  /// Servers that reply to a range request with other bytes than they say, or with wrong validators and lengths.
   ///
-  /// The file has 100 bytes; the first answer breaks off after 40 of them. The other file differs from it at each byte.
+  /// The file has 100 bytes, and the first reply is cut after 40. The other file differs from it at each byte.
   @Suite struct ServerMatrixLiarTests {
     typealias Note = ServerMatrixTrace.Note
 
     // MARK: Validators
 
-    @Test("a server that ignores If-Range and sends the rest of the new file under its new tag")
+    @Test("a server ignores If-Range and sends the rest of the new file with its new tag")
     func newFileDespiteIfRange() async throws {
       let result = try await ServerMatrixRun().perform { request in
         request.number == 1
@@ -24,8 +24,8 @@ extension EndToEnd {
       #expect(result.trace.asked.map(\.ifRange) == [nil, "\"v1\"", nil])
     }
 
-    /// A strong validator that stays the same means that the bytes stay the same (RFC 9110 §8.8.1). There are servers
-    /// that break this, so that it is not believed.
+    /// A strong validator that stays the same means that the bytes stay the same (RFC 9110 §8.8.1). Some servers break
+    /// this, so the bytes are compared.
     @Test("the old tag with new bytes is noticed: the last bytes are compared")
     func oldTagNewBytes() async throws {
       let result = try await ServerMatrixRun().perform { request in
@@ -37,8 +37,8 @@ extension EndToEnd {
       #expect(result.trace.asked.map(\.ifRange) == [nil, "\"v1\"", nil])
     }
 
-    @Test("the old tag with new bytes but for those compared is believed: nothing but a digest can tell")
-    func oldTagNewBytesButForThoseCompared() async throws {
+    @Test("the old tag with new bytes, except the compared ones, is not noticed without a digest")
+    func oldTagNewBytesExceptTheCompared() async throws {
       let result = try await ServerMatrixRun().perform { request in
         request.number == 1 ? ServerMatrix.broken() : ServerMatrix.good(ServerMatrix.nearlyOther, for: request)
       }
@@ -47,7 +47,7 @@ extension EndToEnd {
       #expect(result.trace.asked.map(\.range) == [nil, "bytes=30-"])
     }
 
-    @Test("the old tag with new bytes is noticed where the size was not known, too")
+    @Test("the old tag with new bytes is noticed without a known size too")
     func oldTagNewBytesOfUnknownSize() async throws {
       let result = try await ServerMatrixRun().perform { request in
         guard request.number == 1 else { return ServerMatrix.good(ServerMatrix.other, for: request) }
@@ -61,15 +61,15 @@ extension EndToEnd {
     }
 
     enum Promise: String, CaseIterable, Sendable {
-      /// The request expects the new file's digest.
+      /// The request has the digest of the new file.
       case expected
-      /// The answers of the new file bear its digest.
+      /// The replies of the new file have its digest.
       case reprDigest
-      /// The first answer bore the old file's digest, and the others bear none.
+      /// The first reply has the digest of the old file, and the later ones have none.
       case oldReprDigest
     }
 
-    @Test("the old tag with new bytes but for those compared, and a digest that tells", arguments: Promise.allCases)
+    @Test("the old tag with new bytes, except the compared ones, is noticed by a digest", arguments: Promise.allCases)
     func oldTagNewBytesWithDigest(promise: Promise) async throws {
       let old = try FileDigest.sha256(of: ServerMatrix.file)
       let new = try FileDigest.sha256(of: ServerMatrix.nearlyOther)
@@ -108,7 +108,7 @@ extension EndToEnd {
       #expect(result.trace.asked.map(\.range) == [nil, "bytes=30-", nil])
     }
 
-    /// RFC 9110 §8.8.3: a tag tells versions of one resource apart. That two hosts use the same tag says nothing.
+    /// RFC 9110 §8.8.3: a tag identifies a version of one resource. Two hosts may use the same tag for different files.
     @Test(
       "a mirror is another resource: its tags and dates say nothing about the first one's",
       arguments: [
@@ -129,7 +129,7 @@ extension EndToEnd {
     func mirrorWithAnotherTag() async throws {
       let result = try await Self.mirrored { ServerMatrix.good(ServerMatrix.file, "\"m1\"", for: $0) }
       #expect(result.file == ServerMatrix.file)
-      // The tags of two resources say nothing about each other: every byte on disk is compared, and stays.
+      // Tags of two resources are not comparable: every byte on disk is compared, and stays.
       #expect(result.trace.notes == [ServerMatrix.cut, .failed(.httpStatus, 404), .refused(.rangeIgnored)])
       #expect(result.trace.asked.map(\.range) == [nil, "bytes=30-", "bytes=30-"])
       #expect(result.trace.asked.map(\.onDisk) == [0, 40, 40])
@@ -142,7 +142,7 @@ extension EndToEnd {
       #expect(result.file == bytes)
       let notes = [ServerMatrix.cut, .failed(.httpStatus, 404)]
       if isSame {
-        // Without a tag of its own the mirror sends the whole to a request with If-Range.
+        // A mirror without a tag replies to a request with If-Range with the whole file.
         #expect(result.trace.notes == notes + [.refused(.rangeIgnored)])
         #expect(result.trace.asked.map(\.onDisk) == [0, 40, 40])
       } else {
@@ -150,7 +150,7 @@ extension EndToEnd {
       }
     }
 
-    /// The first 40 bytes from one URL, which is gone then, and the rest from another.
+    /// The first 40 bytes come from one URL, which then fails, and the rest from another.
     static func mirrored(
       first: HeaderFields = ["ETag": "\"v1\""], _ mirror: @escaping @Sendable (ScriptedRequest) -> ScriptedReply
     ) async throws -> ServerMatrixRun.Result {
@@ -180,8 +180,8 @@ extension EndToEnd {
       #expect(result.trace.asked.map(\.onDisk) == [0, 40, 40])
     }
 
-    /// A body that ends within the bytes that it is compared with takes none of them away.
-    @Test("a body that ends too early goes on where it ended", arguments: [true, false], [35, 40, 41, 70])
+    /// A body that ends within the compared bytes removes none of them.
+    @Test("a body that ends too early is resumed where it ended", arguments: [true, false], [35, 40, 41, 70])
     func shortBody(isChunked: Bool, end: Int) async throws {
       let rest = Array(ServerMatrix.file[30..<end])
       let result = try await ServerMatrixRun().perform { request in
@@ -221,7 +221,7 @@ extension EndToEnd {
     }
 
     @Test(
-      "what comes behind a body belongs to nobody",
+      "bytes after the end of a body are discarded",
       arguments: [
         "garbage", "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nwrong",
         "HTTP/1.1 206 Partial Content\r\nETag: \"v1\"\r\nContent-Range: bytes 30-99/100\r\nContent-Length: 70\r\n\r\n"
@@ -229,7 +229,7 @@ extension EndToEnd {
       ])
     func garbageBehindTheBody(garbage: String) async throws {
       let ids = (0..<6).map { DownloadID("file\($0)") }
-      // One after the other, so that a connection with something left on it would be used again.
+      // One after the other, so that a connection with unread bytes would be used again.
       let results = try await ServerMatrixRun(concurrent: 1).perform(ids) { _, request in
         switch request.number {
         case 1: return ServerMatrix.broken()
@@ -246,7 +246,7 @@ extension EndToEnd {
       }
     }
 
-    @Test("a range without a total is not the end before the server says so")
+    @Test("a range without a total is not taken for the end of the file")
     func rangeWithoutTotal() async throws {
       let result = try await ServerMatrixRun().perform { request in
         switch request.number {

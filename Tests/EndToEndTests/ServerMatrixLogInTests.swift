@@ -4,11 +4,11 @@ import Foundation
 import Testing
 
 extension EndToEnd {
-  /// A page to log in at, in place of the rest of the file.
+  /// A log-in page in place of the rest of the file.
   @Suite struct ServerMatrixLogInTests {
     static let page = Array("<html><body>Who are you?</body></html>".utf8)
 
-    /// Breaks off, shows a page once, and then serves the file.
+    /// Cuts the first reply, sends a page once, and then serves the file.
     private static func interrupted(
       after first: ScriptedReply = ServerMatrix.broken(), by page: ScriptedReply, _ request: ScriptedRequest
     ) -> ScriptedReply {
@@ -19,8 +19,8 @@ extension EndToEnd {
       }
     }
 
-    /// Where the server had not said what the file is, nobody knows a log-in page from it: a 200 with another validator
-    /// or another size is another file. Bytes of the two are never mixed, but the page is published as the file.
+    /// Without a media type in the first reply, a log-in page cannot be told from the file: a 200 with another
+    /// validator or size is another file. The bytes are never mixed, but the page is published as the file.
     @Test("a log-in page in place of the rest is another file", arguments: [nil, "\"page\""])
     func logInPage(tag: String?) async throws {
       let result = try await ServerMatrixRun().perform { request in
@@ -31,7 +31,7 @@ extension EndToEnd {
       #expect(result.status.state.phase == .finished)
     }
 
-    @Test("where the file is known to be no page, a page is refused and the bytes stay", arguments: [nil, "\"page\""])
+    @Test("a page is refused where the media type is known, and the bytes stay", arguments: [nil, "\"page\""])
     func pageInPlaceOfAFilm(tag: String?) async throws {
       var run = ServerMatrixRun()
       run.resumed = [.linkExpired]
@@ -44,7 +44,7 @@ extension EndToEnd {
       #expect(result.trace.asked.map(\.onDisk) == [0, 40, 40])
     }
 
-    @Test("a log-in page without a length and a validator is seen to be other bytes, and the server asked again")
+    @Test("a log-in page without length and validator is noticed by its bytes, and the server is asked again")
     func logInPageInChunks() async throws {
       let result = try await ServerMatrixRun().perform {
         Self.interrupted(by: .chunked([Self.page], headers: ["Content-Type": "text/html"]), $0)
@@ -53,7 +53,7 @@ extension EndToEnd {
       #expect(result.trace.notes == [ServerMatrix.cut, .refused(.rangeIgnored), .failed(.contentChanged, nil)])
     }
 
-    @Test("where the size is known beforehand, a log-in page costs nothing", arguments: [nil, "\"page\""])
+    @Test("a log-in page is refused where the request has the size", arguments: [nil, "\"page\""])
     func logInPageOfAnotherSize(tag: String?) async throws {
       var run = ServerMatrixRun()
       run.change = { $0.expectedSize = 100 }
@@ -64,7 +64,7 @@ extension EndToEnd {
       #expect(result.trace.asked.map(\.onDisk) == [0, 40, 40])
     }
 
-    @Test("where the digest is known beforehand, a log-in page is never the file", arguments: [nil, "\"page\""])
+    @Test("a log-in page is never published where the request has the digest", arguments: [nil, "\"page\""])
     func logInPageWithDigest(tag: String?) async throws {
       let digest = try FileDigest.sha256(of: ServerMatrix.file)
       var run = ServerMatrixRun()
@@ -77,7 +77,7 @@ extension EndToEnd {
       #expect(result.trace.notes.starts(with: [ServerMatrix.cut, .restarted(reason), .failed(.digestMismatch, nil)]))
     }
 
-    @Test("with RefreshURL the page is a dead link, and the bytes stay", arguments: [nil, "\"page\""])
+    @Test("with RefreshURL a log-in page is an expired link, and the bytes stay", arguments: [nil, "\"page\""])
     func logInPageWithRefreshURL(tag: String?) async throws {
       var run = ServerMatrixRun()
       run.refresh = { $0.appending(path: "fresh") }

@@ -4,10 +4,10 @@ import Foundation
 import Testing
 
 extension EndToEnd {
-  /// What a comparison of the last bytes proves, and what it does not.
+  /// What the comparison of the last bytes proves, and what it does not.
   @Suite struct ServerMatrixOverlapTests {
-    /// An overlap proves the bytes that it compares, and no others: that is what ``ResumeValidation/strict`` and
-    /// digests are for.
+    /// An overlap proves the bytes that it compares, and no others: ``ResumeValidation/strict`` and digests prove the
+    /// rest.
     @Test("a change before the compared bytes, under any validator", arguments: [nil, "W/\"v1\"", "\"v1\""])
     func changeBeforeTheOverlap(tag: String?) async throws {
       var changed = ServerMatrix.file

@@ -1,15 +1,15 @@
 import Downpipe
 import DownpipeTesting
 
-/// Answers about a file of 100 bytes, for tests of one server at a time.
+/// Replies about a file of 100 bytes, for tests of one server.
 extension ServerMatrix {
-  /// The file of the first answer.
+  /// The file of the first reply.
   static let file = DownloadFixtures.pattern(size: 100)
   /// A file that differs from it at each byte.
   static let other = file.map { ~$0 }
-  /// A file that differs from it at each byte but for the ten that are compared after the first answer.
+  /// A file that differs from it at each byte except the ten that are compared after the first reply.
   static let nearlyOther = Array(other[..<30] + file[30..<40] + other[40...])
-  /// What the end of the first answer is.
+  /// The last bytes of the first reply.
   static let cut = ServerMatrixTrace.Note.failed(.network, nil)
 
   /// The first 40 bytes of a file of 100.
@@ -30,7 +30,7 @@ extension ServerMatrix {
     return ScriptedReply([.head(206, headers), .send(body)])
   }
 
-  /// A good server's answer.
+  /// The reply of a good server.
   static func good(_ bytes: [UInt8], _ tag: String? = "\"v1\"", for request: ScriptedRequest) -> ScriptedReply {
     .file(.bytes(bytes), etag: tag, for: request)
   }

@@ -4,16 +4,16 @@ import Foundation
 import Synchronization
 import Testing
 
-/// Downloads over real sockets into a real folder, from a server whose script sees what is on disk at each request.
+/// Downloads over real sockets into a real folder. The script of the server sees the bytes on disk at each request.
 struct ServerMatrixRun {
-  /// What came of one download.
+  /// The result of one download.
   struct Result: Sendable {
     var trace: ServerMatrixTrace
     /// The published file.
     var file: [UInt8]
     var status: DownloadStatus
     var requests: [ScriptedRequest]
-    /// What was on disk at each request.
+    /// The bytes on disk at each request.
     var partials: [[UInt8]]
   }
 
@@ -27,18 +27,18 @@ struct ServerMatrixRun {
   var verifiesChecksums = false
   var concurrent = 8
   var attempts = 5
-  /// Failures that the table gives up, and that are taken up again by hand.
+  /// Failures that the table gives up, and after which the test resumes the download.
   var resumed: Set<DownloadError.Code> = [.httpStatus]
-  /// Renews a dead link.
+  /// Refreshes an expired link.
   var refresh: (@Sendable (URL) -> URL)?
-  /// Changes what is asked for.
+  /// Changes the request.
   var change: @Sendable (inout DownloadRequest) throws -> Void = { _ in }
 
-  /// Downloads every path, all at the same time. What the table gives up is taken up again by hand, a few times.
+  /// Downloads all paths at the same time. After failures that the table gives up, resumes a few times.
   ///
   /// - Parameters:
-  ///   - ids: the downloads; each has the path `/id`, and what else begins with it.
-  ///   - script: answers a request for a path.
+  ///   - ids: the downloads; each has the path `/id` and all paths that start with it.
+  ///   - script: replies to a request.
   func perform(
     _ ids: [DownloadID], script: @escaping @Sendable (DownloadID, ScriptedRequest) -> ScriptedReply
   ) async throws -> [DownloadID: Result] {
@@ -130,7 +130,7 @@ struct ServerMatrixRun {
       .filter { $0.hasSuffix(".part") }
   }
 
-  /// The bytes of a download's partial; none when there is no partial.
+  /// Returns the bytes of the partial of a download; none without a partial.
   private static func partial(of id: DownloadID, in folder: TemporaryFolder) -> [UInt8] {
     guard let name = partials(in: folder).first(where: { $0.hasPrefix("\(id).") }) else { return [] }
     return (try? folder.read("out/.downpipe/partials/\(name)")) ?? []
@@ -158,7 +158,7 @@ extension ServerMatrixRun {
 }
 
 extension ServerMatrix.Cell {
-  /// Which of the two files bytes are of, in runs.
+  /// Returns which of the two files the bytes belong to, in runs.
   func describe(_ bytes: [UInt8]) -> String {
     var runs: [(String, Int)] = []
     for (byte, (new, old)) in zip(bytes, zip(beyond, before)) {
@@ -176,6 +176,6 @@ extension FileDigest {
     return computation.finalize()
   }
 
-  /// The digest as `Repr-Digest` has it (RFC 9530 §3).
+  /// The digest in the form of `Repr-Digest` (RFC 9530 §3).
   var field: String { "\(algorithm.name)=:\(Data(bytes).base64EncodedString()):" }
 }

@@ -1,31 +1,31 @@
 import Downpipe
 
-/// What a right client makes of the second answer, written down by hand: the tests compare the engine with this and
-/// never ask `ResumePlan`.
+/// What a correct client does with the second reply, written by hand: the tests compare the engine with this table and
+/// never use `ResumePlan`.
 ///
-/// Over a socket two rows differ from those of `ResumePlan`'s own table: a range that ends behind its own total is no
-/// range at all (RFC 9110 §14.4), so it never comes further than the header's parser.
+/// Over a socket two rows differ from the table of `ResumePlan`: a range that ends after its own total is invalid (RFC
+/// 9110 §14.4), and the parser of the header refuses it.
 extension ServerMatrix {
   enum Outcome: Equatable, Sendable {
-    /// The body is taken as it comes, and is all.
+    /// The body is the whole file.
     case takes
-    /// The answer says that the bytes on disk are all.
+    /// The bytes on disk are the whole file.
     case isComplete
-    /// The body is compared with what is on disk, and the rest of it is taken.
+    /// The body is compared with the bytes on disk, and its rest is appended.
     case compares
     /// The same with a whole body, after `rangeIgnored`.
     case ignored
-    /// What is on disk is let go, and the body is taken from its first byte.
+    /// The bytes on disk are discarded, and the body starts at the first byte.
     case startsOver(DownloadError.Code)
-    /// The body is compared with what is on disk, the 5 units behind that are taken, and the server is asked again.
+    /// The body is compared with the bytes on disk, the 5 units after them are appended, and the server is asked again.
     case takesPart
-    /// What is on disk stays, and the whole is asked for at once.
+    /// The bytes on disk stay, and the whole file is requested at once.
     case refuses(DownloadError.Code)
-    /// The attempt is over.
+    /// The attempt fails.
     case fails(DownloadError.Code)
   }
 
-  /// The outcomes for sameStrong, sameWeak, changed, absent, where the file has the size it had.
+  /// The outcomes for sameStrong, sameWeak, changed and absent, for a file of the same size.
   static let table: [OnDisk: [Answer: [Outcome]]] = [
     .nothing: [
       .whole200: every(.takes), .right206: every(.fails(.wrongRange)), .wrongStart206: every(.fails(.wrongRange)),
@@ -49,7 +49,7 @@ extension ServerMatrix {
       .whole200: [.isComplete, .ignored, .startsOver(.contentChanged), .ignored],
       .right206: compared, .wrongStart206: every(.refuses(.wrongRange)),
       .wrongEnd206: every(.refuses(.unreadableRange)), .shortEnd206: tooShort,
-      // Nothing is left behind the compared bytes: this is the right range.
+      // No bytes are left after the compared ones: this is the right range.
       .part206: compared, .wrongTotal206: compared,
       .multipart206: every(.refuses(.multipartRange)), .unreadable206: every(.refuses(.unreadableRange)),
       .encoded206: every(.refuses(.wrongContentCoding)),
@@ -63,7 +63,7 @@ extension ServerMatrix {
       .whole200: [
         .startsOver(.sizeChanged), .startsOver(.sizeChanged), .startsOver(.contentChanged), .startsOver(.sizeChanged),
       ],
-      // The file ends before the range that was asked for: no 206 can say that.
+      // The file ends before the requested range: no 206 can say that.
       .right206: every(.refuses(.unreadableRange)), .wrongStart206: every(.refuses(.wrongRange)),
       .wrongEnd206: every(.refuses(.unreadableRange)), .shortEnd206: every(.refuses(.unreadableRange)),
       .part206: every(.refuses(.unreadableRange)), .wrongTotal206: compared,
@@ -74,7 +74,7 @@ extension ServerMatrix {
     ],
   ]
 
-  /// What differs where the file is longer.
+  /// The differences for a longer file.
   static let longer: [OnDisk: [Answer: [Outcome]]] = [
     .some: resized,
     .all: [
@@ -88,7 +88,7 @@ extension ServerMatrix {
     ],
   ]
 
-  /// What differs where the file is shorter.
+  /// The differences for a shorter file.
   static let shorter: [OnDisk: [Answer: [Outcome]]] = [
     .some: resized,
     .all: [
@@ -109,7 +109,7 @@ extension ServerMatrix {
     .part206: every(.fails(.sizeChanged)),
   ]
 
-  /// A strong validator does not spare the comparison: there are servers that keep it while the file changes.
+  /// A strong validator does not replace the comparison: some servers keep it while the file changes.
   private static let compared: [Outcome] = [.compares, .compares, .fails(.contentChanged), .compares]
   private static let part: [Outcome] = [.takesPart, .takesPart, .fails(.contentChanged), .takesPart]
   private static let tooShort: [Outcome] = [
@@ -125,7 +125,7 @@ extension ServerMatrix {
 }
 
 extension ServerMatrix.Cell {
-  /// What a right client makes of the second answer.
+  /// What a correct client does with the second reply.
   var outcome: ServerMatrix.Outcome? {
     let special: [ServerMatrix.OnDisk: [ServerMatrix.Answer: [ServerMatrix.Outcome]]] =
       switch fate {
@@ -137,11 +137,11 @@ extension ServerMatrix.Cell {
     return zip(ServerMatrix.Relation.allCases, row ?? []).first { $0.0 == relation }?.1
   }
 
-  /// The same, where the whole was asked for.
+  /// The same for a request of the whole file.
   var outcomeOfWhole: ServerMatrix.Outcome? {
     if onDisk == .nothing { return outcome }
     if answer == .whole200 { return outcome == .ignored ? .compares : outcome }
-    // Nobody asked for a range, so there is none to be right or wrong.
+    // The request had no range, so the range of the reply is neither right nor wrong.
     let row = ServerMatrix.table[.nothing]?[answer]
     guard case .fails(let code) = row?.first else { return nil }
     return code == .httpStatus ? .fails(code) : .refuses(code)

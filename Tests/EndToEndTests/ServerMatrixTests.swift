@@ -4,16 +4,16 @@ import Foundation
 import Testing
 
 extension EndToEnd {
-  /// Every cell of `ResumePlan`'s table over real sockets, with a file that changes between the first answer and the
-  /// second: no file is ever a mix, each refusal has its own code, and what is on disk stays as long as it is of use.
+  /// Every cell of the table of `ResumePlan` over real sockets. The file changes between the first reply and the
+  /// second: no file is ever a mix, each refusal has its own code, and bytes on disk stay as long as they are useful.
   @Suite struct ServerMatrixTests {
     @Test(arguments: ServerMatrix.OnDisk.allCases, ServerMatrix.Answer.allCases)
     func row(onDisk: ServerMatrix.OnDisk, answer: ServerMatrix.Answer) async throws {
       try await check(ServerMatrix.cells(onDisk, answer))
     }
 
-    /// No more than what the source takes in before it holds the network up: the end of a connection takes along what
-    /// nobody has asked for yet.
+    /// At most what the source buffers before its back-pressure stops the network: a connection that ends discards
+    /// bytes that were not read yet.
     @Test(
       "bodies of many kilobytes", arguments: ServerMatrix.OnDisk.allCases,
       [
@@ -33,12 +33,12 @@ extension EndToEnd {
 
     // MARK: Other policies
 
-    @Test("without a strong validator the whole is asked for", arguments: ServerMatrix.OnDisk.allCases, sample)
+    @Test("without a strong validator the whole file is requested", arguments: ServerMatrix.OnDisk.allCases, sample)
     func strict(onDisk: ServerMatrix.OnDisk, answer: ServerMatrix.Answer) async throws {
       try await check(ServerMatrix.cells(onDisk, answer), policy: .strict)
     }
 
-    @Test("a digest that nobody gave vouches for nothing", arguments: ServerMatrix.OnDisk.allCases, sample)
+    @Test("without a digest, only the compared bytes are proven", arguments: ServerMatrix.OnDisk.allCases, sample)
     func missingDigest(onDisk: ServerMatrix.OnDisk, answer: ServerMatrix.Answer) async throws {
       var run = ServerMatrixRun()
       run.validation = .digest
@@ -46,7 +46,7 @@ extension EndToEnd {
       try await check(ServerMatrix.cells(onDisk, answer, kinds: [.tag]), policy: .strict, run)
     }
 
-    @Test("a digest vouches for what was not compared", arguments: ServerMatrix.OnDisk.allCases, sample)
+    @Test("a digest proves the bytes that were not compared", arguments: ServerMatrix.OnDisk.allCases, sample)
     func digest(onDisk: ServerMatrix.OnDisk, answer: ServerMatrix.Answer) async throws {
       let cells = ServerMatrix.cells(onDisk, answer, kinds: [.tag])
       let digests = try Dictionary(uniqueKeysWithValues: cells.map { ($0.id, try FileDigest.sha256(of: $0.now)) })

@@ -1,15 +1,15 @@
 import Downpipe
 
-/// What a right client says and asks from the first answer of a cell to the finished file.
+/// The events and requests of a correct client, from the first reply of a cell to the finished file.
 struct ServerMatrixTrace: Equatable, Sendable {
-  /// An event that bears an error.
+  /// An event with an error.
   enum Note: Equatable, Sendable {
     case refused(DownloadError.Code)
     case restarted(DownloadError.Code)
     case failed(DownloadError.Code, Int?)
   }
 
-  /// A request, and the bytes on disk when it came.
+  /// A request, and the bytes on disk at that moment.
   struct Asked: Equatable, Sendable {
     var range: String?
     var ifRange: String?
@@ -20,13 +20,13 @@ struct ServerMatrixTrace: Equatable, Sendable {
   var asked: [Asked] = []
 }
 
-/// A client that is never wrong about the cell it is in: it says what has to happen, and does nothing.
+/// A correct client for one cell: it predicts what has to happen, and downloads nothing.
 struct ServerMatrixClient {
-  /// Which bytes on disk it asks for again, to compare them.
+  /// Which bytes on disk are requested again and compared.
   enum Policy: Equatable, Sendable {
-    /// The last so many.
+    /// The last bytes, this many.
     case overlap(Int64)
-    /// The last 64 KiB where the validator is strong, and all where it is not.
+    /// The last 64 KiB with a strong validator, all without one.
     case strict
   }
 
@@ -36,8 +36,8 @@ struct ServerMatrixClient {
   private var total: Int64?
   private var believesRanges = true
   private(set) var trace = ServerMatrixTrace()
-  /// Whether the bytes of the first answer become the file: the server says that it has not changed, and that it is as
-  /// long as they are, and sends nothing that they could be compared with.
+  /// Whether the bytes of the first reply become the file: the server says that the file has not changed and has this
+  /// length, and sends nothing to compare.
   private(set) var keepsWhatIsOnDisk = false
 
   init(_ cell: ServerMatrix.Cell, _ policy: Policy) {
@@ -86,7 +86,7 @@ struct ServerMatrixClient {
     }
   }
 
-  /// The first byte of the range to ask for; `nil` asks for the whole.
+  /// The first byte of the requested range; `nil` for the whole file.
   private var start: Int64? {
     guard have > 0, believesRanges else { return nil }
     let compared: Int64 =
@@ -102,7 +102,7 @@ struct ServerMatrixClient {
       .init(range: start.map { "bytes=\($0)-" }, ifRange: start == nil ? nil : cell.ifRange, onDisk: have))
   }
 
-  /// The server behaves from here on.
+  /// From here on, the server replies correctly.
   private mutating func continueWithAGoodServer() {
     let start = start
     ask()
@@ -117,7 +117,7 @@ struct ServerMatrixClient {
     compare()
   }
 
-  /// A whole body, where something is on disk.
+  /// A whole body, with bytes on disk.
   private mutating func takeWhole(instead ofARange: Bool) {
     if cell.relation == .changed {
       trace.notes.append(.restarted(.contentChanged))

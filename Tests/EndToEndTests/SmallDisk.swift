@@ -3,9 +3,9 @@
   import Foundation
   import Glibc
 
-  /// A file system of few megabytes, in memory, that is mounted for as long as this lives.
+  /// A file system of a few megabytes in memory, mounted as long as this object lives.
   final class SmallDisk: Sendable {
-    /// Where it is mounted.
+    /// The mount point.
     let path: String
     private let folder: TemporaryFolder
 
@@ -17,14 +17,14 @@
     }
 
     deinit {
-      // Whoever still has something open there.
+      // A process may still have a file open there.
       umount2(path, CInt(MNT_DETACH))
       folder.close()
     }
 
     func path(_ name: String) -> String { "\(path)/\(name)" }
 
-    /// Changes how it is mounted: `size=64m`, `ro`, `rw`.
+    /// Changes the mount options: `size=64m`, `ro`, `rw`.
     func remount(_ option: String) async throws {
       try await RootAccess.run("mount", ["-o", "remount,\(option)", path])
     }
@@ -33,7 +33,7 @@
       [UInt8](try Data(contentsOf: URL(filePath: path(name), directoryHint: .notDirectory)))
     }
 
-    /// The partials on it, by the names they have in `.downpipe/partials`.
+    /// Returns the partials on the disk, by their names in `.downpipe/partials`.
     func partials() throws -> [String] {
       try FileManager.default.contentsOfDirectory(atPath: path(".downpipe/partials")).filter { $0.hasSuffix(".part") }
     }

@@ -11,7 +11,7 @@ import Testing
 #endif
 
 extension EndToEnd {
-  /// The reader of the tool's output has stopped reading: a signal ends the tool all the same, in good order.
+  /// The reader of the output does not read: a signal still ends the tool in good order.
   @Suite struct StuckOutputTests {
     enum Stuck: CaseIterable { case output, errors }
 
@@ -25,14 +25,14 @@ extension EndToEnd {
         writer = pipe.fileHandleForWriting
         reader = dup(pipe.fileHandleForReading.fileDescriptor)
         #if canImport(Glibc)
-          // F_SETPIPE_SZ; the number of fcntl-linux.h, which Swift does not import.
+          // F_SETPIPE_SZ; Swift does not import the constant of fcntl-linux.h.
           _ = fcntl(reader, 1031, 4096)
         #endif
       }
 
       deinit { close(reader) }
 
-      /// Returns once the pipe has been full twice in a row: the writer is stuck.
+      /// Returns once the pipe was full twice in a row: the writer waits.
       func waitUntilFull() async {
         await withCheckedContinuation { continuation in
           Thread.detachNewThread { [reader] in
@@ -77,7 +77,7 @@ extension EndToEnd {
 
       let start = ContinuousClock.now
       kill(id, SIGTERM)
-      // A tool that ignores the signal is ended in a way that nothing can ignore.
+      // SIGKILL ends a tool that ignores the signal.
       DispatchQueue.global().asyncAfter(deadline: .now() + 20) { if isOver.withLock({ !$0 }) { kill(id, SIGKILL) } }
       var status: Int32?
       for await value in ending.stream {
@@ -85,7 +85,7 @@ extension EndToEnd {
         break
       }
       #expect(status == 130)
-      // A second is what is promised; the machine may be busy with other tests.
+      // The promise is one second; other tests may keep the machine busy.
       #expect(ContinuousClock.now - start < .seconds(5))
 
       let list = try await Command.downpipe(["list", "-d", folder.path("out"), "--json"]).run()

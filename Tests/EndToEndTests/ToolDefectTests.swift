@@ -15,9 +15,9 @@ extension EndToEnd {
   @Suite(.serialized) struct ToolDefectTests {
     // MARK: Signals
 
-    /// Standard output is a pipe that is full and that nobody reads.
+    /// Standard output is a full pipe without a reader.
     @Test(arguments: [SIGTERM, SIGINT])
-    func aSignalEndsTheToolWhateverBecomesOfItsOutput(_ signal: Int32) async throws {
+    func aSignalEndsTheToolWithAFullPipe(_ signal: Int32) async throws {
       let held = ServerGate()
       defer { held.open() }
       let content = ScriptedContent.pattern(size: 300_000)
@@ -42,12 +42,12 @@ extension EndToEnd {
         process.terminationHandler = { _ in ended.signal() }
         try process.run()
         let pid = process.processIdentifier
-        // The first file is over, so there was something to write.
+        // The first file is finished, so there was something to write.
         try await run.server.until { $0.requestCount == 2 && $0.bytesSent >= 400_000 }
         let isOver = await withCheckedContinuation { continuation in
           Thread.detachNewThread {
             kill(pid, signal)
-            // A second, and what a busy machine takes to notice.
+            // One second, and half of one for a busy machine.
             let isOver = ended.wait(timeout: .now() + .milliseconds(1500)) == .success
             if !isOver {
               kill(pid, SIGKILL)
@@ -67,7 +67,7 @@ extension EndToEnd {
       }
     }
 
-    /// A pipe that takes not one byte more.
+    /// A full pipe.
     private struct FullPipe {
       private let pipe = Pipe()
       var writer: FileHandle { pipe.fileHandleForWriting }
@@ -84,7 +84,7 @@ extension EndToEnd {
 
     // MARK: Waiting
 
-    @Test func aCommandGivenAnewDoesNotWaitForAnOldBackOff() async throws {
+    @Test func aRepeatedCommandDoesNotWaitForAnOldBackOff() async throws {
       try await DefectRun.with { request in
         request.number == 1
           ? .status(503, retryAfter: .seconds(1800)) : .file(.text("film"), etag: "\"v1\"", for: request)
@@ -92,7 +92,7 @@ extension EndToEnd {
         let first = try await run.get(["/film"]) { line, process in
           if let line = ToolLine(line), line.state == "waiting", line.reason != nil { kill(process, SIGINT) }
         }
-        #expect(first.status == 130, "it does not say that it waits: \(first.everything)")
+        #expect(first.status == 130, "no wait was reported: \(first.everything)")
         let second = try await run.get(["/film"]) { line, process in
           if let line = ToolLine(line), line.state == "waiting", line.reason != nil { kill(process, SIGINT) }
         }
@@ -102,7 +102,7 @@ extension EndToEnd {
       }
     }
 
-    @Test func theToolSaysWhatItWaitsForEachTime() async throws {
+    @Test func theToolReportsItsWaitEachTime() async throws {
       try await DefectRun.with { _ in
         .status(503, retryAfter: .seconds(1800))
       } _: { run in
@@ -113,14 +113,14 @@ extension EndToEnd {
           #expect(outcome.status == 130, "\(outcome.everything)")
           let reasons = outcome.toolLines.filter { $0.state == "waiting" }.compactMap(\.reason)
           #expect(reasons.contains { $0.contains("503") || $0.contains("attempt") }, "\(outcome.everything)")
-          #expect(run.server.requests.count == attempt, "each command asks at once")
+          #expect(run.server.requests.count == attempt, "each command sends its request at once")
         }
       }
     }
 
     // MARK: Descriptors
 
-    /// The soft limit is the tool's to raise; with the hard one it has to do with fewer at once.
+    /// The tool can raise the soft limit; with the hard one it has to run fewer downloads at once.
     @Test(arguments: ["ulimit -S -n 64", "ulimit -n 64"])
     func fewDescriptorsFailNoDownload(_ limit: String) async throws {
       let count = 40
@@ -130,15 +130,15 @@ extension EndToEnd {
       } _: { run in
         let outcome = try await run.get((0..<count).map { "/\($0)" }, ["-j", "\(count)"], shell: limit)
         #expect(outcome.status == 0, "\(outcome.everything)")
-        #expect(outcome.lastWords.filter { $0.event == "finished" }.count == count)
+        #expect(outcome.results.filter { $0.event == "finished" }.count == count)
         let wrong = (0..<count).filter { (try? run.folder.read("out/\($0)")) != content.allBytes }
         #expect(wrong == [])
       }
     }
 
-    // MARK: Litter
+    // MARK: Files left on disk
 
-    @Test func whatFailsBeforeItsFirstByteLeavesNothing() async throws {
+    @Test func aDownloadWithoutBytesLeavesNoFiles() async throws {
       try await DefectRun.with { request in
         switch request.path {
         case "/missing": .status(404)
@@ -152,14 +152,14 @@ extension EndToEnd {
         let paths = ["/missing", "/broken", "/closed", "/garbage", "/head", "/coded"]
         let outcome = try await run.get(paths, ["http://127.0.0.1:1/refused", "--retry", "0"])
         #expect(outcome.status == 1, "\(outcome.everything)")
-        #expect(outcome.lastWords.filter { $0.event == "failed" }.count == paths.count + 1, "\(outcome.everything)")
+        #expect(outcome.results.filter { $0.event == "failed" }.count == paths.count + 1, "\(outcome.everything)")
         #expect(try run.unfinished() == [])
         let orphans = try await run.tool(["list", "--orphans", "-d", run.folder.path("out"), "--json"])
         #expect(orphans.status == 0 && orphans.lines.isEmpty, "\(orphans.everything)")
       }
     }
 
-    // MARK: Places that cannot be replaced
+    // MARK: Paths that cannot be replaced
 
     @Test(arguments: ["a pipe", "a link to a device", "a dangling link", "a folder"], [true, false])
     func onlyRegularFilesAreReplaced(_ what: String, _ isNamed: Bool) async throws {

@@ -20,6 +20,8 @@ struct ToolLine: Decodable {
   let resumedFrom: Int64?
   let bytesFetched: Int64?
   let generation: Int64?
+  let total: Int64?
+  let resumable: Bool?
   let error: Failure?
 
   init?(_ line: some StringProtocol) {
@@ -30,14 +32,14 @@ struct ToolLine: Decodable {
 
 extension Command.Outcome {
   var toolLines: [ToolLine] { lines.compactMap { ToolLine($0) } }
-  /// The last words, one for each download.
-  var lastWords: [ToolLine] { toolLines.filter { $0.event == "finished" || $0.event == "failed" } }
-  /// Everything it wrote, for messages.
+  /// One line for each download that has ended.
+  var results: [ToolLine] { toolLines.filter { $0.event == "finished" || $0.event == "failed" } }
+  /// All output, for messages.
   var everything: String { "status \(status)\n\(output.suffix(4000))\n\(errors.suffix(2000))" }
 }
 
 extension Command {
-  /// The tool, started by another program that becomes it: `ip netns exec`, or a shell that sets a limit first.
+  /// The tool, started by a program that becomes it: `ip netns exec`, or a shell that sets a limit first.
   static func downpipe(_ arguments: [String], by launcher: [String]) throws -> Command {
     let tool = URL(filePath: CommandLine.arguments[0]).deletingLastPathComponent().appending(path: "downpipe").path
     guard FileManager.default.isExecutableFile(atPath: tool) else {

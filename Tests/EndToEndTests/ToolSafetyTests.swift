@@ -9,7 +9,7 @@ import Testing
 #endif
 
 extension EndToEnd {
-  /// What the tool must not tell, delete or overwrite.
+  /// What the tool must not print, delete or overwrite.
   @Suite struct ToolSafetyTests {
     // MARK: Secrets
 
@@ -17,12 +17,12 @@ extension EndToEnd {
       let server = try await ScriptedHTTPServer.start { _ in .status(404) }
       let folder = try TemporaryFolder()
       let plain = "\(server.url("/film?page=2&X-Amz-Signature=s3cr3tsignature"))"
-      let url = plain.replacing("http://", with: "http://somebody:hunter2@")
+      let url = plain.replacing("http://", with: "http://alice:hunter2@")
       var everything = ""
       for arguments in [
         ["get", url, "--json"], ["get", url], ["get", url + "&x=1", "-q"], ["list", "--json"], ["list"],
-        ["resume", "--json"], ["get", "somebody:hunter2@example.org/x", "--json"],
-        ["get", "ftp://somebody:hunter2@h/x"],
+        ["resume", "--json"], ["get", "alice:hunter2@example.org/x", "--json"],
+        ["get", "ftp://alice:hunter2@h/x"],
       ] {
         let outcome = try await Command.downpipe(arguments + ["-d", folder.path("out")]).run()
         #expect(!outcome.output.contains("hunter2"), "\(arguments): \(outcome.everything)")
@@ -34,7 +34,7 @@ extension EndToEnd {
       await server.shutdown()
     }
 
-    // MARK: Outside the folder
+    // MARK: Paths outside the folder
 
     @Test func filesOutsideAreRemovedOnlyWhenAllowed() async throws {
       let server = try await ScriptedHTTPServer.start { .file(.bytes([1, 2, 3]), etag: "\"v1\"", for: $0) }
@@ -60,7 +60,7 @@ extension EndToEnd {
       await server.shutdown()
     }
 
-    /// The file is below the folder by its name, and elsewhere by a link.
+    /// The path of the file is below the folder, and a link leads elsewhere.
     @Test func linksDoNotLeadOutside() async throws {
       let server = try await ScriptedHTTPServer.start { .file(.bytes([1, 2, 3]), etag: "\"v1\"", for: $0) }
       let folder = try TemporaryFolder()
@@ -96,8 +96,8 @@ extension EndToEnd {
       let resume = ["resume", "-d", folder.path("out"), "--json"]
       let refused = try await Command.downpipe(resume).run()
       #expect(refused.status == 1, "\(refused.everything)")
-      #expect(refused.lastWords.last?.error?.code == "unsafePath", "\(refused.everything)")
-      #expect(refused.lastWords.last?.error?.message.contains("--allow-outside") == true, "\(refused.everything)")
+      #expect(refused.results.last?.error?.code == "unsafePath", "\(refused.everything)")
+      #expect(refused.results.last?.error?.message.contains("--allow-outside") == true, "\(refused.everything)")
       #expect(try FileManager.default.contentsOfDirectory(atPath: folder.path("else")).isEmpty)
 
       let allowed = try await Command.downpipe(resume + ["--allow-outside"]).run()
@@ -139,7 +139,7 @@ extension EndToEnd {
 
       let found = try await Command.downpipe(get).run()
       #expect(found.status == 1, "\(found.everything)")
-      #expect(found.lastWords.last?.error?.code == "alreadyExists", "\(found.everything)")
+      #expect(found.results.last?.error?.code == "alreadyExists", "\(found.everything)")
       #expect(try kind() == before)
       let list = try await Command.downpipe(["list", "-d", folder.path("out"), "--json"]).run()
       #expect(list.toolLines.map(\.bytes) == [3], "its bytes are kept: \(list.everything)")

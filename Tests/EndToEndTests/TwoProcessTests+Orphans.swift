@@ -8,9 +8,9 @@ import Testing
   import Darwin
 #endif
 
-// Unfinished bytes that no ledger knows.
+// Partials that no ledger knows.
 extension EndToEnd.TwoProcessTests {
-  /// What is left of a ledger that somebody has removed, before and after there is a new one.
+  /// The files of a ledger that was deleted, before and after there is a new one.
   @Test(arguments: ["no ledger", "a new ledger"])
   func orphansAreListedAndRemoved(beside ledger: String) async throws {
     let held = ServerGate()
@@ -37,7 +37,7 @@ extension EndToEnd.TwoProcessTests {
 
     let removed = try await Command.downpipe(["remove", "--orphans", "-d", folder.path("out")]).run()
     guard ledger == "a new ledger" else {
-      // Without a ledger every partial looks like an orphan; whoever forgot to name it must not lose them all.
+      // Without a ledger every partial looks like an orphan; a user who forgot --ledger must not lose them all.
       #expect(removed.status == 2, "\(removed.everything)")
       #expect(try leftovers(in: folder).contains(partial))
       held.open()
@@ -52,11 +52,11 @@ extension EndToEnd.TwoProcessTests {
     await server.shutdown()
   }
 
-  @Test func whatALivingProcessHoldsIsNoOrphan() async throws {
+  @Test func aPartialInUseIsNotAnOrphan() async throws {
     let held = ServerGate()
     let server = try await serve(held)
     let folder = try TemporaryFolder()
-    // The default ledger knows something else.
+    // The default ledger knows another download.
     let other = try await Command.downpipe(["get", "\(server.url("/other"))", "-d", folder.path("out"), "--json"]).run {
       line, process in if ToolLine(line)?.bytes == Self.before { kill(process, SIGINT) }
     }
@@ -76,10 +76,10 @@ extension EndToEnd.TwoProcessTests {
     #expect(server.requests.filter { $0.path == "/film" }.count == 1)
     let isIdentical = try folder.read("out/film") == Self.content.allBytes
     #expect(isIdentical)
-    // And what the default ledger has begun is still there for it.
+    // The partial of the default ledger still exists.
     let resumed = try await Command.downpipe(["resume", "-d", folder.path("out"), "--json"]).run()
     #expect(resumed.status == 0, "\(resumed.everything)")
-    #expect(resumed.lastWords.last?.resumedFrom == Self.before)
+    #expect(resumed.results.last?.resumedFrom == Self.before)
     await server.shutdown()
   }
 }

@@ -10,14 +10,14 @@ import Testing
 #endif
 
 extension EndToEnd {
-  /// Two processes of the tool in one folder: nothing is fetched twice, nothing is mixed, and whatever a process that
-  /// was killed has left is taken over.
+  /// Two processes of the tool in one folder: no byte is fetched twice, no file is a mix, and the partials of a killed
+  /// process are taken over.
   @Suite(.serialized) struct TwoProcessTests {
     static let content = ScriptedContent.pattern(size: 8 << 20, seed: 23)
-    /// What the first process has when the second one comes: its partial has a name by then, which is what is held.
+    /// How many bytes the first process has when the second one starts: its partial has a name by then, and a lock.
     static let before = Checkpoints.passed
 
-    /// A server that sends the first request the first bytes, and the rest when the gate is open.
+    /// A server whose first reply sends its first bytes, and the rest when the gate is open.
     func serve(_ held: ServerGate) async throws -> ScriptedHTTPServer {
       try await .start { request in
         let reply = ScriptedReply.file(Self.content, etag: "\"v1\"", for: request)
@@ -25,7 +25,7 @@ extension EndToEnd {
       }
     }
 
-    /// Runs a command, and opens the gate at the line that is waited for, or at the end.
+    /// Runs a command. The line that the test waits for opens the gate, and so does the end.
     func run(
       _ command: Command, _ gate: ServerGate, when isWanted: @escaping @Sendable (ToolLine, Int32) -> Bool
     ) async throws -> Command.Outcome {
@@ -37,7 +37,7 @@ extension EndToEnd {
 
     @Sendable static func hasArrived(_ line: ToolLine, _ process: Int32) -> Bool { line.bytes == before }
 
-    /// Runs a command that is killed when the ledger has a checkpoint of it.
+    /// Runs a command, and kills it when the ledger has a checkpoint.
     func runKilled(_ command: Command, in folder: TemporaryFolder, ledger: String) async throws {
       let arrived = ServerGate()
       let tool = Watched<Int32>(0)
@@ -61,7 +61,7 @@ extension EndToEnd {
         ["get", "\(server.url("/film"))", "-d", folder.path("out"), "--ledger", folder.path(ledger), "--json"] + more)
     }
 
-    /// What is in the folder of partials: nothing, when all is well.
+    /// Returns the files in the folder of partials; none after a success.
     func leftovers(in folder: TemporaryFolder) throws -> [String] {
       try folder.contents().filter { $0.hasPrefix("out/.downpipe/partials/") || $0.hasPrefix("out/.downpipe/work/") }
     }
@@ -85,14 +85,14 @@ extension EndToEnd {
         ["get", "-d", folder.path("out"), "-j", "5", "--json"] + (0..<count).map { "\(server.url("/\($0)"))" })
       async let one = command.run()
       async let other = command.run()
-      // As many as one process may have under way. The other one has as many, unless both have added everything before
-      // the first has begun: then what waits is the work of the one that was last.
+      // As many as one process may run. The other one runs as many, unless both have added everything before the first
+      // starts: then the last of them runs the waiting downloads.
       try await server.until { $0.requestCount >= 5 }
       held.open()
       for outcome in [try await one, try await other] {
         #expect(outcome.status == 0, "\(outcome.everything)")
-        #expect(outcome.lastWords.count == count)
-        #expect(outcome.lastWords.allSatisfy { $0.event == "finished" }, "\(outcome.everything)")
+        #expect(outcome.results.count == count)
+        #expect(outcome.results.allSatisfy { $0.event == "finished" }, "\(outcome.everything)")
       }
       #expect(Set(server.requests.map(\.path)).count == count)
       #expect(server.requests.count == count, "each file is fetched once")
@@ -107,7 +107,7 @@ extension EndToEnd {
 
     // MARK: Two ledgers
 
-    @Test func whatIsHeldIsNotTouched() async throws {
+    @Test func aPartialInUseIsNotTouched() async throws {
       let held = ServerGate()
       let server = try await serve(held)
       let folder = try TemporaryFolder()
@@ -117,18 +117,17 @@ extension EndToEnd {
       await arrived.wait()
       try await Checkpoints.committed(folder.path("first"), of: folder.path("out"))
 
-      // What is new has no name, and holds none: that it cannot have this one is found out at its first checkpoint.
+      // A new partial has no name and no lock: the conflict is noticed at its first checkpoint.
       let second = try await get(server, into: folder, ledger: "second", ["--retry", "0"]).run()
       #expect(second.status == 1, "\(second.everything)")
-      let failed = second.lastWords.last
+      let failed = second.results.last
       #expect(failed?.error?.code == "inUse", "\(second.everything)")
-      #expect(failed?.error?.message.contains("the process ") == true, "\(second.everything)")
-      #expect(failed?.error?.message.contains("wait until it is done") == true, "\(second.everything)")
-      #expect(failed?.bytes == 0, "what has no name is not kept")
+      #expect(failed?.error?.message.contains("process") == true, "\(second.everything)")
+      #expect(failed?.bytes == 0, "a partial without a name is not kept")
       #expect(server.requests.count == 2)
       #expect(!FileManager.default.fileExists(atPath: folder.path("out/film")))
 
-      // Removing is refused as well, and so is calling it an orphan.
+      // The partial can neither be removed nor listed as an orphan.
       let path = try #require(try leftovers(in: folder).first { $0.hasSuffix(".part") })
       let remove = try await Command.downpipe([
         "remove", "--all", "-d", folder.path("out"), "--ledger", folder.path("second"),
@@ -139,14 +138,14 @@ extension EndToEnd {
       held.open()
       let outcome = try await running
       #expect(outcome.status == 0, "\(outcome.everything)")
-      #expect(outcome.lastWords.last?.bytesFetched == Self.content.size)
+      #expect(outcome.results.last?.bytesFetched == Self.content.size)
       #expect(server.requests.count == 2)
       let isIdentical = try folder.read("out/film") == Self.content.allBytes
       #expect(isIdentical)
       await server.shutdown()
     }
 
-    @Test func theOtherLedgerGetsItsTurn() async throws {
+    @Test func theOtherLedgerContinuesAfterwards() async throws {
       let held = ServerGate()
       let server = try await serve(held)
       let folder = try TemporaryFolder()
@@ -163,27 +162,27 @@ extension EndToEnd {
       let (one, other) = (try await running, try await waiting)
       for outcome in [one, other] {
         #expect(outcome.status == 0, "\(outcome.everything)")
-        let path = try #require(outcome.lastWords.last?.path, "\(outcome.everything)")
+        let path = try #require(outcome.results.last?.path, "\(outcome.everything)")
         let bytes = [UInt8](try Data(contentsOf: URL(filePath: path, directoryHint: .notDirectory)))
         let isIdentical = bytes == Self.content.allBytes
         #expect(isIdentical, "\(path)")
       }
-      // The second began anew: its ledger knows nothing of what the first one had. Once it has been refused it asks the
-      // server for nothing before it has the name.
+      // The second process started from the beginning: its ledger does not know the bytes of the first one. After the
+      // refusal it sends no request before it has the name.
       #expect(server.requests.map(\.range?.start) == [nil, nil, nil])
-      #expect(one.lastWords.last?.path != other.lastWords.last?.path)
+      #expect(one.results.last?.path != other.results.last?.path)
       #expect(try leftovers(in: folder).isEmpty)
       await server.shutdown()
     }
 
-    /// The bytes are complete, and a step of the first process is at work on them: still nobody else may write there.
-    @Test func whatAStepReadsIsNotTouched() async throws {
+    /// The bytes are complete, and a step of the first process is running: no other process may write there yet.
+    @Test func aFileInAStepIsNotTouched() async throws {
       let server = try await ScriptedHTTPServer.start { .file(Self.content, etag: "\"v1\"", for: $0) }
       let folder = try TemporaryFolder()
       // The id that the tool gives the URL.
       let probe = try await Command.downpipe(["get", "\(server.url("/film"))", "-d", folder.path("else"), "--json"])
         .run()
-      let id = DownloadID(try #require(probe.lastWords.last?.id, "\(probe.everything)"))
+      let id = DownloadID(try #require(probe.results.last?.id, "\(probe.everything)"))
 
       let stepMayEnd = ServerGate()
       let step = FakePostProcessor<File, File>(name: "Look") { file, _ in
@@ -200,22 +199,22 @@ extension EndToEnd {
       await step.calls(atLeast: 1)
       let second = try await get(server, into: folder, ledger: "second", ["--retry", "0"]).run()
       #expect(second.status == 1, "\(second.everything)")
-      #expect(second.lastWords.last?.error?.code == "inUse", "\(second.everything)")
+      #expect(second.results.last?.error?.code == "inUse", "\(second.everything)")
       stepMayEnd.open()
 
       _ = try? await download.value
       let state = try await download.status.state
       #expect(state.phase == .finished, "\(state)")
       let isIdentical = (try? folder.read("out/film")) == Self.content.allBytes
-      #expect(isIdentical, "the finished file is not the server's")
+      #expect(isIdentical, "the finished file differs from the one of the server")
       await downloader.shutdown()
       await server.shutdown()
     }
 
-    // MARK: One that was killed
+    // MARK: A killed process
 
     @Test(arguments: ["same", "other"])
-    func whatAKilledProcessHeldIsTakenOver(ledger: String) async throws {
+    func thePartialOfAKilledProcessIsTakenOver(ledger: String) async throws {
       let held = ServerGate()
       let server = try await serve(held)
       let folder = try TemporaryFolder()
@@ -223,10 +222,10 @@ extension EndToEnd {
 
       let second = try await get(server, into: folder, ledger: ledger, ["--retry", "0"]).run()
       #expect(second.status == 0, "\(second.everything)")
-      let word = try #require(second.lastWords.last)
+      let word = try #require(second.results.last)
       let start = try #require(word.resumedFrom)
       if ledger == "same" {
-        // A checkpoint is written each second or 4 MiB, and the last one may not have been.
+        // A checkpoint is written after each second or 4 MiB; the last one may be missing.
         #expect(start >= Checkpoints.bytes)
         #expect(server.requests.map { $0.range?.start ?? 0 } == [0, Checkpoints.start(behind: start)])
       } else {
@@ -240,9 +239,9 @@ extension EndToEnd {
       await server.shutdown()
     }
 
-    /// Nobody has asked what became of the killed process: it is still in the table of processes, as in a container
-    /// whose first process is no init.
-    @Test func aZombieHoldsNothing() async throws {
+    /// The parent has not waited for the killed process: it is still in the table of processes, as in a container whose
+    /// first process is not an init.
+    @Test func aZombieHoldsNoLock() async throws {
       let held = ServerGate()
       let server = try await serve(held)
       let folder = try TemporaryFolder()
@@ -269,7 +268,7 @@ extension EndToEnd {
       kill(parentID, SIGKILL)
       _ = try await parent
       #expect(second.status == 0, "\(second.everything)")
-      #expect((second.lastWords.last?.resumedFrom ?? 0) >= Checkpoints.bytes, "\(second.everything)")
+      #expect((second.results.last?.resumedFrom ?? 0) >= Checkpoints.bytes, "\(second.everything)")
       let isIdentical = (try? folder.read("out/film")) == Self.content.allBytes
       #expect(isIdentical)
       held.open()

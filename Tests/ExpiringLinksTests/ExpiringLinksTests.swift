@@ -5,7 +5,7 @@ import Testing
 
 @testable import ExpiringLinks
 
-/// The show with small files and a clock of its own: a link brings 300,000 bytes before it dies.
+/// The example with small files and a test clock: a link delivers 300,000 bytes before it expires.
 @Suite(.timeLimit(.minutes(1)))
 struct ExpiringLinksTests {
   private static let film = ScriptedContent.pattern(size: 1_000_000, seed: 8)
@@ -20,7 +20,7 @@ struct ExpiringLinksTests {
     try await CDN.start(name, film: film, etag: etag, speed: Self.speed, refusal: refusal, time: time)
   }
 
-  @Test("the film is byte-identical across hosts, and no byte is lost with a link", arguments: ["\"v1\"", nil])
+  @Test("the film is byte-identical across hosts, and expired links lose no bytes", arguments: ["\"v1\"", nil])
   func acrossHosts(etag: String?) async throws {
     let folder = try TemporaryFolder()
     let east = try await host("east", etag: etag, .forbidden)
@@ -35,14 +35,14 @@ struct ExpiringLinksTests {
     #expect(try folder.read("film.mkv") == Self.film.allBytes)
     #expect(await links.count == 4)
     #expect(clock.refreshes == 3)
-    // Each link goes on where the last one died. What a tag says of one host it does not say of another: 64 KiB are
-    // asked for again and compared.
+    // Each link resumes where the last one expired. An entity tag of one host says nothing about another host: 64 KiB
+    // are transferred again and compared.
     let overlap: Int64 = 65_536
     #expect(status.bytesFetched == 1_000_000 + 3 * overlap)
     let second = 300_000 - overlap
     let third = second + 300_000 - overlap
     let fourth = third + 300_000 - overlap
-    // The first link says itself that it is dead, and is not asked again; the third is, and is answered 403.
+    // The first link states its expiry, so it is not requested again; the third is requested and answered with 403.
     #expect(east.server.requests.map { $0.range?.start } == [nil, third, fourth])
     // The second leads to the log-in page.
     #expect(west.server.requests.map(\.path) == ["/film.mkv", "/film.mkv", "/login", "/film.mkv"])
@@ -51,7 +51,7 @@ struct ExpiringLinksTests {
     await west.server.shutdown()
   }
 
-  @Test("a fresh link at the same host: an entity tag, or a comparison, is proof enough", arguments: ["\"v1\"", nil])
+  @Test("a fresh link at the same host resumes, with and without an entity tag", arguments: ["\"v1\"", nil])
   func sameHost(etag: String?) async throws {
     let folder = try TemporaryFolder()
     let east = try await host("east", etag: etag, .forbidden)
@@ -64,7 +64,7 @@ struct ExpiringLinksTests {
     await east.server.shutdown()
   }
 
-  @Test("a fresh link to another film is found out, and nothing is mixed", arguments: ["\"v2\"", nil])
+  @Test("a fresh link to another film is detected, and no bytes are mixed", arguments: ["\"v2\"", nil])
   func anotherFilm(etag: String?) async throws {
     let folder = try TemporaryFolder()
     let other = ScriptedContent.pattern(size: 1_000_000, seed: 9)
@@ -79,7 +79,7 @@ struct ExpiringLinksTests {
     await west.server.shutdown()
   }
 
-  @Test("links that are dead when they come do not go on for ever")
+  @Test("links that are issued expired do not cause endless attempts")
   func deadOnArrival() async throws {
     let folder = try TemporaryFolder()
     let east = try await host("east", etag: nil, .forbidden)
@@ -92,7 +92,7 @@ struct ExpiringLinksTests {
     await east.server.shutdown()
   }
 
-  @Test("a link with a changed time is nobody's")
+  @Test("a link with a changed expiry is invalid")
   func signature() {
     let signer = LinkSigner()
     let expiry = Date(timeIntervalSince1970: 1_769_860_800)

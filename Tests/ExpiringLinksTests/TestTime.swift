@@ -5,10 +5,10 @@ import Synchronization
 
 @testable import ExpiringLinks
 
-/// A clock that stands still but while a server sends: sending takes all the time that it would take, at once.
+/// A clock that advances only when a server sends, by the time that sending would take.
 ///
-/// As an observer it sees when the client has the bytes of an answer, and only then lets the server hang up: what is
-/// on its way when a connection breaks may be lost, and would have to be fetched again.
+/// As an observer it waits until the client has the bytes of an answer before the server closes the connection, because
+/// bytes in transit may be lost when a connection breaks.
 final class TestTime: Observer {
   private struct State {
     var date = Date(timeIntervalSince1970: 1_769_860_800)
@@ -18,7 +18,7 @@ final class TestTime: Observer {
 
   private let state = Mutex(State())
 
-  /// How often the client has asked for a fresh link and got one.
+  /// The number of links that the client has renewed.
   var refreshes: Int { state.withLock(\.refreshes) }
 
   var serverTime: ServerTime {

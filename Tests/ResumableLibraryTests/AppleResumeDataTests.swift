@@ -6,18 +6,18 @@ import Testing
 
 @testable import ResumableLibrary
 
-/// What URLSession has begun, and what it is given back.
+/// Exchange of resume data with URLSession.
 @Suite(.timeLimit(.minutes(1)))
 struct AppleResumeDataTests {
-  /// A form that resume data comes in.
+  /// A form of resume data.
   enum Form: CaseIterable {
     case xml, binary, archive, brokenByIOS10
   }
 
-  /// A temporary file of the system with the first 400,000 bytes of a film, and its resume data.
+  /// Creates a temporary file of the system with the first 400,000 bytes of a film, and returns its resume data.
   private func begun(_ films: TestFilms, _ form: Form, url: URL? = nil) throws -> Data {
     let bytes = Array(TestFilms.content(of: "/a").allBytes.prefix(400_000))
-    // What is beyond the bytes that the data tells of does not count.
+    // Bytes after those in the resume data are ignored.
     try films.folder.write(bytes + [1, 2, 3], to: "tmp/CFNetworkDownload_7.tmp")
     let data = try AppleResumeData(
       url: url ?? films.server.url("/a"), bytesReceived: 400_000, entityTag: EntityTag("a"),
@@ -27,7 +27,7 @@ struct AppleResumeDataTests {
     return form == .brokenByIOS10 ? try broken(data) : data
   }
 
-  /// As iOS 10 wrote it: a plain list, whose requests are in the form that only archives may have.
+  /// Data as iOS 10 wrote it: a plain list with requests in the form that only archives may have.
   private func broken(_ archive: Data) throws -> Data {
     let list = try #require(
       try PropertyListSerialization.propertyList(from: archive, format: nil) as? [String: Any])
@@ -45,7 +45,7 @@ struct AppleResumeDataTests {
     return data
   }
 
-  @Test("resume data is read, repaired and gone on from", arguments: Form.allCases)
+  @Test("resume data is read, repaired and resumed", arguments: Form.allCases)
   func imported(form: Form) async throws {
     let films = try await TestFilms()
     films.gate.open()
@@ -64,7 +64,7 @@ struct AppleResumeDataTests {
     await films.shutdown()
   }
 
-  @Test("resume data is updated: a fresh link, another number of bytes")
+  @Test("resume data is updated with a new link and another number of bytes")
   func updated() async throws {
     let films = try await TestFilms()
     films.gate.open()
@@ -82,7 +82,7 @@ struct AppleResumeDataTests {
     await films.shutdown()
   }
 
-  @Test("resume data is made by hand, and goes back to URLSession or to another library")
+  @Test("resume data is made for URLSession or another library")
   func exported() async throws {
     let films = try await TestFilms()
     try FileManager.default.createDirectory(atPath: films.folder.path("tmp"), withIntermediateDirectories: true)

@@ -4,13 +4,14 @@ import Foundation
 
 @testable import ResumableLibrary
 
-/// Films of a million bytes on a server that holds the first transfer of each after 300,000, until the gate opens.
+/// Films of a million bytes on a server that holds the first transfer of each film after 300,000 bytes until the gate
+/// opens.
 final class TestFilms: Sendable {
   static let size: Int64 = 1_000_000
   static let held: Int64 = 300_000
-  /// So many bytes are fetched again and compared when a film goes on.
+  /// The number of bytes that are transferred again and compared when a film resumes.
   static let compared: Int64 = 65_536
-  /// Where a film is asked for again that was held.
+  /// The first byte of the request that resumes a held film.
   static let goesOnAt = held - compared
 
   let gate = ServerGate()
@@ -40,12 +41,12 @@ final class TestFilms: Sendable {
     Film(id: DownloadID(name), url: server.url("/\(name)"), name: name, type: "mp4")
   }
 
-  /// Where the requests for a film began.
+  /// The first bytes of the requests for a film.
   func starts(of name: String) -> [Int64?] {
     server.requests.filter { $0.path == "/\(name)" }.map { $0.range?.start }
   }
 
-  /// Opens the library, and closes it whatever happens.
+  /// Calls `body` with an open library, then closes the library.
   func open<Result>(
     slots: Int = 2, network: some Gate = ManualGate("Network"), source: some Source = HTTPSource(),
     at root: String? = nil, _ body: (Library) async throws -> Result
@@ -74,6 +75,6 @@ extension Library {
     try await wait(for: id) { $0.progress.received >= TestFilms.held && $0.state.phase == .transferring }
   }
 
-  /// Waits for a film's end.
+  /// Waits until the download of a film ends.
   func finish(_ id: DownloadID) async throws -> DownloadStatus? { try await wait(for: id) { _ in false } }
 }

@@ -2,7 +2,7 @@ import Downpipe
 import DownpipeAppleResumeData
 import Foundation
 
-/// Resume data as URLSession leaves it.
+/// Resume data like that of URLSession.
 enum AppleResumeSample {
   static func data(url: URL, bytes: Int64, tag: String, file: URL) throws -> Data {
     try AppleResumeData(

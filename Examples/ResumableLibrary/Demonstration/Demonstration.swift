@@ -2,7 +2,7 @@ import Downpipe
 import DownpipeTesting
 import Foundation
 
-/// What can happen to a library, one thing after the other.
+/// The scenes of the demonstration.
 struct Demonstration {
   let root: String
   let server: FilmServer
@@ -20,59 +20,59 @@ struct Demonstration {
     await server.server.shutdown()
   }
 
-  /// Three films and two slots.
+  /// Adds three films; two slots.
   func add() async throws {
-    print("Three films, two at once; the server breaks off the second.")
+    print("Three films, two at a time. The server resets the connection of the second film.")
     for name in ["metropolis", "nosferatu", "sunrise"] { try await library.add(server.film(name)) }
     try await reach(1_200_000, of: "metropolis")
     try await tell()
   }
 
-  /// Pausing frees the slot.
+  /// Pauses a film, which frees its slot.
   func pause() async throws {
-    print("Metropolis is paused: its slot is free, its bytes stay.")
+    print("Metropolis is paused: its slot is free and its bytes stay.")
     try await library.pause("metropolis")
     try await reach(500_000, of: "sunrise")
     try await tell()
   }
 
-  /// Without network nothing is asked for and nothing is lost.
+  /// Closes and opens the network gate.
   func loseTheNetwork() async throws {
-    print("The network goes …")
-    network.close("there is none")
+    print("The network is lost …")
+    network.close("no connection")
     try await library.wait(for: "sunrise") { $0.state.phase == .waiting }
     try await library.wait(for: "nosferatu") { $0.state.phase == .waiting }
     try await tell()
-    print("… and comes back.")
+    print("… and is back.")
     network.open()
     try await reach(1_500_000, of: "sunrise")
     try await tell()
   }
 
-  /// A manual start sends the oldest back to waiting.
+  /// Starts a film manually, which sends the oldest running film back to waiting.
   func startByHand() async throws {
-    print("Metropolis is started by hand: the oldest of the others makes room.")
+    print("Metropolis is started manually: the oldest running film goes back to waiting.")
     try await library.start("metropolis")
     try await reach(2_500_000, of: "metropolis")
     try await tell()
   }
 
-  /// Killed, and opened again.
+  /// Kills a process that uses the library, and opens the library again.
   mutating func kill() async throws {
     await library.close()
     let program = Bundle.main.executableURL ?? URL(filePath: CommandLine.arguments[0])
     let film = server.film("metropolis")
     let bytes = try await OtherProcess.run(program, OtherProcess.arguments(root: root, film: film)) { $0 > 3_000_000 }
-    print("Another process has opened the library, and was killed (SIGKILL) when it had \(bytes) bytes of Metropolis.")
+    print("Another process opened the library and was killed (SIGKILL) after \(bytes) bytes of Metropolis.")
     library = try await Library(root, network: network)
     let status = try await library.wait(for: film.id) { $0.progress.received > 4_000_000 }
-    print("Opened again, Metropolis went on at byte \(status?.resumedFrom ?? 0).")
+    print("The library is opened again. Metropolis resumed at byte \(status?.resumedFrom ?? 0).")
     try await tell()
   }
 
-  /// To the last byte.
+  /// Waits until all films are finished, and compares them.
   func finish() async throws {
-    print("To the end.")
+    print("All films are finished.")
     try await library.downloader.waitUntilIdle()
     try await tell()
     for (name, content) in FilmServer.films.sorted(by: { $0.key < $1.key }) {
@@ -83,9 +83,9 @@ struct Demonstration {
     print()
   }
 
-  /// What URLSession has begun is gone on with.
+  /// Imports a partial download of URLSession.
   func takeOver() async throws {
-    print("URLSession has begun Caligari; its resume data is imported.")
+    print("URLSession has downloaded a part of Caligari. Its resume data is imported.")
     let begun = Array(FilmServer.films["caligari", default: .bytes([])].allBytes.prefix(1_000_000))
     let film = server.film("caligari")
     let file = URL(filePath: root).appending(path: "CFNetworkDownload_7.tmp")
@@ -95,20 +95,20 @@ struct Demonstration {
     try await library.add(film, resumeData: data, temporaryFiles: root)
     try await library.wait(for: film.id) { _ in false }
     try FileManager.default.removeItem(at: file)
-    print("  500000 bytes were missing; the server sent \(server.bytesSent - before), its header fields included.")
+    print("  500000 bytes were missing; the server sent \(server.bytesSent - before) bytes, including header fields.")
     try await tell()
   }
 
-  /// The file goes along with its name; deleting takes everything.
+  /// Renames and deletes films.
   func renameAndDelete() async throws {
-    print("Sunrise gets another name, Nosferatu is deleted.")
+    print("Sunrise is renamed, Nosferatu is deleted.")
     let before = server.bytesSent
     try await library.update("sunrise", name: "Sunrise (1927)", type: "m4v")
     try await library.wait(for: "sunrise") { _ in false }
     try await library.delete("nosferatu")
     try await tell()
     let files = try FileManager.default.contentsOfDirectory(atPath: root).filter { !$0.hasPrefix(".") }.sorted()
-    print("  The folder: \(files.joined(separator: ", ")). Bytes fetched for that: \(server.bytesSent - before).")
+    print("  Files: \(files.joined(separator: ", ")). Bytes transferred for that: \(server.bytesSent - before).")
   }
 
   // MARK: Helpers
@@ -117,7 +117,7 @@ struct Demonstration {
     try await library.wait(for: id) { $0.progress.received >= bytes }
   }
 
-  /// A line for each film.
+  /// Prints a line for each film.
   private func tell() async throws {
     for film in try await library.films() {
       guard let status = try await library.status(of: film.id) else { continue }

@@ -2,7 +2,7 @@ import Downpipe
 import DownpipeTesting
 import Foundation
 
-/// A server of films on this machine, which sends a megabyte a second and breaks off the first transfer of one film.
+/// A local server of films. It sends a megabyte per second and resets the first transfer of one film.
 struct FilmServer: Sendable {
   static let films: [String: ScriptedContent] = [
     "metropolis": .pattern(size: 6_000_000, seed: 1), "nosferatu": .pattern(size: 5_000_000, seed: 2),
@@ -22,11 +22,11 @@ struct FilmServer: Sendable {
     return FilmServer(server: server)
   }
 
-  /// A film of the server as an entry of the library.
+  /// A film of the server, as an entry of the library.
   func film(_ name: String) -> Film {
     Film(id: DownloadID(name), url: server.url("/\(name)"), name: name.capitalized, type: "mp4")
   }
 
-  /// The bytes sent so far.
+  /// The number of bytes sent so far.
   var bytesSent: Int64 { server.activity.bytesSent }
 }

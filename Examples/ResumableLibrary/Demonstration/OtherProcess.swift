@@ -9,9 +9,9 @@ import Foundation
   import Darwin
 #endif
 
-/// A second process of this program, which is killed without warning.
+/// A second process of this program, which is killed.
 enum OtherProcess {
-  /// What the second process does: opens the library, and says each time something changes how far a film is.
+  /// The second process: opens the library and prints the number of bytes of a film whenever it changes.
   static func main(root: String, film: Film) async throws {
     let library = try await Library(root)
     try await library.add(film)
@@ -23,19 +23,19 @@ enum OtherProcess {
     await library.close()
   }
 
-  /// The arguments that lead to ``main(root:film:)``.
+  /// The arguments with which the program runs ``main(root:film:)``.
   static func arguments(root: String, film: Film) -> [String] {
     ["play", root, film.id.rawValue, film.url.absoluteString, film.name, film.type]
   }
 
-  /// The film of such arguments.
+  /// The film in such arguments; `nil` for other arguments.
   static func film(_ arguments: [String]) -> Film? {
     guard arguments.count == 6, arguments[0] == "play", let url = URL(string: arguments[3]) else { return nil }
     return Film(id: .init(arguments[2]), url: url, name: arguments[4], type: arguments[5])
   }
 
-  /// Starts a program and sends it SIGKILL as soon as the condition holds for the bytes it has.
-  /// - Returns: the bytes that it had last spoken of.
+  /// Starts a program and sends it SIGKILL when the condition holds for the number that it prints.
+  /// - Returns: The last number of bytes that it printed.
   @discardableResult
   static func run(
     _ program: URL, _ arguments: [String], killedWhen condition: (Int64) async throws -> Bool

@@ -1,8 +1,7 @@
-import DownpipeCore
 import Foundation
 
-/// Reads `bplist00`: a header, the objects, a table of their offsets, and a trailer of 32 bytes that says where the
-/// table is. The format is described in the comment of Core Foundation's CFBinaryPList.c.
+/// Reads `bplist00`: a header, the objects, a table of their offsets, and a trailer of 32 bytes with the position of
+/// the table. Core Foundation's CFBinaryPList.c documents the format.
 struct BinaryPropertyListReader {
   private let bytes: [UInt8]
   private let offsetSize: Int
@@ -12,7 +11,7 @@ struct BinaryPropertyListReader {
   private let table: Int
   private var budget = PropertyListBudget()
 
-  init(_ data: Data) throws(DownloadError) {
+  init(_ data: Data) throws(PropertyListError) {
     let bytes = [UInt8](data)
     guard bytes.count >= 8 + 1 + 1 + 32, bytes.starts(with: "bplist00".utf8) else { throw Self.broken("its header") }
     let trailer = bytes.count - 32
@@ -20,7 +19,7 @@ struct BinaryPropertyListReader {
     referenceSize = Int(bytes[trailer + 7])
     func word(_ at: Int) -> UInt64 { bytes[at..<at + 8].reduce(0) { $0 << 8 | UInt64($1) } }
     guard (1...8).contains(offsetSize), (1...8).contains(referenceSize),
-      // Each object takes a byte, and its offset another.
+      // Each object takes at least one byte, and its offset another.
       let count = Int(exactly: word(trailer + 8)), (1...trailer).contains(count),
       let root = Int(exactly: word(trailer + 16)), root < count,
       let table = Int(exactly: word(trailer + 24)), (9...trailer).contains(table),
@@ -32,9 +31,9 @@ struct BinaryPropertyListReader {
     self.table = table
   }
 
-  mutating func read() throws(DownloadError) -> PropertyList { try object(root, depth: 0) }
+  mutating func read() throws(PropertyListError) -> PropertyList { try object(root, depth: 0) }
 
-  private mutating func object(_ index: Int, depth: Int) throws(DownloadError) -> PropertyList {
+  private mutating func object(_ index: Int, depth: Int) throws(PropertyListError) -> PropertyList {
     try budget.spend(depth: depth)
     guard index < count else { throw Self.broken("a reference") }
     guard let offset = Int(exactly: try number(table + index * offsetSize, offsetSize, before: bytes.count)),
@@ -66,11 +65,11 @@ struct BinaryPropertyListReader {
       return .uid(uid)
     case 0xA: return .array(try array(offset, low, depth: depth))
     case 0xD: return .dictionary(try dictionary(offset, low, depth: depth))
-    default: throw Self.broken("an object of an unknown kind")
+    default: throw Self.broken("an object of an unknown type")
     }
   }
 
-  private mutating func array(_ offset: Int, _ low: Int, depth: Int) throws(DownloadError) -> [PropertyList] {
+  private mutating func array(_ offset: Int, _ low: Int, depth: Int) throws(PropertyListError) -> [PropertyList] {
     let items = try references(offset, low, perItem: 1)
     var values: [PropertyList] = []
     values.reserveCapacity(items.count)
@@ -80,22 +79,22 @@ struct BinaryPropertyListReader {
 
   private mutating func dictionary(
     _ offset: Int, _ low: Int, depth: Int
-  ) throws(DownloadError) -> [String: PropertyList] {
+  ) throws(PropertyListError) -> [String: PropertyList] {
     let items = try references(offset, low, perItem: 2)
     let half = items.count / 2
     var values: [String: PropertyList] = [:]
     for at in 0..<half {
       guard let key = try object(items[at], depth: depth + 1).string else { throw Self.broken("a key") }
       let value = try object(items[half + at], depth: depth + 1)
-      guard values.updateValue(value, forKey: key) == nil else { throw Self.broken("a key that is there twice") }
+      guard values.updateValue(value, forKey: key) == nil else { throw Self.broken("a duplicate key") }
     }
     return values
   }
 
   /// The references of a container, keys first.
-  private func references(_ offset: Int, _ low: Int, perItem: Int) throws(DownloadError) -> [Int] {
+  private func references(_ offset: Int, _ low: Int, perItem: Int) throws(PropertyListError) -> [Int] {
     let (start, items) = try length(offset, low)
-    // Both factors are small: `items` is at most the file's size.
+    // This cannot overflow: `items` is at most the size of the file.
     guard items * perItem * referenceSize <= table - start else { throw Self.broken("the size of a container") }
     var found: [Int] = []
     found.reserveCapacity(items * perItem)
@@ -110,15 +109,15 @@ struct BinaryPropertyListReader {
 
   private mutating func content(
     _ offset: Int, _ low: Int, width: Int, depth: Int
-  ) throws(DownloadError) -> ArraySlice<UInt8> {
+  ) throws(PropertyListError) -> ArraySlice<UInt8> {
     let (start, items) = try length(offset, low)
     guard items * width <= table - start else { throw Self.broken("a length") }
     try budget.spend(items * width, depth: depth)
     return bytes[start..<start + items * width]
   }
 
-  /// Where a value's content begins and how many units it has; more than 14 are counted by an integer of its own.
-  private func length(_ offset: Int, _ low: Int) throws(DownloadError) -> (start: Int, items: Int) {
+  /// Where the content of a value starts, and its number of units. A number above 14 is a separate integer.
+  private func length(_ offset: Int, _ low: Int) throws(PropertyListError) -> (start: Int, items: Int) {
     guard low == 0x0F else { return (offset + 1, low) }
     guard offset + 1 < table, bytes[offset + 1] >> 4 == 0x1, bytes[offset + 1] & 0x0F <= 3 else {
       throw Self.broken("a length")
@@ -130,8 +129,8 @@ struct BinaryPropertyListReader {
     return (offset + 2 + size, items)
   }
 
-  /// Integers of up to four bytes have no sign, longer ones have.
-  private func integer(_ offset: Int, _ size: Int) throws(DownloadError) -> Int128 {
+  /// Integers of up to four bytes are unsigned, longer ones are signed.
+  private func integer(_ offset: Int, _ size: Int) throws(PropertyListError) -> Int128 {
     if size < 8 { return Int128(try number(offset, size)) }
     if size == 8 { return Int128(Int64(bitPattern: try number(offset, 8))) }
     let value = Int128(Int64(bitPattern: try number(offset, 8))) << 64 | Int128(try number(offset + 8, 8))
@@ -139,12 +138,12 @@ struct BinaryPropertyListReader {
     return value
   }
 
-  private func number(_ offset: Int, _ size: Int, before end: Int? = nil) throws(DownloadError) -> UInt64 {
+  private func number(_ offset: Int, _ size: Int, before end: Int? = nil) throws(PropertyListError) -> UInt64 {
     guard size <= (end ?? table) - offset else { throw Self.broken("a number") }
     return bytes[offset..<offset + size].reduce(0) { $0 << 8 | UInt64($1) }
   }
 
-  private static func broken(_ what: String) -> DownloadError {
-    .resumeData("a binary property list in it is damaged (\(what)); copy it again from where it was made")
+  private static func broken(_ what: String) -> PropertyListError {
+    PropertyListError("a binary property list in it is damaged (\(what)); copy it again from the original")
   }
 }

@@ -1,11 +1,11 @@
 import Foundation
 
-/// Writes `bplist00`. The same list always gives the same bytes: keys are sorted.
+/// Writes `bplist00`, with sorted keys, so that equal lists give equal bytes.
 struct BinaryPropertyListWriter {
   private var objects: [PropertyList] = []
-  /// For each container, the objects in it.
+  /// The indices of the objects in each container.
   private var children: [Int: [Int]] = [:]
-  /// Keys come again and again; other values are not shared.
+  /// The indices of strings. Only strings are shared, because keys repeat.
   private var strings: [String: Int] = [:]
 
   static func write(_ list: PropertyList) -> Data {
@@ -15,7 +15,8 @@ struct BinaryPropertyListWriter {
   }
 
   private mutating func add(_ value: PropertyList) -> Int {
-    // Swift takes strings of equal meaning for equal, whatever their scalars are: only ASCII is safe to share.
+    // Swift compares strings by canonical equivalence, so strings with different scalars can be equal: only ASCII is
+    // safe to share.
     let shared = value.string.flatMap { text in text.utf8.allSatisfy { $0 < 0x80 } ? text : nil }
     if let shared, let known = strings[shared] { return known }
     let index = objects.count
@@ -96,7 +97,7 @@ struct BinaryPropertyListWriter {
     }
   }
 
-  /// The fewest bytes that hold a number: 1, 2, 4 or 8.
+  /// The smallest size of a number in bytes: 1, 2, 4 or 8.
   private static func size(_ number: UInt64) -> Int {
     switch number {
     case ...0xFF: 1

@@ -1,12 +1,11 @@
-import DownpipeCore
 import Foundation
 
-/// A value of a property list, read and written with bounds.
+/// A value of a property list, read and written with limits.
 ///
-/// Foundation's parsers are not used here, for three reasons seen with Swift 6.3 on Linux: the references of keyed
-/// archives (UIDs) come out of `PropertyListSerialization` as a private class and `PropertyListDecoder` cannot read
-/// them at all; `PropertyListDecoder` overflows the stack on XML that nests 100,000 arrays; and a binary list of 600
-/// bytes whose arrays share their children keeps `PropertyListSerialization` busy for longer than anyone waits.
+/// Foundation's parsers are not used, because with Swift 6.3 on Linux `PropertyListSerialization` returns the
+/// references of keyed archives (UIDs) as a private class, `PropertyListDecoder` does not support them,
+/// `PropertyListDecoder` overflows the stack for XML with 100,000 nested arrays, and `PropertyListSerialization` does
+/// not return in reasonable time for a binary list of 600 bytes whose arrays share their children.
 enum PropertyList: Hashable, Sendable {
   case string(String)
   case integer(Int128)
@@ -20,18 +19,22 @@ enum PropertyList: Hashable, Sendable {
   /// A reference into the objects of a keyed archive.
   case uid(UInt32)
 
-  /// The two forms of property lists that systems still write.
-  typealias Format = AppleResumeData.Format
+  /// The two formats that current systems write.
+  enum Format: Hashable, Sendable {
+    case xml
+    /// `bplist00`.
+    case binary
+  }
 
-  /// Integers of both forms: what fits in 64 bits, with a sign or without.
+  /// The integers that both formats support: 64 bits, signed or unsigned.
   static let integers = Int128(Int64.min)...Int128(UInt64.max)
 
-  /// Reads a list of either form.
-  static func read(_ data: Data) throws(DownloadError) -> (PropertyList, Format) {
+  /// Reads a list in either format.
+  static func read(_ data: Data) throws(PropertyListError) -> (PropertyList, Format) {
     guard data.count <= PropertyListBudget.maximumSize else {
-      throw .resumeData(
-        "it has \(data.count) bytes, and at most \(PropertyListBudget.maximumSize) are read: is this the partial file "
-          + "itself?")
+      throw PropertyListError(
+        "it has \(data.count) bytes, more than the limit of \(PropertyListBudget.maximumSize): check that it is the "
+          + "resume data and not the partial file")
     }
     if data.starts(with: "bplist".utf8) {
       var reader = try BinaryPropertyListReader(data)
@@ -41,17 +44,16 @@ enum PropertyList: Hashable, Sendable {
     return (try reader.read(), .xml)
   }
 
-  /// Writes the list.
-  func write(_ format: Format) throws(DownloadError) -> Data {
+  func write(_ format: Format) throws(PropertyListError) -> Data {
     let data: Data
     switch format {
     case .binary: data = BinaryPropertyListWriter.write(self)
     case .xml: data = try XMLPropertyListWriter.write(self)
     }
     guard data.count <= PropertyListBudget.maximumSize else {
-      throw .resumeData(
-        "it would have \(data.count) bytes, more than the \(PropertyListBudget.maximumSize) that are read again: leave "
-          + "out header fields")
+      throw PropertyListError(
+        "it would have \(data.count) bytes, more than the limit of \(PropertyListBudget.maximumSize): remove header "
+          + "fields")
     }
     return data
   }
@@ -63,7 +65,7 @@ enum PropertyList: Hashable, Sendable {
   var dictionary: [String: PropertyList]? { if case .dictionary(let value) = self { value } else { nil } }
   var uid: UInt32? { if case .uid(let value) = self { value } else { nil } }
 
-  /// Whether there is a reference anywhere in the value.
+  /// Whether the value is or contains a reference.
   var holdsReference: Bool {
     switch self {
     case .uid: true
@@ -73,7 +75,7 @@ enum PropertyList: Hashable, Sendable {
     }
   }
 
-  /// What the value is, for messages.
+  /// The kind of the value, for messages.
   var kind: String {
     switch self {
     case .string: "a string"
@@ -87,4 +89,10 @@ enum PropertyList: Hashable, Sendable {
     case .uid: "a reference"
     }
   }
+}
+
+/// Why a property list cannot be read or written.
+struct PropertyListError: Error {
+  let message: String
+  init(_ message: String) { self.message = message }
 }

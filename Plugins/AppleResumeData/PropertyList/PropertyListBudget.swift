@@ -1,34 +1,23 @@
-import DownpipeCore
-
-/// What reading one property list, or decoding one keyed archive, may cost.
+/// Limits the size and depth of one property list or keyed archive.
 ///
-/// Real resume data has some 100 values, four levels and 10 KiB. Binary lists may share values, so that the values
-/// that are made are counted, not those in the file.
+/// Real resume data has about 100 values, four levels and 10 KiB. Binary lists may share values, so the budget counts
+/// the values that are made rather than those in the file.
 struct PropertyListBudget {
-  /// The most bytes of a list.
+  /// The maximum size of a list, in bytes.
   static let maximumSize = 1 << 20
-  /// The most levels of arrays and dictionaries.
+  /// The maximum nesting of arrays and dictionaries.
   static let maximumDepth = 64
-  /// The most bytes of header fields put into a request.
-  static let maximumHeaderBytes = 64 << 10
 
   private var values = 50_000
   private var bytes = 4 << 20
 
-  /// Pays for one value of `count` bytes at a depth.
-  mutating func spend(_ count: Int = 0, depth: Int) throws(DownloadError) {
+  /// Counts one value of `count` bytes at a nesting depth.
+  mutating func spend(_ count: Int = 0, depth: Int) throws(PropertyListError) {
     guard depth <= Self.maximumDepth else {
-      throw .resumeData("its values nest deeper than \(Self.maximumDepth) levels, or contain themselves")
+      throw PropertyListError("its values are nested deeper than \(Self.maximumDepth) levels or contain themselves")
     }
     values -= 1
     bytes -= count
-    guard values >= 0, bytes >= 0 else { throw .resumeData("it holds more values than resume data ever does") }
-  }
-}
-
-extension DownloadError {
-  /// Something is wrong with resume data; every message begins in the same way.
-  static func resumeData(_ what: String) -> DownloadError {
-    DownloadError(.resumeData, "the resume data cannot be used: \(what)")
+    guard values >= 0, bytes >= 0 else { throw PropertyListError("it has more values than resume data can have") }
   }
 }

@@ -1,7 +1,6 @@
-import DownpipeCore
 import Foundation
 
-/// Writes the XML form as Core Foundation does: tabs, sorted keys, and references as `CF$UID`.
+/// Writes the XML format as Core Foundation does: tabs, sorted keys, and references as `CF$UID`.
 struct XMLPropertyListWriter {
   private var text = """
     <?xml version="1.0" encoding="UTF-8"?>
@@ -10,14 +9,14 @@ struct XMLPropertyListWriter {
 
     """
 
-  static func write(_ list: PropertyList) throws(DownloadError) -> Data {
+  static func write(_ list: PropertyList) throws(PropertyListError) -> Data {
     var writer = XMLPropertyListWriter()
     try writer.add(list, indent: "")
     writer.text += "</plist>\n"
     return Data(writer.text.utf8)
   }
 
-  private mutating func add(_ value: PropertyList, indent: String) throws(DownloadError) {
+  private mutating func add(_ value: PropertyList, indent: String) throws(PropertyListError) {
     switch value {
     case .string(let value): line("string", try Self.escape(value), indent)
     case .integer(let value): line("integer", "\(value)", indent)
@@ -44,34 +43,35 @@ struct XMLPropertyListWriter {
     text += "\(indent)<\(name)>\(content)</\(name)>\n"
   }
 
-  private static func escape(_ value: String) throws(DownloadError) -> String {
+  private static func escape(_ value: String) throws(PropertyListError) -> String {
     var escaped = ""
     for scalar in value.unicodeScalars {
       switch scalar {
       case "<": escaped += "&lt;"
       case ">": escaped += "&gt;"
       case "&": escaped += "&amp;"
-      // A parser would turn it into a line feed.
+      // A parser would convert it to a line feed.
       case "\r": escaped += "&#13;"
       case _ where !XMLCharacter.isAllowed(scalar):
-        throw .resumeData("a string in it holds characters that XML cannot: write it as a binary property list")
+        throw PropertyListError(
+          "a string in it has characters that XML does not allow: write it as a binary property list")
       default: escaped.unicodeScalars.append(scalar)
       }
     }
     return escaped
   }
 
-  private static func date(_ value: Double) throws(DownloadError) -> String {
+  private static func date(_ value: Double) throws(PropertyListError) -> String {
     let seconds = value.rounded(.down)
     // The years 1 to 9999.
     guard seconds >= -63_113_904_000, seconds < 252_455_616_000 else {
-      throw .resumeData("a date in it is out of the range of XML: write it as a binary property list")
+      throw PropertyListError("a date in it is outside the range of XML: write it as a binary property list")
     }
     return Date(timeIntervalSinceReferenceDate: seconds).formatted(.iso8601)
   }
 }
 
-/// The characters of XML 1.0 (§2.2), but for surrogates, which strings never hold.
+/// The characters of XML 1.0 (§2.2). Surrogates need no check: strings do not contain them.
 enum XMLCharacter {
   static func isAllowed(_ scalar: Unicode.Scalar) -> Bool {
     switch scalar.value {

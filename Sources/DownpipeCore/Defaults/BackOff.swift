@@ -1,4 +1,4 @@
-/// How many times to try, and how long to wait between attempts.
+/// The number of attempts, and the waits between them.
 ///
 /// ```swift
 /// Retry(.exponential(attempts: 8, cap: .seconds(300)))
@@ -9,11 +9,11 @@ public struct BackOff: Sendable, Hashable, CustomStringConvertible {
     case constant
   }
 
-  /// Attempts in a row without progress before it is over: at least 1, which means no retry. Progress gives them back.
+  /// The number of attempts in a row without progress, at least 1, which means no retry. Progress resets the count.
   public let attempts: Int
   /// The upper bound of the first wait.
   public let base: Duration
-  /// The upper bound of every wait.
+  /// The upper bound of all waits.
   public let cap: Duration
   private let growth: Growth
 
@@ -24,35 +24,37 @@ public struct BackOff: Sendable, Hashable, CustomStringConvertible {
     self.growth = growth
   }
 
-  /// Waits a random time between nothing and a bound that doubles with each failure ("full jitter"), so that
-  /// many clients that failed together do not come back together.
+  /// Returns a back-off with random waits between zero and a bound that doubles with each failure ("full jitter").
+  ///
+  /// Jitter prevents clients that failed together from retrying together.
   ///
   /// - Parameters:
-  ///   - attempts: attempts in a row without progress, the first one included; fewer than 1 counts as 1.
-  ///     `Int.max` never gives up.
-  ///   - base: the bound of the first wait.
-  ///   - cap: the bound of every wait. Times are cut to 0 … 365 days.
+  ///   - attempts: The number of attempts in a row without progress, including the first one. Numbers below 1 count as
+  ///     1; `Int.max` means no limit.
+  ///   - base: The bound of the first wait, limited to 0 … 365 days.
+  ///   - cap: The bound of all waits, limited to 0 … 365 days.
   public static func exponential(
     attempts: Int = 5, base: Duration = .seconds(1), cap: Duration = .seconds(60)
   ) -> BackOff {
     BackOff(attempts: attempts, base: base, cap: cap, growth: .exponential)
   }
 
-  /// Always waits the same time, without jitter: for a single client and a server of one's own.
+  /// Returns a back-off with waits of equal length and without jitter. It suits a single client of your own server.
   ///
   /// - Parameters:
-  ///   - interval: the wait, cut to 0 … 365 days.
-  ///   - attempts: attempts in a row without progress, the first one included; fewer than 1 counts as 1.
+  ///   - interval: The wait, limited to 0 … 365 days.
+  ///   - attempts: The number of attempts in a row without progress, including the first one. Numbers below 1 count as
+  ///     1.
   public static func constant(_ interval: Duration, attempts: Int = 5) -> BackOff {
     BackOff(attempts: attempts, base: interval, cap: interval, growth: .constant)
   }
 
-  /// One attempt, no retry.
+  /// A back-off with one attempt and no retry.
   public static var never: BackOff {
     BackOff(attempts: 1, base: .zero, cap: .zero, growth: .constant)
   }
 
-  /// The longest a wait can be after so many failures in a row.
+  /// Returns the longest possible wait after a number of failures in a row.
   public func bound(afterFailures consecutive: Int) -> Duration {
     guard growth == .exponential, base > .zero else { return min(base, cap) }
     var bound = min(base, cap)
@@ -64,16 +66,16 @@ public struct BackOff: Sendable, Hashable, CustomStringConvertible {
     return bound
   }
 
-  /// The wait after so many failures in a row, for a random number from 0 up to 1.
+  /// Returns the wait after a number of failures in a row, for a random number in 0..<1.
   public func delay(afterFailures consecutive: Int, random: Double) -> Duration {
     let bound = bound(afterFailures: consecutive)
     guard growth == .exponential else { return bound }
-    // NaN compares as false and becomes the whole bound.
+    // NaN compares as false and gives the whole bound.
     let share = random >= 0 && random < 1 ? random : 1
     return min(bound * share, bound)
   }
 
-  /// `up to 5 attempts, waiting at most 1 s, doubling to 60 s`.
+  /// The back-off as text, such as `up to 5 attempts, waiting at most 1 s, doubling to 60 s`.
   public var description: String {
     if attempts == 1 { return "one attempt" }
     let count = attempts == .max ? "attempts without end" : "up to \(attempts) attempts"
@@ -87,11 +89,11 @@ public struct BackOff: Sendable, Hashable, CustomStringConvertible {
 }
 
 extension Duration {
-  /// The duration in seconds, as messages show it: `60 s`, `1.5 s`.
+  /// The duration in seconds for messages, such as `60 s` or `1.5 s`.
   package var inWords: String {
     let (seconds, attoseconds) = components
     guard attoseconds != 0 else { return "\(seconds) s" }
-    // Milliseconds are enough for a message.
+    // Milliseconds are precise enough for a message.
     let milliseconds = (Double(attoseconds) / 1e15).rounded() / 1000
     return "\(Double(seconds) + milliseconds) s"
   }

@@ -1,5 +1,5 @@
-/// What each kind of failure means: a row for every error code and every HTTP status, those that are not
-/// retried too, and each with its reason.
+/// A table of actions: a row for every error code and every HTTP status, including those that are not retried, with the
+/// reason.
 ///
 /// ```swift
 /// let table = FailureTable.standard
@@ -7,47 +7,47 @@
 /// Retry(.exponential(attempts: 8), table: table)
 /// print(table)
 /// ```
-/// It is data and nothing else: ``Retry`` reads it.
+/// The table is data only; ``Retry`` applies it.
 public struct FailureTable: Sendable, Hashable {
-  /// What to do: an open set, so that more may follow; ``Retry`` gives up for one it does not know.
+  /// What to do about a failure. The set is open; ``Retry`` gives up for an action that it does not know.
   public struct Action: Sendable, Hashable, CustomStringConvertible {
-    /// The word printed.
+    /// The printed text of the action.
     public let rawValue: String
-    /// Makes an action of one's own, for a policy of one's own.
+    /// Creates an action for a custom retry policy.
     public init(_ rawValue: String) { self.rawValue = rawValue }
-    /// The word.
+    /// The text of the action.
     public var description: String { rawValue }
 
-    /// Go on from the bytes on disk.
+    /// Continue from the stored bytes.
     public static let resume = Action("resume")
-    /// Throw the bytes away and begin again.
+    /// Discard the stored bytes and start again.
     public static let restart = Action("restart")
-    /// Go on from the bytes on disk when there is a way to the server again.
+    /// Continue from the stored bytes when the server can be reached again.
     public static let waitForNetwork = Action("wait for network")
-    /// Go on from the bytes on disk when there is room again.
+    /// Continue from the stored bytes when there is space on the disk.
     public static let waitForDisk = Action("wait for disk")
-    /// Go on from the bytes on disk when their owner lets go of them.
+    /// Continue from the stored bytes when their owner has released them.
     public static let waitForOwner = Action("wait for owner")
-    /// Go on from the bytes on disk when other downloads have given descriptors back, with fewer at once.
+    /// Continue from the stored bytes when other downloads have released descriptors, with fewer downloads at once.
     public static let waitForDescriptors = Action("wait for descriptors")
-    /// Have the link renewed, then go on from the bytes on disk. Without a ``LinkRefresher``, the same as ``giveUp``.
+    /// Renew the link, then continue from the stored bytes. Without a ``LinkRefresher`` this is the same as ``giveUp``.
     public static let refresh = Action("refresh")
-    /// Report the failure.
+    /// Fail the download.
     public static let giveUp = Action("give up")
   }
 
-  /// Which failures a row is for.
+  /// The failures that a row applies to.
   public enum Key: Sendable, Hashable, CustomStringConvertible {
-    /// Errors with the code. Where the code is `.httpStatus`, this is only for statuses without a row.
+    /// Errors with the code. For the code `.httpStatus` the row applies only to statuses without a row.
     case code(DownloadError.Code)
-    /// Answers with exactly this status.
+    /// Replies with exactly this status.
     case httpStatus(Int)
-    /// Answers with any status of a class that has no row of its own: `5` for 500 to 599.
+    /// Replies with a status of this class that has no row of its own; `5` stands for 500 to 599.
     case httpStatusClass(Int)
-    /// Everything without a row.
+    /// All failures without a row.
     case other
 
-    /// `network`, `HTTP 404`, `HTTP 5xx`, `other`.
+    /// The key as text: `network`, `HTTP 404`, `HTTP 5xx`, `other`.
     public var description: String {
       switch self {
       case .code(let code): code.rawValue
@@ -58,20 +58,21 @@ public struct FailureTable: Sendable, Hashable {
     }
   }
 
-  /// One row.
+  /// A row of the table.
   public struct Row: Sendable, Hashable {
-    /// Which failures it is for.
+    /// The failures that the row applies to.
     public var key: Key
     /// What to do.
     public var action: Action
     /// Why, in a few words.
     public var reason: String
-    /// Failures of this kind in a row after which it is over, where that is fewer than the policy allows.
+    /// The number of failures of this kind in a row after which the download fails, if lower than the policy's number;
+    /// `nil` for the policy's.
     public var attempts: Int?
-    /// How often and how long to wait after failures of this kind, in the place of what the policy says of all.
+    /// The back-off for failures of this kind; `nil` for that of the policy.
     public var backOff: BackOff?
 
-    /// Makes a row.
+    /// Creates a row.
     public init(
       _ key: Key, _ action: Action, because reason: String, attempts: Int? = nil, backOff: BackOff? = nil
     ) {
@@ -83,23 +84,24 @@ public struct FailureTable: Sendable, Hashable {
     }
   }
 
-  /// The rows, in the order in which they are printed; one for a key.
+  /// The rows in the order in which they are printed. Each key has one row.
   public private(set) var rows: [Row] = []
 
-  /// Makes a table. Of several rows with the same key the last one counts. Failures without a row are given up.
+  /// Creates a table. The last of several rows with the same key counts. Failures without a row fail the download.
   public init(_ rows: [Row] = []) {
     for row in rows { set(row) }
   }
 
-  /// The table with another row: it takes the place of the one with its key, or comes last.
+  /// Returns the table with a row added. It replaces the row with the same key, or is added at the end.
   ///
   /// - Parameters:
-  ///   - key: which failures.
-  ///   - action: what to do.
-  ///   - reason: why, in a few words.
-  ///   - attempts: failures of this kind in a row after which it is over, if fewer than the policy allows.
-  ///   - backOff: how often and how long to wait after failures of this kind, in the place of what the policy says of
-  ///     all: `.constant(.seconds(10), attempts: 3)` for three attempts, 10 s apart.
+  ///   - key: The failures that the row applies to.
+  ///   - action: What to do.
+  ///   - reason: Why, in a few words.
+  ///   - attempts: The number of failures of this kind in a row after which the download fails, if lower than the
+  ///     policy's number.
+  ///   - backOff: The back-off for failures of this kind in place of the policy's, such as `.constant(.seconds(10),
+  ///     attempts: 3)` for three attempts at intervals of 10 s.
   public func with(
     _ key: Key, _ action: Action, because reason: String, attempts: Int? = nil, backOff: BackOff? = nil
   ) -> FailureTable {
@@ -108,8 +110,10 @@ public struct FailureTable: Sendable, Hashable {
     return copy
   }
 
-  /// The row for an error. An answer's status counts only where the status *is* the failure (code `.httpStatus`):
-  /// its own row first, then that of its class, then that of the code. `other` comes last.
+  /// Returns the row for an error.
+  ///
+  /// For errors with the code `.httpStatus`, the row of the status comes first, then that of its class, then that of
+  /// the code. For other errors the status is ignored. The row `other` comes last.
   public func row(for error: DownloadError) -> Row {
     if error.code == .httpStatus, let status = error.httpStatus {
       if let row = row(.httpStatus(status)) ?? row(.httpStatusClass(status / 100)) { return row }
@@ -118,7 +122,7 @@ public struct FailureTable: Sendable, Hashable {
       ?? Row(.other, .giveUp, because: "the table has no row for it")
   }
 
-  /// The row with exactly this key.
+  /// Returns the row with exactly this key; `nil` when there is none.
   public func row(_ key: Key) -> Row? { rows.first { $0.key == key } }
 
   private mutating func set(_ row: Row) {
@@ -131,7 +135,7 @@ public struct FailureTable: Sendable, Hashable {
 }
 
 extension FailureTable: CustomStringConvertible {
-  /// The table as text, a row a line: failure, action, reason.
+  /// The table as text, one row per line: failure, action, reason.
   public var description: String {
     let cells = rows.map { row in
       let limits = [row.attempts.map { "\($0) attempts at most" }, row.backOff?.description].compactMap(\.self)
@@ -147,7 +151,7 @@ extension FailureTable: CustomStringConvertible {
 }
 
 extension String {
-  /// The text with blanks behind it, `width` characters wide or wider.
+  /// Returns the text padded with blanks to at least `width` characters.
   package func padded(to width: Int) -> String {
     self + String(repeating: " ", count: max(0, width - count))
   }

@@ -1,20 +1,21 @@
 internal import Synchronization
 
-/// Tells the stores of one ledger in this process of each other's changes: what ``LedgerStore/changesByOthers`` yields.
+/// Informs the stores of one ledger in this process of each other's changes; the source of
+/// ``LedgerStore/changesByOthers``.
 package final class LedgerWatchers: Sendable {
   private let watchers = Mutex<[String: AsyncStream<Void>.Continuation]>([:])
 
-  /// A ledger without stores.
+  /// Creates watchers for a ledger without open stores.
   package init() {}
 
-  /// The changes by others than an owner, until ``end(_:)``.
+  /// Returns the changes by all owners but this one, until ``end(_:)`` is called.
   package func stream(for owner: String) -> AsyncStream<Void> {
     let (stream, continuation) = AsyncStream<Void>.makeStream(bufferingPolicy: .bufferingNewest(1))
     watchers.withLock { $0[owner] = continuation }
     return stream
   }
 
-  /// Tells the others of a change that is committed.
+  /// Informs the other stores of a committed change.
   package func tell(changedBy owner: String) {
     let others = watchers.withLock { watchers in
       watchers.count < 2 ? [] : watchers.filter { $0.key != owner }.map(\.value)

@@ -39,21 +39,19 @@ final class MemoryLedgerStore: LedgerStore {
     owner = "memory/\(DownloadID())"
     changesByOthers = box.watchers.stream(for: owner)
     let owner = owner
-    box.state.withLock { $0.rankings.open(owner) }
+    box.state.withLock { $0.open(owner) }
   }
 
   /// A store that is dropped cannot save any more: its owner is gone.
   deinit {
     let owner = owner
-    box.state.withLock { _ = $0.rankings.close(owner) }
+    box.state.withLock { _ = $0.close(owner) }
     box.watchers.end(owner)
   }
 
-  private func withState<Result: Sendable>(
-    _ body: (inout MemoryLedgerState) throws -> Result
-  ) throws -> Result {
+  private func withState<Result: Sendable>(_ body: (inout MemoryLedgerState) throws -> Result) throws -> Result {
     try box.state.withLock { state in
-      guard state.rankings.isOpen(owner) else {
+      guard state.isOpen(owner) else {
         throw DownloadError(
           .ledger, "this opening of the ledger has been closed: open the ledger again", stage: "MemoryLedger")
       }
@@ -61,66 +59,43 @@ final class MemoryLedgerStore: LedgerStore {
     }
   }
 
-  /// Makes a change, and tells the other stores where it is one for them.
+  /// Makes a change, and tells the other stores if it concerns them.
   private func change<Result: Sendable>(
-    _ body: (inout MemoryLedgerState) throws -> Result, tellingIf isForOthers: (Result) -> Bool
+    _ body: (inout MemoryLedgerState) throws -> Result, concernsOthers: (Result) -> Bool
   ) throws -> Result {
     let result = try withState(body)
-    if isForOthers(result) { box.watchers.tell(changedBy: owner) }
+    if concernsOthers(result) { box.watchers.tell(changedBy: owner) }
     return result
   }
 
   func add(_ additions: [LedgerAddition], at now: Date) async throws -> [LedgerAddOutcome] {
-    try change {
-      try $0.add(additions, owner: owner, at: now)
-    } tellingIf: {
-      $0.contains { $0.isChanged(at: now) }
-    }
+    try change(
+      { try $0.add(additions, owner: owner, at: now) }, concernsOthers: { $0.contains { $0.isChanged(at: now) } })
   }
 
   func update(
     _ id: DownloadID, at now: Date, _ change: @escaping @Sendable (inout DownloadRecord) throws -> Void
   ) async throws -> DownloadRecord? {
-    try self.change {
-      try $0.update(id, owner: owner, at: now, change)
-    } tellingIf: {
-      $0?.updatedAt == now
-    }
+    try self.change({ try $0.update(id, owner: owner, at: now, change) }, concernsOthers: { $0?.updatedAt == now })
   }
 
   func record(_ id: DownloadID) async throws -> DownloadRecord? { try withState { $0.record(id) } }
-
-  func records(of ids: [DownloadID]) async throws -> [DownloadRecord] {
-    try withState { state in ids.compactMap(state.record) }
-  }
 
   func records(_ query: DownloadQuery) async throws -> [DownloadRecord] { try withState { $0.records(query) } }
 
   func counts(tag: String?) async throws -> [DownloadState.Phase: Int] { try withState { $0.counts(tag: tag) } }
 
-  func totals(tag: String?) async throws -> LedgerTotals { try withState { $0.totals(tag: tag) } }
+  func totals(tag: String?) async throws -> DownloadTotals { try withState { $0.totals(tag: tag) } }
 
   func unsettledMoves() async throws -> [DownloadRecord] { try withState { $0.unsettledMoves() } }
 
   func lease(_ request: LeaseRequest) async throws -> [DownloadRecord] {
-    try await exchange([], leasing: request, at: request.now).leased
+    try withState { $0.lease(request, owner: owner) }
   }
 
   func save(_ record: DownloadRecord, _ fields: RecordFields, at now: Date) async throws -> Bool {
-    try await exchange([LedgerSave(record, fields)], leasing: nil, at: now).saved == [true]
-  }
-
-  func exchange(
-    _ saves: [LedgerSave], leasing request: LeaseRequest?, at now: Date
-  ) async throws -> LedgerExchange {
-    try change { state in
-      var exchange = LedgerExchange()
-      exchange.saved = saves.map { state.save($0.record, $0.fields, owner: owner, at: now) }
-      if let request { exchange.leased = state.lease(request, owner: owner) }
-      return exchange
-    } tellingIf: {
-      zip(saves, $0.saved).contains { $0.endsRun && $1 }
-    }
+    try change(
+      { $0.save(record, fields, owner: owner, at: now) }, concernsOthers: { $0 && LedgerSave(record, fields).endsRun })
   }
 
   func transition(
@@ -130,50 +105,26 @@ final class MemoryLedgerStore: LedgerStore {
       throw DownloadError(
         .ledger, "only a lease makes a download active: lease it instead", stage: "MemoryLedger")
     }
-    return try change {
-      $0.transition(selection, event, owner: owner, at: now)
-    } tellingIf: {
-      $0.count > 0
-    }
+    return try change({ $0.transition(selection, event, owner: owner, at: now) }, concernsOthers: { $0.count > 0 })
   }
 
   func remove(_ selection: LedgerSelection, limit: Int) async throws -> [DownloadRecord] {
-    try change {
-      $0.remove(selection, limit: limit, owner: owner)
-    } tellingIf: {
-      !$0.isEmpty
-    }
+    try change({ $0.remove(selection, limit: limit, owner: owner) }, concernsOthers: { !$0.isEmpty })
   }
 
   func renewLeases(until lease: Date) async throws { try withState { _ in } }
 
   func reclaim(at now: Date) async throws -> Int {
-    try change { state in
-      let open = state.rankings
-      return state.giveBack(at: now) { !open.isOpen($0) }
-    } tellingIf: {
-      $0 > 0
-    }
+    try change({ $0.reclaim(at: now) }, concernsOthers: { $0 > 0 })
   }
 
   func nextDue(after now: Date) async throws -> Date? { try withState { $0.nextDue(after: now) } }
 
-  func rank(by ranking: Ranking) async throws {
-    let begun = try withState { state in
-      state.rankings.begin(ranking, by: owner).map { (number: $0, generations: state.generationsInUse) }
-    }
-    guard let (number, generations) = begun else { return }
-    for start in stride(from: 0, to: generations.count, by: 10_000) {
-      let batch = generations[start..<min(start + 10_000, generations.count)]
-      guard try withState({ $0.rank(batch, as: number, by: owner) }) else { return }
-      await Task.yield()
-    }
-    try withState { $0.rankings.end(number, by: owner) }
-  }
+  func rank(by ranking: Ranking) async throws { try withState { $0.rank(by: ranking, owner: owner) } }
 
   func close() async throws {
     let gaveBack = box.state.withLock { state in
-      guard state.rankings.close(owner) else { return 0 }
+      guard state.close(owner) else { return 0 }
       return state.giveBack { $0 == owner }
     }
     if gaveBack > 0 { box.watchers.tell(changedBy: owner) }

@@ -1,72 +1,80 @@
-package import Foundation
+import Foundation
 
-/// The records of a ``MemoryLedger``. Every change goes through ``set(_:)`` or ``forget(_:)``, which keep what is known
-/// of all of them right.
+/// The records of a ``MemoryLedger``.
 struct MemoryLedgerState: Sendable {
   /// A record, and what only the ledger knows of it.
   struct Entry: Sendable {
     var record: DownloadRecord
-    /// The store that it was added or resumed through last.
+    /// The store through which it was last added or resumed.
     var addedBy: String
-    /// Kept because it costs a parse of the URL, and leases ask each candidate.
+    /// Kept, because computing it parses the URL and leases ask for it.
     var candidate: Candidate
-  }
 
-  /// Sorts waiting downloads; those of one rank in the order of arrival.
-  private struct RankKey: Comparable, Sendable {
-    var rank: Rank
-    var arrival: Int64
-    var generation: Int64
-
-    init(_ record: DownloadRecord) { (rank, arrival, generation) = (record.rank, record.arrival, record.generation) }
-
-    static func < (left: Self, right: Self) -> Bool {
-      (left.rank, left.arrival, left.generation) < (right.rank, right.arrival, right.generation)
+    func isWaiting(as key: MemoryLedgerQueue.Key) -> Bool {
+      record.phase == .waiting && MemoryLedgerQueue.Key(record) == key
     }
   }
 
-  /// The owners that may still save, and how they rank. Leases need no end here: which owners are gone is known.
-  var rankings = MemoryLedgerRankings()
-  private var entries: [Int64: Entry] = [:]
-  private var generations: [DownloadID: Int64] = [:]
+  private struct Owner: Sendable {
+    /// `nil` until the owner says how it ranks; the order of arrival counts until then.
+    var ranking: Ranking?
+  }
+
+  private var owners: [String: Owner] = [:]
+  /// The name of the ranking that gave all ranks; `nil` where they come from several.
+  private var rankingName: String?
+  private var entries: [DownloadID: Entry] = [:]
   private var lastGeneration: Int64 = 0
-  private var tally: [DownloadState.Phase: Int] = [:]
-  /// Waiting and due.
-  private var ready = SortedKeys<RankKey>()
-  /// Waiting for a time.
-  private var delayed: Set<Int64> = []
-  private var active: Set<Int64> = []
+  private var queue = MemoryLedgerQueue()
+
+  // MARK: Owners
+
+  mutating func open(_ owner: String) { owners[owner] = Owner() }
+
+  /// - Returns: whether the owner was open.
+  mutating func close(_ owner: String) -> Bool { owners.removeValue(forKey: owner) != nil }
+
+  func isOpen(_ owner: String) -> Bool { owners[owner] != nil }
+
+  mutating func rank(by ranking: Ranking, owner: String) {
+    let isFirstCall = owners[owner]?.ranking == nil
+    owners[owner] = Owner(ranking: ranking)
+    if isFirstCall, rankingName == ranking.name { return }
+    _ = update(Array(entries.keys), at: nil) { entry in
+      guard entry.record.phase != .finished else { return false }
+      entry.record.rank = ranking.rank(entry.record.rankingContext(host: entry.candidate.host))
+      return true
+    }
+    rankingName = ranking.name
+  }
+
+  /// The ranking of an owner that is about to write ranks.
+  private mutating func rankingToWrite(_ owner: String) -> Ranking {
+    let ranking = owners[owner]?.ranking ?? .arrival
+    if rankingName != ranking.name { rankingName = nil }
+    return ranking
+  }
 
   // MARK: Upkeep
 
-  private func entry(_ id: DownloadID) -> Entry? { generations[id].flatMap { entries[$0] } }
-
   private mutating func set(_ entry: Entry) {
-    forget(entry.record.generation)
     let record = entry.record
-    entries[record.generation] = entry
-    generations[record.id] = record.generation
-    tally[record.phase, default: 0] += 1
-    if record.phase.isActive { active.insert(record.generation) }
+    let old = entries.updateValue(entry, forKey: record.id)?.record
     guard record.phase == .waiting else { return }
-    if record.notBefore == nil { ready.insert(RankKey(record)) } else { delayed.insert(record.generation) }
+    let key = MemoryLedgerQueue.Key(record)
+    if let old, old.phase == .waiting, MemoryLedgerQueue.Key(old) == key { return }
+    queue.append(key)
+    // A download that changes again and again must not fill the memory with keys that no longer apply.
+    if queue.count > 2 * entries.count + 1_000 { queue.removeAll { entries[$0.id]?.isWaiting(as: $0) != true } }
   }
 
-  private mutating func forget(_ generation: Int64) {
-    guard let record = entries.removeValue(forKey: generation)?.record else { return }
-    generations[record.id] = nil
-    tally[record.phase] = tally[record.phase].flatMap { $0 > 1 ? $0 - 1 : nil }
-    active.remove(generation)
-    if delayed.remove(generation) == nil, record.phase == .waiting { ready.remove(RankKey(record)) }
-  }
-
-  /// Changes some records, for which `change` returns true.
-  /// - Returns: those that were changed, in the order of `chosen`.
-  mutating func update(
-    _ chosen: some Sequence<Int64>, at now: Date?, _ change: (inout Entry) -> Bool
+  /// Changes the records for which `change` returns true.
+  /// - Returns: the changed records, in the order of `chosen`.
+  private mutating func update(
+    _ chosen: [DownloadID], at now: Date?, _ change: (inout Entry) -> Bool
   ) -> [DownloadRecord] {
-    chosen.compactMap { generation in
-      guard var entry = entries[generation], change(&entry) else { return nil }
+    chosen.compactMap { id in
+      guard var entry = entries[id], change(&entry) else { return nil }
       entry.record.updatedAt = now ?? entry.record.updatedAt
       set(entry)
       return entry.record
@@ -89,7 +97,7 @@ struct MemoryLedgerState: Sendable {
   }
 
   private mutating func add(_ addition: LedgerAddition, owner: String, at now: Date) -> LedgerAddOutcome {
-    let ranking = rankings.toWrite(owner)
+    let ranking = rankingToWrite(owner)
     if var record = record(addition.request.id) {
       let isLost = record.phase == .finished && addition.lost != nil && record.steps.artifact == addition.lost
       if !isLost, !record.isElsewhere(than: addition) {
@@ -97,7 +105,7 @@ struct MemoryLedgerState: Sendable {
         set(Entry(record: record, addedBy: owner, candidate: record.candidate))
         return LedgerAddOutcome(isNew: false, record: record)
       }
-      forget(record.generation)
+      entries[record.id] = nil
     }
     lastGeneration += 1
     var record = DownloadRecord(
@@ -112,8 +120,8 @@ struct MemoryLedgerState: Sendable {
   mutating func update(
     _ id: DownloadID, owner: String, at now: Date, _ change: (inout DownloadRecord) throws -> Void
   ) rethrows -> DownloadRecord? {
-    guard var entry = entry(id) else { return nil }
-    guard try entry.record.update(by: owner, at: now, ranking: rankings.toWrite(owner), change) else {
+    guard var entry = entries[id] else { return nil }
+    guard try entry.record.update(by: owner, at: now, ranking: rankingToWrite(owner), change) else {
       return entry.record
     }
     entry.candidate = entry.record.candidate
@@ -121,10 +129,7 @@ struct MemoryLedgerState: Sendable {
     return entry.record
   }
 
-  func record(_ id: DownloadID) -> DownloadRecord? { entry(id)?.record }
-
-  /// The generations of all records.
-  var generationsInUse: [Int64] { Array(entries.keys) }
+  func record(_ id: DownloadID) -> DownloadRecord? { entries[id]?.record }
 
   func records(_ query: DownloadQuery) -> [DownloadRecord] {
     let found = entries.values.lazy.map(\.record).filter { record in
@@ -134,23 +139,22 @@ struct MemoryLedgerState: Sendable {
     let sorted =
       switch query.order {
       case .arrival: found.sorted { ($0.arrival, $0.generation) < ($1.arrival, $1.generation) }
-      case .rank: found.sorted { RankKey($0) < RankKey($1) }
+      case .rank: found.sorted { MemoryLedgerQueue.Key($0) < MemoryLedgerQueue.Key($1) }
       case .latestChange: found.sorted { ($0.updatedAt, $0.generation) > ($1.updatedAt, $1.generation) }
       }
     return Array(sorted.dropFirst(max(0, query.offset)).prefix(max(0, query.limit ?? .max)))
   }
 
   func counts(tag: String?) -> [DownloadState.Phase: Int] {
-    guard let tag else { return tally }
-    return entries.values.reduce(into: [:]) { counts, entry in
-      if entry.candidate.tags.contains(tag) { counts[entry.record.phase, default: 0] += 1 }
-    }
+    tagged(tag).reduce(into: [:]) { $0[$1.record.phase, default: 0] += 1 }
   }
 
-  func totals(tag: String?) -> LedgerTotals {
-    var totals = LedgerTotals(counts: counts(tag: tag))
-    for entry in entries.values where tag.map(entry.candidate.tags.contains) ?? true { totals.add(entry.record) }
-    return totals
+  func totals(tag: String?) -> DownloadTotals {
+    tagged(tag).reduce(into: DownloadTotals(counts: counts(tag: tag))) { $0.add($1.record) }
+  }
+
+  private func tagged(_ tag: String?) -> [Entry] {
+    entries.values.filter { entry in tag.map(entry.candidate.tags.contains) ?? true }
   }
 
   func unsettledMoves() -> [DownloadRecord] {
@@ -158,30 +162,29 @@ struct MemoryLedgerState: Sendable {
   }
 
   func nextDue(after now: Date) -> Date? {
-    delayed.compactMap { entries[$0]?.record.notBefore }.filter { $0 > now && $0 <= now.furthestDue }.min()
+    entries.values.compactMap { $0.record.phase == .waiting ? $0.record.notBefore : nil }
+      .filter { $0 > now && $0 <= now.furthestDue }.min()
   }
 
   // MARK: Leasing and saving
 
   mutating func lease(_ request: LeaseRequest, owner: String) -> [DownloadRecord] {
-    for generation in delayed {
-      guard var entry = entries[generation], let due = entry.record.notBefore else { continue }
-      guard due <= request.now || due > request.now.furthestDue else { continue }
-      entry.record.notBefore = nil
-      set(entry)
-    }
-    var taken: [Int64] = []
+    var taken: [DownloadID] = []
     var skipped: Set<Candidate> = []
-    forEachReady(in: request.scope) { key in
-      guard let entry = entries[key.generation], request.scope.contains(entry, for: owner),
+    queue.scan { key in
+      guard let entry = entries[key.id], entry.isWaiting(as: key) else { return .drop }
+      guard entry.record.isDue(at: request.now), request.scope.contains(entry, for: owner),
         entry.record.belongs(to: request.location), !skipped.contains(entry.candidate)
-      else { return true }
+      else { return .keep }
       switch request.select(entry.candidate) {
-      case .take: taken.append(key.generation)
-      case .skip: skipped.insert(entry.candidate)
-      case .stop: return false
+      case .take:
+        taken.append(key.id)
+        return .drop
+      case .skip:
+        skipped.insert(entry.candidate)
+        return .keep
+      case .stop: return .stop
       }
-      return true
     }
     return update(taken, at: request.now) { entry in
       entry.record.owner = owner
@@ -189,17 +192,10 @@ struct MemoryLedgerState: Sendable {
     }
   }
 
-  /// Visits what is ready in order of rank: at least what is in the scope.
-  private func forEachReady(in scope: LeaseScope, _ body: (RankKey) -> Bool) {
-    guard case .ids(let ids) = scope, ids.count < ready.count else { return ready.forEach(body) }
-    let records = ids.lazy.compactMap(record).filter { $0.phase == .waiting && $0.notBefore == nil }
-    for key in records.map(RankKey.init).sorted() where !body(key) { return }
-  }
-
   mutating func save(_ record: DownloadRecord, _ fields: RecordFields, owner: String, at now: Date) -> Bool {
-    guard var entry = entry(record.id), entry.record.generation == record.generation, entry.record.owner == owner
+    guard var entry = entries[record.id], entry.record.generation == record.generation, entry.record.owner == owner
     else { return false }
-    entry.record.write(fields, of: record, ranking: rankings.toWrite(owner))
+    entry.record.write(fields, of: record, ranking: rankingToWrite(owner))
     entry.record.updatedAt = now
     entry.candidate = entry.record.candidate
     set(entry)
@@ -208,11 +204,11 @@ struct MemoryLedgerState: Sendable {
 
   // MARK: Many at once
 
-  private func chosen(_ selection: LedgerSelection) -> [Int64] {
+  private func chosen(_ selection: LedgerSelection) -> [DownloadID] {
     switch selection {
     case .all: Array(entries.keys)
-    case .tag(let tag): entries.values.filter { $0.candidate.tags.contains(tag) }.map(\.record.generation)
-    case .ids(let ids): Array(Set(ids.compactMap { generations[$0] }))
+    case .tag(let tag): tagged(tag).map(\.record.id)
+    case .ids(let ids): Array(Set(ids))
     }
   }
 
@@ -230,13 +226,18 @@ struct MemoryLedgerState: Sendable {
   mutating func remove(_ selection: LedgerSelection, limit: Int, owner: String) -> [DownloadRecord] {
     let records = chosen(selection).compactMap { entries[$0]?.record }
       .filter { $0.owner == nil || $0.owner == owner }.prefix(max(0, limit))
-    for record in records { forget(record.generation) }
+    for record in records { entries[record.id] = nil }
     return Array(records)
   }
 
-  /// Takes from owners what they hold.
+  /// Takes back what closed owners hold.
+  mutating func reclaim(at now: Date) -> Int {
+    let open = Set(owners.keys)
+    return giveBack(at: now) { !open.contains($0) }
+  }
+
   mutating func giveBack(at now: Date? = nil, where isLost: (_ owner: String) -> Bool) -> Int {
-    update(active, at: now) { entry in
+    update(Array(entries.keys), at: now) { entry in
       guard let owner = entry.record.owner, isLost(owner) else { return false }
       return entry.record.apply(.leaseLost)
     }.count
@@ -258,35 +259,9 @@ extension DownloadRecord {
   /// Whether it belongs to a location; to any, when that is `nil`.
   fileprivate func belongs(to wanted: String?) -> Bool { wanted == nil || location == nil || location == wanted }
 
+  fileprivate func isDue(at now: Date) -> Bool { notBefore.map { $0 <= now || $0 > now.furthestDue } ?? true }
+
   fileprivate func isElsewhere(than addition: LedgerAddition) -> Bool {
     location != nil && addition.location != nil && location != addition.location
   }
-
-  /// Writes what a save of the fields writes of a record.
-  fileprivate mutating func write(
-    _ fields: RecordFields, of record: DownloadRecord, ranking: @autoclosure () -> Ranking
-  ) {
-    if fields.contains(.link) { setLink(of: record, ranking: ranking()) }
-    if fields.contains(.checkpoint) { checkpoint = record.checkpoint }
-    if fields.contains(.steps) { steps = record.steps }
-    guard fields.contains(.state) else { return }
-    phase = record.phase
-    notBefore = record.notBefore
-    isPausedTogether = record.isPausedTogether
-    awaited = record.awaited
-    error = record.error
-    attempts = record.attempts
-    consecutiveFailures = record.consecutiveFailures
-    repeatedFailures = record.repeatedFailures
-    bytesFetched = record.bytesFetched
-    resumedFrom = record.resumedFrom
-    wasInterrupted = record.wasInterrupted
-    if !phase.isActive { owner = nil }
-  }
-}
-
-extension Date {
-  /// The latest time that a download can sensibly wait for: one beyond it comes from a clock that jumped,
-  /// and counts as due. No back-off and no `Retry-After` is longer than a year.
-  package var furthestDue: Date { addingTimeInterval(400 * 86_400) }
 }

@@ -1,32 +1,33 @@
-/// Tries again where that makes sense: a ``FailureTable`` says what a failure means, a ``BackOff`` how often and
-/// how long to wait.
+/// A retry policy that combines a ``FailureTable``, which says what to do about a failure, and a ``BackOff``, which
+/// says how often and after which wait.
 ///
 /// ```swift
 /// Retry(.exponential(attempts: 8), table: .standard.with(.httpStatus(404), .resume, because: "it is being uploaded"))
-/// Retry(                            // 404: three times, 10 s apart, whatever holds for other failures
+/// Retry(                            // 404: three times, 10 s apart, independent of other failures
 ///   table: .standard.with(
 ///     .httpStatus(404), .resume, because: "it is being uploaded", backOff: .constant(.seconds(10), attempts: 3)))
 /// ```
-/// - Attempts are counted in a row and *without progress*: a transfer that gets a byte further than it ever was
-///   has all its attempts again. Bytes that replace discarded ones are no progress, so that restarts come to an end.
-/// - Waiting for what is missing (the network, room on the disk, whoever holds the partial) uses up no attempts.
-/// - A server's `Retry-After` (RFC 9110 §10.2.3) is obeyed: the back-off begins when that time is over. Where it
-///   asks for more than ``maximumRetryAfter`` the failure is reported: coming earlier would be
-///   rude, and waiting that long is for somebody else to decide. The bytes are kept either way.
+/// - Attempts are counted in a row and *without progress*: when a transfer gets a byte further than ever before, the
+///   count starts again. Bytes that replace discarded ones are no progress, so restarts come to an end.
+/// - Waiting for a missing resource (the network, space on the disk, the release of the partial by its owner) uses up
+///   no attempts.
+/// - A server's `Retry-After` (RFC 9110 §10.2.3) is obeyed: the back-off begins when that time has passed. If the
+///   server asks for more than ``maximumRetryAfter``, the download fails: the policy neither asks the server too early
+///   nor decides to wait that long. The bytes are kept in both cases.
 public struct Retry: RetryPolicy, Hashable {
-  /// How often and how long.
+  /// The number of attempts and the waits between them.
   public let backOff: BackOff
-  /// What each failure means.
+  /// What to do about each failure.
   public let table: FailureTable
-  /// The longest `Retry-After` to sit out.
+  /// The longest `Retry-After` that is waited for.
   public let maximumRetryAfter: Duration
 
-  /// Makes a policy.
+  /// Creates a retry policy.
   ///
   /// - Parameters:
-  ///   - backOff: how often to try and how long to wait.
-  ///   - table: what each failure means.
-  ///   - maximumRetryAfter: the longest `Retry-After` to sit out; an hour unless told.
+  ///   - backOff: The number of attempts and the waits between them.
+  ///   - table: What to do about each failure.
+  ///   - maximumRetryAfter: The longest `Retry-After` that is waited for; one hour by default.
   public init(
     _ backOff: BackOff = .exponential(attempts: 5), table: FailureTable = .standard,
     maximumRetryAfter: Duration = .seconds(3600)
@@ -36,15 +37,15 @@ public struct Retry: RetryPolicy, Hashable {
     self.maximumRetryAfter = maximumRetryAfter
   }
 
-  /// How often, and how long it waits.
+  /// The number of attempts and the waits, as text.
   public var summary: String { backOff.description }
 
-  /// What to do about a failure: the table's row, while attempts are left and the server does not ask for too long.
+  /// Returns the action of the table's row, unless the attempts are used up or the server asks for too long a delay.
   public func decide(_ failure: Failure) -> RetryDecision {
     let row = table.row(for: failure.error)
-    // A row's own count and waits are for failures of its kind; the policy's are for all.
+    // A row's back-off counts failures of its kind; the policy's counts all.
     let (backOff, failures) = row.backOff.map { ($0, failure.repeated) } ?? (self.backOff, failure.consecutive)
-    // Who wants one attempt wants no waiting either.
+    // A policy with a single attempt does not wait for resources either.
     if backOff.attempts > 1, failure.repeated < row.attempts ?? .max, let what = Self.awaited[row.action] {
       return .wait(for: what, atMost: Self.patience(what))
     }
@@ -54,7 +55,7 @@ public struct Retry: RetryPolicy, Hashable {
     return switch row.action {
     case .resume: .resume(after: wait)
     case .restart: .restart(after: wait)
-    // A dead link is not the server's trouble: the fresh one is used at once, unless it was dead as well.
+    // An expired link is not a failure of the server: the fresh link is used at once, unless it has failed as well.
     case .refresh: .refresh(after: failures == 1 && failure.error.retryAfter == nil ? .zero : wait)
     default: .giveUp
     }
@@ -65,7 +66,8 @@ public struct Retry: RetryPolicy, Hashable {
     .waitForDescriptors: .descriptors,
   ]
 
-  /// After so long it is tried again although no network and no room was seen: not everything can be seen.
+  /// Returns the time after which the download is tried again without a sign of the resource, because not every change
+  /// can be observed.
   private static func patience(_ what: Awaited) -> Duration {
     switch what {
     case .descriptors: .seconds(1)
@@ -74,7 +76,7 @@ public struct Retry: RetryPolicy, Hashable {
     }
   }
 
-  /// How long to wait; `nil` when the server asks for longer than anybody wants to wait.
+  /// Returns the wait; `nil` when the server asks for longer than ``maximumRetryAfter``.
   private func wait(after failure: Failure, _ delay: Duration) -> Duration? {
     guard let asked = failure.error.retryAfter?.delay(from: failure.now) else { return delay }
     return asked <= maximumRetryAfter ? asked + delay : nil

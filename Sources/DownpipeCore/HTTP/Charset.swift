@@ -1,6 +1,6 @@
 import Foundation
 
-/// The character sets in which file names come over HTTP.
+/// The character sets of file names in HTTP header fields.
 struct Charset: Sendable {
   private let encoding: String.Encoding
 
@@ -9,14 +9,15 @@ struct Charset: Sendable {
 
   private init(encoding: String.Encoding) { self.encoding = encoding }
 
-  /// A charset by its IANA name or a usual misspelling of it (`utf8`, `iso88591`); `nil` for an unknown one.
+  /// Creates a charset from its IANA name or a common misspelling of it (`utf8`, `iso88591`); `nil` for an unknown
+  /// name.
   init?(name: String) {
     let key = name.lowercased().filter { $0 != "-" && $0 != "_" }
     guard let encoding = Self.encodings[key] else { return nil }
     self.encoding = encoding
   }
 
-  /// The text; `nil` when the bytes are none in this charset.
+  /// Returns the text; `nil` when the bytes are not valid in this charset.
   func decode(_ bytes: [UInt8]) -> String? {
     switch encoding {
     case .utf8: String(validating: bytes, as: UTF8.self)
@@ -25,7 +26,7 @@ struct Charset: Sendable {
     }
   }
 
-  /// RFC 8187 demands UTF-8 and RFC 5987 demanded ISO-8859-1; the rest is what Asian and Greek servers still send.
+  /// RFC 8187 requires UTF-8, and RFC 5987 required ISO-8859-1. Asian and Greek servers still send the others.
   private static let encodings: [String: String.Encoding] = [
     "utf8": .utf8, "usascii": .ascii, "ascii": .ascii,
     "iso88591": .isoLatin1, "latin1": .isoLatin1,
@@ -39,7 +40,7 @@ struct Charset: Sendable {
 }
 
 extension String.Encoding {
-  /// An encoding that Foundation knows by CoreFoundation's number (CFStringEncodingExt.h) only.
+  /// An encoding that Foundation supports only by its CoreFoundation number (CFStringEncodingExt.h).
   fileprivate static func coreFoundation(_ number: UInt) -> String.Encoding {
     String.Encoding(rawValue: 0x8000_0000 | number)
   }
@@ -47,7 +48,7 @@ extension String.Encoding {
 
 /// Percent-encoding (RFC 3986 §2.1).
 enum PercentEncoding {
-  /// The octets behind the text; `nil` when a percent sign is not followed by two hexadecimal digits.
+  /// Returns the decoded octets; `nil` when a percent sign is not followed by two hexadecimal digits.
   static func decode(_ octets: [UInt8]) -> [UInt8]? {
     var result: [UInt8] = []
     result.reserveCapacity(octets.count)
@@ -70,9 +71,10 @@ enum PercentEncoding {
 
 /// Encoded words (RFC 2047): `=?charset?B?…?=` and `=?charset?Q?…?=`.
 enum EncodedWord {
-  /// Decodes text of blank-separated words of which some are encoded; `nil` when none is, or one is malformed.
+  /// Decodes a text of words separated by blanks, some of which are encoded; `nil` when no word is encoded, or one is
+  /// malformed.
   ///
-  /// The blanks between the words go, as browsers have it.
+  /// The blanks between the words are removed, as browsers do.
   static func decode(_ text: String) -> String? {
     var result = ""
     var found = false
@@ -95,7 +97,7 @@ enum EncodedWord {
           default: octet
           }
         }
-        // A percent sign of the word's own would be taken for an escape.
+        // A percent sign in the word would be mistaken for an escape.
         bytes = parts[3].contains("%") ? nil : PercentEncoding.decode(octets)
       default:
         bytes = nil
@@ -109,7 +111,7 @@ enum EncodedWord {
 }
 
 extension UInt8 {
-  /// The value of an ASCII hexadecimal digit.
+  /// The value of an ASCII hexadecimal digit; `nil` for other bytes.
   var hexDigitValue: UInt8? {
     switch self {
     case 0x30...0x39: self - 0x30

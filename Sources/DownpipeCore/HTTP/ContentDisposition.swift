@@ -1,17 +1,18 @@
-/// What a `Content-Disposition` field says (RFC 6266), read tolerantly.
+/// The content of a `Content-Disposition` field (RFC 6266), parsed tolerantly.
 ///
-/// The name is only a suggestion, and unsafe: it may hold separators. ``SafeFileName`` makes it fit for use.
+/// The name is only a suggestion and is not safe: it may contain path separators. ``SafeFileName`` makes it safe.
 package struct ContentDisposition: Sendable, Hashable {
-  /// The disposition's type, lower case: `attachment`, `inline`; empty when it is missing.
+  /// The disposition type in lower case, such as `attachment` or `inline`; empty when it is missing.
   package let type: String
-  /// The suggested name: `filename*` if it is readable, otherwise `filename`. Never empty.
+  /// The suggested name: `filename*` if it can be decoded, otherwise `filename`; `nil` when there is neither. Never
+  /// empty.
   package let fileName: String?
 
-  /// Reads a field value. Characters up to U+00FF are taken for the octets that were sent.
+  /// Parses a field value. Characters up to U+00FF stand for the octets that were sent.
   ///
-  /// Names are decoded in this order: `filename*` with its charset (RFC 8187); an encoded word
-  /// (RFC 2047), which mail-minded servers send; raw UTF-8; raw Latin-1. A percent-encoded `filename` is
-  /// decoded only if that brings to light UTF-8 beyond ASCII, since a percent sign is legal there.
+  /// Names are decoded in this order: `filename*` with its charset (RFC 8187); an encoded word (RFC 2047), which some
+  /// servers send although it is meant for mail; raw UTF-8; raw Latin-1. A percent-encoded `filename` is decoded only
+  /// if the result is UTF-8 beyond ASCII, because a percent sign is legal there.
   package init(field: String) {
     var parser = Parser(field)
     var type = ""
@@ -37,7 +38,7 @@ package struct ContentDisposition: Sendable, Hashable {
     fileName = (extended ?? plain).flatMap(Self.cleaned)
   }
 
-  /// Without the blanks around it and without the separators an absolute path begins with.
+  /// Removes surrounding blanks and the separators at the beginning of an absolute path.
   private static func cleaned(_ name: String) -> String? {
     let trimmed = name.trimmingHTTPWhitespace.drop { $0 == "/" || $0 == "\\" }
     return trimmed.isEmpty ? nil : String(trimmed)
@@ -50,7 +51,7 @@ package struct ContentDisposition: Sendable, Hashable {
     guard let raw, !raw.isEmpty else { return nil }
     if raw.contains("=?") {
       if let words = EncodedWord.decode(raw) { return words }
-      // What begins as an encoded word and is none would make a nonsensical name.
+      // A name that begins as an encoded word but is malformed would make no sense as a file name.
       if raw.hasPrefix("=?") { return nil }
     }
     if let bytes = PercentEncoding.decode(octets), bytes != octets, bytes.contains(where: { $0 >= 0x80 }),
@@ -61,7 +62,7 @@ package struct ContentDisposition: Sendable, Hashable {
     return raw
   }
 
-  /// `charset'language'percent-encoded` (RFC 8187 §3.2).
+  /// Decodes `charset'language'percent-encoded` (RFC 8187 §3.2).
   private static func decode(extended octets: [UInt8]) -> String? {
     let parts = octets.split(separator: UInt8(ascii: "'"), omittingEmptySubsequences: false)
     guard parts.count == 3, !parts[2].isEmpty, octets.allSatisfy({ $0 > 0x20 && $0 < 0x7F }),
@@ -73,7 +74,7 @@ package struct ContentDisposition: Sendable, Hashable {
 }
 
 extension ContentDisposition {
-  /// Takes the field apart at its semicolons.
+  /// Splits the field at its semicolons.
   private struct Parser {
     struct Part {
       var name: String
@@ -85,7 +86,7 @@ extension ContentDisposition {
     private var position = 0
 
     init(_ field: String) {
-      // Longer names than this serve nobody, and the field may come from anyone.
+      // Longer names are of no use, and the field comes from an untrusted server.
       let scalars = field.unicodeScalars.prefix(8192)
       octets =
         scalars.allSatisfy { $0.value <= 0xFF }
@@ -124,7 +125,7 @@ extension ContentDisposition {
       return Part(name: name, value: takeQuoted(), isQuoted: true)
     }
 
-    /// The rest of a quoted string; one that does not end ends with the field.
+    /// Reads the rest of a quoted string. A string without a closing mark ends with the field.
     ///
     /// Only `\"` and `\\` are unescaped: Windows servers send whole paths without escaping them.
     private mutating func takeQuoted() -> [UInt8] {
@@ -138,7 +139,7 @@ extension ContentDisposition {
         value.append(octets[position])
         position += 1
       }
-      // The closing quotation mark, if there is one.
+      // Skip the closing quotation mark, if there is one.
       position = min(position + 1, octets.count)
       return value
     }

@@ -1,14 +1,14 @@
-/// What a `Content-Range` field says (RFC 9110 §14.4). Only the unit `bytes` is known.
+/// The content of a `Content-Range` field (RFC 9110 §14.4). Only the unit `bytes` is supported.
 package enum ContentRange: Sendable, Hashable {
-  /// The content is this part of the representation, whose length may be unsaid (`bytes 0-9/*`).
+  /// The content is this part of the representation, whose length may be unknown (`bytes 0-9/*`).
   case part(ByteRange, total: ByteCount)
-  /// No range could be served (`bytes */1234`, with status 416).
+  /// The range could not be served (`bytes */1234`, with status 416).
   case unsatisfied(total: Int64)
 
   /// Parses a field value; `nil` when it is malformed.
   ///
-  /// Blanks around the parts are tolerated, since servers send them. What contradicts itself is not: a
-  /// last byte before the first one, a last byte at or behind the total, numbers beyond 63 bits.
+  /// Blanks around the parts are tolerated, because servers send them. Contradictory values are malformed: a last byte
+  /// before the first one, a last byte at or after the total, numbers beyond 63 bits.
   package init?(field: String) {
     let text = field.trimmingHTTPWhitespace
     // The unit ends at a space; a tab alone does not separate it.
@@ -26,7 +26,7 @@ package enum ContentRange: Sendable, Hashable {
       return
     }
     let ends = positions.split(separator: "-", omittingEmptySubsequences: false)
-    // The byte after the last must have a number, too.
+    // The offset after the last byte must also fit into 63 bits.
     guard ends.count == 2,
       let first = Int64(decimalDigits: ends[0].trimmingHTTPWhitespace),
       let last = Int64(decimalDigits: ends[1].trimmingHTTPWhitespace),
@@ -43,10 +43,10 @@ package enum ContentRange: Sendable, Hashable {
 }
 
 extension Int64 {
-  /// Reads `1*DIGIT`: no sign, no blanks; `nil` for anything else and for more than 63 bits.
+  /// Parses `1*DIGIT` without sign and blanks; `nil` for any other text and for more than 63 bits.
   package init?(decimalDigits text: some StringProtocol) { self.init(decimalDigits: text.utf8) }
 
-  /// The same of ASCII.
+  /// Parses ASCII `1*DIGIT` without sign and blanks; `nil` for any other text and for more than 63 bits.
   package init?(decimalDigits text: some Collection<UInt8>) {
     guard !text.isEmpty else { return nil }
     self = 0

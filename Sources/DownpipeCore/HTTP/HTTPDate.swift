@@ -1,15 +1,16 @@
 package import Foundation
 
-/// Dates as HTTP writes them (RFC 9110 §5.6.7).
+/// The date formats of HTTP (RFC 9110 §5.6.7).
 package enum HTTPDate {
   private static let days = ["Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"]
   private static let months = [
     "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
   ]
 
-  /// `Sun, 06 Nov 1994 08:49:37 GMT`. Dates outside the years 0 to 9999 become the nearest one inside.
+  /// Returns a date as `Sun, 06 Nov 1994 08:49:37 GMT`. A date outside the years 0 to 9999 becomes the nearest date
+  /// inside.
   package static func string(from date: Date) -> String {
-    // HTTP has four digits for the year; a date may hold anything, even no number.
+    // HTTP years have four digits; a `Date` may hold any number, or NaN.
     let interval = date.timeIntervalSince1970.rounded(.down)
     let seconds = interval.isNaN ? 0 : Int64(min(max(interval, -62_167_219_200), 253_402_300_799))
     let (days, rest) = seconds.quotientAndRemainder(flooringBy: 86_400)
@@ -22,7 +23,7 @@ package enum HTTPDate {
     return "\(weekday), \(two(day)) \(months[Int(month) - 1]) \(yyyy) \(time) GMT"
   }
 
-  /// Reads the three forms that RFC 9110 lists: IMF-fixdate, RFC 850 and asctime; `nil` for anything else.
+  /// Parses the three formats of RFC 9110: IMF-fixdate, RFC 850 and asctime; `nil` for any other text.
   package static func date(from text: String) -> Date? {
     guard text.utf8.count <= 128 else { return nil }
     if let date = fixdate(text) { return date }
@@ -36,7 +37,7 @@ package enum HTTPDate {
     return make(day: words[1], month: words[2], year: words[3], time: words[4])
   }
 
-  /// IMF-fixdate to the letter, as nearly every answer has it, twice: read without making words of it.
+  /// Parses an exact IMF-fixdate. Nearly every reply has two of them, so it is read without splitting it into words.
   private static func fixdate(_ text: String) -> Date? {
     var text = text
     return text.withUTF8 { bytes in
@@ -54,7 +55,7 @@ package enum HTTPDate {
 
   private static func make(day: Substring, month: Substring, year: Substring, time: Substring) -> Date? {
     let clock = time.split(separator: ":", omittingEmptySubsequences: false)
-    // RFC 850 wrote two digits of the year.
+    // RFC 850 has two-digit years.
     let isShortYear = year.count == 2
     guard clock.count == 3, clock.allSatisfy({ $0.count == 2 }), day.count <= 2, [2, 4].contains(year.count),
       let day = Int64(decimalDigits: day), var year = Int64(decimalDigits: year),
@@ -66,11 +67,11 @@ package enum HTTPDate {
     return make(day: day, month: Int64(month + 1), year: year, hour: hour, minute: minute, second: second)
   }
 
-  /// The date, if there is such a day and such a time.
+  /// Returns the date if the day and the time exist.
   private static func make(
     day: Int64, month: Int64, year: Int64, hour: Int64, minute: Int64, second: Int64
   ) -> Date? {
-    // Before 1583 there was no Gregorian calendar, nor a web server.
+    // 1583 is the first full year of the Gregorian calendar.
     guard (1...31).contains(day), year >= 1583, (0...23).contains(hour), (0...59).contains(minute),
       (0...60).contains(second)
     else { return nil }
@@ -105,7 +106,7 @@ extension Int64 {
 }
 
 extension StringProtocol {
-  /// Without the spaces and tabs around it (RFC 9110 §5.6.3).
+  /// The text without surrounding spaces and tabs (RFC 9110 §5.6.3).
   package var trimmingHTTPWhitespace: String {
     let bytes = Array(utf8)
     func isBlank(_ byte: UInt8) -> Bool { byte == 0x20 || byte == 0x09 }

@@ -1,17 +1,17 @@
 public import Foundation
 
 extension SourceReply {
-  /// Interprets the head of an HTTP answer, for sources of one's own that speak HTTP.
+  /// Creates a reply from the head of an HTTP reply, for custom sources that use HTTP.
   ///
-  /// The coverage comes from the status and from Content-Range alone, never from what was asked for.
+  /// The coverage is computed from the status and `Content-Range` alone, and never from the request.
   /// - Parameters:
-  ///   - httpStatus: the final status; redirects are over.
-  ///   - headers: the answer's header fields.
-  ///   - url: the URL that answered.
-  ///   - body: the content, in the coding that Content-Encoding names.
-  ///   - decodedTransferCodings: the transfer codings besides `chunked` that the source undoes, in lower case.
-  /// - Throws: ``DownloadError`` with `.invalidResponse` when an answer that brings bytes has no readable length, or a
-  ///   transfer coding that is neither `chunked` alone, `identity`, nor decoded by the source.
+  ///   - httpStatus: The final status, after redirects.
+  ///   - headers: The header fields of the reply.
+  ///   - url: The URL that served the reply.
+  ///   - body: The content, in the coding given by `Content-Encoding`.
+  ///   - decodedTransferCodings: The transfer codings besides `chunked` that the source decodes, in lower case.
+  /// - Throws: ``DownloadError`` with `.invalidResponse` when a reply with bytes has no readable length, or has a
+  ///   transfer coding other than `chunked` alone, `identity` or those that the source decodes.
   public init(
     httpStatus: Int, headers: HeaderFields, url: URL, body: Body, decodedTransferCodings: [String] = []
   ) throws(DownloadError) {
@@ -19,7 +19,7 @@ extension SourceReply {
     let coding = Self.contentCoding(headers)
     let length: ByteCount
     if case .none = coverage {
-      // The length of an error page decides nothing; that of a 304 is the representation's.
+      // The length of an error page is irrelevant; that of a 304 is the length of the representation.
       length = .unknown
     } else {
       try TransferCodings.check(headers, decoded: decodedTransferCodings)
@@ -45,11 +45,11 @@ extension SourceReply {
       body: body)
   }
 
-  /// The codings joined by `, `, lower case, under their registered names; `nil` for the plain bytes.
+  /// Returns the codings in lower case under their registered names, joined by `, `; `nil` for identity.
   private static func contentCoding(_ headers: HeaderFields) -> String? {
     var codings: [String] = []
     for coding in headers.list("Content-Encoding").map({ $0.lowercased() }) where coding != "identity" {
-      // Old names that recipients must take for the new ones (RFC 9110 §8.4.1).
+      // Recipients must treat the old names like the new ones (RFC 9110 §8.4.1).
       codings.append(coding == "x-gzip" ? "gzip" : coding == "x-compress" ? "compress" : coding)
     }
     return codings.isEmpty ? nil : String(codings.joined(separator: ", ").prefix(255))
@@ -69,7 +69,7 @@ extension SourceReply {
 }
 
 extension Coverage {
-  /// What the bytes of an HTTP answer are.
+  /// Determines what the bytes of an HTTP reply are.
   fileprivate init(httpStatus: Int, headers: HeaderFields) {
     switch httpStatus {
     case 200, 203:
@@ -107,7 +107,7 @@ extension Coverage {
 }
 
 extension HeaderFields {
-  /// The members of a comma-separated list over all fields of a name (RFC 9110 §5.6.1).
+  /// Returns the members of a comma-separated list in all fields of a name (RFC 9110 §5.6.1).
   fileprivate func list(_ name: String) -> [String] {
     var members: [String] = []
     for value in values(name) {

@@ -1,12 +1,12 @@
 /// The header fields that every HTTP source sends.
 package enum HTTPRequestFields {
-  /// The user's fields and what belongs to a download: `Range`, `If-Range` (with a range and a strong
-  /// validator only), `Accept-Encoding: identity`, and `User-Agent` and `Accept` unless given.
+  /// Returns the fields of a request: the user's fields, `Range`, `If-Range` (only with a range and a strong
+  /// validator), `Accept-Encoding: identity`, and default values for `User-Agent` and `Accept`.
   ///
-  /// `Accept-Encoding` is always `identity`, whatever the user says: the bytes may have to be resumed, and the
-  /// bytes of a coded answer cannot be.
-  /// - Throws: ``DownloadError`` with `.invalidRequest` for a malformed field, for one that belongs to the
-  ///   connection or to the range, and for a range without bytes.
+  /// `Accept-Encoding` is always `identity`, even if the user sets another value, because a transfer of encoded bytes
+  /// cannot be resumed.
+  /// - Throws: ``DownloadError`` with `.invalidRequest` for a malformed field, for a field that controls the connection
+  ///   or the range, and for a range without bytes.
   package static func fields(for request: SourceRequest) throws(DownloadError) -> HeaderFields {
     var fields = request.headers
     for field in fields.fields {
@@ -14,7 +14,7 @@ package enum HTTPRequestFields {
         throw DownloadError(
           .invalidRequest,
           "the header field “\(field.name.prefix(64).escaped)” is malformed: its name must be a token and its value "
-            + "must not hold control characters")
+            + "must not contain control characters")
       }
       if refused.contains(field.name.lowercased()) {
         throw DownloadError(
@@ -23,7 +23,7 @@ package enum HTTPRequestFields {
     }
     if let range = request.range {
       guard range.start >= 0, range.end.map({ $0 > range.start }) ?? true else {
-        throw DownloadError(.invalidRequest, "the range \(range.start)..<\(range.end ?? 0) holds no bytes")
+        throw DownloadError(.invalidRequest, "the range \(range.start)..<\(range.end ?? 0) contains no bytes")
       }
       fields["Range"] = range.field
       if let ifRange = request.validator?.ifRange, HeaderField("If-Range", ifRange).isValid {
@@ -36,7 +36,7 @@ package enum HTTPRequestFields {
     return fields
   }
 
-  /// What frames the message or belongs to the connection (RFC 9110 §7.6.1), and what the source decides.
+  /// Fields that frame the message or control the connection (RFC 9110 §7.6.1), and fields that the source sets.
   private static let refused: Set<String> = [
     "content-length", "transfer-encoding", "connection", "keep-alive", "proxy-connection", "te", "trailer", "upgrade",
     "http2-settings", "expect", "range", "if-range",

@@ -1,6 +1,6 @@
-/// What a media type tells at a glance (RFC 9110 §8.3.1).
+/// Classification of media types (RFC 9110 §8.3.1).
 package enum MediaType {
-  /// Whether a field value names a page to look at: HTML, whatever its parameters.
+  /// Whether a field value denotes a web page: HTML with any parameters.
   package static func isPage(_ field: String?) -> Bool {
     guard let field else { return false }
     let type = field.prefix { $0 != ";" }.trimmingHTTPWhitespace.lowercased()

@@ -1,13 +1,14 @@
 import Foundation
 
-/// Digests of whole representations, as header fields promise them.
+/// Digests of whole representations in header fields.
 package enum ReprDigest {
-  /// The digests in `Repr-Digest` (RFC 9530 §3) and in the older `Digest` field (RFC 3230), strongest statement first.
+  /// Returns the digests in the fields `Repr-Digest`, `Content-Digest` (RFC 9530) and the older `Digest` (RFC 3230), in
+  /// this order. Of several digests of one algorithm the first counts.
   ///
-  /// Both are about the whole representation in its content coding, also in an answer that brings a part
-  /// of it. `Content-Digest` is about the content of the message alone, so it counts only when
-  /// `isWholeContent` says that the content is the whole representation, uncoded. Algorithms that
-  /// ``DigestAlgorithm`` has no length for are skipped, as are members that are malformed.
+  /// `Repr-Digest` and `Digest` apply to the whole representation in its content coding, also in a reply with a part of it.
+  /// `Content-Digest` applies to the content of the message alone, so it is used only if `isWholeContent` says that the
+  /// content is the whole representation without a coding. Malformed members and algorithms without a known length are
+  /// skipped.
   package static func digests(in headers: HeaderFields, isWholeContent: Bool) -> [FileDigest] {
     var found: [FileDigest] = []
     func add(_ digests: [FileDigest]) {
@@ -21,14 +22,14 @@ package enum ReprDigest {
     return found
   }
 
-  /// The byte sequences of a structured dictionary (RFC 9651 §3.2), `sha-256=:…:, sha-512=:…:`.
+  /// Parses the byte sequences of a structured dictionary (RFC 9651 §3.2), `sha-256=:…:, sha-512=:…:`.
   private static func parse(_ field: String) -> [FileDigest] {
     var found: [FileDigest] = []
     for member in members(of: field) {
       guard let equals = member.firstIndex(of: "=") else { continue }
       let key = member[..<equals]
       let value = member[member.index(after: equals)...]
-      // Keys are lower case; what follows the closing colon are parameters.
+      // Keys are in lower case; parameters follow the closing colon.
       guard value.first == ":", let close = value.dropFirst().firstIndex(of: ":"),
         key.utf8.allSatisfy({ $0 < 0x41 || $0 > 0x5A }), !key.contains(where: { $0 == " " || $0 == "\t" }),
         isEnd(value[value.index(after: close)...])
@@ -46,7 +47,7 @@ package enum ReprDigest {
     rest.trimmingHTTPWhitespace.isEmpty || rest.first == ";"
   }
 
-  /// `SHA-256=base64, md5=base64`.
+  /// Parses `SHA-256=base64, md5=base64`.
   private static func parseLegacy(_ field: String) -> [FileDigest] {
     members(of: field).compactMap { member in
       guard let equals = member.firstIndex(of: "=") else { return nil }
@@ -54,7 +55,8 @@ package enum ReprDigest {
     }
   }
 
-  /// The parts between the commas that are not inside a string; few, since nobody needs many.
+  /// Returns the members between commas that are not inside a string. Their number is limited, because the field comes
+  /// from an untrusted server.
   private static func members(of field: String) -> [String] {
     var members: [String] = []
     var member = ""

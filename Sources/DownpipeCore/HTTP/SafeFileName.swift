@@ -1,7 +1,7 @@
 public import Foundation
 
-/// Makes file names that are safe to create on every file system, Windows' and those of memory cards included: from names
-/// that come from the network, and from titles.
+/// Makes names from the network, and titles, into file names that are safe on every file system, including those of
+/// Windows and memory cards.
 ///
 /// ```swift
 /// SafeFileName.make(from: "../../etc/passwd", url: nil)     // passwd
@@ -9,37 +9,41 @@ public import Foundation
 /// DownloadRequest(url, destination: .init(name: SafeFileName.make(fromTitle: "AC/DC") + ".mp3"))
 /// ```
 public enum SafeFileName {
-  /// The most bytes a name may have in UTF-8. File systems take 255; the rest is left for suffixes of others.
+  /// The maximum length of a name in bytes of UTF-8. File systems allow 255; the rest is left for suffixes.
   public static let maximumLength = 200
 
-  /// One path component that is safe on every file system.
+  /// Returns a single path component that is safe on every file system.
   ///
-  /// The first of these that leaves something wins: the suggestion, the last part of the URL's path
-  /// (percent-decoded), the fallback, `download`. Of each only the last component counts, `/` and `\` both
-  /// being separators. Control and invisible formatting characters (bidirectional overrides among them) go, as
-  /// do dots and blanks at both ends: the name is never hidden, never `.` or `..`, never `.downpipe`.
-  /// Signs that Windows and FAT file systems refuse are replaced: `:` and `|` by `-`, `"` by `'`, and `?`, `*`, `<` and
-  /// `>` by `_`. Names of Windows devices get an underscore in front. Long names are cut to ``maximumLength`` bytes and
-  /// keep their extension. Unicode normalisation is left as it is.
+  /// The result is made from the first of these that yields a name: the suggestion, the last component of the URL's
+  /// path (percent-decoded), the fallback, `download`. Only the last component of each counts; both `/` and `\` are
+  /// separators.
+  ///
+  /// Control characters and invisible formatting characters, such as bidirectional overrides, are removed. So are dots
+  /// and blanks at both ends, so that the name is never hidden, and never `.`, `..` or `.downpipe`. Characters that
+  /// Windows or FAT file systems reject are replaced: `:` and `|` by `-`, `"` by `'`, and `?`, `*`, `<` and `>` by `_`.
+  /// Names of Windows devices get a leading underscore. Long names are cut to ``maximumLength`` bytes and keep their
+  /// extension. Unicode normalisation is not changed.
   public static func make(from suggested: String?, url: URL?, fallback: String = "download") -> String {
     suggested.flatMap(component(of:)) ?? url.flatMap(lastPart(of:)).flatMap(component(of:))
       ?? component(of: fallback) ?? "download"
   }
 
-  /// The same for a title, such as that of a song or an episode, in which `/` and `\` are signs like others and not
-  /// separators: both become `-`, and nothing before them is lost.
+  /// Returns a safe file name for a title, such as that of a song or an episode.
+  ///
+  /// In a title, `/` and `\` are not separators: both become `-`. Otherwise the rules of ``make(from:url:fallback:)``
+  /// apply.
   public static func make(fromTitle title: String, fallback: String = "download") -> String {
-    // The beginning of a title counts; of a name from the network the end.
+    // Keep the beginning of a long title; of a name from the network the end is kept.
     let scalars = title.unicodeScalars.prefix(4096).map { $0 == "/" || $0 == "\\" ? "-" : $0 }
     var text = String.UnicodeScalarView()
     text.append(contentsOf: scalars)
     return make(from: String(text), url: nil, fallback: fallback)
   }
 
-  /// The last part of the path that is not empty, percent-decoded after splitting.
+  /// Returns the last non-empty component of the path, percent-decoded after splitting.
   private static func lastPart(of url: URL) -> String? {
     let path = url.path(percentEncoded: true)
-    // Other paths, of `data:` URLs say, are no paths.
+    // Other URLs, such as `data:` URLs, have no hierarchical path.
     guard path.hasPrefix("/"), let part = path.split(separator: "/").last else { return nil }
     let octets = Array(part.utf8)
     guard let bytes = PercentEncoding.decode(octets) else { return String(part) }
@@ -48,12 +52,12 @@ public enum SafeFileName {
 
   private static func component(of text: String) -> String? {
     if isPlain(text), !isDeviceName(text) { return text }
-    // The end counts, and a name may be as long as a header field.
+    // The end of the text counts. A name may be as long as a header field.
     let scalars = text.unicodeScalars.suffix(4096)
     let last = scalars.split(omittingEmptySubsequences: true) { $0 == "/" || $0 == "\\" }.last
     var kept = String.UnicodeScalarView()
     for scalar in last ?? scalars[scalars.endIndex...] where isKept(scalar) {
-      // Tabs and odd blanks would be a trap to whoever types the name.
+      // Tabs and unusual blanks are hard to type.
       kept.append(scalar.properties.isWhitespace ? " " : replacement(for: scalar))
     }
     let trimmed = trim(String(kept))
@@ -62,8 +66,8 @@ public enum SafeFileName {
     return shorten(harmless)
   }
 
-  /// Whether a name is as most are, of letters, digits and a few signs of ASCII, with no dot at its ends: no
-  /// character of it has to go.
+  /// Whether a name consists only of ASCII letters, digits, `-`, `_` and inner dots, as most names do, and needs no
+  /// change.
   private static func isPlain(_ name: String) -> Bool {
     let (dot, count) = (UInt8(ascii: "."), name.utf8.count)
     guard (1...maximumLength).contains(count), name.utf8.first != dot, name.utf8.last != dot else { return false }
@@ -75,7 +79,7 @@ public enum SafeFileName {
     }
   }
 
-  /// What stands for a sign that not every file system takes.
+  /// Returns the replacement for a character that some file systems reject.
   private static func replacement(for scalar: Unicode.Scalar) -> Unicode.Scalar {
     switch scalar {
     case ":", "|": "-"
@@ -88,7 +92,7 @@ public enum SafeFileName {
   private static func isKept(_ scalar: Unicode.Scalar) -> Bool {
     switch scalar.properties.generalCategory {
     case .control, .lineSeparator, .paragraphSeparator, .surrogate: false
-    // Joiners belong to the spelling of Persian and of emoji; other formatting is invisible or deceives.
+    // Joiners are part of the spelling of Persian words and of emoji; other formatting is invisible or deceptive.
     case .format: scalar.value == 0x200C || scalar.value == 0x200D
     default: true
     }
@@ -102,7 +106,7 @@ public enum SafeFileName {
     return String(scalars[first...last])
   }
 
-  /// The devices that Windows sees in every folder, with any extension.
+  /// Whether the name denotes a device that exists in every folder on Windows, with any extension.
   private static func isDeviceName(_ name: String) -> Bool {
     let stem = trim(String(name.prefix { $0 != "." && $0 != ":" })).uppercased()
     if ["CON", "PRN", "AUX", "NUL", "CONIN$", "CONOUT$", "CLOCK$"].contains(stem) { return true }
@@ -121,13 +125,14 @@ public enum SafeFileName {
       kept.append(character)
     }
     if kept.isEmpty {
-      // One character with endless combining marks.
+      // The name begins with one character that has very many combining marks.
       for scalar in stem where kept.utf8.count + UTF8.width(scalar) <= room { kept.unicodeScalars.append(scalar) }
     }
     return trim(kept) + ending
   }
 
-  /// The extension with its dot, two of them for `.tar.gz` and the like; empty when there is none of a usual length.
+  /// Returns the extension with its dot, and both extensions for `.tar.gz` and similar names; empty when there is none
+  /// of a usual length.
   private static func ending(of name: String) -> String {
     let parts = name.split(separator: ".", omittingEmptySubsequences: false)
     guard parts.count >= 2, let last = parts.last, (1...16).contains(last.utf8.count),

@@ -1,19 +1,20 @@
-/// The transfer codings of an answer (RFC 9112 §6.1): what has been done to the body on its way.
+/// Validation of the transfer codings of a reply (RFC 9112 §6.1).
 enum TransferCodings {
-  /// Refuses an answer whose body the client may not have read as it was meant.
+  /// Throws for a reply whose body the client may have misread.
   ///
-  /// Where `chunked` is not the last coding the body ends with the connection, and `chunked` below another coding is
-  /// part of what that coding wraps (RFC 9112 §6.3). Such a body looks complete although it is cut off, or still
-  /// carries chunk sizes between its bytes. Codings are sent only to a client that asked for them with `TE`.
+  /// If `chunked` is not the last coding, the body ends with the connection. If another coding wraps `chunked`, the
+  /// chunks are part of its content (RFC 9112 §6.3). Such a body looks complete although it is cut off, or still has
+  /// chunk sizes between its bytes. Servers may send other codings only to a client that requests them with `TE`.
   ///
-  /// `chunked` said twice is taken for a field that was sent twice: no sender may apply it twice (RFC 9112 §6.1), and
-  /// no client undoes it twice. `identity` below it changes nothing.
+  /// A repeated `chunked` is treated as a repeated field: no sender may apply it twice (RFC 9112 §6.1), and no client
+  /// decodes it twice. `identity` before it has no effect.
   ///
-  /// Empty list elements are refused as well, although a recipient should ignore them (RFC 9110 §5.6.1): clients read
-  /// them differently (llhttp, for one, takes the body after `chunked,` as it is), and no server is known to send them.
-  /// - Parameter decoded: the codings besides `chunked` that the client undid, in lower case.
-  /// - Throws: ``DownloadError`` with `.invalidResponse` for every list but `identity` or codings that were decoded,
-  ///   with or without `chunked` after them.
+  /// Empty list elements are rejected as well, although a recipient should ignore them (RFC 9110 §5.6.1): clients parse
+  /// them differently (llhttp, for example, does not decode the body after `chunked,`), and no server is known to send
+  /// them.
+  /// - Parameter decoded: The codings besides `chunked` that the client has decoded, in lower case.
+  /// - Throws: ``DownloadError`` with `.invalidResponse` for all lists except `identity` or decoded codings, with or
+  ///   without `chunked` after them.
   static func check(_ headers: HeaderFields, decoded: [String]) throws(DownloadError) {
     guard headers["Transfer-Encoding"] != nil else { return }
     var codings = headers.values("Transfer-Encoding").flatMap { value in
@@ -24,12 +25,12 @@ enum TransferCodings {
     throw refusal(headers)
   }
 
-  /// The error for codings that the client does not undo.
+  /// Returns the error for codings that the client does not decode.
   private static func refusal(_ headers: HeaderFields) -> DownloadError {
     let value = headers.values("Transfer-Encoding").joined(separator: ", ")
     return DownloadError(
       .invalidResponse,
-      "the answer has the Transfer-Encoding “\(value.prefix(64).escaped)”, which was not asked for and hides where "
-        + "the body ends; ask the server's operator")
+      "the answer has the Transfer-Encoding “\(value.prefix(64).escaped)”, which was not requested and leaves the end "
+        + "of the body unknown; ask the server's operator")
   }
 }

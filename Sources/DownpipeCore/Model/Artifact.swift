@@ -1,37 +1,38 @@
 public import Foundation
 
-/// What a download has become: a file or a folder, finished or on its way through the steps.
+/// The result of a download: a file or a folder, finished or between two steps.
 public struct Artifact: Sendable, Hashable {
-  /// What it is.
+  /// The kind of an artifact.
   public enum Kind: String, Sendable, Hashable, Codable {
-    /// One file.
+    /// A single file.
     case file
-    /// A folder and all that is in it.
+    /// A folder with its contents.
     case directory
   }
 
-  /// Where its bytes are.
+  /// The place of an artifact's bytes.
   public enum Location: Sendable, Hashable {
     /// At an absolute path.
     case path(String)
-    /// In memory, with storages that keep it there.
+    /// In memory, with storages that keep bytes there.
     case memory([UInt8])
   }
 
-  /// What it is.
+  /// Whether the artifact is a file or a folder.
   public var kind: Kind
-  /// Where its bytes are.
+  /// The place of its bytes.
   public var location: Location
-  /// The name it has, or is to have once it is published; a single safe path component.
+  /// The name of the artifact, or the name that it gets when it is published. It is a single safe path component.
   public var name: String
-  /// Its size in bytes, where that is known.
+  /// The size in bytes, if known.
   public var size: ByteCount
-  /// The media type the server gave, if any.
+  /// The media type sent by the server; `nil` when there is none.
   public var mediaType: String?
-  /// When the bytes of a published file last changed, by the clock of its file system, where the storage keeps that.
+  /// The modification time of a published file, by the clock of its file system; `nil` when the storage does not keep
+  /// it.
   public var modifiedAt: Date?
 
-  /// Describes an artifact.
+  /// Creates a description of an artifact.
   public init(
     kind: Kind = .file, location: Location, name: String, size: ByteCount = .unknown, mediaType: String? = nil,
     modifiedAt: Date? = nil
@@ -44,22 +45,23 @@ public struct Artifact: Sendable, Hashable {
     self.mediaType = mediaType
   }
 
-  /// Its absolute path; `nil` for one in memory.
+  /// The absolute path; `nil` for an artifact in memory.
   public var path: String? {
     if case .path(let path) = location { path } else { nil }
   }
 
-  /// Its file URL; `nil` for one in memory.
+  /// The file URL; `nil` for an artifact in memory.
   public var url: URL? {
     path.map { URL(filePath: $0, directoryHint: kind == .directory ? .isDirectory : .notDirectory) }
   }
 }
 
-/// The static form of an artifact: what a step takes and gives, so that steps that do not fit do not compile.
+/// The static form of an artifact: what a step takes and returns. A chain of steps whose forms do not fit does not
+/// compile.
 public protocol ArtifactForm: Sendable {
-  /// What an artifact of this form is.
+  /// The kind of artifact that has this form.
   static var kind: Artifact.Kind { get }
-  /// The artifact itself.
+  /// The artifact.
   var artifact: Artifact { get }
   /// Wraps an artifact, whose kind must be ``kind``.
   init(_ artifact: Artifact)
@@ -67,36 +69,36 @@ public protocol ArtifactForm: Sendable {
 
 /// An artifact that is one file.
 public struct File: ArtifactForm, Hashable {
-  /// A file.
+  /// The kind of this form: ``Artifact/Kind/file``.
   public static var kind: Artifact.Kind { .file }
-  /// The artifact itself.
+  /// The artifact.
   public let artifact: Artifact
   /// Wraps an artifact.
   public init(_ artifact: Artifact) { self.artifact = artifact }
-  /// Describes a file at an absolute path.
+  /// Creates a description of a file at an absolute path.
   public init(path: String, name: String, size: ByteCount = .unknown, mediaType: String? = nil) {
     artifact = Artifact(kind: .file, location: .path(path), name: name, size: size, mediaType: mediaType)
   }
-  /// Its absolute path; `nil` for one in memory.
+  /// The absolute path; `nil` for a file in memory.
   public var path: String? { artifact.path }
-  /// The name it is to have.
+  /// The name that the file gets when it is published.
   public var name: String { artifact.name }
 }
 
 /// An artifact that is a folder.
 public struct Directory: ArtifactForm, Hashable {
-  /// A folder.
+  /// The kind of this form: ``Artifact/Kind/directory``.
   public static var kind: Artifact.Kind { .directory }
-  /// The artifact itself.
+  /// The artifact.
   public let artifact: Artifact
   /// Wraps an artifact.
   public init(_ artifact: Artifact) { self.artifact = artifact }
-  /// Describes a folder at an absolute path.
+  /// Creates a description of a folder at an absolute path.
   public init(path: String, name: String) {
     artifact = Artifact(kind: .directory, location: .path(path), name: name)
   }
-  /// Its absolute path.
+  /// The absolute path.
   public var path: String? { artifact.path }
-  /// The name it is to have.
+  /// The name that the folder gets when it is published.
   public var name: String { artifact.name }
 }

@@ -1,6 +1,6 @@
 public import Foundation
 
-/// Writes a number of bytes, or a speed, for people to read: `1.50 MiB`, `23.4 MB/s`.
+/// A format for numbers of bytes and speeds: `1.50 MiB`, `23.4 MB/s`.
 ///
 /// ```swift
 /// ByteFormat.binary.format(1_572_864)            // 1.50 MiB
@@ -8,30 +8,30 @@ public import Foundation
 /// ByteFormat.decimal.speed(812_000)              // 812 KB/s
 /// Int64(1_572_864).formatted(ByteFormat.binary)  // as any other format style
 /// ```
-/// The text is the same in every locale, and at most eight characters long (a speed ten) where the precision is
-/// ``Precision/threeDigits`` and no largest unit is set, so that columns hold.
+/// The text is the same in every locale. With the precision ``Precision/threeDigits`` and no largest unit it has at
+/// most eight characters (a speed at most ten), so that columns keep their width.
 public struct ByteFormat: FormatStyle, Sendable {
-  /// What a unit is called, and how many of the next smaller one it is.
+  /// A system of units.
   public enum Units: Hashable, Codable, Sendable {
-    /// `KiB`, `MiB`, `GiB` … of 1,024 each (IEC 80000-13).
+    /// `KiB`, `MiB`, `GiB` … with a factor of 1,024 (IEC 80000-13).
     case binary
-    /// `KB`, `MB`, `GB` … of 1,000 each, as disks are sold and as systems of Apple count.
+    /// `KB`, `MB`, `GB` … with a factor of 1,000, as on disk labels and on Apple's systems.
     case decimal
-    /// `KB`, `MB`, `GB` … of 1,024 each, as Windows counts.
+    /// `KB`, `MB`, `GB` … with a factor of 1,024, as on Windows.
     case kilobytes1024
   }
 
-  /// A unit's place in the row of units.
+  /// The magnitude of a unit.
   public enum Magnitude: Int, Hashable, Codable, Sendable {
     /// Bytes.
     case one
     /// 1,000 or 1,024 bytes.
     case kilo
-    /// 1,000 or 1,024 times as many as ``kilo``, and so on.
+    /// Each 1,000 or 1,024 times the previous magnitude.
     case mega, giga, tera, peta, exa
   }
 
-  /// How many digits a number has. Bytes never have decimals.
+  /// The number of digits. Bytes never have decimals.
   public enum Precision: Hashable, Codable, Sendable {
     /// Three digits, rounded: `1.50`, `23.4`, `812`.
     case threeDigits
@@ -39,31 +39,31 @@ public struct ByteFormat: FormatStyle, Sendable {
     case oneDecimal
   }
 
-  /// What a unit is called, and how many of the next smaller one it is.
+  /// The system of units.
   public var units: Units
   /// The largest unit that is used.
   public var largest: Magnitude
-  /// How many digits a number has.
+  /// The number of digits.
   public var precision: Precision
 
-  /// Makes a format.
+  /// Creates a format.
   public init(_ units: Units, largest: Magnitude = .exa, precision: Precision = .threeDigits) {
     self.units = units
     self.largest = largest
     self.precision = precision
   }
 
-  /// Three digits and `KiB`, `MiB`, `GiB` … of 1,024 each.
+  /// Three digits and `KiB`, `MiB`, `GiB` … with a factor of 1,024.
   public static let binary = ByteFormat(.binary)
-  /// Three digits and `KB`, `MB`, `GB` … of 1,000 each.
+  /// Three digits and `KB`, `MB`, `GB` … with a factor of 1,000.
   public static let decimal = ByteFormat(.decimal)
-  /// Three digits and `KB`, `MB`, `GB` … of 1,024 each.
+  /// Three digits and `KB`, `MB`, `GB` … with a factor of 1,024.
   public static let kilobytes1024 = ByteFormat(.kilobytes1024)
 
-  /// The number with its unit; a negative one counts as none.
+  /// Returns the number with its unit. A negative number is formatted as 0.
   public func format(_ bytes: Int64) -> String {
     let base: Double = units == .decimal ? 1000 : 1024
-    // What would be rounded to a whole unit is shown as one.
+    // A number that rounds to the next larger unit is shown in that unit.
     let limit = precision == .threeDigits ? base - 0.5 : base
     var value = Double(max(0, bytes))
     var magnitude = 0
@@ -75,7 +75,7 @@ public struct ByteFormat: FormatStyle, Sendable {
     return "\(digits(of: value)) \(Self.prefixes[magnitude - 1])\(units == .binary ? "iB" : "B")"
   }
 
-  /// Bytes a second: `23.4 MiB/s`; a dash where the speed is not known.
+  /// Returns a speed in bytes per second, such as `23.4 MiB/s`; a dash for `nil`.
   public func speed(_ bytesPerSecond: Double?) -> String {
     guard let bytesPerSecond, bytesPerSecond.isFinite, bytesPerSecond >= 0 else { return "–" }
     return format(Int64(min(bytesPerSecond, 9e18))) + "/s"
@@ -97,6 +97,6 @@ public struct ByteFormat: FormatStyle, Sendable {
 }
 
 extension ByteCount {
-  /// The number with its unit, `1.50 MiB`; a dash while it is not known.
+  /// Returns the number with its unit, such as `1.50 MiB`; a dash when the count is unknown.
   public func formatted(_ format: ByteFormat = .binary) -> String { bytes.map(format.format) ?? "–" }
 }

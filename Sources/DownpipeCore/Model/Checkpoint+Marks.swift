@@ -1,16 +1,16 @@
 extension Checkpoint {
-  /// Lets go of the bytes from a position on, and of the marks that cover any of them.
+  /// Removes the bytes from an offset on, and the marks that cover any of them.
   mutating func cut(to size: Int64) {
     ranges.remove(contentsOf: max(0, size)..<Int64.max)
     marks.removeAll { $0.range.upperBound > size }
   }
 
-  /// Adds the newest mark, or none at all when there is no such mark: what older ones do not cover would be
-  /// cut off otherwise.
+  /// Adds the newest mark. Without one it removes all marks, because bytes after the last mark would otherwise be cut
+  /// off.
   ///
-  /// Few are kept, the older the farther apart: the farthest one between 1 and 2 MiB before the end, between 2 and 4,
-  /// between 4 and 8, and so on. So of a file of any size there is one not far before the place where a disk has
-  /// lost its bytes.
+  /// Few marks are kept, and older ones at larger distances: the farthest one between 1 and 2 MiB before the end, then
+  /// between 2 and 4 MiB, between 4 and 8 MiB, and so on. So a file of any size has a mark close to the place at which
+  /// a disk has lost bytes.
   mutating func mark(_ mark: BlockMark?) {
     guard let mark else {
       marks = []

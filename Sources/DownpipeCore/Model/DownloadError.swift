@@ -1,81 +1,81 @@
 package import Foundation
 
-/// What went wrong with a download, where, and what may be done about it.
+/// The failure of a download: what happened, in which stage, for which URL and attempt.
 ///
-/// The core fills in ``stage``, ``url`` and ``attempt`` when a stage leaves them out.
+/// The engine fills in ``stage``, ``url`` and ``attempt`` when a stage leaves them out.
 public struct DownloadError: Error, Sendable {
-  /// What kind of failure it is: an open set, so that stages can bring codes of their own.
+  /// The kind of a failure. The set is open, so that stages can define their own codes.
   public struct Code: Hashable, Sendable, Codable, CustomStringConvertible {
-    /// The word stored in the ledger and printed by the tool.
+    /// The text stored in the ledger and printed by the tool.
     public let rawValue: String
-    /// Makes a code of one's own.
+    /// Creates a code for a stage.
     public init(_ rawValue: String) { self.rawValue = rawValue }
-    /// The word.
+    /// The text of the code.
     public var description: String { rawValue }
 
-    /// The connection could not be made, or broke.
+    /// The connection failed or was interrupted.
     public static let network = Code("network")
-    /// There is no way to any server: no route, or no interface that is up.
+    /// No server is reachable: there is no route, or no interface is up.
     public static let offline = Code("offline")
     /// A host name could not be resolved.
     public static let hostNotFound = Code("hostNotFound")
-    /// The certificate or the TLS handshake was refused.
+    /// The certificate or the TLS handshake was rejected.
     public static let tls = Code("tls")
-    /// A time limit ran out.
+    /// A time limit was exceeded.
     public static let timedOut = Code("timedOut")
-    /// The server answered with a status that brings no bytes; see ``DownloadError/httpStatus``.
+    /// The server replied with a status that carries no bytes of the file; see ``DownloadError/httpStatus``.
     public static let httpStatus = Code("httpStatus")
-    /// The answer breaks the protocol.
+    /// The reply violates the protocol.
     public static let invalidResponse = Code("invalidResponse")
-    /// A redirect loop, or more redirects than allowed.
+    /// The redirects form a loop, or exceed the limit.
     public static let tooManyRedirects = Code("tooManyRedirects")
-    /// The file is another one than the one the partial was taken from.
+    /// The server's file differs from the one that the partial was taken from.
     public static let contentChanged = Code("contentChanged")
-    /// Nothing proves that the file on the server is still the one on disk.
+    /// Nothing proves that the server's file is still the one that the partial was taken from.
     public static let unproven = Code("unproven")
-    /// The server's range begins at another byte than the one it was asked for, or nobody asked for a range.
+    /// The server's range begins at another byte than requested, or no range was requested.
     public static let wrongRange = Code("wrongRange")
-    /// The server's range ends where it cannot.
+    /// The end of the server's range is impossible.
     public static let wrongRangeEnd = Code("wrongRangeEnd")
-    /// The server's 206 does not say which range it holds.
+    /// The server's 206 reply does not state a readable range.
     public static let unreadableRange = Code("unreadableRange")
     /// The server sent several ranges in one body.
     public static let multipartRange = Code("multipartRange")
-    /// The server sent the whole file instead of the range it was asked for.
+    /// The server sent the whole file instead of the requested range.
     public static let rangeIgnored = Code("rangeIgnored")
-    /// The server has nothing at the range it was asked for (416).
+    /// The server cannot serve the requested range (416).
     public static let rangeNotSatisfiable = Code("rangeNotSatisfiable")
-    /// The server's file has another size than the one on disk is of.
+    /// The server's file has another size than the one that the partial was taken from.
     public static let sizeChanged = Code("sizeChanged")
     /// The link has expired, and there is no fresh one.
     public static let linkExpired = Code("linkExpired")
-    /// The answer's content coding differs from that of the bytes on disk.
+    /// The content coding of the reply differs from that of the stored bytes.
     public static let wrongContentCoding = Code("wrongContentCoding")
     /// The body is shorter or longer than announced.
     public static let lengthMismatch = Code("lengthMismatch")
-    /// The bytes do not have the digest they should.
+    /// The digest of the bytes differs from the expected one.
     public static let digestMismatch = Code("digestMismatch")
     /// The storage is full.
     public static let noSpace = Code("noSpace")
-    /// The process, or the system, has as many files and connections open as it may.
+    /// The process or the system has reached its limit of open files and connections.
     public static let tooManyOpenFiles = Code("tooManyOpenFiles")
-    /// Another process, or another downloader in this one, is writing the same partial.
+    /// Another process, or another downloader in this process, is writing the same partial.
     public static let inUse = Code("inUse")
-    /// The storage may not be written, or its path is of the wrong kind.
+    /// The storage denies access, or its path is of the wrong kind.
     public static let permission = Code("permission")
-    /// The storage failed in another way.
+    /// The storage failed for another reason.
     public static let storage = Code("storage")
-    /// The destination is taken, and the conflict policy says to fail.
+    /// The destination exists, and the conflict policy is to fail.
     public static let alreadyExists = Code("alreadyExists")
-    /// A path would leave the folder it is meant for.
+    /// A path would leave the folder that it must stay in.
     public static let unsafePath = Code("unsafePath")
-    /// More bytes than allowed.
+    /// The body has more bytes than allowed.
     public static let tooLarge = Code("tooLarge")
-    /// No source of the pipeline takes this URL.
+    /// No source of the pipeline accepts the URL.
     public static let unsupportedURL = Code("unsupportedURL")
-    /// The request itself is malformed.
+    /// The request is malformed.
     public static let invalidRequest = Code("invalidRequest")
-    /// The pipeline is put together wrongly.
+    /// The pipeline is not valid.
     public static let invalidPipeline = Code("invalidPipeline")
     /// A post-processing step failed.
     public static let processing = Code("processing")
@@ -87,28 +87,28 @@ public struct DownloadError: Error, Sendable {
     public static let removed = Code("removed")
     /// The downloader was shut down.
     public static let shutDown = Code("shutDown")
-    /// Another owner has taken the download over.
+    /// Another owner has taken over the download.
     public static let notOwner = Code("notOwner")
   }
 
-  /// What kind of failure it is.
+  /// The kind of failure.
   public var code: Code
-  /// What happened and what to do about it, in a sentence; without secrets.
+  /// What happened and what to do about it, in a sentence without secrets.
   public var message: String
-  /// The stage that failed.
+  /// The name of the stage that failed; `nil` when it is unknown.
   public var stage: String?
-  /// The URL, with its secrets hidden.
+  /// The URL, with its secrets hidden; `nil` when the failure has none.
   public var url: String?
-  /// The attempt during which it failed, counted from 1.
+  /// The attempt that failed, from 1; `nil` when the failure is not part of an attempt.
   public var attempt: Int?
-  /// The status the server answered with.
+  /// The HTTP status of the reply; `nil` when there was none.
   public var httpStatus: Int?
-  /// How long the server asked to be left alone.
+  /// The delay that the server asks for before the next request; `nil` when it asks for none.
   public var retryAfter: RetryAfter?
-  /// The error behind this one. Not kept over restarts.
+  /// The underlying error. The ledger does not keep it.
   public var cause: (any Error)?
 
-  /// Describes a failure.
+  /// Creates a description of a failure.
   public init(
     _ code: Code,
     _ message: String,
@@ -125,7 +125,7 @@ public struct DownloadError: Error, Sendable {
     self.cause = cause
   }
 
-  /// Any error as a download error: itself if it is one, otherwise wrapped with `code`.
+  /// Converts any error: a download error stays as it is, any other error is wrapped with `code`.
   public init(_ error: any Error, as code: Code, stage: String? = nil) {
     if var known = error as? DownloadError {
       known.stage = known.stage ?? stage
@@ -133,12 +133,12 @@ public struct DownloadError: Error, Sendable {
     } else if error is CancellationError {
       self.init(.cancelled, "the work was cancelled", stage: stage, cause: error)
     } else {
-      // Foundation's errors name the URL they are about, with its password.
+      // Foundation's errors contain the URL, with its password.
       self.init(code, String(describing: error).redactingURLs, stage: stage, cause: error)
     }
   }
 
-  /// The same error with the facts that only the engine knows, where they are missing.
+  /// Returns the error with the facts that only the engine knows, unless they are already set.
   package func located(stage: String?, url: URL?, attempt: Int?) -> DownloadError {
     var copy = self
     copy.stage = copy.stage ?? stage
@@ -149,13 +149,13 @@ public struct DownloadError: Error, Sendable {
 }
 
 extension DownloadError: Hashable {
-  /// Compares everything but the cause.
+  /// Compares all properties except the cause.
   public static func == (left: Self, right: Self) -> Bool {
     left.code == right.code && left.message == right.message && left.stage == right.stage && left.url == right.url
       && left.attempt == right.attempt && left.httpStatus == right.httpStatus && left.retryAfter == right.retryAfter
   }
 
-  /// Hashes what ``==(_:_:)`` compares.
+  /// Hashes a part of what ``==(_:_:)`` compares.
   public func hash(into hasher: inout Hasher) {
     hasher.combine(code)
     hasher.combine(message)
@@ -164,7 +164,7 @@ extension DownloadError: Hashable {
 }
 
 extension DownloadError: CustomStringConvertible {
-  /// One line: code, stage, message, URL.
+  /// The code, stage, message and URL on one line.
   public var description: String {
     var text = code.rawValue
     if let httpStatus { text += " \(httpStatus)" }

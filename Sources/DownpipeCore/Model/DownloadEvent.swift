@@ -1,38 +1,38 @@
-/// Something that happened to a download.
+/// A change of a download.
 public struct DownloadEvent: Sendable, Hashable {
-  /// What was asked for: id, host, tags and metadata, say.
+  /// The request of the download, with id, host, tags and metadata.
   public let request: DownloadRequest
-  /// What happened.
+  /// The kind of change, with its values.
   public let kind: Kind
-  /// Which download.
+  /// The id of the download.
   public var id: DownloadID { request.id }
 
-  /// What happened.
+  /// A kind of change.
   public enum Kind: Sendable, Hashable {
-    /// It went into another state.
+    /// The download has entered a state.
     case state(DownloadState)
-    /// Bytes arrived; sent a few times a second at most.
+    /// Bytes have arrived. Sent at most a few times a second.
     case progress(TransferProgress)
-    /// An attempt began, going on at a byte.
+    /// An attempt has begun, and continues at an offset.
     case started(attempt: Int, from: Int64)
-    /// What was on disk could not be used: why it begins at the beginning again.
+    /// The stored bytes cannot be used, for the given reason. The transfer starts again at the first byte.
     case restarted(DownloadError)
-    /// An answer could not be used as it was meant: why. The server is asked in another way at once, or the answer
-    /// is used in another way; what is on disk stays.
+    /// A reply cannot be used as intended, for the given reason. The engine sends another request at once or uses the
+    /// reply in another way. The stored bytes are kept.
     case refused(DownloadError)
-    /// An attempt failed; the state that follows says whether there is another.
+    /// An attempt has failed. The next state says whether another one follows.
     case attemptFailed(DownloadError)
-    /// The request was redirected to the URL (secrets hidden).
+    /// The request was redirected to the URL, whose secrets are hidden.
     case redirected(to: String)
-    /// The link had died, and a fresh one takes its place (secrets hidden).
+    /// The link had expired and was replaced by a fresh one, whose secrets are hidden.
     case linkRefreshed(to: String)
-    /// A step finished.
+    /// A step has finished.
     case stepFinished(name: String)
-    /// It was removed: record and partial are gone. Nothing more happens to it.
+    /// The record and the partial of the download were removed. No other event follows.
     case removed
   }
 
-  /// Makes an event.
+  /// Creates an event.
   public init(_ request: DownloadRequest, _ kind: Kind) {
     self.request = request
     self.kind = kind

@@ -1,29 +1,28 @@
-/// What a download is called in the ledger: the key by which an app finds it again, over restarts too.
+/// The key of a download in the ledger, by which an app finds it again across restarts.
 ///
-/// It is not the URL, which may expire or move, and not the name of the file. Give what the app itself knows the thing by,
-/// such as an episode's GUID or the primary key of a row:
+/// It is neither the URL, which may expire or move, nor the name of the file. Use the key by which the app itself
+/// identifies the file, such as an episode's GUID or the primary key of a row:
 /// ```swift
 /// try await downloader.add(DownloadRequest(episode.url, id: DownloadID(episode.guid)))
 /// ```
-/// Adding a request whose id is already known updates that download instead of starting a second one. A request without an
-/// id gets a random one, and is a download of its own each time it is added.
+/// Adding a request whose id is known updates that download and starts no second one. A request without an id gets a
+/// random id, so each time it is added it becomes a new download.
 public struct DownloadID: Hashable, Sendable, Codable, Comparable, CustomStringConvertible,
   ExpressibleByStringLiteral
 {
-  /// The text of the id, as it is stored in the ledger.
+  /// The text of the id, as the ledger stores it.
   public let rawValue: String
 
-  /// Names a download. Any non-empty text of at most 255 UTF-8 bytes will do;
-  /// the limit is checked when the request is added.
+  /// Creates an id from any non-empty text of at most 255 UTF-8 bytes. The limit is checked when the request is added.
   public init(_ rawValue: String) { self.rawValue = rawValue }
 
-  /// A fresh random id: 80 bits, 16 characters.
+  /// Creates a random id of 80 bits (16 characters).
   public init() {
     var generator = SystemRandomNumberGenerator()
     self.init(using: &generator)
   }
 
-  /// A fresh random id drawn from `generator`.
+  /// Creates a random id of 80 bits, drawn from `generator`.
   public init(using generator: inout some RandomNumberGenerator) {
     let alphabet = Array("0123456789abcdefghjkmnpqrstvwxyz".utf8)
     var text = ""
@@ -38,15 +37,15 @@ public struct DownloadID: Hashable, Sendable, Codable, Comparable, CustomStringC
     self.rawValue = text
   }
 
-  /// Names a download in source text.
+  /// Creates an id from a literal.
   public init(stringLiteral value: String) { self.init(value) }
 
-  /// Decodes the bare text.
+  /// Decodes the text of the id.
   public init(from decoder: any Decoder) throws {
     rawValue = try decoder.singleValueContainer().decode(String.self)
   }
 
-  /// Encodes the bare text.
+  /// Encodes the text of the id.
   public func encode(to encoder: any Encoder) throws {
     var container = encoder.singleValueContainer()
     try container.encode(rawValue)

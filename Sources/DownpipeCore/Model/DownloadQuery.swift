@@ -1,29 +1,29 @@
-/// Which downloads are asked for, and in which order.
+/// A selection of downloads, and their order.
 public struct DownloadQuery: Sendable, Hashable {
-  /// Only these phases; every one when `nil`.
+  /// Selects downloads in these phases; all phases when `nil`.
   public var phases: Set<DownloadState.Phase>?
-  /// Only those with the tag.
+  /// Selects downloads with this tag; all downloads when `nil`.
   public var tag: String?
-  /// Only those that belong to this ``Storage/location``, or to none.
+  /// Selects downloads that belong to this ``Storage/location`` or to none; all downloads when `nil`.
   public var location: String?
-  /// Which comes first.
+  /// The order of the result.
   public var order: Order
-  /// At most this many; every one when `nil`.
+  /// The maximum number of downloads; unlimited when `nil`.
   public var limit: Int?
-  /// Leaves out this many first.
+  /// The number of downloads to skip at the beginning of the result.
   public var offset: Int
 
   /// An order of downloads.
   public enum Order: String, Sendable, Hashable {
-    /// The earliest added first.
+    /// The first added comes first.
     case arrival
-    /// The next to be started first.
+    /// The next to start comes first.
     case rank
-    /// The last changed first.
+    /// The last changed comes first.
     case latestChange
   }
 
-  /// Asks a question.
+  /// Creates a query.
   public init(
     phases: Set<DownloadState.Phase>? = nil, tag: String? = nil, location: String? = nil, order: Order = .arrival,
     limit: Int? = nil, offset: Int = 0

@@ -1,59 +1,60 @@
 public import Foundation
 
-/// All that survives of a download: what ledgers keep.
+/// The persistent state of a download, as ledgers keep it.
 public struct DownloadRecord: Sendable, Hashable {
-  /// What was asked for; its id names the record.
+  /// The request; its id is the key of the record.
   public var request: DownloadRequest
-  /// The request as it was added last, where ``request`` differs from it: something was changed since, a link was renewed,
-  /// or a head start was taken over. `nil` where both are the same.
+  /// The request as it was last added; `nil` when it equals ``request``.
+  ///
+  /// The two differ when the request was changed since, the link was renewed, or a head start was imported.
   public var added: DownloadRequest?
-  /// Unique to this addition of the id, and growing; see ``PartialKey``.
+  /// A growing number that is unique to this addition of the id; see ``PartialKey``.
   public var generation: Int64
-  /// The order of arrival.
+  /// The place of the download in the order of arrival.
   public var arrival: Int64
   /// The key that sorts waiting downloads.
   public var rank: Rank
-  /// Where it stands.
+  /// The phase of the download.
   public var phase: DownloadState.Phase
-  /// Not to be started before this time; at once when `nil`.
+  /// The time before which the download must not start; `nil` for no such time.
   public var notBefore: Date?
-  /// Whether it was paused together with others; ``Lifecycle/Event/resumeTogether`` means only those.
+  /// Whether the download was paused together with others. ``Lifecycle/Event/resumeTogether`` affects only these.
   public var isPausedTogether: Bool
-  /// What it is short of, where that is more than time.
+  /// The missing resource that the download waits for; `nil` when it waits only for its turn or for a time.
   public var awaited: Awaited?
-  /// Who holds it, while it is active.
+  /// The owner that holds the download while it is active; otherwise `nil`.
   public var owner: String?
-  /// The last error, while it waits for another attempt or has failed.
+  /// The last error, while the download waits for another attempt or has failed; otherwise `nil`.
   public var error: DownloadError?
-  /// The attempts begun.
+  /// The number of attempts begun.
   public var attempts: Int
-  /// The attempts that failed in a row without progress.
+  /// The number of failed attempts in a row without progress.
   public var consecutiveFailures: Int
-  /// The attempts that failed in a row with the same code.
+  /// The number of failed attempts in a row with the same code.
   public var repeatedFailures: Int
-  /// Bytes received over the network, the repeated ones too.
+  /// The number of bytes received over the network, including repeated ones.
   public var bytesFetched: Int64
-  /// The byte at which the latest transfer went on.
+  /// The offset at which the latest transfer continued.
   public var resumedFrom: Int64
-  /// What is on disk.
+  /// The stored bytes and their representation.
   public var checkpoint: Checkpoint
-  /// What the steps have done.
+  /// The results of the steps.
   public var steps: StepLog
-  /// The ``Storage/location`` that it belongs to; `nil` for one that belongs to any, as records of old ledgers do.
+  /// The ``Storage/location`` that the download belongs to; `nil` for any, as in records of earlier versions.
   public var location: String?
-  /// Whether a run ended with its process, without an outcome, since the download was last finished or cancelled.
+  /// Whether a run ended with its process and without an outcome since the download was last finished or cancelled.
   public var wasInterrupted: Bool
-  /// When it was first added.
+  /// The time at which the download was first added.
   public var createdAt: Date
-  /// When it last changed.
+  /// The time at which the record last changed.
   public var updatedAt: Date
 
-  /// The download's name.
+  /// The id of the download.
   public var id: DownloadID { request.id }
-  /// The name of its partial.
+  /// The key of the download's partial.
   public var partialKey: PartialKey { PartialKey(id: request.id, generation: generation) }
 
-  /// Makes the record of a download that waits for its first attempt.
+  /// Creates the record of a download that waits for its first attempt.
   public init(
     request: DownloadRequest, generation: Int64, arrival: Int64, rank: Rank, location: String? = nil, createdAt: Date
   ) {
@@ -75,49 +76,35 @@ public struct DownloadRecord: Sendable, Hashable {
     self.createdAt = createdAt
     self.updatedAt = createdAt
   }
-
-  /// The record as gates, admission policies and leases see it.
-  public var candidate: Candidate {
-    Candidate(host: request.host, intent: request.intent, priority: request.priority, tags: request.tags)
-  }
-
-  /// The record as scheduling policies see it.
-  package var rankingContext: RankingContext { rankingContext(host: request.host) }
-
-  /// The record as scheduling policies see it, with the host that is known already: it costs a parse of the URL.
-  package func rankingContext(host: String) -> RankingContext {
-    RankingContext(
-      id: request.id, priority: request.priority, intent: request.intent, arrival: arrival, createdAt: createdAt,
-      host: host, tags: request.tags, metadata: request.metadata, size: request.likelySize)
-  }
 }
 
-/// What is on disk of a download, and which representation it belongs to. The ledger never claims
-/// bytes that the disk may not have: data first, then the checkpoint.
+/// The stored bytes of a download, and the representation that they are part of.
+///
+/// The ledger never records bytes that the disk may not have: the data is made durable first, then the checkpoint.
 public struct Checkpoint: Sendable, Hashable {
-  /// The bytes on disk.
+  /// The stored bytes.
   public var ranges: ByteRangeSet
-  /// The size of the whole.
+  /// The size of the whole representation.
   public var total: ByteCount
-  /// Which representation the bytes belong to.
+  /// The validator of the representation; `nil` when the server sent none.
   public var validator: Validator?
-  /// Which resource the validator speaks of: the URL that answered, without its query. Entity tags mean nothing
-  /// beyond their resource (RFC 9110 §8.8.3).
+  /// The resource that the validator applies to: the URL that replied, without its query. An entity tag is only valid
+  /// for its resource (RFC 9110 §8.8.3).
   public var resource: String?
-  /// The coding the bytes are in; `nil` for the plain bytes.
+  /// The content coding of the bytes; `nil` for identity.
   public var contentCoding: String?
-  /// The name the server suggested, made safe.
+  /// The file name suggested by the server, made safe; `nil` when there is none.
   public var name: String?
-  /// The media type.
+  /// The media type sent by the server; `nil` when there is none.
   public var mediaType: String?
-  /// Digests the server promised for the whole.
+  /// The digests that the server sent for the whole representation.
   public var digests: [FileDigest]
-  /// Marks of the last blocks that were claimed, the newest last; see ``BlockMark``.
+  /// Marks of recorded blocks, in ascending order; see ``BlockMark``.
   public var marks: [BlockMark]
   /// Whether the transfer is complete.
   public var isComplete: Bool
 
-  /// Nothing is on disk.
+  /// Creates a checkpoint; without arguments, one without stored bytes.
   public init(
     ranges: ByteRangeSet = ByteRangeSet(), total: ByteCount = .unknown, validator: Validator? = nil,
     resource: String? = nil, contentCoding: String? = nil, name: String? = nil, mediaType: String? = nil,
@@ -137,17 +124,17 @@ public struct Checkpoint: Sendable, Hashable {
   }
 }
 
-/// What the steps after the transfer have done so far.
+/// The results of the steps after the transfer.
 public struct StepLog: Sendable, Hashable, Codable {
-  /// The names of the steps that are done or were not needed, from the beginning of the chain. A chain that no longer
-  /// begins so starts again.
+  /// The names of the steps that have finished or were not needed, from the beginning of the chain. If the chain no
+  /// longer begins with these steps, it starts again.
   public var completed: [String]
-  /// The artifact they gave, with its path as the storage keeps it.
+  /// The artifact that these steps have produced; `nil` when there is none yet.
   public var artifact: StoredArtifact?
-  /// What the step under way noted.
+  /// The note of the step in progress; see ``ProcessingContext/note(_:)``.
   public var note: String?
 
-  /// Nothing is done.
+  /// Creates a log; without arguments, one without finished steps.
   public init(completed: [String] = [], artifact: StoredArtifact? = nil, note: String? = nil) {
     self.completed = completed
     self.artifact = artifact
@@ -155,22 +142,22 @@ public struct StepLog: Sendable, Hashable, Codable {
   }
 }
 
-/// An artifact as ledgers keep it.
+/// An artifact, as ledgers keep it.
 public struct StoredArtifact: Sendable, Hashable, Codable {
-  /// What it is.
+  /// Whether the artifact is a file or a folder.
   public var kind: Artifact.Kind
-  /// Its path, as ``Storage/storedPath(for:)`` gave it; `nil` for one in memory.
+  /// The path, as returned by ``Storage/storedPath(for:)``; `nil` for an artifact in memory.
   public var path: String?
-  /// Its name.
+  /// The name of the artifact.
   public var name: String
-  /// Its size in bytes, where known.
+  /// The size in bytes; `nil` when it is unknown.
   public var size: Int64?
-  /// Its media type.
+  /// The media type sent by the server; `nil` when there is none.
   public var mediaType: String?
-  /// When its bytes last changed, by the clock of its file system.
+  /// The modification time of the bytes, by the clock of their file system; `nil` when it is unknown.
   public var modifiedAt: Date?
 
-  /// Makes one.
+  /// Creates a stored artifact.
   public init(
     kind: Artifact.Kind, path: String?, name: String, size: Int64?, mediaType: String?, modifiedAt: Date? = nil
   ) {

@@ -1,10 +1,10 @@
-// What a request that is added again changes.
+// The effect of adding a request again.
 extension DownloadRequest {
-  /// A part of a request that is taken over as a whole.
+  /// A property of a request that is merged as a whole.
   package struct MergedPart: Sendable {
-    /// The property's name.
+    /// The name of the property.
     package let name: String
-    /// Takes the part over from a new request, unless it is that of the base.
+    /// Copies the property from a new request if it differs from that of the base.
     let merge: @Sendable (_ new: DownloadRequest, _ base: DownloadRequest, _ merged: inout DownloadRequest) -> Void
 
     private init<Value: Equatable & Sendable>(
@@ -16,7 +16,7 @@ extension DownloadRequest {
       }
     }
 
-    /// Every part but the id, which names the download.
+    /// All properties except the id.
     package static let all: [MergedPart] = [
       MergedPart("url", \.url),
       MergedPart("mirrors", \.mirrors),
@@ -35,8 +35,8 @@ extension DownloadRequest {
     ]
   }
 
-  /// This request with what a new one changes of it: the parts in which the new one differs from the one that was added
-  /// last. Where it says the same as then, what was changed since stays.
+  /// Returns this request with the changes of a new one: the properties in which the new request differs from the one
+  /// that was last added. Other properties keep changes that were made since then.
   package func takingOver(_ new: DownloadRequest, since base: DownloadRequest) -> DownloadRequest {
     var merged = self
     for part in MergedPart.all { part.merge(new, base, &merged) }

@@ -1,51 +1,58 @@
 public import Foundation
 
-/// What somebody wants downloaded. A plain value: change it freely before adding it.
+/// A description of a file to download and of what to do with it.
+///
+/// A request is a plain value: change it freely before adding it.
 public struct DownloadRequest: Sendable, Hashable {
-  /// The download's own name; a random one unless given. Adding the same id again updates the download.
+  /// The id of the download; random unless given. Adding the same id again updates the download.
   public var id: DownloadID
-  /// Where the bytes are. What it holds of secrets, such as a password or a signature, is kept in the ledger, where
-  /// the download needs them to go on; messages, events and ``description`` hide them.
+  /// The URL of the file.
+  ///
+  /// The ledger keeps its secrets, such as a password or a signature, because the download needs them to continue.
+  /// Messages, events and ``description`` hide them.
   public var url: URL
-  /// Other places that hold the same bytes, tried in order when the first one fails for good.
+  /// Other URLs of the same file, tried in order when the previous one has failed for good.
   public var mirrors: [URL]
-  /// How much it matters beside others.
+  /// The priority of the download.
   public var priority: Priority
-  /// Why it is wanted; gates and policies read it.
+  /// Why the file is wanted; gates and policies use it.
   public var intent: Intent
-  /// Free labels, for queries, limits and bulk operations.
+  /// Labels for queries, limits and bulk operations.
   public var tags: Set<String>
-  /// Free-form information that travels with the download.
+  /// Values that the app attaches to the download. Downpipe keeps them and does not interpret them.
   public var metadata: [String: String]
-  /// The size the whole file must have, if known beforehand: a file of another size fails.
+  /// The exact size of the file, if known. A file of another size fails the download.
   public var expectedSize: ByteCount
-  /// The size it will probably have, for sums and policies: feeds lie about lengths, and nothing fails by it.
+  /// The probable size of the file, for totals and policies. A wrong hint, which is common in feeds, does not fail the
+  /// download.
   public var sizeHint: ByteCount
-  /// Digests the whole file must have; `VerifyChecksum` checks them.
+  /// The digests that the whole file must have; `VerifyChecksum` checks them.
   public var expectedDigests: [FileDigest]
-  /// The most bytes the body may have; a longer one fails with `.tooLarge`. Unbounded when `nil`.
+  /// The maximum number of bytes in the body; unlimited when `nil`. A longer body fails with `.tooLarge`.
   public var maximumSize: Int64?
-  /// Header fields to send. The ledger keeps them, `Authorization` too: without them the download could not go on.
+  /// The header fields to send. The ledger keeps them, including `Authorization`, because the download needs them to
+  /// continue.
   public var headers: HeaderFields
-  /// Where the file goes below the storage's root, and under which name.
+  /// The folder and name of the finished file, relative to the storage's root.
   public var destination: Destination
-  /// Which steps of the pipeline apply to it; all of them unless told.
+  /// The steps of the pipeline that apply to the download; all steps by default.
   public var steps: StepSelection
-  /// Bytes that another downloader has fetched already. Gone once they have been taken over.
+  /// Bytes that another downloader has already fetched. It becomes `nil` when they have been imported.
   public var headStart: HeadStart?
 
-  /// The beginning of the file, as another downloader has left it: URLSession's temporary file, say.
+  /// The beginning of a file, fetched by another downloader, such as URLSession's temporary file.
   public struct HeadStart: Sendable, Hashable, Codable {
-    /// The absolute path of the file that holds the bytes, from the first one on. It is copied, and stays.
+    /// The absolute path of the file that contains the bytes, starting with the first one. It is copied and not
+    /// changed.
     public var file: String
-    /// How many of its bytes to take; a shorter file gives what it has.
+    /// The number of bytes to use. If the file is shorter, all of its bytes are used.
     public var count: Int64
-    /// Which representation they belong to. Without one they are compared with the server's before they are used.
+    /// The validator of the representation. Without one, the bytes are compared with the server's before they are used.
     public var validator: Validator?
-    /// The size of the whole.
+    /// The size of the whole file, if known.
     public var total: ByteCount
 
-    /// Describes a beginning.
+    /// Creates a description of a head start.
     public init(file: String, count: Int64, validator: Validator? = nil, total: ByteCount = .unknown) {
       self.file = file
       self.count = count
@@ -54,34 +61,37 @@ public struct DownloadRequest: Sendable, Hashable {
     }
   }
 
-  /// Where a file goes: both parts are optional, and both are relative to the storage's root.
+  /// The folder and name of a finished file. Both are optional and relative to the storage's root.
   public struct Destination: Sendable, Hashable, Codable {
-    /// A folder below the root, made if it is missing; the root itself when `nil`.
+    /// The folder below the root, created if it does not exist; the root itself when `nil`.
     public var directory: String?
-    /// The file's name; otherwise the server's suggestion, made safe, or the URL's last part. ``nameUse`` says what it
-    /// means to steps. For a title such as `AC/DC: Live` make it with ``SafeFileName/make(fromTitle:fallback:)``.
+    /// The name of the file.
+    ///
+    /// When it is `nil`, the file gets the name suggested by the server, made safe, or the last component of the URL.
+    /// ``nameUse`` says how steps treat the name. To use a title such as `AC/DC: Live`, convert it with
+    /// ``SafeFileName/make(fromTitle:fallback:)``.
     public var name: String?
-    /// Whether the name is an order or a fallback.
+    /// Whether the name is the final name or only replaces the server's suggestion.
     public var nameUse: NameUse
 
-    /// Makes a destination.
+    /// Creates a destination.
     public init(directory: String? = nil, name: String? = nil, nameUse: NameUse = .order) {
       self.directory = directory
       self.name = name
       self.nameUse = nameUse
     }
 
-    /// What a requested name means to steps that give their output another name.
+    /// How steps that rename their output treat the requested name.
     public enum NameUse: String, Sendable, Hashable, Codable {
-      /// What is published has the name, whatever the steps have made of it: with `Gunzip`, `named.txt.gz` is the name of
-      /// the unpacked text.
+      /// The published file has this name, even if a step renames its output. With `Gunzip`, `named.txt.gz` is the name
+      /// of the unpacked text.
       case order
-      /// The name takes the place of the server's suggestion, and a step that renames wins: with `Gunzip`, `named.txt.gz`
-      /// is published as `named.txt`.
+      /// The name replaces the server's suggestion, and a step may change it. With `Gunzip`, `named.txt.gz` is
+      /// published as `named.txt`.
       case fallback
     }
 
-    /// The name that what is published has for certain.
+    /// The name of the published file if the request determines it; otherwise `nil`.
     public var finalName: String? { nameUse == .order ? name : nil }
 
     mutating func setName(_ name: String) {
@@ -90,7 +100,7 @@ public struct DownloadRequest: Sendable, Hashable {
     }
   }
 
-  /// Describes a download.
+  /// Creates a request.
   public init(
     _ url: URL,
     id: DownloadID = DownloadID(),
@@ -125,9 +135,9 @@ public struct DownloadRequest: Sendable, Hashable {
     self.headStart = headStart
   }
 
-  /// Describes a download by the text of its URL.
+  /// Creates a request from the text of a URL.
   ///
-  /// - Throws: ``DownloadError`` with `.unsupportedURL` when the text is no absolute URL.
+  /// - Throws: ``DownloadError`` with `.unsupportedURL` when the text is not an absolute URL.
   public init(
     _ text: String,
     id: DownloadID = DownloadID(),
@@ -157,15 +167,15 @@ public struct DownloadRequest: Sendable, Hashable {
       headers: headers, destination: destination, steps: steps, headStart: headStart)
   }
 
-  /// The host that per-host limits count: lower case, with the port when it is not the scheme's own.
+  /// The host that limits per host apply to: in lower case, with the port if the URL has one.
   public var host: String { url.hostKey }
 
-  /// The size it has for certain, or else probably.
+  /// The expected size if it is known, otherwise the size hint.
   public var likelySize: ByteCount { expectedSize == .unknown ? sizeHint : expectedSize }
 }
 
 extension DownloadRequest: Codable {
-  /// Reads what an earlier version has written, too: a part that is not there is as if it had not been asked for.
+  /// Decodes a request. Keys that earlier versions did not write get their default values.
   public init(from decoder: any Decoder) throws {
     let container = try decoder.container(keyedBy: CodingKeys.self)
     func read<Value: Decodable>(_ key: CodingKeys, into value: inout Value) throws {
@@ -189,7 +199,7 @@ extension DownloadRequest: Codable {
 }
 
 extension DownloadRequest.Destination {
-  /// Reads what an earlier version has written, too.
+  /// Decodes a destination. Keys that earlier versions did not write get their default values.
   public init(from decoder: any Decoder) throws {
     let container = try decoder.container(keyedBy: CodingKeys.self)
     self.init(
@@ -200,19 +210,21 @@ extension DownloadRequest.Destination {
 }
 
 extension DownloadRequest: CustomStringConvertible {
-  /// Id and URL, without secrets: fit for logs.
+  /// The id and the URL without its secrets, suitable for logs.
   public var description: String { "\(id.rawValue) \(url.redacted)" }
 }
 
 extension URL {
-  /// The host that per-host limits count: lower case, with an explicit port; empty for URLs without a host.
+  /// The host that limits per host apply to: in lower case, with the port if the URL has one; empty for URLs without a
+  /// host.
   package var hostKey: String {
     guard var host = host(percentEncoded: true)?.lowercased() else { return "" }
     if host.utf8.contains(UInt8(ascii: ":")), !host.hasPrefix("[") { host = "[\(host)]" }
     return port.map { "\(host):\($0)" } ?? host
   }
 
-  /// What a validator speaks of: the URL without user, query and fragment, which change while the resource stays.
+  /// The resource that a validator applies to: the URL without user information, query and fragment, which may change
+  /// while the resource stays the same.
   package var resourceKey: String {
     "\(scheme?.lowercased() ?? "")://\(hostKey)\(path(percentEncoded: true))"
   }

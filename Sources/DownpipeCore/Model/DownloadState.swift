@@ -1,46 +1,46 @@
 public import Foundation
 
-/// Where a download stands.
+/// The state of a download.
 public enum DownloadState: Sendable, Hashable {
-  /// It will go on by itself; the reason says what it waits for.
+  /// The download continues without intervention; the reason says what it waits for.
   case waiting(WaitingReason)
-  /// Bytes are arriving, or being asked for.
+  /// Bytes are being requested or received.
   case transferring
-  /// The bytes are complete; the named step is at work.
+  /// The bytes are complete, and the named step is running.
   case processing(step: String)
-  /// Somebody paused it; only somebody can resume it. Its bytes are kept.
+  /// The download was paused and continues only when it is resumed. Its bytes are kept.
   case paused
-  /// Done.
+  /// The download has finished, with the given artifact.
   case finished(Artifact)
-  /// Given up. Its bytes are kept, and it can be resumed.
+  /// The download has failed for good. Its bytes are kept, and it can be resumed.
   case failed(DownloadError)
-  /// Somebody cancelled it; its partial is gone.
+  /// The download was cancelled, and its partial was removed.
   case cancelled
 
-  /// The state without what it carries, as ledgers keep it.
+  /// A state without its associated values, as ledgers keep it.
   public enum Phase: String, Sendable, Hashable, Codable, CaseIterable {
-    /// Waits for something.
+    /// Waits for its turn, a time or a resource.
     case waiting
     /// Transfers bytes.
     case transferring
-    /// Works on complete bytes.
+    /// Processes complete bytes.
     case processing
-    /// Paused by somebody.
+    /// Was paused.
     case paused
-    /// Done.
+    /// Has finished.
     case finished
-    /// Given up.
+    /// Has failed for good.
     case failed
-    /// Cancelled by somebody.
+    /// Was cancelled.
     case cancelled
 
-    /// Whether nothing more happens by itself.
+    /// Whether the download has ended: it is finished, failed or cancelled.
     public var isFinal: Bool { self == .finished || self == .failed || self == .cancelled }
-    /// Whether work on it is under way, and therefore owned.
+    /// Whether the download is being worked on, and is therefore held by an owner.
     public var isActive: Bool { self == .transferring || self == .processing }
   }
 
-  /// The state without what it carries.
+  /// The state without its associated values.
   public var phase: Phase {
     switch self {
     case .waiting: .waiting
@@ -54,25 +54,25 @@ public enum DownloadState: Sendable, Hashable {
   }
 }
 
-/// Why a download waits.
+/// The reason why a download waits.
 public enum WaitingReason: Sendable, Hashable, CustomStringConvertible {
-  /// Others go first; it is next when a place is free.
+  /// Other downloads go first. It starts when a slot is free.
   case turn
-  /// A limit is reached: which one.
+  /// A limit is reached; the text says which one.
   case limit(String)
-  /// A gate is closed: what it says.
+  /// A gate is closed; the text is the gate's reason.
   case gate(String)
   /// An attempt failed; the next one is due at a time.
   case retry(at: Date, after: DownloadError)
-  /// Something is missing that time alone does not bring; it is tried again when it is there, and at a time at the
+  /// A resource is missing. The download is tried again when the resource is available, and at the given time at the
   /// latest.
   case missing(Awaited, until: Date, after: DownloadError)
-  /// Somebody has suspended all downloads.
+  /// All downloads were suspended.
   case suspended
-  /// Another process owns it for now.
+  /// Another process holds the download.
   case elsewhere
 
-  /// The reason in words.
+  /// The reason as text.
   public var description: String {
     switch self {
     case .turn: "waiting for its turn"
@@ -80,26 +80,26 @@ public enum WaitingReason: Sendable, Hashable, CustomStringConvertible {
     case .gate(let what): what
     case .retry(_, let error): "trying again after: \(error.message)"
     case .missing(.network, _, let error): "waiting for the network: \(error.message)"
-    case .missing(.disk, _, let error): "waiting for room: \(error.message)"
-    case .missing(.owner, _, let error): "waiting for its owner: \(error.message)"
+    case .missing(.disk, _, let error): "waiting for disk space: \(error.message)"
+    case .missing(.owner, _, let error): "waiting for another owner: \(error.message)"
     case .missing(.link, _, let error): "waiting for a fresh link: \(error.message)"
-    case .missing(.descriptors, _, let error): "waiting for descriptors: \(error.message)"
+    case .missing(.descriptors, _, let error): "waiting for file descriptors: \(error.message)"
     case .suspended: "all downloads are suspended"
     case .elsewhere: "another process is working on it"
     }
   }
 }
 
-/// What a download can be short of, apart from time.
+/// A resource that a download can wait for.
 public enum Awaited: String, Sendable, Hashable, Codable {
-  /// A way to the server.
+  /// A connection to the server.
   case network
-  /// Room in the storage.
+  /// Space in the storage.
   case disk
-  /// Whoever holds the partial has to let go of it.
+  /// The release of the partial by its present owner.
   case owner
-  /// A fresh link, which the next attempt begins by asking for.
+  /// A fresh link, which the next attempt begins by requesting.
   case link
-  /// Descriptors, of which the process has too few for all that it has open.
+  /// File descriptors, of which the process has too many in use.
   case descriptors
 }

@@ -1,26 +1,26 @@
 public import Foundation
 
-/// Everything there is to know about a download at one moment: an immutable copy.
+/// The state of a download at one moment, as an immutable copy.
 public struct DownloadStatus: Sendable, Hashable, Identifiable {
-  /// The download's name.
+  /// The id of the download.
   public let id: DownloadID
-  /// What was asked for.
+  /// The request of the download.
   public let request: DownloadRequest
-  /// Where it stands.
+  /// The state of the download.
   public let state: DownloadState
-  /// How far it is.
+  /// The progress of the transfer.
   public let progress: TransferProgress
-  /// The attempts begun so far.
+  /// The number of attempts begun.
   public let attempts: Int
-  /// The byte at which the latest transfer went on; 0 when it began at the beginning.
+  /// The offset at which the latest transfer continued; 0 when it started at the first byte.
   public let resumedFrom: Int64
-  /// Bytes received over the network, the repeated ones too.
+  /// The number of bytes received over the network, including repeated ones.
   public let bytesFetched: Int64
-  /// The name the file has or is to have, once that is known.
+  /// The name of the file, or the name that it is to get; `nil` while it is unknown.
   public let name: String?
-  /// When it was first added.
+  /// The time at which the download was first added.
   public let createdAt: Date
-  /// When it last changed.
+  /// The time at which the download last changed.
   public let updatedAt: Date
 
   package init(
@@ -39,7 +39,7 @@ public struct DownloadStatus: Sendable, Hashable, Identifiable {
     self.updatedAt = updatedAt
   }
 
-  /// The error, when it failed or waits for another attempt.
+  /// The error, if the download has failed or waits for another attempt; otherwise `nil`.
   public var error: DownloadError? {
     switch state {
     case .failed(let error), .waiting(.retry(_, let error)), .waiting(.missing(_, _, let error)): error
@@ -47,38 +47,38 @@ public struct DownloadStatus: Sendable, Hashable, Identifiable {
     }
   }
 
-  /// The result, when it is finished.
+  /// The result, if the download has finished; otherwise `nil`.
   public var artifact: Artifact? {
     if case .finished(let artifact) = state { artifact } else { nil }
   }
 }
 
-/// How far a transfer is.
+/// The progress of a transfer.
 public struct TransferProgress: Sendable, Hashable {
-  /// Bytes on disk.
+  /// The number of stored bytes.
   public var received: Int64
-  /// Bytes of the whole file.
+  /// The size of the whole file.
   public var total: ByteCount
-  /// Bytes a second over the last few seconds; `nil` when nothing is being transferred.
+  /// The speed over the last few seconds, in bytes per second; `nil` when no transfer is running.
   public var bytesPerSecond: Double?
 
-  /// Makes a progress.
+  /// Creates a progress value.
   public init(received: Int64 = 0, total: ByteCount = .unknown, bytesPerSecond: Double? = nil) {
     self.received = received
     self.total = total
     self.bytesPerSecond = bytesPerSecond
   }
 
-  /// From 0 to 1; `nil` while the total is unknown.
+  /// The received share of the file, from 0 to 1; `nil` while the total is unknown.
   public var fraction: Double? {
     guard case .known(let total) = total else { return nil }
     return total == 0 ? 1 : min(1, Double(received) / Double(total))
   }
 
-  /// The time that is left at the present speed; `nil` while it cannot be told.
+  /// The remaining time at the present speed; `nil` while it cannot be computed.
   public var timeRemaining: Duration? {
     guard case .known(let total) = total, let bytesPerSecond, bytesPerSecond > 0 else { return nil }
-    // A server may announce exabytes and send a byte a minute.
+    // A server may announce exabytes and send one byte a minute: keep the number in range.
     return .seconds(min(Double(max(0, total - received)) / bytesPerSecond, 1e9))
   }
 }

@@ -1,20 +1,50 @@
-/// Sums over downloads: what a list shows at its head.
+/// The number of downloads in each phase, and the sums of their bytes.
+///
+/// Cancelled downloads are counted in ``counts`` and add no bytes.
 public struct DownloadTotals: Sendable, Hashable {
-  /// How many there are in each phase.
+  /// The number of downloads in each phase; phases without downloads are left out.
   public var counts: [DownloadState.Phase: Int]
-  /// Bytes on disk; cancelled downloads are left out, here and below.
+  /// The received bytes: the sizes of finished files, and the stored bytes of all other downloads.
   public var received: Int64
-  /// Bytes of those whose size is known, or was promised.
+  /// The sum of the known sizes. The size of a finished file comes first, then the size sent by the server, then the
+  /// request's.
   public var expected: Int64
-  /// How many have no known size, and are missing in ``expected``.
+  /// The number of downloads without a known size. ``expected`` does not include them.
   public var unknownSizes: Int
-  /// Bytes a second of all that run here together; `nil` when nothing is being transferred.
+  /// The speed of all transfers of this downloader, in bytes per second; `nil` when no transfer is running, and in
+  /// totals from a ledger.
   public var bytesPerSecond: Double?
 
-  init(_ totals: LedgerTotals) {
-    counts = totals.counts
-    received = totals.received
-    expected = totals.expected
-    unknownSizes = totals.unknown
+  /// Creates totals.
+  public init(
+    counts: [DownloadState.Phase: Int] = [:], received: Int64 = 0, expected: Int64 = 0, unknownSizes: Int = 0,
+    bytesPerSecond: Double? = nil
+  ) {
+    self.counts = counts
+    self.received = received
+    self.expected = expected
+    self.unknownSizes = unknownSizes
+    self.bytesPerSecond = bytesPerSecond
+  }
+}
+
+extension DownloadTotals {
+  /// Adds the bytes of a download.
+  package mutating func add(_ record: DownloadRecord) {
+    guard record.phase != .cancelled else { return }
+    let size = record.phase == .finished ? record.steps.artifact?.size : nil
+    let total = size ?? record.checkpoint.total.bytes ?? record.request.likelySize.bytes
+    received = received.addingSaturated(record.phase == .finished ? total ?? onDisk(record) : onDisk(record))
+    if let total { expected = expected.addingSaturated(total) } else { unknownSizes += 1 }
+  }
+
+  private func onDisk(_ record: DownloadRecord) -> Int64 { record.checkpoint.ranges.byteCount }
+}
+
+extension Int64 {
+  /// Returns the sum, or the nearest representable number on overflow.
+  package func addingSaturated(_ other: Int64) -> Int64 {
+    let (sum, overflows) = addingReportingOverflow(other)
+    return overflows ? (other > 0 ? .max : .min) : sum
   }
 }

@@ -1,6 +1,6 @@
-/// A way to compute a digest of bytes.
+/// A digest algorithm.
 public struct DigestAlgorithm: Hashable, Sendable, Codable, CustomStringConvertible {
-  /// The name in the registry of RFC 9530, lower case: `sha-256`.
+  /// The name in the registry of RFC 9530, in lower case, such as `sha-256`.
   public let name: String
 
   /// SHA-256 (FIPS 180-4).
@@ -9,14 +9,14 @@ public struct DigestAlgorithm: Hashable, Sendable, Codable, CustomStringConverti
   public static let sha384 = DigestAlgorithm("sha-384")
   /// SHA-512 (FIPS 180-4).
   public static let sha512 = DigestAlgorithm("sha-512")
-  /// SHA-1: broken against attackers, still fine against accidents.
+  /// SHA-1. It detects accidental changes, but is broken against attackers.
   public static let sha1 = DigestAlgorithm("sha-1")
-  /// MD5: broken against attackers, still fine against accidents.
+  /// MD5. It detects accidental changes, but is broken against attackers.
   public static let md5 = DigestAlgorithm("md5")
   /// CRC-32 (ISO 3309), big-endian.
   public static let crc32 = DigestAlgorithm("crc32")
 
-  /// Names an algorithm; `SHA256`, `sha256` and `sha-256` are the same one.
+  /// Creates an algorithm from its name; `SHA256`, `sha256` and `sha-256` are equal.
   public init(_ name: String) {
     let lower = name.lowercased()
     self.name =
@@ -31,13 +31,13 @@ public struct DigestAlgorithm: Hashable, Sendable, Codable, CustomStringConverti
       }
   }
 
-  /// The name.
+  /// The name of the algorithm.
   public var description: String { name }
 
-  /// Whether nobody can make two files of one digest.
+  /// Whether it is infeasible to create two files with the same digest.
   var isStrong: Bool { self == .sha256 || self == .sha384 || self == .sha512 }
 
-  /// The length of the digest in bytes, for the algorithms named here.
+  /// The length of the digest in bytes; `nil` for algorithms other than the ones above.
   public var byteCount: Int? {
     switch name {
     case "sha-256": 32
@@ -51,20 +51,21 @@ public struct DigestAlgorithm: Hashable, Sendable, Codable, CustomStringConverti
   }
 }
 
-/// A digest that a whole file is expected to have.
+/// A digest of a whole file.
 public struct FileDigest: Hashable, Sendable, Codable, CustomStringConvertible {
-  /// How it was computed.
+  /// The algorithm of the digest.
   public let algorithm: DigestAlgorithm
-  /// The digest's bytes.
+  /// The bytes of the digest.
   public let bytes: [UInt8]
 
-  /// Makes a digest from its bytes.
+  /// Creates a digest from its bytes.
   public init(_ algorithm: DigestAlgorithm, bytes: [UInt8]) {
     self.algorithm = algorithm
     self.bytes = bytes
   }
 
-  /// Reads a digest from hexadecimal text; `nil` for other characters or a length the algorithm does not have.
+  /// Creates a digest from hexadecimal text; `nil` for other characters, or for a length that the algorithm does not
+  /// have.
   public init?(_ algorithm: DigestAlgorithm, hex: String) {
     var bytes: [UInt8] = []
     var high: UInt8?
@@ -86,6 +87,6 @@ public struct FileDigest: Hashable, Sendable, Codable, CustomStringConvertible {
     bytes.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
   }
 
-  /// `sha-256=…`.
+  /// The digest as text, such as `sha-256=9f86…`.
   public var description: String { "\(algorithm)=\(hex)" }
 }

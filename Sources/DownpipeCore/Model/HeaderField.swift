@@ -1,17 +1,17 @@
-/// One header field of a request or an answer.
+/// A header field of a request or a reply.
 public struct HeaderField: Hashable, Sendable, Codable {
-  /// The name; compared without regard to case.
+  /// The name. Fields are looked up without regard to its case.
   public let name: String
   /// The value, without line breaks.
   public let value: String
 
-  /// Makes a field.
+  /// Creates a field.
   public init(_ name: String, _ value: String) {
     self.name = name
     self.value = value
   }
 
-  /// Whether name and value may be sent: a token, and no control characters (RFC 9110 §5).
+  /// Whether the field may be sent: its name is a token, and its value has no control characters (RFC 9110 §5).
   public var isValid: Bool {
     let symbols = "!#$%&'*+-.^_`|~".utf8
     return !name.isEmpty
@@ -23,28 +23,28 @@ public struct HeaderField: Hashable, Sendable, Codable {
   }
 }
 
-/// Header fields in order, looked up without regard to case.
+/// An ordered list of header fields, looked up without regard to case.
 public struct HeaderFields: Hashable, Sendable, ExpressibleByArrayLiteral, ExpressibleByDictionaryLiteral {
-  /// The fields in the order they were given.
+  /// The fields in the order in which they were given.
   public var fields: [HeaderField]
 
-  /// Makes a list of fields.
+  /// Creates a list of fields.
   public init(_ fields: [HeaderField] = []) { self.fields = fields }
 
-  /// Makes a list in source text.
+  /// Creates a list of fields from a literal.
   public init(arrayLiteral elements: HeaderField...) { fields = elements }
 
-  /// Makes a list in source text, `["Accept": "text/html"]`.
+  /// Creates a list of fields from a literal, such as `["Accept": "text/html"]`.
   public init(dictionaryLiteral elements: (String, String)...) {
     fields = elements.map { HeaderField($0, $1) }
   }
 
-  /// Every value of a field, in order.
+  /// Returns all values of a field, in order.
   public func values(_ name: String) -> [String] {
     fields.filter { $0.name.caseInsensitivelyEquals(name) }.map(\.value)
   }
 
-  /// The first value of a field. Setting replaces every one; setting `nil` removes them.
+  /// The first value of a field. Setting it replaces all values of the field; setting `nil` removes them.
   public subscript(_ name: String) -> String? {
     get { fields.first { $0.name.caseInsensitivelyEquals(name) }?.value }
     set {
@@ -53,7 +53,7 @@ public struct HeaderFields: Hashable, Sendable, ExpressibleByArrayLiteral, Expre
     }
   }
 
-  /// Whether there is no field.
+  /// Whether the list has no fields.
   public var isEmpty: Bool { fields.isEmpty }
 }
 
@@ -63,7 +63,7 @@ extension HeaderFields: Codable {
     fields = try decoder.singleValueContainer().decode([HeaderField].self)
   }
 
-  /// Encodes a list of fields.
+  /// Encodes the list of fields.
   public func encode(to encoder: any Encoder) throws {
     var container = encoder.singleValueContainer()
     try container.encode(fields)
@@ -71,10 +71,10 @@ extension HeaderFields: Codable {
 }
 
 extension StringProtocol {
-  /// ASCII case-insensitive equality, without allocating.
+  /// Compares ASCII text without regard to case and without allocating.
   @inlinable
   package func caseInsensitivelyEquals(_ other: some StringProtocol) -> Bool {
-    // Most names that are compared differ in length.
+    // Most compared names differ in length.
     utf8.count == other.utf8.count
       && utf8.elementsEqual(other.utf8) { left, right in
         left == right || ((left ^ right) == 0x20 && (0x61...0x7A).contains(left | 0x20))

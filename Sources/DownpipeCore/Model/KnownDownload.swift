@@ -1,9 +1,10 @@
-/// What becomes of a download when its id is added again.
+/// What happens to a download when its id is added again.
 public enum KnownDownload: String, Sendable, Hashable {
-  /// It stays as it is: request, phase and place in the queue. One that has failed stays failed.
+  /// The download keeps its request, phase and place in the queue. A failed download stays failed.
   case keep
-  /// What differs from the request that was added last is taken over: what was changed since by other means, such as a
-  /// priority, stays where the new request says the same as the last one. An unchanged request changes nothing. One that
-  /// has failed waits again; what was paused or cancelled stays so.
+  /// The download takes over the properties in which the new request differs from the one that was last added.
+  ///
+  /// Other properties keep changes that were made since then, such as a new priority. An unchanged request changes no
+  /// property. A failed download waits for another attempt; a paused or cancelled download keeps its phase.
   case update
 }

@@ -1,48 +1,49 @@
-/// The lifecycle of a download: what each event means in each phase.
+/// The lifecycle of a download: the effect of each event in each phase.
 ///
-/// A pure table, which the engine and every ledger follow. A pair that is not in it is illegal and changes nothing.
+/// It is a pure table, which the engine and every ledger follow. An event without an entry for a phase has no effect in
+/// it.
 public enum Lifecycle {
-  /// Something that happens to a download.
+  /// An event in the life of a download.
   public enum Event: String, Sendable, Hashable, CaseIterable {
-    /// An owner has leased it.
+    /// An owner has leased the download.
     case leased
-    /// The last byte is on disk.
+    /// The last byte is stored.
     case bytesComplete
-    /// The last step is done, and the artifact is published.
+    /// The last step has finished, and the artifact is published.
     case stepsComplete
-    /// The attempt failed; there will be another.
+    /// The attempt failed, and another one follows.
     case failedForNow
-    /// The attempt failed; there will be no other.
+    /// The attempt failed, and no other one follows.
     case failedForGood
-    /// A gate closed, a limit shrank, the downloader shuts down: go on later.
+    /// The run was stopped and continues later: a gate closed, a limit was lowered, or the downloader shuts down.
     case suspended
-    /// Its owner is gone, or has closed the ledger, without an outcome.
+    /// The owner has ended, or has closed the ledger, without an outcome.
     case leaseLost
-    /// What it waited for is there.
+    /// What the download waited for is available.
     case becameDue
-    /// The user paused it.
+    /// The user paused the download.
     case pause
-    /// The user paused it together with others.
+    /// The user paused the download together with others.
     case pauseAll
-    /// The user resumed it.
+    /// The user resumed the download.
     case resume
-    /// The user resumed what was paused together.
+    /// The user resumed the downloads that were paused together.
     case resumeTogether
-    /// The user wants it from the beginning, whatever became of it.
+    /// The user restarted the download from the first byte.
     case restart
-    /// The user cancelled it.
+    /// The user cancelled the download.
     case cancel
-    /// The user deleted the finished file, and wants to know of it no more than that.
+    /// The user deleted the finished file; the record remains as cancelled.
     case discard
     /// The same id was added again.
     case addedAgain
-    /// The finished file is gone, and is wanted again.
+    /// The finished file no longer exists and is wanted again.
     case artifactLost
   }
 
-  /// The next phase; `nil` when the event means nothing in this phase.
+  /// Returns the phase after an event; `nil` when the event has no effect in this phase.
   ///
-  /// One event asks for more than a phase: ``Event/resumeTogether`` means only what was paused together.
+  /// ``Event/resumeTogether`` depends on more than the phase: it affects only downloads that were paused together.
   public static func next(_ phase: DownloadState.Phase, _ event: Event) -> DownloadState.Phase? {
     switch (phase, event) {
     case (.waiting, .leased): .transferring
@@ -71,21 +72,21 @@ public enum Lifecycle {
     }
   }
 
-  /// The phases in which an event means something.
+  /// Returns the phases in which an event has an effect.
   public static func phases(accepting event: Event) -> Set<DownloadState.Phase> {
     Set(DownloadState.Phase.allCases.filter { next($0, event) != nil })
   }
 }
 
 extension DownloadRecord {
-  /// Applies an event: the phase that follows, and what an event of its kind forgets.
+  /// Applies an event: sets the next phase, and clears the properties that the event makes obsolete.
   ///
-  /// - Returns: whether the event means anything to the record; nothing has changed otherwise.
+  /// - Returns: `false`, and nothing has changed, when the event has no effect on the record.
   @discardableResult
   public mutating func apply(_ event: Lifecycle.Event) -> Bool {
     guard let next = Lifecycle.next(phase, event), event != .resumeTogether || isPausedTogether else { return false }
     if [.cancel, .discard, .restart, .artifactLost].contains(event) {
-      // The bytes are gone, or are to go, and with them what was known of them.
+      // The bytes are or will be removed, and with them everything known about them.
       checkpoint = Checkpoint()
       steps = StepLog()
     }
@@ -99,7 +100,7 @@ extension DownloadRecord {
     case .leaseLost:
       wasInterrupted = true
     case .becameDue, .bytesComplete, .failedForNow, .failedForGood, .suspended, .pause, .pauseAll:
-      // What an interrupted run may have published is there until a later one finds it.
+      // An interrupted run may have published an artifact; `wasInterrupted` stays set until a later run finds it.
       break
     case .restart:
       forgetFailures()

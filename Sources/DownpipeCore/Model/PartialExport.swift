@@ -1,19 +1,19 @@
-/// The bytes of an unfinished download, copied into a file for another downloader to go on with; see
+/// The bytes of an unfinished download, copied into a file that another downloader can continue; see
 /// ``Downloader/exportPartial(_:to:)``.
 public struct PartialExport: Sendable, Hashable {
-  /// What was asked for, with the link that was used last.
+  /// The request of the download, with the link that was last used.
   public let request: DownloadRequest
-  /// The file that they were copied into.
+  /// The absolute path of the file with the copied bytes.
   public let file: String
-  /// How many there are, from the first byte on.
+  /// The number of copied bytes, starting with the first byte of the file.
   public let count: Int64
-  /// The size of the whole.
+  /// The size of the whole file.
   public let total: ByteCount
-  /// Which representation they belong to.
+  /// The validator of the representation; `nil` when the server sent none.
   public let validator: Validator?
-  /// The name that the server suggested, made safe.
+  /// The file name suggested by the server, made safe; `nil` when there is none.
   public let suggestedName: String?
-  /// The media type.
+  /// The media type sent by the server; `nil` when there is none.
   public let mediaType: String?
 
   init(_ record: DownloadRecord, file: String, count: Int64) {

@@ -1,40 +1,40 @@
-/// How much one download matters beside another; higher goes first.
+/// The priority of a download. A higher priority goes first.
 public struct Priority: Hashable, Sendable, Codable, Comparable, ExpressibleByIntegerLiteral {
-  /// The number behind the name.
+  /// The level.
   public let rawValue: Int16
 
-  /// Behind everything else.
+  /// A priority below the default.
   public static let low: Priority = -100
-  /// What a request has unless it says otherwise.
+  /// The default priority.
   public static let normal: Priority = 0
-  /// Before the rest.
+  /// A priority above the default.
   public static let high: Priority = 100
 
-  /// Makes a priority of any level.
+  /// Creates a priority of any level.
   public init(_ rawValue: Int16) { self.rawValue = rawValue }
 
-  /// Makes a priority in source text.
+  /// Creates a priority from a literal.
   public init(integerLiteral value: Int16) { self.init(value) }
 
-  /// Orders by level.
+  /// Orders priorities by level.
   public static func < (left: Self, right: Self) -> Bool { left.rawValue < right.rawValue }
 }
 
-/// Why somebody wants a file: gates and policies read it.
+/// The reason why a file is wanted. Gates and policies decide by it.
 public struct Intent: Hashable, Sendable, Codable, CustomStringConvertible {
-  /// The word stored in the ledger.
+  /// The text stored in the ledger.
   public let rawValue: String
 
-  /// Somebody asked for it and waits.
+  /// The user has requested the file and waits for it.
   public static let userInitiated = Intent("userInitiated")
-  /// It will probably be wanted.
+  /// The user will probably want the file.
   public static let prefetch = Intent("prefetch")
-  /// Nobody should notice.
+  /// The download must not be noticeable.
   public static let silent = Intent("silent")
 
-  /// Makes an intent of one's own.
+  /// Creates an intent for an app.
   public init(_ rawValue: String) { self.rawValue = rawValue }
 
-  /// The word.
+  /// The text of the intent.
   public var description: String { rawValue }
 }

@@ -1,26 +1,26 @@
 public import Foundation
 
-/// Writes a progress for people to read: `1.50 MiB of 4.00 MiB  37%  812 KiB/s  0:04 left`.
+/// A format for progress: `1.50 MiB of 4.00 MiB  37%  812 KiB/s  0:04 left`.
 ///
 /// ```swift
 /// print(try await film.status.progress.formatted())
 /// print(progress.formatted(ProgressFormat(bytes: .decimal, separator: ", ")))
 /// ```
-/// What is not known is left out: the total, the share and the time that is left of a server that announces no length,
-/// and the speed of what does not run. The text is the same in every locale.
+/// Unknown values are left out: total, percentage and remaining time if the server sends no length, and the speed if no
+/// transfer is running. The text is the same in every locale.
 public struct ProgressFormat: FormatStyle, Sendable {
-  /// How bytes and speeds are written.
+  /// The format of byte counts and speeds.
   public var bytes: ByteFormat
-  /// What stands between two facts.
+  /// The text between two values.
   public var separator: String
 
-  /// Makes a format.
+  /// Creates a format.
   public init(bytes: ByteFormat = .binary, separator: String = "  ") {
     self.bytes = bytes
     self.separator = separator
   }
 
-  /// The progress in a line.
+  /// Returns the progress as one line of text.
   public func format(_ progress: TransferProgress) -> String {
     var facts = [bytes.format(progress.received)]
     if let total = progress.total.bytes { facts[0] += " of \(bytes.format(total))" }
@@ -30,20 +30,21 @@ public struct ProgressFormat: FormatStyle, Sendable {
     return facts.joined(separator: separator)
   }
 
-  /// A share from 0 to 1 as a percentage of at most four characters, rounded down: 100% means complete and nothing less.
+  /// Returns a share from 0 to 1 as a percentage of at most four characters, rounded down, so that only a complete
+  /// transfer has 100%.
   public static func percent(_ fraction: Double) -> String {
     "\(Int((min(1, max(0, fraction)) * 100).rounded(.down)))%"
   }
 }
 
-/// Writes a length of time that is left: `0:07`, `12:34`, `1:02:03`, `3d 04h`. At most seven characters.
+/// A format for a remaining time: `0:07`, `12:34`, `1:02:03`, `3d 04h`. The text has at most seven characters.
 ///
-/// Rounded up to whole seconds: what is not over takes a second still.
+/// The time is rounded up to whole seconds, so that an unfinished transfer never has `0:00`.
 public struct TimeLeftFormat: FormatStyle, Sendable {
-  /// Makes a format.
+  /// Creates a format.
   public init() {}
 
-  /// The length of time; a negative one counts as none, and more than 99 days are `>99d`.
+  /// Returns the time as text. A negative time is formatted as 0, and a time of more than 99 days as `>99d`.
   public func format(_ duration: Duration) -> String {
     let (whole, rest) = duration.components
     let seconds = max(0, rest > 0 ? whole + 1 : whole)
@@ -58,6 +59,6 @@ public struct TimeLeftFormat: FormatStyle, Sendable {
 }
 
 extension TransferProgress {
-  /// The progress in a line: `1.50 MiB of 4.00 MiB  37%  812 KiB/s  0:04 left`.
+  /// Returns the progress as one line: `1.50 MiB of 4.00 MiB  37%  812 KiB/s  0:04 left`.
   public func formatted(_ format: ProgressFormat = ProgressFormat()) -> String { format.format(self) }
 }

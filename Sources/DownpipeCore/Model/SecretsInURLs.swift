@@ -1,27 +1,28 @@
 package import Foundation
 
 extension URL {
-  /// The URL's text, fit for messages and logs: without user information, and without the values of query and
-  /// fragment that look like secrets; see ``Swift/String/redactedURL``. A URL carries secrets in its user information
-  /// (RFC 3986 §3.2.1), in the query of a signed link, and at times in the fragment of a log-in: what is printed, in a
-  /// message, an event or a table, is this form.
+  /// The text of the URL for messages and logs: without user information, and without values of query and fragment that
+  /// look like secrets; see ``Swift/String/redactedURL``.
   ///
-  /// The ledger is the exception. To go on after a restart it must keep the URL as it is, with user information and
-  /// signature, the mirrors, the address after a link was refreshed, and the request's header fields, `Authorization`
-  /// and `Cookie` among them. A ledger file must therefore be readable by its user alone. It keeps no secret that
-  /// nothing needs: the resource that a validator belongs to (``resourceKey``) has none, and errors have none.
+  /// A URL has secrets in its user information (RFC 3986 §3.2.1), in the query of a signed link, and sometimes in the
+  /// fragment of a log-in. Messages, events and tables therefore use this form.
+  ///
+  /// The ledger is the exception. To continue after a restart it must keep the complete URL with user information and
+  /// signature, the mirrors, the URL of a refreshed link, and the header fields of the request, including
+  /// `Authorization` and `Cookie`. A ledger file must therefore be readable by its user alone. It keeps no secret that
+  /// is not needed: errors have none, and the resource that a validator applies to (``resourceKey``) has none.
   package var redacted: String { absoluteString.redactedURL }
 }
 
 extension String {
-  /// The text of a URL with `…` in the place of its secrets: user name and password, and each value of the query or the
-  /// fragment whose name says that it is one (`token`, `sig`, `X-Amz-Signature` …) or that looks like one, being long
-  /// and random. Anything else stays as it is, so that the reader knows which URL is meant.
+  /// The text of a URL with `…` in place of its secrets: user name and password, and each value of query or fragment
+  /// whose name denotes a secret (`token`, `sig`, `X-Amz-Signature` …) or that is long and random. The rest is kept, so
+  /// that the reader recognises the URL.
   ///
-  /// A text that is no valid URL is treated with more suspicion, not with less: it is shown in the very message
-  /// that refuses it. A secret that is part of a path is not recognised.
+  /// Text that is not a valid URL is redacted more strictly, because the message that rejects it shows it. A secret in
+  /// the path is not recognised.
   package var redactedURL: String {
-    // Nearly every URL of a long list has none of the three.
+    // Most URLs of a long list contain none of these characters.
     guard utf8.contains(where: { $0 == UInt8(ascii: "@") || $0 == UInt8(ascii: "?") || $0 == UInt8(ascii: "#") })
     else { return self }
     let end = firstIndex { $0 == "?" || $0 == "#" } ?? endIndex
@@ -49,7 +50,7 @@ extension String {
     return text + rest
   }
 
-  /// Scheme, authority and path without what stands before the authority's `@`.
+  /// Returns scheme, authority and path without the user information before the authority's `@`.
   private static func withoutUser(_ text: Substring) -> String {
     guard text.contains("@") else { return String(text) }
     var start = text.firstIndex { !$0.isSlash } ?? text.endIndex
@@ -61,7 +62,7 @@ extension String {
     if mark == nil, let colon = authority.lastIndex(of: ":"),
       !authority[colon...].dropFirst().allSatisfy(\.isNumber), authority.last != "]"
     {
-      // No port: the password has an unescaped slash in it, and ends somewhere behind.
+      // This is not a port: the password contains an unescaped slash and ends further on.
       mark = text.lastIndex(of: "@")
     }
     guard let mark else { return String(text) }
@@ -70,17 +71,17 @@ extension String {
 }
 
 extension Character {
-  /// Whether it separates what a URL is made of; readers of URLs take a backslash for a slash.
+  /// Whether the character separates parts of a URL. URL parsers treat a backslash as a slash.
   fileprivate var isSlash: Bool { self == "/" || self == "\\" }
-  /// Whether it may be in the name of a scheme (RFC 3986 §3.1).
+  /// Whether the character may be part of a scheme (RFC 3986 §3.1).
   fileprivate var isInScheme: Bool { isASCII && (isLetter || isNumber || "+-.".contains(self)) }
-  /// Whether a URL that is part of a sentence ends before it.
+  /// Whether a URL within a sentence ends before the character.
   fileprivate var endsURL: Bool { isWhitespace || "\"“”<>|,;)]}".contains(self) }
 }
 
-/// An item of a query, such as `page=2`.
+/// Redaction of the items of a query, such as `page=2`.
 private enum SecretItem {
-  /// A query, or a fragment, with the values that look like secrets hidden.
+  /// Returns a query or a fragment with the values that look like secrets replaced by `…`.
   static func redacted(_ query: Substring) -> String {
     var text = ""
     var rest = query
@@ -125,8 +126,8 @@ private enum SecretItem {
     return separated.split(separator: " ").contains { words.contains(String($0)) }
   }
 
-  /// Whether a value is long and without words, as keys, digests and signatures are. A name with a full stop is a
-  /// file's, unless it begins as a JSON Web Token does (RFC 7519 §3.1: `{"` in Base64).
+  /// Whether a value is long and has no words, as keys, digests and signatures have none. A value with a full stop is a
+  /// file name, unless it begins as a JSON Web Token (RFC 7519 §3.1: `{"` in Base64).
   private static func looksRandom(_ value: Substring) -> Bool {
     guard value.utf8.count >= 24 else { return false }
     if value.hasPrefix("eyJ") { return true }
@@ -135,12 +136,14 @@ private enum SecretItem {
       return false
     }
     let digits = value.count(where: \.isNumber)
-    // Twenty-four random characters have a digit but once in a hundred times; words and dates are not mixed so.
+    // All but 1 % of random texts of 24 characters have a digit; in words and dates, letters and digits do not
+    // alternate.
     let changes = zip(value, value.dropFirst()).count { $0.isNumber != $1.isNumber }
     return digits >= 2 && digits < value.count && changes >= 4
   }
 
-  /// A redirector's or a proxy's target, `?url=https://user:password@host/`, percent-encoded or not.
+  /// Whether the value is the target of a redirector or proxy, `?url=https://user:password@host/`, percent-encoded or
+  /// not.
   private static func looksLikeURLWithUser(_ value: Substring) -> Bool {
     let text = value.removingPercentEncoding ?? String(value)
     guard text.contains("://") else { return false }

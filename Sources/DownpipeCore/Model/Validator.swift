@@ -4,10 +4,10 @@ public import Foundation
 public struct EntityTag: Hashable, Sendable, Codable {
   /// The opaque tag between the quotation marks.
   public let opaque: String
-  /// Whether the tag is weak (`W/"…"`): equal meaning, perhaps other bytes.
+  /// Whether the tag is weak (`W/"…"`): equal tags then mean equivalent content, but not necessarily equal bytes.
   public let isWeak: Bool
 
-  /// Makes a tag from its opaque part.
+  /// Creates a tag from its opaque part.
   public init(_ opaque: String, isWeak: Bool = false) {
     self.opaque = opaque
     self.isWeak = isWeak
@@ -26,33 +26,33 @@ public struct EntityTag: Hashable, Sendable, Codable {
     self.init(String(decoding: inner, as: UTF8.self), isWeak: weak)
   }
 
-  /// The tag as a header field's value.
+  /// The value of the header field.
   public var field: String { isWeak ? "W/\"\(opaque)\"" : "\"\(opaque)\"" }
 }
 
-/// What a server said about *which* representation its bytes belong to (RFC 9110 §8.8).
+/// The metadata by which a server identifies a representation (RFC 9110 §8.8).
 ///
-/// Kept with the partial: bytes are only ever appended when the validators agree.
+/// It is kept with the partial. Bytes are only appended when the validators agree.
 public struct Validator: Hashable, Sendable, Codable {
-  /// The entity tag, if the server sent one.
+  /// The entity tag; `nil` when the server sent none.
   public var entityTag: EntityTag?
-  /// The time of the last modification, if the server sent one.
+  /// The time of the last modification; `nil` when the server sent none.
   public var lastModified: Date?
-  /// The server's own time when it answered; it decides whether ``lastModified`` is strong.
+  /// The date of the reply by the server's clock. It decides whether ``lastModified`` is strong.
   public var responseDate: Date?
 
-  /// Makes a validator.
+  /// Creates a validator.
   public init(entityTag: EntityTag? = nil, lastModified: Date? = nil, responseDate: Date? = nil) {
     self.entityTag = entityTag
     self.lastModified = lastModified
     self.responseDate = responseDate
   }
 
-  /// Whether nothing was said at all.
+  /// Whether the validator has neither an entity tag nor a modification time.
   public var isEmpty: Bool { entityTag == nil && lastModified == nil }
 
-  /// A last-modified time that identifies bytes: at least 60 seconds older than the answer that
-  /// carried it, so that a change within the same second cannot hide (RFC 9110 §8.8.2.2).
+  /// The modification time, if it identifies the bytes: it is at least 60 seconds older than the reply that carried it,
+  /// so that a second change in the same second cannot go unnoticed (RFC 9110 §8.8.2.2). Otherwise `nil`.
   public var strongLastModified: Date? {
     guard let lastModified, let responseDate,
       responseDate.timeIntervalSince(lastModified) >= 60
@@ -60,30 +60,24 @@ public struct Validator: Hashable, Sendable, Codable {
     return lastModified
   }
 
-  /// Whether the validator alone proves that two answers hold the same bytes.
+  /// Whether equality of this validator proves that two replies carry the same bytes.
   public var isStrong: Bool {
     if let entityTag { !entityTag.isWeak } else { strongLastModified != nil }
   }
 
-  /// The value of an `If-Range` field (RFC 9110 §13.1.5), which only strong validators may fill.
-  public var ifRange: String? {
-    if let entityTag { return entityTag.isWeak ? nil : entityTag.field }
-    return strongLastModified.map(HTTPDate.string(from:))
-  }
-
-  /// How a validator kept with a partial relates to the one of a new answer.
+  /// The relation between the stored validator and that of a new reply.
   public enum Comparison: Hashable, Sendable {
-    /// Strong, and equal: the same bytes.
+    /// Strong and equal: the bytes are the same.
     case sameStrong
-    /// Equal, but weak: the same meaning, perhaps other bytes.
+    /// Equal but weak: the content is equivalent, but the bytes may differ.
     case sameWeak
-    /// They contradict each other: another representation.
+    /// Different: the representation has changed.
     case changed
-    /// One of the two is missing: nothing is known.
+    /// Not comparable: one of the two is missing, or they have no property in common.
     case absent
   }
 
-  /// Compares what was kept with what a new answer says.
+  /// Compares the stored validator with that of a new reply.
   public func compare(to other: Validator?) -> Comparison {
     guard let other else { return .absent }
     if let mine = entityTag, let theirs = other.entityTag {
@@ -92,7 +86,7 @@ public struct Validator: Hashable, Sendable, Codable {
     }
     if let mine = lastModified, let theirs = other.lastModified {
       if mine != theirs { return .changed }
-      // A tag on one side only: the date is all that both have.
+      // At most one of the two has a tag; both have a date.
       return strongLastModified != nil ? .sameStrong : .sameWeak
     }
     return .absent

@@ -1,8 +1,8 @@
 extension Pipeline {
-  /// The admission policies that are in force: the default when none is written down.
+  /// The admission policies in effect: the default limit if the pipeline has none.
   var limits: [any AdmissionPolicy] { admission.isEmpty ? [DefaultLimit()] : admission }
 
-  /// What sources may know of the pipeline they serve.
+  /// The limits that the pipeline's sources are told.
   var sourceContext: SourceContext {
     let total = limits.compactMap(\.maximumConcurrent).min() ?? 64
     let perHost = limits.compactMap(\.maximumPerHost).min() ?? total
@@ -10,7 +10,7 @@ extension Pipeline {
   }
 }
 
-/// What limits a pipeline that says nothing about limits: five at once.
+/// The limit of a pipeline without admission policies: five downloads at once.
 struct DefaultLimit: AdmissionPolicy {
   func admit(_ candidate: Candidate, beside running: RunningDownloads) -> Admission {
     running.total < 5 ? .admitted : .full("5 of 5 downloads are running")

@@ -1,5 +1,5 @@
-/// The text of a Mermaid flow chart in the making: layers of boxes joined from left to right, and boxes
-/// attached to them by dotted lines.
+/// A builder for the text of a Mermaid flow chart: layers of boxes connected from left to right, and boxes attached to
+/// them by dotted lines.
 struct MermaidChart: Sendable {
   enum Shape: Sendable {
     case box
@@ -21,7 +21,7 @@ struct MermaidChart: Sendable {
   private var links: [String] = []
   private var layer: [String] = []
 
-  /// Declares a box and returns its id, which must be a plain word and unique.
+  /// Declares a box and returns its id, which must be unique and a plain word.
   mutating func node(_ id: String, _ kind: String, _ label: StageLabel? = nil, shape: Shape = .box) -> String {
     let lines = [kind, label?.name, label?.summary].compactMap(\.self).filter { !$0.isEmpty }
     let (open, close) = shape.brackets
@@ -29,7 +29,7 @@ struct MermaidChart: Sendable {
     return id
   }
 
-  /// Adds boxes beside each other, behind those that were added last.
+  /// Adds a layer of boxes and connects it to the previous layer.
   mutating func append(_ ids: [String]) {
     for from in layer {
       for to in ids { links.append("  \(from) --> \(to)") }
@@ -37,16 +37,16 @@ struct MermaidChart: Sendable {
     layer = ids
   }
 
-  /// Joins a box to others by dotted lines.
+  /// Connects a box to others by dotted lines.
   mutating func attach(_ id: String, to others: [String]) {
     for other in others { links.append("  \(id) -.- \(other)") }
   }
 
-  /// The chart.
+  /// The text of the chart.
   var text: String { (["flowchart LR"] + nodes + links).joined(separator: "\n") + "\n" }
 
-  /// Text fit for a quoted label: ASCII characters that mean something in Mermaid, Markdown or HTML become
-  /// Mermaid's entity codes (`#34;` is a quotation mark), which no parser on the way looks into.
+  /// Escapes text for a quoted label: ASCII characters with a meaning in Mermaid, Markdown or HTML become Mermaid's
+  /// entity codes, such as `#34;` for a quotation mark, which none of these parsers interprets.
   static func escaped(_ text: String) -> String {
     let harmless = " -.,:/()+=".unicodeScalars
     var result = ""

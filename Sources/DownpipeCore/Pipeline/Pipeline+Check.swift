@@ -1,6 +1,6 @@
 extension Pipeline {
-  /// Finds what the compiler cannot see: a second storage or ledger, stages that cannot be told apart, and steps behind
-  /// opaque groups that do not fit.
+  /// Checks what the compiler cannot: a second storage or ledger, stages with the same id, and steps after opaque
+  /// groups whose forms do not fit.
   func check() throws(DownloadError) {
     if let surplus = surplus.first { throw surplus.error }
     guard !sources.isEmpty else { throw DownloadError(.invalidPipeline, "this pipeline has no source") }
@@ -11,14 +11,14 @@ extension Pipeline {
     for step in steps {
       if let input = step.input, input != kind {
         throw DownloadError(
-          .invalidPipeline, "\(step.name) takes a \(input.rawValue), but is given a \(kind.rawValue)",
+          .invalidPipeline, "\(step.name) takes a \(input.rawValue) but is given a \(kind.rawValue)",
           stage: step.name)
       }
       kind = step.output ?? kind
     }
   }
 
-  /// Replacing and removing go by the id: it means one stage.
+  /// Checks that ids are unique, because stages are replaced and removed by id.
   private static func checkIDs(_ kind: String, _ stages: [any Stage]) throws(DownloadError) {
     var known: Set<String> = []
     for stage in stages where !known.insert(stage.id).inserted {
@@ -30,7 +30,7 @@ extension Pipeline {
   }
 }
 
-/// Stages of a kind that a pipeline has only one of.
+/// Several stages of a kind of which a pipeline has only one.
 struct SurplusStages: Sendable {
   let kind: String
   let names: [String]
@@ -38,13 +38,13 @@ struct SurplusStages: Sendable {
   var error: DownloadError {
     DownloadError(
       .invalidPipeline,
-      "a pipeline has one \(kind), this one has \(names.count): \(names.joined(separator: " and ")); leave out all but one"
+      "a pipeline has one \(kind), this one has \(names.count): \(names.joined(separator: " and ")); keep only one of them"
     )
   }
 }
 
 extension PipelineParts {
-  /// What there is too much of.
+  /// The kinds of stages of which there are too many.
   var surplus: [SurplusStages] {
     let singles: [(String, [any Stage])] = [
       ("storage", storages), ("ledger", ledgers), ("scheduling policy", schedulingPolicies),

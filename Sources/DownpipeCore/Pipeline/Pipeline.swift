@@ -1,4 +1,4 @@
-/// The stages of a downloader, put together.
+/// The stages of a downloader.
 ///
 /// ```swift
 /// let pipeline = Pipeline {
@@ -8,34 +8,35 @@
 /// }
 /// print(pipeline)
 /// ```
-/// A pipeline without a source or without a storage, and a chain of steps that do not fit, do not compile.
+/// A pipeline without a source or without a storage does not compile, and neither does a chain of steps whose forms do
+/// not fit.
 public struct Pipeline: Sendable {
-  /// The sources, tried in order by ``Source/accepts(_:)``.
+  /// The sources. The first one whose ``Source/accepts(_:)`` returns `true` opens a URL.
   public internal(set) var sources: [any Source]
-  /// Who goes next; the order of arrival when `nil`.
+  /// The policy that orders waiting downloads; the order of arrival when `nil`.
   public internal(set) var scheduling: (any SchedulingPolicy)?
-  /// Who may run beside whom; all must admit.
+  /// The policies that limit running downloads; all must admit a download.
   public internal(set) var admission: [any AdmissionPolicy]
-  /// Whether the network may be used; all must be open.
+  /// The gates that decide whether downloads may use the network; all must be open.
   public internal(set) var gates: [any Gate]
-  /// What a failure means; ``Retry`` with its defaults when left out.
+  /// The policy that decides about failures; ``Retry`` with its defaults unless given.
   public internal(set) var retry: any RetryPolicy
-  /// Who gives fresh links for dead ones.
+  /// The stage that replaces expired links; `nil` for none.
   public let refresher: (any LinkRefresher)?
-  /// What wraps each opening, the outermost first.
+  /// The stages that wrap each opening of a source, the outermost first.
   public internal(set) var interceptors: [any RequestInterceptor]
-  /// Where bytes land.
+  /// The storage of partials and finished files.
   public let storage: any Storage
-  /// What survives; ``MemoryLedger``, which survives nothing, when left out.
+  /// The ledger of downloads; ``MemoryLedger``, which does not outlive the process, unless given.
   public let ledger: any Ledger
-  /// What is done with complete bytes, in order.
+  /// The steps after the transfer, in order.
   public let steps: [PipelineStep]
-  /// Who watches.
+  /// The stages that receive events.
   public let observers: [any Observer]
-  /// What was written down more than once, of which a pipeline has one.
+  /// Kinds of stages that were given more than once although a pipeline has only one.
   let surplus: [SurplusStages]
 
-  /// Puts stages together.
+  /// Creates a pipeline from its stages.
   public init(@PipelineBuilder _ stages: () -> PipelineStages) {
     self.init(stages())
   }
@@ -49,7 +50,7 @@ public struct Pipeline: Sendable {
     retry = parts.retryPolicies.last ?? Retry()
     refresher = parts.refreshers.last
     interceptors = parts.interceptors
-    // The builder makes a `PipelineStages` only where its type proves that there is a storage.
+    // The builder creates a `PipelineStages` only if its type proves that there is a storage.
     storage = parts.storages[parts.storages.endIndex - 1]
     ledger = parts.ledgers.last ?? MemoryLedger()
     surplus = parts.surplus
@@ -58,12 +59,12 @@ public struct Pipeline: Sendable {
   }
 }
 
-/// What the builder has proven to be a pipeline.
+/// Stages that the builder has verified to form a pipeline.
 public struct PipelineStages: Sendable {
   let parts: PipelineParts
 }
 
-/// The stages of a pipeline in the making; ``Stage/contribute(to:)`` fills it.
+/// The parts of a pipeline under construction, which ``Stage/contribute(to:)`` fills.
 public struct PipelineParts: Sendable {
   /// The sources so far.
   public var sources: [any Source] = []
@@ -75,7 +76,7 @@ public struct PipelineParts: Sendable {
   public var gates: [any Gate] = []
   /// The retry policies so far; a pipeline has at most one.
   public var retryPolicies: [any RetryPolicy] = []
-  /// The refreshers of links so far; a pipeline has at most one.
+  /// The link refreshers so far; a pipeline has at most one.
   public var refreshers: [any LinkRefresher] = []
   /// The interceptors so far.
   public var interceptors: [any RequestInterceptor] = []
@@ -88,7 +89,7 @@ public struct PipelineParts: Sendable {
   /// The observers so far.
   public var observers: [any Observer] = []
 
-  /// No stages.
+  /// Creates an empty set of parts.
   public init() {}
 
   mutating func append(_ other: PipelineParts) {
@@ -107,6 +108,6 @@ public struct PipelineParts: Sendable {
 }
 
 extension Pipeline {
-  /// How the ledger ranks what waits.
+  /// The ranking that the ledger applies to waiting downloads.
   var ranking: Ranking { scheduling.map { Ranking($0) } ?? .arrival }
 }

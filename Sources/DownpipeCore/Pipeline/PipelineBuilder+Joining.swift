@@ -1,8 +1,8 @@
-/// How statements follow each other: what the joined list has for certain, and which steps it has.
+/// Joining of statements: which stages the joined list certainly has, and which steps.
 ///
-/// One overload for each combination, since Swift has no type-level "or": a presence that is certain
-/// on the left stays; otherwise the right one counts. `NoSteps` is the neutral element of chains, and
-/// two chains fit when the left one gives what the right one takes.
+/// There is one overload for each combination, because Swift has no type-level "or": a certain presence on the left is
+/// kept, otherwise the right one counts. `NoSteps` is the neutral element of chains. Two chains fit if the left one
+/// returns the form that the right one takes.
 extension StageListBuilder {
   // MARK: Neither has steps
 
@@ -126,10 +126,10 @@ extension StageListBuilder {
 
   // MARK: Steps that do not fit
 
-  /// Refuses two steps that do not fit.
+  /// Unavailable: the two steps do not fit.
   @available(
     *, unavailable,
-    message: "these steps do not fit: the second takes another form (File or Directory) than the first gives"
+    message: "these steps do not fit: the second takes another form (File or Directory) than the first returns"
   )
   @_disfavoredOverload
   public static func buildPartialBlock<A: PipelineFragment, B: PipelineFragment, I, M, N, O>(

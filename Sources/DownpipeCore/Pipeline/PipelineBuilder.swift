@@ -1,39 +1,39 @@
-/// What ``PipelineBuilder`` and ``StageGroupBuilder`` have in common: statements, and how they join.
+/// The statements that ``PipelineBuilder`` and ``StageGroupBuilder`` accept, and how they are joined.
 ///
-/// Takes stages, groups, `if`, `if`/`else` and `switch` with different types, `for`, `#available` and `let`.
-/// A source or a storage inside an `if` without `else`, or inside `for`, does not count as being there.
+/// A block may contain stages, groups, `if`, `if`/`else` and `switch` with different types, `for`, `#available` and
+/// `let`. A source or a storage inside an `if` without `else`, or inside a `for`, does not count as present.
 public protocol StageListBuilder {}
 
 extension StageListBuilder {
   // MARK: Stages, erased as they come in
 
-  /// A source.
+  /// Accepts a source.
   public static func buildExpression(_ stage: some Source) -> StageList<HasSource, NoStorage, NoSteps> {
     StageList(contributing: stage.contribute(to:))
   }
-  /// A storage.
+  /// Accepts a storage.
   public static func buildExpression(_ stage: some Storage) -> StageList<NoSource, HasStorage, NoSteps> {
     StageList(contributing: stage.contribute(to:))
   }
-  /// A step.
+  /// Accepts a step.
   public static func buildExpression<Step: PostProcessor>(
     _ stage: Step
   ) -> StageList<NoSource, NoStorage, Steps<Step.Input, Step.Output>> {
     StageList(contributing: stage.contribute(to:))
   }
-  /// Any other stage.
+  /// Accepts any other stage.
   @_disfavoredOverload
   public static func buildExpression(_ stage: some Stage) -> StageList<NoSource, NoStorage, NoSteps> {
     StageList(contributing: stage.contribute(to:))
   }
-  /// A group of policies.
+  /// Accepts a group of policies.
   @_disfavoredOverload
   public static func buildExpression<Group: StageGroup>(
     _ group: Group
   ) -> StageList<NoSource, NoStorage, NoSteps> where Group.Body: Stage {
     StageList(contributing: group.body.contribute(to:))
   }
-  /// A group whose type says what is in it.
+  /// Accepts a group whose type describes its stages.
   public static func buildExpression<Group: StageGroup>(
     _ group: Group
   ) -> StageList<Group.Body.SourcePresence, Group.Body.StoragePresence, Group.Body.Chain>
@@ -43,78 +43,78 @@ extension StageListBuilder {
 
   // MARK: Statements
 
-  /// An empty block.
+  /// Accepts an empty block.
   public static func buildBlock() -> StageList<NoSource, NoStorage, NoSteps> { StageList(PipelineParts()) }
 
-  /// The first statement.
+  /// Accepts the first statement.
   public static func buildPartialBlock<First: PipelineFragment>(
     first: First
   ) -> StageList<First.SourcePresence, First.StoragePresence, First.Chain> {
     StageList(all: [first])
   }
 
-  /// `if` and `switch`: one of the branches.
+  /// Accepts the first branch of an `if` with `else`, or of a `switch`.
   public static func buildEither<First: PipelineFragment, Second: PipelineFragment>(
     first: First
   ) -> Branches<First, Second> { Branches(first) }
-  /// `else`: the other branch.
+  /// Accepts the other branch of an `if` with `else`, or of a `switch`.
   public static func buildEither<First: PipelineFragment, Second: PipelineFragment>(
     second: Second
   ) -> Branches<First, Second> { Branches(second) }
 
-  /// `if` without `else`.
+  /// Accepts an `if` without `else`.
   public static func buildOptional<List: PipelineFragment>(_ list: List?) -> Optionally<List>
   where List.Chain: FormKeepingChain { Optionally(list) }
 
-  /// `if` without `else`, with steps that change the form: refused.
+  /// Unavailable: an `if` without `else` around steps that change the form.
   @available(
     *, unavailable,
     message:
-      "steps inside an `if` without `else` must give the form they take, since they may be left out: add an `else`"
+      "steps inside an `if` without `else` must return the form that they take, because they may be skipped: add an `else`"
   )
   @_disfavoredOverload
   public static func buildOptional<List: PipelineFragment>(_ list: List?) -> Optionally<List> { Optionally(list) }
 
-  /// `for`.
+  /// Accepts a `for`.
   public static func buildArray<List: PipelineFragment>(
     _ lists: [List]
   ) -> StageList<NoSource, NoStorage, List.Chain> where List.Chain: FormKeepingChain { StageList(all: lists) }
 
-  /// `for`, with steps that change the form: refused.
+  /// Unavailable: a `for` around steps that change the form.
   @available(
-    *, unavailable, message: "steps inside a `for` must give the form they take, since they are repeated"
+    *, unavailable, message: "steps inside a `for` must return the form that they take, because they are repeated"
   )
   @_disfavoredOverload
   public static func buildArray<List: PipelineFragment>(
     _ lists: [List]
   ) -> StageList<NoSource, NoStorage, List.Chain> { StageList(all: lists) }
 
-  /// `if #available`: the marks name no stage's type, so nothing has to be erased.
+  /// Accepts an `if #available`. The marker types name no stage's type, so nothing has to be erased.
   public static func buildLimitedAvailability<List: PipelineFragment>(
     _ list: List
   ) -> StageList<List.SourcePresence, List.StoragePresence, List.Chain> { StageList(all: [list]) }
 }
 
-/// Puts a pipeline together, and refuses at compile time what is none.
+/// A result builder for pipelines, which rejects incomplete pipelines at compile time.
 @resultBuilder
 public enum PipelineBuilder: StageListBuilder {
-  /// A pipeline.
+  /// Returns a pipeline without steps.
   public static func buildFinalResult<S: CertainPresence, T: CertainPresence>(
     _ list: StageList<S, T, NoSteps>
   ) -> PipelineStages { PipelineStages(parts: list.parts) }
 
-  /// A pipeline whose first step takes a file.
+  /// Returns a pipeline whose first step takes a file.
   public static func buildFinalResult<S: CertainPresence, T: CertainPresence, Output>(
     _ list: StageList<S, T, Steps<File, Output>>
   ) -> PipelineStages { PipelineStages(parts: list.parts) }
 
-  /// A first step that takes something else: refused.
-  @available(*, unavailable, message: "the first step of a pipeline takes a File, which is what a storage gives")
+  /// Unavailable: the first step does not take a file.
+  @available(*, unavailable, message: "the first step of a pipeline takes a File, the form that a storage returns")
   public static func buildFinalResult<S: CertainPresence, T: CertainPresence, Chain>(
     _ list: StageList<S, T, Chain>
   ) -> PipelineStages { PipelineStages(parts: list.parts) }
 
-  /// No source: refused.
+  /// Unavailable: the pipeline has no source.
   @available(
     *, unavailable,
     message:
@@ -124,7 +124,7 @@ public enum PipelineBuilder: StageListBuilder {
     _ list: StageList<S, T, Chain>
   ) -> PipelineStages { PipelineStages(parts: list.parts) }
 
-  /// No storage: refused.
+  /// Unavailable: the pipeline has no storage.
   @available(
     *, unavailable,
     message:
@@ -134,7 +134,7 @@ public enum PipelineBuilder: StageListBuilder {
     _ list: StageList<S, T, Chain>
   ) -> PipelineStages { PipelineStages(parts: list.parts) }
 
-  /// Neither: refused.
+  /// Unavailable: the pipeline has neither a source nor a storage.
   @available(
     *, unavailable,
     message: "this pipeline has no source and no storage: add both, such as HTTPSource() and FileStore(\"~/Downloads\")"
@@ -144,11 +144,11 @@ public enum PipelineBuilder: StageListBuilder {
   ) -> PipelineStages { PipelineStages(parts: list.parts) }
 }
 
-/// Puts the stages of a ``StageGroup`` together.
+/// A result builder for the stages of a ``StageGroup``.
 @resultBuilder
 public enum StageGroupBuilder: StageListBuilder {}
 
-/// One of two branches; its type says what both have in common.
+/// The stages of one of two branches. The type describes what both branches have.
 public struct Branches<First: PipelineFragment, Second: PipelineFragment>: Sendable {
   private let parts: PipelineParts
 
@@ -158,24 +158,24 @@ public struct Branches<First: PipelineFragment, Second: PipelineFragment>: Senda
     self.parts = parts
   }
 
-  /// Puts the stages where they belong.
+  /// Adds the stages to the parts of a pipeline.
   public func contribute(to other: inout PipelineParts) { other.append(parts) }
 }
 
 extension Branches: PipelineFragment where First.Chain == Second.Chain {
-  /// A source for certain when both branches have one.
+  /// Certain if both branches have a source.
   public typealias SourcePresence = Both<First.SourcePresence, Second.SourcePresence>
-  /// A storage for certain when both branches have one.
+  /// Certain if both branches have a storage.
   public typealias StoragePresence = Both<First.StoragePresence, Second.StoragePresence>
-  /// The steps, of the same forms in both branches.
+  /// The steps, which have the same forms in both branches.
   public typealias Chain = First.Chain
 }
 
-/// Stages that may be left out: neither a source nor a storage among them counts as being there.
+/// Stages that may be left out. A source or storage among them does not count as present.
 public struct Optionally<List: PipelineFragment>: PipelineFragment {
-  /// None for certain.
+  /// No source is certain.
   public typealias SourcePresence = NoSource
-  /// None for certain.
+  /// No storage is certain.
   public typealias StoragePresence = NoStorage
   /// The steps, which keep the form.
   public typealias Chain = List.Chain
@@ -184,6 +184,6 @@ public struct Optionally<List: PipelineFragment>: PipelineFragment {
 
   init(_ list: List?) { self.list = list }
 
-  /// Puts the stages where they belong.
+  /// Adds the stages, if present, to the parts of a pipeline.
   public func contribute(to other: inout PipelineParts) { list?.contribute(to: &other) }
 }

@@ -1,6 +1,6 @@
 extension Pipeline: CustomStringConvertible {
-  /// The flow in words: a line for each kind of stage, in the order in which a download passes them, and then
-  /// what stands beside the flow.
+  /// The pipeline as text: a line for each kind of stage in the order in which a download passes them, then the stages
+  /// beside the flow.
   ///
   /// ```
   /// request
@@ -43,10 +43,10 @@ extension Pipeline: CustomStringConvertible {
 }
 
 extension Pipeline {
-  /// The flow as a Mermaid diagram, a `flowchart LR`: equal pipelines give equal text.
+  /// The pipeline as a Mermaid diagram (`flowchart LR`). Equal pipelines have equal text.
   ///
-  /// A stage is a box that says its kind, its name and what it is set to. What stands beside the flow is
-  /// joined by dotted lines. Names and settings are escaped, whatever is in them.
+  /// Each stage is a box with its kind, name and settings. Stages beside the flow are connected by dotted lines. Names
+  /// and settings are escaped.
   public var mermaid: String {
     var chart = MermaidChart()
     chart.append([chart.node("request", "request", shape: .round)])
@@ -100,7 +100,7 @@ extension Pipeline {
   private func labels(_ stages: [any Stage]) -> [StageLabel] { stages.map { StageLabel($0) } }
 }
 
-/// How a stage is shown: its name and what it is set to, each on one line.
+/// The name and settings of a stage, each on one line.
 struct StageLabel: Sendable, Hashable {
   let name: String
   let summary: String
@@ -112,12 +112,12 @@ struct StageLabel: Sendable, Hashable {
 
   init(_ stage: any Stage) { self.init(name: stage.name, summary: stage.summary) }
 
-  /// `FileStore (~/Downloads)`.
+  /// The label as text, such as `FileStore (~/Downloads)`.
   var text: String { summary.isEmpty ? name : "\(name) (\(summary))" }
 }
 
 extension String {
-  /// The text without line breaks and control characters: runs of white space become one blank.
+  /// The text without line breaks and control characters. A run of white space becomes one blank.
   fileprivate var onOneLine: String {
     split { character in
       character.isWhitespace || character.unicodeScalars.allSatisfy { $0.properties.generalCategory == .control }

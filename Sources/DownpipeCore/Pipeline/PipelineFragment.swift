@@ -1,35 +1,36 @@
-// What the type of a fragment says about the stages in it.
+// Marker types that describe the stages of a fragment.
 
-/// A mark in the type of a fragment.
+/// A marker type for the presence of a stage.
 public protocol Presence: Sendable {}
-/// A mark that says: there for certain.
+/// A marker type for a stage that is certainly present.
 public protocol CertainPresence: Presence {}
 
-/// There is a source.
+/// Marks a fragment that has a source.
 public enum HasSource: CertainPresence {}
-/// There is no source, or none for certain.
+/// Marks a fragment that has no source, or not with certainty.
 public enum NoSource: Presence {}
-/// There is a storage.
+/// Marks a fragment that has a storage.
 public enum HasStorage: CertainPresence {}
-/// There is no storage, or none for certain.
+/// Marks a fragment that has no storage, or not with certainty.
 public enum NoStorage: Presence {}
-/// There for certain when both branches of an `if` have it.
+/// Marks a stage that is certainly present if both branches of an `if` have it.
 public enum Both<First: Presence, Second: Presence>: Presence {}
 extension Both: CertainPresence where First: CertainPresence, Second: CertainPresence {}
 
-/// A mark that says which steps a fragment has.
+/// A marker type for the steps of a fragment.
 public protocol StepChain: Sendable {}
-/// No step, or only steps that take and give anything.
+/// Marks a fragment without steps, or only with steps that take any form.
 public enum NoSteps: StepChain {}
-/// Steps that take one form and give another.
+/// Marks a fragment whose steps take one form and return another.
 public enum Steps<Input: ArtifactForm, Output: ArtifactForm>: StepChain {}
-/// A mark that says: the steps give the form they take, so they may be left out or repeated.
+/// A marker type for steps that return the form that they take, so that they may be left out or repeated.
 public protocol FormKeepingChain: StepChain {}
 extension NoSteps: FormKeepingChain {}
 extension Steps: FormKeepingChain where Input == Output {}
 
-/// Some stages of a pipeline, whose type says whether a source and a storage are among them and which
-/// steps: what a ``StageGroup`` with more than policies gives.
+/// A part of a pipeline whose type describes whether it has a source and a storage, and which steps.
+///
+/// Use it for a ``StageGroup`` that has other stages than policies:
 ///
 /// ```swift
 /// struct ToDisk: StageGroup {
@@ -37,18 +38,17 @@ extension Steps: FormKeepingChain where Input == Output {}
 /// }
 /// ```
 public protocol PipelineFragment<SourcePresence, StoragePresence, Chain>: Sendable {
-  /// Whether there is a source.
+  /// Whether the fragment has a source.
   associatedtype SourcePresence: Presence
-  /// Whether there is a storage.
+  /// Whether the fragment has a storage.
   associatedtype StoragePresence: Presence
-  /// Which steps there are.
+  /// The forms that the fragment's steps take and return.
   associatedtype Chain: StepChain
-  /// Puts the stages where they belong.
+  /// Adds the stages to the parts of a pipeline.
   func contribute(to parts: inout PipelineParts)
 }
 
-/// Stages that the builder has put together. Its type arguments are marks only: the stages
-/// themselves are erased as they come in.
+/// A list of stages made by a builder. The type arguments only describe the stages, whose own types are erased.
 public struct StageList<SourcePresence: Presence, StoragePresence: Presence, Chain: StepChain>: PipelineFragment {
   let parts: PipelineParts
 
@@ -73,15 +73,15 @@ public struct StageList<SourcePresence: Presence, StoragePresence: Presence, Cha
     }
   }
 
-  /// Puts the stages where they belong.
+  /// Adds the stages to the parts of a pipeline.
   public func contribute(to other: inout PipelineParts) { other.append(parts) }
 }
 
-/// Stages that are neither source nor storage nor change an artifact's form can stand in for one stage,
-/// which is what lets a group's body be `some Stage`.
+/// A list without source, storage and steps that change the form counts as one stage, so that the body of a group can
+/// be `some Stage`.
 extension StageList: Stage where SourcePresence == NoSource, StoragePresence == NoStorage, Chain == NoSteps {}
 
-/// Stages under one name, to reuse.
+/// A reusable group of stages.
 ///
 /// ```swift
 /// struct PoliteCrawler: StageGroup {
@@ -91,10 +91,11 @@ extension StageList: Stage where SourcePresence == NoSource, StoragePresence == 
 ///   }
 /// }
 /// ```
-/// A group that brings the source, the storage or steps that change the form says so: see ``PipelineFragment``.
+/// A group with a source, a storage or steps that change the form declares them in the type of its body; see
+/// ``PipelineFragment``.
 public protocol StageGroup: Sendable {
-  /// The type of the body.
+  /// The type of the body, `some Stage` or `some PipelineFragment`.
   associatedtype Body: Sendable
-  /// The stages.
+  /// The stages of the group.
   @StageGroupBuilder var body: Body { get }
 }

@@ -1,40 +1,48 @@
-/// Says whether one more download may run beside those that do. Several compose by *and*.
+/// A policy that decides whether one more download may run beside the running ones.
+///
+/// All admission policies of a pipeline must admit a download before it starts.
 public protocol AdmissionPolicy: Stage {
-  /// Whether `candidate` may start while `running` runs. Pure and cheap: it is asked in order of rank.
+  /// Returns whether `candidate` may start beside the downloads that run.
   ///
-  /// A limit, and nothing else: while nothing runs it admits some download, and what it refuses beside some of its like
-  /// it refuses beside more of them. What holds downloads up altogether is a ``Gate``.
+  /// The engine asks in order of rank. The function must be pure and cheap.
+  ///
+  /// An admission policy is a limit and nothing else. While no download runs, it must admit some candidate. If it
+  /// refuses a candidate beside some running downloads, it must also refuse it beside more of the same kind. To hold
+  /// downloads back altogether, use a ``Gate``.
   func admit(_ candidate: Candidate, beside running: RunningDownloads) -> Admission
 
-  /// The most downloads this policy ever lets run at once; sources size their pools by it.
+  /// The most downloads that this policy lets run at once; `nil` for no limit. Sources size their connection pools by
+  /// it.
   var maximumConcurrent: Int? { get }
-  /// The most downloads this policy ever lets run at once from one host.
+  /// The most downloads from one host that this policy lets run at once; `nil` for no limit.
   var maximumPerHost: Int? { get }
 }
 
 extension AdmissionPolicy {
-  /// No limit.
+  /// The default: `nil`, no limit.
   public var maximumConcurrent: Int? { nil }
-  /// No limit.
+  /// The default: `nil`, no limit.
   public var maximumPerHost: Int? { nil }
-  /// Adds the policy to those that must all admit.
+  /// Adds the policy to the pipeline's admission policies.
   public func contribute(to parts: inout PipelineParts) { parts.admission.append(self) }
 }
 
-/// A waiting download, as policies and gates see it: what it has in common with others. Those that are alike in all of
-/// this are admitted or refused alike, so that ten million of them cost no more than one. Metadata, which differs from
-/// download to download, is therefore not part of it: give a label to what a policy or a gate has to tell apart.
+/// The properties of a waiting download that gates and admission policies decide by.
+///
+/// Equal candidates are admitted or refused together, so a decision costs the same for ten million equal downloads as
+/// for one. Metadata differs from download to download and is therefore left out. Use tags for what a policy or gate
+/// must distinguish.
 public struct Candidate: Sendable, Hashable {
-  /// The host it is fetched from, lower case, with an explicit port.
+  /// The host of the download's URL, in lower case, with the port if the URL has one.
   public var host: String
-  /// Why it is wanted.
+  /// Why the download is wanted.
   public var intent: Intent
-  /// How much it matters.
+  /// The priority of the download.
   public var priority: Priority
-  /// Its labels.
+  /// The tags of the download.
   public var tags: Set<String>
 
-  /// Makes a candidate.
+  /// Creates a candidate.
   public init(
     host: String = "", intent: Intent = .userInitiated, priority: Priority = .normal,
     tags: Set<String> = []
@@ -46,27 +54,36 @@ public struct Candidate: Sendable, Hashable {
   }
 }
 
-/// What runs at the moment, counted: each download from its start until its file is published. The ledger hears of
-/// that end a moment later, and may show more that run.
+extension DownloadRecord {
+  /// The properties of the record that gates and admission policies decide by.
+  public var candidate: Candidate {
+    Candidate(host: request.host, intent: request.intent, priority: request.priority, tags: request.tags)
+  }
+}
+
+/// The number of downloads that run, in total, by host and by tag.
+///
+/// A download counts from its start until its artifact is published. The ledger records that end a moment later, so it
+/// may list more running downloads.
 public struct RunningDownloads: Sendable, Hashable {
-  /// How many run.
+  /// The number of running downloads.
   public private(set) var total = 0
-  /// How many run from each host.
+  /// The number of running downloads by host; hosts without one are left out.
   public private(set) var perHost: [String: Int] = [:]
-  /// How many run with each label.
+  /// The number of running downloads by tag; tags without one are left out.
   public private(set) var perTag: [String: Int] = [:]
 
-  /// Nothing runs.
+  /// Creates counts of zero.
   public init() {}
 
-  /// Counts one more.
+  /// Counts one more running download.
   public mutating func insert(_ candidate: Candidate) {
     total += 1
     perHost[candidate.host, default: 0] += 1
     for tag in candidate.tags { perTag[tag, default: 0] += 1 }
   }
 
-  /// Counts one less.
+  /// Counts one running download less.
   public mutating func remove(_ candidate: Candidate) {
     total -= 1
     perHost[candidate.host] = perHost[candidate.host].flatMap { $0 > 1 ? $0 - 1 : nil }
@@ -74,14 +91,14 @@ public struct RunningDownloads: Sendable, Hashable {
   }
 }
 
-/// Whether a download may start.
+/// The answer of an admission policy.
 public enum Admission: Sendable, Hashable {
-  /// It may.
+  /// The download may start.
   case admitted
-  /// It may not, nor may any other for now.
+  /// Neither this nor any other download may start for now, for the given reason.
   case full(String)
-  /// It may not, nor may any other from its host; others may.
+  /// No download from this host may start for now, for the given reason; others may.
   case hostFull(String)
-  /// This one may not, nor may those that are alike; others may.
+  /// This candidate and its equals may not start for now, for the given reason; others may.
   case refused(String)
 }

@@ -1,26 +1,28 @@
-/// Takes the chunks of a body, one after the other, on whatever thread the transport has.
+/// A function that takes the chunks of a body one after the other, on the transport's thread.
 ///
-/// It returns when the chunk is dealt with, which is all the back-pressure there is: the transport
-/// reads no further before. A sink that throws ends the transfer.
+/// It returns when the chunk has been dealt with. The transport reads no further until then, which is the only
+/// back-pressure. A sink that throws ends the transfer.
 public typealias ChunkSink = @Sendable (RawSpan) throws -> Void
 
-/// The bytes of a reply, pushed by the transport.
+/// The bytes of a reply, pushed by the transport through a synchronous sink.
 public struct Body: Sendable {
   private let push: @Sendable (@escaping ChunkSink) async throws -> Void
   private let abandon: @Sendable () -> Void
 
-  /// A path at which the transport has already put the whole body (URLSession's download tasks do);
-  /// a storage may move it instead of copying. ``forEachChunk(_:)`` works all the same.
+  /// The path of a file that already holds the whole body; `nil` when there is no such file.
+  ///
+  /// URLSession's download tasks hand over a finished file. A storage may move it instead of copying its bytes.
+  /// ``forEachChunk(_:)`` pushes the bytes of the file too.
   public let file: String?
 
-  /// Makes a body.
+  /// Creates a body from a function that pushes its chunks.
   ///
   /// - Parameters:
-  ///   - file: a finished file, for transports that hand over one.
-  ///   - discard: ends the request when nobody wants the bytes. May be called more than once, and after
-  ///     `push` has returned or thrown, when there is nothing left to end.
-  ///   - push: calls the sink for each chunk, in order and never at the same time, and returns after
-  ///     the last one. It throws when the body ends early, and `CancellationError` when its task is cancelled.
+  ///   - file: The path of a finished file, for transports that hand over one.
+  ///   - discard: Ends the request when the bytes are not wanted. It may be called more than once, and after `push` has
+  ///     returned or thrown, when there is nothing left to end.
+  ///   - push: Calls the sink for each chunk, in order and never concurrently, and returns after the last one. It
+  ///     throws when the body ends early, and `CancellationError` when its task is cancelled.
   public init(
     file: String? = nil,
     discard: @escaping @Sendable () -> Void = {},
@@ -31,51 +33,54 @@ public struct Body: Sendable {
     self.push = push
   }
 
-  /// A body of chunks that come from an asynchronous sequence, one at a time: the next one is asked for when the last one
-  /// has been taken. Empty chunks are passed over.
+  /// Creates a body from an asynchronous sequence of chunks.
+  ///
+  /// The next chunk is requested when the previous one has been taken. Empty chunks are skipped.
   ///
   /// ```swift
   /// SourceReply(coverage: .whole, body: Body(chunks))    // an AsyncStream<[UInt8]>, say
   /// ```
-  /// Made for sources that have such a sequence anyway: a task hop a chunk costs more than pushing does.
+  /// Use it for sources that have such a sequence already: a task hop for each chunk costs more than pushing.
   /// - Parameters:
-  ///   - chunks: the chunks. What the sequence throws ends the transfer: a ``DownloadError`` as it is, any other error
-  ///     with `.network`. Cancelling the task must end it.
-  ///   - discard: ends the request when the bytes are not wanted.
+  ///   - chunks: The chunks. An error thrown by the sequence ends the transfer: a ``DownloadError`` is passed on as it
+  ///     is, any other error is reported with `.network`. Cancelling the task must end the sequence.
+  ///   - discard: Ends the request when the bytes are not wanted.
   public init<Chunks: AsyncSequence & Sendable>(_ chunks: Chunks, discard: @escaping @Sendable () -> Void = {})
   where Chunks.Element == [UInt8] {
     self.init(discard: discard) { sink in
       for try await chunk in chunks where !chunk.isEmpty { try sink(chunk.span.bytes) }
-      // A sequence ends early where its task is cancelled.
+      // A sequence may end without an error when its task is cancelled.
       try Task.checkCancellation()
     }
   }
 
-  /// A body that is in memory already.
+  /// Returns a body of bytes that are in memory.
   public static func bytes(_ bytes: [UInt8]) -> Body {
     Body { sink in
       if !bytes.isEmpty { try sink(bytes.span.bytes) }
     }
   }
 
-  /// No bytes.
+  /// A body without bytes.
   public static var empty: Body { Body { _ in } }
 
-  /// Pushes every chunk through `sink`; call it once.
+  /// Pushes every chunk through `sink`. Call it once.
   ///
-  /// `sink` runs on the transport's own thread, and back-pressure is its return: no queue, no task
-  /// hop, no copy. Chunks are of any size but never empty.
-  /// - Throws: what `sink` threw; ``DownloadError`` when the body ends early; `CancellationError`.
+  /// `sink` runs on the transport's thread. The transport waits for it to return, which is the back-pressure: there is
+  /// no queue, no task hop and no copy. Chunks have any size but are never empty.
+  /// - Throws: The error thrown by `sink`; ``DownloadError`` when the body ends early; `CancellationError` when the
+  ///   task is cancelled.
   public func forEachChunk(_ sink: @escaping ChunkSink) async throws {
     try await push(sink)
   }
 
-  /// Pushes every chunk as an array, for sinks that keep the bytes; each chunk is copied. Otherwise the same as
-  /// ``forEachChunk(_:)``.
+  /// Pushes every chunk through `sink` as an array, for sinks that keep the bytes. Each chunk is copied.
+  ///
+  /// The contract is otherwise that of ``forEachChunk(_:)``.
   public func forEachArray(_ sink: @escaping @Sendable ([UInt8]) throws -> Void) async throws {
     try await push { chunk in try sink(chunk.withUnsafeBytes { [UInt8]($0) }) }
   }
 
-  /// Ends the request without reading the body; does nothing once the body has been read.
+  /// Ends the request without reading the body. It has no effect once the body has been read.
   public func discard() { abandon() }
 }

@@ -1,16 +1,18 @@
-/// A step for the downloads that a condition is true of; see ``PostProcessor/when(_:)``.
+/// A step that runs only for downloads that meet a condition; see ``PostProcessor/when(_:)``.
 public struct ConditionalStep<Step: Stage>: Stage {
   let step: Step
   let condition: @Sendable (ProcessingContext) -> Bool
 
-  /// The step's own.
+  /// The identifier of the step.
   public var id: String { step.id }
-  /// The step's own.
+  /// The name of the step.
   public var name: String { step.name }
-  /// The step's own, and that there is a condition.
-  public var summary: String { step.summary.isEmpty ? "where asked" : "\(step.summary), where asked" }
+  /// The summary of the step, with the word "conditional".
+  public var summary: String { step.summary.isEmpty ? "conditional" : "\(step.summary), conditional" }
 
-  /// Adds the step, which decides for each download. It is not relied upon for digests, since it may be left out.
+  /// Adds the step with its condition to the pipeline.
+  ///
+  /// A step that verifies digests does not count as ``DigestVerifying`` here, because it may be skipped.
   public func contribute(to parts: inout PipelineParts) {
     var own = PipelineParts()
     step.contribute(to: &own)
@@ -22,40 +24,40 @@ public struct ConditionalStep<Step: Stage>: Stage {
   }
 }
 
-// The compiler still sees what the step takes and gives.
+// The compiler still checks what the step takes and returns.
 extension ConditionalStep: PostProcessor where Step: PostProcessor {
-  /// What the step takes.
+  /// The form that the step takes.
   public typealias Input = Step.Input
-  /// What the step gives.
+  /// The form that the step returns.
   public typealias Output = Step.Output
 
-  /// The step's own work.
+  /// Does the work of the step.
   public func process(_ input: Input, in context: ProcessingContext) async throws -> Output {
     try await step.process(input, in: context)
   }
 
-  /// Whether the condition is true, and the step has anything to do.
+  /// Whether the condition is met and the step has work to do.
   public func isNeeded(in context: ProcessingContext) -> Bool { condition(context) && step.isNeeded(in: context) }
 }
 
 extension PostProcessor where Input == Output {
-  /// The step for the downloads that the condition is true of; the others skip it at no cost.
+  /// Returns a step that runs only for downloads that meet the condition. Other downloads skip it at no cost.
   ///
   /// ```swift
   /// Gunzip().when { $0.request.metadata["unpack"] == "yes" }
   /// ```
-  /// A request can also name its steps: see ``DownloadRequest/steps``.
-  /// - Parameter condition: cheap and pure; the context has no workspace yet.
+  /// A request can also name its steps; see ``DownloadRequest/steps``.
+  /// - Parameter condition: Decides for a download. It must be cheap and pure. Its context has no workspace yet.
   public func when(_ condition: @escaping @Sendable (ProcessingContext) -> Bool) -> ConditionalStep<Self> {
     ConditionalStep(step: self, condition: condition)
   }
 }
 
 extension PostProcessor {
-  /// Refused for a step that changes the form.
+  /// Unavailable: a step that changes the form of the artifact cannot be skipped.
   @available(
     *, unavailable,
-    message: "a step that changes the form (File or Directory) cannot be left out: what follows needs it"
+    message: "a step that changes the form (File or Directory) cannot be conditional: the next step needs its output"
   )
   @_disfavoredOverload
   public func when(_ condition: @escaping @Sendable (ProcessingContext) -> Bool) -> ConditionalStep<Self> {
@@ -64,8 +66,8 @@ extension PostProcessor {
 }
 
 extension UniversalPostProcessor {
-  /// The step for the downloads that the condition is true of; the others skip it at no cost.
-  /// - Parameter condition: cheap and pure; the context has no workspace yet.
+  /// Returns a step that runs only for downloads that meet the condition. Other downloads skip it at no cost.
+  /// - Parameter condition: Decides for a download. It must be cheap and pure. Its context has no workspace yet.
   public func when(_ condition: @escaping @Sendable (ProcessingContext) -> Bool) -> ConditionalStep<Self> {
     ConditionalStep(step: self, condition: condition)
   }

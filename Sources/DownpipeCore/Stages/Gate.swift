@@ -1,7 +1,7 @@
-/// Open, or closed with a reason, for each download: may it use the network now?
+/// A stage that decides for each download whether it may use the network now, and gives a reason when it may not.
 ///
-/// A gate reports what the system says and never guesses. It publishes a new rule whenever its
-/// answer may have changed; closing suspends running transfers (their bytes stay), opening lets them go on.
+/// A gate reports what the system says and never guesses. It publishes a new rule whenever its verdict may have
+/// changed. Closing suspends running transfers and keeps their bytes; opening lets them go on.
 ///
 /// ```swift
 /// struct Switch: Gate {
@@ -14,26 +14,26 @@
 /// }
 /// ```
 public protocol Gate: Stage {
-  /// Watches for as long as the downloader runs, publishing the rule at once and after each change.
+  /// Watches the system while the downloader runs, and publishes the rule at once and after each change.
   ///
-  /// Until the first rule the gate counts as closed. Returning leaves the last rule in force;
-  /// throwing opens the gate, since it no longer knows. Cancelling the task ends the watch. A gate may be watched
-  /// several times, also at the same time: in each downloader whose pipeline it is part of.
+  /// The gate counts as closed until the first rule. When the function returns, the last rule stays in force. When it
+  /// throws, the gate opens, because its state is unknown. Cancelling the task ends the watch. Several downloaders may
+  /// watch the same gate, also at the same time.
   func watch(_ publish: @escaping @Sendable (GateRule) -> Void) async throws
 }
 
 extension Gate {
-  /// Adds the gate to those that must all be open.
+  /// Adds the gate to the pipeline's gates, which must all be open.
   public func contribute(to parts: inout PipelineParts) { parts.gates.append(self) }
 }
 
-/// What a gate says until it says something else.
+/// The verdicts of a gate, valid until it publishes another rule.
 public struct GateRule: Sendable {
-  /// For one download.
+  /// The verdict for one download.
   public enum Verdict: Sendable, Hashable {
-    /// It may use the network.
+    /// The download may use the network.
     case open
-    /// It may not, because.
+    /// The download may not use the network, for the given reason.
     case closed(String)
   }
 
@@ -44,23 +44,25 @@ public struct GateRule: Sendable {
 
   package let extent: Extent
 
-  /// Open for every download.
+  /// A rule that is open for every download.
   public static var open: GateRule { GateRule(extent: .all(.open)) }
 
-  /// Closed for every download. Say who says so and what it saw: `"WiFiOnly: the default route is over eth0"`.
+  /// Returns a rule that is closed for every download.
+  ///
+  /// - Parameter reason: The gate's name and what it has seen, such as `"WiFiOnly: the default route is over eth0"`.
   public static func closed(_ reason: String) -> GateRule { GateRule(extent: .all(.closed(reason))) }
 
-  /// Decided for each download by a pure and cheap function.
+  /// Returns a rule that decides for each download by a function, which must be pure and cheap.
   public static func each(_ verdict: @escaping @Sendable (Candidate) -> Verdict) -> GateRule {
     GateRule(extent: .each(verdict))
   }
 
-  /// Whether it is known to say the same as another one.
+  /// Whether both rules are known to give the same verdicts. Rules that decide for each download cannot be compared.
   func isSame(as other: GateRule) -> Bool {
     if case .all(let mine) = extent, case .all(let theirs) = other.extent { mine == theirs } else { false }
   }
 
-  /// The verdict for one download.
+  /// Returns the verdict for one download.
   public func verdict(for candidate: Candidate) -> Verdict {
     switch extent {
     case .all(let verdict): verdict

@@ -1,6 +1,6 @@
 public import Foundation
 
-/// Keeps the record of every download over restarts. It holds no file bytes.
+/// A stage that keeps the record of every download across restarts. It holds no file bytes.
 public protocol Ledger: Stage {
   /// Opens the ledger for one downloader.
   ///
@@ -15,147 +15,156 @@ extension Ledger {
 
 /// An open ledger.
 ///
-/// Every call is atomic, and durable when it returns. Nothing may assume that it is the only user: other
-/// processes, later other machines, may share the ledger, and a running download belongs to the owner
-/// that leased it until the lease runs out. What becomes of a record is ``Lifecycle``'s business: a ledger applies
-/// ``DownloadRecord/apply(_:)`` or the same in its own language, and writes no transition of its own.
+/// Every call is atomic, and durable when it returns. Other processes, and later other machines, may use the same
+/// ledger at the same time. The owner that has leased a download holds it until the lease expires. ``Lifecycle``
+/// governs the transitions of a record: a ledger applies ``DownloadRecord/apply(_:)`` or an equivalent in its own
+/// language, and defines no transition itself.
 ///
-/// A record that cannot be read is in no other record's way: calls for several records leave it out, a call for it
-/// alone throws, adding its id again replaces it, and ``damaged()`` lists it.
-/// - Throws: every method throws ``DownloadError`` with `.ledger` when the ledger fails.
+/// A record that cannot be read does not affect other records: calls for several records leave it out, and a call for
+/// this record alone throws. Adding its id again replaces it, and ``damaged()`` lists it.
+/// - Throws: Every method throws ``DownloadError`` with `.ledger` when the ledger fails.
 public protocol LedgerStore: Sendable {
-  /// The owner that this store leases downloads for: unique to this opening.
+  /// The owner that this store leases downloads for. It is unique to this opening of the ledger.
   var owner: String { get }
 
-  /// Adds downloads, or updates those whose id is known, all or none.
+  /// Adds downloads, or updates the downloads whose id is known. Either all additions are applied or none.
   ///
-  /// A known download keeps its arrival, and ``LedgerAddition/ifKnown`` says what else becomes of it. It starts anew, as
-  /// a new generation, where ``LedgerAddition/lost`` is its artifact, where it belongs to another location and is not
-  /// active, and where its record is damaged. Whatever was added belongs to this store for ``LeaseScope/own``. The
-  /// order of the result is that of `additions`.
+  /// A known download keeps its arrival; ``LedgerAddition/ifKnown`` decides what else is updated. The download starts
+  /// anew, with a new generation, in three cases: its artifact is ``LedgerAddition/lost``, it belongs to another
+  /// location and is not active, or its record is damaged. All additions are in this store's ``LeaseScope/own`` scope.
+  /// - Returns: The outcomes, in the order of `additions`.
   /// - Throws: ``DownloadError`` with `.inUse` for a download that is active at another location.
   func add(_ additions: [LedgerAddition], at now: Date) async throws -> [LedgerAddOutcome]
 
-  /// Changes what a download is asked for, in one step, whoever holds it.
+  /// Changes the request of a download in one transaction, also while another owner holds the download.
   ///
-  /// Of the record only `request`, `added` and `location` are written, and `artifact` and `note` of `steps` unless
-  /// another owner holds it; the id stays as it is. Where `added` was `nil` and the request has changed, `added` becomes
-  /// the request as it was. The rank is computed anew. Nothing is written where nothing has changed.
-  /// - Parameter change: Makes the change: cheap, and called inside the ledger's transaction. What it throws goes
-  ///   through, and nothing is written.
-  /// - Returns: the record as it is now; `nil` when there is none.
+  /// Only `request`, `added` and `location` of the record are written, and `artifact` and `note` of `steps` unless
+  /// another owner holds the download. The id cannot be changed. If `added` was `nil` and the request changes, `added`
+  /// becomes the previous request. The rank is computed anew. If nothing has changed, nothing is written.
+  /// - Parameter change: Makes the change. It must be cheap, because it is called inside the ledger's transaction. An
+  ///   error that it throws is passed on, and nothing is written.
+  /// - Returns: The record after the change; `nil` when there is no such record.
   func update(
     _ id: DownloadID, at now: Date, _ change: @escaping @Sendable (inout DownloadRecord) throws -> Void
   ) async throws -> DownloadRecord?
 
-  /// One record.
+  /// Returns one record; `nil` when there is no such record.
   func record(_ id: DownloadID) async throws -> DownloadRecord?
 
-  /// The records of several downloads, in no particular order; ids that there is no record of are left out. One that
-  /// is named twice may come twice.
+  /// Returns the records of several downloads, in no particular order.
   ///
-  /// One by one, unless the ledger has a faster way.
+  /// Ids without a record are left out. The result may contain a record twice when its id is given twice. The default
+  /// implementation reads the records one by one.
   func records(of ids: [DownloadID]) async throws -> [DownloadRecord]
 
-  /// Records in an order, a page at a time.
+  /// Returns the records that a query selects, in its order, one page at a time.
   func records(_ query: DownloadQuery) async throws -> [DownloadRecord]
 
-  /// The records that cannot be read. None, unless the ledger's medium can be damaged.
+  /// Returns the records that cannot be read. The default implementation returns none.
   func damaged() async throws -> [DamagedRecord]
 
-  /// How many records there are in each phase; with `tag`, of those that bear it.
+  /// Returns the number of records in each phase.
+  /// - Parameter tag: Counts only records with this tag; all records when `nil`.
   func counts(tag: String?) async throws -> [DownloadState.Phase: Int]
 
-  /// How many bytes the downloads have, and are going to have; with `tag`, those that bear it. Costs far less than
-  /// reading their records.
-  func totals(tag: String?) async throws -> LedgerTotals
+  /// Returns how many bytes the downloads have received and how many they expect. It costs far less than reading their
+  /// records.
+  /// - Parameter tag: Counts only downloads with this tag; all downloads when `nil`.
+  func totals(tag: String?) async throws -> DownloadTotals
 
-  /// Finished downloads whose ``StepLog/note`` is there still: their artifact was being moved when the process ended.
-  /// None, unless the ledger says otherwise.
+  /// Returns finished downloads that still have a ``StepLog/note``: their artifact was being moved when the process
+  /// ended. The default implementation returns none.
   func unsettledMoves() async throws -> [DownloadRecord]
 
-  /// Hands out waiting downloads that are due, in order of rank: ``Lifecycle/Event/leased`` is applied to each one that
-  /// the request selects, and it is owned by ``owner`` until the lease runs out.
+  /// Leases waiting downloads that are due, in order of rank.
   ///
-  /// `select` is called inside the ledger's transaction, once for each download that it takes and once for each kind
-  /// of candidate that it skips: downloads of other owners, at other locations, outside of the scope and with equal
-  /// candidates cost nothing.
+  /// ``Lifecycle/Event/leased`` is applied to each download that the request selects, and ``owner`` holds it until the
+  /// lease expires.
+  ///
+  /// `select` is called inside the ledger's transaction: once for each download that it takes, and once for each
+  /// distinct candidate that it skips. It is not called for downloads of other owners, at other locations, or outside
+  /// the scope.
   func lease(_ request: LeaseRequest) async throws -> [DownloadRecord]
 
-  /// Writes the named fields of a record that this owner holds.
+  /// Writes the given fields of a record that this owner holds.
   ///
-  /// - Returns: false, and nothing is written, when the record is gone, is of another generation or is
-  ///   held by another owner: the caller must stop at once.
+  /// - Returns: `false`, and nothing is written, when the record does not exist, has another generation or is held by
+  ///   another owner. The caller must stop at once.
   func save(_ record: DownloadRecord, _ fields: RecordFields, at now: Date) async throws -> Bool
 
-  /// Writes how runs have ended, then leases what comes next, in one commit.
+  /// Saves the outcomes of runs and then leases the next downloads, in one commit.
   ///
-  /// - Returns: what ``save(_:_:at:)`` says of each, and what was leased.
+  /// - Returns: For each save the result of ``save(_:_:at:)``, and the leased records.
   func exchange(_ saves: [LedgerSave], leasing request: LeaseRequest?, at now: Date) async throws -> LedgerExchange
 
-  /// Applies an event to the records of a selection that no owner holds and to which it means something, all at once.
-  /// Those that wait belong to this store then, for ``LeaseScope/own``.
-  /// - Returns: the ids that were moved, at most 10,000 of them, and how many there were in all.
+  /// Applies an event to all selected records that no owner holds and that have a transition for it.
+  ///
+  /// Records that wait after the event are in this store's ``LeaseScope/own`` scope.
+  /// - Returns: The ids of the changed records, at most 10,000, and the number of changed records.
   func transition(
     _ selection: LedgerSelection, _ event: Lifecycle.Event, at now: Date
   ) async throws -> LedgerTransitionResult
 
-  /// Forgets records that no other owner holds, damaged ones too.
-  /// - Returns: what was forgotten, so that the bytes can be removed; at most `limit` at a time. Of a damaged record at
-  ///   least id and generation are right.
+  /// Removes records that no other owner holds, including damaged ones.
+  /// - Returns: The removed records, so that their bytes can be removed; at most `limit` of them. For a damaged record
+  ///   only id and generation are certain.
   func remove(_ selection: LedgerSelection, limit: Int) async throws -> [DownloadRecord]
 
-  /// Extends the lease of everything this owner holds.
+  /// Extends the leases of all downloads that this owner holds.
   func renewLeases(until lease: Date) async throws
 
-  /// Applies ``Lifecycle/Event/leaseLost`` to the downloads whose owner is provably gone, or whose lease has run out
-  /// and whose owner is not provably alive.
-  /// - Returns: how many.
+  /// Applies ``Lifecycle/Event/leaseLost`` to downloads whose owner has provably ended, or whose lease has expired and
+  /// whose owner is not provably alive.
+  /// - Returns: The number of downloads.
   func reclaim(at now: Date) async throws -> Int
 
-  /// When the next waiting download becomes due, if one waits for a time after `now`.
+  /// Returns the earliest time after `now` at which a waiting download becomes due; `nil` when no download waits for a
+  /// time.
   func nextDue(after now: Date) async throws -> Date?
 
-  /// Ranks what this store adds and changes from now on, and whatever has ranks of another ranking.
+  /// Sets the ranking for the downloads that this store adds or changes, and ranks existing downloads anew when their
+  /// ranks come from another ranking.
   ///
-  /// The first call of a store ranks anew only where the ledger's ranks go by another name, or by none that is known;
-  /// each later call does so always, because a policy that replaces another may differ from it in more than its name.
-  /// All that has not finished is ranked, a batch at a time: other calls go on in between. The ledger's name is taken
-  /// away before the first batch and written after the last one, so that the next opening ranks anew what a crash has
-  /// left half done. Until the first call the order of arrival counts, ``Ranking/arrival``.
+  /// The first call on a store ranks existing downloads anew only if the ledger names another ranking or none. Each
+  /// later call always does, because a policy can differ from the one it replaces in more than its name. Downloads that
+  /// have not finished are ranked batch by batch, and other calls go on in between. The ledger removes its ranking's
+  /// name before the first batch and writes the new one after the last, so that the next opening repeats a ranking that
+  /// a crash has interrupted. Until the first call, downloads are ranked by ``Ranking/arrival``.
   ///
-  /// Stores that share a ledger should rank alike: where one adds by another ranking than the ledger's, the name is taken
-  /// away, and the next opening ranks all of it.
+  /// Stores that share a ledger should use the same ranking. When a store adds with another ranking than the ledger's,
+  /// the name is removed and the next opening ranks all downloads anew.
   func rank(by ranking: Ranking) async throws
 
-  /// Yields after another store of the same ledger in this process has committed a change that this one may care
-  /// about: something was added, changed, moved, removed, or has ended. Leases and checkpoints are none, nor is what this
-  /// store does itself. Changes that come faster than they are read are told once. One reader; ends when the store is
-  /// closed. `nil` for a ledger that does not know.
+  /// A stream that yields after another store of the same ledger in this process has committed a relevant change; `nil`
+  /// for a ledger that cannot report such changes.
+  ///
+  /// A change is relevant when a download was added, changed, moved or removed, or has ended. Leases, checkpoints and
+  /// this store's own changes are not reported. Changes that occur faster than they are read are merged. The stream has
+  /// one reader and ends when the store is closed.
   var changesByOthers: AsyncStream<Void>? { get }
 
-  /// Gives back what this owner holds and closes. Nothing may be called afterwards.
+  /// Releases all downloads that this owner holds and closes the store. No other method may be called afterwards.
   func close() async throws
 }
 
 extension LedgerStore {
-  /// One by one.
+  /// Reads the records one by one.
   public func records(of ids: [DownloadID]) async throws -> [DownloadRecord] {
     var records: [DownloadRecord] = []
     for id in ids { if let record = try await record(id) { records.append(record) } }
     return records
   }
 
-  /// None.
+  /// The default: no damaged records.
   public func damaged() async throws -> [DamagedRecord] { [] }
 
-  /// None.
+  /// The default: no unsettled moves.
   public func unsettledMoves() async throws -> [DownloadRecord] { [] }
 
-  /// None.
+  /// The default: `nil`, changes by other stores are not reported.
   public var changesByOthers: AsyncStream<Void>? { nil }
 
-  /// One call after the other.
+  /// Saves the records one after the other, then leases.
   public func exchange(
     _ saves: [LedgerSave], leasing request: LeaseRequest?, at now: Date
   ) async throws -> LedgerExchange {
@@ -166,44 +175,46 @@ extension LedgerStore {
   }
 }
 
-/// Which records a bulk operation means.
+/// The records that a bulk operation applies to.
 public enum LedgerSelection: Sendable, Hashable {
-  /// Every one.
+  /// All records.
   case all
-  /// Those with the tag.
+  /// The records with the tag.
   case tag(String)
-  /// The named ones.
+  /// The records with these ids.
   case ids([DownloadID])
 }
 
-/// What a bulk transition did.
+/// The result of a bulk transition.
 public struct LedgerTransitionResult: Sendable, Hashable {
-  /// The ids that were moved, at most 10,000.
+  /// The ids of the changed records, at most 10,000.
   public var ids: [DownloadID]
-  /// How many were moved.
+  /// The number of changed records.
   public var count: Int
 
-  /// Makes a result.
+  /// Creates a result.
   public init(ids: [DownloadID], count: Int) {
     self.ids = ids
     self.count = count
   }
 }
 
-/// The fields that a save writes.
+/// The fields of a record that a save writes.
 public struct RecordFields: OptionSet, Sendable, Hashable {
-  /// The bits.
+  /// The bits of the set.
   public let rawValue: Int
-  /// Makes a set from its bits.
+  /// Creates a set from its bits.
   public init(rawValue: Int) { self.rawValue = rawValue }
 
-  /// Phase, due time, error, counters. Leaving the active phases gives the lease back.
+  /// The phase, due time, error and counters. A save that leaves the active phases also releases the lease.
   public static let state = RecordFields(rawValue: 1)
-  /// What is on disk and which representation it belongs to.
+  /// The stored bytes and their representation.
   public static let checkpoint = RecordFields(rawValue: 2)
-  /// What the steps have done, and the artifact.
+  /// The results of the steps, and the artifact.
   public static let steps = RecordFields(rawValue: 4)
-  /// What an attempt itself changes of the request: URL, header fields and head start. What others have changed of it
-  /// meanwhile stays, ``DownloadRecord/added`` keeps what was asked for, and the rank is computed anew.
+  /// The URL, header fields and head start, as an attempt has changed them.
+  ///
+  /// Changes that others have made to the request meanwhile are kept, ``DownloadRecord/added`` keeps the request as it
+  /// was added, and the rank is computed anew.
   public static let link = RecordFields(rawValue: 16)
 }

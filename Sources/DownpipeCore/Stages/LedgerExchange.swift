@@ -1,21 +1,21 @@
 public import Foundation
 
-// What goes into a ledger and comes out of it: additions, leases, saves.
+// The values that a ledger takes and returns: additions, leases, saves.
 
 /// A download to be added to a ledger.
 public struct LedgerAddition: Sendable {
-  /// What was asked for.
+  /// The request of the download.
   public var request: DownloadRequest
-  /// Its order of arrival; a known download keeps its own.
+  /// The download's place in the order of arrival. A known download keeps its own.
   public var arrival: Int64
-  /// The ``Storage/location`` that it belongs to.
+  /// The ``Storage/location`` that the download belongs to; `nil` for none.
   public var location: String?
-  /// An artifact that is gone: the finished download that it belongs to starts anew.
+  /// An artifact that no longer exists. A finished download with this artifact starts anew.
   public var lost: StoredArtifact?
-  /// What becomes of a download whose id is known.
+  /// What happens to a download whose id is known.
   public var ifKnown: KnownDownload
 
-  /// Makes an addition.
+  /// Creates an addition.
   public init(
     request: DownloadRequest, arrival: Int64, location: String? = nil, lost: StoredArtifact? = nil,
     ifKnown: KnownDownload = .update
@@ -28,14 +28,14 @@ public struct LedgerAddition: Sendable {
   }
 }
 
-/// What adding did.
+/// The result of adding one download.
 public struct LedgerAddOutcome: Sendable {
-  /// Whether the id was new, or starts anew.
+  /// Whether the id was new or the download starts anew.
   public var isNew: Bool
-  /// The record as it is now.
+  /// The record after the addition.
   public var record: DownloadRecord
 
-  /// Makes an outcome.
+  /// Creates an outcome.
   public init(isNew: Bool, record: DownloadRecord) {
     self.isNew = isNew
     self.record = record
@@ -44,44 +44,44 @@ public struct LedgerAddOutcome: Sendable {
 
 /// A record that cannot be read.
 public struct DamagedRecord: Sendable, Hashable {
-  /// The download's name.
+  /// The id of the download.
   public var id: DownloadID
-  /// What is wrong with it, in words.
+  /// A description of the damage.
   public var reason: String
 
-  /// Describes a damaged record.
+  /// Creates a description of a damaged record.
   public init(id: DownloadID, reason: String) {
     self.id = id
     self.reason = reason
   }
 }
 
-/// Which downloads a store leases.
+/// The downloads that a store leases.
 public enum LeaseScope: Sendable, Hashable {
-  /// Every one.
+  /// All downloads.
   case all
-  /// Those that were added, resumed or restarted through this store.
+  /// The downloads that were added, resumed or restarted through this store.
   case own
-  /// Those with the tag.
+  /// The downloads with the tag.
   case tag(String)
-  /// The named ones.
+  /// The downloads with these ids.
   case ids(Set<DownloadID>)
 }
 
-/// What a lease is asked for.
+/// The conditions of a lease.
 public struct LeaseRequest: Sendable {
-  /// The time now: what is due by then may be leased.
+  /// The current time. Downloads that are due by then may be leased.
   public var now: Date
-  /// When the lease runs out unless it is renewed.
+  /// The time at which the lease expires unless it is renewed.
   public var until: Date
-  /// Which downloads are meant.
+  /// The downloads that may be leased.
   public var scope: LeaseScope
-  /// Only downloads that belong to this ``Storage/location``, or to none; every one when `nil`.
+  /// The ``Storage/location`` that downloads must belong to, unless they belong to none; all locations when `nil`.
   public var location: String?
-  /// What becomes of a candidate. Cheap, and called inside the ledger's transaction.
+  /// Decides whether a candidate is leased. It must be cheap, because it is called inside the ledger's transaction.
   public var select: @Sendable (Candidate) -> LeaseSelection
 
-  /// Asks for a lease.
+  /// Creates a lease request.
   public init(
     now: Date, until: Date, scope: LeaseScope = .all, location: String? = nil,
     select: @escaping @Sendable (Candidate) -> LeaseSelection
@@ -94,13 +94,13 @@ public struct LeaseRequest: Sendable {
   }
 }
 
-/// What becomes of a candidate.
+/// The decision about a candidate for a lease.
 public enum LeaseSelection: Sendable, Hashable {
-  /// Lease it.
+  /// Leases the candidate.
   case take
-  /// Leave it and all that are alike, look at the next.
+  /// Skips the candidate and its equals, and goes on with the next.
   case skip
-  /// Leave it and stop looking.
+  /// Skips the candidate and ends the search.
   case stop
 }
 
@@ -108,23 +108,23 @@ public enum LeaseSelection: Sendable, Hashable {
 public struct LedgerSave: Sendable {
   /// The record.
   public var record: DownloadRecord
-  /// What is written of it.
+  /// The fields that are written.
   public var fields: RecordFields
 
-  /// Names a record and its fields.
+  /// Creates a save of the given fields of a record.
   public init(_ record: DownloadRecord, _ fields: RecordFields) {
     self.record = record
     self.fields = fields
   }
 }
 
-/// What an exchange with the ledger did.
+/// The result of an exchange with the ledger.
 public struct LedgerExchange: Sendable {
   /// Whether each record was saved, in the order of the saves.
   public var saved: [Bool] = []
-  /// What was leased, in order of rank.
+  /// The leased records, in order of rank.
   public var leased: [DownloadRecord] = []
 
-  /// Nothing.
+  /// Creates an empty result.
   public init() {}
 }

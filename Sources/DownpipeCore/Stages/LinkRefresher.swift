@@ -1,14 +1,14 @@
 public import Foundation
 
-/// Gives a download whose link has died a fresh one.
+/// A stage that supplies a fresh link for a download whose link has expired.
 ///
-/// It is asked when the retry policy decides to ``RetryDecision/refresh(after:)``, as the first thing of the next
-/// attempt; what it gives is kept in the ledger before it is used. The bytes on disk stay, and go through the same
-/// proof as after any other break, whatever host the fresh link leads to.
+/// The engine calls it when the retry policy decides to ``RetryDecision/refresh(after:)``, at the beginning of the next
+/// attempt. The fresh link is saved in the ledger before it is used. The stored bytes are kept. They pass the same
+/// checks as after any other interruption, even if the fresh link leads to another host.
 public protocol LinkRefresher: Stage {
-  /// A fresh link for a dead one. Called for several downloads at the same time.
+  /// Returns a fresh link for an expired one. It may be called for several downloads at the same time.
   ///
-  /// - Throws: any error; it is treated as a failure of the attempt. Cancelling the task ends it.
+  /// - Throws: Any error; it counts as a failure of the attempt. Cancelling the task ends the call.
   func refresh(_ expired: ExpiredLink) async throws -> FreshLink
 }
 
@@ -17,16 +17,16 @@ extension LinkRefresher {
   public func contribute(to parts: inout PipelineParts) { parts.refreshers.append(self) }
 }
 
-/// A link that has died.
+/// A link that has expired.
 public struct ExpiredLink: Sendable, Hashable {
-  /// The download as it is, with the dead link.
+  /// The download's request, with the expired link.
   public let request: DownloadRequest
-  /// What made it be taken for dead; `nil` when that is not known any more.
+  /// The error because of which the link counts as expired; `nil` when it is no longer known.
   public let error: DownloadError?
-  /// The bytes on disk.
+  /// The number of stored bytes.
   public let received: Int64
 
-  /// Describes a dead link.
+  /// Creates a description of an expired link.
   public init(request: DownloadRequest, error: DownloadError?, received: Int64 = 0) {
     self.request = request
     self.error = error
@@ -34,14 +34,14 @@ public struct ExpiredLink: Sendable, Hashable {
   }
 }
 
-/// A link to go on with.
+/// A link that replaces an expired one.
 public struct FreshLink: Sendable, Hashable {
-  /// Where the same bytes are now, at another host perhaps.
+  /// The URL that serves the same bytes. Its host may be another one.
   public var url: URL
-  /// The header fields to send with it; those of the request stay when `nil`.
+  /// The header fields to send with the URL; `nil` keeps those of the request.
   public var headers: HeaderFields?
 
-  /// Makes a link.
+  /// Creates a fresh link.
   public init(_ url: URL, headers: HeaderFields? = nil) {
     self.url = url
     self.headers = headers

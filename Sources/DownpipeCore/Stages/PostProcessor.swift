@@ -1,8 +1,8 @@
-/// A step after the transfer: turns one artifact into the next.
+/// A step after the transfer that turns one artifact into the next.
 ///
-/// A step never mutates its own configuration. It writes what is new into ``ProcessingContext/workspace``,
-/// under another name than its input has, and returns it; its ``Artifact/name`` is a single path component. The engine
-/// records the result and only then removes the input. After a crash a step that was not recorded runs again from its
+/// A step never mutates its own configuration. It writes its output into ``ProcessingContext/workspace`` under another
+/// name than its input's, and returns it. The output's ``Artifact/name`` must be a single path component. The engine
+/// records the result and only then removes the input. After a crash, a step that was not recorded runs again from its
 /// input.
 ///
 /// ```swift
@@ -18,27 +18,30 @@
 /// }
 /// ```
 public protocol PostProcessor<Input, Output>: Stage {
-  /// What it takes.
+  /// The form of artifact that the step takes.
   associatedtype Input: ArtifactForm
-  /// What it gives.
+  /// The form of artifact that the step returns.
   associatedtype Output: ArtifactForm
 
-  /// Does the work. It may block; the engine runs it on threads made for that.
+  /// Turns the input into the output.
   ///
-  /// Cancelling the task ends it; what it left in the workspace is removed.
+  /// The function may block: the engine runs it on threads for blocking work. Cancelling the task ends it, and its
+  /// output in the workspace is removed.
   /// - Throws: ``DownloadError``; any other error is reported with `.processing`.
   func process(_ input: Input, in context: ProcessingContext) async throws -> Output
 
-  /// Whether there is anything to do for this download: a step that keeps the form is skipped, at no cost, when
-  /// there is not. True unless the step says otherwise. Cheap and pure; the context has no workspace yet.
+  /// Whether the step has work to do for this download.
+  ///
+  /// A step that keeps the form of its artifact is skipped at no cost when it has none. The function must be cheap and
+  /// pure. The context has no workspace yet. The default implementation returns `true`.
   func isNeeded(in context: ProcessingContext) -> Bool
 }
 
 extension PostProcessor {
-  /// True.
+  /// The default: `true`.
   public func isNeeded(in context: ProcessingContext) -> Bool { true }
 
-  /// Adds the step behind those that are there.
+  /// Adds the step at the end of the pipeline's steps.
   public func contribute(to parts: inout PipelineParts) {
     parts.steps.append(
       PipelineStep(
@@ -49,20 +52,20 @@ extension PostProcessor {
   }
 }
 
-/// A step that takes an artifact of any form and gives back the same form: moving, checking, notifying.
+/// A step that takes an artifact of any form and returns the same form: moving, checking, notifying.
 public protocol UniversalPostProcessor: Stage {
-  /// Does the work; the same contract as ``PostProcessor/process(_:in:)``.
+  /// Processes the artifact, with the contract of ``PostProcessor/process(_:in:)``.
   func process(_ artifact: Artifact, in context: ProcessingContext) async throws -> Artifact
 
-  /// Whether there is anything to do for this download; see ``PostProcessor/isNeeded(in:)``.
+  /// Whether the step has work to do for this download; see ``PostProcessor/isNeeded(in:)``.
   func isNeeded(in context: ProcessingContext) -> Bool
 }
 
 extension UniversalPostProcessor {
-  /// True.
+  /// The default: `true`.
   public func isNeeded(in context: ProcessingContext) -> Bool { true }
 
-  /// Adds the step behind those that are there.
+  /// Adds the step at the end of the pipeline's steps.
   public func contribute(to parts: inout PipelineParts) {
     parts.steps.append(
       PipelineStep(
@@ -72,28 +75,29 @@ extension UniversalPostProcessor {
   }
 }
 
-/// A step that compares the whole file with the digests in its context, and fails where they differ. Only with such
-/// a step a pipeline believes that a digest will tell; see ``ResumeValidation/digest``.
+/// A step that compares the whole file with the digests in its context, and fails when they differ.
+///
+/// Only a pipeline with such a step may rely on a digest to validate a resumed file; see ``ResumeValidation/digest``.
 public protocol DigestVerifying: Stage {}
 
 /// A step with its types erased, as the pipeline keeps it.
 public struct PipelineStep: Sendable {
-  /// The step's name.
+  /// The name of the step, under which the ledger records it.
   public let name: String
-  /// What the step is set to.
+  /// The settings of the step, for the printed pipeline.
   public let summary: String
-  /// What it takes; any kind when `nil`.
+  /// The kind of artifact that the step takes; any kind when `nil`.
   public let input: Artifact.Kind?
-  /// What it gives; the kind it took when `nil`.
+  /// The kind of artifact that the step returns; the kind that it took when `nil`.
   public let output: Artifact.Kind?
-  /// Whether it is ``DigestVerifying``.
+  /// Whether the step is ``DigestVerifying``.
   public let verifiesDigests: Bool
-  /// Whether there is anything to do for a download.
+  /// Whether the step has work to do for a download.
   public let isNeeded: @Sendable (ProcessingContext) -> Bool
-  /// The work.
+  /// Turns one artifact into the next.
   public let process: @Sendable (Artifact, ProcessingContext) async throws -> Artifact
 
-  /// Erases a step.
+  /// Creates a type-erased step.
   public init(
     name: String, summary: String = "", input: Artifact.Kind?, output: Artifact.Kind?,
     verifiesDigests: Bool = false, isNeeded: @escaping @Sendable (ProcessingContext) -> Bool = { _ in true },
@@ -109,25 +113,26 @@ public struct PipelineStep: Sendable {
   }
 }
 
-/// What a step may know and do.
+/// The values that a step works with.
 public struct ProcessingContext: Sendable {
-  /// The download being worked on.
+  /// The request of the download.
   public let request: DownloadRequest
-  /// A folder for the step's output, on the destination's file system; `nil` with storages without paths.
+  /// The folder for the step's output, on the file system of the destination; `nil` with storages without paths.
   public let workspace: String?
-  /// Digests that the whole file must have: those of the request, then those the server promised.
+  /// The digests that the whole file must have: those of the request, then those sent by the server.
   public let digests: [FileDigest]
-  /// What this same step noted before the process died; `nil` on a first run.
+  /// The note that the same step recorded before the process ended; `nil` on a first run.
   public let priorNote: String?
-  /// What the step's output has to survive once the step has returned.
+  /// What the step's output must survive once the step has returned.
   public let durability: Durability
-  /// Whether an earlier run ended with its process, and may have published the artifact without a trace in the ledger:
-  /// a storage that finds the same bytes under the name takes them for its own.
+  /// Whether an earlier run was interrupted with its process, and may have published the artifact without recording it.
+  ///
+  /// A storage that finds the same bytes under the destination's name then treats them as its own.
   public let wasInterrupted: Bool
 
   private let record: @Sendable (String) async throws -> Void
 
-  /// Makes a context.
+  /// Creates a context.
   public init(
     request: DownloadRequest, workspace: String?, digests: [FileDigest] = [], priorNote: String? = nil,
     durability: Durability = .process, wasInterrupted: Bool = false,
@@ -142,7 +147,8 @@ public struct ProcessingContext: Sendable {
     self.record = note
   }
 
-  /// Keeps a few words in the ledger before a step does something that cannot be done twice; after a
-  /// crash the step finds them in ``priorNote``. Returns once they are durable.
+  /// Records a short text in the ledger, before a step does something that cannot be repeated.
+  ///
+  /// After a crash the step finds the text in ``priorNote``. The function returns once the text is durable.
   public func note(_ text: String) async throws { try await record(text) }
 }

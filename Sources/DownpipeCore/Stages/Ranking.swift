@@ -1,27 +1,28 @@
-/// How a ledger ranks its downloads, under a name that says whose ranks they are.
+/// A function that ranks the downloads of a ledger, with a name that identifies its ranks.
 ///
 /// ```swift
 /// try await store.rank(by: Ranking(PriorityQueue()))
 /// try await store.rank(by: Ranking(name: "smallest first") { Rank().ascending($0.size.bytes ?? .max) })
 /// ```
 public struct Ranking: Sendable {
-  /// What tells these ranks from those of another ranking. The ledger keeps it.
+  /// The name that tells these ranks from those of another ranking. The ledger keeps it.
   public var name: String
-  /// The rank of a download; the smallest goes first. Pure, cheap, and called inside the ledger's transaction.
+  /// Returns the rank of a download; the smallest goes first. It must be pure and cheap: it is called inside the
+  /// ledger's transaction.
   public var rank: @Sendable (RankingContext) -> Rank
 
-  /// Makes a ranking.
+  /// Creates a ranking.
   public init(name: String, rank: @escaping @Sendable (RankingContext) -> Rank) {
     self.name = name
     self.rank = rank
   }
 
-  /// The ranking of a policy; its name, its version and what it is set to name the ranks.
+  /// Creates the ranking of a policy, named by the policy's name, version and summary.
   public init(_ policy: some SchedulingPolicy) {
     let set = policy.summary.isEmpty ? "" : " (\(policy.summary))"
     self.init(name: "\(policy.name) \(policy.version)\(set)", rank: policy.rank)
   }
 
-  /// The earliest added first.
+  /// The ranking by arrival: the download that was added first goes first.
   public static let arrival = Ranking(name: "arrival") { Rank().ascending($0.arrival) }
 }

@@ -1,7 +1,7 @@
-/// Wraps the opening of a source: adds header fields or credentials, looks at replies. A fresh link for a dead one is
-/// a ``LinkRefresher``'s business, which keeps it in the ledger.
+/// A stage that wraps the opening of a source: it adds header fields or credentials, or inspects replies.
 ///
-/// Interceptors are folded once, the first one written outermost.
+/// To replace an expired link use a ``LinkRefresher``, whose result the ledger keeps. The first interceptor of a
+/// pipeline is the outermost one.
 ///
 /// ```swift
 /// struct BearerToken: RequestInterceptor {
@@ -13,18 +13,18 @@
 /// }
 /// ```
 public protocol RequestInterceptor: Stage {
-  /// Opens the request through `next`, changing what goes in or looking at what comes out.
+  /// Opens the request through `next`; may change the request and inspect the reply.
   ///
-  /// Called for several requests at the same time. A reply that is not returned must be discarded, and one that is
-  /// returned is as `next` gave it.
-  /// - Throws: an error when there is no reply of `next` to return; `CancellationError` when the task is cancelled.
+  /// It may be called for several requests at the same time. A reply that is not returned must be discarded, and a
+  /// reply that is returned must be unchanged.
+  /// - Throws: An error when there is no reply of `next` to return; `CancellationError` when the task is cancelled.
   func intercept(_ request: SourceRequest, next: RequestInterceptorNext) async throws -> SourceReply
 }
 
-/// The rest of the chain: the next interceptor, in the end the source.
+/// The rest of the chain: the next interceptor, and finally the source.
 public typealias RequestInterceptorNext = @Sendable (SourceRequest) async throws -> SourceReply
 
 extension RequestInterceptor {
-  /// Adds the interceptor inside those that are there.
+  /// Adds the interceptor as the innermost one so far.
   public func contribute(to parts: inout PipelineParts) { parts.interceptors.append(self) }
 }

@@ -1,9 +1,11 @@
 public import Foundation
 
-/// Says what a failure means. It only decides; it never waits or acts.
+/// A policy that decides what to do about a failure. It never waits or acts.
 public protocol RetryPolicy: Stage {
-  /// What to do about a failure. Pure: chance comes from `failure.random`. A delay is not negative, and not longer than
-  /// a year.
+  /// Returns what to do about a failure.
+  ///
+  /// The function must be pure: it takes chance from `failure.random`. A delay must not be negative or longer than a
+  /// year.
   func decide(_ failure: Failure) -> RetryDecision
 }
 
@@ -14,23 +16,24 @@ extension RetryPolicy {
 
 /// A failed attempt, as a retry policy sees it.
 public struct Failure: Sendable {
-  /// The download, with its labels and metadata; `nil` only where a test leaves it out.
+  /// The request of the download; `nil` only in tests that leave it out.
   public var request: DownloadRequest?
-  /// What went wrong.
+  /// The error that ended the attempt.
   public var error: DownloadError
-  /// Attempts that failed in a row without a byte of progress, this one included: 1 at first.
-  /// Progress gives the attempts back.
+  /// The number of failed attempts in a row without a byte of progress, including this one; at least 1. Progress resets
+  /// it.
   public var consecutive: Int
-  /// Attempts that failed in a row with this error's code and, of `.httpStatus`, with this status; this one included.
+  /// The number of failed attempts in a row with the same error code, and for `.httpStatus` the same status, including
+  /// this one.
   public var repeated: Int
-  /// All attempts so far.
+  /// The number of all attempts so far.
   public var attempts: Int
-  /// A number from 0 up to 1, drawn by the engine, for jitter.
+  /// A random number in 0..<1, drawn by the engine, for jitter.
   public var random: Double
-  /// The calendar's time, for `Retry-After` dates.
+  /// The current date, for `Retry-After` dates.
   public var now: Date
 
-  /// Describes a failure; `repeated` is the same as `consecutive` unless given.
+  /// Creates a description of a failed attempt. When `repeated` is `nil`, it equals `consecutive`.
   public init(
     error: DownloadError, consecutive: Int = 1, repeated: Int? = nil, attempts: Int = 1, random: Double = 0.5,
     now: Date = Date(timeIntervalSince1970: 0), request: DownloadRequest? = nil
@@ -47,16 +50,16 @@ public struct Failure: Sendable {
 
 /// What to do about a failure.
 public enum RetryDecision: Sendable, Hashable {
-  /// Go on from the bytes on disk after a while.
+  /// Continue from the stored bytes after the delay.
   case resume(after: Duration)
-  /// Throw the bytes away and begin again after a while.
+  /// Discard the stored bytes and start again after the delay.
   case restart(after: Duration)
-  /// Go on once there is what is missing: a gate has opened, room has been made. After the interval it is tried in any
-  /// case. Waiting uses up no attempts.
+  /// Continue once the missing resource is available: a gate has opened, or there is space on the disk. After the
+  /// interval the download is tried in any case. Waiting uses up no attempts.
   case wait(for: Awaited, atMost: Duration)
-  /// Have the link renewed by the pipeline's ``LinkRefresher``, then go on from the bytes on disk after a while.
-  /// In a pipeline without one, the same as giving up.
+  /// Renew the link with the pipeline's ``LinkRefresher``, then continue from the stored bytes after the delay. In a
+  /// pipeline without a link refresher this is the same as ``giveUp``.
   case refresh(after: Duration)
-  /// Report the failure; the bytes are kept.
+  /// Fail the download. The stored bytes are kept.
   case giveUp
 }

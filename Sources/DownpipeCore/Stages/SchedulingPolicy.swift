@@ -1,15 +1,15 @@
 public import Foundation
 
-/// Says who goes next: gives each waiting download a ``Rank``.
+/// A policy that gives each waiting download a ``Rank``, which decides the order of the queue.
 ///
-/// A policy only ranks; it never starts anything. Ranks are kept and indexed by the ledger, so that
-/// ten million waiting downloads cost disk and not memory.
+/// A policy only ranks; it never starts a download. The ledger keeps and indexes the ranks, so that ten million waiting
+/// downloads cost disk and not memory.
 ///
-/// The ledger keeps them together with the ``Stage/name``, the ``version`` and the ``Stage/summary`` of the policy that
-/// gave them; where one of the three differs at the next launch, every download is ranked anew. So **what changes the
-/// ranks has to change one of them**: a setting, such as a weight or an interval, belongs in the summary, and another
-/// algorithm gets another version. Otherwise downloads that wait already keep the ranks of the old setting, and those
-/// that are added get ranks of the new one.
+/// The ledger stores the ranks together with the ``Stage/name``, the ``version`` and the ``Stage/summary`` of the
+/// policy. If one of the three differs at the next launch, all downloads are ranked anew. **A change that affects ranks
+/// must change one of the three**: put a setting, such as a weight or an interval, into the summary, and give another
+/// algorithm another version. Otherwise waiting downloads keep the ranks of the old setting, and new downloads get
+/// ranks of the new one.
 ///
 /// ```swift
 /// struct SmallestFirst: SchedulingPolicy {
@@ -21,44 +21,48 @@ public import Foundation
 /// }
 /// ```
 public protocol SchedulingPolicy: Stage {
-  /// The rank of a download; the smallest rank goes first, and of equal ranks the one that arrived first. Pure: equal
-  /// contexts give equal ranks.
+  /// Returns the rank of a download.
+  ///
+  /// The smallest rank goes first; of equal ranks, the download that arrived first. The function must be pure: equal
+  /// contexts have equal ranks.
   func rank(_ context: RankingContext) -> Rank
-  /// Which ranks these are: another number where equal contexts no longer get the ranks that an earlier release of the
-  /// policy gave them. A ledger with ranks of another name, version or summary is ranked anew when it is opened.
+  /// The version of the ranking algorithm; 1 by default.
+  ///
+  /// Change it when equal contexts get other ranks than from an earlier release of the policy. A ledger with ranks of
+  /// another name, version or summary is ranked anew when it is opened.
   var version: Int { get }
 }
 
 extension SchedulingPolicy {
-  /// 1.
+  /// The default: 1.
   public var version: Int { 1 }
 
-  /// Becomes the pipeline's policy.
+  /// Becomes the pipeline's scheduling policy.
   public func contribute(to parts: inout PipelineParts) { parts.schedulingPolicies.append(self) }
 }
 
-/// What a scheduling policy may know.
+/// The properties of a download that a scheduling policy ranks by.
 public struct RankingContext: Sendable, Hashable {
-  /// Which download.
+  /// The id of the download.
   public var id: DownloadID
-  /// How much it matters.
+  /// The priority of the download.
   public var priority: Priority
-  /// Why it is wanted.
+  /// Why the download is wanted.
   public var intent: Intent
-  /// The order of arrival: grows with each download added, over restarts too.
+  /// The download's place in the order of arrival. It grows with each download added, across restarts.
   public var arrival: Int64
-  /// When it was added.
+  /// The time at which the download was added.
   public var createdAt: Date
-  /// The host it is fetched from, lower case, with an explicit port.
+  /// The host of the download's URL, in lower case, with the port if the URL has one.
   public var host: String
-  /// Its labels.
+  /// The tags of the download.
   public var tags: Set<String>
-  /// What else travels with it.
+  /// The metadata of the request.
   public var metadata: [String: String]
-  /// The size that is expected of it, or else the hint of its request.
+  /// The expected size of the file; if there is none, the size hint of the request.
   public var size: ByteCount
 
-  /// Makes a context.
+  /// Creates a context.
   public init(
     id: DownloadID, priority: Priority = .normal, intent: Intent = .userInitiated, arrival: Int64,
     createdAt: Date = Date(timeIntervalSince1970: 0), host: String = "", tags: Set<String> = [],
@@ -76,78 +80,15 @@ public struct RankingContext: Sendable, Hashable {
   }
 }
 
-/// A 128-bit key that sorts waiting downloads: the smallest goes first.
-///
-/// Ranks compose: each part is appended below the ones before it.
-/// ```swift
-/// Rank().descending(context.priority).ascending(context.arrival)
-/// ```
-public struct Rank: Sendable, Hashable, Comparable {
-  /// The key.
-  public private(set) var value: UInt128
-  private var bitsUsed = 0
+extension DownloadRecord {
+  /// The properties of the record that scheduling policies rank by.
+  package var rankingContext: RankingContext { rankingContext(host: request.host) }
 
-  /// A key without parts.
-  public init() { value = 0 }
-
-  /// A key from its 128 bits, as ledgers store them.
-  public init(value: UInt128) {
-    self.value = value
-    bitsUsed = 128
+  /// Returns the properties of the record that scheduling policies rank by. Pass the host if it is known: reading it
+  /// parses the URL.
+  package func rankingContext(host: String) -> RankingContext {
+    RankingContext(
+      id: request.id, priority: request.priority, intent: request.intent, arrival: arrival, createdAt: createdAt,
+      host: host, tags: request.tags, metadata: request.metadata, size: request.likelySize)
   }
-
-  /// Appends a number in `bits` bits; larger numbers are cut to the largest that fits.
-  public func appending(_ number: UInt64, bits: Int) -> Rank {
-    precondition(bits > 0 && bits <= 64 && bitsUsed + bits <= 128, "a rank has 128 bits")
-    var copy = self
-    let limit: UInt64 = bits == 64 ? .max : (1 << UInt64(bits)) - 1
-    copy.bitsUsed += bits
-    copy.value |= UInt128(min(number, limit)) << UInt128(128 - copy.bitsUsed)
-    return copy
-  }
-
-  /// Appends a priority (16 bits), the highest first.
-  public func descending(_ priority: Priority) -> Rank {
-    appending(UInt64(Int32(Int16.max) - Int32(priority.rawValue)), bits: 16)
-  }
-
-  /// Appends a number that is not negative (64 bits), the smallest first.
-  public func ascending(_ number: Int64) -> Rank { appending(UInt64(max(0, number)), bits: 64) }
-
-  /// Appends a number that is not negative (64 bits), the largest first.
-  public func descending(_ number: Int64) -> Rank { appending(UInt64(Int64.max - max(0, number)), bits: 64) }
-
-  /// Appends a date (48 bits of milliseconds since 1970), the earliest first; what is before 1970 counts as 1970.
-  public func ascending(_ date: Date) -> Rank { appending(Self.milliseconds(date), bits: 48) }
-
-  /// Appends a date (48 bits of milliseconds since 1970), the latest first: the newest episodes, say.
-  public func descending(_ date: Date) -> Rank { appending(Self.lastInstant - Self.milliseconds(date), bits: 48) }
-
-  /// Appends the beginning of a text (8 bits a byte of its UTF-8), in the order of its bytes.
-  ///
-  /// - Parameters:
-  ///   - text: the text; what begins alike is told apart by the parts behind.
-  ///   - bytes: how many bytes count: 1 to 8.
-  public func ascending(_ text: String, bytes: Int = 6) -> Rank {
-    precondition((1...8).contains(bytes), "a rank takes 1 to 8 bytes of a text")
-    var key: UInt64 = 0
-    var rest = text.utf8.makeIterator()
-    for _ in 0..<bytes { key = key << 8 | UInt64(rest.next() ?? 0) }
-    return appending(key, bits: 8 * bytes)
-  }
-
-  private static let lastInstant: UInt64 = 1 << 48 - 1
-
-  private static func milliseconds(_ date: Date) -> UInt64 {
-    let milliseconds = (date.timeIntervalSince1970 * 1000).rounded(.down)
-    // NaN is no date, and compares as false.
-    return milliseconds > 0 ? min(lastInstant, UInt64(min(milliseconds, 1e18))) : 0
-  }
-
-  /// Whether two keys are the same.
-  public static func == (left: Self, right: Self) -> Bool { left.value == right.value }
-  /// Hashes the key.
-  public func hash(into hasher: inout Hasher) { hasher.combine(value) }
-  /// Orders by key.
-  public static func < (left: Self, right: Self) -> Bool { left.value < right.value }
 }

@@ -1,11 +1,11 @@
 public import Foundation
 
-/// Says which URLs it takes, and starts the session that opens them.
+/// A stage that decides which URLs it accepts, and starts the session that opens them.
 ///
-/// A source decides how bytes are fetched. It never writes files, retries or resumes: it asks for
-/// the range it is told to, and reports faithfully what came back; `ResumePlan` does the rest.
+/// A source decides how bytes are fetched. It never writes files, retries or resumes: it requests the range that it is
+/// given and reports exactly what the reply says. `ResumePlan` decides what to do with the reply.
 ///
-/// A source that holds nothing over its openings is its own session:
+/// A source without state can be its own session:
 /// ```swift
 /// struct Greeting: Source, SourceSession {
 ///   func accepts(_ url: URL) -> Bool { url.scheme == "greeting" }
@@ -15,77 +15,79 @@ public import Foundation
 /// }
 /// ```
 public protocol Source: Stage {
-  /// Whether this source takes the URL. Cheap, and always the same for the same URL.
+  /// Whether this source accepts the URL. It must be cheap, and must always give the same answer for the same URL.
   func accepts(_ url: URL) -> Bool
 
-  /// Called once when a downloader starts, or puts the source in another one's place: returns the session that serves
-  /// it, such as one that holds a connection pool.
-  /// - Throws: ``DownloadError``: the downloader does not start then.
+  /// Returns a session that opens URLs, for example one that holds a connection pool.
+  ///
+  /// It is called once when a downloader starts, and once when the source replaces another one.
+  /// - Throws: ``DownloadError``; the downloader then does not start.
   func start(in context: SourceContext) async throws -> any SourceSession
 }
 
-/// A started source: opens URLs and pushes their bytes.
+/// A started source, which opens URLs and pushes their bytes.
 public protocol SourceSession: Sendable {
-  /// Asks for the bytes and returns once the head of the answer is there.
+  /// Sends the request and returns when the head of the reply has arrived.
   ///
-  /// The caller either reads the reply's body to its end or discards it. Cancelling the task ends
-  /// the request.
-  /// - Throws: ``DownloadError`` when there is no answer. An answer that brings no bytes (a 404, say)
-  ///   is a reply with ``Coverage/none(_:)``, not an error.
+  /// The caller either reads the reply's body to its end or discards it. Cancelling the task ends the request.
+  /// - Throws: ``DownloadError`` when there is no reply. A reply without bytes of the file, such as a 404, is a reply
+  ///   with ``Coverage/none(_:)`` and not an error.
   func open(_ request: SourceRequest) async throws -> SourceReply
 
-  /// Called once: when the downloader has shut down, or when the source was replaced and no run uses the session any
-  /// more. Returns when nothing of it is left.
+  /// Stops the session and returns when all its resources are released.
+  ///
+  /// It is called once: when the downloader has shut down, or when the source was replaced and no run uses the session
+  /// any more.
   func stop() async
 }
 
 extension SourceSession {
-  /// Nothing: the session holds nothing.
+  /// The default: nothing to release.
   public func stop() async {}
 }
 
 extension Source where Self: SourceSession {
-  /// The source itself.
+  /// Returns the source itself.
   public func start(in context: SourceContext) async throws -> any SourceSession { self }
 }
 
 extension Source {
-  /// Adds the source behind those that are there.
+  /// Adds the source at the end of the pipeline's sources.
   public func contribute(to parts: inout PipelineParts) { parts.sources.append(self) }
 }
 
-/// What a source may know of the run it serves.
+/// The limits of the downloader that a source serves.
 public struct SourceContext: Sendable, Hashable {
   /// The most downloads that run at once.
   public let concurrentDownloads: Int
   /// The most downloads that run at once from one host.
   public let downloadsPerHost: Int
 
-  /// Makes a context.
+  /// Creates a context.
   public init(concurrentDownloads: Int = 5, downloadsPerHost: Int = 5) {
     self.concurrentDownloads = concurrentDownloads
     self.downloadsPerHost = downloadsPerHost
   }
 }
 
-/// What a source is asked for.
+/// A request to a source.
 public struct SourceRequest: Sendable, Hashable {
-  /// Where the bytes are.
+  /// The URL of the file.
   public var url: URL
-  /// Which download asks.
+  /// The id of the download.
   public var id: DownloadID
-  /// The bytes wanted; the whole when `nil`.
+  /// The bytes to fetch; `nil` for the whole file.
   public var range: RequestedRange?
-  /// The validator of the bytes that are there already: goes out as `If-Range` when it is strong.
+  /// The validator of the stored bytes. It is sent as `If-Range` when it is strong.
   public var validator: Validator?
-  /// Header fields to send.
+  /// The header fields to send.
   public var headers: HeaderFields
-  /// The attempt, counted from 1.
+  /// The number of the attempt, from 1.
   public var attempt: Int
-  /// Whether the attempt has just been given its link by a ``LinkRefresher``, and has to make do with it.
+  /// Whether a ``LinkRefresher`` has just supplied the link of this attempt. It is not asked again for this attempt.
   public var hasFreshLink: Bool
 
-  /// Makes a request.
+  /// Creates a request.
   public init(
     url: URL, id: DownloadID = DownloadID(), range: RequestedRange? = nil, validator: Validator? = nil,
     headers: HeaderFields = [], attempt: Int = 1, hasFreshLink: Bool = false
@@ -100,80 +102,80 @@ public struct SourceRequest: Sendable, Hashable {
   }
 }
 
-/// The bytes asked for: from a position on, perhaps up to another.
+/// A requested range of bytes, with or without an end.
 public struct RequestedRange: Sendable, Hashable {
-  /// The first byte.
+  /// The offset of the first byte.
   public var start: Int64
-  /// The byte after the last; up to the end of the file when `nil`.
+  /// The offset after the last byte; `nil` for the end of the file.
   public var end: Int64?
 
-  /// Makes a range.
+  /// Creates a range.
   public init(from start: Int64, to end: Int64? = nil) {
     self.start = start
     self.end = end
   }
 
-  /// The value of a `Range` field (RFC 9110 §14.2).
+  /// The value of the `Range` header field (RFC 9110 §14.2).
   public var field: String { "bytes=\(start)-\(end.map { String($0 - 1) } ?? "")" }
 }
 
-/// What the bytes of a reply *are*, as the reply itself says; not what was asked for.
+/// The part of the representation that a reply carries, as stated by the reply and not by the request.
 public enum Coverage: Sendable, Hashable {
   /// The whole representation (200).
   case whole
-  /// Part of it (206 with Content-Range).
+  /// A part of the representation (206 with `Content-Range`).
   case range(ByteRange, total: ByteCount)
-  /// Several parts at once (206 multipart/byteranges), which nobody asked for.
+  /// Several parts at once (206 `multipart/byteranges`), which are never requested.
   case multipart
-  /// An answer whose range cannot be read (206 without a valid Content-Range).
+  /// A part without a readable range (206 without a valid `Content-Range`), with the reason.
   case unreadable(String)
-  /// No bytes of the file at all.
+  /// No bytes of the file.
   case none(Refusal)
 
-  /// Whether there is, or may be, anything of the file.
+  /// Whether the reply has, or may have, bytes of the file.
   var hasBytes: Bool {
     if case .none = self { false } else { true }
   }
 
-  /// Why there are no bytes.
+  /// The reason why a reply has no bytes of the file.
   public enum Refusal: Sendable, Hashable {
-    /// 304.
+    /// The representation has not changed (304).
     case notModified
-    /// 412.
+    /// A precondition of the request failed (412).
     case preconditionFailed
-    /// 416, with the total when the server said it.
+    /// The range cannot be served (416), with the total size if the server sent it.
     case rangeNotSatisfiable(total: ByteCount)
-    /// Any other status.
+    /// Any other status without bytes of the file.
     case status(Int)
   }
 }
 
-/// What a source answers: the head at once, the bytes as they are pushed.
+/// The reply of a source: its head, and a body that pushes the bytes.
 public struct SourceReply: Sendable {
-  /// What the bytes are.
+  /// The part of the representation that the body carries.
   public var coverage: Coverage
-  /// How many bytes the body has.
+  /// The length of the body.
   public var length: ByteCount
-  /// Which representation they belong to.
+  /// The validator of the representation; `nil` when the reply has none.
   public var validator: Validator?
-  /// The coding the bytes are in, such as `gzip`; `nil` for the plain bytes.
+  /// The content coding of the bytes, such as `gzip`; `nil` for identity.
   public var contentCoding: String?
-  /// The name the server suggests, as it came: unsafe.
+  /// The file name suggested by the server, as received. It is not safe to use as a path.
   public var suggestedName: String?
-  /// The media type.
+  /// The media type of the representation; `nil` when the reply does not say.
   public var mediaType: String?
-  /// Digests the server promises for the whole representation (RFC 9530 `Repr-Digest` and the like).
+  /// The digests that the server sends for the whole representation (RFC 9530 `Repr-Digest` and similar fields).
   public var digests: [FileDigest]
-  /// The URL that answered, after redirects; the requested one when `nil`.
+  /// The URL that served the reply, after redirects; `nil` for the requested URL.
   public var finalURL: URL?
-  /// How long the server asked to be left alone.
+  /// The delay that the server asks for before the next request.
   public var retryAfter: RetryAfter?
-  /// Whether the server promises to serve ranges; `nil` when it did not say.
+  /// Whether the server says that it serves ranges; `nil` when it does not say.
   public var acceptsRanges: Bool?
-  /// The bytes.
+  /// The bytes of the reply.
   public var body: Body
 
-  /// Makes a reply.
+  /// Creates a reply.
   public init(
     coverage: Coverage, length: ByteCount = .unknown, validator: Validator? = nil, contentCoding: String? = nil,
     suggestedName: String? = nil, mediaType: String? = nil, digests: [FileDigest] = [], finalURL: URL? = nil,

@@ -1,31 +1,32 @@
 /// A part of a pipeline.
 ///
-/// Stages are immutable values that describe; what belongs to one run lives in the run. Do not
-/// conform to `Stage` alone: conform to the kind of stage it is, such as ``Source`` or ``Gate``.
-/// A type that is two kinds at once writes ``contribute(to:)`` itself.
+/// Stages are immutable values that describe a part; the state of a run is kept in the session or store that a stage
+/// opens. Do not conform to `Stage` alone: conform to the protocol of the kind of stage, such as ``Source`` or
+/// ``Gate``. A type that is two kinds of stage implements ``contribute(to:)`` itself.
 public protocol Stage: Sendable {
-  /// The name in messages and in the printed pipeline: the type's name unless the stage says otherwise.
+  /// The name in messages and in the printed pipeline; the type's name by default.
   var name: String { get }
-  /// What tells the stage from others of its kind, for ``Downloader/replace(_:)-(Gate)`` and
-  /// ``Downloader/removeGate(id:)``: the name unless the stage says otherwise. A pipeline with two gates, two admission
-  /// policies or two sources of one id is refused.
+  /// The identifier among stages of the same kind, for ``Downloader/replace(_:)-(Gate)`` and
+  /// ``Downloader/removeGate(id:)``; the name by default.
+  ///
+  /// A pipeline with two gates, two admission policies or two sources of the same id is refused.
   var id: String { get }
-  /// What the stage is set to, for the printed pipeline; empty when there is nothing to say.
+  /// The settings of the stage, for the printed pipeline; empty by default.
   var summary: String { get }
-  /// Puts the stage where it belongs. Every kind of stage has this already.
+  /// Adds the stage to the parts of a pipeline. Every kind of stage has an implementation.
   func contribute(to parts: inout PipelineParts)
 }
 
 extension Stage {
-  /// The type's name, without generic arguments.
+  /// The default: the type's name, without generic arguments.
   public var name: String {
     let full = String(describing: Self.self)
     return String(full.prefix { $0 != "<" })
   }
 
-  /// The name.
+  /// The default: the name.
   public var id: String { name }
 
-  /// Nothing.
+  /// The default: empty.
   public var summary: String { "" }
 }

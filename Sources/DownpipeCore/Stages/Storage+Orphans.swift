@@ -1,10 +1,10 @@
 extension Storage {
-  /// The partials on disk that are of no use to any download of a ledger, and that no owner holds; `nil` when the
-  /// storage cannot list its partials.
+  /// Returns the partials that no download of the ledger needs and that no owner holds; `nil` when the storage cannot
+  /// list its partials.
   ///
   /// - Throws: ``DownloadError`` with `.permission`, `.storage` or `.ledger`.
   public func orphans(unknownTo store: any LedgerStore) async throws -> [StoredPartial]? {
-    // The partials first: one that is begun while the ledger is asked is not in the list.
+    // List the partials first, so that the list has no partial that is created while the ledger is read.
     guard let partials = try await partials() else { return nil }
     var orphans: [StoredPartial] = []
     for partial in partials where !partial.isInUse {
@@ -13,9 +13,9 @@ extension Storage {
     return orphans
   }
 
-  /// Removes those of the partials that are still orphans.
-  /// - Returns: how many were removed.
-  /// - Throws: as ``orphans(unknownTo:)``.
+  /// Removes those of the given partials that are still orphans.
+  /// - Returns: The number of removed partials.
+  /// - Throws: ``DownloadError`` with `.permission`, `.storage` or `.ledger`.
   public func remove(_ orphans: [StoredPartial], unknownTo store: any LedgerStore) async throws -> Int {
     var count = 0
     for orphan in orphans {
@@ -24,7 +24,7 @@ extension Storage {
         try await removePartial(orphan.key)
         count += 1
       } catch let error as DownloadError where error.code == .inUse {
-        // Another owner's after all.
+        // Another owner has begun to use it in the meantime.
       }
     }
     return count
@@ -32,7 +32,7 @@ extension Storage {
 }
 
 extension LedgerStore {
-  /// Whether a download of the ledger goes on with the partial.
+  /// Whether a download of the ledger still needs the partial.
   fileprivate func wants(_ key: PartialKey) async throws -> Bool {
     guard let record = try await record(key.id), record.generation == key.generation else { return false }
     return record.phase != .finished && record.phase != .cancelled

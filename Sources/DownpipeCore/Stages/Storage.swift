@@ -1,111 +1,114 @@
-/// Where bytes land, how they become durable and how a finished file appears.
+/// A stage that decides where bytes are stored, how they become durable and how a finished file is published.
 ///
-/// A storage never decides what to ask the server. It keeps one partial for each (id, generation),
-/// under its own control, and publishes finished artifacts atomically.
+/// A storage never decides what to request from the server. It keeps one partial for each id and generation under its
+/// own control, and publishes finished artifacts atomically.
 public protocol Storage: Stage {
-  /// The place that destinations are relative to, as ledgers keep it: a download belongs to one. `nil` for storages
-  /// whose artifacts have no place beyond the process.
+  /// The place that destinations are relative to, as ledgers record it. A download belongs to one location. `nil` for
+  /// storages whose artifacts do not outlive the process.
   var location: String? { get }
 
-  /// Refuses a destination that nothing can be published at, whatever else is there: a download is checked before it is
-  /// added, and not only after its transfer. By the text alone, and cheap. Nothing is refused unless the storage says
-  /// otherwise.
+  /// Throws for a destination at which nothing can ever be published.
+  ///
+  /// A download is checked before it is added, so that a bad destination does not cost a transfer. The check must be
+  /// cheap and must only look at the text. The default implementation accepts every destination.
   /// - Throws: ``DownloadError`` with `.unsafePath` or `.invalidRequest`.
   func check(_ destination: DownloadRequest.Destination) throws(DownloadError)
 
-  /// Opens the partial of a download, which is empty when there was none, and holds it until it is closed.
+  /// Opens the partial of a download, which is empty if there was none, and holds it until it is closed.
   ///
   /// - Parameters:
-  ///   - key: the partial's name.
-  ///   - isNew: whether the ledger knows of no bytes. What lies under the name then is of no use, and need not be
-  ///     looked for before ``Partial/persist()``, which replaces it.
+  ///   - key: The key of the partial.
+  ///   - isNew: Whether the ledger records no bytes. Bytes that are stored under the key are then of no use. The
+  ///     storage need not look for them before ``Partial/persist()``, which replaces them.
   /// - Throws: ``DownloadError`` with `.inUse` while another owner holds it; `.permission`, `.noSpace` or `.storage`.
   func openPartial(_ key: PartialKey, isNew: Bool) async throws -> any Partial
 
-  /// Removes the partial and everything its steps left behind. No error when there is nothing.
+  /// Removes the partial and everything that its steps have left behind. It is not an error if there is nothing to
+  /// remove.
   func removePartial(_ key: PartialKey) async throws
 
-  /// A folder for the steps of this download, on the file system of the destination; made if missing.
-  /// `nil` for a storage without paths.
+  /// Returns the folder for the steps of this download, on the file system of the destination. It is created if it does
+  /// not exist. `nil` for a storage without paths.
   func workspace(_ key: PartialKey) async throws -> String?
 
-  /// Makes a finished artifact appear at its destination, atomically, and settles conflicts.
+  /// Publishes a finished artifact at its destination, atomically, and resolves conflicts.
   ///
-  /// Where no step has changed the bytes, `partial` is the held partial that they are in. What appears then are the
-  /// bytes that were written to it, whatever has become of its name, and it need not have one.
+  /// If no step has changed the bytes, `partial` is the held partial that contains them. The published bytes are then
+  /// those that were written to the partial, even if its name has been removed or replaced since. The partial need not
+  /// have a name.
   ///
-  /// An artifact that was published before is moved: it appears at the destination as a new one does, by the conflict
-  /// policy, and is gone from its old place. Where it lies at the destination already, there is nothing to do. One that
-  /// is not what it was published as any more is not moved.
+  /// An artifact that has already been published is moved: it appears at the new destination under the same conflict
+  /// policy, and is removed from the old one. If it is already at the destination, there is nothing to do. A published
+  /// artifact that has been changed since is not moved.
   ///
-  /// Called again after a crash with the same artifact and the same `context.priorNote`, it finds out whether the first
-  /// call succeeded, and does not publish twice.
-  /// - Returns: the artifact where it is now.
+  /// When it is called again after a crash with the same artifact and the same `context.priorNote`, it determines
+  /// whether the first call succeeded, and does not publish twice.
+  /// - Returns: The artifact at its new place.
   /// - Throws: ``DownloadError`` with `.alreadyExists`, `.unsafePath`, `.permission`, `.noSpace` or `.storage`. A
-  ///   published artifact is at its old place then.
+  ///   published artifact is then still at its old place.
   func publish(
     _ artifact: Artifact, of partial: (any Partial)?, at destination: DownloadRequest.Destination,
     in context: ProcessingContext
   ) async throws -> Artifact
 
-  /// Whether the artifact still lies among partials and workspaces, and has to be published.
+  /// Whether the artifact is still in a partial or workspace and must be published.
   func isStaged(_ artifact: Artifact) -> Bool
 
-  /// Whether a published artifact is still there, and still the same as far as its size and its time of change tell.
+  /// Whether a published artifact still exists with the same size and modification time.
   func contains(_ artifact: Artifact) async -> Bool
 
-  /// An artifact that makes the transfer unnecessary because it is there already, for storages whose
-  /// conflict policy is to reuse; `nil` otherwise.
+  /// Returns an existing artifact that makes the transfer unnecessary, for storages whose conflict policy is to reuse
+  /// files; otherwise `nil`.
   func existing(for request: DownloadRequest) async throws -> Artifact?
 
-  /// Removes a published or staged artifact. No error when there is nothing. What has taken a published one's place,
-  /// or was changed since, stays.
+  /// Removes a published or staged artifact. It is not an error if there is nothing to remove. A file that has replaced
+  /// the published artifact, or has been changed since, is kept.
   func remove(_ artifact: Artifact) async throws
 
-  /// A path as the ledger keeps it: relative to the storage's root where it is below it, since the
-  /// root may be elsewhere at the next start.
+  /// Returns a path as the ledger records it: relative to the storage's root if it is below the root, because the root
+  /// may be elsewhere at the next launch.
   func storedPath(for path: String) -> String
 
-  /// The absolute path behind what ``storedPath(for:)`` gave.
-  /// - Throws: ``DownloadError`` with `.unsafePath` for text that leaves the root.
+  /// Returns the absolute path for a result of ``storedPath(for:)``.
+  /// - Throws: ``DownloadError`` with `.unsafePath` for a path that leaves the root.
   func path(forStored storedPath: String) throws -> String
 
-  /// What a finished write survives: ``Durability/process`` unless the storage says otherwise.
+  /// What a finished write survives; ``Durability/process`` by default.
   var durability: Durability { get }
 
-  /// Every partial, in no particular order: to find those that no ledger knows any more. `nil` unless the storage can
+  /// Returns all partials in no particular order, to find those that no ledger needs; `nil` when the storage cannot
   /// list them.
   /// - Throws: ``DownloadError`` with `.permission` or `.storage`.
   func partials() async throws -> [StoredPartial]?
 
-  /// The bytes that may still be written; `nil` unless the storage can tell.
+  /// Returns the number of bytes that can still be written; `nil` when the storage cannot tell.
   /// - Throws: ``DownloadError`` with `.permission` or `.storage`.
   func availableBytes() async throws -> Int64?
 }
 
 extension Storage {
-  /// No place beyond the process.
+  /// The default: `nil`, artifacts do not outlive the process.
   public var location: String? { nil }
-  /// Nothing is refused.
+  /// The default: every destination is accepted.
   public func check(_ destination: DownloadRequest.Destination) throws(DownloadError) {}
-  /// The death of the process.
+  /// The default: ``Durability/process``.
   public var durability: Durability { .process }
-  /// The storage cannot list its partials.
+  /// The default: `nil`, the storage cannot list its partials.
   public func partials() async throws -> [StoredPartial]? { nil }
-  /// The storage cannot tell.
+  /// The default: `nil`, the storage cannot tell.
   public func availableBytes() async throws -> Int64? { nil }
 }
 
-/// A partial that a storage holds.
+/// A partial in a storage.
 public struct StoredPartial: Sendable, Hashable {
-  /// Its name.
+  /// The key of the partial.
   public let key: PartialKey
-  /// Its length in bytes.
+  /// The length in bytes.
   public let size: Int64
-  /// Whether somebody holds it open now.
+  /// Whether an owner holds the partial open.
   public let isInUse: Bool
 
-  /// Describes a partial.
+  /// Creates a description of a partial.
   public init(key: PartialKey, size: Int64, isInUse: Bool) {
     self.key = key
     self.size = size
@@ -118,130 +121,106 @@ extension Storage {
   public func contribute(to parts: inout PipelineParts) { parts.storages.append(self) }
 }
 
-/// Names a partial: the download's id and the generation it belongs to, so that a stale task of an
-/// earlier generation can never write into a later one's bytes.
-public struct PartialKey: Sendable, Hashable {
-  /// The download.
-  public let id: DownloadID
-  /// Grows each time an id is added anew.
-  public let generation: Int64
-
-  /// Makes a key.
-  public init(id: DownloadID, generation: Int64) {
-    self.id = id
-    self.generation = generation
-  }
-}
-
-/// The bytes of an unfinished download. Used by one transfer at a time; closed once.
+/// The stored bytes of an unfinished download. It is used by one transfer at a time.
 public protocol Partial: Sendable {
-  /// The length of what is stored, holes included, in bytes.
+  /// Returns the length of the stored bytes, including holes.
   func size() throws -> Int64
 
-  /// Writes a chunk at a position, the whole of it. Called on the transport's thread: no task hop.
+  /// Writes all bytes of a chunk at an offset. It is called on the transport's thread, without a task hop.
   /// - Throws: ``DownloadError`` with `.noSpace`, `.permission` or `.storage`.
   func write(_ bytes: RawSpan, at offset: Int64) throws
 
-  /// Reads up to `count` bytes at a position; fewer only at the end.
+  /// Returns up to `count` bytes from an offset; fewer only at the end.
   func read(at offset: Int64, count: Int) throws -> [UInt8]
 
-  /// Cuts or extends to `size` bytes.
+  /// Cuts or extends the partial to `size` bytes.
   func truncate(to size: Int64) throws
 
-  /// Makes what was written so far as durable as the storage promises, before the ledger claims it.
+  /// Makes all bytes written so far as durable as the storage promises, before the ledger records them.
   func synchronize() async throws
 
-  /// Gives the bytes a name that survives the process, where they have none yet: before the ledger claims any of them,
-  /// and before a step reads them by their path. ``synchronize()`` does it, too. Replaces what an earlier, unknown
-  /// download has left under the name.
+  /// Gives the bytes a name that outlives the process, if they have none.
+  ///
+  /// It is called before the ledger records any of the bytes, and before a step reads them by path. ``synchronize()``
+  /// does it too. It replaces bytes that an earlier, unknown download has left under the name.
   /// - Throws: ``DownloadError`` with `.inUse` while another owner holds the name; `.permission`, `.noSpace` or
   ///   `.storage`.
   func persist() throws
 
-  /// Whether there is, or may be, something under the key that ``Storage/removePartial(_:)`` has to remove.
+  /// Whether something is, or may be, stored under the key that ``Storage/removePartial(_:)`` must remove.
   var isNamed: Bool { get }
 
-  /// Ends writing and keeps the partial held until ``close()``, so that no other owner begins to write its finished
-  /// bytes before they are published; errors that only closing brings to light are thrown.
+  /// Ends writing, and holds the partial until ``close()`` so that no other owner can write to it before it is
+  /// published.
+  ///
+  /// Throws errors that only occur on closing.
   func finish() throws
 
-  /// Closes the partial and lets go of it; errors that only closing brings to light are thrown. Bytes without a name
-  /// are gone. May be called after ``finish()``, and more than once.
+  /// Closes the partial and releases it.
+  ///
+  /// Throws errors that only occur on closing. Bytes without a name are discarded. It may be called after ``finish()``,
+  /// and more than once.
   func close() throws
 
-  /// The finished partial as the artifact that the steps begin with.
+  /// Returns the finished partial as the artifact that the first step takes.
   func artifact(name: String, mediaType: String?) throws -> Artifact
 
-  /// Replaces the partial's bytes with those of a file that the transport has written, which is gone afterwards.
-  /// - Returns: false when that cannot be done cheaply; the caller copies then.
+  /// Replaces the partial's bytes with a file written by the transport. The file no longer exists afterwards.
+  /// - Returns: `false` when this is not possible without copying; the caller then copies the bytes.
   func adopt(_ path: String) throws -> Bool
 
-  /// Replaces the partial's bytes with the first `count` bytes of a file that another downloader has begun, and that
-  /// stays.
+  /// Replaces the partial's bytes with the first `count` bytes of another downloader's file. That file is not changed.
   ///
-  /// - Returns: how many bytes there were: fewer than `count` when the file is shorter; `nil` when the storage cannot
+  /// - Returns: The number of copied bytes, less than `count` when the file is shorter; `nil` when the storage cannot
   ///   import files.
   /// - Throws: ``DownloadError`` with `.permission`, `.noSpace` or `.storage`; `CancellationError`.
   func copy(_ path: String, count: Int64) async throws -> Int64?
 
-  /// Copies the first `count` bytes into a new file, whole or not at all; the partial stays as it is.
+  /// Copies the first `count` bytes into a new file, completely or not at all. The partial is not changed.
   ///
-  /// - Parameter path: the file's absolute path. What is there is never replaced.
-  /// - Throws: ``DownloadError`` with `.alreadyExists`; `.storage` when there are fewer bytes, there is no such folder, or
-  ///   the storage cannot export partials; `.permission` or `.noSpace`; `CancellationError`.
+  /// - Parameter path: The absolute path of the new file. An existing file is never replaced.
+  /// - Throws: ``DownloadError`` with `.alreadyExists`; `.storage` when there are fewer bytes, the folder does not
+  ///   exist, or the storage cannot export partials; `.permission` or `.noSpace`; `CancellationError`.
   func export(to path: String, count: Int64) async throws
 
-  /// A mark of the last bytes before `offset`, which are read back: the whole block they lie in. `nil` when the storage
-  /// marks nothing.
-  /// - Throws: ``DownloadError`` with `.storage` when they cannot be read.
+  /// Returns a mark of the block that ends at `offset`, computed from the stored bytes; `nil` when the storage does not
+  /// mark blocks.
+  ///
+  /// - Throws: ``DownloadError`` with `.storage` when the bytes cannot be read.
   func mark(endingAt offset: Int64) throws -> BlockMark?
 
-  /// Whether the bytes on disk are the ones that were marked.
-  /// - Throws: ``DownloadError`` with `.storage` when they cannot be read.
+  /// Whether the stored bytes match the mark.
+  /// - Throws: ``DownloadError`` with `.storage` when the bytes cannot be read.
   func matches(_ mark: BlockMark) throws -> Bool
 }
 
 extension Partial {
-  /// Writes a chunk that is in an array; see ``write(_:at:)-(RawSpan,_)``.
+  /// Writes the bytes of an array; see ``write(_:at:)-(RawSpan,_)``.
   public func write(_ bytes: [UInt8], at offset: Int64) throws { try write(bytes.span.bytes, at: offset) }
-  /// Nothing: the bytes have a name from the beginning.
+  /// The default: nothing to do, the bytes have a name from the beginning.
   public func persist() throws {}
-  /// There is always something to remove.
+  /// The default: `true`.
   public var isNamed: Bool { true }
-  /// Closes the partial: it cannot be held.
+  /// The default: closes the partial, because it cannot be held.
   public func finish() throws { try close() }
-  /// Files are copied.
+  /// The default: `false`, the bytes are copied.
   public func adopt(_ path: String) throws -> Bool { false }
-  /// Files cannot be imported.
+  /// The default: `nil`, files cannot be imported.
   public func copy(_ path: String, count: Int64) async throws -> Int64? { nil }
-  /// Partials cannot be exported.
+  /// The default: throws, because partials cannot be exported.
   public func export(to path: String, count: Int64) async throws {
     throw DownloadError(.storage, "this storage cannot export the bytes of an unfinished download")
   }
-  /// Nothing is marked.
+  /// The default: `nil`, blocks are not marked.
   public func mark(endingAt offset: Int64) throws -> BlockMark? { nil }
-  /// Nothing is known to have changed.
+  /// The default: `true`, no change is known.
   public func matches(_ mark: BlockMark) throws -> Bool { true }
 }
 
-/// The digest of a run of a partial's bytes: by it a checkpoint is believed after a crash, or not.
-public struct BlockMark: Sendable, Hashable, Codable {
-  /// The bytes.
-  public let range: ByteRange
-  /// Their digest.
-  public let digest: FileDigest
-
-  /// Makes a mark.
-  public init(range: ByteRange, digest: FileDigest) {
-    self.range = range
-    self.digest = digest
-  }
-}
-
-/// How much a finished write is trusted to survive.
+/// What a finished write survives.
 public enum Durability: String, Sendable, Hashable, Codable {
-  /// The death of the process.
+  /// The end of the process.
   case process
-  /// The loss of power: file data and folders are flushed to the disk before the ledger claims them.
+  /// A loss of power: file data and folders are flushed to the disk before the ledger records them.
   case power
 }

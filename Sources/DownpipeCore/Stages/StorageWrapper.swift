@@ -1,5 +1,6 @@
-/// A storage around another one: it changes what it wants to, and everything else is the other one's, what later versions
-/// add included.
+/// A storage that wraps another one and passes on every call that it does not implement itself.
+///
+/// Requirements that later versions add are passed on too.
 ///
 /// ```swift
 /// /// Keeps at least a gigabyte free.
@@ -8,26 +9,26 @@
 ///   func availableBytes() async throws -> Int64? { try await base.availableBytes().map { max(0, $0 - 1 << 30) } }
 /// }
 /// ```
-/// Partials are handed through as they are. A wrapper with partials of its own writes ``Storage/openPartial(_:isNew:)``
-/// and gives the base its own partial back in ``Storage/publish(_:of:at:in:)``.
+/// Partials are passed on unchanged. A wrapper with its own type of partial implements
+/// ``Storage/openPartial(_:isNew:)``, and passes the base its own partial in ``Storage/publish(_:of:at:in:)``.
 public protocol StorageWrapper: Storage {
-  /// The storage that does the work.
+  /// The wrapped storage.
   var base: any Storage { get }
 }
 
 extension StorageWrapper {
-  /// That of the base.
+  /// The name of the base.
   public var name: String { base.name }
-  /// That of the base.
+  /// The identifier of the base.
   public var id: String { base.id }
-  /// That of the base.
+  /// The summary of the base.
   public var summary: String { base.summary }
-  /// That of the base.
+  /// The location of the base.
   public var location: String? { base.location }
-  /// That of the base.
+  /// The durability of the base.
   public var durability: Durability { base.durability }
 
-  /// Asks the base.
+  /// Checks the destination with the base.
   public func check(_ destination: DownloadRequest.Destination) throws(DownloadError) { try base.check(destination) }
   /// Opens a partial of the base.
   public func openPartial(_ key: PartialKey, isNew: Bool) async throws -> any Partial {
@@ -35,31 +36,31 @@ extension StorageWrapper {
   }
   /// Removes a partial of the base.
   public func removePartial(_ key: PartialKey) async throws { try await base.removePartial(key) }
-  /// A workspace of the base.
+  /// Returns a workspace of the base.
   public func workspace(_ key: PartialKey) async throws -> String? { try await base.workspace(key) }
-  /// Publishes by the base.
+  /// Publishes through the base.
   public func publish(
     _ artifact: Artifact, of partial: (any Partial)?, at destination: DownloadRequest.Destination,
     in context: ProcessingContext
   ) async throws -> Artifact {
     try await base.publish(artifact, of: partial, at: destination, in: context)
   }
-  /// Asks the base.
+  /// Whether the artifact is staged in the base.
   public func isStaged(_ artifact: Artifact) -> Bool { base.isStaged(artifact) }
-  /// Asks the base.
+  /// Whether the base contains the published artifact.
   public func contains(_ artifact: Artifact) async -> Bool { await base.contains(artifact) }
-  /// Asks the base.
+  /// Returns an existing artifact of the base.
   public func existing(for request: DownloadRequest) async throws -> Artifact? {
     try await base.existing(for: request)
   }
-  /// Removes it from the base.
+  /// Removes the artifact from the base.
   public func remove(_ artifact: Artifact) async throws { try await base.remove(artifact) }
-  /// Asks the base.
+  /// Returns the path as the base stores it.
   public func storedPath(for path: String) -> String { base.storedPath(for: path) }
-  /// Asks the base.
+  /// Returns the absolute path from the base.
   public func path(forStored storedPath: String) throws -> String { try base.path(forStored: storedPath) }
-  /// Lists those of the base.
+  /// Returns the partials of the base.
   public func partials() async throws -> [StoredPartial]? { try await base.partials() }
-  /// Asks the base.
+  /// Returns the available bytes of the base.
   public func availableBytes() async throws -> Int64? { try await base.availableBytes() }
 }

@@ -10,7 +10,7 @@ public struct AdmissionPolicyConformance: Sendable {
   private let limit: Duration
   private let exclusions: [ConformanceExclusion]
 
-  /// Describes what is to be checked: the policy, the longest a rule may take, and rules that are not checked.
+  /// Makes a suite for a policy. `limit` is the longest time for a rule; excluded rules are not checked.
   public init(
     _ policy: any AdmissionPolicy, limit: Duration = .seconds(10), excluding exclusions: [ConformanceExclusion] = []
   ) {
@@ -20,12 +20,12 @@ public struct AdmissionPolicyConformance: Sendable {
   }
 
   /// Checks every rule.
-  /// - Throws: ``ConformanceFailure`` with all that are broken.
+  /// - Throws: ``ConformanceFailure`` that lists all broken rules.
   public func run() async throws {
     let report = ConformanceReport("AdmissionPolicyConformance(\(policy.name))", excluding: exclusions, limit: limit)
     let policy = policy
     let candidates = Candidate.conformanceTable
-    await report.check("admit-is-pure", "the same question has the same answer") {
+    await report.check("admit-is-pure", "equal questions have equal answers") {
       for candidate in candidates {
         for running in Self.growing(candidate, to: 8) {
           let answers = (0..<3).map { _ in policy.admit(candidate, beside: running) }
@@ -34,7 +34,7 @@ public struct AdmissionPolicyConformance: Sendable {
       }
     }
     report.build(on: "admit-is-pure")
-    await report.check("refusal-is-monotone", "what is refused beside n of its like is refused beside n + 1") {
+    await report.check("refusal-is-monotone", "a download that is refused beside n like it is refused beside n + 1") {
       for candidate in candidates {
         var refusedBeside: Int?
         for running in Self.growing(candidate, to: 128) {
@@ -46,12 +46,12 @@ public struct AdmissionPolicyConformance: Sendable {
         }
       }
     }
-    await report.check("something-may-run", "while nothing runs, some download is admitted") {
+    await report.check("something-may-run", "some download is admitted while nothing runs") {
       try expect(
         candidates.contains { policy.admit($0, beside: RunningDownloads()) == .admitted },
-        "each of \(candidates.count) downloads of all sorts was refused")
+        "each of \(candidates.count) different downloads was refused")
     }
-    await report.check("refusal-says-why", "a refusal carries a reason") {
+    await report.check("refusal-says-why", "a refusal has a reason") {
       for candidate in candidates {
         for running in Self.growing(candidate, to: 128) {
           let reason: String
@@ -63,7 +63,7 @@ public struct AdmissionPolicyConformance: Sendable {
         }
       }
     }
-    await report.check("full-holds-for-all", "when it is full for one download it is full for every other") {
+    await report.check("full-holds-for-all", "when it is full for one download, it is full for every download") {
       for candidate in candidates {
         for running in Self.growing(candidate, to: 32) {
           guard case .full = policy.admit(candidate, beside: running) else { continue }
@@ -74,7 +74,10 @@ public struct AdmissionPolicyConformance: Sendable {
         }
       }
     }
-    await report.check("host-full-holds-for-the-host", "when a host is full it is full for every download from it") {
+    await report.check(
+      "host-full-holds-for-the-host",
+      "when a host is full for one download, it is full for every download from that host"
+    ) {
       for candidate in candidates {
         for running in Self.growing(candidate, to: 32) {
           guard case .hostFull = policy.admit(candidate, beside: running) else { continue }
@@ -87,13 +90,13 @@ public struct AdmissionPolicyConformance: Sendable {
         }
       }
     }
-    await report.check("maximum-is-kept", "no more are admitted than maximumConcurrent and maximumPerHost say") {
+    await report.check("maximum-is-kept", "at most maximumConcurrent and maximumPerHost downloads are admitted") {
       for candidate in candidates {
         for (what, most) in [
           ("maximumConcurrent", policy.maximumConcurrent), ("maximumPerHost", policy.maximumPerHost),
         ] {
           guard let most, (0...10_000).contains(most) else { continue }
-          // The host of a URL without one is not counted by every policy.
+          // Not every policy counts URLs without a host.
           if what == "maximumPerHost", candidate.host.isEmpty { continue }
           var running = RunningDownloads()
           for _ in 0..<most { running.insert(candidate) }
@@ -106,7 +109,7 @@ public struct AdmissionPolicyConformance: Sendable {
     try report.finish()
   }
 
-  /// Nothing, one, two … downloads like `candidate`.
+  /// Running downloads like `candidate`: none, one, two and so on.
   private static func growing(_ candidate: Candidate, to count: Int) -> [RunningDownloads] {
     var running = RunningDownloads()
     return [running]

@@ -1,7 +1,7 @@
 package import DownpipeCore
 import Synchronization
 
-/// A rule of a conformance suite that is not checked for one stage, and why not.
+/// A rule of a conformance suite that is not checked for a stage, and the reason.
 ///
 /// ```swift
 /// try await SourceConformance(source, url: url, content: bytes, excluding: [
@@ -9,27 +9,27 @@ import Synchronization
 /// ]).run()
 /// ```
 public struct ConformanceExclusion: Sendable, Hashable {
-  /// The rule's name, as ``ConformanceFailure`` prints it.
+  /// The name of the rule, as in ``ConformanceFailure/BrokenRule/rule``.
   public let rule: String
-  /// Why the stage need not keep it; never empty.
+  /// Why the rule does not apply to the stage. An empty reason makes the suite fail.
   public let because: String
 
-  /// Leaves out a rule.
+  /// Excludes a rule for a reason.
   public init(_ rule: String, because: String) {
     self.rule = rule
     self.because = because
   }
 }
 
-/// The rules of its contract that a stage breaks: every one that was found, not only the first.
+/// All rules of its contract that a stage breaks.
 public struct ConformanceFailure: Error, Sendable, CustomStringConvertible {
-  /// One broken rule.
+  /// A rule that the stage breaks.
   public struct BrokenRule: Sendable, Hashable {
-    /// The rule's name, as ``ConformanceExclusion`` takes it.
+    /// The name of the rule, as in ``ConformanceExclusion/rule``.
     public let rule: String
-    /// The sentence of the contract that is broken.
+    /// What the contract requires.
     public let expectation: String
-    /// What happened instead.
+    /// What the stage did instead.
     public let happened: String
 
     /// Describes a broken rule.
@@ -40,11 +40,11 @@ public struct ConformanceFailure: Error, Sendable, CustomStringConvertible {
     }
   }
 
-  /// The suite that found them.
+  /// The name of the suite.
   public let suite: String
-  /// What is broken; never empty.
+  /// The broken rules; never empty.
   public let brokenRules: [BrokenRule]
-  /// The rules that were not checked, because they build on a broken one and would only tell the same again.
+  /// The rules that were not checked because they depend on a broken rule.
   public let unchecked: [String]
 
   /// Describes a failed run.
@@ -54,17 +54,19 @@ public struct ConformanceFailure: Error, Sendable, CustomStringConvertible {
     self.unchecked = unchecked
   }
 
-  /// A heading, then three lines for each broken rule, and the rules that could not be checked.
+  /// A heading, three lines for each broken rule, and the unchecked rules.
   public var description: String {
     let count = brokenRules.count == 1 ? "1 rule is" : "\(brokenRules.count) rules are"
     var lines = ["\(suite): \(count) broken"]
     lines += brokenRules.map { "  ✗ \($0.rule)\n      expected: \($0.expectation)\n      happened: \($0.happened)" }
-    if !unchecked.isEmpty { lines.append("  not checked before that is mended: \(unchecked.joined(separator: ", "))") }
+    if !unchecked.isEmpty {
+      lines.append("  not checked because they depend on broken rules: \(unchecked.joined(separator: ", "))")
+    }
     return lines.joined(separator: "\n")
   }
 }
 
-/// Collects what the rules of one suite find, and throws it all at once.
+/// Collects the broken rules of one suite and throws them together.
 ///
 /// ```swift
 /// let report = ConformanceReport("LedgerConformance", excluding: excluding, limit: limit)
@@ -79,7 +81,7 @@ package final class ConformanceReport: Sendable {
     var rules: [String] = []
     var broken: [ConformanceFailure.BrokenRule] = []
     var unchecked: [String] = []
-    /// The rules that all that follow build on.
+    /// The rules that all later rules depend on.
     var foundations: Set<String> = []
   }
 
@@ -89,7 +91,7 @@ package final class ConformanceReport: Sendable {
   private let time: any TimeSource
   private let state = Mutex(State())
 
-  /// Begins a run; `limit` is the longest that one rule may take before it counts as broken.
+  /// Starts a run. A rule that takes longer than `limit` counts as broken.
   package init(
     _ suite: String, excluding exclusions: [ConformanceExclusion] = [], limit: Duration = .seconds(10),
     time: any TimeSource = SystemTime()
@@ -100,15 +102,15 @@ package final class ConformanceReport: Sendable {
     self.time = time
   }
 
-  /// Checks one rule, unless it is excluded or does not apply: whatever `body` throws breaks it, and
-  /// so does a body that does not end within the limit.
+  /// Checks one rule, unless it is excluded or does not apply. The rule is broken when `body` throws or does not end
+  /// within the limit.
   ///
   /// - Parameters:
-  ///   - rule: its name in kebab case, unique in the suite.
-  ///   - expectation: the sentence of the contract.
-  ///   - applies: false when the stage does not claim the ability that the rule is about.
-  ///   - foundations: rules without which this one says nothing: it is not checked when one of them is broken, so that
-  ///     one mistake is told, and waited for, once.
+  ///   - rule: The name of the rule in kebab case, unique in the suite.
+  ///   - expectation: What the contract requires.
+  ///   - applies: `false` when the stage does not claim the ability that the rule checks.
+  ///   - foundations: Rules that this one depends on. It is not checked when one of them is broken, so that one defect
+  ///     is reported once.
   package func check(
     _ rule: String, _ expectation: String, when applies: Bool = true, needs foundations: [String] = [],
     _ body: @escaping @Sendable () async throws -> Void
@@ -132,7 +134,7 @@ package final class ConformanceReport: Sendable {
     }
   }
 
-  /// Says that all rules that are checked from now on build on some that have been checked.
+  /// Makes all later rules depend on rules that have been checked.
   package func build(on rules: String...) { state.withLock { $0.foundations.formUnion(rules) } }
 
   /// Ends the run.
@@ -148,48 +150,8 @@ package final class ConformanceReport: Sendable {
     for exclusion in exclusions where exclusion.because.allSatisfy(\.isWhitespace) {
       broken.append(
         .init(
-          rule: exclusion.rule, expectation: "an exclusion says why", happened: "its reason is empty"))
+          rule: exclusion.rule, expectation: "an exclusion has a reason", happened: "its reason is empty"))
     }
     if !broken.isEmpty { throw ConformanceFailure(suite: suite, brokenRules: broken, unchecked: unchecked) }
   }
-}
-
-/// What a stage did instead of what its contract says.
-package struct Deviation: Error, CustomStringConvertible {
-  package let description: String
-  package init(_ description: String) { self.description = description }
-}
-
-/// Throws a ``Deviation`` unless the condition holds.
-package func expect(_ condition: Bool, _ otherwise: @autoclosure () -> String) throws {
-  if !condition { throw Deviation(otherwise()) }
-}
-
-/// Throws a ``Deviation`` unless both values are equal.
-package func expectEqual<Value: Equatable>(_ found: Value, _ wanted: Value, _ what: @autoclosure () -> String) throws {
-  if found != wanted { throw Deviation("\(what()) is \(found) instead of \(wanted)") }
-}
-
-/// Throws a ``Deviation`` unless there is a value.
-package func expectValue<Value>(_ value: Value?, _ otherwise: @autoclosure () -> String) throws -> Value {
-  guard let value else { throw Deviation(otherwise()) }
-  return value
-}
-
-/// Throws a ``Deviation`` unless the body throws a ``DownloadError`` with one of the codes (any code when empty).
-@discardableResult
-package func expectError(
-  _ codes: DownloadError.Code..., when what: String, _ body: () async throws -> Void
-) async throws -> DownloadError {
-  do {
-    try await body()
-  } catch let error as DownloadError {
-    try expect(
-      codes.isEmpty || codes.contains(error.code),
-      "\(what): it threw \(error), whose code should be \(codes.map(\.rawValue).joined(separator: " or "))")
-    return error
-  } catch {
-    throw Deviation("\(what): it threw \(String(reflecting: type(of: error))) instead of a DownloadError: \(error)")
-  }
-  throw Deviation("\(what): nothing was thrown")
 }

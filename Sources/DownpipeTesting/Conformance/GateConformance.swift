@@ -11,14 +11,14 @@ public struct GateConformance: Sendable {
   private let limit: Duration
   private let exclusions: [ConformanceExclusion]
 
-  /// Describes what is to be checked.
+  /// Makes a suite.
   ///
   /// - Parameters:
-  ///   - gate: the gate.
-  ///   - change: makes the gate's answer change, such as by writing to the file that it watches; with it
-  ///     the rule about changes is checked.
-  ///   - limit: the longest a rule may take, in real time; "at once" means within it.
-  ///   - exclusions: rules that are not checked.
+  ///   - gate: The gate to check.
+  ///   - change: Makes the gate change its rule, for example by writing to the file that it watches. Without it the
+  ///     rule about changes is not checked.
+  ///   - limit: The longest time for a rule, in real time; "immediately" means within it.
+  ///   - exclusions: Rules that are not checked, each with its reason.
   public init(
     _ gate: any Gate, limit: Duration = .seconds(10), excluding exclusions: [ConformanceExclusion] = [],
     changing change: (@Sendable () async throws -> Void)? = nil
@@ -30,12 +30,12 @@ public struct GateConformance: Sendable {
   }
 
   /// Checks every rule.
-  /// - Throws: ``ConformanceFailure`` with all that are broken.
+  /// - Throws: ``ConformanceFailure`` that lists all broken rules.
   public func run() async throws {
     let report = ConformanceReport("GateConformance(\(gate.name))", excluding: exclusions, limit: limit)
     let first = Watch(gate)
     defer { first.cancel() }
-    await report.check("publishes-at-once", "watching publishes a rule at once") { try await first.waitForRule() }
+    await report.check("publishes-at-once", "a watch publishes a rule immediately") { try await first.waitForRule() }
     report.build(on: "publishes-at-once")
     await report.check("ends-on-cancellation", "cancelling the task ends the watch") {
       try await first.end()
@@ -46,7 +46,7 @@ public struct GateConformance: Sendable {
       _ = await cancelled.result
     }
     let rules = first.rules
-    await report.check("closed-says-why", "a verdict that is closed carries a reason") {
+    await report.check("closed-says-why", "a closed verdict has a reason") {
       for rule in rules {
         for candidate in Candidate.conformanceTable {
           if case .closed(let reason) = rule.verdict(for: candidate) {
@@ -55,7 +55,7 @@ public struct GateConformance: Sendable {
         }
       }
     }
-    await report.check("verdicts-are-pure", "a rule gives the same verdict for the same download each time") {
+    await report.check("verdicts-are-pure", "a rule gives equal verdicts for equal downloads") {
       for rule in rules {
         let first = Candidate.conformanceTable.map { rule.verdict(for: $0) }
         let second = Candidate.conformanceTable.reversed().map { rule.verdict(for: $0) }
@@ -63,8 +63,7 @@ public struct GateConformance: Sendable {
       }
     }
     report.build(on: "ends-on-cancellation")
-    await report.check("can-be-watched-again", "each of several watches gets its rule, at once and after another ended")
-    {
+    await report.check("can-be-watched-again", "every watch gets a rule, at the same time as another and after it") {
       try await withThrowingTaskGroup(of: Void.self) { group in
         for _ in 0..<3 {
           group.addTask { try await Self.watching(gate) { try await $0.waitForRule() } }
@@ -84,7 +83,7 @@ public struct GateConformance: Sendable {
     try report.finish()
   }
 
-  /// Watches while `body` runs, cancels the watch and waits for its end.
+  /// Watches the gate while `body` runs, then cancels the watch and waits for its end.
   private static func watching(_ gate: any Gate, _ body: (Watch) async throws -> Void) async throws {
     let watch = Watch(gate)
     do {
@@ -96,7 +95,7 @@ public struct GateConformance: Sendable {
     try await watch.end()
   }
 
-  /// One watch of a gate, in a task of its own.
+  /// One watch of a gate, in its own task.
   private struct Watch: Sendable {
     private struct State {
       var rules: [GateRule] = []
@@ -117,7 +116,7 @@ public struct GateConformance: Sendable {
 
     var rules: [GateRule] { state.value.rules }
 
-    /// Waits for one rule more than there were.
+    /// Waits for a rule after the first `count` rules.
     func waitForRule(after count: Int = 0) async throws {
       await state.wait { $0.rules.count > count || $0.hasEnded }
       if rules.count > count { return }
@@ -128,7 +127,7 @@ public struct GateConformance: Sendable {
 
     func cancel() { task.cancel() }
 
-    /// Cancels the watch, and waits for its end.
+    /// Cancels the watch and waits for its end.
     func end() async throws {
       task.cancel()
       await state.wait(until: \.hasEnded)
@@ -137,7 +136,7 @@ public struct GateConformance: Sendable {
 }
 
 extension Candidate {
-  /// Downloads of all sorts.
+  /// Downloads with different properties.
   static var conformanceTable: [Candidate] {
     var table: [Candidate] = []
     for intent in [Intent.userInitiated, .prefetch, .silent, Intent("conformance")] {

@@ -9,7 +9,7 @@ extension LedgerConformance {
       try expect(!first.owner.isEmpty, "the owner is empty")
       try expect(first.owner != second.owner, "two openings have the owner “\(first.owner)”")
     }
-    await report.check("openings-share", "what one opening has written, every other one sees") {
+    await report.check("openings-share", "every opening sees what another has written") {
       let (ledger, first) = try await opened()
       let second = try await ledger.open()
       _ = try await first.add([try Self.addition("a", order: 1)], at: Self.start)
@@ -19,23 +19,24 @@ extension LedgerConformance {
       try await first.close()
       _ = try await second.known("a")
     }
-    await report.check("close-gives-back", "close gives back what this owner holds, and nothing else") {
+    await report.check("close-gives-back", "close gives back the records of this owner and no others") {
       let (ledger, first) = try await filled(["a", "b", "c"])
       let second = try await ledger.open()
       _ = try await first.leased(["a"])
       _ = try await second.leased(["b"])
       try await first.close()
-      try expectEqual(try await second.known("a").phase, .waiting, "the phase of what the closed owner held")
-      try expectEqual(try await second.known("a").owner, nil, "the owner of what the closed owner held")
-      try expect(try await second.known("a").wasInterrupted, "what the closed owner held does not count as interrupted")
-      try expectEqual(try await second.known("b").owner, second.owner, "the owner of what another opening holds")
+      try expectEqual(try await second.known("a").phase, .waiting, "the phase of a record of the closed owner")
+      try expectEqual(try await second.known("a").owner, nil, "the owner of a record of the closed owner")
+      try expect(
+        try await second.known("a").wasInterrupted, "a record of the closed owner is not marked as interrupted")
+      try expectEqual(try await second.known("b").owner, second.owner, "the owner of a record of another opening")
       let third = try await ledger.open()
       try expectEqual(try await third.leased().map(\.id), ["a", "c"], "what can be leased afterwards")
     }
   }
 
   func checkAdding(_ report: ConformanceReport) async {
-    await report.check("new-waits", "a new download waits, has no owner and no history") {
+    await report.check("new-waits", "a new download is waiting and has no owner and no history") {
       let (_, store) = try await opened()
       let addition = try Self.addition("a", order: 7)
       let outcome = try expectValue(
@@ -44,7 +45,7 @@ extension LedgerConformance {
         request: addition.request, generation: outcome.record.generation, arrival: 7,
         rank: Rank().ascending(7), createdAt: Self.start)
       expected.updatedAt = Self.start
-      try expect(outcome.isNew, "the outcome does not say that it is new")
+      try expect(outcome.isNew, "isNew is false")
       try expectEqual(outcome.record, expected, "the outcome's record")
       try expectEqual(try await store.known("a"), expected, "the record in the ledger")
       try expectEqual(try await store.record("b"), nil, "the record of an unknown id")
@@ -58,13 +59,14 @@ extension LedgerConformance {
           try Self.addition("c", order: 1), try Self.addition("b", order: 2), try Self.addition("a", order: 3), again,
         ], at: Self.start)
       try expectEqual(outcomes.map(\.record.id), ["c", "b", "a", "b"], "the order of the outcomes")
-      try expectEqual(outcomes.map(\.isNew), [true, true, true, false], "which of them are new")
-      try expectEqual(try await store.known("b").request.priority, .high, "the priority of what was added twice")
+      try expectEqual(outcomes.map(\.isNew), [true, true, true, false], "isNew of the outcomes")
+      try expectEqual(
+        try await store.known("b").request.priority, .high, "the priority of the download that was added twice")
       try expectEqual(try await store.counts(tag: nil)[.waiting] ?? 0, 3, "the number of downloads")
       try expectEqual(try await store.add([], at: Self.start).count, 0, "the outcome of adding nothing")
     }
     await report.check(
-      "known-is-updated", "a known download takes over what is new of a request; it stays the same one, in its place"
+      "known-is-updated", "adding a known download updates its request and keeps its place"
     ) {
       let (_, store) = try await filled(["a", "b"])
       let before = try await store.known("b")
@@ -72,22 +74,22 @@ extension LedgerConformance {
       update.location = "A"
       let outcome = try await store.add([update], at: Self.time(5))
       let after = try await store.known("b")
-      try expectEqual(outcome.map(\.isNew), [false], "whether it is new")
-      try expectEqual(outcome.map(\.record), [after], "the outcome's record, beside the one in the ledger,")
+      try expectEqual(outcome.map(\.isNew), [false], "isNew")
+      try expectEqual(outcome.map(\.record), [after], "the record of the outcome, compared with the one in the ledger,")
       try expectEqual(after.request, update.request, "the request")
       try expectEqual(after.added, nil, "the request as it was added, which is the request,")
       try expectEqual(after.generation, before.generation, "the generation")
       try expectEqual(after.arrival, before.arrival, "the order of arrival, which an update keeps,")
       try expectEqual(after.rank, before.rank, "the rank, which the order of arrival gives,")
-      try expectEqual(after.location, "A", "the location of what belonged to any")
+      try expectEqual(after.location, "A", "the location of the download that had none")
       try expectEqual(after.createdAt, Self.start, "the time of the first addition")
       try expectEqual(after.updatedAt, Self.time(5), "the time of the last change")
-      try expectEqual(try await store.counts(tag: "new")[.waiting] ?? 0, 1, "how many bear the new tag")
+      try expectEqual(try await store.counts(tag: "new")[.waiting] ?? 0, 1, "the number of downloads with the new tag")
       try expectEqual(try await store.leased().map(\.id), ["a", "b"], "the order after the update")
     }
-    await report.check("active-is-updated", "updating an active download leaves its lease alone") {
+    await report.check("active-is-updated", "updating an active download keeps its lease") {
       let (_, store) = try await filled(["a"])
-      var record = try expectValue(try await store.leased().first, "nothing was handed out")
+      var record = try expectValue(try await store.leased().first, "nothing was leased")
       _ = try await store.add([try Self.addition("a", order: 5, tags: ["t"])], at: Self.time(1))
       let after = try await store.known("a")
       try expectEqual(after.request.tags, ["t"], "the tags of the updated request")
@@ -97,7 +99,7 @@ extension LedgerConformance {
       try expect(try await store.save(record, .state, at: Self.time(2)), "the owner's save was refused")
       try expectEqual(try await store.known("a").request.tags, ["t"], "the tags after a save of the state only")
     }
-    await report.check("failed-waits-again", "a download that had failed waits again, at once") {
+    await report.check("failed-waits-again", "adding a failed download makes it wait again") {
       let (_, store) = try await filled(["a"])
       try await store.bring("a", to: .failed, Self.fill)
       _ = try await store.add([try Self.addition("a", order: 1)], at: Self.time(1))
@@ -111,7 +113,9 @@ extension LedgerConformance {
       try expectEqual(try await store.leased(at: Self.time(1)).map(\.id), ["a"], "what can be leased")
     }
     for phase in [DownloadState.Phase.finished, .paused, .cancelled] {
-      await report.check("\(phase.rawValue)-stays", "adding a download that is \(phase.rawValue) leaves it so") {
+      await report.check(
+        "\(phase.rawValue)-stays", "adding a download that is \(phase.rawValue) does not change its phase"
+      ) {
         let (_, store) = try await filled(["a"])
         try await store.bring("a", to: phase, Self.fill)
         _ = try await store.add([try Self.addition("a", order: 1, tags: ["t"])], at: Self.time(1))
@@ -119,10 +123,10 @@ extension LedgerConformance {
         try expectEqual(record.phase, phase, "the phase")
         try expectEqual(record.request.tags, ["t"], "the tags of the new request")
         try expectEqual(record.checkpoint, Self.fullCheckpoint, "the checkpoint")
-        try expectEqual(try await store.leased().count, 0, "how many can be leased")
+        try expectEqual(try await store.leased().count, 0, "the number of downloads that can be leased")
       }
     }
-    await report.check("generation-grows", "a generation never comes again, not for an id that was removed either") {
+    await report.check("generation-grows", "a generation is never used again, even for an id that was removed") {
       let (ledger, store) = try await filled(["a", "b"])
       let old = try await store.known("b").generation
       _ = try await store.remove(.ids(["b"]), limit: 10)

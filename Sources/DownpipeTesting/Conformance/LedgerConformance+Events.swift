@@ -4,20 +4,20 @@ import Foundation
 extension LedgerConformance {
   func checkEvents(_ report: ConformanceReport) async {
     for seed in 1...3 as ClosedRange<UInt64> {
-      await report.check("events-\(seed)", "what events do is what DownloadRecord.apply says, in any order of them") {
+      await report.check("events-\(seed)", "events change records as DownloadRecord.apply does, in random order") {
         let (_, store) = try await opened()
         var life = try await Life(store, seed: seed)
         for step in 0..<150 { try await life.step(step) }
       }
     }
-    await report.check("leased-is-no-transition", "nothing becomes active by a transition") {
+    await report.check("leased-is-no-transition", "a transition does not make downloads active") {
       let (_, store) = try await filled(["a"])
       _ = try? await store.transition(.all, .leased, at: Self.start)
       try expectEqual(try await store.known("a").phase, .waiting, "the phase")
     }
   }
 
-  /// Some downloads that go through random events, beside a model of them.
+  /// Downloads with random events, and a model of them.
   private struct Life {
     private static let ids: [DownloadID] = ["a", "b", "c", "d", "e"]
 
@@ -63,7 +63,7 @@ extension LedgerConformance {
         try await store.counts(tag: nil).filter { $0.value != 0 }, counts, "the counts after step \(number), \(what),")
     }
 
-    /// When a due time that has passed is forgotten is the ledger's business.
+    /// Removes due times that have passed: a ledger may drop them at any time.
     private static func comparable(_ record: DownloadRecord, at now: Date) -> DownloadRecord {
       var record = record
       if record.phase == .waiting, let due = record.notBefore, due <= now { record.notBefore = nil }
@@ -91,8 +91,8 @@ extension LedgerConformance {
           moved.insert(id)
         }
       }
-      try expectEqual(Set(result.ids), moved, "what “\(event)” moved")
-      try expectEqual(result.count, moved.count, "how many “\(event)” moved")
+      try expectEqual(Set(result.ids), moved, "the records that “\(event)” moved")
+      try expectEqual(result.count, moved.count, "the number of records that “\(event)” moved")
       return "the event “\(event)” for \(selection)"
     }
 
@@ -107,11 +107,11 @@ extension LedgerConformance {
         record.updatedAt = now
         expected = record
       }
-      try expectEqual(leased.first, expected, "what the lease of “\(id)” gave")
+      try expectEqual(leased.first, expected, "the result of the lease of “\(id)”")
       return "a lease of “\(id)”"
     }
 
-    /// Saves how a run goes on, or ends.
+    /// Saves the progress or the outcome of a run.
     private mutating func save(at now: Date) async throws -> String {
       guard let held = Self.ids.compactMap({ model[$0] }).first(where: { $0.owner != nil }) else { return "nothing" }
       let events = Lifecycle.Event.allCases.filter { Lifecycle.next(held.phase, $0) != nil }

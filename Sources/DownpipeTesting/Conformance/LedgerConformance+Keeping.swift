@@ -2,7 +2,7 @@ import DownpipeCore
 import Foundation
 
 extension LedgerConformance {
-  /// A checkpoint with everything in it.
+  /// A checkpoint with all fields set.
   static let fullCheckpoint = Checkpoint(
     ranges: ByteRangeSet([0..<1_000, 5_000..<(1 << 40)]), total: .known(1 << 41),
     validator: Validator(
@@ -15,7 +15,7 @@ extension LedgerConformance {
       BlockMark(range: (1 << 39)..<(1 << 40), digest: FileDigest(.crc32, bytes: [0, 1, 254, 255])),
     ], isComplete: true)
 
-  /// Puts something into every field that a save writes.
+  /// Sets every field that a save writes.
   @Sendable static func fill(_ record: inout DownloadRecord) {
     record.notBefore = time(30)
     record.awaited = .disk
@@ -37,7 +37,7 @@ extension LedgerConformance {
       note: "half way")
   }
 
-  /// A request with everything in it, and text that is easily mangled.
+  /// A request with all fields set, and with text that needs escaping.
   static func fullRequest(_ id: DownloadID) throws -> DownloadRequest {
     let odd = "quote ' double \" back \\ percent % nul \0 line \n emoji 🛰️ accent é"
     return try DownloadRequest(
@@ -54,17 +54,17 @@ extension LedgerConformance {
   }
 
   private static func mirror(_ text: String) throws -> URL {
-    try expectValue(URL(string: text), "“\(text)” is no URL")
+    try expectValue(URL(string: text), "“\(text)” is not a URL")
   }
 
-  /// Ids that are easily mangled; all are allowed.
+  /// Valid ids that need escaping or are easily confused.
   static let oddIDs: [DownloadID] = [
     " ", "a\0b", "a\0c", "a", "A", "' OR 1=1 --", "\"", "\\", "%", "_", "🛰️", "é", "NULL", "1", "01", "1.0",
     DownloadID(String(repeating: "x", count: 255)), DownloadID(String(repeating: "x", count: 254)),
   ]
 
   func checkKeeping(_ report: ConformanceReport) async {
-    await report.check("request-is-kept", "a record holds its whole request, after a restart too") {
+    await report.check("request-is-kept", "a record keeps its whole request, also after a restart") {
       let (ledger, store) = try await opened()
       let addition = LedgerAddition(
         request: try Self.fullRequest("full"), arrival: .max)
@@ -78,9 +78,9 @@ extension LedgerConformance {
       try expectEqual(record.rank, Rank(value: .max), "the rank after a restart")
       try expectEqual(record.arrival, .max, "the order of arrival after a restart")
     }
-    await report.check("save-is-kept", "a record holds all that was saved, after a restart too") {
+    await report.check("save-is-kept", "a record keeps all saved fields, also after a restart") {
       let (ledger, store) = try await filled(["a"])
-      var record = try expectValue(try await store.leased().first, "nothing was handed out")
+      var record = try expectValue(try await store.leased().first, "nothing was leased")
       Self.fill(&record)
       record.phase = .failed
       try expect(try await store.save(record, [.state, .checkpoint, .steps], at: Self.time(3)), "save was refused")
@@ -91,29 +91,30 @@ extension LedgerConformance {
       let second = try await ledger.open()
       try expectEqual(try await second.known("a"), record, "the record after a restart")
     }
-    await report.check("odd-text-is-kept", "ids and tags are any text, and never mixed up") {
+    await report.check("odd-text-is-kept", "ids and tags can be any text and are not confused") {
       let (_, store) = try await opened()
       let additions = try Self.oddIDs.enumerated().map {
         try Self.addition($1, order: Int64($0), tags: [$1.rawValue])
       }
       let outcomes = try await store.add(additions, at: Self.start)
-      try expect(outcomes.allSatisfy(\.isNew), "ids were taken for one another")
+      try expect(outcomes.allSatisfy(\.isNew), "different ids were confused")
       for id in Self.oddIDs {
         try expectEqual(try await store.known(id).id, id, "the id of a record")
         try expectEqual(
-          try await store.records(DownloadQuery(tag: id.rawValue)).map(\.id), [id], "what bears the tag “\(id)”")
+          try await store.records(DownloadQuery(tag: id.rawValue)).map(\.id), [id], "the downloads with the tag “\(id)”"
+        )
       }
       for id in Self.oddIDs {
-        try expectEqual(try await store.remove(.ids([id]), limit: 10).map(\.id), [id], "what was removed")
+        try expectEqual(try await store.remove(.ids([id]), limit: 10).map(\.id), [id], "the records removed")
       }
     }
-    await report.check("equal-ids-are-one", "ids that are equal as strings are one download") {
+    await report.check("equal-ids-are-one", "ids that are equal strings name one download") {
       let (_, store) = try await opened()
       _ = try await store.add([try Self.addition("caf\u{E9}", order: 1, tags: ["\u{E9}"])], at: Self.start)
       let outcome = try await store.add([try Self.addition("cafe\u{301}", order: 2, tags: ["\u{E9}"])], at: Self.start)
-      try expectEqual(outcome.map(\.isNew), [false], "whether the second spelling of the id is new")
+      try expectEqual(outcome.map(\.isNew), [false], "isNew of the second spelling of the id")
       _ = try await store.known("cafe\u{301}")
-      try expectEqual(try await store.counts(tag: "e\u{301}")[.waiting] ?? 0, 1, "how many bear the tag")
+      try expectEqual(try await store.counts(tag: "e\u{301}")[.waiting] ?? 0, 1, "the number of downloads with the tag")
     }
   }
 }

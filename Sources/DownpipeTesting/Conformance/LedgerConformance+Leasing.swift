@@ -4,19 +4,19 @@ import Synchronization
 
 extension LedgerConformance {
   func checkLeasing(_ report: ConformanceReport) async {
-    await report.check("lease-takes-over", "a leased download is transferring, owned, with one attempt more") {
+    await report.check("lease-takes-over", "a leased download is transferring, has an owner and one more attempt") {
       let (_, store) = try await filled(["a"])
-      let leased = try expectValue(try await store.leased(at: Self.time(1)).first, "nothing was handed out")
+      let leased = try expectValue(try await store.leased(at: Self.time(1)).first, "nothing was leased")
       try expectEqual(leased.phase, .transferring, "the phase")
       try expectEqual(leased.owner, store.owner, "the owner")
       try expectEqual(leased.attempts, 1, "the attempts")
       try expectEqual(leased.updatedAt, Self.time(1), "the time of the last change")
-      try expectEqual(try await store.known("a"), leased, "the record in the ledger, beside the one handed out,")
-      try expectEqual(try await store.leased().count, 0, "how many can be leased again")
+      try expectEqual(try await store.known("a"), leased, "the record in the ledger, compared with the leased one,")
+      try expectEqual(try await store.leased().count, 0, "the number of downloads that can be leased again")
     }
-    await report.check("lease-in-rank-order", "downloads are handed out in order of rank, equal ranks by arrival") {
+    await report.check("lease-in-rank-order", "downloads are leased in order of rank, equal ranks by arrival") {
       let (_, store) = try await opened()
-      // All 128 bits count, as unsigned numbers.
+      // All 128 bits are significant, as unsigned numbers.
       let ranks: [UInt128] = [.max, 1 << 127, 5, 5, 1 << 64, (1 << 64) - 1, 0, 1 << 63]
       try await store.rank(by: Ranking(name: "test") { Rank(value: ranks[100 - Int($0.arrival)]) })
       let additions = try ranks.indices.map { try Self.addition(DownloadID("\($0)"), order: Int64(100 - $0)) }
@@ -24,7 +24,7 @@ extension LedgerConformance {
       try expectEqual(
         try await store.leased().map(\.id.rawValue), ["6", "3", "2", "7", "5", "4", "1", "0"], "the order")
     }
-    await report.check("select-sees-candidates", "select sees each candidate as it is, in order, once") {
+    await report.check("select-sees-candidates", "select is called once for each candidate, in order") {
       let (_, store) = try await opened()
       var addition = try Self.addition("b", order: 2, host: "Example.ORG:81", tags: ["x", "y"])
       addition.request.priority = .high
@@ -36,14 +36,14 @@ extension LedgerConformance {
           seen.withLock { $0.append(candidate) }
           return .skip
         })
-      try expectEqual(leased.count, 0, "how many were handed out although all were skipped")
+      try expectEqual(leased.count, 0, "the number of downloads leased although all were skipped")
       let expected = [
         Candidate(host: "example.org", intent: Intent("a")),
         Candidate(host: "example.org:81", intent: .prefetch, priority: .high, tags: ["x", "y"]),
       ]
-      try expectEqual(seen.withLock { $0 }, expected, "what select saw")
+      try expectEqual(seen.withLock { $0 }, expected, "the candidates of select")
     }
-    await report.check("select-is-obeyed", "skip leaves a candidate and all that are alike, stop ends the search") {
+    await report.check("select-is-obeyed", "skip leaves all equal candidates, stop ends the search") {
       let (_, store) = try await opened()
       let hosts = ["one", "two", "one", "three", "two", "three", "four", "five"]
       let additions = try hosts.enumerated().map { index, host in
@@ -62,13 +62,13 @@ extension LedgerConformance {
           default: return .take
           }
         })
-      try expectEqual(leased.map(\.id.rawValue), ["1", "3", "4", "5"], "what was handed out")
+      try expectEqual(leased.map(\.id.rawValue), ["1", "3", "4", "5"], "the downloads leased")
       try expectEqual(
-        asked.withLock { $0 }, ["one", "two", "three", "two", "three", "four"], "what select was asked about")
+        asked.withLock { $0 }, ["one", "two", "three", "two", "three", "four"], "the candidates of select")
       try expectEqual(
-        try await store.leased().map(\.id.rawValue), ["0", "2", "6", "7"], "what is left for the next lease")
+        try await store.leased().map(\.id.rawValue), ["0", "2", "6", "7"], "the downloads left for the next lease")
     }
-    await report.check("lease-once", "each download is handed out once, however many ask at the same time") {
+    await report.check("lease-once", "each download is leased once, with any number of concurrent leases") {
       let ids = (0..<60).map { DownloadID("\($0)") }
       let (ledger, first) = try await filled(ids)
       let stores = [first, try await ledger.open(), try await ledger.open()]
@@ -89,19 +89,21 @@ extension LedgerConformance {
         }
         return try await group.reduce(into: []) { $0 += $1 }
       }
-      try expectEqual(taken.count, 60, "how many were handed out in all")
-      try expectEqual(Set(taken), Set(ids), "which were handed out")
+      try expectEqual(taken.count, 60, "the number of downloads leased in total")
+      try expectEqual(Set(taken), Set(ids), "the downloads leased")
     }
   }
 
   func checkDueTimes(_ report: ConformanceReport) async {
-    await report.check("not-before-is-honoured", "a download is not handed out before its due time, and at it") {
+    await report.check("not-before-is-honoured", "a download is leased at its due time and not before") {
       let (_, store) = try await filled(["late", "now"])
       try await store.bring("late", to: .waiting) { $0.notBefore = Self.time(10) }
-      try expectEqual(try await store.leased(at: Self.time(9.75)).map(\.id), ["now"], "what is due too early")
-      try expectEqual(try await store.leased(at: Self.time(10)).map(\.id), ["late"], "what is due in time")
+      try expectEqual(
+        try await store.leased(at: Self.time(9.75)).map(\.id), ["now"], "the downloads leased before the due time")
+      try expectEqual(
+        try await store.leased(at: Self.time(10)).map(\.id), ["late"], "the downloads leased at the due time")
     }
-    await report.check("due-keeps-rank", "what has become due is handed out in its place by rank") {
+    await report.check("due-keeps-rank", "a download that becomes due keeps its rank") {
       let (_, store) = try await filled(["first", "second", "third"])
       try await store.bring("second", to: .waiting) { $0.notBefore = Self.time(10) }
       try await store.bring("first", to: .waiting) { $0.notBefore = Self.time(20) }
@@ -112,18 +114,19 @@ extension LedgerConformance {
       let (_, store) = try await filled(["a", "b"])
       try await store.bring("a", to: .waiting) { $0.notBefore = Self.time(401 * 86_400) }
       try await store.bring("b", to: .waiting) { $0.notBefore = Self.time(399 * 86_400) }
-      try expectEqual(try await store.nextDue(after: Self.start), Self.time(399 * 86_400), "when the next one is due")
-      try expectEqual(try await store.leased().map(\.id), ["a"], "what is due")
+      try expectEqual(try await store.nextDue(after: Self.start), Self.time(399 * 86_400), "the next due time")
+      try expectEqual(try await store.leased().map(\.id), ["a"], "the downloads that are due")
     }
     await report.check("next-due", "nextDue is the earliest due time after now of a waiting download") {
       let (_, store) = try await filled(["a", "b", "c", "d"])
-      try expectEqual(try await store.nextDue(after: Self.start), nil, "when none waits for a time")
+      try expectEqual(
+        try await store.nextDue(after: Self.start), nil, "the next due time when no download waits for a time")
       try await store.bring("a", to: .waiting) { $0.notBefore = Self.time(30) }
       try await store.bring("b", to: .waiting) { $0.notBefore = Self.time(10) }
       try await store.bring("c", to: .failed) { $0.notBefore = Self.time(5) }
       try expectEqual(try await store.nextDue(after: Self.start), Self.time(10), "the first due time")
-      try expectEqual(try await store.nextDue(after: Self.time(10)), Self.time(30), "the one after it")
-      try expectEqual(try await store.nextDue(after: Self.time(30)), nil, "the one after the last")
+      try expectEqual(try await store.nextDue(after: Self.time(10)), Self.time(30), "the next due time after the first")
+      try expectEqual(try await store.nextDue(after: Self.time(30)), nil, "the next due time after the last")
     }
   }
 }

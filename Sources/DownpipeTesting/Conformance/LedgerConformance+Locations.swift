@@ -4,11 +4,13 @@ import Synchronization
 
 extension LedgerConformance {
   func checkScopes(_ report: ConformanceReport) async {
-    await report.check("lease-own", "with the scope own a store leases what was added or resumed through it only") {
+    await report.check(
+      "lease-own", "with the scope own a store leases only downloads that were added or resumed through it"
+    ) {
       let (ledger, first) = try await filled(["a", "b", "c", "d"])
       let second = try await ledger.open()
       _ = try await second.add([try Self.addition("e", order: 5)], at: Self.start)
-      // Added again through the other one, and resumed through it.
+      // Added again, and resumed, through the other store.
       _ = try await second.add([try Self.addition("b", order: 2)], at: Self.start)
       _ = try await first.transition(.ids(["c"]), .pause, at: Self.start)
       _ = try await second.transition(.ids(["c"]), .resume, at: Self.start)
@@ -18,25 +20,27 @@ extension LedgerConformance {
           asked.withLock { $0 += 1 }
           return .take
         })
-      try expectEqual(leased.map(\.id), ["b", "c", "e"], "what was leased")
-      try expectEqual(asked.withLock { $0 }, 3, "how many select was asked about")
-      try expectEqual(try await first.leased(scope: .own).map(\.id), ["a", "d"], "what the other store leases")
+      try expectEqual(leased.map(\.id), ["b", "c", "e"], "the downloads leased")
+      try expectEqual(asked.withLock { $0 }, 3, "the number of candidates of select")
+      try expectEqual(
+        try await first.leased(scope: .own).map(\.id), ["a", "d"], "the downloads that the other store leases")
     }
-    await report.check("lease-tag", "with a tag as scope a store leases what bears it") {
+    await report.check("lease-tag", "with a tag as scope a store leases only downloads with the tag") {
       let (_, store) = try await opened()
       _ = try await store.add(
         [
           try Self.addition("a", order: 1, tags: ["x"]), try Self.addition("b", order: 2),
           try Self.addition("c", order: 3, tags: ["x", "y"]), try Self.addition("d", order: 4, tags: ["y"]),
         ], at: Self.start)
-      try expectEqual(try await store.leased(scope: .tag("z")).map(\.id), [], "what bears a tag that nothing bears")
-      try expectEqual(try await store.leased(scope: .tag("x")).map(\.id), ["a", "c"], "what bears the tag")
+      try expectEqual(try await store.leased(scope: .tag("z")).map(\.id), [], "the downloads leased for an unused tag")
+      try expectEqual(
+        try await store.leased(scope: .tag("x")).map(\.id), ["a", "c"], "the downloads leased for the tag")
       _ = try await store.update("b", at: Self.start) { $0.request.tags = ["x"] }
       _ = try await store.update("d", at: Self.start) { $0.request.tags = [] }
-      try expectEqual(try await store.leased(scope: .tag("y")).map(\.id), [], "what bears a tag that was taken away")
-      try expectEqual(try await store.leased(scope: .tag("x")).map(\.id), ["b"], "what was given the tag")
+      try expectEqual(try await store.leased(scope: .tag("y")).map(\.id), [], "the downloads leased for a removed tag")
+      try expectEqual(try await store.leased(scope: .tag("x")).map(\.id), ["b"], "the downloads leased for a new tag")
     }
-    await report.check("lease-ids", "with ids as scope a store leases those, in order of rank, and no others") {
+    await report.check("lease-ids", "with ids as scope a store leases exactly those downloads, in order of rank") {
       let (_, store) = try await filled(["a", "b", "c", "d", "e", "f"])
       let scope = LeaseScope.ids(["f", "b", "new", "d", "none"])
       try await store.bring("d", to: .waiting) { $0.notBefore = Self.time(10) }
@@ -46,9 +50,9 @@ extension LedgerConformance {
           asked.withLock { $0 += 1 }
           return asked.withLock { $0 } == 1 ? .take : .stop
         })
-      try expectEqual(first.map(\.id), ["b"], "what was leased at first")
-      try expectEqual(asked.withLock { $0 }, 2, "how many select was asked about")
-      // One is added, one gives its place back, one becomes due, and one leaves.
+      try expectEqual(first.map(\.id), ["b"], "the downloads leased first")
+      try expectEqual(asked.withLock { $0 }, 2, "the number of candidates of select")
+      // One download is added, one is given back, one becomes due, and one is removed.
       _ = try await store.add([try Self.addition("new", order: 0), try Self.addition("g", order: 7)], at: Self.start)
       var record = try expectValue(first.first, "nothing was leased")
       record.apply(.suspended)
@@ -60,26 +64,31 @@ extension LedgerConformance {
           later.withLock { $0 += 1 }
           return .take
         })
-      try expectEqual(second.map(\.id), ["new", "b", "d"], "what was leased later")
-      try expectEqual(later.withLock { $0 }, 3, "how many select was asked about later")
+      try expectEqual(second.map(\.id), ["new", "b", "d"], "the downloads leased later")
+      try expectEqual(later.withLock { $0 }, 3, "the number of later candidates of select")
       _ = try await store.transition(.ids(["f"]), .resume, at: Self.time(11))
       _ = try await store.remove(.ids(["f"]), limit: 1)
       _ = try await store.add([try Self.addition("f", order: 9)], at: Self.time(12))
       try expectEqual(
-        try await store.leased(at: Self.time(12), scope: scope).map(\.id), ["f"], "what was leased at last")
+        try await store.leased(at: Self.time(12), scope: scope).map(\.id), ["f"], "the downloads leased last")
       try expectEqual(
-        try await store.leased(at: Self.time(12)).map(\.id), ["a", "c", "e", "g"], "what was left for the scope all")
+        try await store.leased(at: Self.time(12)).map(\.id), ["a", "c", "e", "g"],
+        "the downloads left for the scope all")
     }
-    await report.check("lease-own-again", "what a store added stays its own when an attempt has failed") {
+    await report.check(
+      "lease-own-again", "a download stays in the scope own of the store that added it after a failed attempt"
+    ) {
       let (ledger, first) = try await filled(["a"])
       let second = try await ledger.open()
       try await second.bring("a", to: .waiting)
-      try expectEqual(try await second.leased(scope: .own).count, 0, "how many the store leases that ran it before")
-      try expectEqual(try await first.leased(scope: .own).map(\.id), ["a"], "what the store leases that added it")
+      try expectEqual(
+        try await second.leased(scope: .own).count, 0, "the number of downloads leased by the store that ran it")
+      try expectEqual(
+        try await first.leased(scope: .own).map(\.id), ["a"], "the downloads leased by the store that added it")
     }
   }
 
-  /// Three downloads: one at A, one at B, one that belongs to any location.
+  /// A ledger with three downloads: one at A, one at B, and one without a location.
   private func located() async throws -> (ledger: any Ledger, store: any LedgerStore) {
     let (ledger, store) = try await opened()
     _ = try await store.add(
@@ -91,35 +100,36 @@ extension LedgerConformance {
   }
 
   func checkLocations(_ report: ConformanceReport) async {
-    await report.check("location-is-kept", "a download belongs to the location it was added with, after a restart too")
+    await report.check("location-is-kept", "a download keeps the location that it was added with, also after a restart")
     {
       let (ledger, store) = try await located()
       try await store.close()
       let second = try await ledger.open()
       try expectEqual(try await second.known("a").location, "A", "the location")
-      try expectEqual(try await second.known("any").location, nil, "the location of one that was added without")
+      try expectEqual(
+        try await second.known("any").location, nil, "the location of a download that was added without one")
     }
-    await report.check("lease-location", "a lease for a location hands out what belongs to it or to none") {
+    await report.check("lease-location", "a lease for a location selects downloads of that location or of none") {
       let (_, store) = try await located()
-      try expectEqual(try await store.leased(location: "A").map(\.id), ["a", "any"], "what was leased for A")
-      try expectEqual(try await store.leased(location: "C").map(\.id), [], "what was leased for C")
-      try expectEqual(try await store.leased().map(\.id), ["b"], "what was leased for any")
+      try expectEqual(try await store.leased(location: "A").map(\.id), ["a", "any"], "the downloads leased for A")
+      try expectEqual(try await store.leased(location: "C").map(\.id), [], "the downloads leased for C")
+      try expectEqual(try await store.leased().map(\.id), ["b"], "the downloads leased for all locations")
     }
-    await report.check("query-location", "a query for a location means what belongs to it or to none") {
+    await report.check("query-location", "a query for a location selects downloads of that location or of none") {
       let (_, store) = try await located()
       for order in [DownloadQuery.Order.arrival, .rank, .latestChange] {
         let found = try await store.records(DownloadQuery(location: "B", order: order))
-        try expectEqual(Set(found.map(\.id)), ["b", "any"], "what was found at B in the order \(order.rawValue)")
+        try expectEqual(Set(found.map(\.id)), ["b", "any"], "the downloads found at B in the order \(order.rawValue)")
       }
     }
-    await report.check("add-elsewhere", "a download that is added for another location starts anew") {
+    await report.check("add-elsewhere", "a download that is added for another location starts again") {
       let (_, store) = try await located()
       try await store.bring("a", to: .finished, Self.fill)
       let old = try await store.known("a")
       let outcome = try expectValue(
         try await store.add([try Self.addition("a", order: 9, location: "B")], at: Self.time(1)).first, "no outcome")
       let new = try await store.known("a")
-      try expect(outcome.isNew, "the outcome does not say that it is new")
+      try expect(outcome.isNew, "isNew is false")
       try expect(
         new.generation > old.generation, "its generation is \(new.generation), before it was \(old.generation)")
       var expected = DownloadRecord(
@@ -127,25 +137,26 @@ extension LedgerConformance {
         createdAt: Self.time(1))
       expected.updatedAt = new.updatedAt
       try expectEqual(new, expected, "the record")
-      try expectEqual(try await store.counts(tag: nil)[.waiting] ?? 0, 3, "how many wait")
+      try expectEqual(try await store.counts(tag: nil)[.waiting] ?? 0, 3, "the number of waiting downloads")
     }
-    await report.check("add-active-elsewhere", "one that is active at another location is in use, and nothing is added")
-    {
+    await report.check(
+      "add-active-elsewhere", "adding a download that is active at another location throws .inUse and adds nothing"
+    ) {
       let (_, store) = try await located()
-      let held = try expectValue(try await store.leased(["a"]).first, "nothing was handed out")
-      try await expectError(.inUse, when: "adding what is active elsewhere") {
+      let held = try expectValue(try await store.leased(["a"]).first, "nothing was leased")
+      try await expectError(.inUse, when: "adding a download that is active at another location") {
         _ = try await store.add(
           [
             try Self.addition("new", order: 8, location: "B"), try Self.addition("a", order: 9, location: "B"),
           ], at: Self.time(1))
       }
       try expectEqual(try await store.known("a"), held, "the record")
-      try expectEqual(try await store.record("new"), nil, "the record of what was added with it")
+      try expectEqual(try await store.record("new"), nil, "the record of the download that was added with it")
       _ = try await store.add([try Self.addition("a", order: 9, location: "A")], at: Self.time(1))
       try expectEqual(
-        try await store.known("a").owner, store.owner, "the owner, after it was added for its own location")
+        try await store.known("a").owner, store.owner, "the owner after adding it for its own location")
     }
-    await report.check("add-lost", "a finished download whose artifact is lost starts anew, another one stays") {
+    await report.check("add-lost", "a finished download starts again if its artifact is lost, and only then") {
       let (_, store) = try await located()
       try await store.bring("a", to: .finished, Self.fill)
       let old = try await store.known("a")
@@ -154,30 +165,31 @@ extension LedgerConformance {
       addition.lost?.size = 11
       try expectEqual(
         try await store.add([addition], at: Self.time(1)).map(\.isNew), [false],
-        "whether it is new for another artifact")
+        "isNew for another artifact")
       try expectEqual(try await store.known("a").phase, .finished, "the phase after another artifact was lost")
       addition.lost = old.steps.artifact
-      try expectEqual(try await store.add([addition], at: Self.time(2)).map(\.isNew), [true], "whether it is new")
+      try expectEqual(try await store.add([addition], at: Self.time(2)).map(\.isNew), [true], "isNew")
       let new = try await store.known("a")
       try expect(
         new.generation > old.generation, "its generation is \(new.generation), before it was \(old.generation)")
       try expectEqual(new.phase, .waiting, "the phase")
       try expectEqual(new.steps, StepLog(), "the steps")
     }
-    await report.check("add-keeps-due-time", "a download that waits for a time does not become due by being added") {
+    await report.check("add-keeps-due-time", "adding a download that waits for a time keeps its due time") {
       let (_, store) = try await located()
       try await store.bring("a", to: .waiting) { $0.notBefore = Self.time(50) }
       _ = try await store.add([try Self.addition("a", order: 1, location: "A")], at: Self.time(1))
       try expectEqual(try await store.known("a").notBefore, Self.time(50), "the due time")
-      try expectEqual(try await store.leased(["a"], at: Self.time(2)).count, 0, "how many can be leased")
+      try expectEqual(
+        try await store.leased(["a"], at: Self.time(2)).count, 0, "the number of downloads that can be leased")
     }
   }
 
   func checkExchanges(_ report: ConformanceReport) async {
-    await report.check("exchange", "an exchange saves, then leases what comes next, also of what it has just saved") {
+    await report.check("exchange", "an exchange saves first and then leases, including records that it has saved") {
       let (_, store) = try await filled(["a", "b", "c", "d", "e"])
       let held = try await store.leased(["a", "b", "c"])
-      try expectEqual(held.count, 3, "how many were leased")
+      try expectEqual(held.count, 3, "the number of downloads leased")
       _ = try await store.remove(.ids(["b"]), limit: 1)
       let saves = held.map { record in
         var record = record
@@ -188,14 +200,16 @@ extension LedgerConformance {
       }
       let exchange = try await store.exchange(
         saves, leasing: LeaseRequest(now: Self.time(1), until: Self.time(60)) { _ in .take }, at: Self.time(1))
-      try expectEqual(exchange.saved, [true, false, true], "what was saved; the second was removed before")
-      try expectEqual(exchange.leased.map(\.id), ["c", "d", "e"], "what was leased")
-      try expectEqual(try await store.known("a").phase, .finished, "the phase of what had ended")
-      try expectEqual(try await store.known("a").bytesFetched, 7, "the bytes fetched of what had ended")
+      try expectEqual(
+        exchange.saved, [true, false, true], "the results of the saves (the second record was removed before)")
+      try expectEqual(exchange.leased.map(\.id), ["c", "d", "e"], "the downloads leased")
+      try expectEqual(try await store.known("a").phase, .finished, "the phase of the finished download")
+      try expectEqual(try await store.known("a").bytesFetched, 7, "the bytes fetched of the finished download")
       try expectEqual(try await store.record("b"), nil, "the record that was removed")
-      try expectEqual(try await store.known("c"), exchange.leased.first, "the record of what was leased again")
+      try expectEqual(
+        try await store.known("c"), exchange.leased.first, "the record of the download that was leased again")
       let empty = try await store.exchange([], leasing: nil, at: Self.time(1))
-      try expectEqual(empty.saved.count + empty.leased.count, 0, "what an empty exchange did")
+      try expectEqual(empty.saved.count + empty.leased.count, 0, "the number of results of an empty exchange")
     }
   }
 }

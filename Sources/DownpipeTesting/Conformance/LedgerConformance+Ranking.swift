@@ -3,7 +3,7 @@ import Foundation
 import Synchronization
 
 extension LedgerConformance {
-  /// The ranking that turns the order of arrival round, and what it was asked about.
+  /// A ranking that reverses the order of arrival and records its calls.
   private final class Backwards: Sendable {
     private let contexts = Mutex<[RankingContext]>([])
 
@@ -18,13 +18,13 @@ extension LedgerConformance {
   }
 
   func checkRanking(_ report: ConformanceReport) async {
-    await report.check("arrival-ranks", "until a store says how it ranks the order of arrival counts") {
+    await report.check("arrival-ranks", "downloads rank by arrival until a store sets a ranking") {
       let (_, store) = try await opened()
       _ = try await store.add(
         try ["a": 3, "b": 1, "c": 2].map { try Self.addition(DownloadID($0), order: $1) }, at: Self.start)
       try expectEqual(try await store.leased().map(\.id), ["b", "c", "a"], "the order")
     }
-    await report.check("ranks-anew", "rank ranks all that has not finished anew, due or not, and what is added later") {
+    await report.check("ranks-anew", "rank applies to all unfinished downloads, due or not, and to later additions") {
       let (_, store) = try await filled(["a", "b", "c", "d", "e", "f", "g"])
       try await store.bring("b", to: .waiting) { $0.notBefore = Self.time(10) }
       try await store.bring("c", to: .failed)
@@ -34,7 +34,7 @@ extension LedgerConformance {
       let before = try await store.records(DownloadQuery())
       let backwards = Backwards()
       try await store.rank(by: backwards.ranking())
-      try expectEqual(Set(backwards.ranked), Set(before.map(\.rankingContext)), "what was ranked")
+      try expectEqual(Set(backwards.ranked), Set(before.map(\.rankingContext)), "the downloads ranked")
       let after = try await store.records(DownloadQuery())
       try expectEqual(
         after,
@@ -48,7 +48,7 @@ extension LedgerConformance {
       try expectEqual(
         try await store.leased(at: Self.time(10)).map(\.id), ["i", "g", "e", "d", "c", "b", "a", "h"], "the order")
     }
-    await report.check("ranking-sees-all", "a ranking is told the same of a download when it is added and later") {
+    await report.check("ranking-sees-all", "a ranking gets equal contexts for a download when it is added and later") {
       let (ledger, store) = try await opened()
       let backwards = Backwards()
       try await store.rank(by: backwards.ranking())
@@ -57,34 +57,35 @@ extension LedgerConformance {
       let second = try await ledger.open()
       try await second.rank(by: backwards.ranking("another"))
       let seen = backwards.ranked
-      try expectEqual(seen.count, 2, "how often it was asked")
-      try expectEqual(seen.last, seen.first, "what it was told later")
-      try expectEqual(seen.first, try await second.known("a").rankingContext, "what it was told at first")
+      try expectEqual(seen.count, 2, "the number of calls")
+      try expectEqual(seen.last, seen.first, "the later context")
+      try expectEqual(seen.first, try await second.known("a").rankingContext, "the first context")
     }
-    await report.check("ranking-is-known", "an opening ranks anew only where the ranks go by another name") {
+    await report.check("ranking-is-known", "an opening ranks again only when the ranking has another name") {
       let (ledger, first) = try await filled(["a", "b", "c"])
       try await first.rank(by: Backwards().ranking())
       try await first.close()
       let same = Backwards()
       let second = try await ledger.open()
       try await second.rank(by: same.ranking())
-      try expectEqual(same.ranked.count, 0, "how many were ranked anew by the same ranking")
+      try expectEqual(same.ranked.count, 0, "the number of downloads ranked again by the same ranking")
       _ = try await second.add([try Self.addition("d", order: 4)], at: Self.start)
       try await second.close()
       let other = try await ledger.open()
       try await other.rank(by: Ranking(name: "forwards") { Rank().ascending($0.arrival) })
-      try expectEqual(try await other.leased().map(\.id), ["a", "b", "c", "d"], "the order by another ranking")
+      try expectEqual(try await other.leased().map(\.id), ["a", "b", "c", "d"], "the order with another ranking")
     }
-    await report.check("ranking-is-replaced", "each later call of a store ranks anew, whatever it is called") {
+    await report.check("ranking-is-replaced", "each later call of a store ranks again, also with the same name") {
       let (_, store) = try await filled(["a", "b", "c", "d"])
       try await store.rank(by: Ranking(name: "test") { Rank().ascending($0.arrival) })
       let first = try await store.lease(
         LeaseRequest(now: Self.start, until: Self.time(60)) { $0.intent == Intent("a") ? .take : .stop })
-      try expectEqual(first.map(\.id), ["a"], "what was leased before")
+      try expectEqual(first.map(\.id), ["a"], "the downloads leased before")
       try await store.rank(by: Ranking(name: "test") { Rank().ascending(9 - $0.arrival) })
       try expectEqual(try await store.leased().map(\.id), ["d", "c", "b"], "the order")
     }
-    await report.check("ranking-is-mixed", "where a store adds by another ranking, the next opening ranks anew") {
+    await report.check("ranking-is-mixed", "after a store has added with another ranking, the next opening ranks again")
+    {
       let (ledger, first) = try await filled(["a", "b"])
       try await first.rank(by: Backwards().ranking())
       let second = try await ledger.open()
@@ -95,7 +96,7 @@ extension LedgerConformance {
       try await third.rank(by: Backwards().ranking())
       try expectEqual(try await third.leased().map(\.id), ["c", "b", "a"], "the order")
     }
-    await report.check("ranking-last-counts", "a ranking that replaces one that is under way wins") {
+    await report.check("ranking-last-counts", "a ranking that replaces another during its work wins") {
       let (_, store) = try await opened()
       _ = try await store.add(
         try (0..<4_500).map { try Self.addition(DownloadID("\($0)"), order: $0) }, at: Self.start)
@@ -108,9 +109,11 @@ extension LedgerConformance {
       try await store.rank(by: Ranking(name: "forwards") { Rank().ascending($0.arrival) })
       try await replaced
       let leased = try await store.leased().map(\.arrival)
-      try expect(leased == leased.sorted(), "the order is wrong; it begins with \(leased.prefix(5))")
+      try expect(leased == leased.sorted(), "the order is wrong; it starts with \(leased.prefix(5))")
     }
-    await report.check("ranking-many", "any number is ranked anew, and what is added meanwhile, too") {
+    await report.check(
+      "ranking-many", "any number of downloads is ranked again, including those that are added meanwhile"
+    ) {
       let (_, store) = try await opened()
       _ = try await store.add(
         try (0..<5_000).map { try Self.addition(DownloadID("\($0)"), order: $0) }, at: Self.start)
@@ -120,7 +123,7 @@ extension LedgerConformance {
       }
       try await ranked
       let leased = try await store.leased().map(\.arrival)
-      try expect(leased == (0..<5_050).reversed(), "the order is wrong; it begins with \(leased.prefix(5))")
+      try expect(leased == (0..<5_050).reversed(), "the order is wrong; it starts with \(leased.prefix(5))")
     }
   }
 }

@@ -7,9 +7,9 @@ extension LedgerConformance {
       ("state", .state), ("checkpoint", .checkpoint), ("steps", .steps),
     ]
     for part in parts {
-      await report.check("save-\(part.name)-only", "a save of the \(part.name) writes that and nothing else") {
+      await report.check("save-\(part.name)-only", "a save of the \(part.name) writes only the \(part.name)") {
         let (_, store) = try await filled(["a"])
-        let before = try expectValue(try await store.leased().first, "nothing was handed out")
+        let before = try expectValue(try await store.leased().first, "nothing was leased")
         var full = before
         Self.fill(&full)
         full.attempts = 5
@@ -39,9 +39,9 @@ extension LedgerConformance {
         try expectEqual(try await store.known("a"), expected, "the record")
       }
     }
-    await report.check("saving-a-link-leaves-the-rest", "a save of the link changes nothing else of a request") {
+    await report.check("saving-a-link-leaves-the-rest", "a save of the link keeps the rest of the request") {
       let (_, store) = try await filled(["a"])
-      var record = try expectValue(try await store.leased().first, "nothing was handed out")
+      var record = try expectValue(try await store.leased().first, "nothing was leased")
       // Another caller changes it meanwhile.
       let other = try Self.addition("a", order: 9, tags: ["new"])
       _ = try await store.add([other], at: Self.time(1))
@@ -57,7 +57,7 @@ extension LedgerConformance {
       try expectEqual(after.added, other.request, "the request as it was added")
     }
     await report.check(
-      "save-needs-the-lease", "save is refused, and writes nothing, unless this owner holds the record"
+      "save-needs-the-lease", "save is refused and writes nothing unless this owner holds the record"
     ) {
       let (ledger, first) = try await filled(["a", "b"])
       let second = try await ledger.open()
@@ -72,10 +72,10 @@ extension LedgerConformance {
       }
       try expectEqual(try await first.known("b"), before, "the record after the refusal")
 
-      var held = try expectValue(try await second.leased(["a"]).first, "nothing was handed out")
+      var held = try expectValue(try await second.leased(["a"]).first, "nothing was leased")
       for fields in [all, .state, .checkpoint, .steps, .link] {
         try expect(
-          try await !first.save(held, fields, at: Self.time(1)), "a save of what another owner holds was accepted")
+          try await !first.save(held, fields, at: Self.time(1)), "a save of a record of another owner was accepted")
       }
       try expectEqual(try await first.known("a"), held, "the record after the refusal")
 
@@ -84,13 +84,13 @@ extension LedgerConformance {
         try expect(try await !second.save(held, fields, at: Self.time(1)), "a save of another generation was accepted")
       }
     }
-    await report.check("save-after-remove", "save is refused when the record is gone, or was removed and added anew") {
+    await report.check("save-after-remove", "save is refused when the record was removed, even if it was added again") {
       let (_, store) = try await filled(["a"])
-      let old = try expectValue(try await store.leased().first, "nothing was handed out")
+      let old = try expectValue(try await store.leased().first, "nothing was leased")
       _ = try await store.remove(.ids(["a"]), limit: 1)
       try expect(try await !store.save(old, .state, at: Self.time(1)), "a save of a removed record was accepted")
       _ = try await store.add([try Self.addition("a", order: 1)], at: Self.time(1))
-      let new = try expectValue(try await store.leased().first, "nothing was handed out")
+      let new = try expectValue(try await store.leased().first, "nothing was leased")
       try expect(try await !store.save(old, .checkpoint, at: Self.time(2)), "a save of the old generation was accepted")
       try expectEqual(try await store.known("a"), new, "the new record")
     }
@@ -107,19 +107,20 @@ extension LedgerConformance {
           "whether a later save is accepted")
         let second = try await ledger.open()
         try expectEqual(
-          try await second.leased().count, phase == .waiting ? 1 : 0, "how many another owner can lease")
+          try await second.leased().count, phase == .waiting ? 1 : 0,
+          "the number of downloads that another owner can lease")
       }
     }
   }
 
   func checkLeases(_ report: ConformanceReport) async {
-    await report.check("reclaim-lapsed", "what an owner held that is gone waits again once its lease has run out") {
+    await report.check("reclaim-lapsed", "a record whose owner is gone waits again when its lease has expired") {
       let ledger = try await make()
       var first: (any LedgerStore)? = try await ledger.open()
       for (order, id) in ["a", "b", "c"].enumerated() {
         _ = try await first?.add([try Self.addition(DownloadID(id), order: Int64(order))], at: Self.start)
       }
-      var record = try expectValue(try await first?.leased(["a"], until: Self.time(10)).first, "nothing was handed out")
+      var record = try expectValue(try await first?.leased(["a"], until: Self.time(10)).first, "nothing was leased")
       _ = try await first?.leased(["b"], until: Self.time(20))
       Self.fill(&record)
       record.phase = .processing
@@ -128,36 +129,39 @@ extension LedgerConformance {
       first = nil
       try await expectReclaimed(record, ledger)
     }
-    await report.check("live-is-kept", "an owner that renews its leases in time keeps what it holds") {
+    await report.check("live-is-kept", "an owner that renews its leases in time keeps its records") {
       let (ledger, first) = try await filled(["a", "b", "c"])
       let second = try await ledger.open()
       _ = try await first.leased(["a", "b"], until: Self.time(10))
-      try expectEqual(try await second.reclaim(at: Self.time(9)), 0, "how many were taken before any lease ran out")
+      try expectEqual(
+        try await second.reclaim(at: Self.time(9)), 0, "the number of records reclaimed before a lease expired")
       try await first.renewLeases(until: Self.time(100))
       try expectEqual(
-        try await second.reclaim(at: Self.time(50)), 0, "how many were taken after the leases were renewed")
-      try expectEqual(try await first.known("a").owner, first.owner, "the owner of what was renewed")
-      try expectEqual(try await first.known("b").owner, first.owner, "the owner of what was renewed")
+        try await second.reclaim(at: Self.time(50)), 0, "the number of records reclaimed after the leases were renewed")
+      try expectEqual(try await first.known("a").owner, first.owner, "the owner of a renewed record")
+      try expectEqual(try await first.known("b").owner, first.owner, "the owner of a renewed record")
     }
   }
 
-  /// What becomes of three downloads when the owner of two is gone, of whose leases one ends at 10 and one at 20.
+  /// Checks three downloads after the owner of two is gone, whose leases expire at 10 and at 20.
   private func expectReclaimed(_ record: DownloadRecord, _ ledger: any Ledger) async throws {
     let second = try await ledger.open()
-    // An owner that is provably gone loses what it held before its lease runs out.
+    // An owner that is provably gone loses its records before the leases expire.
     let early = try await second.reclaim(at: Self.time(9))
     let late = try await second.reclaim(at: Self.time(20))
-    try expectEqual(early + late, 2, "how many were taken until all leases had run out")
+    try expectEqual(early + late, 2, "the number of records reclaimed until all leases had expired")
     var expected = record
     expected.phase = .processing
     expected.apply(.leaseLost)
     var after = try await second.known("a")
     try expect(after.updatedAt == Self.time(9) || after.updatedAt == Self.time(20), "the time of the change is wrong")
     after.updatedAt = expected.updatedAt
-    try expectEqual(after, expected, "what had been saved")
-    try expectEqual(try await second.known("b").phase, .waiting, "the phase of the other one")
-    try expectEqual(try await second.known("c").wasInterrupted, false, "whether what was not leased was interrupted")
+    try expectEqual(after, expected, "the saved record")
+    try expectEqual(try await second.known("b").phase, .waiting, "the phase of the other record")
     try expectEqual(
-      try await second.leased(["a"], at: Self.time(21)).count, 1, "how many can be leased by another")
+      try await second.known("c").wasInterrupted, false, "wasInterrupted of the record that was not leased")
+    try expectEqual(
+      try await second.leased(["a"], at: Self.time(21)).count, 1, "the number of downloads that another owner can lease"
+    )
   }
 }

@@ -3,7 +3,7 @@ import Foundation
 
 extension LedgerConformance {
   func checkTotals(_ report: ConformanceReport) async {
-    await report.check("totals", "totals sum up the bytes that there are and that there will be") {
+    await report.check("totals", "totals sum up the received and the expected bytes") {
       let (ledger, store) = try await opened()
       let sizes: [(id: DownloadID, expected: Int64?, tag: String)] = [
         ("finished", 10, "t"), ("partial", nil, "t"), ("waiting", 700, "u"), ("unknown", nil, "u"),
@@ -30,21 +30,22 @@ extension LedgerConformance {
         record.checkpoint.total = .known(5_000)
       }
       try await store.bring("cancelled", to: .cancelled)
-      let expected = LedgerTotals(
+      let expected = DownloadTotals(
         counts: [.finished: 2, .paused: 1, .waiting: 4, .cancelled: 1], received: 30 + 1 + 150,
-        expected: 30 + 5_000 + 700 + 40 + 60, unknown: 2)
+        expected: 30 + 5_000 + 700 + 40 + 60, unknownSizes: 2)
       try expectEqual(try await store.totals(tag: nil), expected, "the totals")
       try expectEqual(
         try await store.totals(tag: "t"),
-        LedgerTotals(counts: [.finished: 1, .paused: 1], received: 180, expected: 5_030), "the totals of a tag")
-      try expectEqual(try await store.totals(tag: "none"), LedgerTotals(), "the totals of a tag that nothing bears")
+        DownloadTotals(counts: [.finished: 1, .paused: 1], received: 180, expected: 5_030), "the totals of a tag")
+      try expectEqual(try await store.totals(tag: "none"), DownloadTotals(), "the totals of an unused tag")
       try await store.close()
       let second = try await ledger.open()
       try expectEqual(try await second.totals(tag: nil), expected, "the totals after a restart")
       _ = try await second.transition(.ids(["partial"]), .restart, at: Self.time(1))
-      try expectEqual(try await second.totals(tag: "t").received, 30, "the bytes there are, after a restart of one")
+      try expectEqual(
+        try await second.totals(tag: "t").received, 30, "the received bytes after one download was restarted")
     }
-    await report.check("totals-are-bounded", "sums that do not fit are as large as can be") {
+    await report.check("totals-are-bounded", "sums that overflow are the largest number") {
       let (_, store) = try await opened()
       _ = try await store.add(
         try (0..<3).map { index in
@@ -52,51 +53,51 @@ extension LedgerConformance {
           addition.request.expectedSize = .known(.max)
           return addition
         }, at: Self.start)
-      try expectEqual(try await store.totals(tag: nil).expected, .max, "the bytes there will be")
+      try expectEqual(try await store.totals(tag: nil).expected, .max, "the expected bytes")
     }
-    await report.check("unsettled-moves", "what is finished and has a note is found: it was being moved") {
+    await report.check("unsettled-moves", "unsettledMoves returns finished downloads with a note") {
       let (ledger, store) = try await filled(["a", "b", "c", "d"])
       for id in ["a", "b"] as [DownloadID] { try await store.bring(id, to: .finished) }
       try await store.bring("c", to: .failed) { $0.steps.note = "a step's own" }
-      try expectEqual(try await store.unsettledMoves().map(\.id), [], "what is being moved at first")
+      try expectEqual(try await store.unsettledMoves().map(\.id), [], "the unsettled moves at first")
       _ = try await store.update("b", at: Self.time(1)) { $0.steps.note = "from x to y" }
-      try expectEqual(try await store.unsettledMoves(), [try await store.known("b")], "what is being moved")
+      try expectEqual(try await store.unsettledMoves(), [try await store.known("b")], "the unsettled moves")
       try await store.close()
       let second = try await ledger.open()
-      try expectEqual(try await second.unsettledMoves().map(\.id), ["b"], "what is being moved after a restart")
+      try expectEqual(try await second.unsettledMoves().map(\.id), ["b"], "the unsettled moves after a restart")
       _ = try await second.update("b", at: Self.time(2)) { $0.steps.note = nil }
-      try expectEqual(try await second.unsettledMoves().map(\.id), [], "what is being moved after it has been")
+      try expectEqual(try await second.unsettledMoves().map(\.id), [], "the unsettled moves after the move")
     }
   }
 
   func checkOthers(_ report: ConformanceReport) async {
-    await report.check("changes-by-others", "a store hears of what others have changed, and not of its own changes") {
+    await report.check("changes-by-others", "changesByOthers reports changes by other stores and no others") {
       let (ledger, first) = try await filled(["a", "b", "c"])
       guard let changes = first.changesByOthers else { return }
       var iterator = changes.makeAsyncIterator()
       let second = try await ledger.open()
       _ = try await second.add([try Self.addition("d", order: 4)], at: Self.time(1))
-      try await Self.expectNews(&iterator, "what was added")
+      try await Self.expectNews(&iterator, "an addition")
       _ = try await second.update("d", at: Self.time(2)) { $0.request.priority = .high }
       try await Self.expectNews(&iterator, "an update")
       _ = try await second.transition(.ids(["d"]), .pause, at: Self.time(3))
       try await Self.expectNews(&iterator, "a transition")
       try await second.bring("a", to: .finished)
-      try await Self.expectNews(&iterator, "what has ended")
-      var held = try expectValue(try await second.leased(["b"]).first, "nothing was handed out")
+      try await Self.expectNews(&iterator, "the end of a download")
+      var held = try expectValue(try await second.leased(["b"]).first, "nothing was leased")
       held.phase = .failed
       _ = try await second.exchange([LedgerSave(held, .state)], leasing: nil, at: Self.time(4))
       try await Self.expectNews(&iterator, "an exchange")
       _ = try await second.remove(.ids(["d"]), limit: 1)
-      try await Self.expectNews(&iterator, "what was removed")
+      try await Self.expectNews(&iterator, "a removal")
       _ = try await second.leased(["c"])
       try await second.close()
-      try await Self.expectNews(&iterator, "what was given back")
-      // Nothing else is told: the stream ends with the store.
+      try await Self.expectNews(&iterator, "a lease that was given back")
+      // No other change is reported: the stream ends with the store.
       let third = try await ledger.open()
       try await third.rank(by: Ranking(name: "test") { Rank().ascending($0.arrival) })
       _ = try await third.add([try Self.addition("c", order: 3)], at: Self.time(5))
-      var record = try expectValue(try await third.leased(["c"]).first, "nothing was handed out")
+      var record = try expectValue(try await third.leased(["c"]).first, "nothing was leased")
       record.checkpoint.name = "name"
       _ = try await third.save(record, .checkpoint, at: Self.time(5))
       try await third.renewLeases(until: Self.time(99))
@@ -105,11 +106,11 @@ extension LedgerConformance {
       try await first.close()
       try expect(
         await iterator.next(isolation: #isolation) == nil,
-        "something was heard of a lease, a checkpoint or its own changes")
+        "changesByOthers reported a lease, a checkpoint or a change by the store itself")
     }
   }
 
   private static func expectNews(_ iterator: inout AsyncStream<Void>.Iterator, _ what: String) async throws {
-    try expect(await iterator.next(isolation: #isolation) != nil, "nothing was heard of \(what)")
+    try expect(await iterator.next(isolation: #isolation) != nil, "changesByOthers did not report \(what)")
   }
 }

@@ -2,10 +2,10 @@ import DownpipeCore
 import Foundation
 
 extension LedgerConformance {
-  /// What is thrown to see whether it comes through.
+  /// An error that only the change throws.
   private struct Refusal: Error, Equatable {}
 
-  /// The first of two downloads with everything in its request, as added.
+  /// A ledger with two downloads, and the addition of the first, whose request has all fields set.
   private func merged() async throws -> (store: any LedgerStore, addition: LedgerAddition) {
     let (_, store) = try await opened()
     var addition = LedgerAddition(request: try Self.fullRequest("a"), arrival: 1)
@@ -28,7 +28,7 @@ extension LedgerConformance {
         return addition
       }
       let outcomes = try await store.add(Array(later.prefix(2)), at: Self.time(5))
-      try expectEqual(outcomes.map(\.isNew), [false, false], "whether they are new")
+      try expectEqual(outcomes.map(\.isNew), [false, false], "isNew of the outcomes")
       try expectEqual(outcomes.map(\.record), Array(before.prefix(2)), "the records of the outcomes")
       try expectEqual(try await store.records(DownloadQuery()), before, "the records")
       try expectEqual(try await store.leased().map(\.id), ["a", "b", "c"], "the order")
@@ -39,7 +39,7 @@ extension LedgerConformance {
         try await second.known("a").updatedAt, Self.start, "the time of the last change, after a restart,")
     }
     await report.check(
-      "add-merges", "what was changed since the last addition stays where the new request says the same"
+      "add-merges", "changes since the last addition stay where the new request equals the last one"
     ) {
       let (store, first) = try await merged()
       _ = try await store.update("a", at: Self.time(1)) { record in
@@ -52,7 +52,7 @@ extension LedgerConformance {
       again.request.tags = ["new"]
       let outcome = try await store.add([again], at: Self.time(2))
       let after = try await store.known("a")
-      try expectEqual(outcome.map(\.record), [after], "the outcome's record, beside the one in the ledger,")
+      try expectEqual(outcome.map(\.record), [after], "the record of the outcome, compared with the one in the ledger,")
       try expectEqual(after.request.priority, .high, "the priority, which the request does not change,")
       try expectEqual(after.request.metadata, ["title": "new"], "the metadata, which the request changes,")
       try expectEqual(after.request.tags, ["new"], "the tags, which both have changed,")
@@ -60,10 +60,11 @@ extension LedgerConformance {
       try expectEqual(after.updatedAt, Self.time(2), "the time of the last change")
       again.request.priority = .low
       _ = try await store.add([again], at: Self.time(3))
-      try expectEqual(try await store.known("a").request, again.request, "the request, once it says all that is new")
+      try expectEqual(
+        try await store.known("a").request, again.request, "the request after it was added with the changes")
       try expectEqual(try await store.known("a").added, nil, "the request as it was added, which is the request")
     }
-    await report.check("link-is-merged", "adding again what an attempt has changed leaves its link alone") {
+    await report.check("link-is-merged", "adding a request again keeps a link that an attempt has changed") {
       let (store, first) = try await merged()
       var record = try expectValue(
         try await store.lease(LeaseRequest(now: Self.start, until: Self.time(60)) { _ in .take }).first, "no lease")
@@ -78,34 +79,36 @@ extension LedgerConformance {
       var other = first
       other.request.url = try Self.request("x", host: "other.example").url
       _ = try await store.add([other], at: Self.time(3))
-      try expectEqual(try await store.known("a").request.url, other.request.url, "the URL, after another was added,")
+      try expectEqual(try await store.known("a").request.url, other.request.url, "the URL after another URL was added")
     }
-    await report.check("add-keeps", "adding with keep leaves a known download as it is") {
+    await report.check("add-keeps", "adding with keep does not change a known download") {
       let (_, store) = try await filled(["a", "b"])
       try await store.bring("a", to: .failed, Self.fill)
       let before = try await store.known("a")
       var addition = LedgerAddition(request: try Self.fullRequest("a"), arrival: 9, ifKnown: .keep)
       let outcome = try await store.add([addition], at: Self.time(1))
-      try expectEqual(outcome.map(\.isNew), [false], "whether it is new")
+      try expectEqual(outcome.map(\.isNew), [false], "isNew")
       try expectEqual(outcome.map(\.record), [before], "the outcome's record")
       try expectEqual(try await store.known("a"), before, "the record")
       addition.request.id = "c"
-      try expectEqual(try await store.add([addition], at: Self.time(1)).map(\.isNew), [true], "whether another is new")
+      try expectEqual(
+        try await store.add([addition], at: Self.time(1)).map(\.isNew), [true], "isNew of another download")
     }
-    await report.check("add-belongs-here", "what is added again belongs to the store that added it last") {
+    await report.check("add-belongs-here", "a download belongs to the store that added it last") {
       let (ledger, first) = try await filled(["a", "b", "c"])
       let second = try await ledger.open()
       var kept = try Self.addition("b", order: 2)
       kept.ifKnown = .keep
       _ = try await second.add([try Self.addition("a", order: 1), kept], at: Self.time(1))
-      try expectEqual(try await first.leased(scope: .own).map(\.id), ["c"], "what the first store leases")
-      try expectEqual(try await second.leased(scope: .own).map(\.id), ["a", "b"], "what the second store leases")
+      try expectEqual(try await first.leased(scope: .own).map(\.id), ["c"], "the downloads that the first store leases")
+      try expectEqual(
+        try await second.leased(scope: .own).map(\.id), ["a", "b"], "the downloads that the second store leases")
     }
   }
 
   func checkUpdating(_ report: ConformanceReport) async {
     await report.check(
-      "update-writes", "an update writes request, location and the artifact's whereabouts, and nothing else"
+      "update-writes", "an update writes only the request, the location and the location of the artifact"
     ) {
       let (ledger, store) = try await opened()
       _ = try await store.add([try Self.addition("a", order: 1, tags: ["t"])], at: Self.start)
@@ -135,26 +138,28 @@ extension LedgerConformance {
       expected.steps.artifact = filled.steps.artifact
       expected.steps.note = filled.steps.note
       expected.updatedAt = Self.time(9)
-      try expectEqual(updated, expected, "what the update gave")
+      try expectEqual(updated, expected, "the result of the update")
       try expectEqual(try await store.known("a"), expected, "the record")
-      try expectEqual(try await store.counts(tag: "t").values.reduce(0, +), 0, "how many bear the old tag")
-      try expectEqual(try await store.counts(tag: "plain").values.reduce(0, +), 1, "how many bear the new tag")
+      try expectEqual(
+        try await store.counts(tag: "t").values.reduce(0, +), 0, "the number of downloads with the old tag")
+      try expectEqual(
+        try await store.counts(tag: "plain").values.reduce(0, +), 1, "the number of downloads with the new tag")
       try await store.close()
       let second = try await ledger.open()
       try expectEqual(try await second.known("a"), expected, "the record after a restart")
     }
     await report.check(
-      "update-unchanged", "an update that changes nothing writes nothing; without a record it gives nil"
+      "update-unchanged", "an update without changes writes nothing; without a record it returns nil"
     ) {
       let (store, _) = try await merged()
       let before = try await store.known("a")
       let same = try await store.update("a", at: Self.time(9)) { $0.request.priority = $0.request.priority }
-      try expectEqual(same, before, "what the update gave")
+      try expectEqual(same, before, "the result of the update")
       try expectEqual(try await store.known("a"), before, "the record")
       let none = try await store.update("none", at: Self.time(9)) { _ in throw Refusal() }
-      try expectEqual(none, nil, "what the update of an unknown id gave")
+      try expectEqual(none, nil, "the result of the update of an unknown id")
     }
-    await report.check("update-refused", "an error of the change goes through, and nothing is written") {
+    await report.check("update-refused", "an error of the change is rethrown, and nothing is written") {
       let (store, _) = try await merged()
       let before = try await store.known("a")
       do {
@@ -166,7 +171,7 @@ extension LedgerConformance {
       } catch is Refusal {}
       try expectEqual(try await store.known("a"), before, "the record")
     }
-    await report.check("update-keeps-added", "what was added last stays known over any number of updates") {
+    await report.check("update-keeps-added", "the request as added is kept over any number of updates") {
       let (store, first) = try await merged()
       for priority in [Priority.high, .low] {
         _ = try await store.update("a", at: Self.time(1)) { $0.request.priority = priority }
@@ -174,9 +179,9 @@ extension LedgerConformance {
       try expectEqual(try await store.known("a").added, first.request, "the request as it was added")
       _ = try await store.update("a", at: Self.time(2)) { $0.request = first.request }
       try expectEqual(
-        try await store.known("a").added, nil, "the request as it was added, once the request is so again")
+        try await store.known("a").added, nil, "the request as it was added, after the request was restored")
     }
-    await report.check("update-moves-in-queue", "an update ranks anew, and the download is a candidate as it is then") {
+    await report.check("update-moves-in-queue", "an update ranks the download again and changes its candidate") {
       let (_, store) = try await opened()
       try await store.rank(
         by: Ranking(name: "test") { Rank().descending($0.priority).ascending($0.arrival) })
@@ -191,16 +196,18 @@ extension LedgerConformance {
       _ = try await store.update("2", at: Self.time(1)) { $0.request.tags = ["slow"] }
       let leased = try await store.lease(
         LeaseRequest(now: Self.time(1), until: Self.time(60)) { $0.tags.contains("slow") ? .skip : .take })
-      try expectEqual(leased.map(\.id), ["1", "0"], "what was leased")
+      try expectEqual(leased.map(\.id), ["1", "0"], "the downloads leased")
       _ = try await store.update("2", at: Self.time(2)) { $0.request.tags = [] }
       try expectEqual(
         try await store.lease(LeaseRequest(now: Self.time(2), until: Self.time(60)) { _ in .take }).map(\.id), ["2"],
-        "what was leased after another update")
+        "the downloads leased after another update")
     }
-    await report.check("update-held", "an update changes the request whoever holds the record, its steps not") {
+    await report.check(
+      "update-held", "an update changes the request of any record, and the steps only without another owner"
+    ) {
       let (ledger, first) = try await filled(["a", "b"])
       let second = try await ledger.open()
-      let held = try expectValue(try await second.leased(["a"]).first, "nothing was handed out")
+      let held = try expectValue(try await second.leased(["a"]).first, "nothing was leased")
       for store in [first, second] {
         _ = try await store.update("a", at: Self.time(1)) { record in
           record.request.priority = .high
@@ -215,12 +222,14 @@ extension LedgerConformance {
       try expect(try await second.save(held, .state, at: Self.time(2)), "the owner's save was refused")
       try expectEqual(try await first.known("a").request.priority, .high, "the priority after the owner's save")
     }
-    await report.check("update-keeps-due-time", "what waits for a time does not become due by an update") {
+    await report.check("update-keeps-due-time", "an update keeps the due time") {
       let (_, store) = try await filled(["a"])
       try await store.bring("a", to: .waiting) { $0.notBefore = Self.time(50) }
       _ = try await store.update("a", at: Self.time(1)) { $0.request.priority = .high }
-      try expectEqual(try await store.leased(at: Self.time(2)).count, 0, "how many can be leased")
-      try expectEqual(try await store.leased(at: Self.time(50)).count, 1, "how many can be leased in time")
+      try expectEqual(try await store.leased(at: Self.time(2)).count, 0, "the number of downloads that can be leased")
+      try expectEqual(
+        try await store.leased(at: Self.time(50)).count, 1, "the number of downloads that can be leased at the due time"
+      )
     }
   }
 }

@@ -1,28 +1,28 @@
 public import DownpipeCore
 import Foundation
 
-/// Checks a ledger against the contract of ``Ledger`` and ``LedgerStore``, sentence by sentence.
+/// Checks that a ledger keeps the contract of ``DownpipeCore/Ledger`` and ``DownpipeCore/LedgerStore``.
 ///
 /// ```swift
 /// let folder = try TemporaryFolder()
 /// try await LedgerConformance { MyLedger(folder.path(UUID().uuidString)) }.run()
 /// ```
-/// Each rule asks for a fresh, empty ledger, and opens it once or several times: every opening of one ledger
-/// must show the same records, as two processes or a restart would.
+/// Each rule requests a new, empty ledger and opens it once or several times. All openings of one ledger must have the
+/// same records, because they stand for several processes and for restarts.
 public struct LedgerConformance: Sendable {
   let make: @Sendable () async throws -> any Ledger
   let exclusions: [ConformanceExclusion]
   let limit: Duration
   let damage: (@Sendable (any Ledger, DownloadID) async throws -> Void)?
 
-  /// Describes a run.
+  /// Makes a suite.
   ///
   /// - Parameters:
-  ///   - exclusions: Rules that are left out, each with its reason.
-  ///   - limit: The longest that one rule may take.
-  ///   - damage: Makes a record of a ledger unreadable, as a fault of its medium would. Without it the rules about
-  ///     damaged records do not apply.
-  ///   - make: Makes a fresh, empty ledger each time it is called.
+  ///   - exclusions: Rules that are not checked, each with its reason.
+  ///   - limit: The longest time for a rule.
+  ///   - damage: Makes a record of a ledger unreadable, like a fault of its medium. Without it the rules about damaged
+  ///     records are not checked.
+  ///   - make: Makes a new, empty ledger on each call.
   public init(
     excluding exclusions: [ConformanceExclusion] = [], limit: Duration = .seconds(30),
     damaging damage: (@Sendable (any Ledger, DownloadID) async throws -> Void)? = nil,
@@ -36,7 +36,7 @@ public struct LedgerConformance: Sendable {
 
   /// Checks every rule.
   ///
-  /// - Throws: ``ConformanceFailure`` that lists the broken rules.
+  /// - Throws: ``ConformanceFailure`` that lists all broken rules.
   public func run() async throws {
     let report = ConformanceReport("LedgerConformance", excluding: exclusions, limit: limit)
     await checkOpening(report)
@@ -62,21 +62,21 @@ public struct LedgerConformance: Sendable {
     try report.finish()
   }
 
-  // MARK: What the rules work with
+  // MARK: Fixtures
 
-  /// The beginning of the suite's time.
+  /// The start of the suite's time.
   static let start = Date(timeIntervalSince1970: 1_700_000_000)
 
   static func time(_ seconds: Double) -> Date { start.addingTimeInterval(seconds) }
 
-  /// A request whose intent is its id, so that candidates can be told apart.
+  /// A request whose intent is its id, so that candidates can be distinguished.
   static func request(
     _ id: DownloadID, host: String = "example.org", tags: Set<String> = []
   ) throws -> DownloadRequest {
     try DownloadRequest("https://\(host)/file", id: id, intent: Intent(id.rawValue), tags: tags)
   }
 
-  /// An addition whose arrival is `order`, which ranks it until a store ranks otherwise.
+  /// An addition whose arrival is `order`, which is its rank until a store ranks it.
   static func addition(
     _ id: DownloadID, order: Int64, host: String = "example.org", tags: Set<String> = [], location: String? = nil
   ) throws -> LedgerAddition {
@@ -84,13 +84,13 @@ public struct LedgerConformance: Sendable {
       request: try request(id, host: host, tags: tags), arrival: order, location: location)
   }
 
-  /// A ledger with one opening.
+  /// A new ledger with one opening.
   func opened() async throws -> (ledger: any Ledger, store: any LedgerStore) {
     let ledger = try await make()
     return (ledger, try await ledger.open())
   }
 
-  /// Opens a fresh ledger with downloads named `ids`, which rank in that order.
+  /// A new ledger with one opening and the given downloads, which rank in that order.
   func filled(_ ids: [DownloadID]) async throws -> (ledger: any Ledger, store: any LedgerStore) {
     let (ledger, store) = try await opened()
     let additions = try ids.enumerated().map { try Self.addition($1, order: Int64($0 + 1)) }
@@ -100,7 +100,7 @@ public struct LedgerConformance: Sendable {
 }
 
 extension LedgerStore {
-  /// Leases the named downloads, or everything that is due.
+  /// Leases the given downloads, or all that are due.
   func leased(
     _ ids: Set<DownloadID>? = nil, at now: Date = LedgerConformance.start, until: Date = LedgerConformance.time(60),
     scope: LeaseScope = .all, location: String? = nil
@@ -111,13 +111,13 @@ extension LedgerStore {
       })
   }
 
-  /// Brings a waiting download into a phase, as the engine would.
+  /// Moves a waiting download to a phase, as the engine does.
   func bring(
     _ id: DownloadID, to phase: DownloadState.Phase, at now: Date = LedgerConformance.start,
     _ change: (inout DownloadRecord) -> Void = { _ in }
   ) async throws {
     var record = try expectValue(
-      try await leased([id], at: now).first, "the waiting download “\(id)” was not handed out")
+      try await leased([id], at: now).first, "the waiting download “\(id)” was not leased")
     record.phase = phase
     change(&record)
     try expect(
@@ -125,7 +125,7 @@ extension LedgerStore {
       "the owner's save of the leased download “\(id)” was refused")
   }
 
-  /// A record that must be there.
+  /// A record that must exist.
   func known(_ id: DownloadID) async throws -> DownloadRecord {
     try expectValue(try await record(id), "the download “\(id)” is not in the ledger")
   }

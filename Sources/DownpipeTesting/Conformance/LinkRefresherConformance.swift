@@ -15,16 +15,16 @@ public struct LinkRefresherConformance: Sendable {
   private let limit: Duration
   private let exclusions: [ConformanceExclusion]
 
-  /// Describes what is to be checked.
+  /// Makes a suite.
   ///
   /// - Parameters:
-  ///   - refresher: the refresher.
-  ///   - first: a dead link that it can renew.
-  ///   - second: another one, to see that the two do not mix when they are renewed at the same time.
-  ///   - hopeless: a dead link for which there is no fresh one.
-  ///   - limit: the longest a rule may take.
-  ///   - exclusions: rules that are not checked.
-  ///   - verify: throws when a fresh link is not the right one for a dead link.
+  ///   - refresher: The refresher to check.
+  ///   - first: An expired link that it can renew.
+  ///   - second: Another one, to check that links renewed at the same time are not confused.
+  ///   - hopeless: An expired link that cannot be renewed.
+  ///   - limit: The longest time for a rule.
+  ///   - exclusions: Rules that are not checked, each with its reason.
+  ///   - verify: Throws when a fresh link does not belong to the expired link.
   public init(
     _ refresher: any LinkRefresher, _ first: ExpiredLink, and second: ExpiredLink? = nil,
     hopeless: ExpiredLink? = nil, limit: Duration = .seconds(10), excluding exclusions: [ConformanceExclusion] = [],
@@ -39,21 +39,21 @@ public struct LinkRefresherConformance: Sendable {
   }
 
   /// Checks every rule.
-  /// - Throws: ``ConformanceFailure`` with all that are broken.
+  /// - Throws: ``ConformanceFailure`` that lists all broken rules.
   public func run() async throws {
     let report = ConformanceReport(
       "LinkRefresherConformance(\(refresher.name))", excluding: exclusions, limit: limit)
-    await report.check("gives-a-fresh-link", "a link that can be opened is given for a dead one") {
+    await report.check("gives-a-fresh-link", "an expired link is replaced by a link that can be opened") {
       for link in links { try await refresh(link) }
     }
     report.build(on: "gives-a-fresh-link")
-    await report.check("links-do-not-mix", "several links are renewed at the same time, each for its own download") {
+    await report.check("links-do-not-mix", "links that are renewed at the same time are not confused") {
       try await withThrowingTaskGroup(of: Void.self) { group in
         for link in links + links + links { group.addTask { try await refresh(link) } }
         try await group.waitForAll()
       }
     }
-    await report.check("ends-on-cancellation", "cancelling the task ends it, whether it has begun or not") {
+    await report.check("ends-on-cancellation", "a cancelled task ends, before and after its start") {
       let cancelled = Task {
         withUnsafeCurrentTask { $0?.cancel() }
         _ = try await refresher.refresh(links[0])
@@ -68,7 +68,7 @@ public struct LinkRefresherConformance: Sendable {
       running.cancel()
       _ = await running.result
     }
-    await report.check("failure-is-thrown", "where there is no fresh link an error is thrown", when: hopeless != nil) {
+    await report.check("failure-is-thrown", "an error is thrown when there is no fresh link", when: hopeless != nil) {
       guard let hopeless, let fresh = try? await refresher.refresh(hopeless) else { return }
       throw Deviation("for \(hopeless.request.url.absoluteString) it gave \(fresh.url.absoluteString)")
     }

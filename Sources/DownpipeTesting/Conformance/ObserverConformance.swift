@@ -6,13 +6,13 @@ import Foundation
 /// ```swift
 /// try await ObserverConformance(MyLog()).run()
 /// ```
-/// The suite makes up events of every kind, of several downloads. What the observer makes of them is for its own tests.
+/// The suite generates events of every kind for several downloads. It does not check what the observer does with them.
 public struct ObserverConformance: Sendable {
   private let observer: any Observer
   private let limit: Duration
   private let exclusions: [ConformanceExclusion]
 
-  /// Describes what is to be checked: the observer, the longest a rule may take, and rules that are not checked.
+  /// Makes a suite for an observer. `limit` is the longest time for a rule; excluded rules are not checked.
   public init(
     _ observer: any Observer, limit: Duration = .seconds(10), excluding exclusions: [ConformanceExclusion] = []
   ) {
@@ -22,31 +22,31 @@ public struct ObserverConformance: Sendable {
   }
 
   /// Checks every rule.
-  /// - Throws: ``ConformanceFailure`` with all that are broken.
+  /// - Throws: ``ConformanceFailure`` that lists all broken rules.
   public func run() async throws {
     let report = ConformanceReport("ObserverConformance(\(observer.name))", excluding: exclusions, limit: limit)
     let events = try Self.events()
-    await report.check("ends-with-the-events", "it returns when the sequence ends, were it without an event") {
+    await report.check("ends-with-the-events", "it returns when the sequence ends, even without an event") {
       await observer.observe(AsyncStream { nil })
     }
     report.build(on: "ends-with-the-events")
-    await report.check("reads-to-the-end", "it reads until the sequence ends, whatever kind of event comes") {
+    await report.check("reads-to-the-end", "it reads events of every kind until the sequence ends") {
       try await observe(events)
     }
     report.build(on: "reads-to-the-end")
-    await report.check("copes-with-gaps", "the oldest events may be missing: no event relies on one before it") {
+    await report.check("copes-with-gaps", "it works when the oldest events are missing") {
       for first in 1..<events.count { try await observe(Array(events[first...])) }
       try await observe(events.reversed())
     }
-    await report.check("observes-again", "it watches several downloaders, also at the same time") {
+    await report.check("observes-again", "it observes several downloaders, also at the same time") {
       try await withThrowingTaskGroup(of: Void.self) { group in
         let begun = Watched(0)
         for _ in 0..<4 {
           group.addTask {
-            // One that has returned is waited for no more.
+            // An observer that has returned counts as started.
             defer { begun.update { $0 += 1 } }
             try await observe(events) {
-              // No observer gets an event before all of them watch.
+              // No observer gets an event before all of them have started.
               begun.update { $0 += 1 }
               await begun.wait { $0 >= 4 }
             }
@@ -58,7 +58,7 @@ public struct ObserverConformance: Sendable {
     try report.finish()
   }
 
-  /// Lets the observer read the events, each of which it has to ask for; `begin` runs before the first one.
+  /// Passes the events to the observer and checks that it requests all of them. `begin` runs before the first one.
   private func observe(
     _ events: [DownloadEvent], _ begin: @escaping @Sendable () async -> Void = {}
   ) async throws {
@@ -75,7 +75,7 @@ public struct ObserverConformance: Sendable {
     try expect(asked.value > events.count, "it returned after \(asked.value) of \(events.count) events")
   }
 
-  /// Events of every kind, of downloads with odd names.
+  /// Events of every kind, for downloads with unusual names.
   private static func events() throws -> [DownloadEvent] {
     let error = DownloadError(.network, "conformance", stage: "Conformance", httpStatus: 503)
     let artifact = Artifact(location: .memory([1, 2, 3]), name: "conformance.bin", size: .known(3))

@@ -5,24 +5,24 @@ import Foundation
 ///
 /// ```swift
 /// try await PostProcessorConformance(
-///   Gunzip(), .init(zipped, named: "a.txt.gz", gives: plain), bad: .init(Array("no gzip".utf8), named: "b.gz")
+///   Gunzip(), .init(zipped, named: "a.txt.gz", gives: plain), bad: .init(Array("not gzip".utf8), named: "b.gz")
 /// ).run()
 /// ```
 public struct PostProcessorConformance: Sendable {
-  /// An input, and what the step is to make of it.
+  /// An input and the expected output.
   public struct Example: Sendable {
     let digests: [FileDigest]
     let make: @Sendable (TemporaryFolder) throws -> Artifact
     let verify: @Sendable (Artifact) throws -> Void
 
-    /// A file that becomes another file.
+    /// Makes an example whose input and output are files.
     ///
     /// - Parameters:
-    ///   - bytes: the input's bytes.
-    ///   - name: its name.
-    ///   - digests: what the whole file must have: see ``DownpipeCore/ProcessingContext/digests``.
-    ///   - result: the output's bytes; those of the input when left out.
-    ///   - resultName: the output's name; any when left out.
+    ///   - bytes: The bytes of the input.
+    ///   - name: The name of the input.
+    ///   - digests: The expected digests of the input: see ``DownpipeCore/ProcessingContext/digests``.
+    ///   - result: The bytes of the output; those of the input when `nil`.
+    ///   - resultName: The name of the output; any name when `nil`.
     public init(
       _ bytes: [UInt8], named name: String = "input.bin", digests: [FileDigest] = [], gives result: [UInt8]? = nil,
       named resultName: String? = nil
@@ -32,18 +32,19 @@ public struct PostProcessorConformance: Sendable {
       } verify: { output in
         let found = try output.readBytes()
         try expect(
-          sameBytes(found[...], (result ?? bytes)[...]), "the output has \(found.count) other bytes than those expected"
+          sameBytes(found[...], (result ?? bytes)[...]),
+          "the output has \(found.count) bytes that differ from the expected ones"
         )
         if let resultName { try expectEqual(output.name, resultName, "the output's name") }
       }
     }
 
-    /// Any input, and any check of the output.
+    /// Makes an example with any input and a closure that checks the output.
     ///
     /// - Parameters:
-    ///   - digests: what the whole file must have.
-    ///   - make: puts the input into the folder; the same each time it is called.
-    ///   - verify: throws when the output is not what it should be.
+    ///   - digests: The expected digests of the input.
+    ///   - make: Creates the input in the folder; each call creates the same input.
+    ///   - verify: Throws when the output is wrong.
     public init(
       digests: [FileDigest] = [], making make: @escaping @Sendable (TemporaryFolder) throws -> Artifact,
       verify: @escaping @Sendable (Artifact) throws -> Void
@@ -60,15 +61,16 @@ public struct PostProcessorConformance: Sendable {
   private let limit: Duration
   private let exclusions: [ConformanceExclusion]
 
-  /// Describes what is to be checked.
+  /// Makes a suite.
   ///
   /// - Parameters:
-  ///   - step: the step.
-  ///   - first: an input that it can process.
-  ///   - second: another one, to see that the two do not mix when they are processed at the same time.
-  ///   - bad: an input that it must refuse; what it gives does not matter.
-  ///   - limit: the longest a rule may take.
-  ///   - exclusions: rules that are not checked, such as `input-is-kept` for a step that moves its input.
+  ///   - step: The step to check.
+  ///   - first: An input that it can process.
+  ///   - second: Another one, to check that inputs processed at the same time are not mixed.
+  ///   - bad: An input that it must reject; its expected output is ignored.
+  ///   - limit: The longest time for a rule.
+  ///   - exclusions: Rules that are not checked, each with its reason, such as `input-is-kept` for a step that moves
+  ///     its input.
   public init(
     _ step: any Stage, _ first: Example, and second: Example? = nil, bad: Example? = nil,
     limit: Duration = .seconds(10), excluding exclusions: [ConformanceExclusion] = []
@@ -88,7 +90,7 @@ public struct PostProcessorConformance: Sendable {
     stage.contribute(to: &parts)
     guard let step = parts.steps.first, parts.steps.count == 1 else {
       throw DownloadError(
-        .invalidPipeline, "\(stage.name) contributes \(parts.steps.count) steps: check each step by itself")
+        .invalidPipeline, "\(stage.name) contributes \(parts.steps.count) steps: check each step separately")
     }
     let report = ConformanceReport("PostProcessorConformance(\(step.name))", excluding: exclusions, limit: limit)
     await checkResults(step, report)
@@ -100,12 +102,12 @@ public struct PostProcessorConformance: Sendable {
   private func checkResults(_ step: PipelineStep, _ report: ConformanceReport) async {
     let examples = examples
     let example = examples[0]
-    await report.check("gives-what-is-expected", "the output is what is expected of the input") {
+    await report.check("gives-what-is-expected", "the output is the expected one") {
       let bench = try Workbench(example)
       try example.verify(try await bench.process(step))
     }
     report.build(on: "gives-what-is-expected")
-    await report.check("configuration-is-reused", "one step works on several inputs, also at the same time") {
+    await report.check("configuration-is-reused", "one step processes several inputs, also at the same time") {
       try await withThrowingTaskGroup(of: Void.self) { group in
         for example in examples + examples {
           group.addTask {
@@ -117,22 +119,22 @@ public struct PostProcessorConformance: Sendable {
       }
     }
     report.build(on: "configuration-is-reused")
-    await report.check("form-is-declared", "the output is of the form that the step declares") {
+    await report.check("form-is-declared", "the output has the form that the step declares") {
       let bench = try Workbench(example)
       try expectEqual(try await bench.process(step).kind, step.output ?? bench.input.kind, "the form")
     }
-    await report.check("output-is-in-the-workspace", "what is new lies in the workspace") {
+    await report.check("output-is-in-the-workspace", "new files are in the workspace") {
       let bench = try Workbench(example)
       guard let path = try await bench.process(step).path, path != bench.input.path else { return }
       try expect(
-        path.hasPrefix(bench.workspace + "/") && !path.split(separator: "/").contains(".."), "it lies at \(path)")
+        path.hasPrefix(bench.workspace + "/") && !path.split(separator: "/").contains(".."), "it is at \(path)")
     }
-    await report.check("output-name-is-safe", "the output's name is a single path component") {
+    await report.check("output-name-is-safe", "the name of the output is a single path component") {
       let bench = try Workbench(example)
       let name = try await bench.process(step).name
       try expect(!name.isEmpty && name != "." && name != ".." && !name.contains("/"), "it is “\(name)”")
     }
-    await report.check("input-is-kept", "the input is as it was when the step returns: the engine removes it") {
+    await report.check("input-is-kept", "the input is unchanged when the step returns, because the engine removes it") {
       let bench = try Workbench(example)
       _ = try await bench.process(step)
       try bench.expectInputKept()
@@ -142,7 +144,8 @@ public struct PostProcessorConformance: Sendable {
   private func checkRepetition(_ step: PipelineStep, _ report: ConformanceReport) async {
     let examples = examples
     await report.check(
-      "runs-again-after-a-crash", "a step that was not recorded runs again from its input", needs: ["input-is-kept"]
+      "runs-again-after-a-crash", "a step that is not recorded as completed can run again with the same input",
+      needs: ["input-is-kept"]
     ) {
       let bench = try Workbench(examples[0])
       let first = try await bench.process(step)
@@ -153,42 +156,42 @@ public struct PostProcessorConformance: Sendable {
 
   private func checkFailures(_ step: PipelineStep, _ report: ConformanceReport) async {
     let example = examples[0]
-    await report.check("cancelled-step-throws", "cancelling the task ends the step, and the input stays") {
+    await report.check("cancelled-step-throws", "cancelling the task ends the step and keeps the input") {
       let bench = try Workbench(example)
       let task = Task {
         withUnsafeCurrentTask { $0?.cancel() }
         _ = try await bench.process(step)
       }
       switch await task.result {
-      case .success: throw Deviation("the cancelled step returned as if nothing had happened")
+      case .success: throw Deviation("the cancelled step returned without an error")
       case .failure(let error):
         let isCancellation = error is CancellationError || (error as? DownloadError)?.code == .cancelled
         try expect(isCancellation, "instead of CancellationError it threw \(error)")
       }
       try bench.expectInputKept()
     }
-    await report.check("bad-input-is-refused", "an input that cannot be processed is an error", when: bad != nil) {
+    await report.check("bad-input-is-refused", "an input that cannot be processed causes an error", when: bad != nil) {
       guard let bad else { return }
       let bench = try Workbench(bad)
       try await expectAnyError(when: "processing a bad input") { _ = try await bench.process(step) }
       try bench.expectInputKept()
     }
-    await report.check("missing-input-is-refused", "an input that is not there is an error") {
+    await report.check("missing-input-is-refused", "a missing input causes an error") {
       let bench = try Workbench(example)
       guard let path = bench.input.path else { return }
       try FileManager.default.removeItem(atPath: path)
-      try await expectAnyError(when: "processing an input that is not there") { _ = try await bench.process(step) }
+      try await expectAnyError(when: "processing a missing input") { _ = try await bench.process(step) }
     }
   }
 
-  /// Any error: what is no DownloadError is reported with `.processing`.
+  /// Any error is accepted: the engine reports other errors than DownloadError with `.processing`.
   private func expectAnyError(when what: String, _ body: () async throws -> Void) async throws {
     do { try await body() } catch { return }
     throw Deviation("\(what): nothing was thrown")
   }
 }
 
-/// One input with its workspace, as the engine would give them to a step.
+/// An input and its workspace, as the engine passes them to a step.
 private final class Workbench: Sendable {
   let input: Artifact
   let workspace: String
@@ -219,7 +222,7 @@ private final class Workbench: Sendable {
     try expect(now == original, now == nil ? "the input is gone" : "the input was changed")
   }
 
-  /// Leaves half of an output behind, as a crash does.
+  /// Truncates an output, like a crash.
   func damage(_ output: Artifact) throws {
     guard output.kind == .file, let path = output.path, path != input.path, path.hasPrefix(workspace + "/") else {
       return

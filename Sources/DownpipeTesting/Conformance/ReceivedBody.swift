@@ -2,7 +2,7 @@ import DownpipeCore
 import Foundation
 import Synchronization
 
-/// Collects what a body pushes, and how it does it.
+/// Collects the chunks of a body, and how it pushes them.
 final class ReceivedBody: Sendable {
   private struct State {
     var bytes: [UInt8] = []
@@ -14,7 +14,7 @@ final class ReceivedBody: Sendable {
 
   private let state = Mutex(State())
   private let isBusy = Atomic(false)
-  /// More than this ends the transfer: a body without end must not fill the memory.
+  /// The maximum size, so that an endless body does not fill the memory.
   private let limit: Int
 
   /// Collects at most a little more than `limit` bytes.
@@ -26,7 +26,7 @@ final class ReceivedBody: Sendable {
   var emptyChunks: Int { state.withLock(\.emptyChunks) }
   var overlaps: Int { state.withLock(\.overlaps) }
 
-  /// Says that the body has returned: a chunk that comes later counts as an overlap.
+  /// Marks the end of the body: later chunks count as overlaps.
   func end() { state.withLock { $0.hasEnded = true } }
 
   var sink: ChunkSink {
@@ -39,22 +39,22 @@ final class ReceivedBody: Sendable {
         if bytes.isEmpty { state.emptyChunks += 1 }
         if wasBusy || state.hasEnded { state.overlaps += 1 }
         state.bytes += bytes
-        if state.bytes.count > self.limit { throw Deviation("the body goes on after \(self.limit) bytes") }
+        if state.bytes.count > self.limit { throw Deviation("the body has more than \(self.limit) bytes") }
       }
     }
   }
 
-  /// Throws a ``Deviation`` that names the first byte that differs.
+  /// Throws a ``Deviation`` with the position of the first byte that differs.
   func expectBytes(_ wanted: ArraySlice<UInt8>) throws {
     let bytes = bytes
     if sameBytes(bytes[...], wanted) { return }
     let same = zip(bytes, wanted).prefix { $0 == $1 }.count
     throw Deviation(
-      "the body has \(bytes.count) bytes instead of \(wanted.count), and the first \(same) are those of the file")
+      "the body has \(bytes.count) bytes instead of \(wanted.count), and its first \(same) bytes are correct")
   }
 }
 
-/// Compares as memory: an unoptimised build takes seconds to compare megabytes one element at a time.
+/// Compares the arrays as memory, because unoptimized builds take seconds to compare megabytes element by element.
 func sameBytes(_ left: ArraySlice<UInt8>, _ right: ArraySlice<UInt8>) -> Bool {
   left.count == right.count && Data(left) == Data(right)
 }

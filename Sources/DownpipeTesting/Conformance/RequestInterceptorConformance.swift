@@ -6,20 +6,20 @@ import Foundation
 /// ```swift
 /// try await RequestInterceptorConformance(BearerToken()).run()
 /// ```
-/// The rest of the chain is the suite's own: it answers with bytes, refuses with statuses such as 401, and fails.
+/// The suite provides the rest of the chain, which answers with bytes, refuses with statuses such as 401, and fails.
 public struct RequestInterceptorConformance: Sendable {
   private let interceptor: any RequestInterceptor
   private let request: SourceRequest?
   private let limit: Duration
   private let exclusions: [ConformanceExclusion]
 
-  /// Describes what is to be checked.
+  /// Makes a suite.
   ///
   /// - Parameters:
-  ///   - interceptor: the interceptor.
-  ///   - request: a request that it passes on; one for `https://example.org/` when left out.
-  ///   - limit: the longest a rule may take.
-  ///   - exclusions: rules that are not checked.
+  ///   - interceptor: The interceptor to check.
+  ///   - request: A request that it passes on; a request for `https://example.org/` when `nil`.
+  ///   - limit: The longest time for a rule.
+  ///   - exclusions: Rules that are not checked, each with its reason.
   public init(
     _ interceptor: any RequestInterceptor, request: SourceRequest? = nil, limit: Duration = .seconds(10),
     excluding exclusions: [ConformanceExclusion] = []
@@ -31,12 +31,12 @@ public struct RequestInterceptorConformance: Sendable {
   }
 
   /// Checks every rule.
-  /// - Throws: ``ConformanceFailure`` with all that are broken.
+  /// - Throws: ``ConformanceFailure`` that lists all broken rules.
   public func run() async throws {
     let report = ConformanceReport(
       "RequestInterceptorConformance(\(interceptor.name))", excluding: exclusions, limit: limit)
     let request = try self.request ?? SourceRequest(url: DownloadRequest("https://example.org/conformance").url)
-    await report.check("opens-through-next", "the request is opened through next, and its reply is returned") {
+    await report.check("opens-through-next", "the request is opened with next, and its reply is returned") {
       let replies = Replies()
       let reply = try await interceptor.intercept(request) { replies.give(to: $0) }
       try expect(replies.count > 0, "next was not called")
@@ -57,16 +57,16 @@ public struct RequestInterceptorConformance: Sendable {
           replies.dropped, 0, "the number of replies, the first a \(refusal), neither returned nor discarded")
       }
     }
-    await report.check("failures-are-thrown", "where next fails and goes on to fail an error is thrown") {
+    await report.check("failures-are-thrown", "an error is thrown when every call of next fails") {
       do {
         let reply = try await interceptor.intercept(request) { _ in throw DownloadError(.network, "conformance") }
         reply.body.discard()
       } catch {
         return
       }
-      throw Deviation("next threw each time, and a reply was returned")
+      throw Deviation("a reply was returned although every call of next threw")
     }
-    await report.check("cancellation-is-passed-on", "cancelling the task ends what next is doing") {
+    await report.check("cancellation-is-passed-on", "cancelling the task cancels the call of next") {
       let isOpening = Watched(false)
       let task = Task {
         try await interceptor.intercept(request) { _ in
@@ -82,7 +82,7 @@ public struct RequestInterceptorConformance: Sendable {
         throw Deviation("a reply was returned")
       }
     }
-    await report.check("requests-do-not-mix", "requests that are opened at the same time have replies of their own") {
+    await report.check("requests-do-not-mix", "requests that are opened at the same time get their own replies") {
       try await withThrowingTaskGroup(of: Void.self) { group in
         for number in 0..<16 {
           group.addTask {
@@ -92,7 +92,9 @@ public struct RequestInterceptorConformance: Sendable {
             let replies = Replies()
             let reply = try await interceptor.intercept(own) { request in
               await Task.yield()
-              if request.id != id { throw Deviation("the request of “\(id)” came as that of “\(request.id)”") }
+              if request.id != id {
+                throw Deviation("the request for “\(id)” was passed on as one for “\(request.id)”")
+              }
               return replies.give(to: request)
             }
             try await replies.expectTrue(reply)
@@ -105,7 +107,7 @@ public struct RequestInterceptorConformance: Sendable {
   }
 }
 
-/// The rest of a chain: gives replies whose bytes are their own, and knows what has become of each.
+/// The rest of a chain: returns replies with different bytes and tracks whether each was read or discarded.
 private final class Replies: Sendable {
   private struct State {
     var given: [SourceReply] = []
@@ -115,7 +117,7 @@ private final class Replies: Sendable {
   private let state = Watched(State())
   private let refusal: Int?
 
-  /// The first reply is a refusal, if there is one.
+  /// Makes a chain whose first reply is the given refusal, if any.
   init(refusing refusal: Int? = nil) { self.refusal = refusal }
 
   var count: Int { state.value.given.count }
@@ -141,7 +143,7 @@ private final class Replies: Sendable {
 
   private func settle(_ number: Int) { state.update { _ = $0.settled.insert(number) } }
 
-  /// Reads a reply, which has to be one of those that were given: an interceptor looks at replies and changes none.
+  /// Reads a reply and checks that it is an unchanged reply of this chain.
   func expectTrue(_ reply: SourceReply) async throws {
     let body = ReceivedBody(limit: 1000)
     try await reply.body.forEachChunk(body.sink)

@@ -11,7 +11,7 @@ public struct RetryPolicyConformance: Sendable {
   private let limit: Duration
   private let exclusions: [ConformanceExclusion]
 
-  /// Describes what is to be checked: the policy, the longest a rule may take, and rules that are not checked.
+  /// Makes a suite for a policy. `limit` is the longest time for a rule; excluded rules are not checked.
   public init(
     _ policy: any RetryPolicy, limit: Duration = .seconds(10), excluding exclusions: [ConformanceExclusion] = []
   ) {
@@ -21,17 +21,17 @@ public struct RetryPolicyConformance: Sendable {
   }
 
   /// Checks every rule.
-  /// - Throws: ``ConformanceFailure`` with all that are broken.
+  /// - Throws: ``ConformanceFailure`` that lists all broken rules.
   public func run() async throws {
     let report = ConformanceReport("RetryPolicyConformance(\(policy.name))", excluding: exclusions, limit: limit)
     let policy = policy
-    await report.check("decide-is-pure", "the same failure has the same decision: chance comes from the failure") {
+    await report.check("decide-is-pure", "equal failures have equal decisions: randomness comes from the failure") {
       for failure in Self.failures(consecutive: [1, 2, 5]) {
         let decisions = Set((0..<3).map { _ in policy.decide(failure) })
-        try expect(decisions.count == 1, "\(Self.describe(failure)) was decided \(decisions)")
+        try expect(decisions.count == 1, "\(Self.describe(failure)) has the decisions \(decisions)")
       }
     }
-    await report.check("delays-are-sensible", "a delay is not negative, and not longer than a year and a day") {
+    await report.check("delays-are-sensible", "a delay is not negative and at most 366 days") {
       for failure in Self.failures(consecutive: [1, 2, 3, 10, 64, 1000, 1_000_000]) {
         switch policy.decide(failure) {
         case .resume(let delay), .restart(let delay), .refresh(let delay), .wait(_, let delay):
@@ -45,10 +45,10 @@ public struct RetryPolicyConformance: Sendable {
   }
 
   private static func describe(_ failure: Failure) -> String {
-    "“\(failure.error)”, the \(failure.consecutive). in a row, with chance \(failure.random)"
+    "“\(failure.error)”, consecutive failure number \(failure.consecutive), random \(failure.random)"
   }
 
-  /// Failures of every code and of many statuses.
+  /// Failures with every code and many statuses.
   private static func failures(consecutive: [Int]) -> [Failure] {
     let codes: [DownloadError.Code] = [
       .network, .offline, .hostNotFound, .tls, .timedOut, .invalidResponse, .tooManyRedirects, .contentChanged,

@@ -11,7 +11,7 @@ public struct SchedulingPolicyConformance: Sendable {
   private let limit: Duration
   private let exclusions: [ConformanceExclusion]
 
-  /// Describes what is to be checked: the policy, the longest a rule may take, and rules that are not checked.
+  /// Makes a suite for a policy. `limit` is the longest time for a rule; excluded rules are not checked.
   public init(
     _ policy: any SchedulingPolicy, limit: Duration = .seconds(10), excluding exclusions: [ConformanceExclusion] = []
   ) {
@@ -21,7 +21,7 @@ public struct SchedulingPolicyConformance: Sendable {
   }
 
   /// Checks every rule.
-  /// - Throws: ``ConformanceFailure`` with all that are broken.
+  /// - Throws: ``ConformanceFailure`` that lists all broken rules.
   public func run() async throws {
     let report = ConformanceReport("SchedulingPolicyConformance(\(policy.name))", excluding: exclusions, limit: limit)
     let policy = policy
@@ -30,13 +30,13 @@ public struct SchedulingPolicyConformance: Sendable {
       let forwards = table.map { policy.rank($0) }
       let backwards = Array(table.reversed().map { policy.rank($0) }.reversed())
       for (index, context) in table.enumerated() where forwards[index] != backwards[index] {
-        throw Deviation("\(context) has had two ranks")
+        throw Deviation("\(context) has two different ranks")
       }
     }
     try report.finish()
   }
 
-  /// Downloads of all sorts, with the extremes of each value.
+  /// Downloads with different properties, including the extremes of each value.
   private static var table: [RankingContext] {
     var table: [RankingContext] = []
     for priority in [Priority.low, .normal, .high, Priority(.min), Priority(.max)] {

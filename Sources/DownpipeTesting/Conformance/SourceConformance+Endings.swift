@@ -2,12 +2,12 @@ import DownpipeCore
 import Foundation
 
 extension SourceConformance {
-  /// An error that no source throws by itself.
+  /// An error that only the sink throws.
   private struct SinkStopped: Error, Equatable {
     let number: Int
   }
 
-  /// With less than this to come, a transport may be through before it hears of a cancellation.
+  /// With fewer remaining bytes a transport may finish before it notices a cancellation.
   private static let enoughLeft = 512 * 1024
 
   func head(_ session: any SourceSession, _ request: SourceRequest) async throws -> SourceReply {
@@ -25,7 +25,9 @@ extension SourceConformance {
   }
 
   func checkEndings(_ session: any SourceSession, _ report: ConformanceReport) async {
-    await report.check("sink-error-ends-the-transfer", "what the sink throws is thrown, and it is not called again") {
+    await report.check(
+      "sink-error-ends-the-transfer", "an error of the sink is rethrown, and the sink is not called again"
+    ) {
       let reply = try await session.open(request())
       let calls = Watched(0)
       do {
@@ -45,7 +47,7 @@ extension SourceConformance {
       }
       throw Deviation("the sink's error was dropped")
     }
-    await report.check("cancelled-before-opening", "a cancelled task gets no bytes") {
+    await report.check("cancelled-before-opening", "a cancelled task receives no bytes") {
       let content = content
       let task = Task {
         withUnsafeCurrentTask { $0?.cancel() }
@@ -55,7 +57,7 @@ extension SourceConformance {
       try expectCancellation(await task.result)
     }
     await report.check(
-      "cancelled-in-the-body", "cancelling the task ends the body, with CancellationError",
+      "cancelled-in-the-body", "cancelling the task ends the body with CancellationError",
       needs: ["cancelled-before-opening", "sink-error-ends-the-transfer"]
     ) {
       let body = ReceivedBody(limit: content.count)
@@ -76,7 +78,7 @@ extension SourceConformance {
       try expectCancellation(result)
     }
     await report.check(
-      "cancelled-while-stalled", "cancelling the task ends a body that does not go on", when: stallingURL != nil,
+      "cancelled-while-stalled", "cancelling the task ends a body that has stalled", when: stallingURL != nil,
       needs: ["cancelled-before-opening", "cancelled-in-the-body"]
     ) {
       guard let stallingURL else { return }
@@ -91,7 +93,7 @@ extension SourceConformance {
       task.cancel()
       try expectCancellation(await task.result)
     }
-    await report.check("discard-ends-the-request", "after discarding a reply the source serves as before") {
+    await report.check("discard-ends-the-request", "the source works after a reply was discarded") {
       for _ in 0..<4 { _ = try await head(session, request()) }
       let (_, body) = try await read(session, request())
       try body.expectBytes(content[...])
@@ -100,7 +102,7 @@ extension SourceConformance {
 
   private func expectCancellation(_ result: Result<Void, any Error>) throws {
     switch result {
-    case .success: throw Deviation("the cancelled transfer ended as if nothing had happened")
+    case .success: throw Deviation("the cancelled transfer ended without an error")
     case .failure(let error):
       let isCancellation = error is CancellationError || (error as? DownloadError)?.code == .cancelled
       try expect(isCancellation, "instead of CancellationError it threw \(error)")

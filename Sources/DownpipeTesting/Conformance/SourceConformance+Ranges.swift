@@ -2,7 +2,7 @@ import DownpipeCore
 import Foundation
 
 extension SourceConformance {
-  /// Ranges of every kind, and the whole.
+  /// Ranges of every kind, and the whole file (`nil`).
   var ranges: [RequestedRange?] {
     let total = Int64(content.count)
     return [
@@ -21,7 +21,7 @@ extension SourceConformance {
   }
 
   func checkCoverage(_ session: any SourceSession, _ report: ConformanceReport) async {
-    await report.check("coverage-is-true", "the coverage says what the bytes are, whatever was asked for") {
+    await report.check("coverage-is-true", "the coverage describes the bytes, for every requested range") {
       for range in ranges {
         let (reply, body) = try await read(session, request(range))
         try expectTruth(reply, body, for: range)
@@ -40,11 +40,11 @@ extension SourceConformance {
     ]
     for (rule, range, bytes) in served {
       await report.check(
-        rule, "a range within the file is delivered, and no other bytes", when: supportsRanges,
+        rule, "exactly the requested range is delivered", when: supportsRanges,
         needs: ["coverage-is-true"]
       ) {
         let (reply, body) = try await read(session, request(range))
-        // The whole may be answered to a range that is the whole.
+        // A range that covers the whole file may be answered with the whole file.
         let isWhole = reply.coverage == .whole && bytes == 0..<total
         guard case .range(bytes, _) = reply.coverage else {
           try expect(isWhole, "the coverage of \(describe(range)) is \(reply.coverage)")
@@ -53,7 +53,7 @@ extension SourceConformance {
         try body.expectBytes(content[Int(bytes.lowerBound)..<Int(bytes.upperBound)])
       }
     }
-    await report.check("range-beyond-the-end", "a range behind the end brings no bytes", when: supportsRanges) {
+    await report.check("range-beyond-the-end", "a range after the end of the file has no bytes", when: supportsRanges) {
       for start in [total, total + 10] {
         let (reply, body) = try await read(session, request(RequestedRange(from: start)))
         guard case .none(.rangeNotSatisfiable(let said)) = reply.coverage else {
@@ -65,20 +65,20 @@ extension SourceConformance {
     }
   }
 
-  /// Checks the bytes against what the reply says that they are.
+  /// Compares the bytes with the coverage of the reply.
   func expectTruth(_ reply: SourceReply, _ body: ReceivedBody, for range: RequestedRange?) throws {
-    try expect(reply.contentCoding == nil, "the bytes are coded: \(reply.contentCoding ?? "")")
+    try expect(reply.contentCoding == nil, "the reply has the content coding \(reply.contentCoding ?? "")")
     switch reply.coverage {
     case .whole:
       try body.expectBytes(content[...])
     case .range(let claimed, let total):
       try expect(
         claimed.lowerBound >= 0 && claimed.upperBound <= Int64(content.count) && !claimed.isEmpty,
-        "for \(describe(range)) the reply claims to be \(claimed), in a file of \(content.count)")
+        "for \(describe(range)) the reply claims \(claimed), and the file has \(content.count) bytes")
       if case .known(let total) = total { try expectEqual(total, Int64(content.count), "the total of a range") }
       try body.expectBytes(content[Int(claimed.lowerBound)..<Int(claimed.upperBound)])
     case .none:
-      // Whether there should have been any is the other rules' question.
+      // Other rules check whether the reply should have had bytes.
       try body.expectBytes([])
     case .multipart, .unreadable:
       throw Deviation("for \(describe(range)) the coverage is \(reply.coverage)")

@@ -6,8 +6,8 @@ public import Foundation
 /// ```swift
 /// try await SourceConformance(MySource(), url: url, content: bytes).run()
 /// ```
-/// Use a content of at least 1 MiB that does not repeat itself, such as ``DownloadFixtures/pattern(size:seed:)``:
-/// only then a byte at the wrong place shows up, and cancelling in the middle means something.
+/// Use a content of at least 1 MiB that does not repeat, such as ``DownloadFixtures/pattern(size:seed:)``, so that
+/// misplaced bytes are detected and a transfer can be cancelled before its end.
 public struct SourceConformance: Sendable {
   let source: any Source
   let url: URL
@@ -19,18 +19,19 @@ public struct SourceConformance: Sendable {
   let limit: Duration
   let exclusions: [ConformanceExclusion]
 
-  /// Describes what is to be checked.
+  /// Makes a suite.
   ///
   /// - Parameters:
-  ///   - source: the source, not yet started.
-  ///   - url: a URL it takes.
-  ///   - content: the bytes behind the URL; at least 16.
-  ///   - supportsRanges: whether ranges of the URL can be had. Without, a reply must still say the truth.
-  ///   - unsupportedURL: a URL that the source does not take; `nil` for a source that takes every URL.
-  ///   - stallingURL: a URL whose head comes, but not all of its body.
-  ///   - missingURL: a URL that the source takes, and behind which there is nothing.
-  ///   - limit: the longest a rule may take.
-  ///   - exclusions: rules that are not checked.
+  ///   - source: The source to check, not started.
+  ///   - url: A URL that the source accepts.
+  ///   - content: The content of the URL, at least 16 bytes.
+  ///   - supportsRanges: Whether ranges of the URL are available. If not, replies must still describe their bytes
+  ///     correctly.
+  ///   - unsupportedURL: A URL that the source does not accept; `nil` for a source that accepts every URL.
+  ///   - stallingURL: A URL whose body stops before its end without closing.
+  ///   - missingURL: A URL that the source accepts and that has no content.
+  ///   - limit: The longest time for a rule.
+  ///   - exclusions: Rules that are not checked, each with its reason.
   public init(
     _ source: any Source, url: URL, content: [UInt8], supportsRanges: Bool = true,
     unsupportedURL: URL? = URL(string: "downpipe-unsupported://nowhere/file"), stallingURL: URL? = nil,
@@ -48,9 +49,9 @@ public struct SourceConformance: Sendable {
   }
 
   /// Checks every rule.
-  /// - Throws: ``ConformanceFailure`` with all that are broken.
+  /// - Throws: ``ConformanceFailure`` that lists all broken rules.
   public func run() async throws {
-    precondition(content.count >= 16, "the rules about ranges need a content of 16 bytes or more")
+    precondition(content.count >= 16, "the content must have at least 16 bytes")
     let report = ConformanceReport("SourceConformance(\(source.name))", excluding: exclusions, limit: limit)
     let started = Watched<(any SourceSession)?>(nil)
     let source = source
@@ -67,9 +68,9 @@ public struct SourceConformance: Sendable {
     await checkConcurrency(session, report)
     await checkValidators(session, report)
     await checkEndings(session, report)
-    // The last one, because the session is of no use afterwards.
+    // The last rule, because the session cannot be used afterwards.
     await report.check(
-      "stop-ends", "stop() returns, even when a reply was dropped without being read",
+      "stop-ends", "stop() returns, even with a reply that was not read",
       needs: ["discard-ends-the-request"]
     ) {
       _ = try await session.open(request())
@@ -83,10 +84,11 @@ public struct SourceConformance: Sendable {
   }
 
   func checkURLs(_ session: any SourceSession, _ report: ConformanceReport) async {
-    await report.check("accepts-its-url", "accepts(_:) says the same for the same URL") {
+    await report.check("accepts-its-url", "accepts(_:) is always the same for one URL") {
       for _ in 0..<3 { try expect(source.accepts(url), "accepts(_:) is false for \(url)") }
     }
-    await report.check("refuses-other-urls", "a URL that is not accepted is not opened", when: unsupportedURL != nil) {
+    await report.check("refuses-other-urls", "a URL that is not accepted cannot be opened", when: unsupportedURL != nil)
+    {
       guard let other = unsupportedURL else { return }
       try expect(!source.accepts(other), "accepts(_:) is true for \(other)")
       try await expectError(when: "opening \(other)") {
@@ -94,7 +96,7 @@ public struct SourceConformance: Sendable {
       }
     }
     await report.check(
-      "missing-file", "an answer without bytes is a reply that says so, or a DownloadError", when: missingURL != nil
+      "missing-file", "a URL without content gives a reply without bytes or a DownloadError", when: missingURL != nil
     ) {
       guard let missing = missingURL else { return }
       let reply: SourceReply
@@ -109,13 +111,13 @@ public struct SourceConformance: Sendable {
   }
 
   func checkWhole(_ session: any SourceSession, _ report: ConformanceReport) async {
-    await report.check("whole-file", "without a range the whole is delivered, and called whole") {
+    await report.check("whole-file", "a request without a range delivers the whole file with the coverage .whole") {
       let (reply, body) = try await read(session, request())
       try expectEqual(reply.coverage, .whole, "the coverage")
       try body.expectBytes(content[...])
     }
     report.build(on: "whole-file")
-    await report.check("length-is-true", "the declared length is that of the body") {
+    await report.check("length-is-true", "the length of the reply is that of the body") {
       for range in ranges {
         let (reply, body) = try await read(session, request(range))
         guard case .known(let length) = reply.length else { continue }
@@ -126,26 +128,26 @@ public struct SourceConformance: Sendable {
       let (_, body) = try await read(session, request())
       try expectEqual(body.emptyChunks, 0, "the number of empty chunks")
     }
-    await report.check("chunks-come-one-at-a-time", "the sink is never called while it runs, nor after the end") {
+    await report.check("chunks-come-one-at-a-time", "the sink is not called while it runs or after the end") {
       let (_, body) = try await read(session, request())
-      // A sink that was kept is called when the source is at work again.
+      // A source that kept the sink would call it during the next transfer.
       _ = try await read(session, request())
       try expectEqual(body.overlaps, 0, "the number of calls that overlap or come too late")
     }
-    await report.check("file-body-has-the-bytes", "a body's file holds what its chunks hold") {
+    await report.check("file-body-has-the-bytes", "the file of a body has the same bytes as its chunks") {
       let reply = try await session.open(request())
       let file = try reply.body.file.map { try Artifact(location: .path($0), name: "body").readBytes() }
       let body = ReceivedBody(limit: content.count)
       try await reply.body.forEachChunk(body.sink)
       if let file {
-        try expect(sameBytes(file[...], body.bytes[...]), "the body's file holds other bytes than its chunks")
+        try expect(sameBytes(file[...], body.bytes[...]), "the file of the body and its chunks differ")
       }
     }
   }
 
   func checkConcurrency(_ session: any SourceSession, _ report: ConformanceReport) async {
     await report.check(
-      "concurrent-opens", "replies that are read at the same time do not mix",
+      "concurrent-opens", "replies that are read at the same time are not mixed",
       needs: ["coverage-is-true", "chunks-come-one-at-a-time"]
     ) {
       try await withThrowingTaskGroup(of: Void.self) { group in
@@ -161,26 +163,26 @@ public struct SourceConformance: Sendable {
   }
 
   func checkValidators(_ session: any SourceSession, _ report: ConformanceReport) async {
-    await report.check("validator-is-stable", "the same bytes have the same validator at each opening") {
+    await report.check("validator-is-stable", "equal bytes have equal validators") {
       let first = try await head(session, request()).validator
       let second = try await head(session, request()).validator
       try expect(
         first?.entityTag == second?.entityTag && first?.lastModified == second?.lastModified,
-        "two openings gave \(describe(first)) and \(describe(second))")
+        "two replies have \(describe(first)) and \(describe(second))")
     }
     await report.check(
-      "range-has-the-validator", "a range has the validator of the whole", when: supportsRanges,
+      "range-has-the-validator", "a range has the validator of the whole file", when: supportsRanges,
       needs: ["validator-is-stable", "coverage-is-true"]
     ) {
       let whole = try await head(session, request()).validator
       let part = try await head(session, request(RequestedRange(from: 1))).validator
       try expect(
         (whole ?? Validator()).compare(to: part) != .changed,
-        "the whole has \(describe(whole)), a range of it \(describe(part))")
+        "the whole file has \(describe(whole)), and a range \(describe(part))")
     }
     await report.check(
       "stale-validator-is-noticed",
-      "a range is asked for with the validator: when that is not the file's, the reply is not a range of the same file",
+      "a range with a validator that does not match is not answered with a range",
       when: supportsRanges, needs: ["validator-is-stable", "coverage-is-true"]
     ) {
       guard let validator = try await head(session, request()).validator, validator.isStrong else { return }
@@ -199,7 +201,7 @@ public struct SourceConformance: Sendable {
   }
 }
 
-/// Stands for the session of a source that did not start: nothing is opened, and no rule that opens is checked.
+/// The session of a source that did not start. The rules that open URLs are not checked with it.
 private struct NotStarted: SourceSession {
   func open(_ request: SourceRequest) async throws -> SourceReply { throw Deviation("the source did not start") }
 }

@@ -2,14 +2,14 @@ import DownpipeCore
 import Foundation
 
 extension StorageConformance {
-  /// Stands for the death of the process while a note is written.
+  /// Simulates the end of the process while a note is written.
   private struct Crash: Error {}
 
   func checkCrashes(_ report: ConformanceReport) async {
     let bytes = DownloadFixtures.pattern(size: 70_000)
     await report.check(
       "publishing-again-after-success",
-      "after a crash that lost only the record of it, publishing again finds what was published, and does nothing twice"
+      "publishing again after a crash that lost only the record finds the published artifact"
     ) {
       try await withStaged(bytes, as: "conformance.bin") { staged, key in
         let notes = Watched<[String]>([])
@@ -19,14 +19,14 @@ extension StorageConformance {
           in: try await context(key) { note in notes.update { $0.append(note) } })
         let second = try await storage.publish(
           staged, of: nil, at: destination, in: try await context(key, priorNote: notes.value.last))
-        try expectEqual(second.location, first.location, "the place after publishing again")
+        try expectEqual(second.location, first.location, "the location after publishing again")
         try expectEqual(second.name, first.name, "the name after publishing again")
         try await expectPublished(second, bytes)
         try await storage.remove(second)
       }
     }
     await report.check(
-      "publishing-again-after-a-crash", "after a crash in the middle publishing goes on, and publishes the right bytes"
+      "publishing-again-after-a-crash", "publishing again after a crash during publishing publishes the correct bytes"
     ) {
       try await withStaged(bytes, as: "conformance.bin") { staged, key in
         let notes = Watched<[String]>([])
@@ -38,7 +38,7 @@ extension StorageConformance {
               notes.update { $0.append(note) }
               throw Crash()
             })
-          // A storage that needs no note has published; that is the other rule's business.
+          // A storage that writes no note has published; the previous rule checks that.
           return try await storage.remove(early)
         } catch {
           guard let note = notes.value.last else { throw error }
@@ -54,7 +54,7 @@ extension StorageConformance {
 
   func checkPaths(_ report: ConformanceReport) async {
     let bytes = DownloadFixtures.pattern(size: 1000)
-    await report.check("unsafe-names-are-refused", "a name that leads elsewhere is refused with .unsafePath") {
+    await report.check("unsafe-names-are-refused", "a name that leads out of its folder is refused with .unsafePath") {
       for name in ["../x", "/etc/downpipe-conformance", "a/../../b", "..", ".", "nul\u{0}byte"] {
         try await expectError(.unsafePath, when: "publishing under the name “\(name)”") {
           try await publish(bytes, at: .init(name: name))
@@ -72,7 +72,7 @@ extension StorageConformance {
       }
     }
     await report.check(
-      "unsafe-artifact-names-are-refused", "an artifact's own name is not trusted more",
+      "unsafe-artifact-names-are-refused", "an unsafe name of an artifact is refused too",
       needs: ["publishing-without-a-name"]
     ) {
       for name in ["../x", "/etc/downpipe-conformance", "..", "."] {
@@ -85,7 +85,8 @@ extension StorageConformance {
         }
       }
     }
-    await report.check("destinations-are-checked", "check(_:) refuses what cannot be published, and nothing else") {
+    await report.check("destinations-are-checked", "check(_:) refuses exactly the destinations that publishing refuses")
+    {
       for destination in [
         DownloadRequest.Destination(), .init(name: "ä %2e.bin"), .init(directory: "a folder/another", name: ".hidden"),
       ] {
@@ -103,18 +104,18 @@ extension StorageConformance {
         }
       }
     }
-    await report.check("stored-paths-come-back", "path(forStored:) gives what storedPath(for:) was given") {
+    await report.check("stored-paths-come-back", "path(forStored:) reverses storedPath(for:)") {
       try await publish(bytes, at: .init(directory: "conformance folder", name: "ä %2e.bin")) { staged, published in
         for artifact in [staged, published] {
           guard let path = artifact.path else { continue }
           let stored = storage.storedPath(for: path)
-          try expectEqual(try storage.path(forStored: stored), path, "the path behind “\(stored)”")
+          try expectEqual(try storage.path(forStored: stored), path, "the path of “\(stored)”")
         }
         guard let path = published.path else { return }
         try expect(!storage.storedPath(for: path).hasPrefix("/"), "the stored path is not relative to the root")
       }
     }
-    await report.check("unsafe-stored-paths-are-refused", "a stored path that leaves the root is refused") {
+    await report.check("unsafe-stored-paths-are-refused", "a stored path that leads out of the root is refused") {
       for stored in ["../x", "a/../../b", ".."] {
         try await expectError(.unsafePath, when: "path(forStored: “\(stored)”)") {
           _ = try storage.path(forStored: stored)

@@ -4,7 +4,8 @@ import Foundation
 extension StorageConformance {
   func checkExporting(_ report: ConformanceReport) async {
     let bytes = DownloadFixtures.pattern(size: 200_000)
-    await report.check("exporting", "the first bytes of a partial are copied into a new file, and the partial stays") {
+    await report.check("exporting", "exporting copies the first bytes of a partial to a new file and keeps the partial")
+    {
       let folder = try TemporaryFolder()
       defer { folder.close() }
       try await withPartial { partial, _ in
@@ -13,28 +14,28 @@ extension StorageConformance {
         for count in [0, 1, 149_999, 150_000] as [Int64] {
           try await partial.export(to: folder.path("\(count)"), count: count)
           try expect(
-            try folder.read("\(count)") == Array(bytes[..<Int(count)]), "the file of \(count) bytes is another")
+            try folder.read("\(count)") == Array(bytes[..<Int(count)]), "the file of \(count) bytes differs")
         }
         try partial.put(bytes[150_000...], at: 150_000)
         try expect(try partial.read(at: 0, count: 300_000) == bytes, "the partial has changed")
         try expect(try folder.read("150000") == Array(bytes[..<150_000]), "the file changes with the partial")
       }
     }
-    await report.check("exporting-nothing-else", "what cannot be exported as it was asked for leaves no file") {
+    await report.check("exporting-nothing-else", "an export that fails leaves no file") {
       let folder = try TemporaryFolder()
       defer { folder.close() }
       try await withPartial { partial, _ in
         try partial.put(bytes[..<1000], at: 0)
         guard try await canExport(partial, folder) else { return }
         let kept = try folder.write([9, 9], to: "kept")
-        try await expectError(.alreadyExists, when: "exporting to a file that is there") {
+        try await expectError(.alreadyExists, when: "exporting to an existing file") {
           try await partial.export(to: kept, count: 10)
         }
-        try expectEqual(try folder.read("kept"), [9, 9], "the file that was there")
+        try expectEqual(try folder.read("kept"), [9, 9], "the existing file")
         try await expectError(.storage, when: "exporting 1001 of 1000 bytes") {
           try await partial.export(to: folder.path("longer"), count: 1001)
         }
-        try await expectError(.storage, when: "exporting into a folder that is not there") {
+        try await expectError(.storage, when: "exporting into a missing folder") {
           try await partial.export(to: folder.path("missing/file"), count: 10)
         }
         try expectEqual(try folder.contents(), ["kept"], "the files")
@@ -42,7 +43,7 @@ extension StorageConformance {
     }
   }
 
-  /// Not every storage can.
+  /// Whether the storage supports exporting.
   private func canExport(_ partial: any Partial, _ folder: TemporaryFolder) async throws -> Bool {
     do {
       try await partial.export(to: folder.path("probe"), count: 0)

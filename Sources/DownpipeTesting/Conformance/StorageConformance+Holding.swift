@@ -5,7 +5,7 @@ extension StorageConformance {
   func checkHolding(_ report: ConformanceReport) async {
     let bytes = DownloadFixtures.pattern(size: 1000)
     await report.check(
-      "held-partial-is-in-use", "a partial that is open cannot be opened again, and is not disturbed by the attempt"
+      "held-partial-is-in-use", "an open partial cannot be opened again, and the attempt does not affect it"
     ) {
       try await withPartial { partial, key in
         try partial.put(bytes[..<500], at: 0)
@@ -16,7 +16,7 @@ extension StorageConformance {
           }
         }
         try partial.put(bytes[500...], at: 500)
-        try expect(try partial.read(at: 0, count: 2000) == bytes, "the bytes of the first opening are others")
+        try expect(try partial.read(at: 0, count: 2000) == bytes, "the bytes of the first opening differ")
       }
     }
     await report.check("closing-frees-a-partial", "a partial that was closed can be opened again") {
@@ -29,7 +29,7 @@ extension StorageConformance {
       }
     }
     await report.check(
-      "finished-partial-stays-held", "a partial that was finished cannot be written, nor opened before it is closed",
+      "finished-partial-stays-held", "a finished partial cannot be written, and cannot be opened before it is closed",
       needs: ["closed-partial-refuses-writes"]
     ) {
       try await withPartial { partial, key in
@@ -43,11 +43,11 @@ extension StorageConformance {
         try expectEqual(try partial.artifact(name: "a", mediaType: nil).size, .known(1000), "the artifact's size")
         try partial.close()
         let second = try await storage.openPartial(key, isNew: false)
-        try expect(try second.read(at: 0, count: 2000) == bytes, "the bytes are others")
+        try expect(try second.read(at: 0, count: 2000) == bytes, "the bytes differ")
         try second.close()
       }
     }
-    await report.check("listing", "the partials that there are are listed, with size and use") {
+    await report.check("listing", "existing partials are listed with their size and whether they are open") {
       guard try await storage.partials() != nil else { return }
       try await withPartial { partial, key in
         try partial.put(bytes, at: 0)
@@ -61,24 +61,24 @@ extension StorageConformance {
         try expect(keys.contains(key) && !keys.contains(closed), "a removed partial is listed, or another one is not")
       }
     }
-    await report.check("space", "the free space is a number of bytes") {
+    await report.check("space", "the free space is not negative") {
       guard let available = try await storage.availableBytes() else { return }
       try expect(available >= 0, "it is negative")
     }
   }
 
   private func listed() async throws -> [StoredPartial] {
-    try expectValue(try await storage.partials(), "a storage that listed its partials lists them no more")
+    try expectValue(try await storage.partials(), "the storage does not list its partials any more")
   }
 
   private func expectListed(_ partial: StoredPartial) async throws {
     let found = try await listed().filter { $0.key == partial.key }
-    try expectEqual(found, [partial], "what is listed")
+    try expectEqual(found, [partial], "the listed partials")
   }
 
   func checkMarks(_ report: ConformanceReport) async {
     let bytes = DownloadFixtures.pattern(size: 200_000)
-    await report.check("marks", "a mark matches as long as the bytes it was made of are there, and no longer") {
+    await report.check("marks", "a mark matches if and only if its bytes are unchanged") {
       for end in [1, 1000, 65_536, 131_073, 200_000] as [Int64] {
         try await withPartial { partial, _ in
           try partial.put(bytes, at: 0)
@@ -88,18 +88,18 @@ extension StorageConformance {
           try expect(try partial.matches(mark), "the mark of \(mark.range) does not match")
           for position in Set([mark.range.lowerBound, mark.range.upperBound - 1]) {
             try partial.put([~bytes[Int(position)]], at: position)
-            try expect(!(try partial.matches(mark)), "it matches when byte \(position) is another one")
+            try expect(!(try partial.matches(mark)), "it matches after byte \(position) has changed")
             try partial.put([bytes[Int(position)]], at: position)
-            try expect(try partial.matches(mark), "it does not match when byte \(position) is what it was")
+            try expect(try partial.matches(mark), "it does not match after byte \(position) was restored")
           }
           if end < 200_000 { try partial.put([~bytes[Int(end)]], at: end) }
-          try expect(try partial.matches(mark), "it does not match when a byte behind it is another one")
+          try expect(try partial.matches(mark), "it does not match after a later byte has changed")
           try partial.truncate(to: end - 1)
           try expect(!(try partial.matches(mark)), "it matches when its last byte is missing")
         }
       }
     }
-    await report.check("marks-of-what-is-not-there", "bytes that are not there cannot be marked") {
+    await report.check("marks-of-what-is-not-there", "missing bytes cannot be marked") {
       try await withPartial { partial, _ in
         try partial.put(bytes[..<100], at: 0)
         guard try partial.mark(endingAt: 100) != nil else { return }
@@ -108,7 +108,7 @@ extension StorageConformance {
         }
       }
     }
-    await report.check("marks-survive-reopening", "a mark matches when the partial is opened again") {
+    await report.check("marks-survive-reopening", "a mark matches after the partial is opened again") {
       let key = newKey()
       let marks = Watched<[BlockMark]>([])
       try await withOpenPartial(key) { partial in
@@ -126,7 +126,9 @@ extension StorageConformance {
 
   func checkCopying(_ report: ConformanceReport) async {
     let bytes = DownloadFixtures.pattern(size: 200_000)
-    await report.check("copying-a-file", "the first bytes of a file replace those of the partial; the file stays") {
+    await report.check(
+      "copying-a-file", "copying replaces the bytes of the partial with the first bytes of a file and keeps the file"
+    ) {
       let folder = try TemporaryFolder()
       defer { folder.close() }
       let file = try folder.write(bytes, to: "conformance file")
@@ -137,14 +139,14 @@ extension StorageConformance {
           try expectEqual(count, copied, "the bytes copied of \(asked)")
           try expectEqual(try partial.size(), copied, "the size")
           try expect(
-            try partial.read(at: 0, count: 300_000) == Array(bytes[..<Int(copied)]), "the bytes are others")
+            try partial.read(at: 0, count: 300_000) == Array(bytes[..<Int(copied)]), "the bytes differ")
           try partial.put([7], at: copied)
           try expectEqual(try partial.read(at: copied, count: 1), [7], "a byte written afterwards")
         }
       }
-      try expect(try folder.read("conformance file") == bytes, "the file is another one")
+      try expect(try folder.read("conformance file") == bytes, "the file has changed")
     }
-    await report.check("copying-what-is-no-file", "a missing file, a folder and a link are errors") {
+    await report.check("copying-what-is-no-file", "copying a missing file, a folder or a link causes an error") {
       let folder = try TemporaryFolder()
       defer { folder.close() }
       let file = try folder.write(bytes, to: "file")

@@ -1,15 +1,15 @@
 import DownpipeCore
 import Foundation
 
-/// What was published before is published elsewhere: a finished download is renamed.
+// A published artifact is published elsewhere: a finished download is renamed.
 extension StorageConformance {
-  /// Stands for the death of the process while a note is written.
+  /// Simulates the end of the process while a note is written.
   private struct Crash: Error {}
 
   func checkMoving(_ report: ConformanceReport) async {
     let bytes = DownloadFixtures.pattern(size: 70_000)
     await report.check(
-      "moving", "a published artifact that is published elsewhere is there, and at its old place no more"
+      "moving", "publishing a published artifact elsewhere moves it"
     ) {
       for folder in [nil, "conformance-\(DownloadID())"] as [String?] {
         try await withPublished(bytes, at: newName()) { first, key in
@@ -22,7 +22,7 @@ extension StorageConformance {
       }
     }
     await report.check(
-      "moving-to-the-same-place", "publishing where the artifact lies changes nothing", needs: ["moving"]
+      "moving-to-the-same-place", "publishing an artifact at its own location changes nothing", needs: ["moving"]
     ) {
       let destination = newName()
       try await withPublished(bytes, at: destination) { first, key in
@@ -35,7 +35,7 @@ extension StorageConformance {
       }
     }
     await report.check(
-      "moving-conflict", "a taken name is treated as for a new artifact", when: conflict != nil,
+      "moving-conflict", "an existing destination is handled as for a new artifact", when: conflict != nil,
       needs: ["moving", "moving-to-the-same-place", "conflict"]
     ) {
       let other = DownloadFixtures.pattern(size: 50_000, seed: 2)
@@ -43,10 +43,10 @@ extension StorageConformance {
       try await withPublished(other, at: taken) { occupant, _ in
         try await withPublished(bytes, at: newName()) { first, key in
           if conflict == .fails {
-            try await expectError(.alreadyExists, when: "moving to a name that is taken") {
+            try await expectError(.alreadyExists, when: "moving to an existing name") {
               _ = try await storage.publish(first, of: nil, at: taken, in: try await context(key))
             }
-            try expect(await storage.contains(first), "the artifact is not at its old place any more")
+            try expect(await storage.contains(first), "the artifact has left its old location")
             return first
           }
           let second = try await storage.publish(first, of: nil, at: taken, in: try await context(key))
@@ -67,7 +67,7 @@ extension StorageConformance {
       }
     }
     await report.check(
-      "moving-again-after-success", "moving again with the last note finds what was moved",
+      "moving-again-after-success", "moving again with the last note finds the moved artifact",
       needs: ["moving", "publishing-again-after-success", "publishing-again-after-a-crash"]
     ) {
       try await withPublished(bytes, at: newName()) { first, key in
@@ -77,21 +77,21 @@ extension StorageConformance {
           first, of: nil, at: destination, in: try await context(key) { note in notes.update { $0.append(note) } })
         let third = try await storage.publish(
           first, of: nil, at: destination, in: try await context(key, priorNote: notes.value.last))
-        try expectEqual(third.location, second.location, "the place after moving again")
+        try expectEqual(third.location, second.location, "the location after moving again")
         try expectEqual(third.name, second.name, "the name after moving again")
         try await expectMoved(first, to: third, bytes)
         return third
       }
     }
     await report.check(
-      "moving-again-after-a-crash", "after a crash in the middle moving goes on",
+      "moving-again-after-a-crash", "moving again after a crash during the move completes it",
       needs: ["moving", "moving-conflict", "moving-again-after-success", "publishing-again-after-a-crash"]
     ) {
       try await withPublished(bytes, at: newName()) { first, key in
         let destination = newName()
         let notes = Watched<[String]>([])
         do {
-          // A storage that needs no note has moved it; that is the other rule's business.
+          // A storage that writes no note has moved it; the previous rule checks that.
           return try await storage.publish(
             first, of: nil, at: destination,
             in: try await context(key) { note in
@@ -100,7 +100,7 @@ extension StorageConformance {
             })
         } catch {
           guard let note = notes.value.last else { throw error }
-          try expect(await storage.contains(first), "the artifact is not at its old place any more")
+          try expect(await storage.contains(first), "the artifact has left its old location")
           let second = try await storage.publish(
             first, of: nil, at: destination, in: try await context(key, priorNote: note))
           try expectEqual(second.name, destination.name ?? "", "the name")
@@ -110,7 +110,7 @@ extension StorageConformance {
       }
     }
     await report.check(
-      "moving-to-unsafe-places", "an unsafe destination is refused, and the artifact stays",
+      "moving-to-unsafe-places", "an unsafe destination is refused and the artifact stays",
       needs: [
         "moving", "moving-conflict", "unsafe-names-are-refused", "unsafe-folders-are-refused",
         "publishing-into-a-folder",
@@ -125,13 +125,13 @@ extension StorageConformance {
             _ = try await storage.publish(first, of: nil, at: destination, in: try await context(key))
           }
         }
-        try expect(await storage.contains(first), "the artifact is not at its old place any more")
+        try expect(await storage.contains(first), "the artifact has left its old location")
         return first
       }
     }
   }
 
-  /// Publishes bytes, whose partial is gone then; what `body` returns is removed at the end.
+  /// Publishes bytes and removes their partial; removes the artifact that `body` returns.
   private func withPublished(
     _ bytes: [UInt8], at destination: DownloadRequest.Destination,
     _ body: (Artifact, PartialKey) async throws -> Artifact
@@ -157,9 +157,9 @@ extension StorageConformance {
     try expectEqual(second.size, .known(Int64(bytes.count)), "the size")
     try expect(await storage.contains(second), "contains(_:) is false for \(second.name)")
     try expect(!storage.isStaged(second), "isStaged(_:) is true for \(second.name)")
-    try expect(!(await storage.contains(first)), "contains(_:) is true for the old place")
+    try expect(!(await storage.contains(first)), "contains(_:) is true for the old location")
     if let path = first.path {
-      try expect(!FileManager.default.fileExists(atPath: path), "there is something at \(path)")
+      try expect(!FileManager.default.fileExists(atPath: path), "there is a file at \(path)")
     }
   }
 }

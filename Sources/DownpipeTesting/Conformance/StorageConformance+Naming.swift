@@ -10,12 +10,12 @@ import Foundation
 #endif
 
 extension StorageConformance {
-  /// A partial begins without a name, perhaps, and the ledger relies on one.
+  /// A new partial may be unnamed; the ledger depends on its name.
   func checkNaming(_ report: ConformanceReport) async {
     let old = DownloadFixtures.pattern(size: 30_000, seed: 5)
     let bytes = DownloadFixtures.pattern(size: 20_000)
     await report.check(
-      "persisted-bytes-survive", "bytes are there when a new partial was persisted, closed and opened again"
+      "persisted-bytes-survive", "the bytes of a persisted partial exist when it is closed and opened again"
     ) {
       for isSynchronized in [false, true] {
         let key = newKey()
@@ -23,19 +23,19 @@ extension StorageConformance {
         try partial.put(bytes[..<10_000], at: 0)
         if isSynchronized { try await partial.synchronize() } else { try partial.persist() }
         try partial.persist()
-        try expect(partial.isNamed, "isNamed is false after it was persisted")
+        try expect(partial.isNamed, "isNamed is false after persist()")
         try partial.put(bytes[10_000...], at: 10_000)
-        try expect(try partial.read(at: 0, count: 50_000) == bytes, "other bytes are read before closing")
+        try expect(try partial.read(at: 0, count: 50_000) == bytes, "the bytes differ before closing")
         try partial.close()
         try await withPartial(key) { partial, _ in
           try expect(
             try partial.read(at: 0, count: 50_000) == bytes,
-            "the bytes are others after \(isSynchronized ? "synchronize()" : "persist()")")
+            "the bytes differ after \(isSynchronized ? "synchronize()" : "persist()")")
         }
       }
     }
     report.build(on: "persisted-bytes-survive")
-    await report.check("old-bytes-are-not-seen", "a new partial is empty, and replaces what lies under its name") {
+    await report.check("old-bytes-are-not-seen", "a new partial is empty and replaces the partial with the same key") {
       let key = newKey()
       try await withOpenPartial(key) { partial in
         try partial.put(old, at: 0)
@@ -43,15 +43,15 @@ extension StorageConformance {
       }
       let partial = try await storage.openPartial(key, isNew: true)
       try expectEqual(try partial.size(), 0, "the size")
-      try expectEqual(try partial.read(at: 0, count: 10), [], "what is read")
+      try expectEqual(try partial.read(at: 0, count: 10), [], "the bytes read")
       try partial.put(bytes, at: 0)
       try partial.persist()
       try partial.close()
       try await withPartial(key) { partial, _ in
-        try expect(try partial.read(at: 0, count: 50_000) == bytes, "the bytes are others after opening again")
+        try expect(try partial.read(at: 0, count: 50_000) == bytes, "the bytes differ after opening again")
       }
     }
-    await report.check("persisted-partial-is-held", "a new partial that was persisted cannot be opened again") {
+    await report.check("persisted-partial-is-held", "a persisted partial cannot be opened while it is open") {
       let key = newKey()
       let partial = try await storage.openPartial(key, isNew: true)
       try partial.put(bytes, at: 0)
@@ -63,7 +63,7 @@ extension StorageConformance {
       try await storage.removePartial(key)
     }
     await report.check(
-      "publishing-a-held-partial", "the bytes of a partial that is held appear, named or not",
+      "publishing-a-held-partial", "an open partial can be published, named or unnamed",
       needs: ["finished-partial-stays-held"]
     ) {
       for isPersisted in [false, true] {
@@ -71,7 +71,8 @@ extension StorageConformance {
       }
     }
     await report.check(
-      "publishing-a-replaced-partial", "the bytes that were written appear, whatever has become of the partial's name",
+      "publishing-a-replaced-partial",
+      "the written bytes are published even when another file has replaced the name of the partial",
       needs: ["publishing-a-held-partial"]
     ) {
       try await publishHeld(bytes) { partial, artifact in
@@ -84,7 +85,7 @@ extension StorageConformance {
     }
   }
 
-  /// Publishes a new partial while it is held.
+  /// Publishes a new partial while it is open.
   func publishHeld(
     _ bytes: [UInt8], _ change: (any Partial, Artifact) throws -> Void = { _, _ in }
   ) async throws {
@@ -108,11 +109,12 @@ extension StorageConformance {
     try await storage.removePartial(key)
   }
 
-  /// What others have done with a published file, for storages with paths.
+  /// Changes of published files by other programs, for storages with paths.
   func checkChanges(_ report: ConformanceReport) async {
     let bytes = DownloadFixtures.pattern(size: 1000)
-    await report.check("changed-artifacts", "a published file that was changed since is not there any more, and stays")
-    {
+    await report.check(
+      "changed-artifacts", "a published file that was changed does not count as the artifact and is not removed"
+    ) {
       for change in ["another length", "another time"] {
         try await publish(bytes, at: newName()) { _, published in
           guard let path = published.path, FileManager.default.fileExists(atPath: path) else { return }
@@ -126,9 +128,10 @@ extension StorageConformance {
             try FileManager.default.setAttributes(
               [.modificationDate: date.addingTimeInterval(-10)], ofItemAtPath: path)
           }
-          try expect(!(await storage.contains(published)), "contains(_:) is true for one with \(change)")
+          try expect(!(await storage.contains(published)), "contains(_:) is true after the change: \(change)")
           try await storage.remove(published)
-          try expect(FileManager.default.fileExists(atPath: path), "remove(_:) has removed one with \(change)")
+          try expect(
+            FileManager.default.fileExists(atPath: path), "remove(_:) has removed the file after the change: \(change)")
           try FileManager.default.removeItem(atPath: path)
         }
       }

@@ -19,7 +19,7 @@ extension StorageConformance {
     }
   }
 
-  /// Makes a finished artifact, and removes its partial afterwards.
+  /// Calls `body` with a finished artifact, then removes its partial.
   func withStaged(
     _ bytes: [UInt8], as name: String, _ body: (Artifact, PartialKey) async throws -> Void
   ) async throws {
@@ -47,30 +47,30 @@ extension StorageConformance {
       workspace: try await storage.workspace(key), priorNote: priorNote, note: note)
   }
 
-  /// A destination that is free.
+  /// A destination that does not exist.
   func newName() -> DownloadRequest.Destination { .init(name: "conformance-\(DownloadID()).bin") }
 
   func expectPublished(_ artifact: Artifact, _ bytes: [UInt8]) async throws {
     let found = try await reading(artifact)
     try expect(
       sameBytes(found[...], bytes[...]),
-      "\(artifact.name) holds \(found.count) other bytes than the \(bytes.count) of the partial")
+      "\(artifact.name) has \(found.count) bytes that differ from the \(bytes.count) of the partial")
   }
 
   func checkArtifacts(_ report: ConformanceReport) async {
     let bytes = DownloadFixtures.pattern(size: 70_000)
-    await report.check("artifact-of-a-closed-partial", "a closed partial is a file with its bytes, still staged") {
+    await report.check("artifact-of-a-closed-partial", "a closed partial is a staged file with its bytes") {
       try await withStaged(bytes, as: "a name.bin") { artifact, _ in
         try expectEqual(artifact.kind, .file, "the kind")
         try expectEqual(artifact.name, "a name.bin", "the name")
         try expectEqual(artifact.mediaType, "application/octet-stream", "the media type")
         if case .known(let size) = artifact.size { try expectEqual(size, Int64(bytes.count), "the size") }
-        try expect(try await reading(artifact) == bytes, "its bytes are others")
+        try expect(try await reading(artifact) == bytes, "its bytes differ")
         try expect(storage.isStaged(artifact), "isStaged(_:) is false")
       }
     }
     report.build(on: "artifact-of-a-closed-partial")
-    await report.check("adopting-a-file", "a file that is adopted becomes the partial's bytes, and is gone") {
+    await report.check("adopting-a-file", "an adopted file becomes the partial") {
       try await withPartial { partial, key in
         guard let folder = try await storage.workspace(key) else {
           return
@@ -80,8 +80,8 @@ extension StorageConformance {
         try Data(bytes).write(to: URL(filePath: file, directoryHint: .notDirectory))
         guard try partial.adopt(file) else { return }
         try expectEqual(try partial.size(), Int64(bytes.count), "the size")
-        try expect(try partial.read(at: 0, count: bytes.count) == bytes, "the bytes are others")
-        try expect(!FileManager.default.fileExists(atPath: file), "the file is still there")
+        try expect(try partial.read(at: 0, count: bytes.count) == bytes, "the bytes differ")
+        try expect(!FileManager.default.fileExists(atPath: file), "the file still exists")
         try partial.put([7], at: 0)
         try expectEqual(try partial.read(at: 0, count: 1), [7], "a byte written afterwards")
       }
@@ -91,7 +91,7 @@ extension StorageConformance {
   func checkPublishing(_ report: ConformanceReport) async {
     let bytes = DownloadFixtures.pattern(size: 70_000)
     let other = DownloadFixtures.pattern(size: 50_000, seed: 2)
-    await report.check("publishing", "a published artifact is at its destination, whole") {
+    await report.check("publishing", "a published artifact is at its destination and complete") {
       let destination = newName()
       try await publish(bytes, at: destination) { _, published in
         try expectEqual(published.kind, .file, "the kind")
@@ -103,19 +103,19 @@ extension StorageConformance {
       }
     }
     report.build(on: "publishing")
-    await report.check("publishing-into-a-folder", "the destination's folder is made") {
+    await report.check("publishing-into-a-folder", "the folder of the destination is created") {
       let folder = "conformance-\(DownloadID())"
       for directory in ["\(folder)/one", "\(folder)/one/two", folder] {
         try await publish(bytes, at: .init(directory: directory, name: "file.bin")) { _, published in
           try expectEqual(published.name, "file.bin", "the name")
           try await expectPublished(published, bytes)
           if let path = published.path {
-            try expect(path.hasSuffix("\(directory)/file.bin"), "it lies at \(path)")
+            try expect(path.hasSuffix("\(directory)/file.bin"), "it is at \(path)")
           }
         }
       }
     }
-    await report.check("publishing-without-a-name", "without a name in the destination the artifact's own counts") {
+    await report.check("publishing-without-a-name", "a destination without a name uses the name of the artifact") {
       let name = "conformance-\(DownloadID()).dat"
       try await publish(bytes, at: .init(), as: name) { _, published in
         try expectEqual(published.name, name, "the name")
@@ -129,14 +129,16 @@ extension StorageConformance {
       try await publish([], at: newName()) { _, published in try await expectPublished(published, []) }
       try await publishHeld([])
     }
-    await report.check("removing-what-was-published", "a removed artifact is gone; removing it again is no error") {
+    await report.check(
+      "removing-what-was-published", "a removed artifact does not exist; removing it again is not an error"
+    ) {
       try await publish(bytes, at: newName()) { _, published in
         try await storage.remove(published)
         try expect(!(await storage.contains(published)), "contains(_:) is true after removing")
       }
     }
     await report.check(
-      "publishing-a-folder", "a folder is published with all that is in it", needs: ["removing-what-was-published"]
+      "publishing-a-folder", "a folder is published with its contents", needs: ["removing-what-was-published"]
     ) {
       let key = newKey()
       guard let workspace = try await storage.workspace(key) else { return }
@@ -151,16 +153,16 @@ extension StorageConformance {
       try expect(await storage.contains(published), "contains(_:) is false")
       let path = try expectValue(published.path, "a published folder has no path")
       let file = Artifact(location: .path(path + "/inner/file.bin"), name: "file.bin")
-      try expect(try await reading(file) == bytes, "the file in it holds other bytes")
+      try expect(try await reading(file) == bytes, "the bytes of the file in it differ")
       try await storage.remove(published)
       try expect(!(await storage.contains(published)), "contains(_:) is true after removing")
       try await storage.removePartial(key)
     }
-    await report.check("conflict", "a taken destination is settled as the storage is set to", when: conflict != nil) {
+    await report.check("conflict", "an existing destination is handled as configured", when: conflict != nil) {
       let destination = newName()
       try await publish(bytes, at: destination) { _, first in
         if conflict == .fails {
-          try await expectError(.alreadyExists, when: "publishing at a taken destination") {
+          try await expectError(.alreadyExists, when: "publishing at an existing destination") {
             try await publish(other, at: destination)
           }
           return try await expectPublished(first, bytes)
@@ -169,8 +171,8 @@ extension StorageConformance {
           try await expectPublished(second, other)
           switch conflict {
           case .replaces:
-            // The place of bytes in memory is the bytes.
-            if first.path != nil { try expectEqual(second.location, first.location, "the place of the second") }
+            // The location of an artifact in memory is its bytes.
+            if first.path != nil { try expectEqual(second.location, first.location, "the location of the second") }
           case .keepsBoth:
             try expect(second.location != first.location, "both are at \(first.location)")
             try await expectPublished(first, bytes)
@@ -179,23 +181,26 @@ extension StorageConformance {
         }
       }
     }
-    await report.check("existing-artifacts", "what makes a transfer unnecessary is found", when: conflict != nil) {
+    await report.check(
+      "existing-artifacts", "existing(for:) finds an artifact that makes a transfer unnecessary", when: conflict != nil
+    ) {
       let destination = newName()
       let request = try DownloadRequest("https://example.org/conformance.bin", destination: destination)
-      try expect(try await storage.existing(for: request) == nil, "something is found where nothing is")
+      try expect(
+        try await storage.existing(for: request) == nil, "existing(for:) returns an artifact that does not exist")
       try await publish(bytes, at: destination) { _, published in
         let found = try await storage.existing(for: request)
         if conflict == .reuses {
-          let found = try expectValue(found, "what was published is not found")
-          try expectEqual(found.name, published.name, "the name of what is found")
+          let found = try expectValue(found, "the published artifact is not found")
+          try expectEqual(found.name, published.name, "the name of the artifact found")
           try await expectPublished(found, bytes)
         } else {
-          try expect(found == nil, "a storage that does not reuse says that the transfer is unnecessary")
+          try expect(found == nil, "existing(for:) returns an artifact although the storage does not reuse files")
         }
       }
     }
     await report.check(
-      "publishing-is-atomic", "a reader sees the old file or the new one, never a part", when: conflict == .replaces
+      "publishing-is-atomic", "a reader sees the complete old file or the complete new one", when: conflict == .replaces
     ) {
       let old = DownloadFixtures.pattern(size: 1 << 20, seed: 3)
       let new = DownloadFixtures.pattern(size: 1 << 20, seed: 4)
@@ -228,7 +233,7 @@ extension StorageConformance {
   {
     try await withStaged(bytes, as: "conformance.bin") { staged, key in
       let second = try await storage.publish(staged, of: nil, at: destination, in: try await context(key))
-      try expectEqual(second.location, first.location, "the place of the second")
+      try expectEqual(second.location, first.location, "the location of the second")
     }
   }
 }

@@ -2,7 +2,7 @@ import DownpipeCore
 import Foundation
 
 extension StorageConformance {
-  /// What a storage and its partials can do beyond the least, and say of themselves.
+  /// The optional abilities of a storage and its partials, in text.
   private struct Abilities {
     var answers: [(what: String, answer: String)] = []
 
@@ -60,10 +60,10 @@ extension StorageConformance {
     }
   }
 
-  /// A storage around another one has a default for whatever it forgets to hand on, and the compiler is silent.
+  /// A wrapper that does not forward an optional method uses its default, which the compiler does not report.
   func checkWrapping(_ report: ConformanceReport) async {
     await report.check(
-      "wrapper-loses-nothing", "a storage around another one can do, and says, what the other one does",
+      "wrapper-loses-nothing", "a wrapper has all abilities of the storage that it wraps",
       when: wrapped != nil
     ) {
       guard let wrapped else { return }

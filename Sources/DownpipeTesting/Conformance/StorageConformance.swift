@@ -7,17 +7,17 @@ import Foundation
 /// let folder = try TemporaryFolder()
 /// try await StorageConformance(MyStore(folder.path), onConflict: .replaces).run()
 /// ```
-/// The suite publishes under names of its own, and removes what it published and its partials.
+/// The suite publishes under its own names, and removes its artifacts and partials.
 public struct StorageConformance: Sendable {
-  /// What the storage is set to do when a destination is taken.
+  /// What the storage does when the destination exists.
   public enum Conflict: Sendable, Hashable {
-    /// What is there is replaced.
+    /// The existing file is replaced.
     case replaces
-    /// Both are there afterwards, the new one under another name.
+    /// Both files exist afterwards, the new one under another name.
     case keepsBoth
     /// Publishing fails with `.alreadyExists`.
     case fails
-    /// What is there is found by ``DownpipeCore/Storage/existing(for:)``, and nothing is fetched.
+    /// ``DownpipeCore/Storage/existing(for:)`` returns the existing file, and nothing is fetched.
     case reuses
   }
 
@@ -28,16 +28,17 @@ public struct StorageConformance: Sendable {
   let limit: Duration
   let exclusions: [ConformanceExclusion]
 
-  /// Describes what is to be checked.
+  /// Makes a suite.
   ///
   /// - Parameters:
-  ///   - storage: the storage; it must be there for the suite alone.
-  ///   - wrapped: the storage that it is a wrapper around, if it is one: it must lose nothing of it.
-  ///   - conflict: what it does when a destination is taken; the rules about that are left out when `nil`.
-  ///   - limit: the longest a rule may take.
-  ///   - exclusions: rules that are not checked.
-  ///   - reading: gives the bytes of an artifact, for storages whose artifacts are neither in memory nor at
-  ///     a path of the file system.
+  ///   - storage: The storage to check. Only the suite may use it.
+  ///   - wrapped: The storage that it wraps, to check that the wrapper keeps its abilities; `nil` when it is not a
+  ///     wrapper.
+  ///   - conflict: What it does when the destination exists; when `nil`, the rules about conflicts are not checked.
+  ///   - limit: The longest time for a rule.
+  ///   - exclusions: Rules that are not checked, each with its reason.
+  ///   - reading: Returns the bytes of an artifact, for storages whose artifacts are neither in memory nor at a path of
+  ///     the file system.
   public init(
     _ storage: any Storage, wrapping wrapped: (any Storage)? = nil, onConflict conflict: Conflict? = nil,
     limit: Duration = .seconds(10), excluding exclusions: [ConformanceExclusion] = [],
@@ -52,7 +53,7 @@ public struct StorageConformance: Sendable {
   }
 
   /// Checks every rule.
-  /// - Throws: ``ConformanceFailure`` with all that are broken.
+  /// - Throws: ``ConformanceFailure`` that lists all broken rules.
   public func run() async throws {
     let report = ConformanceReport("StorageConformance(\(storage.name))", excluding: exclusions, limit: limit)
     await checkPartials(report)
@@ -72,12 +73,12 @@ public struct StorageConformance: Sendable {
     try report.finish()
   }
 
-  /// The key of a download that nobody else has.
+  /// A key that no other download has.
   func newKey(_ id: DownloadID = DownloadID(), generation: Int64 = 1) -> PartialKey {
     PartialKey(id: id, generation: generation)
   }
 
-  /// Opens a partial, closes it whatever happens, and removes it.
+  /// Calls `body` with an open partial, then closes and removes it.
   func withPartial(
     _ key: PartialKey? = nil, _ body: (any Partial, PartialKey) async throws -> Void
   ) async throws {
@@ -91,7 +92,7 @@ public struct StorageConformance: Sendable {
     try await storage.removePartial(key)
   }
 
-  /// Opens a partial and closes it whatever happens.
+  /// Calls `body` with an open partial, then closes it.
   func withOpenPartial(_ key: PartialKey, _ body: (any Partial) async throws -> Void) async throws {
     let partial = try await storage.openPartial(key, isNew: false)
     do {
@@ -105,12 +106,12 @@ public struct StorageConformance: Sendable {
 
   func checkPartials(_ report: ConformanceReport) async {
     let bytes = DownloadFixtures.pattern(size: 100_000)
-    await report.check("new-partial-is-empty", "a partial of which nothing was there is empty") {
+    await report.check("new-partial-is-empty", "a new partial is empty") {
       try await withPartial { partial, _ in
         try expectEqual(try partial.size(), 0, "the size")
       }
     }
-    await report.check("written-bytes-are-read", "what was written is read, at each position") {
+    await report.check("written-bytes-are-read", "written bytes are read, at every position") {
       try await withPartial { partial, _ in
         for start in stride(from: 0, to: bytes.count, by: 7000) {
           try partial.put(bytes[start..<min(bytes.count, start + 7000)], at: Int64(start))
@@ -118,37 +119,38 @@ public struct StorageConformance: Sendable {
         try expectEqual(try partial.size(), Int64(bytes.count), "the size")
         for (start, count) in [(0, bytes.count), (0, 1), (6999, 2), (50_000, 12_345), (99_999, 1)] {
           let found = try partial.read(at: Int64(start), count: count)
-          try expect(found == Array(bytes[start..<start + count]), "reading \(count) at \(start) gives other bytes")
+          try expect(
+            found == Array(bytes[start..<start + count]), "reading \(count) bytes at \(start) returns other bytes")
         }
       }
     }
     report.build(on: "new-partial-is-empty", "written-bytes-are-read")
-    await report.check("reading-ends-at-the-end", "fewer bytes are read only at the end") {
+    await report.check("reading-ends-at-the-end", "a read returns fewer bytes only at the end") {
       try await withPartial { partial, _ in
-        try expectEqual(try partial.read(at: 0, count: 10), [], "what is read of nothing")
+        try expectEqual(try partial.read(at: 0, count: 10), [], "the bytes read from an empty partial")
         try partial.put(bytes[..<1000], at: 0)
-        try expect(try partial.read(at: 990, count: 100) == Array(bytes[990..<1000]), "the last ten are others")
-        try expectEqual(try partial.read(at: 1000, count: 1), [], "what is read at the end")
-        try expectEqual(try partial.read(at: 5000, count: 1), [], "what is read behind the end")
+        try expect(try partial.read(at: 990, count: 100) == Array(bytes[990..<1000]), "the last ten bytes differ")
+        try expectEqual(try partial.read(at: 1000, count: 1), [], "the bytes read at the end")
+        try expectEqual(try partial.read(at: 5000, count: 1), [], "the bytes read after the end")
       }
     }
     report.build(on: "reading-ends-at-the-end")
-    await report.check("writes-are-positioned", "chunks may come in any order and overlap") {
+    await report.check("writes-are-positioned", "writes may come in any order and may overlap") {
       try await withPartial { partial, _ in
         try partial.put(bytes[60_000...], at: 60_000)
         try partial.put(bytes[..<30_000], at: 0)
         try partial.put(bytes[20_000..<60_001], at: 20_000)
-        try expect(try partial.read(at: 0, count: bytes.count) == bytes, "the bytes are others than were written")
+        try expect(try partial.read(at: 0, count: bytes.count) == bytes, "the bytes differ from the written ones")
       }
     }
     await report.check(
-      "holes-are-zeros", "the size counts holes, and they are read as zeros", needs: ["writes-are-positioned"]
+      "holes-are-zeros", "holes count in the size and are read as zeros", needs: ["writes-are-positioned"]
     ) {
       try await withPartial { partial, _ in
         try partial.put(bytes[..<100], at: 50_000)
         try expectEqual(try partial.size(), 50_100, "the size")
         let hole = try partial.read(at: 0, count: 50_000)
-        try expect(hole.count == 50_000 && hole.allSatisfy { $0 == 0 }, "the hole holds something else")
+        try expect(hole.count == 50_000 && hole.allSatisfy { $0 == 0 }, "the hole has other bytes")
       }
     }
     await report.check("empty-write-changes-nothing", "writing no bytes is allowed") {
@@ -157,17 +159,17 @@ public struct StorageConformance: Sendable {
         try expectEqual(try partial.size(), 0, "the size")
       }
     }
-    await report.check("truncate-cuts", "truncating cuts, and what is cut does not come back") {
+    await report.check("truncate-cuts", "truncated bytes do not come back when the partial grows again") {
       try await withPartial { partial, _ in
         try partial.put(bytes[..<1000], at: 0)
         try partial.truncate(to: 400)
         try expectEqual(try partial.size(), 400, "the size")
         try partial.truncate(to: 600)
         let found = try partial.read(at: 0, count: 1000)
-        try expect(found == Array(bytes[..<400]) + [UInt8](repeating: 0, count: 200), "other bytes are left")
+        try expect(found == Array(bytes[..<400]) + [UInt8](repeating: 0, count: 200), "the remaining bytes differ")
       }
     }
-    await report.check("reopening-keeps-bytes", "what was synchronised is there when the partial is opened again") {
+    await report.check("reopening-keeps-bytes", "synchronized bytes exist when the partial is opened again") {
       let key = newKey()
       try await withOpenPartial(key) { partial in
         try partial.put(bytes, at: 0)
@@ -175,11 +177,11 @@ public struct StorageConformance: Sendable {
       }
       try await withPartial(key) { partial, _ in
         try expectEqual(try partial.size(), Int64(bytes.count), "the size")
-        try expect(try partial.read(at: 0, count: bytes.count) == bytes, "the bytes are others")
+        try expect(try partial.read(at: 0, count: bytes.count) == bytes, "the bytes differ")
       }
     }
     report.build(on: "reopening-keeps-bytes")
-    await report.check("closed-partial-refuses-writes", "writing after closing throws a DownloadError") {
+    await report.check("closed-partial-refuses-writes", "writing to a closed partial throws a DownloadError") {
       let key = newKey()
       let partial = try await storage.openPartial(key, isNew: false)
       try partial.put(bytes[..<10], at: 0)
@@ -192,7 +194,7 @@ public struct StorageConformance: Sendable {
   }
 
   func checkKeys(_ report: ConformanceReport) async {
-    await report.check("generations-are-separate", "each generation of an id has a partial of its own") {
+    await report.check("generations-are-separate", "each generation of an id has its own partial") {
       let id = DownloadID()
       try await withPartial(newKey(id, generation: 1)) { first, _ in
         try first.put([1, 1], at: 0)
@@ -201,7 +203,7 @@ public struct StorageConformance: Sendable {
           try second.put([2], at: 0)
           try expectEqual(try first.read(at: 0, count: 2), [1, 1], "the first generation")
         }
-        try expectEqual(try first.read(at: 0, count: 2), [1, 1], "the first generation, when the second is removed,")
+        try expectEqual(try first.read(at: 0, count: 2), [1, 1], "the first generation, after the second is removed,")
       }
     }
     await report.check("any-id-will-do", "ids of any text up to 255 bytes name different partials") {
@@ -224,7 +226,9 @@ public struct StorageConformance: Sendable {
         }
       }
     }
-    await report.check("removing-a-partial", "a removed partial is gone; removing what is not there is no error") {
+    await report.check(
+      "removing-a-partial", "a removed partial does not exist; removing a missing partial is not an error"
+    ) {
       let key = newKey()
       try await withOpenPartial(key) { try $0.put([1, 2, 3], at: 0) }
       try await storage.removePartial(key)
@@ -232,7 +236,7 @@ public struct StorageConformance: Sendable {
       try await withPartial(key) { partial, _ in try expectEqual(try partial.size(), 0, "the size") }
     }
     report.build(on: "removing-a-partial")
-    await report.check("workspaces", "each partial has a folder of its own, which is removed with it") {
+    await report.check("workspaces", "each partial has its own folder, which is removed with it") {
       let keys = [newKey(), newKey(DownloadID("../conformance")), newKey()]
       var paths: [String] = []
       for key in keys {
@@ -245,10 +249,10 @@ public struct StorageConformance: Sendable {
       try expectEqual(Set(paths).count, keys.count, "the number of folders")
       for (key, path) in zip(keys, paths) {
         try await storage.removePartial(key)
-        try expect(!FileManager.default.fileExists(atPath: path), "the workspace is there after removePartial")
+        try expect(!FileManager.default.fileExists(atPath: path), "the workspace exists after removePartial")
       }
     }
-    await report.check("partials-at-the-same-time", "several partials are written at the same time") {
+    await report.check("partials-at-the-same-time", "several partials can be written at the same time") {
       try await withThrowingTaskGroup(of: Void.self) { group in
         for seed in 1...8 as ClosedRange<UInt64> {
           group.addTask {
@@ -258,7 +262,7 @@ public struct StorageConformance: Sendable {
                 try partial.put(bytes[start..<start + 20_000], at: Int64(start))
                 await Task.yield()
               }
-              try expect(try partial.read(at: 0, count: bytes.count) == bytes, "the bytes of a partial are others")
+              try expect(try partial.read(at: 0, count: bytes.count) == bytes, "the bytes of a partial differ")
             }
           }
         }
@@ -269,7 +273,7 @@ public struct StorageConformance: Sendable {
 }
 
 extension Partial {
-  /// Writes part of an array.
+  /// Writes a collection of bytes.
   package func put(_ bytes: some RandomAccessCollection<UInt8>, at offset: Int64) throws {
     let chunk = Array(bytes)
     try write(chunk.span.bytes, at: offset)

@@ -1,6 +1,6 @@
 public import DownpipeCore
 
-/// An admission policy made of a closure; it records what it was asked.
+/// An admission policy that calls a closure and records its questions.
 ///
 /// ```swift
 /// let oneFilm = FakeAdmissionPolicy { candidate, running in
@@ -8,24 +8,24 @@ public import DownpipeCore
 /// }
 /// ```
 public final class FakeAdmissionPolicy: AdmissionPolicy {
-  /// One question and its answer.
+  /// A call of the policy and its result.
   public struct Question: Sendable, Hashable {
-    /// Who wanted to start.
+    /// The download that was to start.
     public let candidate: Candidate
-    /// What ran.
+    /// The downloads that were running.
     public let running: RunningDownloads
-    /// What was answered.
+    /// The result of the policy.
     public let answer: Admission
   }
 
-  /// What sources are told.
+  /// The limit that sources are told; `nil` for none.
   public let maximumConcurrent: Int?
-  /// What sources are told for each host.
+  /// The limit for each host that sources are told; `nil` for none.
   public let maximumPerHost: Int?
   private let answering: @Sendable (Candidate, RunningDownloads) -> Admission
   private let asked = Watched<[Question]>([])
 
-  /// Makes a policy; it admits everything unless a closure says otherwise.
+  /// Makes a policy that calls the closure; without one it admits every download.
   public init(
     maximumConcurrent: Int? = nil, maximumPerHost: Int? = nil,
     _ answering: @escaping @Sendable (_ candidate: Candidate, _ running: RunningDownloads) -> Admission = { _, _ in
@@ -37,10 +37,10 @@ public final class FakeAdmissionPolicy: AdmissionPolicy {
     self.answering = answering
   }
 
-  /// What was asked, in order.
+  /// The calls so far, in order.
   public var questions: [Question] { asked.value }
 
-  /// Asks the closure.
+  /// Calls the closure.
   public func admit(_ candidate: Candidate, beside running: RunningDownloads) -> Admission {
     let answer = answering(candidate, running)
     asked.update { $0.append(Question(candidate: candidate, running: running, answer: answer)) }

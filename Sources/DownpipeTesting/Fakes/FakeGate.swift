@@ -1,13 +1,13 @@
 public import DownpipeCore
 import Synchronization
 
-/// A gate that a test opens and closes by hand.
+/// A gate that a test opens and closes.
 ///
 /// ```swift
 /// let gate = FakeGate(.closed("no network yet"))
 /// let downloader = try await Downloader { source; gate; FakeStorage() }
 /// gate.open()                       // the rule is published before this returns
-/// gate.close("the cable is out")
+/// gate.close("the cable is unplugged")
 /// ```
 public final class FakeGate: Gate {
   private enum Ending {
@@ -29,7 +29,7 @@ public final class FakeGate: Gate {
   /// The name in reasons and in the printed pipeline.
   public let name: String
 
-  /// Makes a gate with its first rule.
+  /// Makes a gate with an initial rule.
   public init(_ rule: GateRule = .open, name: String = "FakeGate") {
     state = Mutex(State(rule: rule))
     self.name = name
@@ -41,7 +41,7 @@ public final class FakeGate: Gate {
   /// Closes the gate for every download.
   public func close(_ reason: String) { publish(.closed("\(name): \(reason)")) }
 
-  /// Publishes any rule to everybody who watches, before it returns.
+  /// Publishes a rule to every watcher before it returns.
   public func publish(_ rule: GateRule) {
     state.withLock { state in
       state.rule = rule
@@ -50,21 +50,21 @@ public final class FakeGate: Gate {
     }
   }
 
-  /// Ends every watch, present and future, as a gate does that will never change again; with an error,
-  /// as a gate that no longer knows.
+  /// Ends every present and future watch: without an error like a gate that will not change again, with an error like a
+  /// gate that has lost its information.
   public func endWatching(throwing error: (any Error)? = nil) {
     ending.update { $0 = error.map { .throwing($0) } ?? .returns }
   }
 
-  /// How many watch at the moment.
+  /// The number of present watchers.
   public var watchers: Int { watching.value }
 
-  /// Waits until at least `count` watch. Returns early when the waiting task is cancelled.
+  /// Waits for at least `count` watchers. Returns early when the waiting task is cancelled.
   public func watchers(atLeast count: Int) async {
     await watching.wait { $0 >= count }
   }
 
-  /// Publishes the present rule, then each new one, until the task is cancelled or ``endWatching(throwing:)``.
+  /// Publishes the present rule and each new one until the task is cancelled or ``endWatching(throwing:)`` is called.
   public func watch(_ publish: @escaping @Sendable (GateRule) -> Void) async throws {
     try Task.checkCancellation()
     let id = state.withLock { state in

@@ -1,6 +1,6 @@
 public import DownpipeCore
 
-/// An interceptor made of a closure; it records the requests that came in.
+/// An interceptor that calls a closure and records its requests.
 ///
 /// ```swift
 /// let token = FakeInterceptor { request, next in
@@ -13,7 +13,7 @@ public final class FakeInterceptor: RequestInterceptor {
   private let intercepting: @Sendable (SourceRequest, RequestInterceptorNext) async throws -> SourceReply
   private let seen = Watched<[SourceRequest]>([])
 
-  /// Makes an interceptor; it passes everything on unless a closure says otherwise.
+  /// Makes an interceptor that calls the closure; without one it passes every request on.
   public init(
     _ intercepting:
       @escaping @Sendable (
@@ -23,10 +23,10 @@ public final class FakeInterceptor: RequestInterceptor {
     self.intercepting = intercepting
   }
 
-  /// What came in, in order.
+  /// The requests so far, in order.
   public var requests: [SourceRequest] { seen.value }
 
-  /// Asks the closure.
+  /// Calls the closure.
   public func intercept(_ request: SourceRequest, next: RequestInterceptorNext) async throws -> SourceReply {
     seen.update { $0.append(request) }
     return try await intercepting(request, next)

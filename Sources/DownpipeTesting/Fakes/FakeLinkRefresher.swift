@@ -1,6 +1,6 @@
 public import DownpipeCore
 
-/// A refresher of links that a test answers for.
+/// A link refresher that calls a closure and records its calls.
 ///
 /// ```swift
 /// let refresher = FakeLinkRefresher { expired in FreshLink(fresh) }
@@ -12,13 +12,13 @@ public final class FakeLinkRefresher: LinkRefresher {
   private let asked = Watched<[ExpiredLink]>([])
   private let renew: @Sendable (ExpiredLink) async throws -> FreshLink
 
-  /// Makes a refresher that asks a closure.
+  /// Makes a refresher that calls the closure.
   public init(_ renew: @escaping @Sendable (ExpiredLink) async throws -> FreshLink) { self.renew = renew }
 
-  /// The dead links it was asked about, in order.
+  /// The expired links so far, in order.
   public var calls: [ExpiredLink] { asked.value }
 
-  /// Notes the call, and asks the closure.
+  /// Records the call and calls the closure.
   public func refresh(_ expired: ExpiredLink) async throws -> FreshLink {
     asked.update { $0.append(expired) }
     return try await renew(expired)

@@ -1,17 +1,17 @@
 public import DownpipeCore
 import Foundation
 
-/// A partial of ``FakeStorage``: bytes in memory that outlive it.
+/// A partial of ``FakeStorage``. The storage holds its bytes, in memory.
 public final class FakePartial: Partial {
-  /// The partial's name.
+  /// The download and generation of the partial.
   public let key: PartialKey
   private let storage: FakeStorage
-  /// A removal or a loss of power makes this one useless.
+  /// Compared with the present opening: a removal or a power loss invalidates this partial.
   private let opening: Int
   private let isClosed = Watched(false)
   private let isFinished = Watched(false)
 
-  /// The most bytes a partial holds, so that a wrong position in a test is an error and not a full memory.
+  /// The maximum size, so that a wrong position in a test causes an error instead of filling the memory.
   private static let maximumSize: Int64 = 1 << 30
 
   init(storage: FakeStorage, key: PartialKey, opening: Int) {
@@ -20,7 +20,8 @@ public final class FakePartial: Partial {
     self.opening = opening
   }
 
-  /// Lets go of the bytes, which are lost without a name. It still counts in ``FakeStorage/openPartials``: a partial is to be closed.
+  /// Releases the bytes; an unnamed partial loses them. A partial that was not closed still counts in
+  /// ``FakeStorage/openPartials``.
   deinit {
     storage.state.update { state in
       guard let stored = state.partials[key], stored.holder == opening else { return }
@@ -37,21 +38,22 @@ public final class FakePartial: Partial {
     return try storage.state.update { state throws(DownloadError) in
       guard var stored = state.partials[key], stored.holder == opening else {
         throw DownloadError(
-          .storage, "the partial of \(key.id) was removed, or lost with the power: open it again", stage: storage.name)
+          .storage, "the partial of \(key.id) was removed or lost in a power failure: open it again",
+          stage: storage.name)
       }
-      // Taken out meanwhile, so that the bytes are changed in place.
+      // Removed during the change, so that the bytes are changed in place instead of copied.
       state.partials[key] = nil
       defer { state.partials[key] = stored }
       return try body(&stored)
     }
   }
 
-  /// How many bytes there are.
+  /// The number of bytes.
   public func size() throws -> Int64 {
     try withBytes { Int64($0.bytes.count) }
   }
 
-  /// Writes into memory; a gap before the bytes is filled with zeros.
+  /// Writes to memory; a gap before the bytes is filled with zeros.
   public func write(_ bytes: RawSpan, at offset: Int64) throws {
     let length = Int64(bytes.byteCount)
     guard offset >= 0, offset <= Self.maximumSize - length else {
@@ -83,7 +85,7 @@ public final class FakePartial: Partial {
     }
   }
 
-  /// Cuts the bytes or adds zeros.
+  /// Removes bytes from the end or appends zeros.
   public func truncate(to size: Int64) throws {
     guard size >= 0, size <= Self.maximumSize else {
       throw DownloadError(.storage, "a partial cannot have \(size) bytes", stage: storage.name)
@@ -100,7 +102,7 @@ public final class FakePartial: Partial {
     }
   }
 
-  /// Makes the bytes survive ``FakeStorage/losePower()``.
+  /// Makes the present bytes survive ``FakeStorage/losePower()``.
   public func synchronize() async throws {
     try storage.enter(.synchronize, key)
     try withBytes {
@@ -109,13 +111,13 @@ public final class FakePartial: Partial {
     }
   }
 
-  /// Makes the bytes outlive the opening.
+  /// Gives the partial a name, so that its bytes outlive the opening.
   public func persist() throws {
     try storage.enter(.persist, key)
     try withBytes { $0.isNamed = true }
   }
 
-  /// Ends writing; the partial stays held. The planned error of closing is thrown.
+  /// Ends writing; the partial stays open. Throws the error planned for `close`.
   public func finish() throws {
     let wasFinished = isFinished.update { isFinished in
       defer { isFinished = true }
@@ -130,7 +132,7 @@ public final class FakePartial: Partial {
     }
   }
 
-  /// Closes; nothing can be written afterwards. The planned error is thrown all the same.
+  /// Closes the partial; it cannot be written afterwards, even when the planned error is thrown.
   public func close() throws {
     let wasClosed = isClosed.update { isClosed in
       defer { isClosed = true }
@@ -154,7 +156,7 @@ public final class FakePartial: Partial {
       location: .memory(bytes), name: name, size: .known(Int64(bytes.count)), mediaType: mediaType)
   }
 
-  /// Never: there is nothing in memory that a file could become.
+  /// Returns `false`: a file cannot become bytes in memory without a copy.
   public func adopt(_ path: String) throws -> Bool { false }
 
   /// Replaces the bytes with the first `count` bytes of a real file.
@@ -162,7 +164,7 @@ public final class FakePartial: Partial {
     let url = URL(filePath: path, directoryHint: .notDirectory)
     let type = try? FileManager.default.attributesOfItem(atPath: path)[.type] as? FileAttributeType
     guard type == .typeRegular, let file = try? FileHandle(forReadingFrom: url) else {
-      throw DownloadError(.storage, "\(path) is no file: its bytes cannot be copied", stage: storage.name)
+      throw DownloadError(.storage, "\(path) is not a file: its bytes cannot be copied", stage: storage.name)
     }
     defer { try? file.close() }
     try truncate(to: 0)
@@ -177,7 +179,7 @@ public final class FakePartial: Partial {
     return done
   }
 
-  /// Writes the first `count` bytes into a real file.
+  /// Writes the first `count` bytes to a new file.
   public func export(to path: String, count: Int64) async throws {
     let bytes = try withBytes { $0.bytes.prefix(Int(clamping: max(0, count))) }
     guard bytes.count == count else {
@@ -194,7 +196,7 @@ public final class FakePartial: Partial {
     }
   }
 
-  /// Marks up to 64 KiB by a sum of 64 bits, which is enough for tests.
+  /// Marks up to 64 KiB with a 64-bit checksum.
   public func mark(endingAt offset: Int64) throws -> BlockMark? {
     let range = max(0, offset - (64 << 10))..<max(0, offset)
     guard try size() >= range.upperBound else {
@@ -203,13 +205,13 @@ public final class FakePartial: Partial {
     return BlockMark(range: range, digest: try sum(of: range))
   }
 
-  /// Whether the sum is still the same.
+  /// Returns whether the checksum is unchanged.
   public func matches(_ mark: BlockMark) throws -> Bool {
     guard mark.range.lowerBound >= 0, try size() >= mark.range.upperBound else { return false }
     return try sum(of: mark.range) == mark.digest
   }
 
-  /// FNV-1a. Not counted as reading.
+  /// FNV-1a. It is not recorded as a read.
   private func sum(of range: ByteRange) throws -> FileDigest {
     let bytes = try withBytes { Array($0.bytes[Int(range.lowerBound)..<Int(range.upperBound)]) }
     let sum = bytes.reduce(0xCBF2_9CE4_8422_2325 as UInt64) { ($0 ^ UInt64($1)) &* 0x100_0000_01B3 }

@@ -1,7 +1,7 @@
 public import DownpipeCore
 import Foundation
 
-/// A step made of a closure; it records its inputs.
+/// A step that calls a closure and records its inputs.
 ///
 /// ```swift
 /// let unpack = FakePostProcessor<File, Directory>(name: "Unpack") { file, context in
@@ -16,7 +16,7 @@ public final class FakePostProcessor<Input: ArtifactForm, Output: ArtifactForm>:
   private let seen = Watched<[Artifact]>([])
   private let noted = Watched<[String?]>([])
 
-  /// Makes a step.
+  /// Makes a step that calls the closure.
   public init(
     name: String = "FakePostProcessor",
     _ processing: @escaping @Sendable (_ input: Input, _ context: ProcessingContext) async throws -> Output
@@ -25,9 +25,9 @@ public final class FakePostProcessor<Input: ArtifactForm, Output: ArtifactForm>:
     self.processing = processing
   }
 
-  /// What it was given, in order.
+  /// The inputs so far, in order.
   public var inputs: [Artifact] { seen.value }
-  /// The note it found at each call, in order.
+  /// The prior note of each call, in order.
   public var priorNotes: [String?] { noted.value }
 
   /// Waits until it was called at least `count` times. Returns early when the waiting task is cancelled.
@@ -35,7 +35,7 @@ public final class FakePostProcessor<Input: ArtifactForm, Output: ArtifactForm>:
     await seen.wait { $0.count >= count }
   }
 
-  /// Asks the closure.
+  /// Calls the closure.
   public func process(_ input: Input, in context: ProcessingContext) async throws -> Output {
     noted.update { $0.append(context.priorNote) }
     seen.update { $0.append(input.artifact) }
@@ -44,8 +44,8 @@ public final class FakePostProcessor<Input: ArtifactForm, Output: ArtifactForm>:
 }
 
 extension FakePostProcessor where Input == File, Output == File {
-  /// A step that turns the bytes of a file, on disk or in memory, into other bytes, and keeps the whole
-  /// contract: it writes into the workspace, leaves its input alone and heeds cancellation.
+  /// A step that transforms the bytes of a file, on disk or in memory. It keeps the contract of steps: it writes to the
+  /// workspace, does not change its input, and responds to cancellation.
   public static func bytes(
     name: String = "FakePostProcessor",
     _ change: @escaping @Sendable ([UInt8]) throws -> [UInt8]

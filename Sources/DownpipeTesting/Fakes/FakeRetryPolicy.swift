@@ -1,6 +1,6 @@
 public import DownpipeCore
 
-/// A retry policy with a script; it records the failures.
+/// A retry policy that follows a script and records the failures.
 ///
 /// ```swift
 /// let retry = FakeRetryPolicy(.resume(after: .seconds(1)), .restart(after: .zero))   // then it gives up
@@ -14,17 +14,17 @@ public final class FakeRetryPolicy: RetryPolicy {
   private let state: Watched<State>
   private let afterwards: @Sendable (Failure) -> RetryDecision
 
-  /// Makes a policy that decides as the script says, one decision a failure, and gives up after the last.
+  /// Makes a policy that returns one decision of the script for each failure, and then gives up.
   public convenience init(_ script: RetryDecision...) {
     self.init(script: script)
   }
 
-  /// Makes a policy that asks a closure.
+  /// Makes a policy that calls the closure.
   public convenience init(deciding: @escaping @Sendable (Failure) -> RetryDecision) {
     self.init(script: [], afterwards: deciding)
   }
 
-  /// Makes a policy that decides as the script says, one decision a failure, and asks a closure after the last.
+  /// Makes a policy that returns one decision of the script for each failure, and then calls the closure.
   public init(
     script: [RetryDecision], afterwards: @escaping @Sendable (Failure) -> RetryDecision = { _ in .giveUp }
   ) {
@@ -32,15 +32,15 @@ public final class FakeRetryPolicy: RetryPolicy {
     self.afterwards = afterwards
   }
 
-  /// The failures it was shown, in order.
+  /// The failures so far, in order.
   public var failures: [Failure] { state.value.failures }
 
-  /// Waits until at least `count` failures were shown. Returns early when the waiting task is cancelled.
+  /// Waits for at least `count` failures. Returns early when the waiting task is cancelled.
   public func failures(atLeast count: Int) async {
     await state.wait { $0.failures.count >= count }
   }
 
-  /// Takes the next decision from the script.
+  /// Returns the next decision of the script.
   public func decide(_ failure: Failure) -> RetryDecision {
     let scripted = state.update { state in
       state.failures.append(failure)

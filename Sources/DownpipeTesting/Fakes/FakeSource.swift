@@ -1,7 +1,7 @@
 public import DownpipeCore
 public import Foundation
 
-/// A source that answers from a script, without network.
+/// A source that answers from a script, without a network.
 ///
 /// ```swift
 /// let source = FakeSource([
@@ -11,47 +11,47 @@ public import Foundation
 ///   ]
 /// ])
 /// ```
-/// Like a good server it serves ranges, and the whole file when the validator of the request (`If-Range`)
-/// is not that of the file. Each part of that can be made wrong: see ``Script``.
+/// Like a correct server it serves ranges, and the whole file when the validator of the request (`If-Range`) does not
+/// match. ``Script`` can make each part of the answer wrong.
 public final class FakeSource: Source, SourceSession {
-  /// What one opening of a URL gives.
+  /// The answer to one opening of a URL.
   public struct Script: Sendable {
     /// The file's bytes.
     public var bytes: [UInt8]
-    /// Which representation they are; a strong entity tag made from the bytes unless set.
+    /// The validator of the answer; by default a strong entity tag computed from the bytes.
     public var validator: Validator?
-    /// Whether a range is served as one (206); otherwise the whole is sent (200).
+    /// Whether a requested range is served (206); otherwise the whole file is (200).
     public var honoursRanges = true
-    /// Whether the reply says how long its body is, and a range how long the whole is.
+    /// Whether the reply has the length of its body, and a range the length of the file.
     public var announcesLength = true
-    /// The most bytes that are pushed at once.
+    /// The maximum size of a chunk, in bytes.
     public var chunkSize = 16_384
-    /// Makes opening fail.
+    /// The error that opening throws; none when `nil`.
     public var openingError: (any Error)?
-    /// Answers without bytes, such as `.status(503)`.
+    /// A refusal without bytes, such as `.status(503)`; none when `nil`.
     public var refusal: Coverage.Refusal?
-    /// Says something else of the bytes than what they are.
+    /// A coverage that replaces the correct one in the reply.
     public var claimedCoverage: Coverage?
-    /// Says another length of the body than it has.
+    /// A length that replaces the correct one in the reply.
     public var claimedLength: ByteCount?
-    /// The body's bytes after which it fails, and the error it fails with.
+    /// The number of body bytes before the failure, and its error.
     public var failure: (after: Int, error: any Error)?
-    /// The body's bytes after which it waits for ``FakeSource/release()``.
+    /// The number of body bytes after which the body waits for ``FakeSource/release()``.
     public var holdPoint: Int?
-    /// The coding the bytes are in.
+    /// The content coding of the reply.
     public var contentCoding: String?
-    /// The name the reply suggests.
+    /// The file name that the reply suggests.
     public var suggestedName: String?
     /// The media type of the reply.
     public var mediaType: String?
-    /// The digests the reply promises.
+    /// The digests in the reply.
     public var digests: [FileDigest] = []
-    /// Where a redirect led.
+    /// The URL after redirects.
     public var finalURL: URL?
-    /// How long the reply asks to be left alone.
+    /// The `Retry-After` of the reply.
     public var retryAfter: RetryAfter?
 
-    /// Serves bytes as a good server does.
+    /// Serves the bytes like a correct server.
     public init(_ bytes: [UInt8]) {
       self.bytes = bytes
       validator = Validator(entityTag: EntityTag(Self.fingerprint(bytes)))
@@ -81,24 +81,24 @@ public final class FakeSource: Source, SourceSession {
       return script
     }
 
-    /// Does not answer.
+    /// Throws an error when the URL is opened.
     public static func failingToOpen(_ error: any Error) -> Script {
       var script = Script([])
       script.openingError = error
       return script
     }
 
-    /// The same, but its body fails after so many of its bytes.
+    /// Returns a copy whose body fails after `count` bytes.
     public func failing(after count: Int, with error: any Error) -> Script {
       with { $0.failure = (count, error) }
     }
 
-    /// The same, but its body waits after so many of its bytes for ``FakeSource/release()``.
+    /// Returns a copy whose body waits for ``FakeSource/release()`` after `count` bytes.
     public func holding(after count: Int) -> Script {
       with { $0.holdPoint = count }
     }
 
-    /// The same, but changed.
+    /// Returns a copy with the changes of the closure.
     public func with(_ change: (inout Script) -> Void) -> Script {
       var copy = self
       change(&copy)
@@ -122,35 +122,36 @@ public final class FakeSource: Source, SourceSession {
   /// The name in messages.
   public let name: String
 
-  /// Makes a source that takes the URLs of the scripts; the last script of a URL is used again and again.
+  /// Makes a source that accepts the URLs of the scripts. Each opening uses the next script of its URL; the last one
+  /// repeats.
   public init(_ scripts: [URL: [Script]] = [:], name: String = "FakeSource") {
     state = Watched(State(scripts: scripts.mapValues { $0[...] }))
     self.name = name
   }
 
-  /// Makes a source that takes every URL and answers the same each time.
+  /// Makes a source that accepts every URL and always answers with the same script.
   public init(everyURL script: Script, name: String = "FakeSource") {
     state = Watched(State(scripts: [:], everyURL: script))
     self.name = name
   }
 
-  /// Replaces what is left of a URL's script.
+  /// Replaces the remaining scripts of a URL.
   public func script(_ url: URL, _ scripts: Script...) {
     state.update { $0.scripts[url] = scripts[...] }
   }
 
-  /// What it was asked for, in order.
+  /// The requests so far, in order.
   public var requests: [SourceRequest] { state.value.requests }
-  /// How many bodies are being read at the moment.
+  /// The number of bodies that are being read.
   public var readers: Int { state.value.pushing }
-  /// How many bodies were discarded.
+  /// The number of bodies that were discarded.
   public var discarded: Int { state.value.discarded }
-  /// The contexts it was started in, in order.
+  /// The contexts of its starts, in order.
   public var starts: [SourceContext] { state.value.starts }
-  /// How often it was stopped.
+  /// The number of stops.
   public var stops: Int { state.value.stops }
 
-  /// Waits until it was asked at least `count` times. Returns early when the waiting task is cancelled.
+  /// Waits for at least `count` requests. Returns early when the waiting task is cancelled.
   public func requests(atLeast count: Int) async {
     await state.wait { $0.requests.count >= count }
   }
@@ -160,28 +161,28 @@ public final class FakeSource: Source, SourceSession {
     await state.wait { $0.holding >= count }
   }
 
-  /// Lets every body go on that waits at its hold point, and every one that comes to it later.
+  /// Releases the bodies at their hold point, and those that reach it later.
   public func release() {
     state.update { $0.isReleased = true }
   }
 
-  /// Whether there is a script for the URL.
+  /// Returns whether the URL has a script.
   public func accepts(_ url: URL) -> Bool {
     state.value.everyURL != nil || state.value.scripts[url] != nil
   }
 
-  /// Counts the start; the source is its own session.
+  /// Records the start and returns itself.
   public func start(in context: SourceContext) async throws -> any SourceSession {
     state.update { $0.starts.append(context) }
     return self
   }
 
-  /// Counts the stop.
+  /// Records the stop.
   public func stop() async {
     state.update { $0.stops += 1 }
   }
 
-  /// Answers as the script says.
+  /// Answers with the next script of the URL.
   public func open(_ request: SourceRequest) async throws -> SourceReply {
     try Task.checkCancellation()
     let script = state.update { state -> Script? in
@@ -211,7 +212,7 @@ public final class FakeSource: Source, SourceSession {
   }
 
   private func push(_ bytes: ArraySlice<UInt8>, as script: Script, into sink: ChunkSink) async throws {
-    // The places where something happens cut chunks, so that it happens after exactly that many bytes.
+    // Chunks are split at these positions, so that holds and failures happen after the exact number of bytes.
     let stops = [script.holdPoint, script.failure?.after].compactMap { $0 }.filter { $0 > 0 }
     var sent = 0
     while true {
@@ -233,13 +234,13 @@ public final class FakeSource: Source, SourceSession {
 }
 
 extension FakeSource.Script {
-  /// The bytes for a request, and what they are.
+  /// The bytes for a request, and their coverage.
   fileprivate func serve(_ request: SourceRequest) -> (Coverage, [UInt8]) {
     if let refusal { return (.none(refusal), []) }
     let total = Int64(bytes.count)
     guard honoursRanges, let range = request.range, range.start >= 0, range.end.map({ $0 > range.start }) ?? true
     else { return (.whole, bytes) }
-    // RFC 9110 §13.1.5: a range only when the condition holds, otherwise the whole.
+    // RFC 9110 §13.1.5: a range only when the condition holds, otherwise the whole file.
     if let condition = request.validator, condition.ifRange != nil, condition.compare(to: validator) != .sameStrong {
       return (.whole, bytes)
     }

@@ -2,18 +2,18 @@ public import DownpipeCore
 import Foundation
 
 extension FakeStorage {
-  /// Puts a file's bytes at the destination, all at once.
+  /// Publishes the bytes of a file at the destination, atomically.
   public func publish(
     _ artifact: Artifact, of partial: (any Partial)?, at destination: DownloadRequest.Destination,
     in context: ProcessingContext
   ) async throws -> Artifact {
     let (directory, name) = try safePath(destination, defaultName: artifact.name)
     try enter(.publish)
-    // The note names one publication: finding it again after a crash says whether that one succeeded.
+    // The note identifies one publication: after a crash it tells whether that publication succeeded.
     if let note = context.priorNote, state.value.notes.contains(note) {
       return describe(artifact, at: String(note.drop { $0 != " " }.dropFirst()))
     }
-    // One that was published before is moved.
+    // An artifact that was published before is moved.
     let old = artifact.path.flatMap(relative)
     if let old, old == directory + name || hasNumber(old, for: name, in: directory) { return artifact }
     let files = try collect(artifact)
@@ -30,7 +30,7 @@ extension FakeStorage {
     return describe(artifact, at: target)
   }
 
-  /// Whether a path is one that a conflict has given for a name.
+  /// Whether a path is the numbered variant of a name.
   private func hasNumber(_ path: String, for name: String, in directory: String) -> Bool {
     guard conflict == .keepBoth, state.value.isTaken(directory + name), path.hasPrefix(directory),
       path.hasSuffix(" " + name)
@@ -38,7 +38,7 @@ extension FakeStorage {
     return Int(path.dropFirst(directory.count).dropLast(name.count + 1)) != nil
   }
 
-  /// The files of an artifact, each by what its path adds to that of the artifact.
+  /// The files of an artifact by their paths relative to it.
   private func collect(_ artifact: Artifact) throws -> [String: [UInt8]] {
     guard artifact.kind == .directory, let root = artifact.path else {
       return ["": try bytes(of: artifact) ?? artifact.readBytes()]
@@ -65,7 +65,7 @@ extension FakeStorage {
     return published
   }
 
-  /// The folder, with a slash at its end unless it is the root, and the name.
+  /// The folder (with a trailing slash unless it is the root) and the name.
   private func safePath(
     _ destination: DownloadRequest.Destination, defaultName: String
   ) throws(DownloadError) -> (directory: String, name: String) {
@@ -77,24 +77,24 @@ extension FakeStorage {
     guard isSafe else {
       throw DownloadError(
         .unsafePath,
-        "“\(destination.directory ?? "")”/“\(name)” is no path below the storage's root: name a folder below it",
+        "“\(destination.directory ?? "")”/“\(name)” is not a path below the root of the storage: use a folder below it",
         stage: self.name)
     }
     return (folders.map { $0 + "/" }.joined(), name)
   }
 
-  /// Refuses the destinations that publishing refuses.
+  /// Throws for the destinations at which publishing would throw.
   public func check(_ destination: DownloadRequest.Destination) throws(DownloadError) {
     _ = try safePath(destination, defaultName: destination.name ?? "file")
   }
 
-  /// Whether the artifact is in memory, or in a workspace.
+  /// Returns whether the artifact is in memory or in a workspace.
   public func isStaged(_ artifact: Artifact) -> Bool {
     guard let path = artifact.path else { return true }
     return workspaces.map { path.hasPrefix($0 + "/") } ?? false
   }
 
-  /// Whether the artifact was published, is of the same size and was not removed; whether it lies in its workspace.
+  /// Returns whether the artifact is published with the same size, or exists in its workspace.
   public func contains(_ artifact: Artifact) async -> Bool {
     if let path = artifact.path, isStaged(artifact) { return FileManager.default.fileExists(atPath: path) }
     guard let path = artifact.path.flatMap(relative) else { return false }
@@ -103,7 +103,7 @@ extension FakeStorage {
     return artifact.size == .unknown || artifact.size == .known(Int64(bytes.count))
   }
 
-  /// What is at the request's destination, when conflicts are settled by using it.
+  /// Returns the artifact at the destination of the request when the conflict policy is ``Conflict/reuse``.
   public func existing(for request: DownloadRequest) async throws -> Artifact? {
     guard conflict == .reuse, request.destination.name != nil else { return nil }
     let (directory, name) = try safePath(request.destination, defaultName: "")
@@ -111,21 +111,22 @@ extension FakeStorage {
     return Artifact(location: .path("\(root)/\(directory)\(name)"), name: name, size: .known(Int64(bytes.count)))
   }
 
-  /// Forgets a published artifact.
+  /// Removes a published artifact.
   public func remove(_ artifact: Artifact) async throws {
     try enter(.remove)
     guard let path = artifact.path.flatMap(relative) else { return }
     state.update { $0.forget(path) }
   }
 
-  /// The path below the root, for paths there.
+  /// Returns the path relative to the root, for paths below it.
   public func storedPath(for path: String) -> String { relative(path) ?? path }
 
-  /// The path behind a stored one.
+  /// Returns the path of a stored path.
   public func path(forStored storedPath: String) throws -> String {
     if storedPath.hasPrefix("/") { return storedPath }
     guard !storedPath.split(separator: "/").contains("..") else {
-      throw DownloadError(.unsafePath, "the stored path “\(storedPath)” leaves the storage's root", stage: name)
+      throw DownloadError(
+        .unsafePath, "the stored path “\(storedPath)” leads out of the root of the storage", stage: name)
     }
     return "\(root)/\(storedPath)"
   }

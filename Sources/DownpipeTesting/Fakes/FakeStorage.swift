@@ -1,7 +1,7 @@
 public import DownpipeCore
 import Foundation
 
-/// A storage in memory that records what is done with it and fails where a test wants it to.
+/// A storage in memory that records its calls and fails as a test plans.
 ///
 /// ```swift
 /// let storage = FakeStorage()
@@ -11,10 +11,10 @@ import Foundation
 /// #expect(storage.published["films/film.mkv"] == bytes)
 /// #expect(storage.calls.map(\.operation) == [.openPartial, .write, .write, .write, .close])
 /// ```
-/// Published artifacts have a made-up path below ``root``, at which there is nothing on the disk:
-/// ``published`` and ``bytes(of:)`` have their bytes. Safe to use from any thread.
+/// Published artifacts have a fictitious path below ``root`` and no file on disk: ``published`` and ``bytes(of:)``
+/// return their bytes. It can be used from any thread.
 public final class FakeStorage: Storage {
-  /// What can be done with a storage, and can fail.
+  /// The calls that are recorded and can fail.
   public enum Operation: String, Sendable, Hashable, CaseIterable {
     /// `openPartial`
     case openPartial
@@ -36,38 +36,38 @@ public final class FakeStorage: Storage {
     case synchronize
     /// `Partial.persist`
     case persist
-    /// `Partial.close`, or `Partial.finish`, which closes but for letting go
+    /// `Partial.close` or `Partial.finish`
     case close
   }
 
-  /// One call, the failed ones too.
+  /// One call, successful or not.
   public struct Call: Sendable, Hashable {
-    /// What was done.
+    /// The operation that was called.
     public let operation: Operation
-    /// To which partial, where it was one.
+    /// The partial of the call; `nil` for calls without a partial.
     public let key: PartialKey?
-    /// The bytes that were written, read, or left by a truncation (from 0).
+    /// The bytes that were written or read, or that a truncation kept (from 0).
     public let range: ByteRange?
   }
 
-  /// What happens when the destination is taken.
+  /// What publishing does when the destination exists.
   public enum Conflict: Sendable, Hashable {
-    /// What is there is replaced.
+    /// The existing file is replaced.
     case replace
-    /// The new one gets a number in its name.
+    /// The new file gets a number in its name.
     case keepBoth
     /// Publishing fails with `.alreadyExists`.
     case fail
-    /// What is there is used, and nothing is fetched.
+    /// The existing file is used, and nothing is fetched.
     case reuse
   }
 
   struct Stored: Sendable {
     var bytes: [UInt8] = []
     var durable: [UInt8] = []
-    /// The opening that holds it, if one does.
+    /// The opening that holds the partial; `nil` when it is closed.
     var holder: Int?
-    /// Whether it outlives its opening.
+    /// Whether the partial outlives its opening.
     var isNamed = false
   }
 
@@ -78,11 +78,11 @@ public final class FakeStorage: Storage {
     var published: [String: [UInt8]] = [:]
     var directories: Set<String> = []
     var notes: Set<String> = []
-    /// The openings that were not closed.
+    /// The openings that are not closed.
     var open: Set<Int> = []
-    /// The openings there were: each has a number of its own.
+    /// The number of openings so far; each has its own number.
     var openings = 0
-    /// Targets of publications under way.
+    /// The targets of publications in progress.
     var reserved: Set<String> = []
 
     func isTaken(_ path: String) -> Bool {
@@ -95,7 +95,7 @@ public final class FakeStorage: Storage {
       if directories.remove(path) != nil { published = published.filter { !$0.key.hasPrefix(path + "/") } }
     }
 
-    /// Decides where something is published.
+    /// Chooses and reserves the path for a publication.
     mutating func reserve(_ directory: String, _ name: String, _ conflict: Conflict) throws(DownloadError) -> String {
       var target = directory + name
       if isTaken(target) {
@@ -107,7 +107,7 @@ public final class FakeStorage: Storage {
           target = "\(directory)\(number) \(name)"
         case .fail:
           throw DownloadError(
-            .alreadyExists, "\(target) is there already: choose another name", stage: "FakeStorage")
+            .alreadyExists, "\(target) exists already: choose another name", stage: "FakeStorage")
         }
       }
       reserved.insert(target)
@@ -115,22 +115,22 @@ public final class FakeStorage: Storage {
     }
   }
 
-  /// The made-up folder that published artifacts lie in.
+  /// The fictitious folder of published artifacts.
   public let root = "/fake-storage"
   /// The name in messages.
   public let name: String
   let state = Watched(State())
   let conflict: Conflict
   let workspaces: String?
-  /// The place that destinations are relative to, as it was given.
+  /// The location that downloads belong to, as given to the initializer.
   public let location: String?
 
   /// Makes an empty storage.
   ///
   /// - Parameters:
-  ///   - conflict: what happens when a destination is taken.
-  ///   - workspaces: an existing folder for the workspaces of steps; without it steps work in memory.
-  ///   - location: what it says of its place; downloads belong to one.
+  ///   - conflict: What publishing does when the destination exists.
+  ///   - workspaces: An existing folder for the workspaces of steps. Without it steps work in memory.
+  ///   - location: The location that downloads belong to.
   public init(
     onConflict conflict: Conflict = .replace, workspaces: String? = nil, location: String? = nil,
     name: String = "FakeStorage"
@@ -141,19 +141,19 @@ public final class FakeStorage: Storage {
     self.name = name
   }
 
-  /// Lets `times` calls of an operation fail, the first of them the `call`th since the storage was made,
-  /// counted from 1 over all downloads. Nothing is done by a call that fails.
+  /// Makes `times` calls of an operation fail, starting with call number `call`, counted from 1 over all downloads
+  /// since the storage was made. A failing call has no effect.
   public func fail(_ operation: Operation, at call: Int = 1, times: Int = 1, with error: DownloadError) {
     state.update { $0.plan.fail(operation, at: call, times: times, with: error) }
   }
 
-  /// What was done, in order.
+  /// The calls so far, in order.
   public var calls: [Call] { state.value.calls }
-  /// The published files by their path below the root.
+  /// The bytes of the published files by their path below the root.
   public var published: [String: [UInt8]] { state.value.published }
-  /// The partials there are.
+  /// The bytes of the partials that exist.
   public var partials: [PartialKey: [UInt8]] { state.value.partials.mapValues(\.bytes) }
-  /// How many partials are open at the moment.
+  /// The number of open partials.
   public var openPartials: Int { state.value.open.count }
 
   /// Waits until an operation was called at least `count` times. Returns early when the waiting task is cancelled.
@@ -161,10 +161,10 @@ public final class FakeStorage: Storage {
     await state.wait { $0.plan.count(operation) >= count }
   }
 
-  /// Loses every byte that was not synchronised, as a loss of power may, and closes every partial.
+  /// Loses all bytes that were not synchronized, like a power failure, and closes every partial.
   public func losePower() {
     state.update { state in
-      // An opening of before belongs to a process that is dead: it can do nothing more.
+      // Earlier openings belong to a process that is dead, so they become invalid.
       state.partials = state.partials.filter(\.value.isNamed).mapValues {
         Stored(bytes: $0.durable, durable: $0.durable, isNamed: true)
       }
@@ -172,7 +172,7 @@ public final class FakeStorage: Storage {
     }
   }
 
-  /// Changes the bytes of a partial behind everybody's back, as a failing disk does; nothing when there is none.
+  /// Changes the bytes of a partial like a failing disk, without a recorded call. Has no effect without such a partial.
   public func damage(_ key: PartialKey, _ change: (inout [UInt8]) -> Void) {
     state.update { state in
       guard var stored = state.partials[key] else { return }
@@ -181,7 +181,7 @@ public final class FakeStorage: Storage {
     }
   }
 
-  /// The bytes of a file that this storage gave out, published or not; `nil` when there is no such file.
+  /// The bytes of an artifact of this storage, published or staged; `nil` when it does not exist.
   public func bytes(of artifact: Artifact) -> [UInt8]? {
     switch artifact.location {
     case .memory(let bytes): bytes
@@ -204,8 +204,8 @@ public final class FakeStorage: Storage {
 }
 
 extension FakeStorage {
-  /// Opens a partial in memory, and holds it until it is closed. The bytes of a new one are lost then, unless they were
-  /// persisted or synchronised.
+  /// Opens a partial in memory, for this caller only until it is closed. A new partial then loses its bytes unless they
+  /// were persisted or synchronized.
   public func openPartial(_ key: PartialKey, isNew: Bool) async throws -> any Partial {
     try enter(.openPartial, key)
     let opening = try state.update { state throws(DownloadError) in
@@ -221,7 +221,7 @@ extension FakeStorage {
     return FakePartial(storage: self, key: key, opening: opening)
   }
 
-  /// Forgets a partial, and deletes its workspace. An opening of it can do nothing more.
+  /// Removes a partial and its workspace. Openings of it become invalid.
   public func removePartial(_ key: PartialKey) async throws {
     try enter(.removePartial, key)
     state.update { state in _ = state.partials.removeValue(forKey: key) }
@@ -230,7 +230,7 @@ extension FakeStorage {
     }
   }
 
-  /// A folder below the one given for workspaces, or none.
+  /// Returns the workspace of a partial; `nil` when the storage has no folder for workspaces.
   public func workspace(_ key: PartialKey) async throws -> String? {
     try enter(.workspace, key)
     guard let path = workspacePath(key) else { return nil }
@@ -239,7 +239,7 @@ extension FakeStorage {
   }
 
   private func workspacePath(_ key: PartialKey) -> String? {
-    // An id is any text: only its bytes in hexadecimal are a safe name for certain.
+    // An id can be any text: its bytes in hexadecimal are always a safe name.
     workspaces.map { folder in
       "\(folder)/" + key.id.rawValue.utf8.map { String($0, radix: 16) }.joined() + "-\(key.generation)"
     }

@@ -1,14 +1,14 @@
 public import DownpipeCore
 import Foundation
 
-/// A ledger around another one, that records the calls and fails where a test wants it to.
+/// A ledger that wraps another one, records its calls and fails as a test plans.
 ///
 /// ```swift
 /// let ledger = FaultyLedger(MemoryLedger())
 /// ledger.fail(.save, at: 2, with: DownloadError(.ledger, "the disk is full"))
 /// ```
 public final class FaultyLedger: Ledger {
-  /// What can be done with a ledger, and can fail.
+  /// The calls that are recorded and can fail.
   public enum Operation: String, Sendable, Hashable, CaseIterable {
     /// `Ledger.open`
     case open
@@ -52,9 +52,9 @@ public final class FaultyLedger: Ledger {
 
   /// When a call fails.
   public enum Moment: Sendable, Hashable {
-    /// Before anything is done.
+    /// Before the call has an effect.
     case before
-    /// After it is done: the answer is lost.
+    /// After the call has taken effect: only its result is lost.
     case after
   }
 
@@ -69,14 +69,14 @@ public final class FaultyLedger: Ledger {
 
   private let base: any Ledger
   private let state = Watched(State())
-  /// The name of the ledger inside.
+  /// The name of the wrapped ledger.
   public var name: String { base.name }
 
   /// Wraps a ledger.
   public init(_ base: any Ledger) { self.base = base }
 
-  /// Lets `times` calls of an operation fail, the first of them the `call`th since the ledger was made,
-  /// counted from 1 over all openings.
+  /// Makes `times` calls of an operation fail, starting with call number `call`, counted from 1 over all openings since
+  /// the ledger was made.
   public func fail(
     _ operation: Operation, at call: Int = 1, times: Int = 1, _ moment: Moment = .before, with error: DownloadError
   ) {
@@ -88,8 +88,8 @@ public final class FaultyLedger: Ledger {
     }
   }
 
-  /// Lets a call of an operation wait, before anything is done, until ``release()``, as when the disk is slow; a caller
-  /// that is cancelled goes on early. Calls are counted as for ``fail(_:at:times:_:with:)``.
+  /// Makes a call of an operation wait for ``release()`` before it has an effect, like a slow disk. A cancelled caller
+  /// does not wait. Calls are counted as in ``fail(_:at:times:_:with:)``.
   public func hold(_ operation: Operation, at call: Int = 1) {
     state.update { state in
       state.held.append((operation, call))
@@ -97,7 +97,7 @@ public final class FaultyLedger: Ledger {
     }
   }
 
-  /// Lets everything go that is held or was to be.
+  /// Releases all held calls and cancels planned holds.
   public func release() {
     state.update { state in
       state.held = []
@@ -105,9 +105,9 @@ public final class FaultyLedger: Ledger {
     }
   }
 
-  /// What was called, in order, the failed calls too.
+  /// The calls so far, in order, including failed ones.
   public var calls: [Operation] { state.value.calls }
-  /// What was to be saved, in order.
+  /// The saves so far, in order, including failed ones.
   public var saves: [(record: DownloadRecord, fields: RecordFields)] { state.value.saves }
 
   /// Waits until an operation was called at least `count` times. Returns early when the waiting task is cancelled.
@@ -115,7 +115,7 @@ public final class FaultyLedger: Ledger {
     await state.wait { $0.before.count(operation) >= count }
   }
 
-  /// Opens the ledger inside.
+  /// Opens the wrapped ledger.
   public func open() async throws -> any LedgerStore {
     try await perform(.open) { FaultyLedgerStore(base: try await base.open(), ledger: self) }
   }
@@ -138,17 +138,9 @@ public final class FaultyLedger: Ledger {
   }
 }
 
-private final class FaultyLedgerStore: LedgerStore {
-  private let base: any LedgerStore
-  private let ledger: FaultyLedger
-
-  init(base: any LedgerStore, ledger: FaultyLedger) {
-    self.base = base
-    self.ledger = ledger
-  }
-
-  var owner: String { base.owner }
-  var changesByOthers: AsyncStream<Void>? { base.changesByOthers }
+private struct FaultyLedgerStore: LedgerStoreWrapper {
+  let base: any LedgerStore
+  let ledger: FaultyLedger
 
   func add(_ additions: [LedgerAddition], at now: Date) async throws -> [LedgerAddOutcome] {
     try await ledger.perform(.add) { try await base.add(additions, at: now) }
@@ -176,7 +168,7 @@ private final class FaultyLedgerStore: LedgerStore {
     try await ledger.perform(.counts) { try await base.counts(tag: tag) }
   }
 
-  func totals(tag: String?) async throws -> LedgerTotals {
+  func totals(tag: String?) async throws -> DownloadTotals {
     try await ledger.perform(.totals) { try await base.totals(tag: tag) }
   }
 

@@ -1,6 +1,6 @@
 public import DownpipeCore
 
-/// An observer that keeps what it sees, and lets a test wait for it.
+/// An observer that records events and lets a test wait for them.
 ///
 /// ```swift
 /// let observer = RecordingObserver()
@@ -21,33 +21,33 @@ public final class RecordingObserver: Observer {
     self.capacity = max(1, capacity)
   }
 
-  /// What was seen, in order.
+  /// The events so far, in order.
   public var events: [DownloadEvent] { state.value.events }
 
-  /// What was seen of one download, in order.
+  /// The events of one download so far, in order.
   public func events(of id: DownloadID) -> [DownloadEvent.Kind] {
     state.value.events.filter { $0.id == id }.map(\.kind)
   }
 
-  /// The states one download was seen in, in order.
+  /// The states of one download so far, in order.
   public func states(of id: DownloadID) -> [DownloadState] {
     events(of: id).compactMap { if case .state(let state) = $0 { state } else { nil } }
   }
 
-  /// Whether the sequence of events has ended, as it does at the downloader's shutdown.
+  /// Whether the sequence of events has ended, as it does when the downloader shuts down.
   public var hasEnded: Bool { state.value.hasEnded }
 
-  /// Waits until what was seen meets a condition, which is asked after each event and must be quick.
+  /// Waits until the events so far meet a condition, which is evaluated after each event and must be fast.
   /// Returns early when the events end or the waiting task is cancelled.
   ///
-  /// - Returns: whether the condition was met.
+  /// - Returns: Whether the condition was met.
   @discardableResult
   public func wait(until condition: @escaping @Sendable ([DownloadEvent]) -> Bool) async -> Bool {
     await state.wait { $0.hasEnded || condition($0.events) }
     return condition(events)
   }
 
-  /// Waits until a download was seen in a state of the phase; the same as ``wait(until:)`` otherwise.
+  /// Waits for a state event of a download with the given phase, like ``wait(until:)``.
   @discardableResult
   public func wait(for id: DownloadID, toBe phase: DownloadState.Phase) async -> Bool {
     await wait { events in

@@ -1,12 +1,12 @@
-/// Random numbers that are the same for the same seed, on every machine: SplitMix64 (Steele, Lea and
-/// Flood, "Fast splittable pseudorandom number generators", 2014). Not for secrets.
+/// A reproducible random number generator: SplitMix64 (Steele, Lea and Flood, "Fast splittable pseudorandom number
+/// generators", 2014). It is not suitable for secrets.
 public struct SeededGenerator: RandomNumberGenerator, Sendable {
   private var state: UInt64
 
-  /// Begins a sequence.
+  /// Starts the sequence of a seed.
   public init(seed: UInt64) { state = seed }
 
-  /// The next 64 bits.
+  /// Returns the next 64 random bits.
   public mutating func next() -> UInt64 {
     state &+= 0x9E37_79B9_7F4A_7C15
     var bits = state

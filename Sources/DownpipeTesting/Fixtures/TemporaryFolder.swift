@@ -1,21 +1,20 @@
 public import Foundation
 import Synchronization
 
-/// A new, empty folder that is deleted with all that is in it: on ``close()``, or when the last
-/// reference to it goes.
+/// A new, empty folder that is deleted with its contents by ``close()``, or when the last reference is released.
 ///
 /// ```swift
 /// let folder = try TemporaryFolder()
 /// let store = FileStore(folder.path)
 /// ```
-/// Keep the reference for as long as the folder is used: `defer { folder.close() }` does.
+/// Keep a reference while the folder is used, for example with `defer { folder.close() }`.
 public final class TemporaryFolder: Sendable {
-  /// The folder's absolute path, without symbolic links and without a slash at the end.
+  /// The absolute path of the folder, without symbolic links and without a trailing slash.
   public let path: String
   private let isClosed = Atomic(false)
 
-  /// Makes a folder below the system's folder for temporary files.
-  /// - Throws: what `FileManager` throws when it cannot be made.
+  /// Creates a folder in the system's folder for temporary files.
+  /// - Throws: The error of `FileManager` when the folder cannot be created.
   public init() throws {
     let root = FileManager.default.temporaryDirectory.resolvingSymlinksInPath()
     let url = root.appending(path: "downpipe-\(UUID().uuidString)", directoryHint: .notDirectory)
@@ -25,13 +24,13 @@ public final class TemporaryFolder: Sendable {
 
   deinit { close() }
 
-  /// The folder's URL.
+  /// The file URL of the folder.
   public var url: URL { URL(filePath: path, directoryHint: .isDirectory) }
 
-  /// The path of something in the folder, whether it exists or not.
+  /// The path of an item in the folder, which need not exist.
   public func path(_ name: String) -> String { "\(path)/\(name)" }
 
-  /// Writes a file, making the folders on its way, and returns its path.
+  /// Writes a file, creates missing parent folders, and returns the path of the file.
   @discardableResult
   public func write(_ bytes: [UInt8], to name: String) throws -> String {
     let file = URL(filePath: path(name), directoryHint: .notDirectory)
@@ -40,17 +39,17 @@ public final class TemporaryFolder: Sendable {
     return path(name)
   }
 
-  /// The bytes of a file.
+  /// Reads a file.
   public func read(_ name: String) throws -> [UInt8] {
     [UInt8](try Data(contentsOf: URL(filePath: path(name), directoryHint: .notDirectory)))
   }
 
-  /// The relative paths of every file and folder in it, sorted.
+  /// The relative paths of all files and folders in the folder, sorted.
   public func contents() throws -> [String] {
     try FileManager.default.subpathsOfDirectory(atPath: path).sorted()
   }
 
-  /// Deletes the folder and all that is in it. Nothing happens the second time.
+  /// Deletes the folder with its contents. A second call has no effect.
   public func close() {
     guard !isClosed.exchange(true, ordering: .relaxed) else { return }
     try? FileManager.default.removeItem(atPath: path)

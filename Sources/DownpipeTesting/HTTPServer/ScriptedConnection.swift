@@ -7,10 +7,11 @@ import NIOCore
   import Darwin
 #endif
 
-/// One connection of a scripted server: reads a request's head, does what the script says, reads the next.
+/// One connection of a scripted server: reads the head of a request, carries out the steps of the script, and reads the
+/// next request.
 ///
-/// There is no HTTP library here, since a server that may send anything needs bytes, not messages.
-/// Everything happens on the channel's event loop.
+/// It uses no HTTP library, because it must be able to send malformed messages. All code runs on the channel's event
+/// loop.
 final class ScriptedConnection: ChannelInboundHandler {
   typealias InboundIn = ByteBuffer
   typealias OutboundOut = ByteBuffer
@@ -26,7 +27,7 @@ final class ScriptedConnection: ChannelInboundHandler {
   private var isBusy = false
   private var isClosed = false
   private var bytesPerSecond: Int?
-  /// The rest of a request's body, which is read and forgotten.
+  /// The remaining size of the request's body, which is read and dropped.
   private var unread = 0
 
   init(shared: ScriptedHTTPServer.Shared) { self.shared = shared }
@@ -75,7 +76,8 @@ final class ScriptedConnection: ChannelInboundHandler {
     advance(context)
   }
 
-  /// Does the next step. Each continues by a task of the event loop, so that long bodies do not grow the stack.
+  /// Carries out the next step. Steps continue in new tasks of the event loop, so that long bodies do not grow the
+  /// stack.
   private func advance(_ context: ChannelHandlerContext) {
     guard !isClosed else { return }
     guard let step = steps.popFirst() else {
@@ -96,7 +98,7 @@ final class ScriptedConnection: ChannelInboundHandler {
       let eventLoop = context.eventLoop
       let shared = shared
       gate.pass {
-        // A gate opened after the server's end has no event loop to go on with.
+        // After the shutdown of the server there is no event loop to continue on.
         guard !shared.isShutDown else { return }
         eventLoop.execute {
           let (connection, context) = bound.value
@@ -108,7 +110,7 @@ final class ScriptedConnection: ChannelInboundHandler {
       advance(context)
     case .close: context.close(promise: nil)
     case .reset:
-      // With a linger time of zero the system sends RST instead of FIN and drops what is unsent.
+      // With a linger time of zero the system sends RST instead of FIN and drops unsent bytes.
       let option = context.channel as? any SocketOptionProvider
       let bound = NIOLoopBound(context, eventLoop: context.eventLoop)
       option?.setSoLinger(linger(l_onoff: 1, l_linger: 0))
@@ -116,10 +118,10 @@ final class ScriptedConnection: ChannelInboundHandler {
     }
   }
 
-  /// Sends a piece of what is left and puts the rest back as the next step.
+  /// Sends a piece of a content and inserts the rest as the next step.
   private func sendPiece(_ content: ScriptedContent, _ range: Range<Int64>, _ context: ChannelHandlerContext) {
     guard !range.isEmpty else { return advance(context) }
-    // A throttled body goes out in twentieths of a second.
+    // A throttled body is sent in portions of a twentieth of a second.
     let limit = bytesPerSecond.map { max(1, $0 / 20) } ?? Self.pieceSize
     let end = min(range.upperBound, range.lowerBound + Int64(min(limit, Self.pieceSize)))
     if end < range.upperBound { steps = [.content(content, end..<range.upperBound)] + steps }
@@ -159,7 +161,7 @@ final class ScriptedConnection: ChannelInboundHandler {
 }
 
 extension ByteBufferView {
-  /// Where a sequence of bytes begins for the first time.
+  /// The index of the first occurrence of a sequence of bytes.
   fileprivate func firstIndex(ofSequence sequence: [UInt8]) -> Int? {
     guard count >= sequence.count else { return nil }
     return (startIndex...(endIndex - sequence.count)).first { self[$0..<$0 + sequence.count].elementsEqual(sequence) }

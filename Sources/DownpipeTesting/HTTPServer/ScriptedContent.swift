@@ -1,6 +1,6 @@
-/// The bytes of a served file, made when they are sent and never kept: a server can offer a terabyte.
+/// The bytes of a served file, generated while they are sent, so that a server can offer a terabyte.
 ///
-/// Each byte is a pure function of its position and the seed, so a test can check any part it received.
+/// Each byte is a pure function of its position and the seed, so a test can check any part that it received.
 public struct ScriptedContent: Sendable, Hashable {
   private enum Kind: Hashable {
     case pattern(seed: UInt64)
@@ -12,12 +12,12 @@ public struct ScriptedContent: Sendable, Hashable {
   /// The number of bytes.
   public let size: Int64
 
-  /// So many pseudo-random bytes, which do not compress and do not repeat.
+  /// Pseudo-random bytes that do not compress and do not repeat.
   public static func pattern(size: Int64, seed: UInt64 = 1) -> ScriptedContent {
     ScriptedContent(kind: .pattern(seed: seed), size: max(0, size))
   }
 
-  /// These bytes.
+  /// A content with the given bytes.
   public static func bytes(_ bytes: [UInt8]) -> ScriptedContent {
     ScriptedContent(kind: .bytes(bytes), size: Int64(bytes.count))
   }
@@ -25,7 +25,7 @@ public struct ScriptedContent: Sendable, Hashable {
   /// The UTF-8 bytes of a text.
   public static func text(_ text: String) -> ScriptedContent { .bytes(Array(text.utf8)) }
 
-  /// The byte at a position from 0 up to ``size``.
+  /// The byte at a position, which must be at least 0 and less than ``size``.
   public func byte(at position: Int64) -> UInt8 {
     switch kind {
     case .bytes(let bytes): bytes[Int(position)]
@@ -34,7 +34,7 @@ public struct ScriptedContent: Sendable, Hashable {
     }
   }
 
-  /// The bytes of a range, which is cut to what there is.
+  /// The bytes of a range, which is clamped to the content.
   public func bytes(in range: Range<Int64>) -> [UInt8] {
     let range = range.clamped(to: 0..<size)
     return [UInt8](unsafeUninitializedCapacity: range.count) { buffer, count in
@@ -43,10 +43,10 @@ public struct ScriptedContent: Sendable, Hashable {
     }
   }
 
-  /// All bytes; for small contents.
+  /// All bytes. Use it for small contents only.
   public var allBytes: [UInt8] { bytes(in: 0..<size) }
 
-  /// Whether bytes received are those at the position.
+  /// Returns whether received bytes equal those at the position.
   public func matches(_ received: RawSpan, at position: Int64) -> Bool {
     let end = position + Int64(received.byteCount)
     guard position >= 0, end <= size else { return false }
@@ -55,7 +55,7 @@ public struct ScriptedContent: Sendable, Hashable {
     }
   }
 
-  /// Writes the bytes from a position on, as many as the buffer takes; all of them must exist.
+  /// Fills the buffer with the bytes from a position on, all of which must exist.
   func fill(_ buffer: UnsafeMutableRawBufferPointer, from position: Int64) {
     switch kind {
     case .bytes(let bytes):
@@ -84,7 +84,7 @@ public struct ScriptedContent: Sendable, Hashable {
     }
   }
 
-  /// The SplitMix64 generator's output number `index`, which can be had without the ones before it.
+  /// Output number `index` of the SplitMix64 generator, computed without the previous ones.
   private static func word(_ index: Int64, seed: UInt64) -> UInt64 {
     var z = seed &+ (UInt64(bitPattern: index) &+ 1) &* 0x9E37_79B9_7F4A_7C15
     z = (z ^ (z >> 30)) &* 0xBF58_476D_1CE4_E5B9

@@ -3,7 +3,7 @@ import NIOCore
 import NIOPosix
 import Synchronization
 
-/// An HTTP/1.1 server on a loopback port that answers as a script says: well, badly or not at all.
+/// An HTTP/1.1 server on a loopback port whose answers a script decides: correct, malformed or none.
 ///
 /// ```swift
 /// let server = try await ScriptedHTTPServer.start { request in
@@ -13,25 +13,25 @@ import Synchronization
 /// // …
 /// await server.shutdown()
 /// ```
-/// It runs on a thread of its own. Bodies are made while they are sent, one piece at a time, and a
-/// client that does not read holds the server up as it does in life.
+/// It runs on its own thread. Bodies are generated while they are sent, one piece at a time, and a client that does not
+/// read stops the server's sending, as with a real server.
 public final class ScriptedHTTPServer: Sendable {
-  /// Decides what is done with a request; called on the server's thread, so it must not block.
+  /// Returns the reply to a request. It is called on the server's thread, so it must not block.
   public typealias Script = @Sendable (ScriptedRequest) -> ScriptedReply
 
-  /// What the server has seen and done so far.
+  /// What the server has received and sent so far.
   public struct Activity: Sendable {
-    /// The requests, oldest first; the latest 10,000 of them.
+    /// The latest 10,000 requests, oldest first.
     public internal(set) var requests: [ScriptedRequest] = []
-    /// Requests received.
+    /// The number of requests received.
     public internal(set) var requestCount = 0
-    /// Connections accepted.
+    /// The number of connections accepted.
     public internal(set) var connections = 0
-    /// Connections that are open.
+    /// The number of open connections.
     public internal(set) var openConnections = 0
-    /// Bytes that the operating system has taken.
+    /// The number of bytes passed to the operating system.
     public internal(set) var bytesSent: Int64 = 0
-    /// How often a client took nothing for a fifth of a second while there was something to send.
+    /// How often a client read nothing for a fifth of a second while there were bytes to send.
     public internal(set) var stalls = 0
   }
 
@@ -47,15 +47,15 @@ public final class ScriptedHTTPServer: Sendable {
 
   private static let loggedRequests = 10_000
 
-  /// The address it listens on.
+  /// The address that the server listens on.
   public let host: String
-  /// The TCP port.
+  /// The TCP port that the server listens on.
   public let port: Int
   private let group: MultiThreadedEventLoopGroup
   private let channel: any Channel
   private let shared: Shared
 
-  /// What connections tell the server.
+  /// State that the connections share.
   final class Shared: Sendable {
     fileprivate let state = Mutex(State())
     let script: Script
@@ -64,7 +64,7 @@ public final class ScriptedHTTPServer: Sendable {
 
     var isShutDown: Bool { state.withLock { $0.isShutDown } }
 
-    /// Notes a connection; its number, or `nil` when the server is shutting down.
+    /// Registers a connection and returns its number; `nil` when the server is shutting down.
     func connected(_ channel: any Channel) -> Int? {
       update { state in
         guard !state.isShutDown else { return nil }
@@ -81,10 +81,10 @@ public final class ScriptedHTTPServer: Sendable {
       }
     }
 
-    /// The how many-th request for the path this is.
+    /// Counts a request for the path and returns its number.
     func count(_ path: String) -> Int {
       state.withLock { state in
-        // A test server meets as many paths as its test makes up; past a bound they all count as one.
+        // A test may request any number of paths; beyond a limit they share one count.
         let key = state.numbers.count < ScriptedHTTPServer.loggedRequests ? path : ""
         state.numbers[key, default: 0] += 1
         return state.numbers[key, default: 1]
@@ -130,10 +130,10 @@ public final class ScriptedHTTPServer: Sendable {
   /// Starts a server on a free port.
   ///
   /// - Parameters:
-  ///   - host: the address of this machine to listen on.
-  ///   - sendBuffer: the bytes that the system may hold for a client that does not read (`SO_SNDBUF`, which Linux
-  ///     doubles); as the system likes when `nil`.
-  ///   - script: what is done with a request.
+  ///   - host: The address of this machine to listen on.
+  ///   - sendBuffer: The size of the socket's send buffer in bytes (`SO_SNDBUF`, which Linux doubles); the system's
+  ///     default when `nil`.
+  ///   - script: Returns the reply to a request.
   public static func start(
     host: String = "127.0.0.1", sendBuffer: Int? = nil, _ script: @escaping Script
   ) async throws -> ScriptedHTTPServer {
@@ -163,12 +163,12 @@ public final class ScriptedHTTPServer: Sendable {
     }
   }
 
-  /// The URL of a path, which is given with its slash, and perhaps a query: `"/a?b=c"`.
+  /// The URL of a path with a leading slash and an optional query: `"/a?b=c"`.
   public func url(_ path: String = "/") -> URL {
     URL(string: "http://\(host):\(port)\(path)") ?? URL(filePath: "/dev/null")
   }
 
-  /// What the server has seen and done so far.
+  /// What the server has received and sent so far.
   public var activity: Activity {
     shared.state.withLock { state in
       var activity = state.activity
@@ -177,16 +177,16 @@ public final class ScriptedHTTPServer: Sendable {
     }
   }
 
-  /// The requests received, oldest first; the latest 10,000 of them.
+  /// The latest 10,000 requests, oldest first.
   public var requests: [ScriptedRequest] { activity.requests }
 
-  /// Returns as soon as the condition holds, which is looked at after everything the server sees or does.
+  /// Waits until the condition holds. It is evaluated after every change of the activity.
   ///
   /// ```swift
   /// try await server.until { $0.openConnections == 0 }
   /// ```
-  /// - Parameter condition: looks at the activity; it must not call the server.
-  /// - Throws: `CancellationError` when the task is cancelled, as by a test's time limit.
+  /// - Parameter condition: Examines the activity. It must not call the server.
+  /// - Throws: `CancellationError` when the task is cancelled, for example by the time limit of a test.
   public func until(_ condition: @escaping @Sendable (Activity) -> Bool) async throws {
     let key = shared.state.withLock { state in
       state.nextWatcher += 1
@@ -207,7 +207,7 @@ public final class ScriptedHTTPServer: Sendable {
     try Task.checkCancellation()
   }
 
-  /// Closes every connection and ends the server's thread. More than once does no harm.
+  /// Closes every connection and ends the server's thread. A second call has no effect.
   public func shutdown() async {
     let channels = shared.state.withLock { state -> [any Channel]? in
       guard !state.isShutDown else { return nil }
@@ -221,7 +221,7 @@ public final class ScriptedHTTPServer: Sendable {
   }
 }
 
-/// Runs `body` with a server that is shut down afterwards, whatever happens.
+/// Calls `body` with a server, and shuts the server down when `body` returns or throws.
 @discardableResult
 public func withScriptedServer<R>(
   _ script: @escaping ScriptedHTTPServer.Script, _ body: (ScriptedHTTPServer) async throws -> R

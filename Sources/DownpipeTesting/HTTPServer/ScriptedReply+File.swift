@@ -2,18 +2,18 @@ import DownpipeCore
 public import Foundation
 
 extension ScriptedReply {
-  /// A file, served as a good server serves it: ranges, `If-Range`, `If-None-Match`, `HEAD`, 416 with the size.
+  /// A file, served correctly: ranges, `If-Range`, `If-None-Match`, `HEAD`, 416 with the size.
   ///
   /// - Parameters:
-  ///   - content: the bytes.
-  ///   - etag: the entity tag as it is sent, with its quotation marks: `"\"v1\""`, `"W/\"v1\""`.
-  ///   - lastModified: the time of the last modification.
-  ///   - date: the server's time; without one it is sent only where `lastModified` is, as the present time.
-  ///   - name: the name in `Content-Disposition`.
-  ///   - mediaType: the media type.
-  ///   - supportsRanges: whether ranges are answered; the whole comes otherwise.
-  ///   - ignoreIfRange: answers the range even when `If-Range` does not match, as some servers wrongly do.
-  ///   - request: what was asked for.
+  ///   - content: The bytes of the file.
+  ///   - etag: The entity tag as it is sent, with its quotation marks: `"\"v1\""`, `"W/\"v1\""`.
+  ///   - lastModified: The time of the last modification.
+  ///   - date: The `Date` field. When `nil`, the present time is sent if `lastModified` is given, otherwise no date.
+  ///   - name: The file name in `Content-Disposition`.
+  ///   - mediaType: The media type.
+  ///   - supportsRanges: Whether ranges are answered; otherwise the whole file is.
+  ///   - ignoreIfRange: Answers the range even when `If-Range` does not match, as some incorrect servers do.
+  ///   - request: The request to answer.
   public static func file(
     _ content: ScriptedContent, etag: String? = nil, lastModified: Date? = nil, date: Date? = nil,
     name: String? = nil, mediaType: String? = nil, supportsRanges: Bool = true, ignoreIfRange: Bool = false,

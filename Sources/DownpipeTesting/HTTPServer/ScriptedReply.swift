@@ -1,6 +1,6 @@
 public import DownpipeCore
 
-/// What a scripted server does with a request: steps, done one after the other.
+/// The reply of a scripted server: steps that are carried out in order.
 ///
 /// ```swift
 /// ScriptedReply.file(.pattern(size: 1_000_000), etag: "\"v1\"", for: request)         // behaves well
@@ -8,41 +8,41 @@ public import DownpipeCore
 /// ScriptedReply([.send("HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n"), .close])     // anything at all
 /// ```
 public struct ScriptedReply: Sendable {
-  /// One thing to do.
+  /// One action of the server.
   public enum Step: Sendable {
-    /// Sends a status line and header fields, and nothing that was not given.
+    /// Sends a status line and exactly the given header fields.
     case head(Int, HeaderFields)
-    /// Sends these bytes as they are.
+    /// Sends bytes unchanged.
     case bytes([UInt8])
-    /// Sends a range of a content, made as the client takes it.
+    /// Sends a range of a content, generated as the client reads.
     case content(ScriptedContent, Range<Int64>)
-    /// Waits. Prefer ``hold(_:)``, which does not depend on time.
+    /// Waits for a time. Prefer ``hold(_:)``, which does not depend on time.
     case delay(Duration)
-    /// Sends from here on so many bytes a second at most.
+    /// Limits the following steps to a number of bytes per second.
     case throttle(bytesPerSecond: Int)
     /// Waits until the test opens the gate.
     case hold(ServerGate)
-    /// Calls this on the server's thread, so it must not block: for tests that follow how far a reply has got.
-    /// What comes before it is with the operating system by then.
+    /// Calls a closure on the server's thread, which must not block. The bytes of earlier steps have been passed to the
+    /// operating system by then.
     case call(@Sendable () -> Void)
-    /// Closes the connection in an orderly way.
+    /// Closes the connection in an orderly way (FIN).
     case close
-    /// Cuts the connection off with a reset (RST).
+    /// Resets the connection (RST).
     case reset
 
-    /// Sends these bytes as they are.
+    /// Sends bytes unchanged.
     public static func send(_ bytes: [UInt8]) -> Step { .bytes(bytes) }
-    /// Sends a text as it is.
+    /// Sends the UTF-8 bytes of a text unchanged.
     public static func send(_ text: String) -> Step { .bytes(Array(text.utf8)) }
     /// Sends a whole content.
     public static func send(_ content: ScriptedContent) -> Step { .content(content, 0..<content.size) }
   }
 
-  /// What is done, in order. Afterwards the connection is kept for the next request, unless a step closed it
-  /// or the request said `Connection: close`.
+  /// The steps, in order. The connection then stays open for the next request, unless a step closed it or the request
+  /// had `Connection: close`.
   public var steps: [Step]
 
-  /// Makes a reply of steps.
+  /// Makes a reply from steps.
   public init(_ steps: [Step]) { self.steps = steps }
 
   /// A status with header fields and a body of known length.
@@ -53,7 +53,7 @@ public struct ScriptedReply: Sendable {
     if body.size > 0 { steps.append(.send(body)) }
   }
 
-  /// A status, with `Retry-After` if there is one.
+  /// A status without a body, with an optional `Retry-After`.
   public static func status(_ status: Int, retryAfter: RetryAfter? = nil) -> ScriptedReply {
     var headers = HeaderFields()
     switch retryAfter {
@@ -64,12 +64,12 @@ public struct ScriptedReply: Sendable {
     return ScriptedReply(status, headers, body: .text("status \(status)\n"))
   }
 
-  /// A redirect; `location` is sent as it is.
+  /// A redirect whose `Location` is sent unchanged.
   public static func redirect(to location: String, status: Int = 302) -> ScriptedReply {
     ScriptedReply(status, ["Location": location])
   }
 
-  /// A body in chunks (RFC 9112 §7.1), one for each element.
+  /// A body with the transfer coding chunked (RFC 9112 §7.1), one chunk for each element.
   public static func chunked(_ chunks: [[UInt8]], headers: HeaderFields = []) -> ScriptedReply {
     var headers = headers
     headers["Transfer-Encoding"] = "chunked"
@@ -82,7 +82,7 @@ public struct ScriptedReply: Sendable {
     return ScriptedReply(steps)
   }
 
-  /// Bytes that are no HTTP at all, and the end of the connection.
+  /// Bytes that are not HTTP, then the end of the connection.
   public static var garbage: ScriptedReply {
     ScriptedReply([.send(ScriptedContent.pattern(size: 512, seed: 0x6761_7262_6167_65)), .close])
   }
@@ -90,7 +90,7 @@ public struct ScriptedReply: Sendable {
   /// The end of the connection without an answer.
   public static var closed: ScriptedReply { ScriptedReply([.close]) }
 
-  /// The same reply, cut off after so many bytes of its body: everything behind them is left out.
+  /// Returns a copy that closes or resets the connection after `count` bytes of its body.
   public func truncated(after count: Int64, reset: Bool = false) -> ScriptedReply {
     var left = max(0, count)
     var kept: [Step] = []
@@ -118,10 +118,10 @@ public struct ScriptedReply: Sendable {
     return ScriptedReply(kept + [reset ? .reset : .close])
   }
 
-  /// The same reply, with other steps in front.
+  /// Returns a copy with steps in front.
   public func after(_ first: Step...) -> ScriptedReply { ScriptedReply(first + steps) }
 
-  /// The same reply, held at the gate once the head and so many bytes of the body are sent.
+  /// Returns a copy that waits at the gate after the head and `count` bytes of the body.
   public func held(at gate: ServerGate, after count: Int64 = 0) -> ScriptedReply {
     var left = count
     var result: [Step] = []
@@ -142,7 +142,7 @@ public struct ScriptedReply: Sendable {
     return ScriptedReply(isHeld ? result : result + [.hold(gate)])
   }
 
-  /// The same reply, with header fields set in its first head.
+  /// Returns a copy with header fields set in its first head.
   public func setting(_ headers: HeaderFields) -> ScriptedReply {
     var copy = self
     for (index, step) in steps.enumerated() {

@@ -2,21 +2,21 @@ public import DownpipeCore
 
 /// A request as a scripted server received it.
 public struct ScriptedRequest: Sendable, Hashable {
-  /// `GET`, `HEAD` and so on.
+  /// The method, such as `GET` or `HEAD`.
   public let method: String
-  /// The request target as it was sent, with its query.
+  /// The request target, with its query.
   public let target: String
-  /// The header fields.
+  /// The header fields, in the order of the request.
   public let headers: HeaderFields
-  /// The number of the connection it came on, counted from 1.
+  /// The number of its connection, counted from 1.
   public let connection: Int
-  /// The how many-th request for this path it is, counted from 1.
+  /// The number of the request among those for the same path, counted from 1.
   public let number: Int
 
   /// The request target without its query.
   public var path: String { String(target.prefix { $0 != "?" }) }
 
-  /// The one range asked for, `bytes=a-b` or `bytes=a-`; `nil` for anything else.
+  /// The requested range, when the `Range` field is `bytes=a-b` or `bytes=a-`; otherwise `nil`.
   public var range: RequestedRange? {
     guard case .from(let start, let end) = rangeField else { return nil }
     return RequestedRange(from: start, to: end)
@@ -27,7 +27,7 @@ public struct ScriptedRequest: Sendable, Hashable {
     case last(Int64)
   }
 
-  /// What a `Range` field with one range says (RFC 9110 §14.1.2).
+  /// The value of a `Range` field with one range (RFC 9110 §14.1.2).
   var rangeField: RangeField? {
     guard let field = headers["Range"], field.hasPrefix("bytes=") else { return nil }
     let ends = field.dropFirst(6).split(separator: "-", omittingEmptySubsequences: false)
@@ -40,7 +40,7 @@ public struct ScriptedRequest: Sendable, Hashable {
     }
   }
 
-  /// Reads a request's head without the empty line that ends it; `nil` when it is none.
+  /// Parses the head of a request without its final empty line; `nil` when it is malformed.
   static func parse(head: [UInt8], connection: Int, number: (String) -> Int) -> ScriptedRequest? {
     let lines = String(decoding: head, as: UTF8.self).split(separator: "\r\n", omittingEmptySubsequences: false)
     guard let words = lines.first?.split(separator: " "), words.count == 3 else { return nil }

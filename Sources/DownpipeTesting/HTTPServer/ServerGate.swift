@@ -1,6 +1,6 @@
 import Synchronization
 
-/// Holds scripted answers back until a test lets them go: order without waiting for time to pass.
+/// Holds scripted answers until a test opens it, so that tests order events without waiting for time to pass.
 ///
 /// ```swift
 /// let gate = ServerGate()
@@ -21,13 +21,13 @@ public final class ServerGate: Sendable {
 
   private let state = Mutex(State())
 
-  /// A closed gate.
+  /// Makes a closed gate.
   public init() {}
 
-  /// Whether answers pass.
+  /// Whether the gate is open.
   public var isOpen: Bool { state.withLock { $0.isOpen } }
 
-  /// Lets every answer go that is held, and every one that comes.
+  /// Opens the gate for the held answers and all later ones.
   public func open() {
     let held = state.withLock { state in
       state.isOpen = true
@@ -36,7 +36,7 @@ public final class ServerGate: Sendable {
     for resume in held { resume() }
   }
 
-  /// Returns once so many answers have come to the gate, counted from its making.
+  /// Waits until `count` answers in total have arrived at the gate.
   public func arrivals(_ count: Int) async {
     await withCheckedContinuation { continuation in
       let there = state.withLock { state in
@@ -48,12 +48,12 @@ public final class ServerGate: Sendable {
     }
   }
 
-  /// Returns once the gate is open, for tests that hold back work of their own; counts as an arrival.
+  /// Waits until the gate is open, for code of the test itself. Counts as an arrival.
   public func wait() async {
     await withCheckedContinuation { continuation in pass { continuation.resume() } }
   }
 
-  /// Calls `resume` when the gate is open: at once or later, on any thread.
+  /// Calls `resume` when the gate is open: immediately or later, on any thread.
   func pass(_ resume: @escaping @Sendable () -> Void) {
     let (isOpen, reached) = state.withLock { state in
       state.arrived += 1

@@ -1,11 +1,11 @@
 package import DownpipeCore
 import Synchronization
 
-/// Runs `work` and waits for it no longer than `limit`.
+/// Runs `work` and waits for it at most as long as `limit`.
 ///
-/// The work is cancelled at the limit, or when the caller is. Work that does not end even then is left
-/// behind: a stage that ignores cancellation must show up as a failure, not as a test run that hangs.
-/// - Throws: what `work` threw; ``Deviation`` at the limit.
+/// The work is cancelled at the limit, or when the caller is cancelled. Work that does not respond keeps running
+/// unattended, so that a stage that ignores cancellation causes a failure instead of a hanging test run.
+/// - Throws: What `work` throws; ``Deviation`` at the limit.
 package func withDeadline<Value: Sendable>(
   _ limit: Duration, time: any TimeSource = SystemTime(), _ work: @escaping @Sendable () async throws -> Value
 ) async throws -> Value {
@@ -14,8 +14,8 @@ package func withDeadline<Value: Sendable>(
     do { outcome.settle(.success(try await work())) } catch { outcome.settle(.failure(error)) }
   }
   let timer = Task {
-    // In many short sleeps: on a machine with too much to do each of them waits for its turn like the
-    // work does, so that work which gets no turn is not taken for work that hangs.
+    // Many short sleeps: on an overloaded machine each of them is delayed like the work, so that slow scheduling is not
+    // reported as work that hangs.
     let slices = 100
     for _ in 0..<slices {
       guard (try? await time.sleep(for: limit / slices)) != nil else { return }

@@ -1,6 +1,6 @@
 import Synchronization
 
-/// A value behind a lock, and tasks that wait until it meets a condition: what fakes are made of.
+/// A value behind a lock, and tasks that wait until it meets a condition. The fakes are built on it.
 package final class Watched<Value: Sendable>: Sendable {
   private struct Waiter {
     let id: UInt64
@@ -12,7 +12,7 @@ package final class Watched<Value: Sendable>: Sendable {
     var value: Value
     var lastID: UInt64 = 0
     var waiters: [Waiter] = []
-    /// Waits that were cancelled before they could begin.
+    /// Waits that were cancelled before they started.
     var cancelled: Set<UInt64> = []
   }
 
@@ -23,7 +23,7 @@ package final class Watched<Value: Sendable>: Sendable {
   /// A copy of the value.
   package var value: Value { state.withLock(\.value) }
 
-  /// Changes the value, and wakes those whose condition has come true.
+  /// Changes the value and wakes the tasks whose condition holds.
   package func update<Result: Sendable, Failure: Error>(
     _ change: (inout Value) throws(Failure) -> Result
   ) throws(Failure) -> Result {
@@ -40,7 +40,8 @@ package final class Watched<Value: Sendable>: Sendable {
     return result
   }
 
-  /// Returns once the value meets the condition, which is asked under the lock; early when the task is cancelled.
+  /// Waits until the value meets the condition, which is evaluated under the lock. Returns early when the task is
+  /// cancelled.
   package func wait(until condition: @escaping @Sendable (Value) -> Bool) async {
     let id = state.withLock { state in
       state.lastID += 1
@@ -66,7 +67,7 @@ package final class Watched<Value: Sendable>: Sendable {
       waiter?.continuation.resume()
     }
     state.withLock { state in
-      // The handler does not run any more: nobody adds the id again.
+      // After the wait the cancellation handler cannot add the id again.
       _ = state.cancelled.remove(id)
     }
   }

@@ -1,16 +1,16 @@
 public import DownpipeCore
 public import Foundation
 
-/// A clock that stands still until a test moves it.
+/// A clock that advances only when a test moves it.
 ///
 /// ```swift
 /// let time = VirtualTime()
 /// let task = Task { try await time.sleep(for: .seconds(30)) }
-/// await time.sleepers(atLeast: 1)      // the task sleeps for certain
-/// time.advance(by: .seconds(30))       // and now it goes on
+/// await time.sleepers(atLeast: 1)      // the task is asleep
+/// time.advance(by: .seconds(30))       // it wakes
 /// try await task.value
 /// ```
-/// A test of a downloader moves its clock in three steps: do what makes it wait, wait for the sleep, advance.
+/// A test of a downloader moves its clock in three steps: trigger the wait, wait for the sleep, advance the clock.
 ///
 /// ```swift
 /// let time = VirtualTime()
@@ -21,24 +21,23 @@ public import Foundation
 ///   FakeStorage()
 /// }
 /// let download = try await downloader.add(DownloadRequest("https://example.org/film"))
-/// await time.sleeper(dueIn: .seconds(10))      // the first attempt has failed, and the second is waited for
-/// time.advance(by: .seconds(10))               // it begins
+/// await time.sleeper(dueIn: .seconds(10))      // the first attempt has failed
+/// time.advance(by: .seconds(10))               // the second attempt starts
 /// await source.requests(atLeast: 2)
 /// print(try await download.status.attempts)    // 2
 /// await downloader.shutdown()
 /// ```
-/// - `sleeper(dueIn:)` overlooks the downloader's own timers. Name the purpose to wait for one of them, as in
-///   `sleeper(dueIn: .milliseconds(100), purpose: .progress)` before a test moves a transfer's speed.
-/// - After an `await` of a state, such as `.waiting(.retry)`, a test may advance at once, in one step or in several:
-///   a sleeper that comes late, when its instant has passed, does not sleep.
-/// - A task that sleeps *for* an interval begins to count when it says so: where a test advances in steps through a row
-///   of such sleeps, it waits for a sleeper before each step.
-/// - Back-off has jitter: use `Retry(.constant(…))`, or give `DownloaderOptions` a `random` of the test's own.
+/// - `sleeper(dueIn:)` ignores the timers of the downloader itself. Pass a purpose to wait for one of them, as in
+///   `sleeper(dueIn: .milliseconds(100), purpose: .progress)` before a test changes the speed of a transfer.
+/// - After waiting for a state such as `.waiting(.retry)`, a test may advance the clock immediately: a task whose
+///   instant has passed does not sleep.
+/// - A task that sleeps *for* an interval starts at the present time. A test that advances through several such sleeps
+///   waits for a sleeper before each step.
+/// - Back-off has jitter: use `Retry(.constant(…))`, or pass a fixed `random` to `DownloaderOptions`.
 ///
-/// Sleepers are woken in order of their due time, those of one time in the order in which they went to
-/// sleep. A woken task runs when the runtime schedules it: await what it does, such as its next sleep.
-/// The clock counts whole nanoseconds: ten times a tenth of a second is a second.
-/// Safe to use from any thread.
+/// Sleepers wake in order of their due time, those with the same due time in the order in which they fell asleep. A
+/// woken task runs when the runtime schedules it: wait for its effect, such as its next sleep. The clock counts whole
+/// nanoseconds: ten times a tenth of a second is a second. It can be used from any thread.
 public final class VirtualTime: TimeSource {
   private struct Sleeper: Sendable {
     let id: UInt64
@@ -49,19 +48,19 @@ public final class VirtualTime: TimeSource {
 
   private struct State: Sendable {
     var now = Duration.zero
-    /// The calendar's time when the clock stood at zero, had it not jumped since then. Not the date itself: the sum of
-    /// many small steps would lose what `now` keeps.
+    /// The date at clock time zero, adjusted for jumps. The present date is not stored, because adding many small steps
+    /// to it would lose precision.
     var start: Date
     var lastID: UInt64 = 0
-    /// Sorted by due time, then by the order in which they went to sleep.
+    /// Sorted by due time, then by the order in which they fell asleep.
     var sleepers: [Sleeper] = []
-    /// Sleeps that were cancelled before they could begin.
+    /// Sleeps that were cancelled before they started.
     var cancelled: Set<UInt64> = []
 
     var date: Date { start.addingTimeInterval(now / .seconds(1)) }
     var intervals: [Duration] { sleepers.map { $0.due - now } }
 
-    /// Moves the clock on, and takes out those who are due by then.
+    /// Moves the clock forward; removes and returns the sleepers that are due.
     mutating func move(by interval: Duration) -> [Sleeper] {
       now += interval.inNanoseconds
       let due = sleepers.prefix { $0.due <= now }
@@ -72,21 +71,21 @@ public final class VirtualTime: TimeSource {
 
   private let state: Watched<State>
 
-  /// Makes a clock that stands at zero, and a calendar that stands at `date`.
+  /// Makes a clock at zero and a calendar at `date`.
   public init(date: Date = Date(timeIntervalSince1970: 1_000_000_000)) {
     state = Watched(State(start: date))
   }
 
-  /// How far the clock has been moved.
+  /// The time of the clock: the sum of its advances.
   public var now: Duration { state.value.now }
 
-  /// The calendar's time: moved by ``advance(by:)`` and ``jumpDate(by:)``.
+  /// The time of the calendar, which ``advance(by:)`` and ``jumpDate(by:)`` change.
   public var date: Date { state.value.date }
 
-  /// For how long each sleeper has still to sleep, the shortest first.
+  /// The remaining time of each sleeper, shortest first.
   public var pendingSleeps: [Duration] { state.value.intervals }
 
-  /// Sleeps until the clock has been moved to the instant; returns at once when it stands there already.
+  /// Sleeps until the clock reaches the instant; returns immediately when it has passed.
   /// - Throws: `CancellationError` when the task is cancelled.
   public func sleep(until instant: Duration, purpose: SleepPurpose) async throws {
     try Task.checkCancellation()
@@ -95,11 +94,11 @@ public final class VirtualTime: TimeSource {
       state.lastID += 1
       return state.lastID
     }
-    // The handler has run or never will once the wait is over: nobody adds the id again.
+    // After the wait the cancellation handler cannot add the id again.
     defer { state.update { state in _ = state.cancelled.remove(id) } }
     try await withTaskCancellationHandler {
       try await withCheckedThrowingContinuation { (continuation: CheckedContinuation<Void, any Error>) in
-        // Under the lock, so that a clock that is moved at this moment is not missed.
+        // Under the lock, so that a concurrent advance is not missed.
         let outcome: Result<Void, any Error>? = state.update { state in
           if state.cancelled.contains(id) { return .failure(CancellationError()) }
           if due <= state.now { return .success(()) }
@@ -112,7 +111,7 @@ public final class VirtualTime: TimeSource {
     } onCancel: {
       let sleeper: Sleeper? = state.update { state in
         guard let index = state.sleepers.firstIndex(where: { $0.id == id }) else {
-          // Either it has not begun to sleep, and finds its id here, or it was woken already.
+          // The task is not asleep yet and will find its id here, or it was woken already.
           state.cancelled.insert(id)
           return nil
         }
@@ -122,19 +121,19 @@ public final class VirtualTime: TimeSource {
     }
   }
 
-  /// Moves the clock and the calendar on, and wakes all who are due, in order of due time.
+  /// Moves the clock and the calendar forward and wakes the sleepers that are due, in order of due time.
   ///
-  /// A task that sleeps again when it is woken sleeps from the new time on: to see each of a row of
-  /// sleeps, move with ``advanceToNextSleeper()``.
+  /// A woken task that sleeps again sleeps from the new time on. Use ``advanceToNextSleeper()`` to step through
+  /// consecutive sleeps.
   public func advance(by interval: Duration) {
-    precondition(interval >= .zero, "a clock never goes back; the calendar does: see jumpDate(by:)")
+    precondition(interval >= .zero, "the clock cannot go back; to move the calendar use jumpDate(by:)")
     let due = state.update { $0.move(by: interval) }
     for sleeper in due { sleeper.continuation.resume() }
   }
 
-  /// Waits until a task sleeps, moves the clock to the earliest due time and wakes all who are due then.
+  /// Waits until a task sleeps, moves the clock to the earliest due time and wakes the sleepers that are due.
   ///
-  /// - Returns: how far the clock was moved; zero when the waiting task was cancelled.
+  /// - Returns: How far the clock was moved; zero when the waiting task was cancelled.
   @discardableResult
   public func advanceToNextSleeper() async -> Duration {
     while !Task.isCancelled {
@@ -144,7 +143,7 @@ public final class VirtualTime: TimeSource {
         let interval = first.due - state.now
         return (interval, state.move(by: interval))
       }
-      // Between the two steps the sleeper may have been cancelled; then the next one counts.
+      // The sleeper may have been cancelled meanwhile; then wait for the next one.
       guard let (interval, due) = moved else { continue }
       for sleeper in due { sleeper.continuation.resume() }
       return interval
@@ -152,7 +151,7 @@ public final class VirtualTime: TimeSource {
     return .zero
   }
 
-  /// Moves the calendar alone, forth or back: the clock was set, or the machine was asleep.
+  /// Moves only the calendar, forward or back, as when the system clock is set or the machine was asleep.
   public func jumpDate(by interval: Duration) {
     state.update { $0.start += interval / .seconds(1) }
   }
@@ -165,8 +164,8 @@ public final class VirtualTime: TimeSource {
   /// Waits until a task sleeps that is due after exactly this interval from now.
   /// Returns early when the waiting task is cancelled.
   ///
-  /// - Parameter purpose: what it sleeps for; `nil` for anything but a downloader's own housekeeping, which would
-  ///   match by chance: leases and retries after thirty seconds are common.
+  /// - Parameter purpose: The purpose of the sleep. `nil` matches all sleeps except the downloader's housekeeping,
+  ///   whose intervals could match by coincidence.
   public func sleeper(dueIn interval: Duration, purpose: SleepPurpose? = nil) async {
     let interval = interval.inNanoseconds
     await state.wait { state in
@@ -177,15 +176,15 @@ public final class VirtualTime: TimeSource {
     }
   }
 
-  /// Waits until the sleeps that are pending, the shortest first, meet a condition, which must be quick
-  /// and must not call this clock. Returns early when the waiting task is cancelled.
+  /// Waits until the remaining times of the sleepers, shortest first, meet a condition, which must be fast and must not
+  /// call this clock. Returns early when the waiting task is cancelled.
   public func sleepers(where condition: @escaping @Sendable ([Duration]) -> Bool) async {
     await state.wait { condition($0.intervals) }
   }
 }
 
 extension Duration {
-  /// Rounded to whole nanoseconds: an interval that was made of a floating-point number is meant to be one.
+  /// Rounded to whole nanoseconds, because intervals made from floating-point numbers are inexact.
   fileprivate var inNanoseconds: Duration {
     let (seconds, attoseconds) = components
     let half: Int64 = attoseconds < 0 ? -500_000_000 : 500_000_000

@@ -1,81 +1,66 @@
 import Downpipe
 import Foundation
 
-/// A line on standard output for each download that is over; on standard error what went wrong, and what a download
-/// waits for that does not go on by itself.
+/// A line on standard output for each download that has ended; failures, and reasons to wait, on standard error.
 ///
 /// The columns are separated by tabs: `finished`, path, bytes; or `failed`, URL, error code. URLs are without secrets.
 struct PlainOutput: RunOutput {
   private let output: OutputFile
-  private let errors: OutputFile
+  private let errors: OutputFile?
   private let isQuiet: Bool
-  private let complains: Bool
   private var lines = ""
-  private var complaints = ""
-  private var news = StateNews()
+  private var messages = ""
 
   /// - Parameters:
-  ///   - isQuiet: nothing on standard output.
-  ///   - complains: whether errors are told; somebody else does it otherwise.
-  init(
-    isQuiet: Bool, complains: Bool = true, output: OutputFile = .standardOutput, errors: OutputFile = .standardError
-  ) {
+  ///   - isQuiet: leaves only failures.
+  ///   - errors: `nil` where another output shows failures and reasons to wait.
+  init(isQuiet: Bool, output: OutputFile = .standardOutput, errors: OutputFile? = .standardError) {
     self.isQuiet = isQuiet
-    self.complains = complains
     self.output = output
     self.errors = errors
   }
 
-  mutating func show(_ status: DownloadStatus) {
-    guard !isQuiet, complains, news.isNews(status), let wait = Self.wait(status) else { return }
-    complaints += "downpipe: \(wait)\n"
+  mutating func show(_ status: DownloadStatus, isNews: Bool) {
+    if !isQuiet, isNews, let message = Self.message(waiting: status) { messages += "downpipe: \(message)\n" }
   }
 
-  mutating func show(_ word: LastWord) {
-    news.forget(word.id)
-    if !isQuiet { lines += Self.line(word) + "\n" }
-    if complains, word.error != nil { complaints += "downpipe: \(Self.complaint(word))\n" }
+  mutating func show(_ result: DownloadResult) {
+    if !isQuiet { lines += Self.line(result) + "\n" }
+    if let message = Self.message(failed: result) { messages += "downpipe: \(message)\n" }
   }
 
   mutating func flush(_ tally: Tally, at now: Date) throws {
-    defer {
-      lines = ""
-      complaints = ""
-    }
+    defer { (lines, messages) = ("", "") }
     try output.write(lines)
-    try errors.write(complaints)
+    try errors?.write(messages)
   }
 
   mutating func end(_ tally: Tally, at now: Date) throws {
-    try flush(tally, at: now)
-    if tally.failed > 0, tally.total > 1, !isQuiet, complains {
-      try errors.write("downpipe: \(tally.finished) of \(tally.total) finished, \(tally.failed) failed\n")
+    if tally.failed > 0, tally.total > 1, !isQuiet {
+      messages += "downpipe: \(tally.finished) of \(tally.total) finished, \(tally.failed) failed\n"
     }
+    try flush(tally, at: now)
   }
 
-  /// The line of a download that is over, without the line's end.
-  static func line(_ word: LastWord) -> String {
-    let columns =
-      if let error = word.error {
-        ["failed", word.url, error.code.rawValue]
-      } else {
-        ["finished", word.path ?? "–", String(word.bytes)]
-      }
-    return columns.map(DisplayWidth.harmless).joined(separator: "\t")
+  static func line(_ result: DownloadResult) -> String {
+    let finished = ["finished", result.path ?? "–", String(result.bytes)]
+    let columns = result.error.map { ["failed", result.url, $0.code.rawValue] } ?? finished
+    return columns.map(\.harmless).joined(separator: "\t")
   }
 
-  /// What a download waits for, and until when, in a sentence; `nil` for one that only waits for a free place.
-  static func wait(_ status: DownloadStatus) -> String? {
-    guard let reason = status.waitsBeyondItsTurn else { return nil }
-    let until = reason.until.map { " until \(Formatting.time($0))" } ?? ""
-    return DisplayWidth.harmless("\(status.request.shownURL): waits\(until): \(reason.description)")
+  /// What a download waits for and until when, in local time; `nil` where it waits for its turn only.
+  static func message(waiting status: DownloadStatus, in zone: TimeZone = .current) -> String? {
+    guard let reason = status.hindrance else { return nil }
+    let style = Date.ISO8601FormatStyle(timeZone: zone).year().month().day().dateTimeSeparator(.space)
+      .time(includingFractionalSeconds: false)
+    let until = reason.until.map { " until \($0.formatted(style))" } ?? ""
+    return "\(status.request.shownURL): waiting\(until): \(reason)".harmless
   }
 
-  /// What went wrong, in a sentence.
-  static func complaint(_ word: LastWord) -> String {
-    guard let error = word.error else { return "" }
-    let stage = error.stage.map { "\($0): " } ?? ""
-    let attempts = word.attempts > 1 ? " (after \(word.attempts) attempts)" : ""
-    return DisplayWidth.harmless("\(word.url): \(stage)\(error.message)\(attempts)")
+  /// Why a download failed; `nil` for one that finished.
+  static func message(failed result: DownloadResult) -> String? {
+    guard let error = result.error else { return nil }
+    let attempts = result.attempts > 1 ? " (after \(result.attempts) attempts)" : ""
+    return "\(result.url): \(error.sentence)\(attempts)".harmless
   }
 }

@@ -1,97 +1,161 @@
 import Downpipe
 import Foundation
 
-/// What the bars show: the files under way in the order in which they began, and the sums over all.
-struct ProgressBoard {
-  private struct Entry {
-    var status: DownloadStatus
-    /// What earlier runs had fetched of it.
-    var fetchedBefore: Int64
-    /// Its place among the rows.
-    var place: Int
+/// Progress bars at the lower end of a terminal, and a line for each download that has ended above them.
+struct BoardOutput: RunOutput {
+  private var terminal: Terminal
+  private let style: BoardLayout.Style
+  /// Writes standard output where that is not the terminal.
+  private var plain: PlainOutput?
 
-    var fetched: Int64 { max(0, status.bytesFetched - fetchedBefore, status.progress.received - status.resumedFrom) }
+  private var board = ProgressBoard()
+  private var ended: [DownloadResult] = []
+  private var lastDrawn = Date.distantPast
+
+  init(style: BoardLayout.Style, terminal: OutputFile = .standardError, plain: PlainOutput? = nil) {
+    self.style = style
+    self.terminal = Terminal(terminal)
+    self.plain = plain
   }
 
-  private var entries: [DownloadID: Entry] = [:]
-  private var nextPlace = 0
-  private var waitsFor: String?
-  private var meter = SpeedMeter()
-  private var closedFetched: Int64 = 0
-  private var closedBytes: Int64 = 0
-  private var closedCount = 0
+  mutating func show(_ status: DownloadStatus, isNews: Bool) { board.show(status) }
 
-  /// Something about a download changed.
+  mutating func show(_ result: DownloadResult) {
+    board.show(result)
+    ended.append(result)
+    plain?.show(result)
+  }
+
+  mutating func flush(_ tally: Tally, at now: Date) throws {
+    // At most ten frames a second, and none missed by a timer that is early.
+    guard now.timeIntervalSince(lastDrawn) >= 0.095 || now < lastDrawn else { return }
+    lastDrawn = now
+    try plain?.flush(tally, at: now)
+    let summary = board.summary(tally, at: now)
+    let layout = layout
+    try terminal.draw(above: takeEnded(layout), frame: layout.frame(board.running, summary: summary, at: now))
+  }
+
+  mutating func end(_ tally: Tally, at now: Date) throws {
+    try plain?.flush(tally, at: now)
+    let closing = tally.total > 1 ? [board.closing(tally, at: now)] : []
+    try terminal.end(above: takeEnded(layout) + closing)
+  }
+
+  private var layout: BoardLayout {
+    let size = terminal.size
+    return BoardLayout(columns: size.columns, rows: size.rows, style: style)
+  }
+
+  private mutating func takeEnded(_ layout: BoardLayout) -> [String] {
+    defer { ended = [] }
+    // Finished files are on standard output already where that is not the terminal.
+    return ended.filter { plain == nil || !$0.isFinished }.map(layout.line)
+  }
+}
+
+/// The running downloads in the order in which they started, and the sums over all downloads of a command.
+struct ProgressBoard {
+  private struct Row {
+    var status: DownloadStatus
+    /// What earlier runs have fetched.
+    let fetchedBefore: Int64
+    let place: Int
+
+    var fetched: Int64 { max(0, status.bytesFetched - fetchedBefore, status.transferred) }
+  }
+
+  private var rows: [DownloadID: Row] = [:]
+  private var nextPlace = 0
+  /// Why nothing runs, when nothing does.
+  private var hindrance: String?
+  /// Counts and bytes of the downloads that no longer run.
+  private var finished = 0
+  private var finishedBytes: Int64 = 0
+  private var fetchedByOthers: Int64 = 0
+  /// ``fetched`` over the last seconds, which give the speed: files that take less than a second have none of their own.
+  private var samples: [(date: Date, fetched: Int64)] = []
+
+  var running: [DownloadStatus] { rows.values.sorted { $0.place < $1.place }.map(\.status) }
+
+  /// The bytes that this command has received over the network.
+  var fetched: Int64 { rows.values.reduce(fetchedByOthers) { $0 + $1.fetched } }
+
   mutating func show(_ status: DownloadStatus) {
     switch status.state {
-    case .waiting(.retry), .waiting(.missing), .transferring, .processing: break
-    case .waiting(let reason):
-      if case .gate = reason { waitsFor = reason.description }
-      if case .elsewhere = reason { waitsFor = reason.description }
-      if let entry = entries.removeValue(forKey: status.id) { closedFetched += entry.fetched }
-      return
-    default: return
-    }
-    waitsFor = nil
-    if entries[status.id] != nil {
-      entries[status.id]?.status = status
-    } else {
-      let thisTransfer = max(0, status.progress.received - status.resumedFrom)
-      entries[status.id] = Entry(
-        status: status, fetchedBefore: max(0, status.bytesFetched - thisTransfer), place: nextPlace)
-      nextPlace += 1
-    }
-  }
-
-  /// A download is over.
-  mutating func show(_ word: LastWord) {
-    let entry = entries.removeValue(forKey: word.id)
-    if word.isFinished, !word.wasFinishedBefore {
-      closedCount += 1
-      closedBytes += word.bytes
-    }
-    // A file that came and went between two looks was fetched as a whole, unless it was resumed.
-    let unseen = word.wasFinishedBefore ? 0 : max(0, word.bytesFetched - word.resumedFrom)
-    closedFetched += entry.map { max($0.fetched, word.bytesFetched - $0.fetchedBefore) } ?? unseen
-  }
-
-  /// The files to be shown.
-  var files: [DownloadStatus] { entries.values.sorted { $0.place < $1.place }.map(\.status) }
-
-  /// The bytes this run has fetched.
-  var fetched: Int64 { entries.values.reduce(closedFetched) { $0 + $1.fetched } }
-
-  /// The line of the whole.
-  mutating func total(_ tally: Tally, at now: Date) -> TotalLine {
-    meter.note(fetched, at: now)
-    var line = TotalLine(tally: tally)
-    let totals = entries.values.compactMap(\.status.progress.total.bytes)
-    let received = entries.values.reduce(0) { $0 + $1.status.progress.received }
-    let done = tally.finishedBytes + received
-    line.bytesPerSecond = entries.isEmpty && closedCount == 0 ? nil : meter.bytesPerSecond
-    let waiting = max(0, tally.open - entries.count)
-
-    // What has not begun is taken to be as large as the others are on average.
-    let known = totals.reduce(closedBytes, +)
-    let knownCount = totals.count + closedCount
-    let unknown = waiting + entries.count - totals.count
-    let mean = knownCount > 0 ? Double(known) / Double(knownCount) : nil
-    line.isEstimate = unknown > 0 || !tally.isComplete
-    line.bytes =
-      if line.isEstimate {
-        ByteFormat.binary.format(done)
-      } else {
-        "\(ByteFormat.binary.format(done)) of \(ByteFormat.binary.format(tally.finishedBytes + totals.reduce(0, +)))"
+    case .waiting(.retry), .waiting(.missing), .transferring, .processing:
+      hindrance = nil
+      if rows[status.id] == nil {
+        let before = max(0, status.bytesFetched - status.transferred)
+        rows[status.id] = Row(status: status, fetchedBefore: before, place: nextPlace)
+        nextPlace += 1
       }
-    let left = Double(totals.reduce(0, +)) - Double(knownReceived) + Double(unknown) * (mean ?? 0)
-    if let speed = line.bytesPerSecond, speed > 0, left > 0, mean != nil || unknown == 0 {
-      line.timeRemaining = .seconds(min(left / speed, 1e9))
+      rows[status.id]?.status = status
+    case .waiting:
+      if let reason = status.hindrance { hindrance = reason.description }
+      if let row = rows.removeValue(forKey: status.id) { fetchedByOthers += row.fetched }
+    default: break
     }
-    if entries.isEmpty, tally.open > 0 { line.note = waitsFor }
-    return line
   }
 
-  private var knownReceived: Int64 {
-    entries.values.reduce(0) { $0 + ($1.status.progress.total.bytes == nil ? 0 : $1.status.progress.received) }
+  mutating func show(_ result: DownloadResult) {
+    let row = rows.removeValue(forKey: result.id)
+    if result.wasFinishedBefore { return }
+    finished += result.isFinished ? 1 : 0
+    finishedBytes += result.isFinished ? result.bytes : 0
+    // Without a row, the download started and ended between two batches of changes.
+    fetchedByOthers += max(row?.fetched ?? 0, result.bytesFetched - (row?.fetchedBefore ?? result.resumedFrom), 0)
   }
+
+  /// The facts of the last line, the most important first: it may be cut.
+  mutating func summary(_ tally: Tally, at now: Date) -> [String] {
+    let statuses = rows.values.map(\.status)
+    let known = statuses.compactMap(\.progress.total.bytes).reduce(0, +)
+    let sized = statuses.filter { $0.progress.total != .unknown }
+    let unknown = max(0, tally.open - rows.count) + rows.count - sized.count
+    let isEstimate = unknown > 0 || !tally.isComplete
+    let done = ByteFormat.binary.format(tally.finishedBytes + statuses.reduce(0) { $0 + $1.progress.received })
+
+    var facts = ["\(tally.finished)/\(tally.total)\(tally.isComplete ? "" : "+") files"]
+    if tally.failed > 0 { facts.append("\(tally.failed) failed") }
+    facts.append(isEstimate ? done : "\(done) of \(ByteFormat.binary.format(tally.finishedBytes + known))")
+    if let speed = speed(at: now), !rows.isEmpty || finished > 0 {
+      facts.append(ByteFormat.binary.speed(speed))
+      // Files of unknown size are taken to be as large as the others are on average.
+      let count = sized.count + finished
+      let mean = count > 0 ? Double(known + finishedBytes) / Double(count) : 0
+      let left = Double(known - sized.reduce(0) { $0 + $1.progress.received }) + Double(unknown) * mean
+      if speed > 0, left > 0, unknown == 0 || count > 0 {
+        let time = TimeLeftFormat().format(.seconds(min(left / speed, 1e9)))
+        facts.append("\(isEstimate ? "about " : "")\(time) left")
+      }
+    }
+    if rows.isEmpty, tally.open > 0, let hindrance { facts.append(hindrance.harmless) }
+    return facts
+  }
+
+  /// The line that stays when the command ends.
+  func closing(_ tally: Tally, at now: Date) -> String {
+    let seconds = max(0, now.timeIntervalSince(tally.startedAt))
+    var facts = ["\(tally.finished) of \(tally.total) files finished"]
+    if tally.failed > 0 { facts.append("\(tally.failed) failed") }
+    if tally.finishedBefore > 0 { facts.append("\(tally.finishedBefore) already there") }
+    let speed = fetched > 0 && seconds > 0.05 ? " (\(ByteFormat.binary.speed(Double(fetched) / seconds)))" : ""
+    let time = TimeLeftFormat().format(.seconds(seconds))
+    return facts.joined(separator: ", ") + ": \(ByteFormat.binary.format(fetched)) fetched in \(time)\(speed)"
+  }
+
+  private mutating func speed(at now: Date) -> Double? {
+    // Two samples within a tenth of a second count as one.
+    if samples.count > 1, let last = samples.last, now.timeIntervalSince(last.date) < 0.09 { samples.removeLast() }
+    samples.append((now, max(samples.last?.fetched ?? 0, fetched)))
+    while samples.count > 2, now.timeIntervalSince(samples[0].date) > 4 { samples.removeFirst() }
+    let seconds = now.timeIntervalSince(samples[0].date)
+    return seconds > 0.2 ? Double(samples[samples.count - 1].fetched - samples[0].fetched) / seconds : nil
+  }
+}
+
+extension DownloadStatus {
+  /// The bytes that the latest attempt has received.
+  fileprivate var transferred: Int64 { max(0, progress.received - resumedFrom) }
 }

@@ -1,84 +1,61 @@
 import Downpipe
 
-/// The records of a ledger as a table, or as JSON.
+/// The records of a ledger as rows of a table, or as JSON.
 enum RecordTable {
-  /// The first line of the table.
-  static let heading = line("ID", "STATE", "DONE", "SIZE", "NAME")
+  static let heading = row("ID", "STATE", "DONE", "SIZE", "NAME")
 
-  /// The row of a download.
   static func row(_ download: DownloadStatus) -> String {
     let progress = download.progress
-    var done = "–"
-    if download.artifact != nil {
-      done = "100%"
-    } else if let fraction = progress.fraction {
-      done = ProgressFormat.percent(fraction)
-    } else if progress.received > 0 {
-      done = ByteFormat.binary.format(progress.received)
-    }
-    let size = (download.artifact?.size ?? progress.total).formatted()
-    var last = download.name ?? download.request.shownURL
-    if let error = download.error { last += "  (\(error.message))" }
-    return line(download.id.rawValue, download.listedPhase.rawValue, done, size, last)
+    let received = progress.received > 0 ? ByteFormat.binary.format(progress.received) : "–"
+    let done = download.artifact == nil ? progress.fraction.map(ProgressFormat.percent) ?? received : "100%"
+    let name = download.name ?? download.request.shownURL
+    return row(
+      download.id.rawValue, download.listedPhase.rawValue, done,
+      (download.artifact?.size ?? progress.total).formatted(),
+      name + (download.error.map { "  (\($0.message))" } ?? ""))
   }
 
-  /// The line of a download.
   static func json(_ download: DownloadStatus) -> String {
-    var object = JSONObject()
-    object.add("id", download.id.rawValue)
-    object.add("state", download.listedPhase.rawValue)
-    object.add("url", download.request.shownURL)
-    object.add("path", download.artifact?.path)
-    object.add("bytes", download.artifact?.size.bytes ?? download.progress.received)
-    object.add("total", download.progress.total.bytes)
-    object.add("attempts", download.attempts)
-    object.add("resumedFrom", download.resumedFrom)
-    object.add("bytesFetched", download.bytesFetched)
-    object.add("error", download.error.map(JSONOutput.object))
-    return object.closed
+    let object: JSONObject = [
+      "id": download.id.rawValue, "state": download.listedPhase.rawValue, "url": download.request.shownURL,
+      "path": download.artifact?.path, "bytes": download.artifact?.size.bytes ?? download.progress.received,
+      "total": download.progress.total.bytes, "attempts": download.attempts, "resumedFrom": download.resumedFrom,
+      "bytesFetched": download.bytesFetched, "error": download.error.map(JSONOutput.object),
+    ]
+    return object.json
   }
 
-  /// The row of an orphan.
   static func row(_ orphan: StoredPartial) -> String {
-    let size = ByteFormat.binary.format(orphan.size)
-    return line(orphan.key.id.rawValue, "orphan", "–", size, "addition \(orphan.key.generation)")
+    let (id, generation) = (orphan.key.id.rawValue, orphan.key.generation)
+    return row(id, "orphan", "–", ByteFormat.binary.format(orphan.size), "addition \(generation)")
   }
 
-  /// The line of an orphan.
   static func json(_ orphan: StoredPartial) -> String {
-    var object = JSONObject()
-    object.add("id", orphan.key.id.rawValue)
-    object.add("generation", orphan.key.generation)
-    object.add("bytes", orphan.size)
-    return object.closed
+    let object: JSONObject = [
+      "id": orphan.key.id.rawValue, "generation": orphan.key.generation, "bytes": orphan.size,
+    ]
+    return object.json
   }
 
-  /// The row of a record that cannot be read.
   static func row(_ damaged: DamagedRecord) -> String {
-    line(damaged.id.rawValue, "damaged", "–", "–", "\(damaged.reason): downpipe remove \(damaged.id) removes it")
+    row(damaged.id.rawValue, "damaged", "–", "–", "\(damaged.reason): remove it with “downpipe remove \(damaged.id)”")
   }
 
-  /// The line of a record that cannot be read.
   static func json(_ damaged: DamagedRecord) -> String {
-    var object = JSONObject()
-    object.add("id", damaged.id.rawValue)
-    object.add("state", "damaged")
-    object.add("reason", damaged.reason)
-    return object.closed
+    let object: JSONObject = ["id": damaged.id.rawValue, "state": "damaged", "reason": damaged.reason]
+    return object.json
   }
 
-  private static func line(_ id: String, _ state: String, _ done: String, _ size: String, _ name: String) -> String {
-    let columns = [(id, 16), (state, 12), (done, 9), (size, 9)]
-    let text = columns.map { text, width in
-      let text = DisplayWidth.harmless(text)
-      // Ids of other programs may be longer, and are never cut: `remove` needs them whole.
-      return text + String(repeating: " ", count: max(0, width - DisplayWidth.of(text)))
+  /// Ids are never cut: `downpipe remove` needs them whole.
+  private static func row(_ id: String, _ state: String, _ done: String, _ size: String, _ name: String) -> String {
+    let columns = [(id, 16), (state, 12), (done, 9), (size, 9)].map { text, width in
+      text.harmless + String(repeating: " ", count: max(0, width - text.harmless.columns))
     }
-    return (text + [DisplayWidth.harmless(name)]).joined(separator: "  ")
+    return (columns + [name.harmless]).joined(separator: "  ")
   }
 }
 
 extension DownloadStatus {
-  /// The phase as it is listed: what another process works on is being transferred.
+  /// The phase for a list: a download that another process works on is being transferred.
   fileprivate var listedPhase: DownloadState.Phase { state == .waiting(.elsewhere) ? .transferring : state.phase }
 }

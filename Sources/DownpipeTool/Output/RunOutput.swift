@@ -1,99 +1,85 @@
 import Downpipe
 import Foundation
 
-/// Tells somebody what becomes of the downloads of one command.
-///
-/// What a method throws, such as ``OutputFile/BrokenPipe``, ends the command.
+/// Shows the downloads of one command. An error that a method throws ends the command.
 protocol RunOutput {
-  /// Something about a download changed, and there is more to come.
-  mutating func show(_ status: DownloadStatus) throws
-  /// The last word on a download.
-  mutating func show(_ word: LastWord) throws
-  /// A batch of changes is over, or a tenth of a second has passed: time to write.
+  /// Shows a running or waiting download. `isNews` is false where its state has been shown before: see ``StateNews``.
+  mutating func show(_ status: DownloadStatus, isNews: Bool) throws
+  /// Shows how a download ended; called once for each.
+  mutating func show(_ result: DownloadResult) throws
+  /// Writes what has been collected: after each batch of changes, and every tenth of a second.
   mutating func flush(_ tally: Tally, at now: Date) throws
-  /// Everything is over.
+  /// Writes the end of the command.
   mutating func end(_ tally: Tally, at now: Date) throws
 }
 
-/// The last word on one download.
-struct LastWord {
-  /// Its id.
+/// How one download of a command ended.
+struct DownloadResult {
   var id: DownloadID
-  /// The URL as it was given, without its secrets.
+  /// The URL as it was typed, without secrets.
   var url: String
-  /// Where the file is; `nil` when it failed.
+  /// Where the file is; `nil` after a failure.
   var path: String?
-  /// The size of the file, or what has been received of it.
-  var bytes: Int64
-  /// Attempts begun.
-  var attempts: Int
-  /// The byte at which the latest transfer went on.
-  var resumedFrom: Int64
-  /// Bytes received over the network, the repeated ones too.
-  var bytesFetched: Int64
-  /// What went wrong; `nil` when it is finished.
+  /// The size of the file; after a failure, the bytes received.
+  var bytes: Int64 = 0
+  var attempts = 0
+  /// The byte at which the latest attempt resumed.
+  var resumedFrom: Int64 = 0
+  /// Bytes received over the network by all runs, repeated ones included.
+  var bytesFetched: Int64 = 0
+  /// `nil` when the download finished.
   var error: DownloadError?
-  /// Whether an earlier run had finished it.
+  /// Whether an earlier command had finished the download.
   var wasFinishedBefore = false
 
-  /// Whether the file is there.
   var isFinished: Bool { error == nil }
 }
 
-extension LastWord {
-  /// The last word on a download that will not go on by itself; `nil` for one that will.
+extension DownloadResult {
+  /// `nil` for a download that continues by itself.
   init?(_ status: DownloadStatus, wasFinishedBefore: Bool = false) {
-    var artifact: Artifact?
     var error: DownloadError?
     switch status.state {
     case .waiting, .transferring, .processing: return nil
-    case .finished(let result): artifact = result
+    case .finished: break
     case .failed(let failure): error = failure
-    case .cancelled: error = DownloadError(.cancelled, "somebody has cancelled it")
-    case .paused: error = DownloadError(.cancelled, "somebody has paused it; run the command again to go on")
+    case .cancelled: error = DownloadError(.cancelled, "the download was cancelled")
+    case .paused: error = DownloadError(.cancelled, "the download was paused; run the command again to resume it")
     }
     self.init(
-      id: status.id, url: status.request.shownURL, path: artifact?.path,
-      bytes: artifact?.size.bytes ?? status.progress.received, attempts: status.attempts,
+      id: status.id, url: status.request.shownURL, path: status.artifact?.path,
+      bytes: status.artifact?.size.bytes ?? status.progress.received, attempts: status.attempts,
       resumedFrom: status.resumedFrom, bytesFetched: status.bytesFetched, error: error,
       wasFinishedBefore: wasFinishedBefore)
   }
 
-  /// The last word on a download that never began.
+  /// The result of a download that could not start.
   init(id: DownloadID, url: String, error: DownloadError) {
-    self.init(
-      id: id, url: url.redactedURL, path: nil, bytes: 0, attempts: 0, resumedFrom: 0, bytesFetched: 0, error: error)
+    self.init(id: id, url: url.redactedURL, path: nil, error: error)
   }
 }
 
-/// How far a command is as a whole.
+/// The counts of one command.
 struct Tally: Hashable {
-  /// The downloads it is about.
   var total = 0
-  /// Those that are finished.
   var finished = 0
-  /// Those of ``finished`` that an earlier run had finished.
+  /// How many of ``finished`` an earlier command had finished.
   var finishedBefore = 0
-  /// Those that failed.
   var failed = 0
-  /// The bytes of the finished files.
+  /// The sizes of the finished files.
   var finishedBytes: Int64 = 0
   /// When the command began.
   var startedAt: Date
-  /// Whether every download is known: the list of URLs has been read to its end.
+  /// Whether the list of URLs has been read to its end.
   var isComplete = false
 
-  /// Those that are still to be heard of.
+  /// The downloads without a result.
   var open: Int { total - finished - failed }
 
-  /// Counts a last word.
-  mutating func count(_ word: LastWord) {
-    if word.isFinished {
-      finished += 1
-      finishedBytes += word.bytes
-      if word.wasFinishedBefore { finishedBefore += 1 }
-    } else {
-      failed += 1
-    }
+  mutating func count(_ result: DownloadResult) {
+    finished += result.isFinished ? 1 : 0
+    failed += result.isFinished ? 0 : 1
+    finishedBefore += result.isFinished && result.wasFinishedBefore ? 1 : 0
+    finishedBytes += result.isFinished ? result.bytes : 0
   }
 }

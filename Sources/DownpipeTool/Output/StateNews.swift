@@ -1,39 +1,36 @@
 import Downpipe
 import Foundation
 
-/// Tells which states are news: each is told once, and again only when it has changed.
+/// Decides which states are news: a state is news once, and again after it has changed.
 struct StateNews {
-  private struct Told: Hashable {
+  private struct Shown: Hashable {
     var phase: DownloadState.Phase
     var reason: String?
     var until: Int64?
   }
 
-  private var told: [DownloadID: Told] = [:]
+  private var shown: [DownloadID: Shown] = [:]
 
-  /// Takes a state in.
-  /// - Returns: whether it differs from the last one of the download. Another reason for waiting is a difference, and so
-  ///   is another time; waiting for a free place is one and the same state, whatever takes the place.
+  /// Returns whether the state differs from the one before.
+  ///
+  /// Another reason to wait is a difference, and so is another time. A download that waits for its turn is no news until
+  /// it has run: of a list of thousands nearly all wait for their turn.
   mutating func isNews(_ status: DownloadStatus) -> Bool {
-    var state = Told(phase: status.state.phase)
-    if let reason = status.waitsBeyondItsTurn {
-      state.reason = reason.description
-      // The ledger's times are rounded.
-      state.until = reason.until.map { Int64($0.timeIntervalSince1970.rounded()) }
-    }
-    return told.updateValue(state, forKey: status.id) != state
+    let reason = status.hindrance
+    if status.state.phase == .waiting, reason == nil, shown[status.id] == nil { return false }
+    // Rounded: a ledger keeps milliseconds.
+    let until = reason?.until.map { Int64($0.timeIntervalSince1970.rounded()) }
+    let state = Shown(phase: status.state.phase, reason: reason?.description, until: until)
+    return shown.updateValue(state, forKey: status.id) != state
   }
 
-  /// Whether anything was told of a download.
-  func knows(_ id: DownloadID) -> Bool { told[id] != nil }
-
-  /// The download is over.
-  mutating func forget(_ id: DownloadID) { told[id] = nil }
+  /// Frees the entry of a download that has ended.
+  mutating func forget(_ id: DownloadID) { shown[id] = nil }
 }
 
 extension DownloadStatus {
-  /// What it waits for, where that is more than a free place among the running downloads.
-  var waitsBeyondItsTurn: WaitingReason? {
+  /// What the download waits for, other than a free slot.
+  var hindrance: WaitingReason? {
     switch state {
     case .waiting(.turn), .waiting(.limit): nil
     case .waiting(let reason): reason
@@ -43,7 +40,7 @@ extension DownloadStatus {
 }
 
 extension WaitingReason {
-  /// When it is tried again at the latest, where that is known.
+  /// When the next attempt starts at the latest.
   var until: Date? {
     switch self {
     case .retry(let date, _), .missing(_, let date, _): date

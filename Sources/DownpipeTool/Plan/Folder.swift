@@ -1,16 +1,8 @@
 import Foundation
 
-#if canImport(Glibc)
-  import Glibc
-#elseif canImport(Musl)
-  import Musl
-#elseif canImport(Darwin)
-  import Darwin
-#endif
-
-/// Folders that a command is given.
+/// Paths of folders on the command line.
 enum Folder {
-  /// The absolute path of what was typed; `~` is the home folder.
+  /// Returns the absolute path of a path as it was typed; `~` is the home folder.
   static func absolutePath(_ text: String) -> String {
     var path = text
     if path == "~" || path.hasPrefix("~/") {
@@ -20,7 +12,7 @@ enum Folder {
       .droppingTrailingSlashes
   }
 
-  /// Makes sure that a folder is there and can be written, making it if it is missing.
+  /// Creates a folder if it does not exist, and checks that it can be written.
   ///
   /// - Parameters:
   ///   - text: the path as it was typed.
@@ -30,34 +22,33 @@ enum Folder {
     guard !text.isEmpty else { throw UsageError("\(option) needs the path of a folder") }
     let path = absolutePath(text)
     switch kind(path) {
-    case .file: throw UsageError("“\(text)” is a file: \(option) needs a folder")
+    case .file: throw UsageError("\(option): “\(text)” is a file, not a folder")
     case .directory: break
     case .none:
       guard make(path) else {
-        throw UsageError("the folder “\(text)” cannot be made: \(String(cString: strerror(errno)))")
+        throw UsageError("\(option): “\(text)” cannot be created: \(String(cString: strerror(errno)))")
       }
     }
     guard access(path, W_OK | X_OK) == 0 else {
-      throw UsageError("the folder “\(text)” cannot be written: \(String(cString: strerror(errno)))")
+      throw UsageError("\(option): “\(text)” cannot be written: \(String(cString: strerror(errno)))")
     }
     return path
   }
 
-  /// What is at a path; links are followed.
+  /// Returns what a path names, links followed; `nil` when it does not exist.
   static func kind(_ path: String) -> Kind? {
     var isDirectory: ObjCBool = false
     guard FileManager.default.fileExists(atPath: path, isDirectory: &isDirectory) else { return nil }
     return isDirectory.boolValue ? .directory : .file
   }
 
-  /// What is at a path.
   enum Kind: Hashable {
     case file
     case directory
   }
 
-  /// What is in the place of a file that no file can take the place of, in words; `nil` for a regular file and for
-  /// nothing. Links are not followed.
+  /// Returns what prevents a file from being replaced, in words; `nil` for a regular file and for an unused path. Links
+  /// are not followed.
   static func obstacle(at path: String) -> String? {
     var status = stat()
     guard lstat(path, &status) == 0 else { return nil }
@@ -71,8 +62,8 @@ enum Folder {
     }
   }
 
-  /// Makes a folder and those above it. Foundation's own way loses the reason of a failure.
-  /// - Returns: whether it is there; otherwise `errno` says why not.
+  /// Creates a folder and its parents. Foundation loses the reason of a failure.
+  /// - Returns: whether the folder exists; `errno` has the reason otherwise.
   private static func make(_ path: String) -> Bool {
     if mkdir(path, 0o777) == 0 || (errno == EEXIST && kind(path) == .directory) { return true }
     guard errno == ENOENT, let slash = path.lastIndex(of: "/"), slash != path.startIndex else { return false }

@@ -1,77 +1,81 @@
 import Downpipe
 import Foundation
 
-/// What `downpipe get` is to do: every option checked, nothing begun.
+/// The downloads of `downpipe get`, with every option checked.
 struct GetPlan: Sendable {
-  /// The URLs given as arguments.
   var urls: [String]
-  /// The file with more of them; `-` is standard input.
+  /// The file with more URLs; `-` is standard input.
   var inputFile: String?
-  /// The name of the one file.
+  /// The name of the file, for one URL.
   var outputName: String?
-  /// Header fields to send.
   var headers = HeaderFields()
-  /// The digest that the one file must have.
+  /// The digest that the file must have, for one URL.
   var digest: FileDigest?
-  /// What is done afterwards.
-  var wishes = RequestWishes()
+  var steps = RequestSteps()
 
-  /// Whether only one file can be meant.
+  /// Whether the command is about one file.
   var isSingle: Bool { inputFile == nil && urls.count == 1 }
 
-  /// Checks what was typed.
-  ///
   /// - Parameters:
   ///   - header: fields such as `Accept: text/html`.
+  ///   - userAgent: the field `User-Agent`.
+  ///   - referer: the field `Referer`.
   ///   - checksum: a digest such as `sha256=…`.
   init(
     urls: [String], inputFile: String? = nil, outputName: String? = nil, header: [String] = [],
-    checksum: String? = nil, wishes: RequestWishes = RequestWishes()
+    userAgent: String? = nil, referer: String? = nil, checksum: String? = nil, steps: RequestSteps = RequestSteps()
   ) throws(UsageError) {
     self.urls = urls
     self.inputFile = inputFile
-    self.wishes = wishes
+    self.steps = steps
     guard !urls.isEmpty || inputFile != nil else {
-      throw UsageError("no URL given: name one, or a file of them with --input-file")
+      throw UsageError("no URL given: add one, or a file of URLs with --input-file")
     }
     if let outputName {
-      guard isSingle else { throw UsageError("--output names one file: it goes with one URL") }
+      guard isSingle else { throw UsageError("--output works with one URL only: it is the name of one file") }
       try Self.check(name: outputName)
       self.outputName = outputName
     }
     for text in header { headers.fields.append(try Self.field(text)) }
+    for (option, name, value) in [("--user-agent", "User-Agent", userAgent), ("--referer", "Referer", referer)] {
+      guard let value else { continue }
+      guard headers[name] == nil else {
+        throw UsageError("\(option) and --header both set \(name): remove one of them")
+      }
+      headers.fields.append(try Self.field(name, value, option: option))
+    }
     if let checksum {
-      guard isSingle else { throw UsageError("--checksum belongs to one file: it goes with one URL") }
+      guard isSingle else { throw UsageError("--checksum works with one URL only: it is the digest of one file") }
       do { digest = try FileDigest(parsing: checksum) } catch { throw UsageError("--checksum: \(error.message)") }
     }
   }
 
-  /// The request for a URL as it was typed.
+  /// Returns the request for a URL as it was typed.
   ///
-  /// - Throws: ``DownloadError`` with `.unsupportedURL` or `.invalidRequest` for one that cannot be used.
+  /// - Throws: ``DownloadError`` with `.unsupportedURL` or `.invalidRequest` for a URL that cannot be used.
   func request(for text: String) throws(DownloadError) -> DownloadRequest {
     guard text.utf8.count <= 8192 else {
       throw DownloadError(.invalidRequest, "the URL is longer than 8,192 bytes")
     }
-    let id = DownloadIdentity(url: text, outputName: outputName).id
-    var request = try DownloadRequest(text, id: id)
+    var request = try DownloadRequest(text, id: id(for: text))
     guard Self.isHTTP(text) else {
       let scheme = request.url.scheme ?? ""
       throw DownloadError(
-        .unsupportedURL, "“\(scheme.prefix(32)):” cannot be downloaded: the URL must begin with https:// or http://")
+        .unsupportedURL, "the scheme “\(scheme.prefix(32))” is not supported: use a URL with https:// or http://")
     }
     guard !(request.url.host(percentEncoded: true) ?? "").isEmpty else {
-      throw DownloadError(.unsupportedURL, "the URL names no host: write it as https://host/path")
+      throw DownloadError(.unsupportedURL, "the URL has no host: write it as https://host/path")
     }
     request.headers = headers
     request.destination.name = outputName
     if let digest { request.expectedDigests = [digest] }
     request.givenURL = text
-    wishes.attach(to: &request)
+    steps.attach(to: &request)
     return request
   }
 
-  /// Whether the text begins as the URLs of this tool's sources do.
+  func id(for text: String) -> DownloadID { DownloadIdentity(url: text, outputName: outputName).id }
+
   private static func isHTTP(_ text: String) -> Bool {
     let start = text.prefix(8).lowercased()
     return start.hasPrefix("http://") || start == "https://"
@@ -81,7 +85,7 @@ struct GetPlan: Sendable {
     guard !name.contains("/"), !name.contains("\0") else {
       throw UsageError("--output takes a name and not a path: choose the folder with --directory")
     }
-    guard !name.isEmpty, name != ".", name != ".." else { throw UsageError("--output: “\(name)” is no file name") }
+    guard !name.isEmpty, name != ".", name != ".." else { throw UsageError("--output: “\(name)” is not a file name") }
     guard name.utf8.count <= 255 else { throw UsageError("--output: the name is longer than 255 bytes") }
     guard name.lowercased() != ".downpipe" else {
       throw UsageError("--output: “.downpipe” is the folder of the ledger: choose another name")
@@ -93,11 +97,15 @@ struct GetPlan: Sendable {
       throw UsageError("--header “\(text.prefix(80))” has no colon: write it as 'Name: value'")
     }
     let value = text[text.index(after: colon)...].drop { $0 == " " || $0 == "\t" }
-    let field = HeaderField(String(text[..<colon]), String(value))
+    let name = String(text[..<colon])
+    return try field(name, String(value), option: "--header “\(name.prefix(80))”")
+  }
+
+  /// Messages never repeat the value: it may be a secret.
+  private static func field(_ name: String, _ value: String, option: String) throws(UsageError) -> HeaderField {
+    let field = HeaderField(name, value)
     guard field.isValid else {
-      // The value may be a secret, so that only the name is repeated.
-      throw UsageError(
-        "--header “\(field.name.prefix(80))” is not allowed: a name has no spaces, and a value no line breaks")
+      throw UsageError("\(option) is not a valid field: a name has no spaces, and a value no line breaks")
     }
     return field
   }

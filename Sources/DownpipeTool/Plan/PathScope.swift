@@ -1,44 +1,32 @@
 import Downpipe
 import Foundation
 
-#if canImport(Glibc)
-  import Glibc
-#elseif canImport(Musl)
-  import Musl
-#elseif canImport(Darwin)
-  import Darwin
-#endif
-
-/// Where paths that come out of a ledger may lead. A ledger is a file, which may have come with an archive or lie in
-/// another user's folder: what it names is deleted or written to only below the folder that the command is about and
-/// the one that the ledger lies in, unless the user allows more.
+/// The folders that paths from a ledger may be in. A ledger is a file, and may come from an archive or from another user:
+/// paths that it names are written to or removed only below the folder of the command and the folder of the ledger,
+/// unless the user allows more.
 struct PathScope: Sendable, Hashable {
-  /// The folders; `nil` for the whole file system.
+  /// `nil` for the whole file system.
   private let folders: [String]?
 
-  /// No bounds.
   static let everywhere = PathScope(folders: nil)
 
   private init(folders: [String]?) { self.folders = folders }
 
-  /// The scope of a command.
-  ///
   /// - Parameters:
-  ///   - directory: the absolute path of the folder that files go to.
+  ///   - directory: the absolute path of the folder of the command.
   ///   - ledger: the absolute path of the ledger, if there is one.
-  ///   - more: further folders that the command line names.
+  ///   - more: further folders from the command line.
   init(directory: String, ledger: String?, more: [String] = []) {
     var folders = [directory] + more
     if let ledger {
       let folder = Self.parent(of: ledger)
-      // The ledger of a folder lies in the folder's own `.downpipe`.
+      // By default the ledger is in `.downpipe` below its folder.
       folders.append(folder.hasSuffix("/.downpipe") ? Self.parent(of: folder) : folder)
     }
     self.init(folders: folders)
   }
 
-  /// Whether a file or a folder may be removed or moved: what counts is where its name is, wherever a link leads that
-  /// has the name.
+  /// Whether a file or a folder may be removed or moved. Its own name counts, even where it is a link.
   func contains(entry path: String) -> Bool {
     guard folders != nil else { return true }
     let name = path.split(separator: "/").last.map(String.init) ?? ""
@@ -46,7 +34,7 @@ struct PathScope: Sendable, Hashable {
     return contains(folder: Self.parent(of: path))
   }
 
-  /// Whether something may be put into a folder, links followed.
+  /// Whether files may be put into a folder, links followed.
   func contains(folder path: String) -> Bool {
     guard let folders else { return true }
     guard let place = Self.resolved(path) else { return false }
@@ -55,26 +43,24 @@ struct PathScope: Sendable, Hashable {
     }
   }
 
-  /// Refuses what lies outside.
-  /// - Throws: ``DownloadError`` with `.unsafePath`.
+  /// - Throws: ``DownloadError`` with `.unsafePath` for a path outside.
   func check(folder: String) throws(DownloadError) {
-    if !contains(folder: folder) { throw refusal("put the file into", folder) }
+    if !contains(folder: folder) { throw refusal(folder) }
   }
 
-  /// Refuses what lies outside.
-  /// - Throws: ``DownloadError`` with `.unsafePath`.
+  /// - Throws: ``DownloadError`` with `.unsafePath` for a path outside.
   func check(entry path: String) throws(DownloadError) {
-    if !contains(entry: path) { throw refusal("take", path) }
+    if !contains(entry: path) { throw refusal(path) }
   }
 
-  private func refusal(_ action: String, _ path: String) -> DownloadError {
+  private func refusal(_ path: String) -> DownloadError {
     DownloadError(
       .unsafePath,
-      "the ledger says to \(action) “\(path)”, which is outside of “\(folders?.first ?? "/")”: if that is what you want, "
-        + "say “downpipe resume --allow-outside”")
+      "the ledger names “\(path)”, which is outside “\(folders?.first ?? "/")”: if the ledger is yours, run "
+        + "“downpipe resume --allow-outside”")
   }
 
-  /// The path without links; what does not exist yet is added as it is. `nil` for a path that cannot be resolved.
+  /// Returns the path without links, as far as it exists; `nil` for a path that cannot be resolved.
   private static func resolved(_ path: String) -> String? {
     guard path.hasPrefix("/"), !path.contains("\0") else { return nil }
     var existing = path
@@ -85,7 +71,7 @@ struct PathScope: Sendable, Hashable {
         let base = String(cString: real)
         return rest.isEmpty ? base : (base == "/" ? "" : base) + "/" + rest.reversed().joined(separator: "/")
       }
-      // A link that leads nowhere yet may lead anywhere later, and so may “..” behind what does not exist.
+      // A dangling link may lead anywhere later, and so may “..” after a name that does not exist.
       guard errno == ENOENT, existing != "/", let last = existing.split(separator: "/").last, last != "..",
         !isLink(existing)
       else { return nil }

@@ -1,33 +1,32 @@
 import Downpipe
 
-/// What the pipeline of a command is made of.
+/// The options of a command that its pipeline depends on.
 struct PipelineSettings: Sendable, Hashable {
-  /// Which source fetches.
   enum Transport: String, Sendable, Hashable, CaseIterable {
-    /// AsyncHTTPClient.
+    /// The default source, ``HTTPSource``.
     case http
     /// Foundation's URLSession.
     case urlSession = "urlsession"
   }
 
-  /// Which source fetches.
   var transport = Transport.http
-  /// The proxy's URL.
+  /// The URL of the proxy.
   var proxy: String?
-  /// Downloads at once.
+  /// The longest wait for a connection, and the longest time of an attempt; the source's defaults when `nil`.
+  var connectTimeLimit: Duration?
+  var timeLimit: Duration?
+  /// How many downloads run at once.
   var jobs = 5
-  /// Downloads at once from one host; as many as in all when `nil`.
+  /// How many of them from one host; as many as ``jobs`` when `nil`.
   var perHost: Int?
-  /// How often a failure is tried again.
+  /// How often a failure is retried.
   var retries = 4
   /// The absolute path of the folder.
   var directory: String
-  /// What happens when a name is taken.
   var conflict = ConflictPolicy.keepBoth
   /// The absolute path of the ledger; in memory when `nil`.
   var ledger: String?
-  /// Where paths that come out of the ledger may lead.
   var scope = PathScope.everywhere
-  /// Whether nothing is fetched, and paths outside of the scope are shown.
+  /// Whether paths outside of ``scope`` may be listed. Nothing is fetched then.
   var showsAll = false
 }

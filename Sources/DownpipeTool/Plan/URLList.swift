@@ -1,16 +1,8 @@
 import Foundation
 import Synchronization
 
-#if canImport(Glibc)
-  import Glibc
-#elseif canImport(Musl)
-  import Musl
-#elseif canImport(Darwin)
-  import Darwin
-#endif
-
-/// A file of URLs, one a line, read a piece at a time: neither a million of them nor a pipe that never ends
-/// has to fit into memory.
+/// A file with a URL on each line. It is read piece by piece: a list of a million URLs, or a pipe without an end, need not
+/// fit into memory.
 final class URLList: Sendable {
   private struct State {
     var parser = URLListParser()
@@ -20,10 +12,10 @@ final class URLList: Sendable {
   private let descriptor: Int32
   private let name: String
   private let state = Mutex(State())
-  /// Reading blocks, and must not block the threads that downloads need.
+  /// Reading blocks, and must not take a thread that downloads need.
   private let queue = DispatchQueue(label: "downpipe.url-list")
 
-  /// Opens a file; `-` is standard input.
+  /// - Parameter path: `-` is standard input.
   init(_ path: String) throws(UsageError) {
     name = path == "-" ? "standard input" : "“\(path)”"
     if path == "-" {
@@ -41,7 +33,7 @@ final class URLList: Sendable {
     if descriptor != STDIN_FILENO { close(descriptor) }
   }
 
-  /// The next URLs: those that are there, as soon as there is one; `nil` at the end.
+  /// Returns the next URLs as soon as there is one; `nil` at the end.
   func next() async throws -> [String]? {
     while !Task.isCancelled {
       let isCancelled = Flag()
@@ -65,13 +57,7 @@ final class URLList: Sendable {
       if isCancelled.isRaised { throw CancellationError() }
     }
     var bytes = [UInt8](repeating: 0, count: 64 * 1024)
-    #if canImport(Glibc)
-      let count = Glibc.read(descriptor, &bytes, bytes.count)
-    #elseif canImport(Musl)
-      let count = Musl.read(descriptor, &bytes, bytes.count)
-    #elseif canImport(Darwin)
-      let count = Darwin.read(descriptor, &bytes, bytes.count)
-    #endif
+    let count = readSome(descriptor, &bytes)
     guard count >= 0 else {
       if errno == EINTR || errno == EAGAIN { return [] }
       throw UsageError("--input-file: \(name) cannot be read: \(String(cString: strerror(errno)))")
@@ -82,7 +68,6 @@ final class URLList: Sendable {
     }
   }
 
-  /// Something that can happen once, seen from another thread.
   private final class Flag: Sendable {
     private let value = Atomic(false)
     var isRaised: Bool { value.load(ordering: .relaxed) }
@@ -90,13 +75,13 @@ final class URLList: Sendable {
   }
 }
 
-/// Finds the URLs in the lines of a file. Blank lines and lines that begin with `#` are comments.
+/// Finds the URLs in the lines of a file. Blank lines and lines that start with `#` are skipped.
 struct URLListParser {
-  /// A longer line is no URL; only so much of it is kept, which is enough to say so.
+  /// A longer line is not a URL. So much of it is kept, for the error message.
   private static let longestLine = 16 * 1024
   private var line: [UInt8] = []
 
-  /// Takes some bytes and gives the URLs of the lines that they end.
+  /// Returns the URLs of the lines that these bytes complete.
   mutating func take(_ bytes: some Collection<UInt8>) -> [String] {
     var urls: [String] = []
     for piece in bytes.split(separator: 0x0A, omittingEmptySubsequences: false).enumerated() {
@@ -106,13 +91,13 @@ struct URLListParser {
     return urls
   }
 
-  /// The URL of a last line without an end.
+  /// Returns the URL of a last line without a line break.
   mutating func end() -> [String] { takeLine().map { [$0] } ?? [] }
 
   private mutating func takeLine() -> String? {
     defer { line.removeAll(keepingCapacity: true) }
     var text = line[...]
-    // The byte order mark of editors that write one.
+    // Some editors write a byte order mark.
     if text.starts(with: [0xEF, 0xBB, 0xBF]) { text = text.dropFirst(3) }
     while let first = text.first, first <= 0x20 { text.removeFirst() }
     while let last = text.last, last <= 0x20 { text.removeLast() }
@@ -120,3 +105,6 @@ struct URLListParser {
     return String(decoding: text, as: UTF8.self)
   }
 }
+
+// Outside the class, whose own `read` would hide the system call.
+private func readSome(_ descriptor: Int32, _ bytes: inout [UInt8]) -> Int { read(descriptor, &bytes, bytes.count) }

@@ -1,6 +1,6 @@
-/// The command was given something it cannot use: exit status 2.
+/// The command line cannot be used as it is: exit status 2.
 struct UsageError: Error, CustomStringConvertible {
-  /// What is wrong and what to do.
+  /// What is wrong, and what to do.
   let description: String
 
   init(_ description: String) { self.description = description }

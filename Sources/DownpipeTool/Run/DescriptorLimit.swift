@@ -1,19 +1,12 @@
-#if canImport(Glibc)
-  import Glibc
-#elseif canImport(Musl)
-  import Musl
-#elseif canImport(Darwin)
-  import Darwin
-#endif
+import Foundation
 
-/// How many files and connections the process may have open. Shells start programs with 1,024 or 256, which is a
-/// limit for the sake of select(2); what the administrator means is the hard one.
+/// Raises the number of descriptors that the process may have open. Shells start programs with 1,024 or 256 for the sake
+/// of select(2); the administrator's limit is the hard one.
 enum DescriptorLimit {
-  /// More than the most downloads at once need.
+  /// More than the highest number of concurrent downloads needs.
   private static let enough: rlim_t = 65_536
 
-  /// Raises the soft limit to the hard one, or to what is enough. Where that cannot be done everything works as before,
-  /// with fewer descriptors.
+  /// Raises the soft limit to the hard one, or to what is enough. A failure changes nothing.
   static func raise() {
     #if canImport(Glibc)
       let resource = __rlimit_resource_t(RLIMIT_NOFILE.rawValue)
@@ -27,7 +20,7 @@ enum DescriptorLimit {
     limit.rlim_cur = wanted
     if setrlimit(resource, &limit) == 0 { return }
     #if canImport(Darwin)
-      // Where there is no hard limit, the kernel's own is smaller.
+      // Without a hard limit, the kernel's own is smaller.
       limit.rlim_cur = min(wanted, rlim_t(OPEN_MAX))
       _ = setrlimit(resource, &limit)
     #endif

@@ -1,15 +1,13 @@
 import Downpipe
 import Foundation
 
-/// Runs a downloader for one command: adds, follows, reports, and ends in good order.
+/// Runs a downloader for one command: adds the downloads, follows them, and shuts down.
 struct DownloadRun: Sendable {
-  /// How a command ended.
   enum Ending: Sendable, Hashable {
     case complete(Tally)
     case interrupted(Tally)
     case readerGone
 
-    /// The exit status.
     var exitStatus: Int32 {
       switch self {
       case .complete(let tally): tally.failed == 0 ? 0 : 1
@@ -18,16 +16,14 @@ struct DownloadRun: Sendable {
     }
   }
 
-  /// Adds downloads to `downloader`, saying each to `monitor` first.
+  /// Adds downloads to `downloader`, each after `monitor` has taken it.
   typealias Feed = @Sendable (_ downloader: Downloader, _ monitor: RunMonitor) async throws -> Void
 
-  /// What to run.
   var pipeline: Pipeline
-  /// Who keeps count.
   var monitor: RunMonitor
-  /// Which downloads of the ledger run: those that this command has added or resumed, unless it says otherwise.
+  /// Which downloads of the ledger run; by default those that this command adds or resumes.
   var scope = LeaseScope.own
-  /// Whether something moves on the screen even when nothing changes.
+  /// Whether the output moves even when nothing changes.
   var isAnimated: Bool
 
   private enum Step: Sendable {
@@ -36,20 +32,20 @@ struct DownloadRun: Sendable {
     case nothing
   }
 
-  /// Runs until every download of the command is over or somebody interrupts.
+  /// Runs until every download of the command has ended, or a signal interrupts it.
   func run(_ interruption: Interruption = Interruption(), feed: @escaping Feed) async throws -> Ending {
     let downloader: Downloader
     do {
       downloader = try await Downloader(pipeline, options: DownloaderOptions(scope: scope))
     } catch let error as DownloadError {
-      // Nothing has begun: a ledger or a certificate that the command names cannot be used.
+      // Nothing has started: the command names a ledger or a certificate that cannot be used.
       throw UsageError(error.sentence)
     }
     do {
       let isInterrupted = try await follow(downloader, interruption, feed)
       let tally = await monitor.result
       if isInterrupted {
-        // What cannot be written any more changes nothing: the ledger knows everything.
+        // An output that cannot be written changes nothing: the ledger has everything.
         try? await monitor.end()
         return .interrupted(tally)
       }
@@ -66,13 +62,13 @@ struct DownloadRun: Sendable {
     }
   }
 
-  /// Ends with everything stopped, whatever happens.
-  /// - Returns: whether somebody has interrupted.
+  /// Follows the downloads. The downloader has shut down when this returns or throws.
+  /// - Returns: whether a signal interrupted.
   private func follow(
     _ downloader: Downloader, _ interruption: Interruption, _ feed: @escaping Feed
   ) async throws -> Bool {
     let monitor = monitor
-    // Before anything is added, so that nothing is missed.
+    // Before the first download is added: no change is missed.
     let changes = downloader.changes(every: .milliseconds(100))
 
     return try await withThrowingTaskGroup(of: Step.self) { group in
@@ -89,7 +85,7 @@ struct DownloadRun: Sendable {
         try await feed(downloader, monitor)
         await monitor.tookAll()
         if await monitor.isOver { return .over }
-        // Batches of changes come with a delay; the end of it all is seen at once.
+        // Batches of changes come with a delay; the end is seen at once.
         try await downloader.waitUntilIdle()
         try await monitor.reconcile(downloader)
         return await monitor.isOver ? .over : .nothing
@@ -98,7 +94,7 @@ struct DownloadRun: Sendable {
 
       let result = await Result { try await ending(of: &group) }
       group.cancelAll()
-      // Stops transfers at a checkpoint; the ledger knows where to go on. What waits for the downloader is released.
+      // Stops transfers at a checkpoint, from which they can be resumed, and releases what waits for the downloader.
       await downloader.shutdown()
       return try result.get()
     }

@@ -3,13 +3,12 @@ import Foundation
 
 /// Adds URLs to a downloader, many at once.
 struct Feeder: Sendable {
-  /// What is to be done with them.
   var plan: GetPlan
 
-  /// The first downloads run while the others are still being added.
+  /// The first downloads run while the rest is being added.
   private static let mostAtOnce = 200
 
-  /// Adds those that can be used, and says the last word on the others.
+  /// Adds the URLs that can be used, and records a failure for each of the others.
   func add(_ urls: [String], to downloader: Downloader, _ monitor: RunMonitor) async throws {
     var rest = urls[...]
     while !rest.isEmpty {
@@ -25,14 +24,14 @@ struct Feeder: Sendable {
       do throws(DownloadError) {
         requests.append(try plan.request(for: text))
       } catch {
-        let id = DownloadIdentity(url: text, outputName: plan.outputName).id
-        if await monitor.take(id) { try await monitor.close(LastWord(id: id, url: text, error: error)) }
+        let id = plan.id(for: text)
+        if await monitor.take(id) { try await monitor.close(DownloadResult(id: id, url: text, error: error)) }
       }
     }
     try await add(requests, to: downloader, monitor)
   }
 
-  /// Adds downloads that belong to this command from now on; what an earlier run has finished is not fetched again.
+  /// Adds downloads to this command. Files that an earlier command has finished are not fetched again.
   func add(_ requests: [DownloadRequest], to downloader: Downloader, _ monitor: RunMonitor) async throws {
     let earlier = try await earlier(requests, downloader)
     let storage = await downloader.pipeline.storage
@@ -45,50 +44,51 @@ struct Feeder: Sendable {
         continue
       }
       guard await monitor.take(request.id) else { continue }
-      if await isDone(status, asked: request, storage), let word = LastWord(status, wasFinishedBefore: true) {
-        try await monitor.close(word)
+      if await Self.isDone(status, asked: request, storage),
+        let result = DownloadResult(status, wasFinishedBefore: true)
+      {
+        try await monitor.close(result)
       } else {
-        // Gone meanwhile, or wanted otherwise now: it begins anew.
+        // The file is gone, or the options have changed: the download starts again.
         try await downloader.remove(request.id)
         taken.insert(request.id)
       }
     }
-    // As late as can be: what is taken may start, and must do so as it is asked for now.
+    // As late as possible: a download that is taken may start, and must start with the options of this command.
     for (id, isNew) in zip(rest, await monitor.take(rest)) where isNew { taken.insert(id) }
     let new = requests.filter { taken.remove($0.id) != nil }
     if !new.isEmpty { try await downloader.add(contentsOf: new) }
-    // A command given anew is not made to wait by what an earlier one has met.
+    // A command that is run again does not wait out the back-off of an earlier one.
     for request in new where earlier[request.id]?.isHeldBack ?? false { try await downloader.resume(request.id) }
     await monitor.endAdding()
     try await monitor.tick()
   }
 
-  /// What the ledger has of downloads that earlier runs, or others at the same time, have finished, paused, or left
-  /// waiting.
+  /// The downloads that other commands have finished, paused or left waiting.
   private func earlier(
     _ requests: [DownloadRequest], _ downloader: Downloader
   ) async throws -> [DownloadID: DownloadStatus] {
-    // A new ledger has nothing to tell, and is not asked for every one.
+    // A new ledger is not asked for each download.
     let counts = try await downloader.counts()
     guard [.finished, .paused, .waiting].contains(where: { counts[$0, default: 0] > 0 }) else { return [:] }
     return try await downloader.statuses(of: requests.map(\.id))
   }
 
-  /// Whether a download that is in the ledger is what is asked for now, and its file is still there.
-  private func isDone(
+  /// Whether a finished download has what the request asks for, and its file still exists.
+  static func isDone(
     _ status: DownloadStatus, asked request: DownloadRequest, _ storage: any Storage
   ) async -> Bool {
-    guard let artifact = status.artifact, RequestWishes(status.request) == RequestWishes(request),
+    guard let artifact = status.artifact, RequestSteps(status.request) == RequestSteps(request),
       Set(request.expectedDigests).isSubset(of: status.request.expectedDigests)
     else { return false }
-    // What is in memory has no file that could have changed.
+    // An artifact in memory has no file that could have changed.
     guard artifact.path != nil else { return true }
     return await storage.contains(artifact)
   }
 }
 
 extension DownloadStatus {
-  /// Whether it would not be tried at once by itself: it is paused, or waits for another attempt.
+  /// Whether the download does not start by itself now: it is paused, or waits for another attempt.
   var isHeldBack: Bool {
     switch state {
     case .paused, .waiting(.retry), .waiting(.missing): true

@@ -2,133 +2,130 @@ import Dispatch
 import Downpipe
 import Foundation
 
-/// Keeps count of the downloads of one command, and sees to it that each gets its last word exactly once.
+/// Counts the downloads of one command, and shows the result of each exactly once.
 ///
-/// It has a thread of its own: writing waits for the reader of the output, and must not take a thread from the few that
-/// downloads, and the end of the command, need.
+/// The actor has a thread of its own: writing waits for the reader of the output, and must not take a thread from the few
+/// of the pool, which the downloads and the end of the command need.
 actor RunMonitor {
   nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
   private let executor = OutputExecutor()
 
-  /// The downloads of this command.
-  nonisolated let chosen: ChosenIDs
-
-  /// Those without a last word.
+  /// The downloads of this command so far.
+  private var chosen = Set<UInt64>()
+  /// Those without a result.
   private var open = Set<UInt64>()
   private var tally: Tally
   private var output: any RunOutput & Sendable
+  private var news = StateNews()
   private var lastChange = Date()
-  /// How many are adding downloads right now, and how often somebody has.
+  /// How many callers are between ``beginAdding()`` and ``endAdding()``, and how many have been.
   private var adding = 0
   private var additions = 0
-  /// How far those without a last word have been looked through.
+  /// How many of ``open`` have been looked up in the ledger.
   private var position = 0
 
-  init(output: some RunOutput & Sendable, chosen: ChosenIDs = ChosenIDs()) {
+  init(output: some RunOutput & Sendable) {
     self.output = output
-    self.chosen = chosen
     tally = Tally(startedAt: Date())
   }
 
-  /// Whether everything is known and over.
+  /// Whether the list of downloads is complete and each has a result.
   var isOver: Bool { tally.isComplete && open.isEmpty }
 
-  /// The sums so far.
   var result: Tally { tally }
 
-  /// Takes a download up.
-  /// - Returns: false for one that is there already: a URL that is twice in a list is one download.
+  /// Makes a download part of this command.
+  /// - Returns: false when it is already: a URL that is twice in a list is one download.
   func take(_ id: DownloadID) -> Bool {
-    guard let identity = DownloadIdentity(id), chosen.insert(identity) else { return false }
+    guard let identity = DownloadIdentity(id), chosen.insert(identity.bits).inserted else { return false }
     open.insert(identity.bits)
     tally.total += 1
     return true
   }
 
-  /// Takes many up at once.
-  /// - Returns: for each, whether it was not there already.
   func take(_ ids: [DownloadID]) -> [Bool] { ids.map { take($0) } }
 
-  /// Downloads are going to be taken up and added, or to go on. Until ``endAdding()`` what the ledger says of them is
-  /// the last word of an earlier run.
+  /// Starts an addition: until ``endAdding()``, the ledger may still have the results of an earlier command.
   func beginAdding() { adding += 1 }
 
-  /// They are added.
   func endAdding() {
     adding -= 1
     additions += 1
   }
 
-  /// There are no more downloads to be taken up.
+  /// No more downloads follow.
   func tookAll() { tally.isComplete = true }
 
-  /// Takes in a batch of changes; those of other commands are left out.
+  /// Shows a batch of changes, without those of other commands.
   func receive(_ statuses: [DownloadStatus]) throws {
     lastChange = Date()
     for status in statuses where isOpen(status.id) {
-      if let word = LastWord(status) { try close(word) } else { try output.show(status) }
+      if let result = DownloadResult(status) {
+        try close(result)
+      } else {
+        try output.show(status, isNews: news.isNews(status))
+      }
     }
     try output.flush(tally, at: lastChange)
   }
 
-  /// Says the last word on a download; a second one is not heard.
-  func close(_ word: LastWord) throws {
-    guard let identity = DownloadIdentity(word.id), open.remove(identity.bits) != nil else { return }
-    tally.count(word)
-    try output.show(word)
+  /// Counts and shows a result; a second one of the same download is ignored.
+  func close(_ result: DownloadResult) throws {
+    guard let identity = DownloadIdentity(result.id), open.remove(identity.bits) != nil else { return }
+    news.forget(result.id)
+    tally.count(result)
+    try output.show(result)
   }
 
-  /// Draws anew, as time has passed.
+  /// Writes and redraws after some time has passed.
   func tick() throws { try output.flush(tally, at: Date()) }
 
-  /// Writes the end.
   func end() throws { try output.end(tally, at: Date()) }
 
-  private func isOpen(_ id: DownloadID) -> Bool {
-    DownloadIdentity(id).map { open.contains($0.bits) } ?? false
-  }
+  private func isOpen(_ id: DownloadID) -> Bool { DownloadIdentity(id).map { open.contains($0.bits) } ?? false }
 
-  // MARK: Asking the ledger
+  // MARK: Looking into the ledger
 
-  /// Looks into the ledger when nothing has been heard for a while: another process may have done the work,
-  /// or removed a download, and this one's changes do not tell.
+  /// Looks into the ledger after two seconds without changes: another process may have finished or removed a download,
+  /// which is no change of this one.
   func reconcileIfQuiet(_ downloader: Downloader) async throws {
     guard !open.isEmpty, Date().timeIntervalSince(lastChange) > 2 else { return }
     lastChange = Date()
     try await reconcile(downloader)
-    // What was ended elsewhere may be no more among the latest changes.
+    // Older results are no longer among the latest changes.
     if position >= open.count { position = 0 }
     let ids = open.dropFirst(position).prefix(Self.page).map { DownloadIdentity(bits: $0).id }
     position += Self.page
     guard let statuses = try await unlessAdding({ try await downloader.statuses(of: ids) }) else { return }
     for id in ids {
       if let status = statuses[id] {
-        if let word = LastWord(status) { try close(word) }
+        if let result = DownloadResult(status) { try close(result) }
       } else {
-        try close(LastWord(id: id, url: "", error: DownloadError(.removed, "somebody has removed it from the ledger")))
+        let error = DownloadError(.removed, "the download was removed from the ledger")
+        try close(DownloadResult(id: id, url: "", error: error))
       }
     }
     try output.flush(tally, at: Date())
   }
 
-  /// Looks for downloads that are over and whose end was not heard: the latest changes first, until there are
-  /// none of ours among them.
+  /// Finds results that were in no batch of changes: reads the latest changes of the ledger, page by page, until a page
+  /// has no download of this command.
   func reconcile(_ downloader: Downloader) async throws {
     var offset = 0
     while !open.isEmpty {
       let query = DownloadQuery(
         phases: [.finished, .failed, .cancelled, .paused], order: .latestChange, limit: Self.page, offset: offset)
       guard let statuses = try await unlessAdding({ try await downloader.statuses(query) }) else { return }
-      let ours = statuses.filter { isOpen($0.id) }
-      if !ours.isEmpty { try receive(ours) }
-      guard !ours.isEmpty, statuses.count == Self.page else { return }
+      let own = statuses.filter { isOpen($0.id) }
+      if !own.isEmpty { try receive(own) }
+      guard !own.isEmpty, statuses.count == Self.page else { return }
       offset += Self.page
     }
   }
 
   private static let page = 1000
 
-  /// What is read from the ledger; `nil` when downloads were being added meanwhile, of which it may be out of date.
+  /// Reads from the ledger; `nil` when downloads were added meanwhile, so that the answer may be out of date.
   private func unlessAdding<Answer: Sendable>(_ read: () async throws -> Answer) async rethrows -> Answer? {
     guard adding == 0 else { return nil }
     let before = additions
@@ -137,7 +134,7 @@ actor RunMonitor {
   }
 }
 
-/// Runs what may block, one after the other.
+/// Runs jobs that may block, one after the other.
 private final class OutputExecutor: SerialExecutor {
   private let queue = DispatchQueue(label: "downpipe.monitor", qos: .userInitiated)
 

@@ -3,7 +3,7 @@ import Testing
 
 @Suite(.timeLimit(.minutes(1)))
 struct FailureTableTests {
-  /// Every code there is, written down a second time.
+  /// All codes, listed a second time.
   static let codes: [DownloadError.Code: FailureTable.Action] = [
     .network: .resume, .tooManyOpenFiles: .waitForDescriptors, .offline: .waitForNetwork, .hostNotFound: .resume,
     .tls: .giveUp,
@@ -18,7 +18,7 @@ struct FailureTableTests {
     .shutDown: .giveUp, .notOwner: .giveUp,
   ]
 
-  /// Every status in IANA's registry.
+  /// All statuses in IANA's registry.
   static let registered: [Int] =
     Array(100...104) + Array(200...208) + [226] + Array(300...308) + Array(400...418) + Array(421...426)
     + [428, 429, 431, 451] + Array(500...508) + [510, 511]

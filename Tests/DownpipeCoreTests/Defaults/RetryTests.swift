@@ -27,7 +27,7 @@ struct RetryTests {
   }
 
   @Test func progressGivesTheAttemptsBack() {
-    // The thousandth failure, but the first since bytes came.
+    // The thousandth failure, but the first since the last progress.
     let failure = Failure(error: Self.network, consecutive: 1, attempts: 1_000, random: 0)
     #expect(Retry().decide(failure) == .resume(after: .zero))
   }
@@ -103,7 +103,7 @@ struct RetryTests {
   @Test func retryAfterIsAFloor() {
     var error = DownloadError(.httpStatus, "busy", httpStatus: 503, retryAfter: .seconds(120))
     #expect(Retry().decide(Self.failure(error)) == .resume(after: .seconds(120)))
-    // The back-off begins when the server's time is over.
+    // The back-off begins when the time of Retry-After has passed.
     #expect(Retry().decide(Self.failure(error, random: 0.5)) == .resume(after: .milliseconds(120_500)))
     error.retryAfter = .seconds(0)
     #expect(Retry().decide(Self.failure(error, random: 0.5)) == .resume(after: .milliseconds(500)))
@@ -155,7 +155,7 @@ struct RetryTests {
     #expect(Retry().decide(Self.failure(full, consecutive: 1000)) == .wait(for: .disk, atMost: .seconds(30)))
     let table = FailureTable.standard.with(.code(.noSpace), .waitForDisk, because: "a while", attempts: 3)
     #expect(Retry(table: table).decide(Self.failure(full, consecutive: 3)) == .giveUp)
-    #expect(Retry(.never).decide(Self.failure(full)) == .giveUp, "who wants one attempt wants no waiting either")
+    #expect(Retry(.never).decide(Self.failure(full)) == .giveUp, "a policy with one attempt does not wait either")
   }
 
   @Test func aDeadLinkIsRenewedAtOnceButNotForEver() {

@@ -3,7 +3,7 @@ import Testing
 
 @testable import DownpipeCore
 
-/// What a reply's validator vouches for once its bytes are beside others.
+/// The validator in the checkpoint after a reply's bytes are joined with bytes on disk.
 @Suite(.timeLimit(.minutes(1)))
 struct AdoptionTests {
   private let here = URL(string: "https://example.org/file")!
@@ -23,14 +23,14 @@ struct AdoptionTests {
     return checkpoint
   }
 
-  @Test func theSameStrongValidatorGoesOnVouching() {
+  @Test func theSameStrongValidatorStaysStrong() {
     #expect(adopted(strong).validator == strong)
   }
 
-  @Test("bytes that came without a validator, or from another resource, take the proof away from all of them")
+  @Test("bytes without a validator, or from another resource, make the validator of all bytes weak")
   func mixes() {
     for mixed in [adopted(nil), adopted(strong, from: elsewhere), adopted(Validator(entityTag: EntityTag("v2")))] {
-      // It still tells a change, but is no If-Range any more.
+      // It can still reveal a change, but is not sent as If-Range.
       #expect(mixed.validator?.entityTag == EntityTag("v1", isWeak: true))
       #expect(mixed.validator?.ifRange == nil)
       #expect(mixed.resource == here.resourceKey)
@@ -38,7 +38,7 @@ struct AdoptionTests {
     #expect(Validator(lastModified: .distantPast, responseDate: .distantFuture).weakened.ifRange == nil)
   }
 
-  @Test("a whole body was compared with every byte that stays: its own validator vouches, or none")
+  @Test("a whole body is compared with every kept byte: its validator replaces the old one")
   func wholeBodies() {
     let other = Validator(entityTag: EntityTag("v2"))
     #expect(adopted(other, from: elsewhere, isWhole: true).validator == other)

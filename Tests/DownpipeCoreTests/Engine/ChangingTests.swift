@@ -3,7 +3,7 @@ import DownpipeTesting
 import Foundation
 import Testing
 
-/// Downloads that are changed, renamed, restarted, exported.
+/// Updating, renaming, restarting and exporting downloads.
 @Suite(.timeLimit(.minutes(1)))
 struct ChangingTests: EngineSuite {
   let bytes = DownloadFixtures.pattern(size: 100_000)
@@ -31,7 +31,7 @@ struct ChangingTests: EngineSuite {
       request.metadata["tapped"] = "yes"
     }
     #expect(status.request.priority == .high && status.request.metadata == ["tapped": "yes"])
-    // What is added again unchanged changes nothing.
+    // Adding an unchanged request again changes nothing.
     try await downloader.add(contentsOf: requests(3))
     #expect(try await downloader.status(of: "d2")?.request.priority == .high)
     gate.open()
@@ -203,7 +203,7 @@ struct ChangingTests: EngineSuite {
     #expect(storage.bytes(of: artifact) == bytes)
     #expect(source.requests.last?.range == nil)
     #expect(try await download.status.resumedFrom == 0)
-    #expect(try await !downloader.restart("a"), "what is finished stays")
+    #expect(try await !downloader.restart("a"), "a finished download is not restarted")
     await downloader.shutdown()
     #expect(storage.partials.isEmpty)
   }
@@ -259,8 +259,8 @@ struct ChangingTests: EngineSuite {
     #expect(status.name == "AC-DC.bin" && status.request.destination.name == "AC-DC.bin")
     let artifact = try #require(status.artifact)
     #expect(storage.bytes(of: artifact) == bytes)
-    #expect(storage.published.count == 1, "it is there once")
-    // Added again it is found under its new name, and not fetched.
+    #expect(storage.published.count == 1, "the file exists once")
+    // Added again, the file is found under its new name and is not downloaded.
     try await downloader.add(DownloadRequest(url, id: "a", destination: .init(directory: "films")))
     try await downloader.waitUntilIdle()
     #expect(try await download.status.artifact == artifact)
@@ -305,7 +305,7 @@ struct ChangingTests: EngineSuite {
     await #expect(throws: DownloadError.self) { try await downloader.rename("a", to: "new") }
     #expect(try await download.status.artifact == artifact)
     let store = try await ledger.open()
-    #expect(try await store.record("a")?.steps.note == nil, "nothing is left to be finished")
+    #expect(try await store.record("a")?.steps.note == nil, "no rename is left to finish")
     try await store.close()
     await downloader.shutdown()
   }
@@ -321,7 +321,7 @@ struct ChangingTests: EngineSuite {
       do { _ = try await downloader.exportPartial(id, to: "/nowhere") } catch { return self.code(error) }
       return nil
     }
-    #expect(await code("a") == .inUse, "it is being written")
+    #expect(await code("a") == .inUse, "the partial is being written")
     #expect(await code("none") == .invalidRequest)
     try await download.pause()
     let folder = try TemporaryFolder()
@@ -331,14 +331,14 @@ struct ChangingTests: EngineSuite {
     #expect(export.count == 40_000 && export.total == .known(100_000) && export.request.id == "a")
     #expect(export.validator != nil)
     #expect(try Data(contentsOf: URL(filePath: path)).elementsEqual(bytes.prefix(40_000)))
-    await #expect(throws: DownloadError.self, "what is there stays") {
+    await #expect(throws: DownloadError.self, "an existing file is not replaced") {
       try await downloader.exportPartial("a", to: path)
     }
     #expect(storage.openPartials == 0)
     try await download.resume()
     source.release()
     _ = try await download.value
-    #expect(await code("a") == .invalidRequest, "its file is there")
+    #expect(await code("a") == .invalidRequest, "the download is finished")
     await downloader.shutdown()
   }
 

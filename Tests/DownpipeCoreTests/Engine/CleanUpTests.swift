@@ -3,7 +3,7 @@ import DownpipeTesting
 import Foundation
 import Testing
 
-/// What is left on disk: nothing that is of no use, and everything that is.
+/// What a download leaves on disk: everything that is useful later, and nothing else.
 @Suite(.timeLimit(.minutes(1)))
 struct CleanUpTests: EngineSuite {
   let bytes = DownloadFixtures.pattern(size: 100_000)
@@ -35,7 +35,7 @@ struct CleanUpTests: EngineSuite {
     try await downloader.waitUntilIdle()
     #expect(storage.calls.map(\.operation) == [.openPartial, .write, .write, .write, .close, .publish])
     #expect(probe.openings == [true])
-    // The storage's note of what it publishes is the only thing written down on the way.
+    // The only save on the way is the storage's note of what it publishes.
     #expect(faulty.calls.count { $0 == .save } == 1)
     #expect(storage.openPartials == 0 && storage.partials.isEmpty)
     await downloader.shutdown()
@@ -67,7 +67,7 @@ struct CleanUpTests: EngineSuite {
   // MARK: Conflicts
 
   @Test(
-    "complete bytes that could not be published are published later without being fetched", arguments: [true, false])
+    "complete bytes that could not be published are published later without a new request", arguments: [true, false])
   func conflicts(isRestarted: Bool) async throws {
     let storage = FakeStorage(onConflict: .fail)
     let source = FakeSource(everyURL: .init(bytes))
@@ -77,7 +77,7 @@ struct CleanUpTests: EngineSuite {
     await #expect { try await second.value } throws: { code($0) == .alreadyExists }
     #expect(storage.partials.values.map(\.count) == [100_000])
     #expect(try await second.status.progress.received == 100_000)
-    // As often as it is tried.
+    // The same holds for each attempt.
     try await second.resume()
     await #expect { try await second.value } throws: { code($0) == .alreadyExists }
     if isRestarted {
@@ -95,7 +95,7 @@ struct CleanUpTests: EngineSuite {
 
   // MARK: Cancelling all
 
-  @Test("cancelling all removes the partials of more downloads than a transition names")
+  @Test("cancelling all removes all partials, also of downloads whose ids the transition does not return")
   func cancellingMoreThanATransitionNames() async throws {
     var options = options
     options.startsSuspended = true
@@ -122,7 +122,7 @@ struct CleanUpTests: EngineSuite {
 
   // MARK: Orphans
 
-  @Test("removing an orphan and restarting its download do not meet", arguments: [true, false])
+  @Test("removing an orphan and restarting its download do not interfere", arguments: [true, false])
   func orphansAndDownloadsOfTheirID(isLookingUp: Bool) async throws {
     let (probe, faulty) = (ProbeStorage(storage), FaultyLedger(ledger))
     let source = FakeSource(everyURL: .init(bytes).holding(after: 40_000))
@@ -130,7 +130,7 @@ struct CleanUpTests: EngineSuite {
     let download = try await downloader.add(DownloadRequest(url, id: "a"))
     await source.held(atLeast: 1)
     try await download.cancel()
-    // What a crash has left behind.
+    // A partial left by a crash.
     let key = PartialKey(id: "a", generation: 1)
     let litter = try await storage.openPartial(key, isNew: false)
     try litter.write(Array(bytes.reversed()).span.bytes, at: 0)
@@ -147,11 +147,11 @@ struct CleanUpTests: EngineSuite {
     if isLookingUp { await faulty.calls(of: .record, atLeast: known + 1) } else { await probe.held(.removePartial) }
     let again = Task { try await downloader.restart("a") }
     for _ in 0..<50 { await Task.yield() }
-    #expect(source.requests.count == 1, "nothing is leased before the removal is over")
+    #expect(source.requests.count == 1, "nothing is leased before the removal has ended")
     source.release()
     faulty.release()
     probe.release()
-    // It was an orphan when the loop removed it: the restart is carried out after that.
+    // The partial was an orphan when the loop removed it: the restart is applied after that.
     #expect(try await removal.value == 1)
     #expect(try await again.value)
     #expect(storage.bytes(of: try await download.value) == bytes)

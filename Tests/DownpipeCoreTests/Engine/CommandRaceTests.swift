@@ -3,7 +3,7 @@ import DownpipeTesting
 import Foundation
 import Testing
 
-/// Commands that come while the ledger is handing out downloads.
+/// Commands that arrive while the ledger is leasing downloads.
 @Suite(.timeLimit(.minutes(1)))
 struct CommandRaceTests: EngineSuite {
   let bytes = DownloadFixtures.pattern(size: 100_000)
@@ -27,7 +27,7 @@ struct CommandRaceTests: EngineSuite {
       }
     }
 
-    /// How a download stands afterwards; `nil` for gone.
+    /// The phase of a download after the command; `nil` if it is removed.
     var state: DownloadState? {
       switch self {
       case .pause, .pauseAll: .paused
@@ -38,7 +38,7 @@ struct CommandRaceTests: EngineSuite {
     }
   }
 
-  /// Holds the exchange that would lease what is added next.
+  /// Holds the exchange that would lease the next added download.
   private func holdNextExchange(_ faulty: FaultyLedger, of downloader: Downloader) async throws -> Int {
     try await downloader.waitUntilIdle()
     try await settle(downloader)
@@ -47,7 +47,7 @@ struct CommandRaceTests: EngineSuite {
     return next
   }
 
-  @Test("a command that comes while a download is being leased holds", arguments: Command.allCases, [false, true])
+  @Test("a command that arrives during the lease takes effect", arguments: Command.allCases, [false, true])
   func commandsHold(command: Command, isLate: Bool) async throws {
     let faulty = FaultyLedger(ledger)
     let source = FakeSource(everyURL: .init(bytes).holding(after: 10_000))
@@ -56,11 +56,11 @@ struct CommandRaceTests: EngineSuite {
     try await downloader.add(contentsOf: requests(1))
     await faulty.calls(of: .exchange, atLeast: next)
     let given = Task { try await command.give(to: downloader) }
-    // Sooner or later: the order of the command and the answer must not matter.
+    // At different times: the order of the command and the ledger's answer must not matter.
     if isLate { try await settle(downloader) }
     faulty.release()
     try await given.value
-    #expect(source.readers == 0, "nothing runs when the command has returned")
+    #expect(source.readers == 0, "nothing runs after the command has returned")
     try await settle(downloader)
     #expect(try await downloader.status(of: "d0")?.state == command.state)
     #expect(source.readers == 0, "and nothing runs later")
@@ -72,7 +72,7 @@ struct CommandRaceTests: EngineSuite {
     await downloader.shutdown()
   }
 
-  @Test("many downloads, some leased and some not, when a command for all comes", arguments: Command.allCases)
+  @Test("a command for all reaches downloads that are being leased, and others", arguments: Command.allCases)
   func commandsForAllHoldForThoseThatWait(command: Command) async throws {
     let faulty = FaultyLedger(ledger)
     let source = FakeSource(everyURL: .init(bytes).holding(after: 10_000))

@@ -3,7 +3,7 @@ import DownpipeTesting
 import Foundation
 import Testing
 
-/// What users command.
+/// The commands of users: pause, resume, cancel, remove.
 @Suite(.timeLimit(.minutes(1)))
 struct DownloaderControlTests: EngineSuite {
   let bytes = DownloadFixtures.pattern(size: 100_000)

@@ -3,7 +3,7 @@ import DownpipeTesting
 import Foundation
 import Testing
 
-/// Sequences that are rare, and were wrong once.
+/// Rare sequences of events that were handled wrongly once.
 @Suite(.timeLimit(.minutes(1)))
 struct DownloaderEdgeTests {
   let bytes = DownloadFixtures.pattern(size: 100_000)
@@ -31,10 +31,10 @@ struct DownloaderEdgeTests {
     }
   }
 
-  @Test("a validator never vouches for bytes that were not compared with its own")
+  @Test("a validator never proves bytes that were not compared with its representation")
   func validatorsAreNotAdoptedBeforeTheComparison() async throws {
     let other = DownloadFixtures.pattern(size: 100_000, seed: 99)
-    // First without a validator; then another file with a strong one, whose body breaks within the overlap.
+    // First a reply without a validator; then another file with a strong one, whose body ends within the overlap.
     let source = FakeSource([
       url: [
         FakeSource.Script(bytes).with { $0.validator = nil }.failing(after: 40_000, with: cut),
@@ -54,7 +54,7 @@ struct DownloaderEdgeTests {
   @Test("bytes whose flush failed are not claimed", arguments: [FakeStorage.Operation.synchronize, .close])
   func failedFlushes(operation: FakeStorage.Operation) async throws {
     storage.fail(operation, at: 1, with: DownloadError(.storage, "the disk lost them"))
-    // A body that breaks is flushed to be kept; one that is complete is closed.
+    // The bytes of an interrupted body are flushed; a complete partial is closed.
     let whole = FakeSource.Script(bytes)
     let first = operation == .synchronize ? whole.failing(after: 40_000, with: DownloadError(.storage, "cut")) : whole
     let source = FakeSource([url: [first, whole]])
@@ -70,7 +70,7 @@ struct DownloaderEdgeTests {
     await downloader.shutdown()
   }
 
-  @Test("what is removed and added again begins with all its attempts")
+  @Test("a download that is removed and added again has all its attempts")
   func progressOfARemovedDownload() async throws {
     let cut = DownloadError(.network, "cut")
     let source = FakeSource([
@@ -149,7 +149,7 @@ struct DownloaderEdgeTests {
     await source.held(atLeast: 1)
     faulty.fail(.save, with: DownloadError(.ledger, "disk full"))
     _ = try await download.pause()
-    // The main loop tries again, at once or after a second.
+    // The loop retries at once or after a second.
     for _ in 0..<100 where try await download.status.state != .paused {
       time.advance(by: .seconds(1))
       await Task.yield()
@@ -204,7 +204,7 @@ struct DownloaderEdgeTests {
       try await first.add(DownloadRequest(url, id: "a"))
       await source.held(atLeast: 1)
     }
-    // Its loop ends by itself; a ledger tells no other downloader that a download has been given back.
+    // The loop ends asynchronously; the ledger does not tell other downloaders that a download was given back.
     let store = try await ledger.open()
     while try await store.record("a")?.owner != nil { await Task.yield() }
     let second = try await downloader(source)
@@ -214,7 +214,7 @@ struct DownloaderEdgeTests {
   }
 }
 
-/// Answers every request with a piece, and never says how long the whole is until the last one.
+/// Answers every request with a part of the file, and gives the total size with the last part only.
 struct PieceSource: Source, SourceSession {
   let bytes: [UInt8]
   let piece: Int
@@ -224,7 +224,7 @@ struct PieceSource: Source, SourceSession {
   func open(_ request: SourceRequest) async throws -> SourceReply {
     let validator = Validator(entityTag: EntityTag("v1"))
     guard let range = request.range else {
-      // The first answer breaks off, so that there is something to go on from.
+      // The first body is interrupted, so that there are bytes to resume from.
       let first = Array(bytes[..<piece])
       return SourceReply(
         coverage: .whole, validator: validator,

@@ -3,7 +3,7 @@ import DownpipeTesting
 import Foundation
 import Testing
 
-/// What fails, and how it goes on.
+/// Failures, and how downloads continue after them.
 @Suite(.timeLimit(.minutes(1)))
 struct DownloaderFailureTests: EngineSuite {
   let bytes = DownloadFixtures.pattern(size: 100_000)
@@ -50,7 +50,7 @@ struct DownloaderFailureTests: EngineSuite {
     await downloader.shutdown()
   }
 
-  @Test("a changed file is never glued to the old bytes", arguments: [true, false])
+  @Test("the bytes of a changed file are never joined with the old bytes", arguments: [true, false])
   func changedContent(hasValidator: Bool) async throws {
     let other = DownloadFixtures.pattern(size: 100_000, seed: 99)
     func script(_ bytes: [UInt8]) -> FakeSource.Script {
@@ -68,7 +68,7 @@ struct DownloaderFailureTests: EngineSuite {
     await downloader.shutdown()
   }
 
-  @Test func aServerThatLiesAboutLengthIsNotBelieved() async throws {
+  @Test func aWrongContentLengthIsAFailure() async throws {
     let short = FakeSource.Script(bytes).with { $0.claimedLength = .known(100_001) }
     let source = FakeSource([url: [short]])
     let downloader = try await downloader(source)

@@ -3,7 +3,7 @@ import DownpipeTesting
 import Foundation
 import Testing
 
-/// What outlives a downloader, and ledgers that fail it.
+/// What a new downloader finds in the ledger of an earlier one, and ledgers that fail.
 @Suite(.timeLimit(.minutes(1)))
 struct DownloaderRestartTests: EngineSuite {
   let bytes = DownloadFixtures.pattern(size: 100_000)
@@ -37,7 +37,7 @@ struct DownloaderRestartTests: EngineSuite {
     let downloader = try await downloader(source, ledger: faulty)
     try await downloader.add(DownloadRequest(url, id: "a"))
     await source.held(atLeast: 1)
-    // The ticker looks every 100 ms; a checkpoint is due after a second.
+    // The ticker runs every 100 ms; a checkpoint is due after a second.
     for _ in 0..<11 {
       await time.sleeper(dueIn: .milliseconds(100), purpose: .progress)
       time.advance(by: .milliseconds(100))
@@ -69,7 +69,7 @@ struct DownloaderRestartTests: EngineSuite {
     let downloader = try await downloader(source, ledger: stolen)
     let download = try await downloader.add(DownloadRequest(url, id: "a"))
     await source.held(atLeast: 1)
-    // Another owner takes the record away behind the engine's back.
+    // Another owner takes over the record without the engine's knowledge.
     stolen.steal()
     source.release()
     await #expect(throws: DownloadError.self) { try await download.value }

@@ -3,7 +3,7 @@ import DownpipeTesting
 import Foundation
 import Testing
 
-/// What runs when: gates, order and limits.
+/// Gates, order and limits.
 @Suite(.timeLimit(.minutes(1)))
 struct DownloaderSchedulingTests: EngineSuite {
   let bytes = DownloadFixtures.pattern(size: 100_000)

@@ -3,7 +3,7 @@ import DownpipeTesting
 import Foundation
 import Testing
 
-/// The straight way through the engine, with fakes at every side.
+/// Downloads without failures, with fakes for all stages.
 @Suite(.timeLimit(.minutes(1)))
 struct DownloaderTests: EngineSuite {
   let bytes = DownloadFixtures.pattern(size: 100_000)
@@ -74,7 +74,7 @@ struct DownloaderTests: EngineSuite {
       } throws: { ($0 as? DownloadError)?.code == .unsafePath && ($0 as? DownloadError)?.stage == "FakeStorage" }
     }
     #expect(try await downloader.download("e") == nil)
-    await #expect { try await downloader.pause("nobody") } throws: {
+    await #expect { try await downloader.pause("unknown") } throws: {
       ($0 as? DownloadError)?.code == .invalidRequest
     }
     #expect(try await downloader.statuses().isEmpty)

@@ -3,7 +3,7 @@ import DownpipeTesting
 import Foundation
 import Testing
 
-/// What those who watch see.
+/// The events and statuses that watchers get.
 @Suite(.timeLimit(.minutes(1)))
 struct DownloaderWatchingTests: EngineSuite {
   let bytes = DownloadFixtures.pattern(size: 100_000)

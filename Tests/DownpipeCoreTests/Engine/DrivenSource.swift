@@ -2,9 +2,9 @@ import DownpipeCore
 import DownpipeTesting
 import Foundation
 
-/// A source whose bodies end when and how a test says, and which checks what may run at any instant.
+/// A source whose bodies end when and how a test decides, and which checks at any time what may run.
 final class DrivenSource: Source, SourceSession {
-  /// How a body goes on.
+  /// How a body continues.
   enum Verdict: Sendable {
     case finish
     case fail(DownloadError)
@@ -27,12 +27,12 @@ final class DrivenSource: Source, SourceSession {
 
   init(_ bytes: [UInt8]) { self.bytes = bytes }
 
-  /// What was seen that must not be.
+  /// The rules that were broken.
   var violations: [String] { state.value.violations }
-  /// The bodies under way.
+  /// The bodies that are being read.
   var active: [DownloadID] { Array(state.value.active.values) }
 
-  /// So many may begin beside each other from now on.
+  /// Sets the number of bodies that may be read at the same time.
   func allow(_ limit: Int, perHost: Int) {
     state.update {
       $0.limit = limit
@@ -40,14 +40,14 @@ final class DrivenSource: Source, SourceSession {
     }
   }
 
-  /// No body of the download may begin from now on.
+  /// Forbids new bodies of the download.
   func forbid(_ id: DownloadID) { state.update { _ = $0.forbidden.insert(id) } }
 
   func permit(_ id: DownloadID) { state.update { _ = $0.forbidden.remove(id) } }
 
   func permitAll() { state.update { $0.forbidden = [] } }
 
-  /// Ends the body that began first, or none.
+  /// Ends the oldest body, if there is one.
   func decide(_ verdict: Verdict) {
     state.update { state in
       guard let next = state.active.keys.filter({ state.verdicts[$0] == nil }).min() else { return }
@@ -55,7 +55,7 @@ final class DrivenSource: Source, SourceSession {
     }
   }
 
-  /// Lets every body finish, now and later.
+  /// Lets every body finish, including later ones.
   func finishAll() { state.update { $0.finishesAll = true } }
 
   func accepts(_ url: URL) -> Bool { true }
@@ -80,7 +80,7 @@ final class DrivenSource: Source, SourceSession {
       let (others, sameHost) = (
         state.active.count, state.active.values.count { state.hosts[$0] == host }
       )
-      // A run that has been told to stop may come as far as this, and no further.
+      // A stopped run may get as far as this, but not further.
       if !Task.isCancelled {
         if others >= state.limit { state.violations.append("\(id) began beside \(others) others") }
         if sameHost >= state.perHost { state.violations.append("\(id) began beside \(sameHost) others of its host") }

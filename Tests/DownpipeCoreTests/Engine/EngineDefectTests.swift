@@ -3,7 +3,7 @@ import DownpipeTesting
 import Foundation
 import Testing
 
-/// What a review of the engine has found and what is not mended yet.
+/// Defects that a review of the engine has found.
 @Suite(.timeLimit(.minutes(1)))
 struct EngineDefectTests: EngineSuite {
   let bytes = DownloadFixtures.pattern(size: 100_000)
@@ -12,11 +12,11 @@ struct EngineDefectTests: EngineSuite {
   let storage = FakeStorage()
   let ledger = MemoryLedger()
 
-  @Test("a command for all reaches runs that were told to stop for another reason before", arguments: [true, false])
+  @Test("a command for all reaches runs that are stopping for another reason", arguments: [true, false])
   func commandsForAllReachStoppingRuns(isCancelled: Bool) async throws {
     let gate = FakeGate()
     let source = FakeSource(everyURL: .init(bytes))
-    // A step that does not heed cancellation keeps the run from ending at once.
+    // A step that ignores cancellation keeps the run from ending at once.
     let (isHeld, calls) = (Watched(true), CallCounter())
     let step = FakePostProcessor<File, File>(name: "Slow") { file, _ in
       if calls.next() == 1 { await Task { await isHeld.wait { !$0 } }.value } else { try await FakeSource.never() }
@@ -42,7 +42,7 @@ struct EngineDefectTests: EngineSuite {
     await downloader.shutdown()
   }
 
-  @Test("what a step noted is told to no other step")
+  @Test("the note of a step is not passed to another step")
   func notesBelongToTheirSteps() async throws {
     let folder = try TemporaryFolder()
     let storage = FakeStorage(workspaces: folder.path)
@@ -56,7 +56,7 @@ struct EngineDefectTests: EngineSuite {
         for step in steps { step }
       }
     }
-    // It moves its input away, and the process ends before that is recorded.
+    // The step moves its input away, and the process ends before that is recorded.
     let moving = FakePostProcessor<File, File>(name: "MoveInto") { file, context in
       try await context.note("moved to the films")
       if let path = file.path { try FileManager.default.removeItem(atPath: path) }
@@ -79,7 +79,7 @@ struct EngineDefectTests: EngineSuite {
     await second.shutdown()
   }
 
-  @Test("a partial that was damaged while its download stood in a step begins no other chain")
+  @Test("a partial that was damaged during a step is not used to start the chain again")
   func damagedPartialBehindAStep() async throws {
     let folder = try TemporaryFolder()
     let storage = FakeStorage(workspaces: folder.path)
@@ -109,7 +109,7 @@ struct EngineDefectTests: EngineSuite {
     await second.shutdown()
   }
 
-  @Test("a cancelled download leaves no partial although the ledger failed for a moment")
+  @Test("a cancelled download leaves no partial even if the ledger fails temporarily")
   func cancellingWhileTheLedgerFails() async throws {
     let faulty = FaultyLedger(ledger)
     let source = FakeSource(everyURL: .init(bytes).holding(after: 40_000))
@@ -123,7 +123,7 @@ struct EngineDefectTests: EngineSuite {
     await downloader.shutdown()
   }
 
-  @Test("a place that stays too slow is left for a mirror, as one that does not answer is")
+  @Test("the next mirror is used if a URL stays too slow, as if it does not answer")
   func mirrorsOfSlowPlaces() async throws {
     let mirror = url.appending(path: "mirror")
     let source = FakeSource([url: [.init(bytes).holding(after: 0)], mirror: [.init(bytes)]])
@@ -140,13 +140,13 @@ struct EngineDefectTests: EngineSuite {
     await downloader.shutdown()
   }
 
-  @Test("a dead link stays dead while the network is waited for")
+  @Test("an expired link stays expired while the download waits for the network")
   func deadLinksAndMissingNetworks() async throws {
     let fresh = url.appending(path: "fresh")
     let source = FakeSource([url: [.status(403)], fresh: [.init(bytes)]])
     let calls = CallCounter()
     let refresher = FakeLinkRefresher { _ in
-      if calls.next() == 1 { throw DownloadError(.offline, "no way to the one who knows") }
+      if calls.next() == 1 { throw DownloadError(.offline, "the server of links is unreachable") }
       return FreshLink(fresh)
     }
     let downloader = try await Downloader(options: options) {
@@ -159,7 +159,7 @@ struct EngineDefectTests: EngineSuite {
     let download = try await downloader.add(DownloadRequest(url, id: "a"))
     let artifact = try await advancing { try await download.value }
     #expect(storage.bytes(of: artifact) == bytes)
-    #expect(source.requests.map(\.url) == [url, fresh], "the dead link is not asked again")
+    #expect(source.requests.map(\.url) == [url, fresh], "the expired link is not requested again")
     await downloader.shutdown()
   }
 }

@@ -3,7 +3,7 @@ import DownpipeTesting
 import Foundation
 import Testing
 
-/// Whatever users command in whatever order, the engine's promises hold.
+/// The engine keeps its promises for any sequence of commands.
 @Suite(.timeLimit(.minutes(1)))
 struct EnginePropertyTests: EngineSuite {
   let bytes = DownloadFixtures.pattern(size: 3000)
@@ -27,7 +27,7 @@ struct EnginePropertyTests: EngineSuite {
       tags: number % 2 == 0 ? ["even"] : [], destination: .init(name: id.rawValue))
   }
 
-  /// One command, and the words for it.
+  /// Runs a random command and returns its description.
   private func step(
     _ downloader: Downloader, _ source: DrivenSource, _ gate: FakeGate, _ generator: inout SeededGenerator
   ) async throws -> String {
@@ -70,7 +70,7 @@ struct EnginePropertyTests: EngineSuite {
       return "unsuspend"
     case 25..<27:
       let (count, perHost) = (Int.random(in: 1...5, using: &generator), Int.random(in: 1...3, using: &generator))
-      // What begins while the limits change may do so by the old ones or the new.
+      // A run that begins while the limits change may obey the old limits or the new ones.
       source.allow(5, perHost: 3)
       await downloader.replace(limits(count, perHost: perHost))
       source.allow(count, perHost: perHost)
@@ -140,7 +140,7 @@ struct EnginePropertyTests: EngineSuite {
     }
     #expect(source.violations.isEmpty, "seed \(seed): \(log.joined(separator: ", "))")
 
-    // Everything is let go, and comes to its end.
+    // Everything is released and ends.
     source.permitAll()
     source.finishAll()
     gate.open()

@@ -3,7 +3,7 @@ import DownpipeTesting
 import Foundation
 import Testing
 
-/// What most tests of the engine have in common: fakes at every side, no network, no disk, no time but the test's own.
+/// The base of most engine tests: fakes for all stages, without network and disk, and with virtual time.
 protocol EngineSuite: Sendable {
   var bytes: [UInt8] { get }
   var url: URL { get }
@@ -41,7 +41,7 @@ struct AnyLedger: Ledger {
 struct NeverNeeded: UniversalPostProcessor {
   func isNeeded(in context: ProcessingContext) -> Bool { false }
   func process(_ artifact: Artifact, in context: ProcessingContext) async throws -> Artifact {
-    throw DownloadError(.processing, "nobody needed this")
+    throw DownloadError(.processing, "this step is not needed")
   }
 }
 
@@ -50,7 +50,7 @@ struct BrokenLedger: Ledger {
 }
 
 extension EngineSuite {
-  /// Lets what was begun go as far as it can get: every question goes through the engine's actor.
+  /// Lets the engine's work proceed as far as possible, by waiting for the engine's actor repeatedly.
   func settle(_ downloader: Downloader) async throws {
     for _ in 0..<50 {
       _ = try await downloader.status(of: "no such download")
@@ -58,7 +58,7 @@ extension EngineSuite {
     }
   }
 
-  /// Runs work while the clock goes from one due time to the next.
+  /// Runs work while the clock advances from one due time to the next.
   func advancing<Value: Sendable>(_ work: @Sendable () async throws -> Value) async throws -> Value {
     let clock = Task {
       while !Task.isCancelled {

@@ -3,7 +3,7 @@ import DownpipeTesting
 import Foundation
 import Testing
 
-/// What a retry policy is told.
+/// The failures that a retry policy gets.
 @Suite(.timeLimit(.minutes(1)))
 struct FailureKindTests: EngineSuite {
   let bytes = DownloadFixtures.pattern(size: 1000)

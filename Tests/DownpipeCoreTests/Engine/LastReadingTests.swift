@@ -3,7 +3,7 @@ import DownpipeTesting
 import Foundation
 import Testing
 
-/// What a last reading of the engine has found.
+/// Defects that a second review of the engine has found.
 @Suite(.timeLimit(.minutes(1)))
 struct LastReadingTests: EngineSuite {
   let bytes = DownloadFixtures.pattern(size: 100_000)
@@ -12,7 +12,7 @@ struct LastReadingTests: EngineSuite {
   let storage = FakeStorage()
   let ledger = MemoryLedger()
 
-  @Test("shutdown does not wait for an observer that waits for idleness")
+  @Test("shutdown does not wait for an observer that waits until the downloader is idle")
   func shutdownBesideAWaitingObserver() async throws {
     let box = Watched<Downloader?>(nil)
     let observer = IdleObserver(downloader: box)
@@ -53,7 +53,7 @@ struct LastReadingTests: EngineSuite {
   func restartsForgetWhatWasDurable() async throws {
     let cut = DownloadError(.network, "cut")
     let other = DownloadFixtures.pattern(size: 100_000, seed: 7)
-    // 60,000 bytes of one file; then another one without ranges, which breaks at 30,000 on a disk that loses them.
+    // 60,000 bytes of one file; then another file without ranges, which is interrupted at 30,000 when the disk fails.
     let source = FakeSource([
       url: [
         .init(bytes).failing(after: 60_000, with: cut),
@@ -75,7 +75,7 @@ struct LastReadingTests: EngineSuite {
   }
 }
 
-/// Waits for idleness instead of reading events.
+/// Waits until the downloader is idle instead of reading events.
 private struct IdleObserver: Observer {
   let downloader: Watched<Downloader?>
   let waits = Watched(false)

@@ -3,7 +3,7 @@ import DownpipeTesting
 import Foundation
 import Testing
 
-/// Downloads end while the ledger does not answer, or fails.
+/// Downloads that end while the ledger does not answer or fails.
 @Suite(.timeLimit(.minutes(1)))
 struct LedgerOutageTests: EngineSuite {
   let bytes = DownloadFixtures.pattern(size: 100_000)
@@ -27,7 +27,7 @@ struct LedgerOutageTests: EngineSuite {
 
   private func exchanges(_ faulty: FaultyLedger) -> Int { faulty.calls.count { $0 == .exchange } }
 
-  /// Starts as many as may run, and lets them come to their hold point.
+  /// Starts as many downloads as the limit permits, and lets them reach their hold points.
   private func start(_ downloader: Downloader, _ source: FakeSource, _ count: Int, running: Int) async throws {
     try await downloader.add(contentsOf: requests(count))
     await source.held(atLeast: running)
@@ -44,7 +44,7 @@ struct LedgerOutageTests: EngineSuite {
     await storage.calls(of: .publish, atLeast: 3)
     try await settle(downloader)
     #expect(source.requests.count == 3)
-    #expect(try await downloader.counts() == [.waiting: 7, .transferring: 3], "the ledger knows of none of it")
+    #expect(try await downloader.counts() == [.waiting: 7, .transferring: 3], "the ledger has no outcome yet")
     faulty.release()
     try await downloader.waitUntilIdle()
     #expect(try await downloader.counts() == [.finished: 10])
@@ -52,7 +52,7 @@ struct LedgerOutageTests: EngineSuite {
     await downloader.shutdown()
   }
 
-  @Test("a ledger that fails once, or more often, is asked again", arguments: [1, 3])
+  @Test("a ledger that fails once or several times is tried again", arguments: [1, 3])
   func failsForAWhile(times: Int) async throws {
     let faulty = FaultyLedger(ledger)
     let source = FakeSource(everyURL: .init(bytes).holding(after: 10_000))
@@ -62,11 +62,11 @@ struct LedgerOutageTests: EngineSuite {
     source.release()
     try await advancing { try await downloader.waitUntilIdle() }
     #expect(try await downloader.counts() == [.finished: 10])
-    #expect(source.requests.count == 10, "nothing was done twice")
+    #expect(source.requests.count == 10, "no download was made twice")
     await downloader.shutdown()
   }
 
-  @Test("outcomes beyond what may be unsaved keep others waiting no longer than the ledger", arguments: [60, 100])
+  @Test("too many unsaved outcomes delay other downloads only while the ledger fails", arguments: [60, 100])
   func manyOutcomes(count: Int) async throws {
     let faulty = FaultyLedger(ledger)
     let source = FakeSource(everyURL: .init([1, 2, 3]).holding(after: 1))
@@ -79,7 +79,7 @@ struct LedgerOutageTests: EngineSuite {
     await storage.calls(of: .publish, atLeast: count)
     try await settle(downloader)
     faulty.release()
-    // The ledger rests for a second; nothing but that may be waited for.
+    // The ledger is tried again after a second; nothing else may delay the downloads.
     await time.sleeper(dueIn: .seconds(1))
     #expect(source.requests.count == count)
     time.advance(by: .seconds(1))
@@ -98,13 +98,13 @@ struct LedgerOutageTests: EngineSuite {
     source.release()
     await #expect { try await advancing { try await downloader.waitUntilIdle() } } throws: { code($0) == .ledger }
     #expect(faulty.calls.count { $0 == .exchange } >= 5)
-    // Nothing is lost: what was published is found by the next start.
+    // Nothing is lost: the next start finds the published files.
     await downloader.shutdown()
     #expect(storage.openPartials == 0)
     #expect(storage.published.count >= 1)
   }
 
-  @Test("a ledger that fails at the end does not keep the shutdown", arguments: [0, 2])
+  @Test("a ledger that fails at the end does not delay the shutdown", arguments: [0, 2])
   func failsAtShutdown(others: Int) async throws {
     let faulty = FaultyLedger(ledger)
     let source = FakeSource(everyURL: .init(bytes).holding(after: 40_000))
@@ -116,7 +116,7 @@ struct LedgerOutageTests: EngineSuite {
     await downloader.shutdown()
     #expect(storage.openPartials == 0)
     #expect(source.readers == 0 && source.stops == 1)
-    #expect(storage.partials.values.allSatisfy { $0.count == 40_000 }, "the bytes stay")
+    #expect(storage.partials.values.allSatisfy { $0.count == 40_000 }, "the bytes are kept")
   }
 
   @Test func aLedgerThatRestsIsAskedAtOnceAtShutdown() async throws {

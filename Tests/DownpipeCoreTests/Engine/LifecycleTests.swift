@@ -3,8 +3,7 @@ import DownpipeTesting
 import Foundation
 import Testing
 
-/// What holds for the lifecycle whatever happens to a download, checked over random sequences of events. The table itself
-/// is written once, in the code.
+/// Invariants of the lifecycle, checked with random sequences of events. The tests do not repeat the table itself.
 @Suite(.timeLimit(.minutes(1)))
 struct LifecycleTests {
   private typealias Event = Lifecycle.Event
@@ -21,7 +20,7 @@ struct LifecycleTests {
     var generator = SeededGenerator(seed: seed)
     var record = try record()
     for _ in 0..<200 {
-      // What the engine and the ledgers write beside the events.
+      // Fields that the engine and the ledgers write between events.
       if record.phase.isActive {
         record.owner = "me"
         record.checkpoint.ranges.insert(contentsOf: 0..<Int64.random(in: 1...100, using: &generator))
@@ -36,29 +35,29 @@ struct LifecycleTests {
       let asksForMore = event == .resumeTogether && !before.isPausedTogether
       #expect(isMeaningful == (Lifecycle.next(before.phase, event) != nil && !asksForMore))
       guard isMeaningful else {
-        #expect(record == before, "an event that means nothing changes nothing")
+        #expect(record == before, "an illegal event changes nothing")
         continue
       }
       #expect(record.phase == Lifecycle.next(before.phase, event))
       #expect(record.notBefore == nil, "\(event): a due time belongs to the wait that set it")
-      #expect(record.phase.isActive || record.owner == nil, "\(event): only what is active has an owner")
-      #expect(record.isPausedTogether == (event == .pauseAll), "\(event): what was paused together is so no more")
+      #expect(record.phase.isActive || record.owner == nil, "\(event): only an active download has an owner")
+      #expect(record.isPausedTogether == (event == .pauseAll), "\(event): only pauseAll pauses together")
       #expect(record.attempts == (event == .restart ? 0 : before.attempts + (event == .leased ? 1 : 0)))
       #expect(record.generation == before.generation)
       if record.phase == .cancelled || before.phase == .cancelled || event == .restart {
-        #expect(record.checkpoint == Checkpoint(), "the bytes of a cancelled download are gone")
+        #expect(record.checkpoint == Checkpoint(), "a cancelled download has no bytes")
         #expect(record.steps == StepLog())
       } else if before.phase != .finished {
-        #expect(record.checkpoint == before.checkpoint, "\(event) costs no bytes")
+        #expect(record.checkpoint == before.checkpoint, "\(event) keeps all bytes")
       }
       if [.resume, .resumeTogether, .restart, .addedAgain].contains(event) {
-        #expect(record.error == nil && record.consecutiveFailures == 0, "\(event) gives all attempts back")
+        #expect(record.error == nil && record.consecutiveFailures == 0, "\(event) gives back all attempts")
       }
       #expect(record.wasInterrupted == (event == .leaseLost || (before.wasInterrupted && !forgets(event))))
     }
   }
 
-  /// Whether after an event nothing is left of what an interrupted run may have published.
+  /// Whether an interrupted run's published file no longer matters after an event.
   private func forgets(_ event: Lifecycle.Event) -> Bool {
     [.stepsComplete, .artifactLost, .cancel].contains(event)
   }
@@ -107,7 +106,7 @@ struct LifecycleTests {
     #expect(record.isPausedTogether)
     record.apply(.resumeTogether)
     #expect(record.phase == .waiting)
-    // Paused together, resumed, and paused by itself.
+    // Paused together, resumed, then paused individually.
     for event in [Event.pauseAll, .resume, .pause, .resumeTogether] { record.apply(event) }
     #expect(record.phase == .paused)
   }

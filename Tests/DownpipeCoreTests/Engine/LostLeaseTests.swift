@@ -3,7 +3,7 @@ import DownpipeTesting
 import Foundation
 import Testing
 
-/// Runs whose lease is lost, and what comes after them.
+/// Runs whose lease is lost, and the runs after them.
 @Suite(.timeLimit(.minutes(1)))
 struct LostLeaseTests: EngineSuite {
   let bytes = DownloadFixtures.pattern(size: 100_000)
@@ -28,11 +28,11 @@ struct LostLeaseTests: EngineSuite {
     await downloader.shutdown()
   }
 
-  @Test("a new run of the same download waits until the old one is gone")
+  @Test("a new run of the same download waits until the old one has ended")
   func oneAfterTheOther() async throws {
     let open = OpenLedger(ledger)
     let source = FakeSource(everyURL: .init(bytes))
-    // The old run is in a step that does not heed cancellation.
+    // The old run is in a step that ignores cancellation.
     let isHeld = Watched(true)
     let step = FakePostProcessor<File, File>(name: "Slow") { file, _ in
       await Task { await isHeld.wait { !$0 } }.value

@@ -3,7 +3,7 @@ import DownpipeTesting
 import Foundation
 import Testing
 
-/// The retry policy is asked whether a place is worth another attempt, and what a failure means: with the same inputs.
+/// The retry policy gets the same failure when it decides on the next mirror and when it decides on the whole run.
 @Suite(.timeLimit(.minutes(1)))
 struct MirrorDecisionTests: EngineSuite {
   let bytes = DownloadFixtures.pattern(size: 100_000)
@@ -37,7 +37,7 @@ struct MirrorDecisionTests: EngineSuite {
     var description: String { "\(code) \(consecutive) \(repeated) \(attempts)" }
   }
 
-  @Test("each failure of a place is judged as it would be were it the last place", arguments: [0, 10_000])
+  @Test("each failure of a URL is judged as if it were the last URL", arguments: [0, 10_000])
   func bothQuestionsAreTheSame(progress: Int) async throws {
     let broken = FakeSource.Script(bytes).failing(after: progress, with: odd)
     let source = FakeSource([url: [broken], mirror: [.init(bytes)]])
@@ -46,7 +46,7 @@ struct MirrorDecisionTests: EngineSuite {
     let artifact = try await downloader.add(DownloadRequest(url, id: "a", mirrors: [mirror])).value
     #expect(storage.bytes(of: artifact) == bytes)
     let questions = retry.failures.map(Question.init)
-    // Three runs end with a failure, each judged twice; in the fourth the place is given up and the mirror asked.
+    // Three runs end with a failure, each judged twice; in the fourth run the URL is given up and the mirror is used.
     try #require(questions.count == 7)
     for index in 0..<3 { #expect(questions[2 * index] == questions[2 * index + 1]) }
     #expect(questions.map(\.attempts) == [1, 1, 2, 2, 3, 3, 4])
@@ -55,7 +55,7 @@ struct MirrorDecisionTests: EngineSuite {
     await downloader.shutdown()
   }
 
-  @Test("a bound on equal failures asks no mirror a failure early", arguments: [2, 3])
+  @Test("a limit on equal failures does not use a mirror one failure too early", arguments: [2, 3])
   func boundsOnEqualFailures(bound: Int) async throws {
     let table = FailureTable.standard.with(.code(.invalidResponse), .resume, because: "once more", attempts: bound)
     let policy = Retry(.constant(.zero, attempts: 10), table: table)
@@ -68,7 +68,7 @@ struct MirrorDecisionTests: EngineSuite {
     await downloader.shutdown()
   }
 
-  @Test("without a mirror the same bound ends the download after as many attempts")
+  @Test("without a mirror the same limit ends the download after the same number of attempts")
   func theSameBoundWithoutAMirror() async throws {
     let policy = Retry(.constant(.zero, attempts: 10))
     let source = FakeSource([url: [.failingToOpen(odd)]])
@@ -96,7 +96,7 @@ struct MirrorDecisionTests: EngineSuite {
     let download = try await downloader.add(DownloadRequest(url, id: "a", mirrors: [mirror]))
     await #expect { try await download.value } throws: { code($0) == .noSpace }
     #expect(source.requests.map(\.url) == [url])
-    #expect(retry.failures.count == 1, "whether a mirror may do better is no question to the policy then")
+    #expect(retry.failures.count == 1, "the policy is not asked about mirrors then")
     await downloader.shutdown()
   }
 }

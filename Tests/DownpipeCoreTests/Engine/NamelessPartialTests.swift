@@ -3,7 +3,7 @@ import DownpipeTesting
 import Foundation
 import Testing
 
-/// A new download has no name in the storage before its first checkpoint, and there may be none for it.
+/// The partial of a new download has no name before its first checkpoint, and naming it may fail.
 @Suite(.timeLimit(.minutes(1)))
 struct NamelessPartialTests {
   let bytes = DownloadFixtures.pattern(size: 200_000)
@@ -24,7 +24,7 @@ struct NamelessPartialTests {
     }
   }
 
-  /// Without the name all that was received would be gone.
+  /// Without a name all received bytes would be lost.
   @Test func aFullDiskGivesTheLastBytesForTheName() async throws {
     let source = FakeSource([url: [.init(bytes)]])
     let probe = ProbeStorage(storage)
@@ -40,7 +40,7 @@ struct NamelessPartialTests {
     await downloader.shutdown()
   }
 
-  /// The checkpoint sees that the disk is full before a write does.
+  /// The checkpoint fails on the full disk before a write does.
   @Test func aCheckpointOnAFullDiskLosesNothing() async throws {
     let source = FakeSource([url: [.init(bytes)]])
     let probe = ProbeStorage(storage)
@@ -53,7 +53,7 @@ struct NamelessPartialTests {
     await downloader.shutdown()
   }
 
-  /// Otherwise each attempt would fetch a checkpoint's worth of bytes to be refused.
+  /// Otherwise each attempt would download the bytes of a checkpoint again, only to fail.
   @Test func aNameThatWasHeldIsClaimedBeforeMoreIsFetched() async throws {
     let source = FakeSource([url: [.init(bytes)]])
     let probe = ProbeStorage(storage)

@@ -1,7 +1,7 @@
 import DownpipeCore
 import DownpipeTesting
 
-/// A ledger whose store a test can use behind the engine's back.
+/// A ledger whose store a test can use without the engine's knowledge.
 final class OpenLedger: Ledger {
   private let base: any Ledger
   private let opened = Watched<(any LedgerStore)?>(nil)
@@ -14,7 +14,7 @@ final class OpenLedger: Ledger {
     return store
   }
 
-  /// Takes a record away, and with it the lease, as a process does that removes the download.
+  /// Removes a record and its lease, as another process does that removes the download.
   func forget(_ id: DownloadID) async throws {
     _ = try await opened.value?.remove(.ids([id]), limit: 1)
   }

@@ -1,7 +1,7 @@
 import DownpipeCore
 import DownpipeTesting
 
-/// A fake storage that says how it was used, and can be held in the middle of an operation.
+/// A fake storage that records its use, and can be held during an operation.
 final class ProbeStorage: StorageWrapper {
   private struct State: Sendable {
     var held: Set<FakeStorage.Operation> = []
@@ -14,17 +14,17 @@ final class ProbeStorage: StorageWrapper {
 
   init(_ base: FakeStorage = FakeStorage()) { self.base = base }
 
-  /// Lets every call of an operation wait until ``release()``, or until its task is cancelled.
+  /// Makes every call of an operation wait until ``release()``, or until its task is cancelled.
   func hold(_ operation: FakeStorage.Operation) { state.update { _ = $0.held.insert(operation) } }
 
   func release() { state.update { $0.held = [] } }
 
-  /// Waits until so many calls of an operation were held.
+  /// Waits until the given number of calls of an operation have been held.
   func held(_ operation: FakeStorage.Operation, atLeast count: Int = 1) async {
     await state.wait { $0.waiting[operation, default: 0] >= count }
   }
 
-  /// What each opening was told of the ledger's knowledge.
+  /// The `isNew` argument of each opening.
   var openings: [Bool] { state.value.openings }
 
   private func pass(_ operation: FakeStorage.Operation) async throws {
@@ -55,7 +55,7 @@ final class ProbeStorage: StorageWrapper {
   }
 }
 
-/// A partial that has a name only once it needs one.
+/// A partial that gets its name only when it needs one.
 private struct ProbePartial: Partial {
   let base: any Partial
   private let hasName: Watched<Bool>
@@ -87,7 +87,7 @@ private struct ProbePartial: Partial {
   func matches(_ mark: BlockMark) throws -> Bool { try base.matches(mark) }
 }
 
-/// Any storage as a stage.
+/// Wraps any storage as a stage.
 struct AnyStorage: StorageWrapper {
   let base: any Storage
   init(_ base: any Storage) { self.base = base }

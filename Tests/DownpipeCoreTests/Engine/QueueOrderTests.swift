@@ -3,7 +3,8 @@ import DownpipeTesting
 import Foundation
 import Testing
 
-/// The order of the queue is that of its policy and of arrival, whatever is added again, changed or replaced.
+/// The queue is ordered by its policy and by arrival, also after downloads are added again or changed, or the policy is
+/// replaced.
 @Suite(.timeLimit(.minutes(1)))
 struct QueueOrderTests: EngineSuite {
   let bytes = DownloadFixtures.pattern(size: 1_000)
@@ -12,17 +13,17 @@ struct QueueOrderTests: EngineSuite {
   let storage = FakeStorage()
   let ledger = MemoryLedger()
 
-  /// The most important first, the earliest of those.
+  /// Orders by priority, then by arrival.
   private struct Oldest: SchedulingPolicy {
     func rank(_ context: RankingContext) -> Rank { Rank().descending(context.priority).ascending(context.arrival) }
   }
 
-  /// The latest first.
+  /// Orders by arrival, the latest first.
   private struct Latest: SchedulingPolicy {
     func rank(_ context: RankingContext) -> Rank { Rank().ascending(.max - context.arrival) }
   }
 
-  /// A policy that came to rank otherwise in its second release.
+  /// A policy whose second release ranks differently.
   private struct Improved: SchedulingPolicy {
     let version: Int
     func rank(_ context: RankingContext) -> Rank {
@@ -50,7 +51,7 @@ struct QueueOrderTests: EngineSuite {
     try names.map { try DownloadRequest("https://example.org/\($0)", id: DownloadID($0)) }
   }
 
-  /// Lets everything run, one after the other.
+  /// Lets all downloads run, one after the other.
   private func order(_ downloader: Downloader) async throws -> [DownloadID] {
     await gate.watchers(atLeast: 1)
     gate.open()
@@ -59,7 +60,7 @@ struct QueueOrderTests: EngineSuite {
     return source.requests.map(\.id)
   }
 
-  /// Each refresh of a feed adds all of its entries again.
+  /// Each refresh of a feed adds all its entries again.
   @Test func aFeedThatIsReadAgainKeepsItsOrder() async throws {
     let downloader = try await downloader(Oldest())
     let feed = try feed("a", "b", "c", "d")
@@ -70,7 +71,7 @@ struct QueueOrderTests: EngineSuite {
     #expect(try await order(downloader) == ["d", "a", "b", "c"])
   }
 
-  /// What was cancelled stays so, until it is restarted.
+  /// A cancelled download stays cancelled until it is restarted.
   @Test func aFeedThatIsReadAgainRevivesNothing() async throws {
     let downloader = try await downloader(Oldest())
     try await downloader.add(contentsOf: try feed("a", "b"))
@@ -84,7 +85,7 @@ struct QueueOrderTests: EngineSuite {
     let first = try await downloader(Oldest())
     try await first.add(contentsOf: try feed("a", "b", "c"))
     await first.shutdown()
-    // What is added later has arrived later.
+    // A download that is added later has arrived later.
     time.advance(by: .seconds(1))
     let second = try await downloader(Latest())
     try await second.add(contentsOf: try feed("d"))
@@ -98,7 +99,7 @@ struct QueueOrderTests: EngineSuite {
     #expect(try await order(try await downloader(Improved(version: 2))) == ["c", "b", "a"])
   }
 
-  /// What is paused keeps no rank of the policy before.
+  /// A paused download does not keep the rank of the former policy.
   @Test func aReplacedPolicyRanksWhatIsPaused() async throws {
     let downloader = try await downloader(Oldest())
     try await downloader.add(contentsOf: try feed("a", "b", "c"))

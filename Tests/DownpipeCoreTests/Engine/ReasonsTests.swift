@@ -3,7 +3,7 @@ import DownpipeTesting
 import Foundation
 import Testing
 
-/// Those who watch a list see each change: also another reason to wait, and a removal.
+/// Watchers of all downloads get each change, including new reasons to wait and removals.
 @Suite(.timeLimit(.minutes(1)))
 struct ReasonsTests: EngineSuite {
   let bytes = DownloadFixtures.pattern(size: 100_000)
@@ -39,7 +39,7 @@ struct ReasonsTests: EngineSuite {
     gate.close("no network")
     let closed = await sees(observer, "d2", .gate("FakeGate: no network"))
     #expect(closed)
-    // It opens again: the first of them takes the slot, the others wait for the limit as before.
+    // The gate opens again: the first download takes the slot, the others wait for the limit as before.
     let before = observer.events.count
     gate.open()
     await source.requests(atLeast: 2)
@@ -78,7 +78,7 @@ struct ReasonsTests: EngineSuite {
     await downloader.shutdown()
   }
 
-  /// Nobody watches but the one who waits for this download: that gates and limits change is told all the same.
+  /// A watcher of a single download gets changes of gates and limits, too.
   @Test func whoWatchesOneDownloadHearsOfGates() async throws {
     let gate = FakeGate(.closed("Radio: off"))
     let downloader = try await downloader(FakeSource(everyURL: .init(bytes)), gates: [gate])
@@ -91,7 +91,7 @@ struct ReasonsTests: EngineSuite {
     await downloader.shutdown()
   }
 
-  /// A second list is told of what was added while none was open.
+  /// A new watcher gets the reasons of downloads that were added while there was no watcher.
   @Test func aSecondListIsFilledAsWell() async throws {
     let (gate, source) = (FakeGate(.closed("FakeGate: off")), FakeSource(everyURL: .init(bytes)))
     let downloader = try await downloader(source, gates: [gate])
@@ -146,7 +146,7 @@ struct ReasonsTests: EngineSuite {
     await downloader.shutdown()
   }
 
-  /// A due time that was announced has its timer: the test's clock cannot run past it.
+  /// A published due time has its timer: the test's clock cannot pass it unnoticed.
   @Test func theTimerIsArmedBeforeTheStateIsAnnounced() async throws {
     let error = DownloadError(.network, "broken")
     let source = FakeSource([url: [.failingToOpen(error), .init(bytes)]])
@@ -159,7 +159,8 @@ struct ReasonsTests: EngineSuite {
     await downloader.shutdown()
   }
 
-  /// Two downloaders on one ledger: what one of them ends, the other one's caller learns at once, by no clock.
+  /// Two downloaders on one ledger: when one of them ends a download, a caller of the other one is told at once,
+  /// without a timer.
   @Test func aSecondDownloaderOnTheLedgerIsToldAtOnce() async throws {
     let source = FakeSource([url: [.init(bytes).holding(after: 10_000)]])
     let first = try await downloader(source)

@@ -2,9 +2,9 @@ import DownpipeCore
 import Foundation
 import Testing
 
-/// Every row of (what is on disk) × (what the server answers) × (how the validators relate).
+/// Every combination of the bytes on disk, the server's reply, and the relation of the validators.
 ///
-/// The server's file has 100 bytes. The question is always the one the engine would ask.
+/// The server's file has 100 bytes. The request is always the one that the engine would send.
 @Suite(.timeLimit(.minutes(1)))
 struct ResumePlanTests {
   enum OnDisk: String, CaseIterable, Sendable { case nothing, some, all, more }
@@ -12,10 +12,10 @@ struct ResumePlanTests {
     case whole200, right206, wrongStart206, wrongEnd206, wrongTotal206, multipart206, unreadable206, encoded206
     case notModified304, notFound404, precondition412, unsatisfiable416, unsatisfiable416WithoutTotal, unavailable503
   }
-  /// How the validator kept with the partial relates to the answer's.
+  /// How the validator in the checkpoint relates to that of the reply.
   enum Relation: String, CaseIterable, Sendable { case sameStrong, sameWeak, changed, absent }
 
-  /// What comes out, in a word.
+  /// The plan without its details.
   enum Outcome: Equatable, Sendable {
     case append, restart, complete
     case reject(DownloadError.Code)
@@ -41,7 +41,7 @@ struct ResumePlanTests {
       .reject(.rangeNotSatisfiable),
     ]
     return [
-      // Nothing on disk: the whole is asked for, so no 206 is an answer, whatever it says.
+      // No bytes on disk: the whole file is requested, so any 206 is rejected.
       .nothing: [
         .whole200: restart, .right206: all(.wrongRange), .wrongStart206: all(.wrongRange),
         .wrongEnd206: all(.wrongRange), .wrongTotal206: all(.wrongRange), .multipart206: all(.multipartRange),
@@ -49,7 +49,7 @@ struct ResumePlanTests {
         .notFound404: http, .precondition412: http, .unsatisfiable416: http, .unsatisfiable416WithoutTotal: http,
         .unavailable503: http,
       ],
-      // 40 of 100 bytes on disk. A whole body is compared with them as far as they go.
+      // 40 of 100 bytes on disk. The first 40 bytes of a whole body are compared with them.
       .some: [
         .whole200: [.append, .append, .restart, .append], .right206: goOn, .wrongStart206: all(.wrongRange),
         .wrongEnd206: all(.wrongRangeEnd), .wrongTotal206: all(.sizeChanged), .multipart206: all(.multipartRange),
@@ -57,11 +57,11 @@ struct ResumePlanTests {
         .notFound404: http, .precondition412: http, .unsatisfiable416: unsatisfiable,
         .unsatisfiable416WithoutTotal: all(.rangeNotSatisfiable), .unavailable503: http,
       ],
-      // All 100 bytes are on disk, but nobody knows that they are all.
+      // All 100 bytes are on disk, but the total size is unknown.
       .all: [
         .whole200: [.complete, .append, .restart, .append],
         .right206: goOn, .wrongStart206: all(.wrongRange), .wrongEnd206: all(.wrongRangeEnd),
-        // There is more than anybody knew of: it goes on, as after any break.
+        // The file has more bytes than were known: the download continues as after an interruption.
         .wrongTotal206: goOn,
         .multipart206: all(.multipartRange), .unreadable206: all(.unreadableRange),
         .encoded206: all(.wrongContentCoding), .notModified304: http, .notFound404: http, .precondition412: http,
@@ -70,7 +70,7 @@ struct ResumePlanTests {
         ],
         .unsatisfiable416WithoutTotal: all(.rangeNotSatisfiable), .unavailable503: http,
       ],
-      // 120 bytes are on disk of a file that has 100.
+      // 120 bytes are on disk, but the file has 100.
       .more: [
         .whole200: restart, .right206: all(.wrongRangeEnd), .wrongStart206: all(.wrongRange),
         .wrongEnd206: all(.wrongRangeEnd), .wrongTotal206: goOn, .multipart206: all(.multipartRange),
@@ -96,7 +96,7 @@ struct ResumePlanTests {
     }
   }
 
-  /// Whatever the row: bytes are only appended where the answer's own range meets those on disk.
+  /// For all rows: bytes are only appended if the reply's range continues the bytes on disk.
   static func checkInvariant(
     _ plan: ResumePlan, checkpoint: Checkpoint, request: SourceRequest, reply: SourceReply
   ) throws {
@@ -107,12 +107,12 @@ struct ResumePlanTests {
       switch reply.coverage {
       case .range(let range, _): #expect(range.lowerBound == offset - comparing)
       case .whole: #expect(comparing == have, "every byte on disk is compared with the whole body")
-      default: Issue.record("appended something that has no bytes")
+      default: Issue.record("a reply without bytes was appended")
       }
       #expect(reply.contentCoding == checkpoint.contentCoding)
       let relation = checkpoint.validator?.compare(to: reply.validator) ?? .absent
       #expect(relation != .changed)
-      #expect(relation == .sameStrong || comparing > 0, "nothing proves that these bytes belong together")
+      #expect(relation == .sameStrong || comparing > 0, "nothing proves that these bytes are of the same file")
     case .restart:
       #expect(reply.coverage == .whole)
     case .alreadyComplete, .reject:
@@ -161,7 +161,7 @@ struct ResumePlanTests {
     #expect(ResumePlan.question(for: Self.checkpoint(.some, .sameWeak)).validator?.ifRange == nil)
   }
 
-  @Test("some bytes are compared under a strong validator, too: not every server changes it with the content")
+  @Test("some bytes are compared even with a strong validator: not every server changes it with the content")
   func aStrongValidatorIsNotEnough() {
     var checkpoint = Self.checkpoint(.some, .sameStrong)
     checkpoint.ranges = ByteRangeSet(0..<100_000)
@@ -170,7 +170,7 @@ struct ResumePlanTests {
     #expect(ResumePlan.question(for: checkpoint, validation: .strict).range == few)
     #expect(ResumePlan.question(for: checkpoint, validation: .digest).range == few)
     checkpoint.ranges = ByteRangeSet(0..<65_536)
-    #expect(ResumePlan.question(for: checkpoint).range == nil, "all of it, where there is less")
+    #expect(ResumePlan.question(for: checkpoint).range == nil, "all bytes if there are fewer")
   }
 
   @Test func encodedBytesAreNeverContinued() {
@@ -179,7 +179,7 @@ struct ResumePlanTests {
     #expect(ResumePlan.question(for: checkpoint).range == nil)
   }
 
-  @Test("the less a server is trusted, the less is asked of it")
+  @Test("the less a server is trusted, the less the request depends on it")
   func trustDecidesTheQuestion() {
     let checkpoint = Self.checkpoint(.some, .sameStrong)
     func question(_ trust: RangeTrust) -> ResumePlan.Question {
@@ -192,7 +192,7 @@ struct ResumePlanTests {
     #expect(question(.none).validator == nil)
   }
 
-  @Test("a whole body is only compared where it can be the file on disk")
+  @Test("a whole body is only compared if it can be the file on disk")
   func wholeBodiesThatCannotBe() {
     func outcome(_ change: (inout SourceReply) -> Void) -> (Outcome, DownloadError?) {
       let checkpoint = Self.checkpoint(.some, .absent)
@@ -227,20 +227,20 @@ struct ResumePlanTests {
         checkpoint: checkpoint, request: request, reply: reply, validation: validation, hasDigest: hasDigest))
   }
 
-  @Test("a validator speaks of its own resource only")
+  @Test("a validator applies to its own resource only")
   func resources() throws {
     let elsewhere = try #require(URL(string: "https://mirror.example/file"))
     #expect(Self.decide { _, _, _ in } == .append)
     #expect(Self.decide({ _, request, _ in request.url = elsewhere }, validation: .strict) == .reject(.unproven))
     #expect(Self.decide({ _, _, reply in reply.finalURL = elsewhere }, validation: .strict) == .reject(.unproven))
-    // Where a comparison is enough, it is here.
+    // If a comparison is sufficient, it is sufficient here, too.
     #expect(Self.decide { _, request, _ in request.url = elsewhere } == .append)
-    // The query often is a signature: it makes no other resource.
+    // The query is often a signature and does not make another resource.
     let signed = try #require(URL(string: Self.url.absoluteString + "?signature=2"))
     #expect(Self.decide { _, request, _ in request.url = signed } == .append)
   }
 
-  @Test("equal strong digests of the whole outweigh tags that differ, weak ones do not")
+  @Test("equal strong digests of the whole file outweigh different entity tags, weak digests do not")
   func digestsOutweighTags() {
     func outcome(_ digest: FileDigest) -> Outcome {
       Self.decide { checkpoint, request, reply in
@@ -256,7 +256,7 @@ struct ResumePlanTests {
     #expect(outcome(FileDigest(.md5, bytes: Array(repeating: 1, count: 16))) == .reject(.contentChanged))
   }
 
-  @Test("a page is not the rest of something else", arguments: [Answer.right206, .whole200])
+  @Test("a web page is not the rest of another file", arguments: [Answer.right206, .whole200])
   func pages(answer: Answer) {
     func outcome(_ onDisk: String?, _ came: String?) -> Outcome {
       Self.decide(
@@ -274,10 +274,10 @@ struct ResumePlanTests {
 
   // MARK: Sizes
 
-  @Test("what is known of the size is never given up for what an answer leaves out")
+  @Test("a known size is kept if a reply does not give it")
   func knownSizes() {
     let shortened = Self.decide({ _, _, reply in reply.length = .known(40) }, answer: .whole200)
-    #expect(shortened == .restart, "40 of 100 bytes are not all of them, whatever a cache says")
+    #expect(shortened == .restart, "40 of 100 bytes are not the whole file, even if a cache says so")
     let beyond = Self.decide { _, _, reply in
       reply.coverage = .range(30..<120, total: .unknown)
       reply.length = .known(90)

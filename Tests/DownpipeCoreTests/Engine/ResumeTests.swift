@@ -3,7 +3,7 @@ import DownpipeTesting
 import Foundation
 import Testing
 
-/// Going on against servers of every kind, and waiting for what is missing.
+/// Resuming with all kinds of servers, and waiting for missing resources.
 @Suite(.timeLimit(.minutes(1)))
 struct ResumeTests {
   let bytes = DownloadFixtures.pattern(size: 100_000)
@@ -35,10 +35,10 @@ struct ResumeTests {
 
   // MARK: Servers
 
-  @Test("a server that ignores ranges sends the whole: what is on disk is kept, compared, and overtaken")
+  @Test("a server that ignores ranges sends the whole file: the bytes on disk are kept and compared")
   func ignoredRanges() async throws {
     let rangeless = FakeSource.Script(bytes).with { $0.honoursRanges = false }
-    // The second body breaks before it has come as far as the first one.
+    // The second body ends before the end of the first one.
     let source = FakeSource([
       url: [rangeless.failing(after: 60_000, with: cut), rangeless.failing(after: 20_000, with: cut), rangeless]
     ])
@@ -47,12 +47,12 @@ struct ResumeTests {
     let download = try await downloader.add(DownloadRequest(url, id: "a"))
     let artifact = try await download.value
     #expect(storage.bytes(of: artifact) == bytes)
-    // Asked for a range once; after that the server is known.
+    // One range is requested; then the server is known to ignore ranges.
     #expect(source.requests.map(\.range) == [nil, RequestedRange(from: 59_000), nil])
     let status = try await download.status
     #expect(status.resumedFrom == 0)
     #expect(status.bytesFetched == 180_000)
-    // Nothing that was there has been written, or thrown away, a second time.
+    // No byte on disk was written twice or discarded.
     let written = storage.calls.compactMap { $0.operation == .write ? $0.range : nil }
     #expect(written.reduce(0) { $0 + ($1.upperBound - $1.lowerBound) } == 100_000)
     #expect(!storage.calls.contains { $0.operation == .truncate })
@@ -60,7 +60,7 @@ struct ResumeTests {
     #expect(refusals(observer, of: "a") == [.rangeIgnored])
   }
 
-  @Test("a whole body of another file is noticed at its first byte that differs", arguments: [0, 30_000])
+  @Test("a whole body of another file is detected at its first different byte", arguments: [0, 30_000])
   func anotherFileWithoutRanges(firstDifference: Int) async throws {
     var other = bytes
     other[firstDifference] ^= 1
@@ -79,7 +79,7 @@ struct ResumeTests {
   }
 
   @Test(
-    "an answer whose range cannot be used costs nothing that is on disk",
+    "a reply with an unusable range does not cost any byte on disk",
     arguments: [
       (Coverage.range(50_000..<100_000, total: .known(100_000)), DownloadError.Code.wrongRange),
       (.range(39_000..<100_001, total: .known(100_000)), .wrongRangeEnd), (.multipart, .multipartRange),
@@ -98,13 +98,13 @@ struct ResumeTests {
     let download = try await downloader.add(DownloadRequest(url, id: "a"))
     #expect(storage.bytes(of: try await download.value) == bytes)
     #expect(source.requests.map(\.range) == [nil, RequestedRange(from: 39_000), nil])
-    #expect(try await download.status.attempts == 2, "asking in another way is no attempt")
+    #expect(try await download.status.attempts == 2, "another form of the request is not another attempt")
     #expect(!storage.calls.contains { $0.operation == .truncate })
     await downloader.shutdown()
     #expect(refusals(observer, of: "a") == [code])
   }
 
-  @Test("a range that comes without its validator is proved by a comparison", arguments: [true, false])
+  @Test("a range without a validator is proved by a comparison", arguments: [true, false])
   func rangesWithoutValidator(isSame: Bool) async throws {
     var rest = Array(bytes[39_000...])
     if !isSame { rest[999] ^= 1 }
@@ -128,7 +128,7 @@ struct ResumeTests {
     await downloader.shutdown()
   }
 
-  @Test("a server that keeps a strong entity tag while the content changes mixes nothing", arguments: [39_000, 39_999])
+  @Test("no bytes are mixed if a strong entity tag is kept while the content changes", arguments: [39_000, 39_999])
   func aTagThatStays(firstDifference: Int) async throws {
     var other = bytes
     for index in firstDifference..<other.count { other[index] ^= 0xFF }
@@ -142,7 +142,7 @@ struct ResumeTests {
     await downloader.shutdown()
   }
 
-  @Test("a server that answers every question with a range is given up, and the bytes stay")
+  @Test("a server that answers every request with a range is given up, and the bytes are kept")
   func onlyRanges() async throws {
     let liar = FakeSource.Script(bytes).with { $0.claimedCoverage = .range(7..<100_000, total: .known(100_000)) }
     let source = FakeSource([url: [.init(bytes).failing(after: 40_000, with: cut), liar]])
@@ -171,10 +171,10 @@ struct ResumeTests {
     let download = try await downloader.add(DownloadRequest(url, id: "a", headers: ["X-Token": "1"]))
     #expect(storage.bytes(of: try await download.value) == bytes)
     #expect(source.requests.map(\.url) == [url, url, fresh])
-    // What a tag says of one resource it does not say of another: some bytes are compared.
+    // An entity tag applies to one resource only, so some bytes are compared.
     #expect(source.requests.last?.range == RequestedRange(from: 39_000))
     #expect(source.requests.last?.headers["X-Token"] == "2")
-    #expect(try await download.status.request.url == fresh, "what was renewed is kept")
+    #expect(try await download.status.request.url == fresh, "the refreshed link is kept")
     await downloader.shutdown()
     #expect(observer.events(of: "a").contains(.linkRefreshed(to: "https://cdn.example.net/other?sig=…")))
   }
@@ -235,7 +235,7 @@ struct ResumeTests {
   }
 
   @Test(
-    "an answer that does not say how long it is has to be as long as the file is known to be",
+    "a reply without a length has to end where the file is known to end",
     arguments: [80_000, 100_000])
   func aWholeOfNoLength(count: Int) async throws {
     let source = FakeSource([
@@ -270,10 +270,10 @@ struct ResumeTests {
       return
     }
     #expect(error.code == .offline)
-    // Nobody has seen a network: it is tried in its own time.
+    // No gate has reported a network: the download is retried when it is due.
     time.advance(by: .seconds(30))
     await source.requests(atLeast: 2)
-    // The second time somebody has.
+    // The second time a gate has reported a network.
     await time.sleeper(dueIn: .seconds(30))
     gate.close("down")
     gate.open()
@@ -300,7 +300,7 @@ struct ResumeTests {
     await downloader.shutdown()
   }
 
-  @Test("a due time passes behind a closed gate: nobody looks for it again and again")
+  @Test("a due time that passes behind a closed gate is not checked repeatedly")
   func aClosedGateIsNotPolled() async throws {
     let ledger = FaultyLedger(MemoryLedger())
     let gate = FakeGate()
@@ -318,7 +318,7 @@ struct ResumeTests {
     await time.sleeper(dueIn: .seconds(3))
     gate.close("the network is gone")
     time.advance(by: .seconds(10))
-    // Whoever asks goes through the engine's loop as well.
+    // Status calls wake the engine's loop, too.
     for _ in 0..<100 { _ = try await download.status }
     #expect(ledger.calls.count { $0 == .nextDue } < 20)
     gate.open()
@@ -342,7 +342,7 @@ struct ResumeTests {
   }
 }
 
-/// Any retry policy as a stage.
+/// Wraps any retry policy as a stage.
 struct AnyRetryPolicy: RetryPolicy {
   let policy: any RetryPolicy
   init(_ policy: any RetryPolicy) { self.policy = policy }

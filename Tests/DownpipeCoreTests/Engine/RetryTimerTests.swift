@@ -3,7 +3,7 @@ import DownpipeTesting
 import Foundation
 import Testing
 
-/// A test that has seen a state moves its clock at once, whether the engine sleeps by then or not.
+/// A test advances its clock as soon as it has seen a state, even if the engine does not sleep yet.
 @Suite(.timeLimit(.minutes(1)))
 struct RetryTimerTests: EngineSuite {
   let bytes = DownloadFixtures.pattern(size: 10)
@@ -12,9 +12,9 @@ struct RetryTimerTests: EngineSuite {
   let storage = FakeStorage()
   let ledger = MemoryLedger()
 
-  @Test("a clock that is moved as soon as the wait is announced", arguments: 0..<40)
+  @Test("a clock that advances as soon as the wait is published", arguments: 0..<40)
   func aRetryIsNotMissed(_ run: Int) async throws {
-    // Each attempt begins at another fraction of a second.
+    // Each attempt begins at a different fraction of a second.
     time.advance(by: .milliseconds(run * 37))
     let source = FakeSource([url: [.status(503), .status(503), .init(bytes)]])
     let downloader = try await downloader(source, retry: FakeRetryPolicy { _ in .resume(after: .seconds(10)) })

@@ -3,7 +3,7 @@ import Foundation
 
 @testable import DownpipeCore
 
-/// Runs that are not under way, for tests of the values that hold runs.
+/// Runs that do no work, for tests of the values that hold runs.
 struct RunFixture: Sendable {
   let time = VirtualTime()
   let storage = FakeStorage()
@@ -28,7 +28,7 @@ struct RunFixture: Sendable {
     Engine(pipeline: pipeline, sessions: stages.sessions, store: store, options: DownloaderOptions(time: time))
   }
 
-  /// A record that waits for its first attempt.
+  /// A record of a download that waits for its first attempt.
   func record(_ id: DownloadID, host: String = "example.org", tags: Set<String> = [], rank: Int64 = 1) throws
     -> DownloadRecord
   {

@@ -3,7 +3,7 @@ import DownpipeTesting
 import Foundation
 import Testing
 
-/// Shutting down while runs are in every stage of their work.
+/// Shutting down while runs are in different phases of their work.
 @Suite(.timeLimit(.minutes(1)))
 struct ShutdownTests: EngineSuite {
   let bytes = DownloadFixtures.pattern(size: 100_000)
@@ -18,7 +18,7 @@ struct ShutdownTests: EngineSuite {
     var received: Int64 { self == .partial || self == .opening ? 0 : self == .body ? 40_000 : 100_000 }
   }
 
-  /// A pipeline whose downloads are held where their id says.
+  /// A pipeline whose downloads are held at the point that their id names.
   private struct Held {
     let source: FakeSource
     let probe: ProbeStorage
@@ -97,11 +97,11 @@ struct ShutdownTests: EngineSuite {
       let record = try #require(try await store.record(DownloadID(stage.rawValue)))
       #expect(record.phase == .waiting && record.owner == nil, "\(stage)")
       #expect(record.checkpoint.ranges.prefixLength == stage.received, "\(stage)")
-      #expect(record.error == nil, "\(stage): to be shut down is no failure")
+      #expect(record.error == nil, "\(stage): a shutdown is not a failure")
       #expect(storage.partials[record.partialKey].map { Int64($0.count) } ?? 0 == stage.received, "\(stage)")
     }
     try await store.close()
-    // The next downloader goes on with what there is.
+    // The next downloader continues with the bytes on disk.
     let asked = held.source.requests.count
     held.release()
     let second = try await downloader(held)

@@ -3,7 +3,7 @@ import DownpipeTesting
 import Foundation
 import Testing
 
-/// Transfers below the minimum speed, and downloads that are short of descriptors.
+/// Transfers below the minimum speed, and downloads without enough descriptors.
 @Suite(.timeLimit(.minutes(1)))
 struct SlowTransferTests: EngineSuite {
   let bytes = DownloadFixtures.pattern(size: 100_000)
@@ -27,7 +27,7 @@ struct SlowTransferTests: EngineSuite {
     }
   }
 
-  /// Moves the clock once the ticker sleeps.
+  /// Advances the clock when the ticker sleeps.
   private func advance(_ seconds: Int) async {
     await time.sleeper(dueIn: .milliseconds(100), purpose: .progress)
     time.advance(by: .seconds(seconds))
@@ -44,7 +44,7 @@ struct SlowTransferTests: EngineSuite {
     #expect(storage.bytes(of: try await download.value) == bytes)
     #expect(retry.failures.map(\.error.code) == [.timedOut])
     #expect(retry.failures.first?.consecutive == 1)
-    #expect(source.requests.map(\.range) == [nil, RequestedRange(from: 4000)], "what had arrived is kept")
+    #expect(source.requests.map(\.range) == [nil, RequestedRange(from: 4000)], "received bytes are kept")
     #expect(try await download.status.attempts == 2)
     await downloader.shutdown()
   }
@@ -64,7 +64,7 @@ struct SlowTransferTests: EngineSuite {
     await downloader.shutdown()
   }
 
-  @Test("the time before the body begins is not the body's")
+  @Test("the time before the body begins does not count")
   func waitingForTheAnswerIsNotSlow() async throws {
     let answer = Watched(false)
     let interceptor = FakeInterceptor { request, next in
@@ -87,7 +87,7 @@ struct SlowTransferTests: EngineSuite {
     await downloader.shutdown()
   }
 
-  @Test("a pause that comes first is a pause, and no failure")
+  @Test("a pause before the speed check is a pause, not a failure")
   func aPausedTransferIsNotSlow() async throws {
     let source = FakeSource([url: [.init(bytes).holding(after: 5000), .init(bytes)]])
     let retry = FakeRetryPolicy(.giveUp)
@@ -117,7 +117,7 @@ struct SlowTransferTests: EngineSuite {
     await source.held(atLeast: 3)
     await time.sleeper(dueIn: .seconds(600))
     try await settle(downloader)
-    #expect(source.requests.count == 4, "half as many may run as did: no other begins")
+    #expect(source.requests.count == 4, "half as many may run as before, so no other begins")
     guard case .waiting(.missing(.descriptors, _, let error)) = try await downloader.status(of: "d3")?.state else {
       Issue.record("\(String(describing: try await downloader.status(of: "d3")?.state))")
       return
@@ -125,7 +125,7 @@ struct SlowTransferTests: EngineSuite {
     #expect(error.code == .tooManyOpenFiles)
     source.release()
     try await downloader.waitUntilIdle()
-    #expect(time.now == .zero, "it did not wait for its time")
+    #expect(time.now == .zero, "the download did not wait for its due time")
     #expect(try await downloader.counts() == [.finished: 8])
     #expect(try await downloader.status(of: "d3")?.attempts == 2)
     await downloader.shutdown()

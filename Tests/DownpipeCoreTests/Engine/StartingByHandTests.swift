@@ -3,7 +3,7 @@ import DownpipeTesting
 import Foundation
 import Testing
 
-/// What is started by hand forces its way in; what gives way keeps its bytes and waits.
+/// Starting a download by hand overrides limits; preempted downloads keep their bytes and wait.
 @Suite(.timeLimit(.minutes(1)))
 struct StartingByHandTests: EngineSuite {
   let bytes = DownloadFixtures.pattern(size: 100_000)
@@ -80,7 +80,7 @@ struct StartingByHandTests: EngineSuite {
     await downloader.shutdown()
   }
 
-  @Test func aFreeSlotTakesNobodysPlaceAndAPausedOneGoesOn() async throws {
+  @Test func aFreeSlotPreemptsNoRunAndAPausedDownloadIsResumed() async throws {
     let source = FakeSource(everyURL: .init(bytes).holding(after: 10_000))
     let downloader = try await downloader(source)
     let downloads = try await downloader.add(contentsOf: requests(2))
@@ -118,7 +118,7 @@ struct StartingByHandTests: EngineSuite {
     #expect(try await download.status.state == .waiting(.gate("FakeGate: no network")))
     gate.open()
     _ = try await download.value
-    #expect(try await !downloader.start("d0"), "what is finished is not started")
+    #expect(try await !downloader.start("d0"), "a finished download is not started")
     await #expect(throws: DownloadError.self) { try await downloader.start("none") }
     await downloader.shutdown()
   }

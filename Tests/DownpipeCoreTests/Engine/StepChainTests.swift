@@ -3,7 +3,7 @@ import DownpipeTesting
 import Foundation
 import Testing
 
-/// An app's update changes the chain of steps while a download stands in the middle of the old one.
+/// An app's update changes the chain of steps while a download is in the middle of the old chain.
 @Suite(.timeLimit(.minutes(1)))
 struct StepChainTests: EngineSuite {
   let bytes = DownloadFixtures.pattern(size: 100_000)
@@ -31,7 +31,7 @@ struct StepChainTests: EngineSuite {
     }
   }
 
-  /// Turns the bytes round, in place of unpacking them.
+  /// Reverses the bytes, in place of unpacking them.
   private func gunzip() -> Step { .bytes(name: "Gunzip") { $0.reversed() } }
   private func moveInto() -> Step { .bytes(name: "MoveInto") { $0 + [42] } }
   private func verify() -> Step {
@@ -41,7 +41,7 @@ struct StepChainTests: EngineSuite {
     }
   }
 
-  /// Leaves a download behind that has been unpacked and could not be moved.
+  /// Creates a download that has been unpacked and could not be moved.
   private func standAfterGunzip(_ source: FakeSource) async throws {
     let failing = Step(name: "MoveInto") { _, _ in throw DownloadError(.processing, "there is no such folder") }
     let unpacked = gunzip()
@@ -97,7 +97,7 @@ struct StepChainTests: EngineSuite {
     let artifact = try await goOn(source, [verified, unpacked, moved])
     #expect(verified.inputs.count == 1 && unpacked.inputs.count == 1 && moved.inputs.count == 1)
     #expect(storage.bytes(of: artifact) == bytes.reversed() + [42])
-    #expect(source.requests.count == 1, "nothing was fetched again")
+    #expect(source.requests.count == 1, "nothing was downloaded again")
     #expect(storage.partials.isEmpty)
   }
 
@@ -110,7 +110,7 @@ struct StepChainTests: EngineSuite {
   }
 
   @Test func nothingIsPublishedThatTheNewStepRefuses() async throws {
-    // What was fetched is not what is verified.
+    // The verified bytes are not the downloaded ones.
     let source = FakeSource([url: [.init(Array(bytes.dropLast()))]])
     let failing = Step(name: "MoveInto") { _, _ in throw DownloadError(.processing, "there is no such folder") }
     let first = try await downloader(source, [gunzip(), failing])
@@ -123,7 +123,7 @@ struct StepChainTests: EngineSuite {
     #expect(unpacked.inputs.isEmpty)
   }
 
-  @Test("where the partial is gone, or cut, the bytes are fetched again", arguments: [true, false])
+  @Test("if the partial is missing or truncated, the bytes are downloaded again", arguments: [true, false])
   func withoutThePartial(isGone: Bool) async throws {
     let source = FakeSource([url: [.init(bytes)]])
     try await standAfterGunzip(source)
@@ -137,7 +137,7 @@ struct StepChainTests: EngineSuite {
     #expect(storage.partials.isEmpty && storage.openPartials == 0)
   }
 
-  @Test("where only what a step made is gone, the same chain starts again from the partial")
+  @Test("if only the artifact of a step is missing, the same chain starts again from the partial")
   func withoutTheStepsOutput() async throws {
     let source = FakeSource([url: [.init(bytes)]])
     try await standAfterGunzip(source)

@@ -4,7 +4,7 @@ import Testing
 
 @testable import DownpipeCore
 
-/// What a checkpoint claims is believed only as far as the disk agrees.
+/// A checkpoint counts only as far as the bytes on disk match it.
 @Suite(.timeLimit(.minutes(1)))
 struct TailCheckTests {
   let bytes = DownloadFixtures.pattern(size: 1_000_000)
@@ -25,7 +25,7 @@ struct TailCheckTests {
     }
   }
 
-  /// Fails after some bytes, several times in a row, so that there is a mark at each place.
+  /// Fails after some bytes, several times in a row, so that there are several marks.
   private func begin(_ source: FakeSource, places: [Int]) async throws {
     source.script(url, FakeSource.Script(bytes).failing(after: places[0], with: cut))
     let downloader = try await downloader(source)
@@ -58,7 +58,7 @@ struct TailCheckTests {
   }
 
   @Test(
-    "a damaged partial is cut back to the last block that is as it was written",
+    "a damaged partial is truncated to the last block that matches its mark",
     arguments: [
       // The first and the last byte of the last block.
       600_000 - 65_536, 599_999,
@@ -73,7 +73,7 @@ struct TailCheckTests {
   @Test func aPartialFullOfNothingBeginsAnew() async throws {
     let source = FakeSource([url: [.init(bytes)]])
     try await begin(source, places: [300_000, 600_000])
-    // What a loss of power can leave of a file whose size was written before its bytes.
+    // A power failure can leave such a file if the size was written before the bytes.
     storage.damage(key) { $0 = Array(repeating: 0, count: $0.count) }
     #expect(try await finish(source).resumedFrom == 0)
   }
@@ -99,7 +99,7 @@ struct TailCheckTests {
     BlockMark(range: max(0, end - 65_536)..<end, digest: FileDigest(.crc32, bytes: [1, 2, 3, 4]))
   }
 
-  @Test("few marks are kept, of any number, and one of them is never far")
+  @Test("few of any number of marks are kept, and one of them is always near")
   func marksAreThinned() throws {
     var checkpoint = Checkpoint()
     let step: Int64 = 4 << 20
@@ -110,7 +110,7 @@ struct TailCheckTests {
       #expect(checkpoint.marks.last?.range.upperBound == number * step)
       #expect(checkpoint.marks.map(\.range.upperBound) == checkpoint.marks.map(\.range.upperBound).sorted())
     }
-    // However far back the damage reaches, not much more than four times as much is fetched again.
+    // At most about four times the damaged bytes are downloaded again.
     let ends = checkpoint.marks.map(\.range.upperBound)
     for lost in [step, 10 * step, 100 * step, 1_000 * step] {
       let good = 5_000 * step - lost
@@ -119,7 +119,7 @@ struct TailCheckTests {
     }
   }
 
-  @Test func aMarkThatCannotBeMadeVouchesForNothing() {
+  @Test func aMissingMarkProvesNothing() {
     var checkpoint = Checkpoint(ranges: ByteRangeSet(0..<100))
     checkpoint.mark(mark(50))
     checkpoint.mark(nil)
@@ -137,7 +137,7 @@ struct TailCheckTests {
 
   // MARK: Head starts
 
-  @Test("bytes that somebody else has downloaded are taken over once, and proved", arguments: [true, false])
+  @Test("the partial of another downloader is imported once, and proved", arguments: [true, false])
   func aHeadStart(isRight: Bool) async throws {
     let folder = try TemporaryFolder()
     var begun = Array(bytes[..<400_000])
@@ -152,9 +152,9 @@ struct TailCheckTests {
     let status = try await download.status
     #expect(status.resumedFrom == (isRight ? 400_000 : 0))
     #expect(status.request.headStart == nil)
-    // Nothing vouches for the bytes, so the last of them are compared.
+    // There is no strong validator, so the last bytes are compared.
     #expect(source.requests.first?.range == RequestedRange(from: 400_000 - 65_536))
-    #expect(try folder.read("CFNetworkDownload.tmp") == begun + [9, 9, 9], "the file stays as it is")
+    #expect(try folder.read("CFNetworkDownload.tmp") == begun + [9, 9, 9], "the file is not changed")
     await downloader.shutdown()
   }
 

@@ -20,7 +20,7 @@ struct ContentDispositionTests {
     ("attachment; filename*=UTF-8''%FF.txt; filename=b.txt", "b.txt"),
     ("attachment; filename*=UTF-8''%4; filename=b.txt", "b.txt"),
     ("attachment; filename*=\"UTF-8''quoted.txt\"; filename=b.txt", "b.txt"),
-    // Octets of UTF-8, octets of Latin-1, and text that the transport has decoded already.
+    // Octets of UTF-8, octets of Latin-1, and text that the transport has already decoded.
     ("attachment; filename=\"caf\u{C3}\u{A9}.txt\"", "café.txt"),
     ("attachment; filename=\"caf\u{E9}.txt\"", "café.txt"),
     ("attachment; filename=\"文件.txt\"", "文件.txt"),
@@ -63,9 +63,9 @@ struct ContentDispositionTests {
     var headers: [Case]
   }
 
-  /// Cases of the corpus that are judged otherwise here, each with the name we give.
+  /// Cases of the corpus with another result here, each with our name.
   private static let dissent = [
-    // Without a type, but with a name; the corpus wants it from the unquoted twin of the same field.
+    // A field without a type but with a name. The corpus expects the result of its unquoted variant.
     "filename=\"plans.pdf\"": "plans.pdf"
   ]
 

@@ -53,7 +53,7 @@ struct ContentRangeTests {
       let field = try #require(item.value ?? item.headers.flatMap { Corpora.rawFields($0).first?.value })
       switch ContentRange(field: field) {
       case .part(let range, let total):
-        // That browser asks for known totals; an unknown one is legal (RFC 9110 §14.4).
+        // That browser requires known totals; an unknown total is legal (RFC 9110 §14.4).
         if total == .unknown { continue }
         #expect(item.ok, "\(field)")
         #expect(range == item.first..<(item.last + 1), "\(field)")

@@ -2,7 +2,7 @@ import Foundation
 
 /// Cases from other projects' test suites, which are not part of this repository.
 enum Corpora {
-  /// The folder that holds them, named by the environment.
+  /// The folder of the cases, named by an environment variable.
   static let folder = ProcessInfo.processInfo.environment["DOWNPIPE_CORPORA"]
   static var isPresent: Bool { folder != nil }
 
@@ -11,7 +11,7 @@ enum Corpora {
     return try JSONDecoder().decode(type, from: data)
   }
 
-  /// The fields of a raw head, one a line; the status line is left out.
+  /// Returns the fields of a raw head, one per line, without the status line.
   static func rawFields(_ head: String) -> [(name: String, value: String)] {
     head.unicodeScalars.split(separator: "\n").dropFirst().compactMap { line in
       guard let colon = line.firstIndex(of: ":") else { return nil }

@@ -52,7 +52,7 @@ struct HTTPDateTests {
     var cases: [Case]
   }
 
-  /// curl reads many more forms than HTTP has; those that we read must mean the same.
+  /// curl parses many more formats than HTTP has. The formats that we parse must have the same meaning.
   @Test(.enabled(if: Corpora.isPresent, "DOWNPIPE_CORPORA names no folder"))
   func corpus() throws {
     let corpus = try Corpora.read("vectors/curl-dates.json", as: Corpus.self)

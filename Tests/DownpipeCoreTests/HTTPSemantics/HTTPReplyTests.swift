@@ -100,7 +100,7 @@ struct HTTPReplyTests {
     let headers: HeaderFields = ["Content-Length": value, "Content-Range": "bytes 0-4/5"]
     let error = #expect(throws: DownloadError.self) { try reply(status, headers) }
     #expect(error?.code == .invalidResponse)
-    // An answer without bytes still says what it says.
+    // A reply without bytes is still interpreted.
     #expect(try reply(404, headers).coverage == .none(.status(404)))
   }
 
@@ -139,7 +139,7 @@ struct HTTPReplyTests {
       #expect(error?.code == .invalidResponse)
       #expect(error?.message.contains("Transfer-Encoding") ?? false)
     }
-    // An answer whose content is not kept still says what it says.
+    // A reply whose content is not kept is still interpreted.
     #expect(try reply(503, HeaderFields(fields)).coverage == .none(.status(503)))
     #expect(try reply(304, HeaderFields(fields)).coverage == .none(.notModified))
   }

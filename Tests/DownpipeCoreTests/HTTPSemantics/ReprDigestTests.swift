@@ -66,7 +66,7 @@ struct ReprDigestTests {
     #expect(!corpus.cases.isEmpty)
     for item in corpus.cases {
       for name in ["Repr-Digest", "Content-Digest"] {
-        // Each kind alone, since a representation's digest hides the content's.
+        // Each kind alone, because a digest of the representation hides one of the content.
         let headers = HeaderFields(item.fields.filter { $0[0] == name }.map { HeaderField($0[0], $0[1]) })
         let expected = item.digests.filter { $0.field == name }.compactMap { digest in
           digest.hex.map { "\(digest.algorithm)=\($0)" }

@@ -110,7 +110,7 @@ struct SafeFileNameTests {
       let scalars = Array(name.unicodeScalars)
       #expect(!scalars.contains { "/\\:?*<>|\"".unicodeScalars.contains($0) || $0.value < 0x20 || $0.value == 0x202E })
       #expect(scalars.first != "." && scalars.last != "." && scalars.first != " " && scalars.last != " ")
-      #expect(SafeFileName.make(from: name, url: nil) == name, "made safe twice, it changes: \(name)")
+      #expect(SafeFileName.make(from: name, url: nil) == name, "a safe name changes: \(name)")
     }
   }
 }

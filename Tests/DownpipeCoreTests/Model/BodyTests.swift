@@ -3,7 +3,7 @@ import DownpipeTesting
 import Foundation
 import Testing
 
-/// Bodies made of other things than a transport's callbacks.
+/// Bodies from other origins than a transport's callbacks.
 @Suite(.timeLimit(.minutes(1)))
 struct BodyTests {
   private struct Broken: Error {}
@@ -18,7 +18,7 @@ struct BodyTests {
     let (chunks, continuation) = AsyncStream<[UInt8]>.makeStream()
     for chunk in [[1, 2], [], [3]] as [[UInt8]] { continuation.yield(chunk) }
     continuation.finish()
-    #expect(try await collect(Body(chunks)) == [[1, 2], [3]], "empty ones are passed over")
+    #expect(try await collect(Body(chunks)) == [[1, 2], [3]], "empty chunks are skipped")
   }
 
   @Test func whatTheSequenceThrowsEndsTheBody() async throws {

@@ -4,19 +4,19 @@ import Testing
 
 @Suite(.timeLimit(.minutes(1)))
 struct DownloadErrorTests {
-  @Test("what an app shows says what happened and what to do")
+  @Test("the localized description says what happened and what to do")
   func localizedDescription() {
     let error: any Error = DownloadError(.noSpace, "the disk is full", stage: "FileStore")
     #expect(
       error.localizedDescription
-        == "The disk is full. Free some space and resume the download: what has arrived is kept.")
+        == "The disk is full. Free some space and resume the download. The received bytes are kept.")
     let known = error as? any LocalizedError
     #expect(known?.failureReason == "The disk is full.")
     #expect(known?.recoverySuggestion?.hasPrefix("Free some space") == true)
   }
 
   @Test(
-    "a sentence begins with a capital and ends",
+    "a failure reason is a sentence with a capital and a full stop",
     arguments: [
       ("the host is gone", "The host is gone."), ("iOS: no", "iOS: no."), ("h2 broke", "h2 broke."),
       ("Gunzip: broken!", "Gunzip: broken!"), ("", "."), ("é", "É."), ("why?", "Why?"),
@@ -26,7 +26,7 @@ struct DownloadErrorTests {
   }
 
   @Test(
-    "a status says what can be done about it",
+    "the suggestion depends on the HTTP status",
     arguments: [
       (401, "Sign in, and try again."), (403, "Ask for access, or for a fresh link."),
       (404, "Check the URL: the file may have moved."), (429, "Try again later."), (503, "Try again later."),
@@ -37,7 +37,7 @@ struct DownloadErrorTests {
     #expect(error.recoverySuggestion == suggestion)
   }
 
-  @Test("where only the message can tell, nothing is made up")
+  @Test("codes without general advice have no suggestion")
   func nothingToSay() {
     for code in [DownloadError.Code.invalidRequest, .processing, .cancelled, .removed, DownloadError.Code("mine")] {
       let error = DownloadError(code, "it is over")

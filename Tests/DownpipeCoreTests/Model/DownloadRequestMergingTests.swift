@@ -4,10 +4,10 @@ import Testing
 
 @testable import DownpipeCore
 
-/// Adding again takes over what is new of a request, and nothing else.
+/// Adding again takes over what has changed in a request, and nothing else.
 @Suite(.timeLimit(.minutes(1)))
 struct DownloadRequestMergingTests {
-  /// A part of a request and another value for it.
+  /// A property of a request, with two ways to change it.
   private struct Part {
     var name: String
     var change: @Sendable (inout DownloadRequest) -> Void
@@ -42,7 +42,7 @@ struct DownloadRequestMergingTests {
 
   private let base = DownloadRequest(Self.url("base"), id: "a")
 
-  /// A field that is added to requests is merged, too, and told here.
+  /// Fails for a new property of requests that is not merged.
   @Test func noFieldIsForgotten() {
     let fields = Set(Mirror(reflecting: base).children.compactMap(\.label)).subtracting(["id"])
     #expect(Set(DownloadRequest.MergedPart.all.map(\.name)) == fields)
@@ -57,17 +57,17 @@ struct DownloadRequestMergingTests {
       #expect(other != base, "\(part.name)")
       var third = base
       part.changeOtherwise(&third)
-      #expect(base.takingOver(other, since: base) == other, "\(part.name): what is new is taken over")
-      #expect(other.takingOver(base, since: base) == other, "\(part.name): what was changed since stays")
+      #expect(base.takingOver(other, since: base) == other, "\(part.name): a new value is taken over")
+      #expect(other.takingOver(base, since: base) == other, "\(part.name): a change made since is kept")
       #expect(
-        other.takingOver(third, since: base) == third, "\(part.name): where both have changed it the new one wins")
+        other.takingOver(third, since: base) == third, "\(part.name): if both have changed it, the new request wins")
       #expect(other.takingOver(other, since: other) == other)
       for unlike in Self.parts where unlike.name != part.name {
         var mine = base
         unlike.change(&mine)
         var both = mine
         part.change(&both)
-        #expect(mine.takingOver(other, since: base) == both, "\(part.name) and \(unlike.name) do not touch each other")
+        #expect(mine.takingOver(other, since: base) == both, "\(part.name) and \(unlike.name) are merged independently")
       }
     }
   }
@@ -83,7 +83,7 @@ struct DownloadRequestMergingTests {
       request: base, generation: 1, arrival: 1, rank: Rank(), createdAt: Date(timeIntervalSince1970: 1))
   }
 
-  /// What the old link was short of says nothing of another one.
+  /// A resource that the old link waited for does not apply to another link.
   @Test func anotherLinkIsShortOfNothing() {
     for (url, awaited) in [(base.url, Awaited?.some(.link)), (Self.url("other"), nil)] {
       var (added, updated) = (record(), record())
@@ -98,7 +98,7 @@ struct DownloadRequestMergingTests {
     }
   }
 
-  /// A refresh of a feed must not reorder it, nor reset what the user has set.
+  /// A refresh of a feed must neither reorder the queue nor reset the user's changes.
   @Test func aFeedThatIsReadAgainChangesNothing() throws {
     var record = record()
     _ = record.update(by: "me", at: Date(timeIntervalSince1970: 2), ranking: .arrival) { $0.request.priority = .high }
@@ -109,7 +109,7 @@ struct DownloadRequestMergingTests {
     #expect(record == before)
   }
 
-  /// `added` says that the request is what was added, when it is taken away.
+  /// Setting `added` to `nil` declares that the request is as it was added.
   @Test func whatWasAddedCanBeSetAnew() {
     var record = record()
     _ = record.update(by: "me", at: Date(), ranking: .arrival) { $0.request.priority = .high }

@@ -39,7 +39,7 @@ struct ProgressFormatTests {
     #expect(ByteFormat(.binary, largest: .one).format(bytes) == "\(bytes) B")
   }
 
-  @Test("no number of bytes is wider than its column", arguments: [ByteFormat.binary, .decimal, .kilobytes1024])
+  @Test("no byte count is wider than its column", arguments: [ByteFormat.binary, .decimal, .kilobytes1024])
   func width(format: ByteFormat) {
     var bytes: Int64 = 1
     while bytes < Int64.max / 16 {
@@ -67,7 +67,7 @@ struct ProgressFormatTests {
   // MARK: Progress
 
   @Test(
-    "what is left, rounded up",
+    "the remaining time is rounded up",
     arguments: [
       (0, "0:00"), (7, "0:07"), (6.001, "0:07"), (754, "12:34"), (3723, "1:02:03"), (86_399, "23:59:59"),
       (86_399.5, "1d 00h"), (273_600, "3d 04h"), (8_640_000, ">99d"), (-3, "0:00"), (-0.5, "0:00"),
@@ -75,7 +75,7 @@ struct ProgressFormatTests {
   func timeLeft(_ seconds: Double, _ text: String) { #expect(TimeLeftFormat().format(.seconds(seconds)) == text) }
 
   @Test(
-    "only what is complete is 100%",
+    "only a complete transfer has 100%",
     arguments: [(0.0, "0%"), (0.999999, "99%"), (1, "100%"), (1.5, "100%"), (-1, "0%")] as [(Double, String)])
   func percent(_ fraction: Double, _ text: String) { #expect(ProgressFormat.percent(fraction) == text) }
 

@@ -4,7 +4,7 @@ import Testing
 
 @testable import DownpipeCore
 
-/// What requests and ranks are made of.
+/// Requests and ranks.
 @Suite(.timeLimit(.minutes(1)))
 struct RequestTests {
   @Test func aRequestOfAnEarlierVersionIsRead() throws {

@@ -23,7 +23,7 @@ struct SecretsInURLsTests {
       ("http://h/f?9f86d081884c7d659a2feaa0c55ad015", "http://h/f?…"),
       ("http://h/f?q=eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.abc", "http://h/f?q=…"),
       ("http://h/f?url=https%3A%2F%2Fa%3Ab%40host%2F", "http://h/f?url=…"),
-      // What is no URL is shown in the message that says so.
+      // Text that is not a URL is shown in the message that rejects it.
       ("user:pass@host/file", "…@host/file"),
       ("http:/user:pass@host/file", "http:/…@host/file"),
       ("http://user:pa/ss@host/file", "http://…@host/file"),
@@ -35,7 +35,7 @@ struct SecretsInURLsTests {
   }
 
   @Test(
-    "Everything else stays, so that the reader knows which URL is meant",
+    "The rest of a URL is kept",
     arguments: [
       "https://example.org/film.mkv", "http://h/@scope/package", "http://h:80/a@b", "http://h/f?page=2&lang=en#part",
       "http://h/f?file=ubuntu-24.04.1-live-server-amd64.iso", "http://h/f?a", "http://h/f?", "http://h/f?token=",
@@ -44,7 +44,7 @@ struct SecretsInURLsTests {
     ])
   func kept(_ text: String) { #expect(text.redactedURL == text) }
 
-  @Test("URLs are found in other libraries' messages")
+  @Test("URLs in messages of other libraries are redacted")
   func messages() {
     let text = #"Error "failed" {url = "http://u:p@host/f?sig=1", next: ftp://x:y@h/} and no more"#
     #expect(text.redactingURLs == #"Error "failed" {url = "http://…@host/f?sig=…", next: ftp://…@h/} and no more"#)
@@ -52,7 +52,7 @@ struct SecretsInURLsTests {
     #expect("://u:p@h ://".redactingURLs == "://…@h ://")
   }
 
-  @Test("Errors and requests are fit for logs")
+  @Test("Errors and requests have no secrets in logs")
   func descriptions() throws {
     struct Foreign: Error, CustomStringConvertible {
       let description = "cannot open http://u:hunter2@host/f"

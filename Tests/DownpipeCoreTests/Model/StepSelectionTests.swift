@@ -4,7 +4,7 @@ import Testing
 
 @testable import DownpipeCore
 
-/// Which steps apply to a download.
+/// The steps that apply to a download.
 @Suite(.timeLimit(.minutes(1)))
 struct StepSelectionTests: EngineSuite {
   let bytes = DownloadFixtures.pattern(size: 1000)
@@ -38,7 +38,7 @@ struct StepSelectionTests: EngineSuite {
     let artifact = try await downloader.add(DownloadRequest(url, id: "a", tags: tags, steps: steps)).value
     #expect(storage.bytes(of: artifact) == bytes + added)
     let store = try await ledger.open()
-    #expect(try await store.record("a")?.request.steps == steps, "it is recorded")
+    #expect(try await store.record("a")?.request.steps == steps, "the selection is recorded")
     await downloader.shutdown()
   }
 
@@ -68,7 +68,7 @@ struct StepSelectionTests: EngineSuite {
     for misfit in [StepSelection.only("Prune"), .only("Gunzip", "Prune")] {
       let error = #expect(throws: DownloadError.self) { try misfit.check(steps) }
       #expect(error?.code == .invalidRequest)
-      #expect(error?.message.contains("Prune takes a directory and is given a file") == true)
+      #expect(error?.message.contains("Prune takes a directory but is given a file") == true)
     }
   }
 
@@ -104,7 +104,7 @@ struct StepSelectionTests: EngineSuite {
     }
     #expect(pipeline.steps.map(\.verifiesDigests) == [false, true])
     #expect(pipeline.steps.map(\.name) == ["Verify", "Verify"])
-    #expect(pipeline.steps[0].summary == "where asked")
+    #expect(pipeline.steps[0].summary == "conditional")
     #expect(StepSelection.all.verifiesDigests(of: pipeline.steps))
     #expect(!StepSelection.none.verifiesDigests(of: pipeline.steps))
   }

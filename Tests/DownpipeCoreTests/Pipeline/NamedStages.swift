@@ -1,7 +1,7 @@
 import DownpipeCore
 import Foundation
 
-// Stages that only have a name: enough to put a pipeline together and to look at it.
+// Stages with only a name, to build and print pipelines.
 
 struct Unused: Error {}
 
@@ -73,7 +73,7 @@ struct NamedObserver: Observer {
   func observe(_ events: AsyncStream<DownloadEvent>) async {}
 }
 
-/// A step that takes and gives anything.
+/// A step that takes and returns any form.
 struct NamedStep: UniversalPostProcessor {
   let name: String
   init(_ name: String = "NamedStep") { self.name = name }

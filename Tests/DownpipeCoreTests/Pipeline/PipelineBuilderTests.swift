@@ -2,7 +2,7 @@ import DownpipeCore
 import Foundation
 import Testing
 
-/// Conditions that the compiler cannot fold.
+/// Conditions that the compiler cannot evaluate.
 private let conditions = [true, false]
 
 @Suite(.timeLimit(.minutes(1)))

@@ -4,7 +4,7 @@ import Testing
 
 @testable import DownpipeCore
 
-/// What is found when a downloader is made, and which stages are in force afterwards.
+/// Errors found when a downloader is created, and the stages in effect afterwards.
 @Suite(.timeLimit(.minutes(1)))
 struct PipelineCheckTests {
   private func refusal(@PipelineBuilder _ stages: () -> PipelineStages) -> DownloadError? {
@@ -70,7 +70,7 @@ struct PipelineCheckTests {
     #expect(error == nil)
   }
 
-  /// A gate whose name is not its id.
+  /// A gate whose id differs from its name.
   private struct Gate2: Gate {
     let id: String
     let words: String
@@ -91,7 +91,7 @@ struct PipelineCheckTests {
     await downloader.replace(Gate2(id: "a", words: "third"))
     #expect(await gates() == ["third", "second"])
     #expect(
-      await downloader.engine.gates.stages.map(\.summary) == ["third", "second"], "the engine asks the same ones")
+      await downloader.engine.gates.stages.map(\.summary) == ["third", "second"], "the engine uses the same gates")
     await downloader.replace(Gate2(id: "c", words: "fourth"))
     #expect(await gates() == ["third", "second", "fourth"])
     #expect(await downloader.pipeline.description.contains("Gate2 (third) and Gate2 (second) and Gate2 (fourth)"))

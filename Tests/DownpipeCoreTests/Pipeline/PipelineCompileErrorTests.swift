@@ -1,12 +1,12 @@
 import Foundation
 import Testing
 
-/// Wrong pipelines, given to the real compiler: it must refuse them with a message that says what is missing.
+/// Invalid pipelines, compiled with the real compiler, which must reject them with a message that says what is missing.
 @Suite(.timeLimit(.minutes(5)))
 struct PipelineCompileErrorTests {
   struct Snippet: Sendable, CustomTestStringConvertible {
     let testDescription: String
-    /// What the message must contain; `nil` for a snippet that compiles.
+    /// The text that the error must contain; `nil` for a snippet that compiles.
     let message: String?
     let code: String
 
@@ -16,7 +16,7 @@ struct PipelineCompileErrorTests {
       self.code = code
     }
 
-    /// A snippet that is the stages of a pipeline.
+    /// Creates a snippet from the stages of a pipeline.
     static func pipeline(_ title: String, _ message: String?, _ stages: String) -> Snippet {
       Snippet(title, message, "private func snippet(_ yes: Bool) { _ = Pipeline { \(stages) } }")
     }
@@ -26,10 +26,10 @@ struct PipelineCompileErrorTests {
   static let noStorage =
     "this pipeline has no storage: add one, such as FileStore(\"~/Downloads\"); one inside an `if` without `else`"
   static let neither = "this pipeline has no source and no storage: add both"
-  static let misfit = "these steps do not fit: the second takes another form (File or Directory) than the first gives"
+  static let misfit = "these steps do not fit: the second takes another form (File or Directory) than the first returns"
   static let firstStep = "the first step of a pipeline takes a File"
-  static let optionalForm = "steps inside an `if` without `else` must give the form they take"
-  static let repeatedForm = "steps inside a `for` must give the form they take"
+  static let optionalForm = "steps inside an `if` without `else` must return the form that they take"
+  static let repeatedForm = "steps inside a `for` must return the form that they take"
 
   static let snippets: [Snippet] = [
     .pipeline("no source", noSource, "NamedStorage(); NamedGate()"),
@@ -37,7 +37,7 @@ struct PipelineCompileErrorTests {
     .pipeline("no storage", noStorage, "NamedSource(); NamedLimit()"),
     .pipeline("no storage, with steps", noStorage, "NamedSource(); Untar(); Prune()"),
     .pipeline("neither", neither, "NamedGate(); NamedLimit()"),
-    .pipeline("nothing at all", neither, ""),
+    .pipeline("an empty pipeline", neither, ""),
     .pipeline("untar, then gunzip", misfit, "NamedSource(); NamedStorage(); Untar(); Gunzip()"),
     .pipeline(
       "a misfit with universal steps between", misfit, "NamedSource(); NamedStorage(); Untar(); NamedStep(); Gunzip()"),
@@ -64,14 +64,14 @@ struct PipelineCompileErrorTests {
       "branches of different forms", "Steps<File, Directory>",
       "NamedSource(); NamedStorage(); if yes { Untar() } else { Gunzip() }"),
     .pipeline(
-      "something that is no stage", "no exact matches in call to static method 'buildExpression'",
+      "an expression that is not a stage", "no exact matches in call to static method 'buildExpression'",
       "NamedSource(); NamedStorage(); 42"),
     .pipeline(
-      "a step that changes the form on a condition",
-      "a step that changes the form (File or Directory) cannot be left out",
+      "a conditional step that changes the form",
+      "a step that changes the form (File or Directory) cannot be conditional",
       "NamedSource(); NamedStorage(); Untar().when { _ in yes }"),
     .pipeline(
-      "a step on a condition that does not fit", misfit,
+      "a conditional step that does not fit", misfit,
       "NamedSource(); NamedStorage(); Untar(); Gunzip().when { _ in yes }"),
     Snippet(
       "a source that is never started", "does not conform to protocol 'Source'",
@@ -89,7 +89,7 @@ struct PipelineCompileErrorTests {
       private struct Hidden: StageGroup { var body: some Stage { NamedGate(); Untar() } }
       """),
     Snippet(
-      "a group without what it promises", "HasStorage",
+      "a group without the storage that it declares", "HasStorage",
       """
       private struct Promise: StageGroup {
         var body: some PipelineFragment<HasSource, HasStorage, NoSteps> { NamedSource() }
@@ -104,22 +104,22 @@ struct PipelineCompileErrorTests {
       private func snippet() { _ = Pipeline { NamedSource(); NamedStorage(); Unpack(); Gunzip() } }
       """),
 
-    .pipeline("right: the least", nil, "NamedSource(); NamedStorage()"),
+    .pipeline("valid: source and storage only", nil, "NamedSource(); NamedStorage()"),
     .pipeline(
-      "right: all there is", nil,
+      "valid: all kinds of stages and statements", nil,
       """
       NamedSource(); NamedPolicy(); NamedLimit(); NamedGate(); NamedInterceptor(); Retry(.never); NamedStorage(); NamedLedger()
       NamedStep(); NamedStep().when { _ in yes }; Gunzip().when { _ in yes }; Untar(); Prune(); NamedObserver()
       """),
     .pipeline(
-      "right: branches", nil,
+      "valid: branches", nil,
       """
       if yes { NamedSource(); NamedStorage() } else { NamedStorage(); NamedGate(); NamedSource() }
       if yes { Gunzip() }
       for _ in 0..<2 { NamedGate() }
       """),
     Snippet(
-      "right: a group with everything", nil,
+      "valid: a group with source, storage and steps", nil,
       """
       private struct Whole: StageGroup {
         var body: some PipelineFragment<HasSource, HasStorage, Steps<File, Directory>> {
@@ -147,12 +147,12 @@ struct PipelineCompileErrorTests {
     let description: String
   }
 
-  /// The errors in each snippet. The compiler runs once for all of them, each in a file of its own.
+  /// The errors in each snippet. The compiler runs once for all snippets, each in its own file.
   private static let diagnostics = Task { try await compile() }
 
   private static func compile() async throws -> [Int: [String]] {
     let products = URL(filePath: CommandLine.arguments[0]).deletingLastPathComponent()
-    // On Apple platforms the program lies inside the test bundle.
+    // On Apple platforms the executable is inside the test bundle.
     let folders = sequence(first: products) { $0.path.count > 1 ? $0.deletingLastPathComponent() : nil }.prefix(5)
     guard
       let modules = folders.map({ $0.appending(path: "Modules") }).first(where: {
@@ -160,11 +160,11 @@ struct PipelineCompileErrorTests {
       })
     else {
       throw CannotCompile(
-        description: "Modules/DownpipeCore.swiftmodule is not beside the tests (\(products.path)): run `swift build`")
+        description: "Modules/DownpipeCore.swiftmodule is not next to the tests (\(products.path)): run `swift build`")
     }
     let stages = URL(filePath: #filePath).deletingLastPathComponent().appending(path: "NamedStages.swift")
     guard FileManager.default.fileExists(atPath: stages.path) else {
-      throw CannotCompile(description: "\(stages.path) is not there: run the tests beside their sources")
+      throw CannotCompile(description: "\(stages.path) does not exist: run the tests next to their sources")
     }
 
     let folder = FileManager.default.temporaryDirectory.appending(path: "downpipe-snippets-\(UUID().uuidString)")
@@ -202,12 +202,13 @@ struct PipelineCompileErrorTests {
       }
     }
     let output = String(decoding: try Data(contentsOf: file), as: UTF8.self)
-    // Wrong snippets make it fail with 1; anything else is about the compiler itself.
+    // Status 1 means invalid snippets; any other status is a failure of the compiler itself.
     guard status == 1 else { throw CannotCompile(description: "`swiftc` ended with status \(status): \(output)") }
     return output
   }
 
-  /// Collects `…/snippet-7.swift:2:5: error: …` by snippet; errors elsewhere are thrown, since they spoil the rest.
+  /// Collects lines such as `…/snippet-7.swift:2:5: error: …` by snippet. Errors elsewhere are thrown, because they
+  /// hide others.
   private static func parse(_ output: String) throws -> [Int: [String]] {
     var errors: [Int: [String]] = [:]
     for line in output.split(separator: "\n") {

@@ -1,7 +1,7 @@
 import DownpipeCore
 import Foundation
 
-/// A source around another one, with something about it changed.
+/// A wrapped source with changed behavior.
 struct AlteredSource: Source, SourceSession {
   typealias Open = @Sendable (SourceRequest) async throws -> SourceReply
 

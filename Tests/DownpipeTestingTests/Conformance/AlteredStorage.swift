@@ -1,7 +1,7 @@
 import DownpipeCore
 import DownpipeTesting
 
-/// A fake storage with something about it changed.
+/// A fake storage with changed behavior.
 struct AlteredStorage: Storage {
   let base: FakeStorage
   var key: @Sendable (PartialKey) -> PartialKey = { $0 }

@@ -2,7 +2,7 @@ import DownpipeCore
 import DownpipeTesting
 import Testing
 
-/// Runs a suite that is expected to fail, and gives the names of the rules that it finds broken.
+/// Runs a suite that is expected to fail and returns the names of the broken rules.
 func brokenRules(_ run: () async throws -> Void) async throws -> Set<String> {
   do {
     try await run()
@@ -43,9 +43,9 @@ struct ConformanceReportTests {
     #expect(failure.brokenRules[1].happened.contains("Odd"))
   }
 
-  @Test("what builds on a broken rule is not checked: one mistake is told once")
+  @Test("a rule that depends on a broken rule is not checked")
   func rulesBuildOnOthers() async throws {
-    let report = ConformanceReport("Suite", excluding: [.init("other", because: "it is not for us")])
+    let report = ConformanceReport("Suite", excluding: [.init("other", because: "it does not apply")])
     let ran = Watched<[String]>([])
     func check(_ rule: String, needs: [String] = [], holds: Bool = true) async {
       await report.check(rule, "\(rule) holds", needs: needs) {
@@ -66,11 +66,12 @@ struct ConformanceReportTests {
     let failure = try #require(throws: ConformanceFailure.self) { try report.finish() }
     #expect(failure.brokenRules.map(\.rule) == ["base"])
     #expect(failure.unchecked == ["on base", "on that", "later"])
-    #expect(failure.description.hasSuffix("\n  not checked before that is mended: on base, on that, later"))
+    #expect(
+      failure.description.hasSuffix("\n  not checked because they depend on broken rules: on base, on that, later"))
   }
 
   @Test func excludedRulesAreNotRun() async throws {
-    let report = ConformanceReport("Suite", excluding: [.init("one", because: "it is not for us")])
+    let report = ConformanceReport("Suite", excluding: [.init("one", because: "it does not apply")])
     let ran = Watched(false)
     await report.check("one", "it holds") {
       ran.update { $0 = true }
@@ -81,14 +82,14 @@ struct ConformanceReportTests {
   }
 
   @Test func rulesThatDoNotApplyAreKnownButNotRun() async throws {
-    let report = ConformanceReport("Suite", excluding: [.init("one", because: "it is not for us")])
+    let report = ConformanceReport("Suite", excluding: [.init("one", because: "it does not apply")])
     await report.check("one", "it holds", when: false) { throw Odd() }
     await report.check("two", "it holds", when: false) { throw Odd() }
     try report.finish()
   }
 
   @Test(arguments: [
-    (ConformanceExclusion("none", because: "it is not for us"), "there is no such rule; there are: one"),
+    (ConformanceExclusion("none", because: "it does not apply"), "there is no such rule; there are: one"),
     (ConformanceExclusion("one", because: " "), "its reason is empty"),
   ])
   func wrongExclusionsAreErrors(_ exclusion: ConformanceExclusion, _ happened: String) async throws {
@@ -104,7 +105,7 @@ struct ConformanceReportTests {
     let never = Watched(false)
     let report = ConformanceReport("Suite", limit: .seconds(10), time: time)
     async let checked: Void = report.check("hangs", "it ends") {
-      // Deaf to cancellation, since it is a task of its own.
+      // A separate task, which does not notice the cancellation.
       await Task { await never.wait { $0 } }.value
     }
     let clock = Task {

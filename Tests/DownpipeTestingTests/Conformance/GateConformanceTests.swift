@@ -4,7 +4,7 @@ import Testing
 
 @Suite(.timeLimit(.minutes(1)))
 struct GateConformanceTests {
-  /// A gate made of a closure.
+  /// A gate that calls a closure.
   struct ClosureGate: Gate {
     let watching: @Sendable (@escaping @Sendable (GateRule) -> Void) async throws -> Void
     func watch(_ publish: @escaping @Sendable (GateRule) -> Void) async throws { try await watching(publish) }
@@ -14,12 +14,12 @@ struct GateConformanceTests {
     try await GateConformance(FakeGate()).run()
     try await GateConformance(FakeGate(.closed("it is night"))).run()
     try await GateConformance(FakeGate(.each { $0.intent == .silent ? .closed("not silently") : .open })).run()
-    // A gate around another one.
+    // A wrapped gate.
     let inner = FakeGate(.closed("it is night"))
     try await GateConformance(
       ClosureGate { publish in try await inner.watch { publish($0) } }, changing: { inner.open() }
     ).run()
-    // A gate that will never change may return at once.
+    // A gate that does not change may return immediately.
     try await GateConformance(ClosureGate { $0(.open) }).run()
   }
 

@@ -29,7 +29,7 @@ struct LinkRefresherConformanceTests {
 
   struct Flaw: Sendable, CustomTestStringConvertible {
     let rule: String
-    /// What hangs waits for it; everything else may take its time on a busy machine.
+    /// The time limit. Only stages that hang reach it; others may be slow on a busy machine.
     var limit = Duration.seconds(50)
     let renew: @Sendable () -> Renew
     var testDescription: String { rule }
@@ -40,7 +40,7 @@ struct LinkRefresherConformanceTests {
     Flaw(rule: "gives-a-fresh-link") { { _ in FreshLink(URL(string: "fresh/link")!) } },
     Flaw(rule: "gives-a-fresh-link") { { _ in FreshLink(URL(string: "https://example.org/one-for-all")!) } },
     Flaw(rule: "links-do-not-mix") {
-      // What belongs to one call lies in the refresher.
+      // The refresher keeps the state of one call.
       let latest = Watched<ExpiredLink?>(nil)
       return { expired in
         latest.update { $0 = expired }

@@ -4,7 +4,7 @@ import Testing
 
 @Suite(.timeLimit(.minutes(1)))
 struct ObserverConformanceTests {
-  /// An observer made of a closure.
+  /// An observer that calls a closure.
   struct ClosureObserver: Observer {
     let observing: @Sendable (AsyncStream<DownloadEvent>) async -> Void
     func observe(_ events: AsyncStream<DownloadEvent>) async { await observing(events) }
@@ -23,7 +23,7 @@ struct ObserverConformanceTests {
 
   struct Flaw: Sendable, CustomTestStringConvertible {
     let rule: String
-    /// What hangs waits for it; everything else may take its time on a busy machine.
+    /// The time limit. Only stages that hang reach it; others may be slow on a busy machine.
     var limit = Duration.seconds(50)
     let observe: @Sendable () -> @Sendable (AsyncStream<DownloadEvent>) async -> Void
     var testDescription: String { rule }
@@ -45,7 +45,7 @@ struct ObserverConformanceTests {
     Flaw(rule: "copes-with-gaps") {
       { events in
         var iterator = events.makeAsyncIterator()
-        // Waits for the beginning of a download.
+        // Depends on the first event of a download.
         guard let first = await iterator.next(), case .started = first.kind else { return }
         while await iterator.next() != nil {}
       }

@@ -23,7 +23,7 @@ struct SchedulingPolicyConformanceTests {
     #expect(try await brokenRules { try await SchedulingPolicyConformance(policy).run() } == ["rank-is-pure"])
   }
 
-  @Test("the ledger breaks ties, and the latest may go first")
+  @Test("equal ranks are allowed, and so is the latest first")
   func noOrderIsDemanded() async throws {
     try await SchedulingPolicyConformance(FakeSchedulingPolicy { Rank().descending($0.priority) }).run()
     let latest = FakeSchedulingPolicy { Rank().appending(.max - UInt64($0.arrival), bits: 64) }
@@ -115,7 +115,7 @@ struct RetryPolicyConformanceTests {
     #expect(try await brokenRules { try await RetryPolicyConformance(policy).run() } == ["delays-are-sensible"])
   }
 
-  @Test("to try for ever is a policy, too")
+  @Test("a policy that retries without limit passes")
   func aPolicyThatNeverGivesUpPasses() async throws {
     try await RetryPolicyConformance(FakeRetryPolicy(deciding: { _ in .resume(after: .seconds(1)) })).run()
   }

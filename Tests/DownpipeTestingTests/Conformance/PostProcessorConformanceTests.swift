@@ -70,13 +70,13 @@ struct PostProcessorConformanceTests {
 
   struct Flaw: Sendable, CustomTestStringConvertible {
     let rule: String
-    /// The name that the output is to have.
+    /// The expected name of the output.
     var name: String? = "a.bin"
     let work: @Sendable () -> Work
     var testDescription: String { rule }
   }
 
-  /// The right step's work.
+  /// The work of a correct step.
   private static let right: Work = { file, context in
     try await FakePostProcessor.bytes(name: "Reverse", reverse).process(file, in: context)
   }
@@ -131,7 +131,7 @@ struct PostProcessorConformanceTests {
       }
     },
     Flaw(rule: "configuration-is-reused") {
-      // The second use writes into the first one's folder.
+      // The second call writes to the folder of the first.
       let folder = Watched<String?>(nil)
       return { file, context in
         let used = folder.update { folder in

@@ -16,7 +16,7 @@ struct RequestInterceptorConformanceTests {
     return try await next(request)
   }
 
-  /// Asks a second time where the first answer was 401.
+  /// Repeats the request after a 401.
   private static let renewing: Intercept = { request, next in
     let reply = try await next(request)
     guard reply.coverage == .none(.status(401)) else { return reply }
@@ -28,7 +28,7 @@ struct RequestInterceptorConformanceTests {
     try await Self.run { try await $1($0) }
     try await Self.run(Self.token)
     try await Self.run(Self.renewing)
-    // It looks at replies, and refuses one.
+    // An interceptor that rejects a reply.
     try await Self.run { request, next in
       let reply = try await next(request)
       guard reply.coverage != .none(.status(403)) else {
@@ -41,7 +41,7 @@ struct RequestInterceptorConformanceTests {
 
   struct Flaw: Sendable, CustomTestStringConvertible {
     let rule: String
-    /// What hangs waits for it; everything else may take its time on a busy machine.
+    /// The time limit. Only stages that hang reach it; others may be slow on a busy machine.
     var limit = Duration.seconds(50)
     let intercept: @Sendable () -> Intercept
     var testDescription: String { rule }
@@ -90,7 +90,7 @@ struct RequestInterceptorConformanceTests {
       }
     },
     Flaw(rule: "requests-do-not-mix") {
-      // What belongs to one request lies in the interceptor.
+      // The interceptor keeps the state of one request.
       let latest = Watched<SourceRequest?>(nil)
       return { request, next in
         latest.update { $0 = request }

@@ -54,7 +54,7 @@ struct SourceConformanceTests {
     try await Self.suite(source, content).run()
   }
 
-  /// One flaw, and the rule that must find it.
+  /// A flaw and the rule that must find it.
   struct Flaw: Sendable, CustomTestStringConvertible {
     let rule: String
     var size = 20_000
@@ -189,7 +189,7 @@ struct SourceConformanceTests {
       }
     },
     Flaw(rule: "concurrent-opens") { base in
-      // What belongs to one request lies in the source: right only for one at a time.
+      // The source keeps the state of one request, so that concurrent requests are mixed.
       let latest = Watched<Body?>(nil)
       return AlteredSource(base) { request, open in
         var reply = try await open(request)
@@ -265,7 +265,7 @@ struct SourceConformanceTests {
     },
   ]
 
-  /// Works in a task of its own, which does not hear of cancellation.
+  /// Works in a separate task, which does not notice cancellation.
   private static func deaf(_ base: FakeSource) -> any Source {
     AlteredSource(
       base,

@@ -149,7 +149,7 @@ struct StorageConformanceTests {
       }
     },
     Flaw(rule: "publishing-again-after-a-crash") {
-      // Takes the intention for the deed.
+      // Returns the artifact without publishing it.
       $0.onPublish = { storage, artifact, destination, context in
         if context.priorNote != nil {
           return Artifact(location: .path("/fake-storage/\(destination.name ?? "")"), name: destination.name ?? "")
@@ -158,7 +158,7 @@ struct StorageConformanceTests {
       }
     },
     Flaw(rule: "moving") {
-      // Copies.
+      // Copies instead of moving.
       $0.onPublish = { storage, artifact, destination, context in
         var copy = artifact
         if artifact.path?.hasPrefix(storage.root) == true, let bytes = storage.bytes(of: artifact) {
@@ -180,7 +180,7 @@ struct StorageConformanceTests {
       }
     },
     Flaw(rule: "moving-conflict", conflict: (.fail, .fails)) {
-      // Removes first.
+      // Removes the old file before publishing the new one.
       $0.onPublish = { storage, artifact, destination, context in
         guard artifact.path?.hasPrefix(storage.root) == true, let bytes = storage.bytes(of: artifact) else {
           return try await storage.publish(artifact, of: nil, at: destination, in: context)
@@ -232,19 +232,19 @@ struct StorageConformanceTests {
     #expect(broken == [flaw.rule])
   }
 
-  @Test("a wrapper that forgets to hand on an ability is found")
+  @Test("a wrapper that does not forward an ability is found")
   func aWrapperThatLosesSomethingIsFound() async throws {
     let base = FakeStorage()
     let reading: @Sendable (Artifact) async throws -> [UInt8] = { try base.bytes(of: $0) ?? $0.readBytes() }
     try await StorageConformance(base, wrapping: base, reading: reading).run()
-    // It hands on all that must be handed on, and of the rest nothing.
+    // It forwards the required methods and no optional ones.
     let broken = try await brokenRules {
       try await StorageConformance(AlteredStorage(base), wrapping: base, reading: reading).run()
     }
     #expect(broken == ["wrapper-loses-nothing"])
   }
 
-  /// A storage on the disk, so that the rules about paths have something to look at.
+  /// A storage on disk, so that the rules about paths apply.
   @Test func aReplacementInTwoPartsIsFound() async throws {
     let folder = try TemporaryFolder()
     defer { folder.close() }

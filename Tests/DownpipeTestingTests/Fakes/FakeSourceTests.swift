@@ -105,7 +105,7 @@ struct FakeSourceTests {
     #expect(FakeSource(everyURL: .init([])).accepts(other))
   }
 
-  @Test func countsItsLife() async throws {
+  @Test func recordsStartsAndStops() async throws {
     let source = FakeSource(everyURL: .init(Self.bytes))
     let running = try await source.start(in: SourceContext(concurrentDownloads: 7, downloadsPerHost: 2))
     try await running.open(SourceRequest(url: Self.url, attempt: 3)).body.discard()

@@ -3,7 +3,7 @@ import DownpipeTesting
 import Foundation
 import Testing
 
-/// The fakes that are a closure and a record.
+/// The fakes that call a closure and record their calls.
 @Suite(.timeLimit(.minutes(1)))
 struct FakeStagesTests {
   @Test func theGatePublishesBeforeItReturns() async throws {
@@ -20,11 +20,11 @@ struct FakeStagesTests {
     watch.cancel()
     await #expect(throws: CancellationError.self) { try await watch.value }
     #expect(gate.watchers == 0)
-    gate.close("nobody hears")
+    gate.close("after the end")
     #expect(seen.value.count == 4)
   }
 
-  @Test func theGateEndsAsItIsTold() async throws {
+  @Test func theGateEndsItsWatches() async throws {
     let gate = FakeGate()
     gate.endWatching()
     try await gate.watch { _ in }
@@ -105,13 +105,13 @@ struct FakeStagesTests {
     #expect(try await store.record("a") == nil)
     let slow = Task { try await store.record("a") }
     await ledger.calls(of: .record, atLeast: 2)
-    // Others pass.
+    // Other calls do not wait.
     #expect(try await store.record("a") == nil)
     let addition = LedgerAddition(
       request: try DownloadRequest("https://example.org/a", id: "a"), arrival: 1)
     _ = try await store.add([addition], at: Date(timeIntervalSince1970: 0))
     ledger.release()
-    // It was held before anything was done.
+    // The call was held before it had an effect.
     #expect(try await slow.value != nil)
     try await store.close()
   }

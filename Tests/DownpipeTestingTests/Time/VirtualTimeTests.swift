@@ -16,7 +16,7 @@ struct VirtualTimeTests {
     #expect(time.date == start.addingTimeInterval(1.5))
   }
 
-  @Test func calendarJumpsWakeNobody() async throws {
+  @Test func calendarJumpsWakeNoSleepers() async throws {
     let time = VirtualTime(date: Date(timeIntervalSince1970: 100))
     let sleeper = Task { try await time.sleep(for: .seconds(1)) }
     await time.sleepers(atLeast: 1)
@@ -28,7 +28,7 @@ struct VirtualTimeTests {
     try await sleeper.value
   }
 
-  @Test func wakesWhoIsDueAndNobodyElse() async throws {
+  @Test func wakesOnlySleepersThatAreDue() async throws {
     let time = VirtualTime()
     let early = Task { try await time.sleep(for: .seconds(2)) }
     let late = Task { try await time.sleep(for: .seconds(3)) }
@@ -46,8 +46,8 @@ struct VirtualTimeTests {
   @Test func sleepersAreSortedByDueTimeThenByArrival() async throws {
     let time = VirtualTime()
     let woken = Watched<[Int]>([])
-    // One queue for all that they do, so that the order of waking is the order of running. An actor would not do: a
-    // woken task passes through the shared threads before it gets back to its actor.
+    // One queue for all tasks, so that they run in the order of waking. An actor would not do: a woken task passes
+    // through the shared threads before it returns to its actor.
     let queue = OneQueue()
     var tasks: [Task<Void, any Error>] = []
     for (index, seconds) in [3, 1, 2, 1].enumerated() {
@@ -58,7 +58,7 @@ struct VirtualTimeTests {
         })
       await time.sleepers(atLeast: index + 1)
     }
-    // The last one is among the sleepers a moment before it is suspended; woken in that moment it would run on.
+    // The last task is registered as a sleeper a moment before it is suspended. Woken in that moment it would run on.
     await queue.drain()
     time.advance(by: .seconds(5))
     for task in tasks { try await task.value }
@@ -112,7 +112,7 @@ struct VirtualTimeTests {
     for sleeper in sleepers { try await sleeper.value }
   }
 
-  @Test("who comes when its instant has passed does not sleep", arguments: [Duration.zero, .seconds(1), .seconds(10)])
+  @Test("a task whose instant has passed does not sleep", arguments: [Duration.zero, .seconds(1), .seconds(10)])
   func doesNotSleepPastItsInstant(by late: Duration) async throws {
     let time = VirtualTime()
     let instant = time.now + .seconds(10)
@@ -134,7 +134,8 @@ struct VirtualTimeTests {
     try await sleeper.value
   }
 
-  @Test("a tenth of a second is no binary fraction, and ten of them are a second", arguments: [0.1, 0.3, 0.7, 1.1])
+  @Test(
+    "ten tenths of a second are a second, although a tenth is not a binary fraction", arguments: [0.1, 0.3, 0.7, 1.1])
   func smallStepsAddUp(step: Double) async throws {
     let start = Date(timeIntervalSince1970: 1_000_000_000)
     let time = VirtualTime(date: start)
@@ -146,7 +147,7 @@ struct VirtualTimeTests {
     #expect(time.date == start.addingTimeInterval(step * 10))
   }
 
-  @Test("a downloader's own timers are not taken for what a test waits for")
+  @Test("sleeper(dueIn:) ignores the timers of the downloader itself")
   func housekeepingIsOverlooked() async throws {
     let time = VirtualTime()
     let own: [SleepPurpose] = [.lease, .progress, .checkpoint, .room, .reasons, .changes]
@@ -183,7 +184,7 @@ struct VirtualTimeTests {
     #expect(try await task.value == [.seconds(1), .seconds(3), .seconds(7)])
   }
 
-  /// Cancelling at the very moment of waking must neither hang nor resume twice.
+  /// Cancelling at the moment of waking must neither hang nor resume twice.
   @Test func cancellingWhileWakingIsSafe() async {
     let time = VirtualTime()
     for _ in 0..<500 {
@@ -198,7 +199,7 @@ struct VirtualTimeTests {
   }
 }
 
-/// Runs all that a task does on one queue, in order.
+/// Runs the jobs of tasks on one queue, in order.
 private final class OneQueue: TaskExecutor {
   private let queue = DispatchQueue(label: "VirtualTimeTests")
 
@@ -207,7 +208,7 @@ private final class OneQueue: TaskExecutor {
     queue.async { job.runSynchronously(on: self.asUnownedTaskExecutor()) }
   }
 
-  /// Returns when all that was queued before has run.
+  /// Returns after all jobs that were queued before have run.
   func drain() async {
     await withCheckedContinuation { continuation in queue.async { continuation.resume() } }
   }

@@ -1,8 +1,11 @@
-/// A handle on one download: its id and the downloader it belongs to. Cheap to copy and to throw away.
+/// A handle for one download: an id and the downloader that manages it.
+///
+/// A handle is cheap to copy. Discarding it does not affect the download; ``Downloader/download(_:)`` returns another
+/// one.
 public struct Download: Sendable, Identifiable {
-  /// The download's name.
+  /// The id of the download, unique within the ledger.
   public let id: DownloadID
-  /// Whether adding it made it, or found one that was there.
+  /// Whether the call that returned this handle created the download; `false` if the ledger already had it.
   public let isNew: Bool
   private let downloader: Downloader
 
@@ -17,8 +20,8 @@ public struct Download: Sendable, Identifiable {
     self.downloader = downloader
   }
 
-  /// How it stands.
-  /// - Throws: ``DownloadError`` with `.removed` when it is gone, or `.ledger`.
+  /// The current status of the download: request, state and progress.
+  /// - Throws: ``DownloadError`` with `.removed` if the download no longer exists, `.ledger` or `.shutDown`.
   public var status: DownloadStatus {
     get async throws {
       guard let status = try await downloader.status(of: id) else { throw gone }
@@ -26,18 +29,19 @@ public struct Download: Sendable, Identifiable {
     }
   }
 
-  /// What happens to it. Whoever comes late gets the present state first; the sequence ends with the state
-  /// `finished`, `failed` or `cancelled`, with `removed`, when another user of the ledger removes it, and when the
-  /// downloader shuts down.
+  /// The events of the download, beginning with its current state.
   ///
-  /// A reader that is slow misses events, never the last one.
+  /// The sequence ends after the state `finished`, `failed` or `cancelled`, after the event `removed`, when another
+  /// user of the ledger removes the download, and when the downloader shuts down.
+  ///
+  /// A slow reader may miss events, but never the latest one.
   public var events: DownloadEvents { DownloadEvents(id: id, downloader: downloader) }
 
-  /// The artifact, once it is finished.
+  /// The artifact of the download; waits until the download has finished.
   ///
   /// Cancelling the waiting task ends the wait, not the download.
-  /// - Throws: ``DownloadError`` when it fails, is cancelled or removed, or the downloader shuts down;
-  ///   `CancellationError`.
+  /// - Throws: ``DownloadError`` if the download fails, is cancelled or is removed, or if the downloader shuts down;
+  ///   `CancellationError` if the waiting task is cancelled.
   public var value: Artifact {
     get async throws {
       while true {
@@ -45,28 +49,29 @@ public struct Download: Sendable, Identifiable {
           if case .state(let state) = event.kind, let end = try state.artifact { return end }
         }
         try Task.checkCancellation()
-        // It is gone, the downloader ends, or its record could not be read: asked again, that is an error or an answer.
+        // The events ended early: the download is gone, the downloader shuts down, or the record could not be read.
+        // Reading the status again either throws or tells whether to go on waiting.
         guard let status = try await downloader.status(of: id) else { throw gone }
         if let end = try status.state.artifact { return end }
       }
     }
   }
 
-  /// Pauses it; see ``Downloader/pause(_:)``.
+  /// Pauses the download and keeps its bytes; see ``Downloader/pause(_:)``.
   @discardableResult
   public func pause() async throws -> Bool { try await downloader.pause(id) }
 
-  /// Lets it go on; see ``Downloader/resume(_:)``.
+  /// Resumes the download from the bytes on disk; see ``Downloader/resume(_:)``.
   @discardableResult
   public func resume() async throws -> Bool { try await downloader.resume(id) }
 
-  /// Starts it now; see ``Downloader/start(_:preempting:)``.
+  /// Starts the download now, even if a limit is reached; see ``Downloader/start(_:preempting:)``.
   @discardableResult
   public func start(preempting: Preemption = .none) async throws -> Bool {
     try await downloader.start(id, preempting: preempting)
   }
 
-  /// Changes what was asked for; see ``Downloader/update(_:_:)``.
+  /// Changes the request of the download; see ``Downloader/update(_:_:)``.
   @discardableResult
   public func update(
     _ change: @escaping @Sendable (inout DownloadRequest) throws -> Void
@@ -74,22 +79,22 @@ public struct Download: Sendable, Identifiable {
     try await downloader.update(id, change)
   }
 
-  /// Cancels it; see ``Downloader/cancel(_:)``.
+  /// Cancels the download and deletes its partial; see ``Downloader/cancel(_:)``.
   @discardableResult
   public func cancel() async throws -> Bool { try await downloader.cancel(id) }
 
-  /// Removes it; see ``Downloader/remove(_:deletingFile:)``.
+  /// Removes the download from the ledger; see ``Downloader/remove(_:deletingFile:)``.
   @discardableResult
   public func remove(deletingFile: Bool = false) async throws -> Bool {
     try await downloader.remove(id, deletingFile: deletingFile)
   }
 
-  private var gone: DownloadError { DownloadError(.removed, "there is no download “\(id)” any more") }
+  private var gone: DownloadError { DownloadError(.removed, "the download “\(id)” no longer exists") }
 }
 
 extension DownloadState {
-  /// The result of a download that has ended; `nil` while it has not.
-  /// - Throws: ``DownloadError`` when it has failed, or was cancelled.
+  /// The artifact of a finished download; `nil` if the download has not ended.
+  /// - Throws: ``DownloadError`` if the download failed or was cancelled.
   fileprivate var artifact: Artifact? {
     get throws(DownloadError) {
       switch self {
@@ -102,20 +107,20 @@ extension DownloadState {
   }
 }
 
-/// What happens to one download, beginning with its present state.
+/// The events of one download, beginning with its current state; see ``Download/events``.
 public struct DownloadEvents: AsyncSequence, Sendable {
-  /// An event.
+  /// A state, progress or other event of the download.
   public typealias Element = DownloadEvent
-  /// Nothing is thrown.
+  /// `Never`: the sequence does not throw.
   public typealias Failure = Never
 
   let id: DownloadID
   let downloader: Downloader
 
-  /// Begins to watch.
+  /// Returns an iterator, which subscribes to the events when its first element is requested.
   public func makeAsyncIterator() -> Iterator { Iterator(id: id, downloader: downloader) }
 
-  /// Reads events.
+  /// The iterator of ``DownloadEvents``.
   public struct Iterator: AsyncIteratorProtocol {
     private let id: DownloadID
     private let downloader: Downloader
@@ -127,17 +132,17 @@ public struct DownloadEvents: AsyncSequence, Sendable {
       self.downloader = downloader
     }
 
-    /// The next event; `nil` at the end.
+    /// Waits for the next event and returns it; returns `nil` when the sequence has ended or the task is cancelled.
     public mutating func next() async -> DownloadEvent? {
       await next(isolation: #isolation)
     }
 
-    /// The next event; `nil` at the end.
+    /// Waits for the next event and returns it; returns `nil` when the sequence has ended or the task is cancelled.
     public mutating func next(isolation actor: isolated (any Actor)?) async -> DownloadEvent? {
       guard !isOver else { return nil }
       let event: DownloadEvent?
       if stream == nil {
-        // Subscribed first, asked second: nothing can happen in between unseen.
+        // Subscribe before reading the status, so that no change in between is missed.
         stream = downloader.engine.hub.events(of: id).makeAsyncIterator()
         let status = try? await downloader.status(of: id)
         event = status.map { DownloadEvent($0.request, .state($0.state)) }

@@ -1,22 +1,25 @@
-// What downloads are, and what they go through: requests, names, and the stages.
+// Changing requests, file names and the stages of the pipeline.
 extension Downloader {
   // MARK: Changing
 
-  /// Changes what was asked for: priority, tags, metadata, header fields, destination, expected digests, at any time.
+  /// Changes the request of a download: its priority, tags, metadata, header fields, destination or expected digests.
   ///
   /// ```swift
   /// try await downloader.update(id) { $0.priority = .high }
   /// ```
-  /// Priority and tags count at once, header fields from the next request on, destination and digests when the bytes are
-  /// complete. The destination of a finished download does not change: ``rename(_:to:)`` is for that. While a download is
-  /// worked on after its last byte, a change of its destination waits for the end; a step must not ask for that of its own
-  /// download.
+  /// A request can be changed at any time. A new priority and new tags take effect at once, new header fields with the
+  /// next request to the server, a new destination and new digests when the bytes are complete.
+  ///
+  /// The destination of a finished download cannot be changed; call ``rename(_:to:)`` instead. While the steps of a
+  /// download run, a change of its destination waits until they have ended. A step must therefore not change the
+  /// destination of its own download.
   /// - Parameters:
-  ///   - id: which download.
-  ///   - change: changes the request; called with what the ledger has, perhaps more than once. The id stays.
-  /// - Returns: how it stands then.
-  /// - Throws: ``DownloadError`` with `.invalidRequest` or `.unsupportedURL`, `.ledger`, or what `change` throws; nothing
-  ///   has changed then.
+  ///   - id: The download to change.
+  ///   - change: A closure that changes the request. It receives the request in the ledger, may be called more than
+  ///     once, and must not change the id.
+  /// - Returns: The status of the download after the change.
+  /// - Throws: ``DownloadError`` with `.invalidRequest`, `.unsupportedURL`, `.unsafePath` or `.ledger`, or the error
+  ///   that `change` throws. The request is unchanged then.
   @discardableResult
   public func update(
     _ id: DownloadID, _ change: @escaping @Sendable (inout DownloadRequest) throws -> Void
@@ -24,47 +27,64 @@ extension Downloader {
     try await engine.update(id, change)
   }
 
-  /// Gives a download another name: the file of a finished one is renamed in its folder, any other one will have it.
+  /// Renames the file of a download.
   ///
-  /// The storage makes the name safe and settles conflicts by its policy. It happens whole or not at all, also when the
-  /// process dies meanwhile.
-  /// - Returns: how it stands then; the name may differ from the one that was asked for.
-  /// - Throws: ``DownloadError`` with `.invalidRequest` when there is no such download, or no file; `.alreadyExists`,
-  ///   `.unsafePath`, `.permission`, `.storage` or `.ledger`.
+  /// The file of a finished download is renamed in its folder. An unfinished download gets the name when its file is
+  /// published. The name is made safe for file systems, and the storage's conflict policy applies if a file with that
+  /// name exists. Renaming is atomic, even if the process dies: the next start of a downloader completes an
+  /// interrupted rename.
+  /// - Parameters:
+  ///   - id: The download to rename.
+  ///   - name: The new file name, without a folder.
+  /// - Returns: The status of the download after the change. Its file name may differ from `name`.
+  /// - Throws: ``DownloadError`` with `.invalidRequest` if the download does not exist or its artifact is not a file;
+  ///   `.alreadyExists`, `.unsafePath`, `.permission`, `.storage` or `.ledger`.
   @discardableResult
   public func rename(_ id: DownloadID, to name: String) async throws -> DownloadStatus {
     try await engine.rename(id, to: name)
   }
 
-  /// Copies the bytes that are on disk of an unfinished download into a new file, with what is known of them: for another
-  /// downloader to go on with.
+  /// Copies the partial of an unfinished download to a new file, so that another downloader can resume it.
   ///
-  /// - Throws: ``DownloadError`` with `.inUse` while it runs, `.invalidRequest` when it is finished or has no bytes,
-  ///   `.alreadyExists` when there is a file already, `.noSpace`, `.permission` or `.storage`.
+  /// The download must not be running: pause it first.
+  /// - Parameters:
+  ///   - id: The download to export.
+  ///   - path: The path of the new file. No file may exist there.
+  /// - Returns: The export: the file, the number of its bytes, and their representation (URL, validator, total size).
+  /// - Throws: ``DownloadError`` with `.inUse` while the download runs, `.invalidRequest` if it is finished or has no
+  ///   bytes on disk, `.alreadyExists` if a file exists at `path`, `.noSpace`, `.permission` or `.storage`.
   public func exportPartial(_ id: DownloadID, to path: String) async throws -> PartialExport {
     try await engine.exportPartial(id, to: path)
   }
 
   // MARK: Replacing stages
 
-  /// Replaces the gate of the same ``Stage/id``, in its place, or adds the gate. Takes effect on what is running.
+  /// Replaces the gate that has the same ``Stage/id``, or adds the gate if there is none.
+  ///
+  /// The new gate takes effect at once: if it is closed, it suspends the running downloads that it applies to.
   public func replace(_ gate: some Gate) async { await engine.replace(gate: gate) }
 
-  /// Removes the gate with an ``Stage/id``.
-  /// - Returns: whether there was one.
+  /// Removes the gate with the given ``Stage/id``. Downloads that waited for it can start at once.
+  /// - Returns: `false` if there is no such gate.
   @discardableResult
   public func removeGate(id: String) async -> Bool { await engine.removeGate(id: id) }
 
-  /// Replaces the admission policy of the same ``Stage/id``, or adds the policy. Running downloads beyond a smaller
-  /// limit go back to waiting, those of the last rank first; their bytes are kept.
+  /// Replaces the admission policy that has the same ``Stage/id``, or adds the policy if there is none.
+  ///
+  /// The new policy takes effect at once. If more downloads run than it admits, the downloads that the scheduling
+  /// policy ranks last go back to waiting; they keep their bytes.
   public func replace(_ policy: some AdmissionPolicy) async { await engine.replace(admission: policy) }
 
-  /// Replaces the scheduling policy and ranks all that has not ended anew.
+  /// Replaces the scheduling policy, and ranks again every download that has not ended.
+  /// - Throws: ``DownloadError`` with `.ledger`.
   public func replace(_ policy: some SchedulingPolicy) async throws { try await engine.replace(scheduling: policy) }
 
-  /// Replaces the retry policy, from the next failure on.
+  /// Replaces the retry policy. The new policy applies from the next failure on.
   public func replace(_ policy: some RetryPolicy) async { await engine.replace(retry: policy) }
 
-  /// Replaces the source of the same ``Stage/id``, or adds the source behind the others, from the next attempt on.
+  /// Replaces the source that has the same ``Stage/id``, or adds the source after the others if there is none.
+  ///
+  /// The new source is used from the next attempt of a download on.
+  /// - Throws: ``DownloadError`` with `.shutDown`, or the error that the source's start throws.
   public func replace(_ source: some Source) async throws { try await engine.replace(source: source) }
 }

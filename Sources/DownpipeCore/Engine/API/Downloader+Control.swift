@@ -1,104 +1,122 @@
-// Whether downloads run: one, or many.
+// Pausing, resuming, starting, cancelling and removing: one download, or many.
 extension Downloader {
-  /// Pauses a download: its place is freed at once, and its bytes are kept.
+  /// Pauses a download and keeps its bytes.
   ///
-  /// Returns when it has stopped.
-  /// - Returns: whether there was anything to pause.
-  /// - Throws: ``DownloadError`` with `.invalidRequest` when there is no such download, or `.ledger`.
+  /// The method returns when the download has stopped and its slot is free.
+  /// - Returns: `false` if there was nothing to pause: the download is paused already, or it has ended.
+  /// - Throws: ``DownloadError`` with `.invalidRequest` if there is no such download, `.ledger` or `.shutDown`.
   @discardableResult
   public func pause(_ id: DownloadID) async throws -> Bool {
     try await engine.command(.pause, stopping: .pause, to: .paused, id)
   }
 
-  /// Lets a paused or failed download go on from the bytes on disk, and one that waits for another attempt at once.
+  /// Resumes a paused or failed download from the bytes on disk.
   ///
-  /// - Returns: whether there was anything to resume.
-  /// - Throws: as ``pause(_:)``.
+  /// A download that waits for its next attempt stops waiting for the time of that attempt. The download starts when
+  /// the scheduling policy, the limits and the gates permit it.
+  /// - Returns: `false` if there was nothing to resume.
+  /// - Throws: The errors of ``pause(_:)``.
   @discardableResult
   public func resume(_ id: DownloadID) async throws -> Bool { try await engine.command(.resume, id) }
 
-  /// Starts a download now, beyond the limits if they are reached; a paused or failed one goes on.
+  /// Starts a download now, even if a limit is reached. A paused or failed download is resumed.
   ///
-  /// Gates are not forced: where one is closed the download waits for it, and so it does while the downloader is
-  /// suspended. Returns when those that give way have stopped; they wait for their turn, while what is paused is never started in their place.
+  /// A closed gate is not overridden: the download waits for it, and also while the downloader is suspended.
+  ///
+  /// Preempted downloads keep their bytes and go back to waiting; the method returns when they have stopped. A paused
+  /// download is never started in their place.
   /// - Parameters:
-  ///   - id: which download.
-  ///   - preempting: who gives way when a limit is reached.
-  /// - Returns: whether it runs now.
-  /// - Throws: as ``pause(_:)``.
+  ///   - id: The download to start.
+  ///   - preempting: Which running download is preempted if a limit is reached.
+  /// - Returns: Whether the download runs now.
+  /// - Throws: The errors of ``pause(_:)``.
   @discardableResult
   public func start(_ id: DownloadID, preempting: Preemption = .none) async throws -> Bool {
     try await engine.start(id, preempting: preempting)
   }
 
-  /// Lets a download begin again with its first byte: one that waits, runs, is paused, has failed or was cancelled. Its
-  /// bytes on disk are given up.
+  /// Discards the bytes of a download and downloads it again from the first byte.
   ///
-  /// - Returns: false for one that is finished: remove it, and add it again.
-  /// - Throws: as ``pause(_:)``.
+  /// The download may wait, run, be paused, have failed or have been cancelled.
+  /// - Returns: `false` if the download is finished: remove it, then add it again.
+  /// - Throws: The errors of ``pause(_:)``.
   @discardableResult
   public func restart(_ id: DownloadID) async throws -> Bool {
     try await engine.command(.restart, stopping: .restart, to: .waiting, id)
   }
 
-  /// Cancels a download and removes its partial; its record stays. Returns when it has stopped.
+  /// Cancels a download and deletes its partial. The record stays in the ledger.
   ///
-  /// - Returns: whether there was anything to cancel.
-  /// - Throws: as ``pause(_:)``.
+  /// The method returns when the download has stopped.
+  /// - Returns: `false` if there was nothing to cancel.
+  /// - Throws: The errors of ``pause(_:)``.
   @discardableResult
   public func cancel(_ id: DownloadID) async throws -> Bool {
     try await engine.command(.cancel, stopping: .cancel, to: .cancelled, id)
   }
 
-  /// Removes a download: work is ended first, then record and partial go together.
+  /// Removes a download from the ledger and deletes its partial. A running download is stopped first.
   ///
   /// - Parameters:
-  ///   - id: which download.
-  ///   - deletingFile: whether a finished file is removed, too.
-  /// - Returns: whether there was such a download.
+  ///   - id: The download to remove.
+  ///   - deletingFile: Whether the file of a finished download is deleted, too.
+  /// - Returns: `false` if there is no such download.
+  /// - Throws: ``DownloadError`` with `.ledger` or `.shutDown`; `.permission` or `.storage` if the partial or the file
+  ///   cannot be deleted, in which case the record is removed all the same.
   @discardableResult
   public func remove(_ id: DownloadID, deletingFile: Bool = false) async throws -> Bool {
     try await engine.remove(id, deletingFile: deletingFile)
   }
 
-  /// Deletes the file of a finished download, or the bytes of an unfinished one, and keeps the record as that of a
-  /// cancelled one: a feed that is added again does not bring it back, and ``restart(_:)`` does.
+  /// Deletes the file or the partial of a download, and keeps its record as `cancelled`.
   ///
-  /// - Returns: whether there was anything to delete.
-  /// - Throws: as ``pause(_:)``; `.permission` or `.storage` when the file cannot be removed.
+  /// Adding the same request again, as when a feed is read again, does not download the file again;
+  /// ``restart(_:)`` does.
+  /// - Returns: `false` if there was nothing to delete.
+  /// - Throws: The errors of ``pause(_:)``; `.permission` or `.storage` if the file cannot be deleted.
   @discardableResult
   public func discard(_ id: DownloadID) async throws -> Bool {
     try await engine.checkOpen()
     return try await engine.discard(id)
   }
 
-  /// Pauses everything, or everything with a tag. What waits is paused all at once.
-  /// - Returns: how many were paused.
+  /// Pauses every download, or every download with a tag. Waiting downloads are paused in one step of the ledger.
+  /// - Parameter tag: The tag of the downloads to pause; all downloads if `nil`.
+  /// - Returns: The number of downloads that were paused.
+  /// - Throws: ``DownloadError`` with `.ledger` or `.shutDown`.
   @discardableResult
   public func pauseAll(tag: String? = nil) async throws -> Int {
     try await engine.commandAll(.pauseAll, stopping: .pauseAll, to: .paused, tag: tag)
   }
 
-  /// Lets everything that is paused or has failed go on, or that with a tag, the earliest first. What was cancelled
-  /// stays so.
+  /// Resumes every paused or failed download, or every such download with a tag.
+  ///
+  /// The downloads keep their places in the queue. Cancelled downloads stay cancelled.
   /// - Parameters:
-  ///   - choice: which of them; ``ResumeChoice/pausedTogether`` undoes ``pauseAll(tag:)``.
-  ///   - tag: only downloads that bear it.
-  /// - Returns: how many go on.
+  ///   - choice: Which of them to resume; ``ResumeChoice/pausedTogether`` undoes ``pauseAll(tag:)``.
+  ///   - tag: The tag of the downloads to resume; all downloads if `nil`.
+  /// - Returns: The number of downloads that were resumed.
+  /// - Throws: ``DownloadError`` with `.ledger` or `.shutDown`.
   @discardableResult
   public func resumeAll(_ choice: ResumeChoice = .pausedAndFailed, tag: String? = nil) async throws -> Int {
     try await engine.commandAll(choice == .pausedTogether ? .resumeTogether : .resume, to: .waiting, tag: tag)
   }
 
-  /// Cancels everything, or everything with a tag.
-  /// - Returns: how many were cancelled.
+  /// Cancels every download, or every download with a tag, and deletes the partials.
+  /// - Parameter tag: The tag of the downloads to cancel; all downloads if `nil`.
+  /// - Returns: The number of downloads that were cancelled.
+  /// - Throws: ``DownloadError`` with `.ledger` or `.shutDown`.
   @discardableResult
   public func cancelAll(tag: String? = nil) async throws -> Int {
     try await engine.commandAll(.cancel, stopping: .cancel, to: .cancelled, tag: tag)
   }
 
-  /// Removes everything, or everything with a tag.
-  /// - Returns: how many were removed.
+  /// Removes every download, or every download with a tag, from the ledger, and deletes the partials.
+  /// - Parameters:
+  ///   - tag: The tag of the downloads to remove; all downloads if `nil`.
+  ///   - deletingFiles: Whether the files of finished downloads are deleted, too.
+  /// - Returns: The number of downloads that were removed.
+  /// - Throws: ``DownloadError`` with `.ledger` or `.shutDown`.
   @discardableResult
   public func removeAll(tag: String? = nil, deletingFiles: Bool = false) async throws -> Int {
     try await engine.removeAll(tag: tag, deletingFiles: deletingFiles)
@@ -106,15 +124,17 @@ extension Downloader {
 
   // MARK: The whole downloader
 
-  /// Suspends the downloader, or ends that: while it is suspended everything that ran waits, and nothing starts. For a
-  /// log-out, say. Not kept over restarts, and no download is paused by it.
+  /// Suspends the downloader, or ends its suspension.
   ///
-  /// Returns when nothing runs any more.
+  /// While the downloader is suspended, for example after a user has logged out, no download runs or starts. Running
+  /// downloads go back to waiting; they are not paused. The suspension is not stored: it ends with the process.
+  ///
+  /// When suspending, the method returns after the last running download has stopped.
   public func setSuspended(_ isSuspended: Bool) async {
     if isSuspended { await engine.suspend() } else { await engine.unsuspend() }
   }
 
-  /// Whether it is suspended; see ``setSuspended(_:)``.
+  /// Whether the downloader is suspended; see ``setSuspended(_:)``.
   public var isSuspended: Bool {
     get async { await engine.mode.isSuspended }
   }

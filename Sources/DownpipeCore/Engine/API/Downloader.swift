@@ -1,6 +1,6 @@
 public import Foundation
 
-/// Downloads what is added to it, through a pipeline.
+/// Runs downloads through a pipeline of stages.
 ///
 /// ```swift
 /// let downloader = try await Downloader {
@@ -11,31 +11,38 @@ public import Foundation
 /// print(try await file.value)
 /// await downloader.shutdown()
 /// ```
-/// It starts with what the ledger still has to do. Safe to use from any thread. All of its work is owned:
-/// ``shutdown()`` ends it at a checkpoint and returns when nothing is left; a downloader that is let go
-/// of ends as well, but nobody waits for it.
+/// A new downloader first continues the unfinished downloads of its ledger. It can be used from any thread.
+///
+/// Call ``shutdown()`` to end a downloader: transfers stop at a checkpoint, and the call returns when all work has
+/// ended. A downloader that is deallocated stops in the same way, but asynchronously.
 public final class Downloader: Sendable {
   let engine: Engine
   private let loop: Task<Void, Never>
 
-  /// Puts a pipeline together and starts it.
-  /// - Throws: see ``init(_:options:)``.
+  /// Creates a downloader from the stages of a pipeline, and starts it.
+  /// - Parameters:
+  ///   - options: The settings of the downloader apart from its stages.
+  ///   - stages: The stages; a source and a storage are required.
+  /// - Throws: The errors of ``init(_:options:)``.
   public convenience init(
     options: DownloaderOptions = DownloaderOptions(), @PipelineBuilder _ stages: () -> PipelineStages
   ) async throws {
     try await self.init(Pipeline(stages()), options: options)
   }
 
-  /// Starts a pipeline.
+  /// Creates a downloader from a pipeline, and starts it.
   ///
-  /// - Throws: ``DownloadError`` with `.ledger` when the ledger cannot be opened, with `.invalidPipeline`
-  ///   when steps behind opaque groups do not fit, and what a source's start throws.
+  /// - Parameters:
+  ///   - pipeline: The stages.
+  ///   - options: The settings of the downloader apart from its stages.
+  /// - Throws: ``DownloadError`` with `.ledger` if the ledger cannot be opened, or with `.invalidPipeline` if the steps
+  ///   of opaque stage groups do not fit together; any error that a source's start throws.
   public init(_ pipeline: Pipeline, options: DownloaderOptions = DownloaderOptions()) async throws {
     try pipeline.check()
     let store = try await pipeline.ledger.open()
     var sessions: [any SourceSession] = []
     do {
-      // One that only lists and removes leaves the ranks of a ledger as they are.
+      // A downloader that only lists and removes must not change the ranks in a ledger that others use.
       if !options.startsSuspended { try await store.rank(by: pipeline.ranking) }
       for source in pipeline.sources { sessions.append(try await source.start(in: pipeline.sourceContext)) }
     } catch {
@@ -45,9 +52,9 @@ public final class Downloader: Sendable {
     }
     let engine = Engine(pipeline: pipeline, sessions: sessions, store: store, options: options)
     self.engine = engine
-    // One that only lists and removes changes nothing by itself.
+    // A downloader that only lists and removes changes nothing on its own.
     if !options.startsSuspended { await engine.finishRenaming() }
-    // The one task that is no child of another; the downloader owns it, and everything else is its child.
+    // The only unstructured task: the downloader owns it, and all other tasks are its children.
     loop = Task {
       await engine.run()
       await engine.close()
@@ -56,60 +63,69 @@ public final class Downloader: Sendable {
 
   deinit { loop.cancel() }
 
-  /// Stops every transfer at a checkpoint, keeps everything resumable, and returns when nothing runs any more.
+  /// Stops every transfer at a checkpoint, closes the ledger, and returns when all work has ended.
   ///
-  /// Further calls on the downloader throw `.shutDown`. Calling it again waits as well.
+  /// Every unfinished download can be resumed later. Afterwards, other methods throw ``DownloadError`` with
+  /// `.shutDown`. A second call waits for the same end.
   public func shutdown() async {
     await engine.beginShutdown()
     await loop.value
   }
 
-  /// Returns when nothing waits and nothing runs: everything is finished, failed, cancelled or paused.
+  /// Returns when no download waits or runs: every download is finished, failed, cancelled or paused.
   ///
-  /// A download that waits at a closed gate keeps this waiting, and so does one that waits for the network, for room or
-  /// for another owner.
-  /// - Throws: ``DownloadError`` with `.shutDown`, or `.ledger` when the ledger fails time and again;
-  ///   `CancellationError`.
+  /// A download that waits for a closed gate, for the network, for free space or for another owner counts as waiting.
+  /// - Throws: ``DownloadError`` with `.shutDown`, or with `.ledger` if the ledger fails repeatedly;
+  ///   `CancellationError` if the waiting task is cancelled.
   public func waitUntilIdle() async throws {
     try await engine.waitUntilIdle()
   }
 
   // MARK: Adding
 
-  /// Adds a download, or updates the one with the same id.
+  /// Adds a download, or updates the download with the same id.
   ///
-  /// A known download keeps its place in the queue. What differs from the request that was added last is taken over; what
-  /// is the same leaves what ``update(_:_:)`` or a fresh link has changed meanwhile, so that adding a feed again changes
-  /// nothing. One that has failed goes on, one that is finished starts anew if its file is gone, and one that was
-  /// cancelled or paused stays so: ``restart(_:)`` and ``resume(_:)`` are for them.
+  /// If the ledger already has a download with the id of the request, `ifKnown` decides. By default
+  /// (``KnownDownload/update``), the download keeps its place in the queue, and:
+  /// - Every part of the request that differs from the previously added request is taken over. The other parts keep
+  ///   what ``update(_:_:)`` or a refreshed link has changed, so that adding the same feed twice changes nothing.
+  /// - A failed download is resumed, and a finished download starts again if its file no longer exists.
+  /// - A paused or cancelled download stays paused or cancelled; see ``resume(_:)`` and ``restart(_:)``.
   ///
-  /// Each call is a step of the ledger, durable when it returns. For thousands of downloads add them together with
-  /// ``add(contentsOf:ifKnown:)``, which takes one step for all, or from many tasks at once: what comes at the same time
-  /// is committed together. 50,000 calls one after the other are 50,000 commits, which take SQLite several seconds, and
-  /// with `.power` a flush of the disk each.
+  /// Each call commits to the ledger before it returns. To add thousands of downloads, call
+  /// ``add(contentsOf:ifKnown:)``, which commits once for all of them, or call this method from many tasks at once:
+  /// concurrent calls are committed together. 50,000 sequential calls are 50,000 commits; they take SQLite several
+  /// seconds, and with the durability `.power` each of them flushes the disk.
   /// - Parameters:
-  ///   - request: what is wanted.
-  ///   - ifKnown: what becomes of a download with the same id.
-  /// - Throws: ``DownloadError`` with `.unsupportedURL`, `.invalidRequest` or `.unsafePath` for a request that cannot be
-  ///   carried out, `.inUse` for a download that is active at another location, `.ledger`, or `.shutDown`.
+  ///   - request: The URL to download, its destination and its options.
+  ///   - ifKnown: How the request affects a download with the same id.
+  /// - Returns: A handle for the download.
+  /// - Throws: ``DownloadError`` with `.unsupportedURL`, `.invalidRequest` or `.unsafePath` if the request is invalid,
+  ///   `.inUse` if the download is active at another location, `.ledger` or `.shutDown`.
   @discardableResult
   public func add(_ request: DownloadRequest, ifKnown: KnownDownload = .update) async throws -> Download {
     try await add(contentsOf: [request], ifKnown: ifKnown)[0]
   }
 
-  /// Adds a download of a URL, under an id of its own.
-  /// - Throws: as ``add(_:ifKnown:)``.
+  /// Adds a download of a URL, with a new id.
+  /// - Returns: A handle for the download.
+  /// - Throws: The errors of ``add(_:ifKnown:)``.
   @discardableResult
   public func add(_ url: URL) async throws -> Download { try await add(DownloadRequest(url)) }
 
-  /// Adds a download of the URL in a text, under an id of its own.
-  /// - Throws: as ``add(_:ifKnown:)``.
+  /// Adds a download of a URL, given as a string, with a new id.
+  /// - Returns: A handle for the download.
+  /// - Throws: The errors of ``add(_:ifKnown:)``.
   @discardableResult
   public func add(_ url: String) async throws -> Download { try await add(DownloadRequest(url)) }
 
-  /// Adds downloads, all or none of them, in one step of the ledger; see ``add(_:ifKnown:)``.
+  /// Adds several downloads in one step of the ledger: all of them, or none if an error is thrown.
   ///
-  /// - Throws: as ``add(_:ifKnown:)``; the first request that cannot be carried out counts.
+  /// - Parameters:
+  ///   - requests: The downloads to add; see ``add(_:ifKnown:)``.
+  ///   - ifKnown: How a request affects a download with the same id.
+  /// - Returns: The handles of the downloads, in the order of the requests.
+  /// - Throws: The errors of ``add(_:ifKnown:)``, for the first invalid request.
   @discardableResult
   public func add(
     contentsOf requests: [DownloadRequest], ifKnown: KnownDownload = .update
@@ -118,76 +134,90 @@ public final class Downloader: Sendable {
     return tickets.map { Download(id: $0.id, isNew: $0.isNew, downloader: self) }
   }
 
-  /// Checks a request as adding it would, without adding it.
-  /// - Throws: ``DownloadError`` with `.unsupportedURL`, `.invalidRequest` or `.unsafePath`.
+  /// Checks that a request can be added, without adding it.
+  /// - Throws: ``DownloadError`` with `.unsupportedURL`, `.invalidRequest` or `.unsafePath` if it cannot.
   public func validate(_ request: DownloadRequest) async throws {
     try await engine.check(request)
   }
 
   // MARK: Looking up
 
-  /// The handle of a download that was added, now or in an earlier run; `nil` when there is none.
+  /// Returns a handle for a download in the ledger, added in this process or an earlier one; `nil` if there is none.
+  /// - Throws: ``DownloadError`` with `.ledger` or `.shutDown`.
   public func download(_ id: DownloadID) async throws -> Download? {
     try await contains(id) ? Download(id: id, isNew: false, downloader: self) : nil
   }
 
-  /// Whether there is a download with the id.
+  /// Returns whether the ledger has a download with the given id.
+  /// - Throws: ``DownloadError`` with `.ledger` or `.shutDown`.
   public func contains(_ id: DownloadID) async throws -> Bool {
     try await engine.checkOpen()
     return try await engine.record(id) != nil
   }
 
-  /// How a download stands; `nil` when there is none.
+  /// Returns the current status of a download; `nil` if there is no such download.
+  /// - Throws: ``DownloadError`` with `.ledger` or `.shutDown`.
   public func status(of id: DownloadID) async throws -> DownloadStatus? {
     try await engine.status(of: id)
   }
 
-  /// How each of several downloads stands, asked for at once; ids that there is no download of are left out.
+  /// Returns the current statuses of several downloads, read together. Ids without a download are left out.
+  /// - Throws: ``DownloadError`` with `.ledger` or `.shutDown`.
   public func statuses(of ids: [DownloadID]) async throws -> [DownloadID: DownloadStatus] {
     try await engine.statuses(of: ids)
   }
 
-  /// How the downloads stand that a query names: every one, unless the query has a limit. For more than fits in memory,
-  /// ask a page at a time.
+  /// Returns the current statuses of the downloads that match a query, which by default are all downloads.
+  ///
+  /// The result is held in memory: read a large ledger in pages, with the query's limit and offset.
+  /// - Throws: ``DownloadError`` with `.ledger` or `.shutDown`.
   public func statuses(_ query: DownloadQuery = DownloadQuery()) async throws -> [DownloadStatus] {
     try await engine.statuses(query)
   }
 
-  /// How many downloads there are in each phase; with `tag`, of those that bear it.
+  /// Returns the number of downloads in each phase.
+  /// - Parameter tag: The tag of the downloads to count; all downloads if `nil`.
+  /// - Throws: ``DownloadError`` with `.ledger` or `.shutDown`.
   public func counts(tag: String? = nil) async throws -> [DownloadState.Phase: Int] {
     try await engine.checkOpen()
     return try await engine.store.counts(tag: tag)
   }
 
-  /// Sums over all downloads, or over those with a tag, without reading them.
+  /// Returns sums over many downloads, such as the bytes received, without reading each record.
+  /// - Parameter tag: The tag of the downloads to sum up; all downloads if `nil`.
+  /// - Throws: ``DownloadError`` with `.ledger` or `.shutDown`.
   public func totals(tag: String? = nil) async throws -> DownloadTotals { try await engine.totals(tag: tag) }
 
-  /// The pipeline as it is now, replaced stages included.
+  /// The current pipeline, including replaced stages.
   public var pipeline: Pipeline {
     get async { await engine.pipeline }
   }
 
-  // MARK: What is left over
+  // MARK: Damaged records and orphaned partials
 
-  /// The records that cannot be read, where the ledger's medium was damaged. They are in no other download's way;
-  /// ``remove(_:deletingFile:)`` takes them by their ids, and adding an id again begins anew.
+  /// Returns the records that cannot be read because the ledger's medium is damaged.
+  ///
+  /// Damaged records do not affect other downloads. ``remove(_:deletingFile:)`` removes them by id, and adding a
+  /// download with the same id replaces the damaged record.
+  /// - Throws: ``DownloadError`` with `.ledger` or `.shutDown`.
   public func damaged() async throws -> [DamagedRecord] {
     try await engine.checkOpen()
     return try await engine.store.damaged()
   }
 
-  /// Partials that lie on the disk, that nobody holds, and that no download of this ledger will use again: what is left
-  /// when a ledger is lost, say. Where several ledgers share a folder, the partials of the others are among them.
+  /// Returns the partials in the storage that are not in use and that no download of this ledger will resume, for
+  /// example because a ledger was lost.
   ///
-  /// - Throws: ``DownloadError`` with `.invalidPipeline` for a storage that cannot list them; `.storage`,
+  /// If several ledgers share a folder, the result includes the partials of the other ledgers.
+  /// - Throws: ``DownloadError`` with `.invalidPipeline` if the storage cannot list its partials; `.storage`,
   ///   `.permission`, `.ledger` or `.shutDown`.
   public func orphans() async throws -> [StoredPartial] {
     try await engine.orphans()
   }
 
-  /// Removes orphans that ``orphans()`` has found, as far as they still are.
-  /// - Returns: how many were removed.
-  /// - Throws: as ``orphans()``.
+  /// Deletes partials that ``orphans()`` returned. Partials that are in use by now are kept.
+  /// - Returns: The number of partials that were deleted.
+  /// - Throws: The errors of ``orphans()``.
   @discardableResult
   public func removeOrphans(_ orphans: [StoredPartial]) async throws -> Int {
     try await engine.remove(orphans)
@@ -195,18 +225,22 @@ public final class Downloader: Sendable {
 
   // MARK: Watching
 
-  /// Every change, in batches: at most one in each interval, with the latest status of each download, and with those
-  /// that were removed. That a download waits for another reason than before is a change, too.
+  /// Returns the changes of all downloads, in batches.
   ///
-  /// What other users of the ledger do is told of downloads that are watched by themselves; ask
-  /// ``statuses(_:)`` now and then where there are others. One reader a sequence. Statuses are copies, safe to show anywhere. The same one may come twice.
+  /// A batch has the latest status of each changed download and the ids of removed downloads. A new reason to wait is
+  /// a change, too. The same status may be reported twice. The sequence ends when the downloader shuts down.
+  ///
+  /// Changes that other users of the ledger make are only reported for downloads that are watched individually, with
+  /// ``Download/events``. If a ledger has other users, read ``statuses(_:)`` from time to time.
+  /// - Parameter interval: The least time between two batches.
+  /// - Returns: A sequence for one reader.
   public func changes(every interval: Duration = .milliseconds(100)) -> AsyncStream<DownloadChanges> {
     let buffer = engine.hub.changeBuffer()
-    // The loop begins to follow why downloads wait.
+    // From now on the loop has to keep the reasons of waiting downloads up to date.
     engine.context.mailbox.wake()
     let time = engine.options.time
     return AsyncStream {
-      // At the end the last batch comes at once.
+      // After the end the last batch is delivered without delay.
       if !buffer.isFinished { try? await time.sleep(for: interval, purpose: .changes) }
       return await buffer.next()
     }

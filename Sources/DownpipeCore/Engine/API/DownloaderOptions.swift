@@ -1,25 +1,29 @@
-/// How a downloader works, apart from its stages.
+/// The settings of a downloader apart from its stages.
 public struct DownloaderOptions: Sendable {
-  /// Where time comes from.
+  /// The clock; the system's by default. Tests replace it.
   public var time: any TimeSource
-  /// Where chance comes from: a number from 0 up to 1.
+  /// The random numbers for back-off: returns a number in `0..<1`. Tests replace it.
   public var random: @Sendable () -> Double
-  /// How often running downloads are written to the ledger.
+  /// How often the checkpoint of a running download is committed to the ledger.
   public var checkpoints: CheckpointPolicy
-  /// How often progress is reported at most.
+  /// The least time between two progress events of a download; 100 ms by default.
   public var progressInterval: Duration
-  /// What to believe when resuming without a strong validator.
+  /// What proves that a partial can be resumed if the server gives no strong validator.
   public var resumeValidation: ResumeValidation
-  /// How long a lease lasts without being renewed; it is renewed three times in this span.
+  /// How long a lease lasts unless it is renewed; 30 s by default. A lease is renewed three times in this period.
   public var lease: Duration
-  /// The slowest transfer that is not given up and tried again; `nil` for any speed.
+  /// The minimum speed of a transfer; a slower one fails with `.timedOut`. `nil` for no minimum; by default a transfer
+  /// must receive 60 bytes in each minute.
   public var minimumSpeed: MinimumSpeed?
-  /// Which downloads of the ledger run: all, or those that were added or resumed through this downloader.
+  /// The downloads of the ledger that this downloader runs; all of them by default.
   public var scope: LeaseScope
-  /// Whether nothing runs before ``Downloader/setSuspended(_:)`` says so: to list, change and remove only.
+  /// Whether the downloader is suspended until ``Downloader/setSuspended(_:)`` is called with `false`; `false` by
+  /// default.
+  ///
+  /// Use a suspended downloader to list, change and remove downloads without running them.
   public var startsSuspended: Bool
 
-  /// Makes options; the defaults are right for applications.
+  /// Creates options. The defaults suit applications.
   public init(
     time: any TimeSource = SystemTime(),
     random: @escaping @Sendable () -> Double = { .random(in: 0..<1) },
@@ -43,17 +47,19 @@ public struct DownloaderOptions: Sendable {
   }
 }
 
-/// How often a running download is written to the ledger: after so many bytes or so much time,
-/// whichever comes first, but not more often than progress is reported, and not for bodies of 256 KiB or less.
+/// How often the checkpoint of a running download is committed to the ledger: after a number of bytes or a time,
+/// whichever comes first.
 ///
-/// After the death of the process at most the bytes since the last checkpoint are fetched again.
+/// If the process dies, at most the bytes since the last checkpoint are downloaded again. Checkpoints are not committed
+/// more often than progress is reported (``DownloaderOptions/progressInterval``), and not at all for bodies of 256 KiB
+/// or less.
 public struct CheckpointPolicy: Sendable, Hashable {
-  /// Bytes between checkpoints.
+  /// The number of bytes between two checkpoints.
   public var bytes: Int64
-  /// Time between checkpoints.
+  /// The time between two checkpoints.
   public var interval: Duration
 
-  /// Makes a policy: 4 MiB or a second, unless told otherwise.
+  /// Creates a policy; by default a checkpoint is committed after 4 MiB or a second.
   public init(bytes: Int64 = 4 << 20, interval: Duration = .seconds(1)) {
     self.bytes = bytes
     self.interval = interval

@@ -1,20 +1,22 @@
-/// Who gives way to a download that is started by hand when a limit is reached; see ``Downloader/start(_:preempting:)``.
+/// Which running download is preempted when another one is started by hand and a limit is reached; see
+/// ``Downloader/start(_:preempting:)``.
 ///
-/// Those that give way keep their bytes, wait for their turn, and go on by themselves.
+/// A preempted download keeps its bytes, goes back to waiting, and runs again when its turn comes.
 public enum Preemption: Sendable, Hashable {
-  /// None: one more runs than the limit says, until one of them has ended.
+  /// No download: the limit is exceeded by one until a running download ends.
   case none
-  /// The one that was started first.
+  /// The download that has been running longest.
   case oldest
-  /// The one that the scheduling policy puts last; those that were started by hand come after the others.
+  /// The download that the scheduling policy ranks last. A download that was started by hand is only preempted if no
+  /// other can be.
   case lowestPriority
 }
 
-/// Which downloads go on with ``Downloader/resumeAll(_:tag:)``.
+/// Which downloads ``Downloader/resumeAll(_:tag:)`` resumes.
 public enum ResumeChoice: Sendable, Hashable {
-  /// What is paused, and what has failed.
+  /// Every paused and every failed download.
   case pausedAndFailed
-  /// What the last ``Downloader/pauseAll(tag:)`` paused, as far as it has not been touched since: not what was paused by
-  /// itself before, or has failed.
+  /// The downloads that ``Downloader/pauseAll(tag:)`` paused and that have not changed phase since. Downloads that were
+  /// paused individually, or have failed, are not resumed.
   case pausedTogether
 }

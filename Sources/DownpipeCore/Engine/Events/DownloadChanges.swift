@@ -1,19 +1,20 @@
 internal import Synchronization
 
-/// The downloads that changed since the last look, each with its latest status.
+/// A batch of changes: the downloads that changed since the previous batch, with their latest statuses; see
+/// ``Downloader/changes(every:)``.
 public struct DownloadChanges: Sendable {
-  /// The latest status of each download that changed.
+  /// The latest status of each changed download, in no particular order.
   public let statuses: [DownloadStatus]
-  /// The downloads that were removed.
+  /// The ids of the downloads that were removed.
   public let removed: [DownloadID]
-  /// Whether these are all: false when more than 10,000 changed at once, and some were left out. Ask
+  /// Whether the batch has every change; `false` if more than 10,000 downloads changed and some were left out. Read
   /// ``Downloader/statuses(_:)`` then.
   public let isComplete: Bool
 }
 
-/// Collects changes for one reader: the latest status for each id, 10,000 ids at most.
+/// Collects changes for one reader: the latest status of each download, for at most 10,000 downloads.
 final class ChangeBuffer: Sendable {
-  /// What has changed: a status, or a run whose status is asked for when somebody looks.
+  /// A change. The status of a run is computed when the reader takes the batch, not with each change.
   enum Change: Sendable {
     case status(DownloadStatus)
     case run(Run)
@@ -56,7 +57,7 @@ final class ChangeBuffer: Sendable {
     waiter?.resume()
   }
 
-  /// More has changed than is collected.
+  /// Records that changes were left out.
   func recordIncomplete() {
     let waiter = state.withLock { state in
       state.isComplete = false
@@ -77,7 +78,7 @@ final class ChangeBuffer: Sendable {
 
   var isFinished: Bool { state.withLock { $0.isFinished } }
 
-  /// What has changed, at once when there is something, otherwise as soon as there is; `nil` at the end.
+  /// Waits until there are changes and takes all of them; `nil` at the end.
   func next() async -> DownloadChanges? {
     while !Task.isCancelled {
       let taken = state.withLock { state -> (changes: [DownloadID: Change], isComplete: Bool)? in

@@ -1,7 +1,7 @@
 internal import Synchronization
 
-/// Hands events to those who watch. A slow watcher holds up no other: every buffer is bounded, and the newest events
-/// win.
+/// Delivers events to their watchers. Every buffer is bounded and drops its oldest events, so a slow watcher does not
+/// delay the others.
 final class EventHub: Sendable {
   private struct State {
     var nextToken = 0
@@ -9,56 +9,51 @@ final class EventHub: Sendable {
     var observers: [Int: AsyncStream<DownloadEvent>.Continuation] = [:]
     var changes: [Int: WeakBuffer] = [:]
     var isFinished = false
-    /// How many have come to watch every download, those that went again included.
+    /// How many watchers of all downloads there have been, including those that have ended.
     var watchersOfAll = 0
     var watchesAll: Bool { !observers.isEmpty || !changes.isEmpty }
   }
-  /// A reader that goes away takes its buffer along.
+  /// The reader owns its buffer: the buffer ends with the reader.
   private struct WeakBuffer {
     weak var buffer: ChangeBuffer?
   }
   private let state = Mutex(State())
 
-  /// Whether an event of the download is seen.
+  /// Whether events of the download have a watcher.
   func isWatched(_ id: DownloadID) -> Bool {
     state.withLock { $0.watchesAll || $0.byDownload[id] != nil }
   }
 
-  /// Whether events of every download are seen.
-  var watchesAll: Bool { state.withLock { $0.watchesAll } }
-
-  /// How many have come to watch every download; 0 while there are none.
+  /// A number that grows with each new watcher of all downloads; 0 while there is none.
   var watchersOfAll: Int { state.withLock { $0.watchesAll ? $0.watchersOfAll : 0 } }
 
-  /// Whether any event is seen.
+  /// Whether any event has a watcher.
   var isAnythingWatched: Bool { state.withLock { $0.watchesAll || !$0.byDownload.isEmpty } }
 
-  /// The downloads that are watched by themselves.
+  /// The downloads that are watched individually.
   var watchedDownloads: [DownloadID] { state.withLock { Array($0.byDownload.keys) } }
 
-  /// Hands out what has happened to a run.
   func publish(_ kind: DownloadEvent.Kind, of run: Run) {
     publish(run.id, .run(run)) { DownloadEvent(run.read { $0.request }, kind) }
   }
 
-  /// Hands out the state that a status bears.
   func publish(stateOf status: DownloadStatus) {
     publish(status.id, .status(status)) { DownloadEvent(status.request, .state(status.state)) }
   }
 
-  /// Hands out that a download was removed, and ends its streams.
+  /// Publishes the removal of a download, and ends its streams.
   func publish(removalOf request: DownloadRequest) {
     publish(request.id, .removed) { DownloadEvent(request, .removed) }
     finish(request.id)
   }
 
-  /// Ends the streams of a download that is gone.
+  /// Ends the streams of a removed download.
   func finish(_ id: DownloadID) {
     let continuations = state.withLock { $0.byDownload.removeValue(forKey: id)?.values.map { $0 } ?? [] }
     for continuation in continuations { continuation.finish() }
   }
 
-  /// The event is only made where it is seen.
+  /// Creates the event only if it has a watcher.
   private func publish(_ id: DownloadID, _ change: ChangeBuffer.Change, _ event: () -> DownloadEvent) {
     let watchers = state.withLock { state -> Watchers? in
       guard state.watchesAll || state.byDownload[id] != nil else { return nil }
@@ -74,7 +69,7 @@ final class EventHub: Sendable {
     for buffer in watchers.changes { buffer.record(change, of: id) }
   }
 
-  /// Tells those who watch every download that more has changed than is handed out.
+  /// Tells the watchers of all downloads that changes are left out.
   func publishIncomplete() {
     let changes = state.withLock { $0.changes.values.compactMap(\.buffer) }
     for buffer in changes { buffer.recordIncomplete() }
@@ -85,7 +80,6 @@ final class EventHub: Sendable {
     let changes: [ChangeBuffer]
   }
 
-  /// Ends every stream.
   func finish() {
     let (continuations, changes) = state.withLock { state in
       state.isFinished = true
@@ -100,7 +94,7 @@ final class EventHub: Sendable {
     for buffer in changes { buffer.finish() }
   }
 
-  /// The events of one download from now on; the newest 256 are kept for a slow reader.
+  /// The events of one download from now on. The stream buffers the newest 256 for a slow reader.
   func events(of id: DownloadID) -> AsyncStream<DownloadEvent> {
     let (stream, continuation) = AsyncStream<DownloadEvent>.makeStream(bufferingPolicy: .bufferingNewest(256))
     let token: Int? = state.withLock { state in
@@ -122,7 +116,7 @@ final class EventHub: Sendable {
     return stream
   }
 
-  /// Every event from now on; the newest 4,096 are kept for a slow reader.
+  /// The events of all downloads from now on. The stream buffers the newest 4,096 for a slow reader.
   func allEvents() -> AsyncStream<DownloadEvent> {
     let (stream, continuation) = AsyncStream<DownloadEvent>.makeStream(bufferingPolicy: .bufferingNewest(4096))
     let token: Int? = state.withLock { state in
@@ -142,7 +136,7 @@ final class EventHub: Sendable {
     return stream
   }
 
-  /// Collects the latest status of whatever changes from now on.
+  /// A buffer that collects the changes of all downloads from now on.
   func changeBuffer() -> ChangeBuffer {
     state.withLock { state in
       state.nextToken += 1

@@ -1,9 +1,11 @@
 internal import Foundation
 
-/// What a reply says about the file. It goes into the checkpoint only once the reply's bytes have proved to belong to
-/// those on disk: at once where there is nothing to compare, otherwise when the comparison is over.
+/// The representation that a reply announces, to be stored in the checkpoint.
+///
+/// It is stored only after the reply's bytes have been shown to continue the bytes on disk: at once if there is nothing
+/// to compare, otherwise after the comparison.
 struct Adoption: Sendable {
-  /// The size of the whole; `nil` where the reply does not say and what was known stays.
+  /// The total size; `nil` if the reply does not tell, so that the known total stays.
   let total: ByteCount?
   let validator: Validator?
   let resource: String
@@ -11,11 +13,11 @@ struct Adoption: Sendable {
   let mediaType: String?
   let digests: [FileDigest]
   let name: String
-  /// Whether the reply's body begins at byte 0 and so has been, or will have been, compared with every byte kept.
+  /// Whether the reply's body begins at byte 0, so that it is compared with every kept byte.
   let isWhole: Bool
   /// Whether strong validators of the same resource agree.
   let isVouched: Bool
-  /// How many bytes stay.
+  /// The number of bytes on disk that are kept.
   let kept: Int64
 
   init(_ reply: SourceReply, to request: SourceRequest, keeping kept: Int64, of checkpoint: Checkpoint) {
@@ -35,14 +37,14 @@ struct Adoption: Sendable {
     self.kept = kept
   }
 
-  /// Takes it over.
   func apply(to checkpoint: inout Checkpoint) {
     if let total { checkpoint.total = total }
     if kept == 0 || isWhole {
       checkpoint.validator = validator
       checkpoint.resource = resource
     } else {
-      // Where only a few bytes were compared, the validator still tells a change, but vouches for the whole no more.
+      // If only a few bytes were compared, the validator can still reveal a change, but no longer proves the whole
+      // file.
       if !isVouched { checkpoint.validator = (checkpoint.validator ?? validator)?.weakened }
       checkpoint.resource = checkpoint.resource ?? resource
     }
@@ -54,7 +56,7 @@ struct Adoption: Sendable {
 }
 
 extension Validator {
-  /// The same, but no proof any more.
+  /// The validator as a weak one: it can reveal a change, but proves nothing.
   var weakened: Validator {
     Validator(entityTag: entityTag.map { EntityTag($0.opaque, isWeak: true) }, lastModified: lastModified)
   }

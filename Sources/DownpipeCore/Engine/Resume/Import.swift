@@ -1,8 +1,8 @@
 extension Transfer {
-  /// Copies what another downloader has left into the partial, before the server is asked for the rest.
+  /// Imports the partial of another downloader: copies its bytes into the partial before the rest is requested.
   ///
-  /// The file stays where it is, and the request keeps its head start until the ledger knows that the bytes are
-  /// in the partial: dying in between costs nothing but the copy.
+  /// The foreign file is not changed, and the request keeps its head start until a checkpoint with the bytes is
+  /// committed. If the process dies before that, only the copy is repeated.
   func take(_ headStart: DownloadRequest.HeadStart, into partial: any Partial) async throws {
     if run.read({ $0.checkpoint.ranges.isEmpty }), headStart.count > 0 {
       let count = try await run.located(run.storage.name) {
@@ -12,13 +12,13 @@ extension Transfer {
       }
       guard let count else {
         throw DownloadError(
-          .invalidPipeline, "\(run.storage.name) cannot go on with a file that another downloader has begun",
+          .invalidPipeline, "\(run.storage.name) cannot import the partial of another downloader",
           stage: run.storage.name)
       }
       run.update { record in
         record.checkpoint = Checkpoint(
           ranges: count > 0 ? ByteRangeSet(0..<count) : ByteRangeSet(),
-          // Even a file that seems whole does not count before the server has been asked.
+          // Even a file that seems complete has to be confirmed by the server first.
           total: headStart.total.bytes.map { $0 > count } ?? false ? headStart.total : .unknown,
           validator: headStart.validator)
       }

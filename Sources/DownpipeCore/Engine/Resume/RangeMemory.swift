@@ -1,20 +1,19 @@
 internal import Foundation
 internal import Synchronization
 
-/// How far the ranges of each URL are believed in this run; forgotten with it. Bounded: what does not fit in any more
-/// is believed in full, and finds out again.
+/// How far the ranges of each URL are trusted, for the life of the downloader.
+///
+/// Bounded: URLs that do not fit are trusted fully, and lose that trust again with each use.
 final class RangeMemory: Sendable {
   private static let capacity = 10_000
   private let levels = Mutex<[String: RangeTrust]>([:])
 
-  /// How far a URL's ranges are believed.
   func level(of url: URL) -> RangeTrust {
     levels.withLock { $0.isEmpty ? .full : $0[url.resourceKey, default: .full] }
   }
 
-  /// Believes a URL's ranges less.
   func lower(_ url: URL, to level: RangeTrust) {
-    // A query often holds a signature, which changes while the server stays the same.
+    // The key leaves out the query, which often holds a signature that changes while the server stays the same.
     let key = url.resourceKey
     levels.withLock { levels in
       guard level < levels[key, default: .full], levels[key] != nil || levels.count < Self.capacity else { return }
@@ -24,8 +23,8 @@ final class RangeMemory: Sendable {
 }
 
 extension RangeTrust {
-  /// How far ranges are still to be believed after an answer that was refused with a code; `nil` when the code has
-  /// nothing to do with that, or nothing is left to believe less.
+  /// The lower trust after a reply was rejected with `code`; `nil` if the code does not concern ranges, or if there is
+  /// no lower trust.
   static func left(after code: DownloadError.Code, of trust: RangeTrust) -> RangeTrust? {
     switch code {
     case .unproven: trust == .full ? .overlap : trust == .overlap ? RangeTrust.none : nil

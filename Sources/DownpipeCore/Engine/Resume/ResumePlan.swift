@@ -1,82 +1,84 @@
 internal import Foundation
 
-/// What to do with the bytes of a reply, given the bytes on disk: the heart of the engine.
+/// What to do with the body of a reply, given the bytes on disk.
 ///
-/// A pure function through which every byte of every source passes. **No byte is written unless
+/// A plan is computed by pure functions, and the bytes of every source pass through it. **No byte is written unless
 /// coverage (start, end and total), length, validator and content coding agree with what is on disk.**
 package enum ResumePlan: Sendable, Hashable {
-  /// Go on at byte `offset`. The body begins `comparing` bytes earlier, at byte 0 where the server sent the whole;
-  /// those must equal the bytes on disk, or nothing of the body is written.
+  /// Append to the partial at byte `at`. The body begins `comparing` bytes earlier (at byte 0 if the server sent the
+  /// whole file). These bytes must equal the bytes on disk; otherwise nothing of the body is written.
   case append(at: Int64, comparing: Int64)
-  /// Write the body from byte 0. What was on disk is of no use any more: why; `nil` when there was nothing.
+  /// Write the body from byte 0. The error says why the bytes on disk are discarded; `nil` if there are none.
   case restart(because: DownloadError?)
-  /// Everything is on disk; the body, if any, is not needed.
+  /// All bytes are on disk; the body, if any, is not needed.
   case alreadyComplete
-  /// Nothing of the body may be written. Whether to resume, restart or give up is the retry policy's business.
+  /// Write nothing of the body. The retry policy decides whether to resume, restart or give up.
   case reject(DownloadError)
 }
 
-/// How far a server's ranges are trusted. A URL whose answers could not be used is asked in a way that depends
-/// less on its server; what is on disk is kept meanwhile.
+/// How far a server's ranges are trusted.
+///
+/// After an unusable reply a URL is requested again in a way that depends less on its server; the bytes on disk are
+/// kept meanwhile.
 package enum RangeTrust: Int, Sendable, Hashable, Comparable {
-  /// Not at all: the whole is asked for, and compared with what is on disk before anything is written.
+  /// Not at all: the whole file is requested, and compared with the bytes on disk before anything is written.
   case none
-  /// Ranges are right, but validators are not enough to prove them.
+  /// Ranges are trusted, but validators do not prove that the file is unchanged.
   case overlap
-  /// As RFC 9110 says.
+  /// Ranges and validators are trusted as RFC 9110 defines them.
   case full
 
-  /// Less trust comes first.
+  /// Orders values by trust, the lowest first.
   package static func < (left: RangeTrust, right: RangeTrust) -> Bool { left.rawValue < right.rawValue }
 }
 
-/// What is enough to go on with when the server gives no strong validator.
+/// What proves that a partial can be resumed if the server gives no strong validator.
 ///
-/// The last bytes on disk are always fetched again and compared, with a strong validator too: 64 KiB, or all where there
-/// are fewer.
+/// The last 64 KiB on disk, or all bytes if there are fewer, are always downloaded again and compared, even if there is
+/// a strong validator.
 public enum ResumeValidation: Sendable, Hashable {
-  /// Nothing: the whole is asked for. What is on disk stays as far as every byte of it is the same.
+  /// A comparison of all bytes: the whole file is downloaded again. The partial is kept if every byte is equal.
   case strict
-  /// That the last so many bytes are the same; so many are compared with a strong validator, too.
+  /// A comparison of the last bytes on disk, as many as given. A strong validator does not make it shorter.
   case overlap(Int64)
-  /// That the digest of the whole, checked at the end, will tell. Without an expected digest, and in a pipeline without
-  /// a ``DigestVerifying`` step, the same as `.strict`.
+  /// The digest of the whole file, which is checked at the end. The same as `.strict` if the request has no expected
+  /// digest, or the pipeline no ``DigestVerifying`` step.
   case digest
 
-  /// Compare the last 64 KiB.
+  /// A comparison of the last 64 KiB, which is the default.
   public static let standard = ResumeValidation.overlap(65_536)
 }
 
 extension ResumePlan {
-  /// So many bytes are compared unless a validation says otherwise.
+  /// The number of bytes to compare unless the validation gives another one.
   private static let standardOverlap: Int64 = 65_536
 
-  /// What to ask the server for, given what is on disk.
+  /// What to request from the server, given the bytes on disk.
   package struct Question: Sendable, Hashable {
-    /// The bytes to ask for; the whole when `nil`.
+    /// The range to request; the whole file if `nil`.
     package var range: RequestedRange?
     /// The validator to send with the range.
     package var validator: Validator?
   }
 
-  /// The question that goes with a checkpoint.
+  /// Returns what to request from the server to continue from a checkpoint.
   ///
   /// - Parameters:
-  ///   - checkpoint: what is on disk.
-  ///   - validation: what is enough without a strong validator.
-  ///   - hasDigest: whether a digest of the whole will be checked at the end.
-  ///   - trust: how far the server's ranges are trusted.
+  ///   - checkpoint: The bytes on disk and their representation.
+  ///   - validation: What proves the partial if there is no strong validator.
+  ///   - hasDigest: Whether a digest of the whole file is checked at the end.
+  ///   - trust: How far the server's ranges are trusted.
   package static func question(
     for checkpoint: Checkpoint, validation: ResumeValidation = .standard, hasDigest: Bool = false,
     trust: RangeTrust = .full
   ) -> Question {
     let have = checkpoint.ranges.prefixLength
-    // Bytes in a content coding were produced for that one answer: they cannot be continued.
+    // Bytes in a content coding were produced for one reply: another reply cannot continue them.
     guard have > 0, checkpoint.contentCoding == nil, trust > .none else { return Question() }
     let isStrong = trust == .full && checkpoint.validator?.isStrong == true
-    // Some bytes are always asked for again and compared, whatever the validator says: servers that keep a strong
-    // entity tag while the content changes exist, and so do partials that are not what they were said to be. And a file
-    // that is complete already answers 206 with its total, instead of a 416 that some servers send without one.
+    // Some bytes are always requested again and compared, even if the validator is strong: some servers keep a strong
+    // entity tag while the content changes, and some imported partials are not what they claim to be. Besides, a file
+    // that is already complete is answered by a 206 with its total, not by a 416, which some servers send without one.
     let overlap: Int64 =
       switch validation {
       case .overlap(let bytes): max(1, bytes)
@@ -90,12 +92,12 @@ extension ResumePlan {
   /// Decides what to do with a reply.
   ///
   /// - Parameters:
-  ///   - checkpoint: what is on disk, and which representation it belongs to.
-  ///   - request: what was asked.
-  ///   - reply: what came back; its body is not looked at.
-  ///   - validation: what is enough without a strong validator.
-  ///   - expectedSize: the size the whole must have, if known beforehand.
-  ///   - hasDigest: whether a digest of the whole will be checked at the end.
+  ///   - checkpoint: The bytes on disk and their representation.
+  ///   - request: The request that was sent.
+  ///   - reply: The reply; its body is not read.
+  ///   - validation: What proves the partial if there is no strong validator.
+  ///   - expectedSize: The required size of the whole file; `nil` if it is not known.
+  ///   - hasDigest: Whether a digest of the whole file is checked at the end.
   package static func decide(
     checkpoint: Checkpoint, request: SourceRequest, reply: SourceReply,
     validation: ResumeValidation = .standard, expectedSize: Int64? = nil, hasDigest: Bool = false
@@ -103,13 +105,14 @@ extension ResumePlan {
     let have = checkpoint.ranges.prefixLength
     let isElsewhere = checkpoint.isElsewhere(than: reply.finalURL ?? request.url)
     var comparison = comparison(of: checkpoint, with: reply, to: request)
-    // A digest of the whole can tell that it is the same file even so.
+    // Validators of two resources may differ for the same file; the digest of the whole file decides.
     if isElsewhere, comparison == .changed, hasDigest { comparison = .absent }
     if have > 0, MediaType.isPage(reply.mediaType), let known = checkpoint.mediaType, !MediaType.isPage(known),
       comparison != .sameStrong, reply.coverage.hasBytes
     {
       return .reject(
-        DownloadError(.linkExpired, "a page came instead of the rest of the file: most likely one to log in at"))
+        DownloadError(
+          .linkExpired, "the server sent a web page instead of the rest of the file: most likely a log-in page"))
     }
     switch reply.coverage {
     case .none(let refusal):
@@ -118,7 +121,7 @@ extension ResumePlan {
         expectedSize: expectedSize)
     case .multipart:
       return .reject(
-        DownloadError(.multipartRange, "the server answered with several ranges in one body, which nobody asked for"))
+        DownloadError(.multipartRange, "the server sent several ranges in one body, although one was requested"))
     case .unreadable(let field):
       return .reject(
         DownloadError(.unreadableRange, "the server's 206 has no usable Content-Range (“\(field.prefix(100))”)"))
@@ -126,7 +129,7 @@ extension ResumePlan {
       if let error = sizeError(reply.length, expected: expectedSize) { return .reject(error) }
       return decideWhole(
         checkpoint: checkpoint, reply: reply, have: have,
-        // Every byte is compared, which proves more than the tags of two resources.
+        // Every byte is compared, which proves more than the entity tags of two resources.
         comparison: isElsewhere && comparison == .changed ? .absent : comparison)
     case .range(let range, let total):
       return decide(
@@ -135,8 +138,10 @@ extension ResumePlan {
     }
   }
 
-  /// How the validator kept with the bytes relates to a reply's. Validators speak of one resource: those of two may
-  /// agree by chance, so that it counts as weak. The same strong digest of the whole outweighs them.
+  /// Compares the validator in the checkpoint with that of a reply.
+  ///
+  /// A validator applies to one resource only. Equal validators of two resources may be a coincidence and count as
+  /// weak. Equal strong digests of the whole file outweigh different validators.
   static func comparison(
     of checkpoint: Checkpoint, with reply: SourceReply, to request: SourceRequest
   ) -> Validator.Comparison {
@@ -149,20 +154,21 @@ extension ResumePlan {
     }
   }
 
-  /// A 200. What is on disk is not thrown away before the new body has overtaken it: as far as it goes, the body is
-  /// compared with it, and so proves it.
+  /// Decides on a 200 reply. The bytes on disk are kept and compared with the beginning of the body, which proves them.
   private static func decideWhole(
     checkpoint: Checkpoint, reply: SourceReply, have: Int64, comparison: Validator.Comparison
   ) -> ResumePlan {
     if have == 0 { return .restart(because: nil) }
     if comparison == .changed {
       return .restart(
-        because: DownloadError(.contentChanged, "the file on the server is another one than the \(have) bytes on disk"))
+        because: DownloadError(
+          .contentChanged, "the file on the server has changed since the \(have) bytes on disk were downloaded"))
     }
     guard reply.contentCoding == checkpoint.contentCoding else {
       return .restart(
         because: DownloadError(
-          .wrongContentCoding, "the server sends the file in the coding “\(reply.contentCoding ?? "identity")” now"))
+          .wrongContentCoding,
+          "the server now sends the file in the content coding “\(reply.contentCoding ?? "identity")”"))
     }
     if case .known(let length) = reply.length {
       let fits = checkpoint.total == .unknown || checkpoint.total == .known(length)
@@ -170,19 +176,19 @@ extension ResumePlan {
       if length < have || !fits {
         return .restart(
           because: DownloadError(
-            .sizeChanged, "the file on the server has \(length) bytes and cannot be the one on disk"))
+            .sizeChanged, "the file on the server has \(length) bytes, which does not fit the bytes on disk"))
       }
     }
     return .append(at: have, comparing: have)
   }
 
-  /// A 206 with a range that can be read.
+  /// Decides on a 206 reply with a valid Content-Range.
   private static func decide(
     _ range: ByteRange, total: ByteCount, have: Int64, comparison: Validator.Comparison, checkpoint: Checkpoint,
     request: SourceRequest, reply: SourceReply, validation: ResumeValidation, expectedSize: Int64?, hasDigest: Bool
   ) -> ResumePlan {
     guard let asked = request.range else {
-      return .reject(DownloadError(.wrongRange, "the server answered with a range although the whole was asked for"))
+      return .reject(DownloadError(.wrongRange, "the server sent a range, although the whole file was requested"))
     }
     guard range.lowerBound == asked.start else {
       return .reject(
@@ -192,32 +198,32 @@ extension ResumePlan {
       return .reject(DownloadError(.wrongRangeEnd, "the server's range ends at \(range.upperBound) instead of \(end)"))
     }
     if case .known(let total) = total, range.upperBound > total {
-      return .reject(DownloadError(.wrongRangeEnd, "the server's range ends behind the end of the file"))
+      return .reject(DownloadError(.wrongRangeEnd, "the server's range ends after the end of the file"))
     }
     if case .known(let length) = reply.length, length != range.upperBound - range.lowerBound {
       return .reject(
-        DownloadError(.lengthMismatch, "Content-Length says \(length) bytes, Content-Range another number"))
+        DownloadError(.lengthMismatch, "Content-Length (\(length) bytes) does not match Content-Range"))
     }
     guard reply.contentCoding == checkpoint.contentCoding else {
       return .reject(
         DownloadError(
-          .wrongContentCoding, "the server sent the range in the coding “\(reply.contentCoding ?? "identity")”"))
+          .wrongContentCoding,
+          "the server sent the range in the content coding “\(reply.contentCoding ?? "identity")”"))
     }
     if let error = sizeError(total, expected: expectedSize) { return .reject(error) }
     if case .known(let old) = checkpoint.total, case .known(let new) = total, old != new {
       return .reject(DownloadError(.sizeChanged, "the file's size changed from \(old) to \(new) bytes"))
     }
     if case .known(let old) = checkpoint.total, range.upperBound > old {
-      return .reject(DownloadError(.sizeChanged, "the file has more than the \(old) bytes it had"))
+      return .reject(DownloadError(.sizeChanged, "the file grew beyond its former size of \(old) bytes"))
     }
     if case .known(let total) = total, have > total {
-      return .reject(DownloadError(.sizeChanged, "there are \(have) bytes on disk of a file of \(total)"))
+      return .reject(DownloadError(.sizeChanged, "\(have) bytes are on disk, but the file on the server has \(total)"))
     }
     if comparison == .changed {
       return .reject(DownloadError(.contentChanged, "the file on the server has changed"))
     }
-    // Asking from behind the end of what is there would leave a hole; a body that ends before the bytes
-    // on disk do brings nothing.
+    // A range that starts after the bytes on disk would leave a hole; a range that ends before their end adds nothing.
     let overlap = have - asked.start
     guard overlap >= 0, range.upperBound >= have else {
       return .reject(DownloadError(.wrongRangeEnd, "the server's range does not continue the \(have) bytes on disk"))
@@ -234,7 +240,7 @@ extension ResumePlan {
     }
   }
 
-  /// An answer without bytes.
+  /// Decides on a reply without bytes.
   private static func decide(
     _ refusal: Coverage.Refusal, have: Int64, comparison: Validator.Comparison, checkpoint: Checkpoint,
     request: SourceRequest, reply: SourceReply, expectedSize: Int64?
@@ -244,20 +250,20 @@ extension ResumePlan {
     }
     switch refusal {
     case .notModified:
-      return status(304, "the server said “not modified” to a request without a condition of ours")
+      return status(304, "the server answered “Not Modified”, although the request had no such condition")
     case .preconditionFailed:
-      return status(412, "a condition in the request's own header fields does not hold")
+      return status(412, "a condition in the header fields of the request does not hold")
     case .status(let code):
       return status(code, "the server answered \(code)")
     case .rangeNotSatisfiable(let total):
       guard let asked = request.range, have > 0 else {
-        return status(416, "the server refused a range although the whole was asked for")
+        return status(416, "the server refused a range, although the whole file was requested")
       }
       guard case .known(let total) = total else {
         return .reject(
           DownloadError(
             .rangeNotSatisfiable,
-            "the server refused the range from \(asked.start) and did not say how long the file is",
+            "the server refused the range from byte \(asked.start) and did not give the size of the file",
             httpStatus: 416))
       }
       if comparison == .changed {
@@ -270,18 +276,18 @@ extension ResumePlan {
       return .reject(
         DownloadError(
           .rangeNotSatisfiable,
-          "the server's file has \(total) bytes, and nothing proves that they are those on disk",
+          "the file on the server has \(total) bytes, and nothing proves that the bytes on disk are the same",
           httpStatus: 416))
     }
   }
 
   private static func sizeError(_ size: ByteCount, expected: Int64?) -> DownloadError? {
     guard let expected, case .known(let size) = size, size != expected else { return nil }
-    return DownloadError(.lengthMismatch, "the file has \(size) bytes, \(expected) were expected")
+    return DownloadError(.lengthMismatch, "the file has \(size) bytes, but \(expected) were expected")
   }
 }
 
 extension Checkpoint {
-  /// Whether its bytes are known to come from another resource than a URL's.
+  /// Whether the bytes are known to come from a resource other than that of `url`.
   func isElsewhere(than url: URL) -> Bool { resource.map { $0 != url.resourceKey } ?? false }
 }

@@ -1,9 +1,9 @@
-// What a checkpoint claims counts only as far as the bytes on disk agree with its marks: after the loss of power, or a
-// change from outside, a file can have its old length and other bytes.
+// The bytes of a checkpoint count only as far as the file agrees with the checkpoint's marks: after a power failure or
+// a change by another program, a file can have the right length and wrong bytes.
 
 extension Transfer {
-  /// Takes back what the ledger claims and the disk does not have: bytes behind the file's end, and bytes behind the
-  /// last block that is as it was written.
+  /// Removes bytes from the checkpoint that the partial does not have: bytes after the end of the file, and bytes after
+  /// the last block that still matches its mark.
   func verifyTail(of partial: any Partial) async throws {
     let checkpoint = run.read { $0.checkpoint }
     guard !checkpoint.ranges.isEmpty else { return }
@@ -18,17 +18,17 @@ extension Transfer {
       .refused(
         DownloadError(
           .storage,
-          "of the \(checkpoint.ranges.prefixLength) bytes on disk, those behind \(intact) are not as they were written",
+          "the \(checkpoint.ranges.prefixLength) bytes on disk were damaged or lost after byte \(intact)",
           stage: run.storage.name)))
     if intact == 0 { run.forgetBytes() } else { run.update { $0.checkpoint.cut(to: intact) } }
-    // The ledger lets go of them before anything is written in their place.
+    // The ledger must not claim these bytes while they are overwritten.
     try await run.save([.checkpoint, .steps])
     book.reset(to: intact)
   }
 }
 
 extension Run {
-  /// Marks the last block before a partial is closed.
+  /// Records a mark of the partial's last block in the checkpoint.
   func markTail(of partial: any Partial) {
     let end = read { $0.checkpoint.ranges.prefixLength }
     guard end > 0 else { return }

@@ -1,7 +1,7 @@
 internal import Dispatch
 
-/// Threads for steps that block: hashing, inflating, copying. The cooperative pool has one thread a
-/// core, and every transfer needs it.
+/// Runs blocking steps, such as hashing, inflating and copying, on threads of their own: the cooperative pool has one
+/// thread per core, and every transfer needs it.
 final class BlockingExecutor: TaskExecutor {
   static let shared = BlockingExecutor()
 

@@ -1,8 +1,8 @@
 internal import Foundation
 
-/// How a run ended. A run only says so; the engine applies it.
+/// How a run ended. The run returns its outcome; the engine applies it to the record.
 enum Outcome: Sendable {
-  /// The artifact is where it belongs.
+  /// The artifact is at its destination.
   case published(Artifact)
   /// The work failed, and the retry policy has decided.
   case failed(DownloadError, RetryDecision)
@@ -11,20 +11,20 @@ enum Outcome: Sendable {
   /// Another owner holds the download, or it was removed.
   case notOwned
 
-  /// Brings a record into the state that follows.
+  /// Applies the outcome to a record.
   ///
   /// - Parameters:
-  ///   - record: the record, in an active phase.
-  ///   - stored: an artifact as the ledger keeps it.
-  ///   - hasRefresher: whether a dead link can be renewed.
-  ///   - now: the calendar's time.
-  /// - Returns: the state, for those who watch.
+  ///   - record: The record, in an active phase.
+  ///   - stored: Returns the form of an artifact that the ledger stores.
+  ///   - hasRefresher: Whether an expired link can be refreshed.
+  ///   - now: The current date.
+  /// - Returns: The state to publish.
   func apply(
     to record: inout DownloadRecord, stored: (Artifact) -> StoredArtifact, hasRefresher: Bool, now: Date
   ) -> DownloadState {
     switch self {
     case .published(let artifact):
-      // A file that was there already has skipped the transfer.
+      // The transfer is skipped if the file already exists.
       record.apply(.bytesComplete)
       record.apply(.stepsComplete)
       record.checkpoint.isComplete = true
@@ -50,7 +50,7 @@ enum Outcome: Sendable {
       delay = wait
     case .wait(let what, let wait):
       (awaited, delay) = (what, wait)
-      // What is missing is not the server's fault: no attempt is counted for it.
+      // A missing resource is not the server's fault: it does not count as a failure.
       record.consecutiveFailures = max(0, record.consecutiveFailures - 1)
     case .refresh(let wait) where hasRefresher:
       (awaited, delay) = (.link, wait)
@@ -58,7 +58,7 @@ enum Outcome: Sendable {
       break
     }
     record.error = error
-    // A link that has not been renewed is as dead as before.
+    // A link that has not been refreshed is still expired.
     if record.awaited != .link { record.awaited = awaited }
     guard let delay else {
       record.apply(.failedForGood)
@@ -93,7 +93,7 @@ enum Outcome: Sendable {
 }
 
 extension WaitingReason {
-  /// Why a download waits that has failed for now.
+  /// Creates the reason of a download that waits for its next attempt.
   init(_ awaited: Awaited?, until due: Date, after error: DownloadError) {
     self = awaited.map { .missing($0, until: due, after: error) } ?? .retry(at: due, after: error)
   }

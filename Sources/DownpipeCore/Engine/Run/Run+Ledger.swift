@@ -1,28 +1,28 @@
 internal import Foundation
 internal import Synchronization
 
-// What a run writes into the ledger while it works, and how it puts errors into words.
+// What a run saves in the ledger while it works, and how it ends with a failure.
 extension Run {
-  /// Writes fields of the record.
-  /// - Throws: `.notOwner` when another owner has taken the download over.
+  /// Saves fields of the record in the ledger.
+  /// - Throws: `.notOwner` if another owner has taken over the download.
   func save(_ fields: RecordFields) async throws {
     let saved = try await located(context.ledgerName) {
       try await context.store.save(record, fields, at: context.time.date)
     }
     guard saved else {
       stop(.lostLease)
-      throw DownloadError(.notOwner, "another owner has taken this download over", stage: context.ledgerName)
+      throw DownloadError(.notOwner, "another owner has taken over this download", stage: context.ledgerName)
     }
   }
 
-  /// Drops what is on disk from the ledger, before anything else may be written in its place.
+  /// Removes all bytes from the record in the ledger, before they are overwritten on disk.
   func forgetBytes(because error: DownloadError) async throws {
     announce(.restarted(error))
     forgetBytes()
     try await save([.checkpoint, .steps])
   }
 
-  /// Takes all bytes out of the record: the ledger must not claim them any more.
+  /// Removes all bytes from the record, without saving it.
   func forgetBytes() {
     update { record in
       record.checkpoint = Checkpoint()
@@ -31,21 +31,21 @@ extension Run {
     received.store(0, ordering: .relaxed)
   }
 
-  /// Removes the bytes on disk: from the ledger first, so that it never claims what is gone.
+  /// Removes all bytes, first from the ledger, then from the disk, so that the ledger never claims deleted bytes.
   func dropBytes() async {
     forgetBytes()
     do {
-      // The task may be cancelled; this has to be done all the same.
+      // Not through `save(_:)`: this has to be done even if the task is cancelled.
       guard try await context.store.save(record, [.checkpoint, .steps], at: context.time.date) else { return }
       try await storage.removePartial(key)
     } catch {
-      // The engine does it once the outcome is in the ledger.
+      // The engine deletes the bytes after the outcome has been saved.
       state.withLock { $0.mayHoldBytes = true }
       announce(.attemptFailed(DownloadError(error, as: .storage)))
     }
   }
 
-  /// Runs a stage's work, and gives its errors the stage's name.
+  /// Runs the work of a stage, and adds the stage's name to its errors.
   func located<Result>(
     _ stage: @autoclosure () -> String, as code: DownloadError.Code = .storage, _ work: () async throws -> Result
   ) async throws -> Result {
@@ -58,10 +58,10 @@ extension Run {
 
   // MARK: Failures
 
-  /// Failures after which the bytes are fetched again: the new bytes are no progress.
+  /// Failures after which the file is downloaded again from the first byte, so that the bytes do not count as progress.
   private static let startsAgain: Set<DownloadError.Code> = [.contentChanged, .sizeChanged, .digestMismatch]
 
-  /// A failure as the retry policy would see it, were it to end this run.
+  /// Describes an error for the retry policy, as if it ended this run.
   func failure(_ error: DownloadError) -> Failure {
     let bytes = read { $0.checkpoint.ranges.prefixLength }
     let progressed =
@@ -74,7 +74,7 @@ extension Run {
     }
   }
 
-  /// What the retry policy says to a failure: the one place where it is asked.
+  /// The retry policy's decision. The policy is not called from anywhere else.
   func decision(on failure: Failure) -> RetryDecision { pipeline.retry.decide(failure) }
 
   /// Ends the run with a failure.
@@ -91,7 +91,7 @@ extension Run {
     switch decision {
     case .restart:
       await dropBytes()
-    // These bytes are proved not to be the file's: to resume by hand means to fetch others, or it would fail forever.
+    // These bytes are proved wrong: if they were kept, every resume by hand would fail again.
     case .giveUp where Self.startsAgain.contains(error.code), .refresh where error.code == .digestMismatch:
       await dropBytes()
     case .giveUp, .refresh, .resume, .wait:
@@ -102,12 +102,11 @@ extension Run {
 
   // MARK: Artifacts in the ledger
 
-  /// An artifact as the ledger keeps it.
   func stored(_ artifact: Artifact) -> StoredArtifact { StoredArtifact(artifact, in: storage) }
 }
 
 extension StoredArtifact {
-  /// An artifact as the ledger keeps it.
+  /// Creates the form of an artifact that the ledger stores.
   init(_ artifact: Artifact, in storage: any Storage) {
     self.init(
       kind: artifact.kind, path: artifact.path.map(storage.storedPath(for:)), name: artifact.name,
@@ -116,14 +115,14 @@ extension StoredArtifact {
 }
 
 extension DownloadError {
-  /// Whether a failure is of the kind that rows of a failure table tell apart.
+  /// Whether two failures are of the same kind, as the rows of a failure table are.
   fileprivate func isOfSameKind(as other: DownloadError) -> Bool {
     code == other.code && (code != .httpStatus || httpStatus == other.httpStatus)
   }
 }
 
 extension Storage {
-  /// The artifact behind what the ledger kept of it.
+  /// The artifact for its form in the ledger.
   func artifact(from stored: StoredArtifact) throws -> Artifact {
     let location: Artifact.Location =
       if let path = stored.path { .path(try self.path(forStored: path)) } else { .memory([]) }

@@ -1,9 +1,9 @@
 internal import Foundation
 internal import Synchronization
 
-// The way of one download: link, transfer, steps, publication.
+// The work of a run: link, transfer, steps, publication.
 extension Run {
-  /// Works until the artifact is published or something ends the work. What was reached is in the record.
+  /// Works until the artifact is published or the work fails or is stopped. The record has the progress.
   func work() async -> Outcome {
     do {
       return .published(try await produce())
@@ -23,15 +23,15 @@ extension Run {
     }
   }
 
-  /// Goes on at the next mirror, if the retry policy would not try a place again that is too slow. This task was
-  /// cancelled, so that another one has to do the work.
+  /// Continues with the next mirror, if the retry policy would not retry a URL that is too slow. This task has been
+  /// cancelled, so a new task does the work.
   private func nextPlace(after failure: DownloadError) async -> Outcome? {
     let count = read { 1 + $0.request.mirrors.count }
     let place = state.withLock { $0.place }
     guard place + 1 < count, case .giveUp = decision(on: self.failure(failure)) else { return nil }
     announce(.attemptFailed(failure))
     let task = state.withLock { state -> Task<Outcome, Never>? in
-      // A stop for another reason comes first.
+      // A stop for another reason has precedence.
       guard case .tooSlow = state.stopReason else { return nil }
       state.stopReason = nil
       state.place = place + 1
@@ -48,7 +48,7 @@ extension Run {
     return if let task { await task.value } else { await stopped(for: stopReason ?? .shutdown) }
   }
 
-  /// What becomes of a run that was told to stop.
+  /// The outcome of a stopped run.
   private func stopped(for reason: StopReason) async -> Outcome {
     if reason == .lostLease { return .notOwned }
     if reason == .cancel || reason == .remove || reason == .restart { await dropBytes() }
@@ -62,8 +62,9 @@ extension Run {
     do {
       try await process(&file)
       let artifact = try await publish(file)
-      // What is left of the partial and what the steps left lying is of no use any more. A finished download is not
-      // looked at again, so it goes first, and a storage removes nothing that is open; the lease keeps others away.
+      // The partial and the workspace are no longer needed. They are deleted before the download is recorded as
+      // finished, because a finished download is not visited again. A storage deletes only closed partials; the lease
+      // keeps other owners from opening it meanwhile.
       file.close()
       if file.mayLeaveTraces { try? await storage.removePartial(key) }
       return artifact
@@ -73,7 +74,7 @@ extension Run {
     }
   }
 
-  /// Keeps complete bytes that could not be published for the next run.
+  /// Keeps the complete bytes for the next run, because they could not be published.
   private func keep(_ file: CompleteFile) async {
     if file.isUntouched, read({ !$0.checkpoint.ranges.isEmpty }) {
       do { try file.partial.persist() } catch { forgetBytes() }
@@ -82,8 +83,10 @@ extension Run {
     file.close()
   }
 
-  /// A file that is there already is as good as a downloaded one, unless it has to have a digest: then the bytes are
-  /// fetched and verified, and the storage keeps the old file when they are the same.
+  /// The file that exists at the destination, if it may take the place of a download.
+  ///
+  /// If the request expects a digest, the bytes are downloaded and verified all the same; the storage keeps the
+  /// existing file if it is the same.
   private func existing() async throws -> Artifact? {
     let request = read { record in
       record.checkpoint.ranges.isEmpty && record.steps.artifact == nil && record.request.expectedDigests.isEmpty
@@ -93,20 +96,20 @@ extension Run {
     return try await located(storage.name) { try await storage.existing(for: request) }
   }
 
-  /// The complete bytes: those of an earlier run, or of a transfer.
+  /// The complete bytes, from an earlier run or a transfer.
   private func completeFile() async throws -> CompleteFile {
     if let file = try await earlierFile() { return file }
     return try await Transfer(self).perform()
   }
 
-  /// What an earlier run has completed, with what steps have made of it; `nil` when there is nothing of the kind.
+  /// The complete bytes of an earlier run, or the artifact of its last completed step; `nil` if there is none.
   private func earlierFile() async throws -> CompleteFile? {
     let record = record
     guard let stored = record.steps.artifact else { return nil }
     let names = pipeline.steps.map(\.name)
     let isSameChain = names.starts(with: record.steps.completed)
     let artifact = try storage.artifact(from: stored)
-    // A step that left a note knows better what became of its input; of one in memory nothing is left.
+    // A step with a note can find its input even if the storage cannot. An artifact in memory is lost in any case.
     let note = record.steps.note.map(StepNote.init(stored:))
     let next = try await nextStep(after: record.steps.completed.count, artifact)
     let hasNote = stored.path != nil && note?.isFor(next) == true
@@ -119,7 +122,7 @@ extension Run {
     return try await restartChain(record, isSameChain: isSameChain)
   }
 
-  /// The name of the step that is next, or of the storage, which publishes.
+  /// The name of the next step, or that of the storage if only publication is left.
   private func nextStep(after done: Int, _ artifact: Artifact) async throws -> String {
     for step in pipeline.steps.dropFirst(done) {
       guard read({ $0.request.steps.contains(step.name) }) else { continue }
@@ -130,7 +133,8 @@ extension Run {
     return storage.name
   }
 
-  /// The chain has changed since, or what it stood at is gone: it starts again from the partial, if that is complete.
+  /// Starts the chain of steps again from the partial, because the chain has changed or its artifact no longer exists;
+  /// `nil` if the partial is not complete.
   private func restartChain(_ record: DownloadRecord, isSameChain: Bool) async throws -> CompleteFile? {
     let partial = try await heldPartial()
     let checkpoint = record.checkpoint
@@ -147,12 +151,12 @@ extension Run {
       because: DownloadError(
         .storage,
         isSameChain
-          ? "the complete file has disappeared from the storage"
-          : "the steps of the pipeline have changed, and the bytes that they begin with are gone"))
+          ? "the complete file no longer exists in the storage"
+          : "the steps of the pipeline have changed, and the bytes they start from no longer exist"))
     return nil
   }
 
-  /// The partial, held while its finished bytes, or what steps have made of them, are worked on.
+  /// The partial, kept open while its complete bytes, or the artifacts of steps, are processed.
   private func heldPartial() async throws -> any Partial {
     try await located(storage.name) { try await storage.openPartial(key, isNew: false) }
   }
@@ -170,7 +174,7 @@ extension Run {
 
   // MARK: The link
 
-  /// Has a dead link renewed; the fresh one is in the ledger before it is used.
+  /// Refreshes an expired link. The fresh link is saved in the ledger before it is used.
   private func refreshLink() async throws {
     guard let refresher = pipeline.refresher else { return }
     let record = record
@@ -179,10 +183,10 @@ extension Run {
       fresh = try await refresher.refresh(
         ExpiredLink(request: record.request, error: record.error, received: record.checkpoint.ranges.byteCount))
     } catch let error where !(error is CancellationError) {
-      // What other errors say of themselves may hold the link.
+      // The descriptions of other errors may contain the link, which is a secret: only the type is shown.
       throw error as? DownloadError
         ?? DownloadError(
-          .linkExpired, "there is no fresh link: \(type(of: error)) was thrown", stage: refresher.name, cause: error)
+          .linkExpired, "the link could not be refreshed: \(type(of: error))", stage: refresher.name, cause: error)
     }
     var request = record.request
     request.url = fresh.url
@@ -199,16 +203,16 @@ extension Run {
   }
 }
 
-/// Complete bytes on their way through the steps.
+/// Complete bytes while the steps process them.
 struct CompleteFile: Sendable {
   var artifact: Artifact
-  /// The partial that they came from, held until the artifact is published.
+  /// The partial of the bytes, kept open until the artifact is published.
   let partial: any Partial
   /// Whether the artifact is the partial's own bytes.
   var isUntouched: Bool
-  /// Whether there may be a named partial or a workspace to be removed.
+  /// Whether there may be a named partial or a workspace to delete.
   var mayLeaveTraces: Bool
 
-  /// Lets go of the partial; its errors have come to light before.
+  /// Closes the partial. Errors are ignored: flushing the bytes has reported them before.
   func close() { try? partial.close() }
 }

@@ -1,6 +1,6 @@
 internal import Synchronization
 
-/// Why the engine ends a run that is under way.
+/// Why the engine stops a run.
 enum StopReason: Sendable, Hashable {
   case gate(String)
   case limit(String)
@@ -17,23 +17,23 @@ enum StopReason: Sendable, Hashable {
 
 /// One leased download while it is worked on, from the lease to its ``Outcome``.
 ///
-/// It owns the task that does the work. What other tasks see of it, such as its status and its speed, is behind a lock;
-/// what only the work needs is in the work's own variables.
+/// A run owns the task that does the work. State that other tasks read, such as status and speed, is protected by a
+/// lock; all other state is local to the work.
 final class Run: Sendable {
   struct State: Sendable {
     var record: DownloadRecord
     var publicState = DownloadState.transferring
     var meter = SpeedMeter()
-    /// Watches the speed of the body that is being received.
+    /// Measures the speed of the current body.
     var watch: SpeedWatch?
-    /// Whether this run has just been given its link.
+    /// Whether this run has refreshed its link.
     var hasFreshLink = false
-    /// The place that is asked, counted from the request's URL through its mirrors.
+    /// The index of the URL in use: 0 for the request's URL, then its mirrors.
     var place = 0
-    /// Whether bytes that should be gone may still be there, since the ledger could not let go of them.
+    /// Whether discarded bytes may still be on disk, because the ledger could not be written.
     var mayHoldBytes = false
     var stopReason: StopReason?
-    /// Whether its download was removed when it had ended.
+    /// Whether the download was removed after the run had ended.
     var wasRemoved = false
     var task: Task<Void, Never>?
     var hasEnded = false
@@ -45,11 +45,11 @@ final class Run: Sendable {
   let stages: StartedPipeline
   let id: DownloadID
   let key: PartialKey
-  /// The bytes on disk when the run began.
+  /// The number of bytes on disk when the run began.
   let bytesAtStart: Int64
-  /// Bytes on disk; written on the transport's thread for each chunk.
+  /// The number of bytes on disk; updated on the transport's thread with each chunk.
   let received: Atomic<Int64>
-  /// Bytes received over the network by this run.
+  /// The number of bytes that this run has received over the network.
   let fetched = Atomic<Int64>(0)
   let state: Mutex<State>
 
@@ -68,7 +68,7 @@ final class Run: Sendable {
 
   // MARK: The task
 
-  /// Begins the work, once an earlier run of the same download has ended. The outcome goes to the mailbox.
+  /// Starts the work after an earlier run of the same download has ended. The outcome is posted to the mailbox.
   func start(after earlier: Run? = nil) {
     let task = Task {
       await earlier?.end()
@@ -82,11 +82,11 @@ final class Run: Sendable {
     if isStopped { task.cancel() }
   }
 
-  /// Asks the work to end, at once; later calls change nothing. A stop before the work begins counts as well.
+  /// Stops the work at once, also if it has not begun. The first reason counts, but replaces `tooSlow`.
   func stop(_ reason: StopReason) {
     let task = state.withLock { state -> Task<Void, Never>? in
       switch state.stopReason {
-      // A transfer that is too slow might go on at a mirror; what anything else commands must not be lost by that.
+      // A run that is too slow may continue with a mirror, which must not override any other reason.
       case nil, .tooSlow: break
       default: return nil
       }
@@ -96,28 +96,26 @@ final class Run: Sendable {
     task?.cancel()
   }
 
-  /// Whether its download was removed when it had ended.
   var wasRemoved: Bool {
     get { state.withLock { $0.wasRemoved } }
     set { state.withLock { $0.wasRemoved = newValue } }
   }
 
-  /// The first reason given.
   var stopReason: StopReason? { state.withLock { $0.stopReason } }
 
-  /// Returns once the outcome is in the ledger, and nothing of the run is left.
+  /// Returns when the outcome is in the ledger and the run has ended.
   func end() async {
     await withCheckedContinuation { wait($0, makeWaiter()) }
   }
 
-  /// The same for a caller that may be cancelled, as a step is that commands its own download.
+  /// Waits like ``end()``, but can be cancelled, for example if a step commands its own download.
   /// - Throws: `CancellationError`.
   func endUnlessCancelled() async throws {
     let number = makeWaiter()
     await withTaskCancellationHandler {
       await withCheckedContinuation { continuation in
         wait(continuation, number)
-        // The handler may have run before there was anything to resume.
+        // The handler may have run before the continuation was stored.
         if Task.isCancelled { release(number) }
       }
     } onCancel: {
@@ -146,7 +144,7 @@ final class Run: Sendable {
     if isOver { return continuation.resume() }
   }
 
-  /// Lets those go on who wait for the end.
+  /// Marks the run as ended and resumes its waiters.
   func hasEnded() {
     let waiters = state.withLock { state in
       state.hasEnded = true
@@ -162,7 +160,7 @@ final class Run: Sendable {
   /// A copy of the whole record; ``read(_:)`` is cheaper.
   var record: DownloadRecord { state.withLock { $0.record } }
 
-  /// Reads something of the record in place: a copy of all of it costs dozens of reference counts.
+  /// Reads the record in place: a copy of the whole record costs dozens of reference counts.
   func read<Value>(_ body: (DownloadRecord) -> Value) -> Value { state.withLock { body($0.record) } }
 
   /// Changes the record that will be saved next.
@@ -171,9 +169,8 @@ final class Run: Sendable {
     state.withLock { change(&$0.record) }
   }
 
-  // MARK: What others see
+  // MARK: Status
 
-  /// How far it is, with the speed.
   var progress: TransferProgress { state.withLock { progress(in: $0) } }
 
   private func progress(in state: State) -> TransferProgress {
@@ -182,7 +179,6 @@ final class Run: Sendable {
       bytesPerSecond: state.meter.bytesPerSecond)
   }
 
-  /// Everything there is to know about it now.
   var status: DownloadStatus {
     state.withLock { state in
       DownloadStatus(
@@ -191,16 +187,14 @@ final class Run: Sendable {
     }
   }
 
-  /// Publishes an event.
   func announce(_ kind: DownloadEvent.Kind) { context.hub.publish(kind, of: self) }
 
-  /// Publishes a new state.
   func announce(state: DownloadState) {
     self.state.withLock { $0.publicState = state }
     announce(.state(state))
   }
 
-  /// Measures the speed and publishes the progress; called a few times a second. A transfer that is too slow is stopped.
+  /// Measures the speed, publishes the progress, and stops a transfer that is too slow; called a few times a second.
   func tick(at now: Duration) {
     let bytes = received.load(ordering: .relaxed)
     let fetched = fetched.load(ordering: .relaxed)
@@ -214,7 +208,7 @@ final class Run: Sendable {
 }
 
 extension DownloadStatus {
-  /// The status of a record, in a state that only the engine knows in full.
+  /// Creates a status from a record and a state, which the record alone does not determine.
   init(record: DownloadRecord, state: DownloadState, progress: TransferProgress? = nil, moreFetched: Int64 = 0) {
     self.init(
       id: record.id, request: record.request, state: state,

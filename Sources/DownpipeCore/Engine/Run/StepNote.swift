@@ -1,10 +1,10 @@
-/// What a step, or the storage that publishes, has noted, and which of them: no other one may read it.
+/// A note that a step, or the storage while publishing, keeps in the ledger. Only the stage that wrote it may read it.
 struct StepNote: Sendable, Hashable {
-  /// The name of the step; `nil` for notes of ledgers that did not keep it.
+  /// The name of the step; `nil` for notes of older ledgers, which did not store it.
   let step: String?
   let text: String
 
-  /// Stands between name and text; no name has it.
+  /// Separates name and text; it does not occur in names.
   private static let separator: Character = "\u{1F}"
 
   init(step: String, text: String) {
@@ -12,16 +12,16 @@ struct StepNote: Sendable, Hashable {
     self.text = text
   }
 
-  /// Reads what ``stored`` wrote.
+  /// Decodes a note from its ``stored`` form.
   init(stored: String) {
     let parts = stored.split(separator: Self.separator, maxSplits: 1, omittingEmptySubsequences: false)
     step = parts.count == 2 ? String(parts[0]) : nil
     text = String(parts[parts.count - 1])
   }
 
-  /// The note as the ledger keeps it.
+  /// The form that the ledger stores.
   var stored: String { (step ?? "") + String(Self.separator) + text }
 
-  /// Whether a step may read it.
+  /// Whether the step with the given name may read the note.
   func isFor(_ name: String) -> Bool { step == nil || step == name }
 }

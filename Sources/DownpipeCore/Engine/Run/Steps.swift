@@ -1,10 +1,10 @@
 // Post-processing, by the names of the steps.
 extension Run {
-  /// Runs the steps that are not done yet; the file is what they have made of it.
+  /// Runs the remaining steps and replaces the artifact of `file` with that of the last step.
   ///
-  /// Each step's result is in the ledger before its input is removed, so that after a crash the chain goes on at the
-  /// step where it stood. The partial itself stays until the artifact is published: when the chain has changed by then,
-  /// it starts again from there.
+  /// The artifact of each step is saved in the ledger before the step's input is deleted, so that after a crash the
+  /// chain continues with the next step. The partial is kept until the final artifact is published: if the chain has
+  /// changed, it starts again from the partial.
   func process(_ file: inout CompleteFile) async throws {
     let steps = pipeline.steps
     let done = read { $0.steps.completed.count }
@@ -23,10 +23,10 @@ extension Run {
           .invalidPipeline, "\(step.name) takes a \(kind.rawValue), but is given a \(input.kind.rawValue)",
           stage: step.name)
       }
-      // A step reads its input by its path, and so does the next run after a crash.
+      // Steps read their input by path, as does the next run after a crash: the partial needs a name.
       if file.isUntouched {
         try await located(storage.name) { try file.partial.persist() }
-        // Were the chain to begin again from here, the bytes have to be those that were written.
+        // If the chain starts again from the partial, the mark proves that its bytes are unchanged.
         if read({ $0.checkpoint.marks.isEmpty }) { markTail(of: file.partial) }
       }
       file.mayLeaveTraces = true
@@ -49,7 +49,7 @@ extension Run {
     }
   }
 
-  /// The name that the steps begin with.
+  /// The name of the artifact before the first step.
   var nameOfBytes: String {
     read { record in
       let destination = record.request.destination
@@ -58,7 +58,7 @@ extension Run {
     }
   }
 
-  /// What a step, or the storage that publishes, may know and do.
+  /// The context for a step, or for the storage when it publishes.
   func processingContext(
     for input: Artifact, of step: String, withWorkspace: Bool
   ) async throws -> ProcessingContext {

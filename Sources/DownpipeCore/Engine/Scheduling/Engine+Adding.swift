@@ -114,7 +114,7 @@ extension Engine {
 
   func totals(tag: String?) async throws -> DownloadTotals {
     try checkOpen()
-    var totals = DownloadTotals(try await store.totals(tag: tag))
+    var totals = try await store.totals(tag: tag)
     for run in slots.runs(tag: tag) {
       // The ledger hears of bytes at checkpoints only.
       let (known, isActive) = run.read { ($0.checkpoint.ranges.prefixLength, $0.phase == .transferring) }

@@ -19,29 +19,17 @@ extension Engine {
     try checkOpen()
     // At once; then again by the loop, for a run that begins in between.
     if let reason { slots.runs[id]?.stop(reason) }
-    while true {
-      let turn: Turn = try await context.mailbox.perform { engine in
-        if let run = engine.slots.runs[id] {
-          if let reason { run.stop(reason) }
-          if reason != nil || !run.read({ $0.phase.isActive }) { return .wait(for: run) }
-        }
-        return .over(try await engine.transition(id, event))
+    return try await takeTurns { run in
+      // Something else may have ended it first.
+      guard let phase, run.read({ $0.phase }) == phase else { return nil }
+      return phase != .waiting || run.stopReason == reason ? true : nil
+    } _: { engine in
+      if let run = engine.slots.runs[id] {
+        if let reason { run.stop(reason) }
+        if reason != nil || !run.read({ $0.phase.isActive }) { return .wait(for: run) }
       }
-      switch turn {
-      case .over(let isMeaningful):
-        return isMeaningful
-      case .wait(let run):
-        try await run.endUnlessCancelled()
-        // Something else may have ended it first.
-        if let phase, run.read({ $0.phase }) == phase, phase != .waiting || run.stopReason == reason { return true }
-      }
+      return .over(try await engine.transition(id, event))
     }
-  }
-
-  /// What came of a turn of the loop.
-  enum Turn: Sendable {
-    case over(Bool)
-    case wait(for: Run)
   }
 
   func transition(_ id: DownloadID, _ event: Lifecycle.Event) async throws -> Bool {
@@ -65,23 +53,18 @@ extension Engine {
     try checkOpen()
     slots.runs[id]?.stop(.remove)
     var wasRemoved = false
-    while true {
-      let turn: Removal = try await context.mailbox.perform { engine in
-        if let run = engine.slots.runs[id] {
-          run.stop(.remove)
-          return .wait(for: run)
-        }
-        return .over(try await engine.forget(id))
+    let records: [DownloadRecord] = try await takeTurns { run in
+      wasRemoved = wasRemoved || run.wasRemoved
+      return nil
+    } _: { engine in
+      if let run = engine.slots.runs[id] {
+        run.stop(.remove)
+        return .wait(for: run)
       }
-      switch turn {
-      case .over(let records):
-        try await cleanUp(after: records, deletingFiles: deletingFile)
-        return wasRemoved || !records.isEmpty
-      case .wait(let run):
-        try await run.endUnlessCancelled()
-        wasRemoved = wasRemoved || run.wasRemoved
-      }
+      return .over(try await engine.forget(id))
     }
+    try await cleanUp(after: records, deletingFiles: deletingFile)
+    return wasRemoved || !records.isEmpty
   }
 
   /// Deletes what there is of a download, and keeps its record as that of a cancelled one.
@@ -102,11 +85,6 @@ extension Engine {
     let isDamaged = try await store.damaged().contains { $0.id == id }
     if !isDamaged, try await record(id) == nil { return [] }
     return try await store.remove(.ids([id]), limit: 1)
-  }
-
-  private enum Removal: Sendable {
-    case over([DownloadRecord])
-    case wait(for: Run)
   }
 
   func cleanUp(after records: [DownloadRecord], deletingFiles: Bool) async throws {

@@ -62,11 +62,18 @@ extension Engine {
       outbox.waiting.count < Self.mostUnsaved
     else { return nil }
     let selector = LeaseSelector(policies: pipeline.limits, rules: gates.rules, slots: slots)
+    return leaseRequest(scope: options.scope, selector.select)
+  }
+
+  /// A lease of downloads that are due now, for the lease's usual length.
+  func leaseRequest(
+    scope: LeaseScope, _ select: @escaping @Sendable (Candidate) -> LeaseSelection
+  ) -> LeaseRequest {
     // The timer of a due time is right to the microsecond, and so is what counts as due.
     let now = time.date.addingTimeInterval(1e-6)
     return LeaseRequest(
-      now: now, until: now.addingTimeInterval(options.lease / .seconds(1)), scope: options.scope,
-      location: context.storage.location, select: { selector.select($0) })
+      now: now, until: now.addingTimeInterval(options.lease / .seconds(1)), scope: scope,
+      location: context.storage.location, select: select)
   }
 
   /// So many outcomes may wait for a ledger that fails, beside the runs that have a slot.

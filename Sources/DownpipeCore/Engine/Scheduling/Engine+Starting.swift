@@ -6,49 +6,38 @@ extension Engine {
   /// - Returns: whether it runs now.
   func start(_ id: DownloadID, preempting preemption: Preemption) async throws -> Bool {
     try checkOpen()
-    while true {
-      let turn: Start = try await context.mailbox.perform { engine in
-        if let run = engine.slots.runs[id] {
-          let isRunning = engine.slots.candidate(of: run) != nil && run.stopReason == nil
-          return isRunning ? .over(isRunning: true, victims: []) : .wait(for: run)
-        }
-        // What was paused or has failed waits first; what waits for a time is due.
-        guard try await engine.transition(id, .resume) else { return .over(isRunning: false, victims: []) }
-        return try await engine.leaseByHand(id, preempting: preemption)
+    let started: Started = try await takeTurns { engine in
+      if let run = engine.slots.runs[id] {
+        let isRunning = engine.slots.candidate(of: run) != nil && run.stopReason == nil
+        return isRunning ? .over(Started()) : .wait(for: run)
       }
-      switch turn {
-      case .over(let isRunning, let victims):
-        for run in victims { try await run.endUnlessCancelled() }
-        return isRunning
-      case .wait(let run): try await run.endUnlessCancelled()
-      }
+      // What was paused or has failed waits first; what waits for a time is due.
+      guard try await engine.transition(id, .resume) else { return .over(Started(isRunning: false)) }
+      return .over(try await engine.leaseByHand(id, preempting: preemption))
     }
+    for run in started.victims { try await run.endUnlessCancelled() }
+    return started.isRunning
   }
 
-  private enum Start: Sendable {
-    case over(isRunning: Bool, victims: [Run])
-    case wait(for: Run)
+  private struct Started: Sendable {
+    var isRunning = true
+    /// The runs that were stopped to make room.
+    var victims: [Run] = []
   }
 
-  private func leaseByHand(_ id: DownloadID, preempting preemption: Preemption) async throws -> Start {
+  private func leaseByHand(_ id: DownloadID, preempting preemption: Preemption) async throws -> Started {
     let rules = gates.rules
-    guard !mode.isSuspended, !mode.isStopping else { return .over(isRunning: false, victims: []) }
-    let now = time.date
+    guard !mode.isSuspended, !mode.isStopping else { return Started(isRunning: false) }
     let leased = try await store.lease(
-      LeaseRequest(
-        now: now, until: now.addingTimeInterval(options.lease / .seconds(1)), scope: .ids([id]),
-        location: context.storage.location
-      ) { candidate in
-        rules.contains { if case .closed = $0.verdict(for: candidate) { true } else { false } } ? .skip : .take
-      })
+      leaseRequest(scope: .ids([id])) { candidate in rules.areOpen(for: candidate) ? .take : .skip })
     guard let record = leased.first else {
       await publishStates(of: [id])
-      return .over(isRunning: false, victims: [])
+      return Started(isRunning: false)
     }
     let victims = victims(of: preemption, for: record.candidate)
     start(record, isForced: true)
     for run in victims { run.stop(.limit("made room for “\(id)”, which was started by hand")) }
-    return .over(isRunning: true, victims: victims)
+    return Started(victims: victims)
   }
 
   private func victims(of preemption: Preemption, for candidate: Candidate) -> [Run] {

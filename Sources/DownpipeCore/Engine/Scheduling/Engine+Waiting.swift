@@ -51,8 +51,6 @@ extension Engine {
   func setTimer(in group: inout DiscardingTaskGroup) async {
     guard waits.mayHaveDelayed || mode.ledgerRests, !mode.isStopping else { return }
     waits.mayHaveDelayed = false
-    // Before the date: a clock that moves between the two wakes the timer early, which does no harm, and never late.
-    let instant = time.now
     let now = time.date
     var due: Date?
     if mode.ledgerRests {
@@ -74,7 +72,9 @@ extension Engine {
 
   /// Sets a timer for a due time, unless there is one.
   func arm(_ due: Date?, in group: inout DiscardingTaskGroup) {
-    guard let due, let instant = waits.arm(due, at: time.date, now: time.now) else { return }
+    // Before the date: where time passes between the two, the timer fires early, which does no harm, and never late.
+    let now = time.now
+    guard let due, let instant = waits.arm(due, at: time.date, now: now) else { return }
     group.addTask { await self.sleep(to: instant, until: due) }
   }
 

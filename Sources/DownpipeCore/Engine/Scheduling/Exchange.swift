@@ -99,10 +99,4 @@ struct Outbox: Sendable {
     failures += 1
     lastError = error
   }
-
-  /// Lets go of what the ledger does not take, at the end.
-  mutating func giveUp() -> [Exchange.Settling] {
-    defer { waiting = [] }
-    return waiting
-  }
 }

@@ -15,9 +15,7 @@ final class LeaseSelector: Sendable {
   }
 
   func select(_ candidate: Candidate) -> LeaseSelection {
-    for rule in rules {
-      if case .closed = rule.verdict(for: candidate) { return .skip }
-    }
+    guard rules.areOpen(for: candidate) else { return .skip }
     return running.withLock { running in
       guard slots.hasDescriptors(beside: running) else { return .stop }
       for policy in policies {
@@ -30,6 +28,13 @@ final class LeaseSelector: Sendable {
       running.insert(candidate)
       return .take
     }
+  }
+}
+
+extension [GateRule] {
+  /// Whether every gate is open for a download.
+  func areOpen(for candidate: Candidate) -> Bool {
+    allSatisfy { if case .closed = $0.verdict(for: candidate) { false } else { true } }
   }
 }
 

@@ -1,21 +1,21 @@
 internal import Synchronization
 
-/// Puts the chunks of one body where they belong, and refuses what does not belong there.
+/// Writes the chunks of one body to the partial, and checks them: their length, and those that are already on disk.
 ///
-/// Runs on the transport's thread, one chunk after the other; the atomics let other threads look on.
+/// Runs on the transport's thread, one chunk after the other. Other threads read its atomics.
 final class BodyWriter: Sendable {
   /// The position of the body's first byte.
   let start: Int64
-  /// Bytes before this position are on disk already and are compared instead of written.
+  /// Bytes before this position are on disk and are compared instead of written.
   let compareUntil: Int64
-  /// The position after the last byte that the reply announced.
+  /// The position after the last announced byte; `nil` if the reply has no length.
   let end: Int64?
   private let partial: any Partial
   private let run: Run
   private let maximumSize: Int64?
   private let bytesBetweenCheckpoints: Int64
   private let position: Atomic<Int64>
-  /// Used on the transport's thread alone, but for its beginning.
+  /// Only used on the transport's thread after the start.
   private let nextCheckpoint: Atomic<Int64>
   private let isAborted = Atomic(false)
   private let control = Mutex(Control())
@@ -40,22 +40,21 @@ final class BodyWriter: Sendable {
     nextCheckpoint = Atomic(.max)
   }
 
-  /// Asks for a checkpoint each time that enough bytes have been written; a buffer of one coalesces requests.
+  /// Requests a checkpoint each time enough bytes have been written; the stream's buffer of one coalesces requests.
   func requestsCheckpoints(from request: AsyncStream<Void>.Continuation) {
     control.withLock { $0.request = request }
     nextCheckpoint.store(max(start, compareUntil) + bytesBetweenCheckpoints, ordering: .relaxed)
   }
 
-  /// Ends the body at its next chunk.
+  /// Makes the next chunk throw `error`.
   func abort(with error: DownloadError) {
     control.withLock { $0.failure = $0.failure ?? error }
     isAborted.store(true, ordering: .releasing)
   }
 
-  /// The position after the last byte taken.
+  /// The position after the last byte that was written or compared.
   var offset: Int64 { position.load(ordering: .acquiring) }
 
-  /// Takes a chunk.
   func take(_ bytes: RawSpan) throws {
     var offset = position.load(ordering: .relaxed)
     var bytes = bytes
@@ -66,7 +65,7 @@ final class BodyWriter: Sendable {
       throw DownloadError(.lengthMismatch, "the server sent more than the \(end) bytes it announced")
     }
     if let maximumSize, count > maximumSize - offset {
-      throw DownloadError(.tooLarge, "the file has more than the \(maximumSize) bytes allowed")
+      throw DownloadError(.tooLarge, "the file has more than the maximum of \(maximumSize) bytes")
     }
     if offset < compareUntil {
       let overlap = Int(min(count, compareUntil - offset))

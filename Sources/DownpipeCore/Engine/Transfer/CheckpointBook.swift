@@ -1,15 +1,14 @@
 internal import Synchronization
 
-/// The checkpoints of one transfer: when one is due, and how it is committed. File data first, then the ledger.
+/// Decides when a checkpoint of a transfer is due, and commits it: file data first, then the ledger.
 final class CheckpointBook: Sendable {
   private struct State {
-    /// The bytes that were flushed for certain, and what a failure to flush takes the record back to.
+    /// The number of bytes that were flushed successfully. If a flush fails, the record is cut to this number.
     var durableBytes: Int64
-    /// Set when a flush has failed: a later one that succeeds says nothing about the bytes before it.
+    /// Stays set after a failed flush: a later successful flush does not prove the bytes before it.
     var flushHasFailed = false
-    /// The bytes of the last checkpoint.
+    /// The number of bytes in the last checkpoint.
     var committedBytes: Int64
-    /// Whether the ledger knows of bytes of this transfer.
     var hasCommitted = false
   }
 
@@ -24,10 +23,10 @@ final class CheckpointBook: Sendable {
 
   private var policy: CheckpointPolicy { run.context.options.checkpoints }
 
-  /// Whether the ledger knows of bytes that this transfer has written.
+  /// Whether a checkpoint of this transfer has been committed.
   var hasCommitted: Bool { state.withLock { $0.hasCommitted } }
 
-  /// So many bytes are on disk and no more.
+  /// Starts again with `count` bytes on disk.
   func reset(to count: Int64) {
     state.withLock { state in
       state.durableBytes = count
@@ -38,20 +37,22 @@ final class CheckpointBook: Sendable {
 
   // MARK: While a body arrives
 
-  /// A body of so few bytes is not worth a checkpoint on its way: they are fetched again faster than that.
+  /// The largest body without checkpoints: downloading so few bytes again costs less than a commit.
   private static let bytesWithoutCheckpoint: Int64 = 256 << 10
 
-  /// Whether a body ends before a checkpoint could be of use.
+  /// Whether a body is too small for checkpoints.
   func isTooSmall(_ writer: BodyWriter) -> Bool {
     guard let end = writer.end else { return false }
     return end - writer.start <= min(Self.bytesWithoutCheckpoint, policy.bytes)
   }
 
-  /// The bytes between two checkpoints.
+  /// The number of bytes between two checkpoints.
   var bytesBetween: Int64 { min(max(1, policy.bytes), 1 << 60) }
 
-  /// Receives a body, and commits checkpoints after so many bytes and so much time, in a child task that has ended when
-  /// this returns: no checkpoint can overtake what follows.
+  /// Receives a body and commits checkpoints meanwhile, after a number of bytes or a time.
+  ///
+  /// Checkpoints are committed by a child task that has ended when this method returns, so that no checkpoint is
+  /// committed after a later change of the record.
   func committing(
     _ writer: BodyWriter, of partial: any Partial, adopting adoption: Adoption,
     receive: () async throws -> Void
@@ -60,7 +61,7 @@ final class CheckpointBook: Sendable {
     writer.requestsCheckpoints(from: request)
     let time = run.context.time
     let interval = policy.interval
-    // Cancelled, and waited for, when the scope is left.
+    // Cancelled and awaited at the end of the scope.
     async let _: Void = {
       while (try? await time.sleep(for: interval, purpose: .checkpoint)) != nil { request.yield() }
     }()
@@ -84,7 +85,7 @@ final class CheckpointBook: Sendable {
       do {
         try await run.located(run.storage.name) { try await flush(partial) }
       } catch {
-        // No byte more for a disk that loses them.
+        // The disk may have lost bytes: write no more to it.
         writer.abort(with: DownloadError(error, as: .storage))
         throw error
       }
@@ -92,7 +93,7 @@ final class CheckpointBook: Sendable {
     }
   }
 
-  /// Commits a checkpoint where a server serves a file in bodies too small for one on their way.
+  /// Commits a checkpoint between two bodies, if the server sends the file in bodies too small for checkpoints.
   func commitBetweenBodies(_ partial: any Partial) async throws {
     let end = run.read { $0.checkpoint.ranges.prefixLength }
     guard end - state.withLock({ $0.committedBytes }) >= policy.bytes else { return }
@@ -100,7 +101,7 @@ final class CheckpointBook: Sendable {
     try await commit(end, in: partial)
   }
 
-  /// Tells the ledger that the bytes before `offset` are on the disk, once they have been flushed.
+  /// Commits a checkpoint of the bytes before `offset`, which have been flushed.
   private func commit(_ offset: Int64, in partial: any Partial, adopting adoption: Adoption? = nil) async throws {
     state.withLock { state in
       state.durableBytes = offset
@@ -115,15 +116,15 @@ final class CheckpointBook: Sendable {
     do {
       try await run.save([.checkpoint])
     } catch let error as DownloadError where error.code == .ledger {
-      // A checkpoint missed is not a transfer lost; the next one may succeed.
+      // The transfer goes on without this checkpoint; the next one may succeed.
       run.announce(.attemptFailed(error))
     }
   }
 
   // MARK: Flushing and closing
 
-  /// Makes durable what was written, and remembers when that fails. As long as there is no name nothing was flushed, and
-  /// another try may succeed.
+  /// Flushes the written bytes, and remembers a failure. A partial without a name has not been flushed yet, so a
+  /// failure is not remembered and a later flush may succeed.
   func flush(_ partial: any Partial) async throws {
     do {
       try await partial.synchronize()
@@ -133,11 +134,11 @@ final class CheckpointBook: Sendable {
     }
   }
 
-  /// So much of a full disk is given back for a name, in bytes.
+  /// The number of bytes to free on a full disk for the partial's name.
   private static let roomForTheName: Int64 = 64 << 10
 
-  /// Makes durable what a broken transfer has written. On a full disk the last bytes make room for the name: without one
-  /// all of them would be gone.
+  /// Flushes the bytes of an interrupted transfer. On a full disk the partial is truncated to make room for its name:
+  /// without a name all bytes would be lost.
   private func flushMakingRoom(_ partial: any Partial) async throws {
     do {
       try await flush(partial)
@@ -147,10 +148,9 @@ final class CheckpointBook: Sendable {
     }
   }
 
-  /// Marks the last block before a partial is closed.
   func markTail(of partial: any Partial) { run.markTail(of: partial) }
 
-  /// Closes a broken transfer's partial, and lets go of the bytes that may not be on the disk.
+  /// Closes the partial of an interrupted transfer, and removes bytes from the record that may not be on disk.
   func keepBytes(of partial: any Partial) async {
     let hasBytes = run.read { !$0.checkpoint.ranges.isEmpty }
     if hasBytes, !state.withLock({ $0.flushHasFailed }) {
@@ -161,7 +161,7 @@ final class CheckpointBook: Sendable {
     cutUnflushed()
   }
 
-  /// Closes a partial whose writing could not be ended in good order.
+  /// Closes a partial that could not be finished, and removes the bytes that were not flushed from the record.
   func closeLosing(_ partial: any Partial) {
     try? partial.close()
     state.withLock { $0.flushHasFailed = true }

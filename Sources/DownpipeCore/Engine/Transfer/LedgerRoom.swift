@@ -1,16 +1,16 @@
 internal import Synchronization
 
 extension Run {
-  /// So much of a full disk is given back, in bytes.
+  /// The number of bytes to free on a full disk.
   private static let roomForTheLedger: Int64 = 512 << 10
 
-  /// Cuts the end off a partial on a full disk, for the ledger to be able to write down how far the download is: it is
-  /// often on the same disk, and what it does not know of is lost.
+  /// Truncates a partial on a full disk, so that a checkpoint can be committed: the ledger is often on the same disk,
+  /// and bytes without a checkpoint are lost.
   ///
-  /// - Returns: whether there is more room now.
+  /// - Returns: Whether space was freed.
   func makeRoomForTheLedger() async -> Bool {
     let (end, hasArtifact) = read { ($0.checkpoint.ranges.prefixLength, $0.steps.artifact != nil) }
-    // What steps have made of the bytes is not touched.
+    // The artifacts of steps are not truncated.
     guard end > 0, !hasArtifact, let partial = try? await storage.openPartial(key, isNew: false) else { return false }
     let hasRoom =
       (try? partial.size()).map { $0 >= end } == true
@@ -20,7 +20,7 @@ extension Run {
     return hasRoom
   }
 
-  /// Gives the last bytes of a partial up.
+  /// Truncates a partial by up to `count` bytes.
   func cutEnd(of partial: any Partial, by count: Int64) throws {
     let size = max(0, read { $0.checkpoint.ranges.prefixLength } - count)
     try partial.truncate(to: size)

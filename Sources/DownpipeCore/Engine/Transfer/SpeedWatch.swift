@@ -1,35 +1,37 @@
-/// The slowest transfer that is not given up: so many bytes over so much time.
+/// The minimum speed of a transfer: a number of bytes in each window of time.
+///
+/// A slower transfer fails with `.timedOut` and is subject to the retry policy.
 public struct MinimumSpeed: Sendable, Hashable {
-  /// The bytes that have to arrive in each window.
+  /// The number of bytes that have to arrive in each window.
   public var bytesPerWindow: Int64
-  /// The window.
+  /// The length of a window.
   public var window: Duration
 
-  /// Sets a minimum: a byte a second over a minute, unless told otherwise.
+  /// Creates a minimum speed; by default 60 bytes in a minute, which ends stalled transfers only.
   ///
   /// - Parameters:
-  ///   - bytesPerSecond: the speed below which a transfer has failed.
-  ///   - window: how long the speed is measured before it counts.
+  ///   - bytesPerSecond: The average speed in a window below which the transfer fails.
+  ///   - window: The time over which the speed is averaged.
   public init(bytesPerSecond: Double = 1, over window: Duration = .seconds(60)) {
     bytesPerWindow = Int64(max(0, min(bytesPerSecond * (window / .seconds(1)), 1e15)).rounded(.up))
     self.window = window
   }
 }
 
-/// Finds out whether the body that is being received is slower than a minimum.
+/// Compares the speed of a body with a minimum.
 struct SpeedWatch: Sendable {
   private let minimum: MinimumSpeed
   private var began: Duration
   private var bytes: Int64
 
-  /// Watches from a moment at which `bytes` have arrived.
+  /// Starts the first window, at a time when `bytes` have arrived.
   init(_ minimum: MinimumSpeed, at now: Duration, bytes: Int64) {
     self.minimum = minimum
     began = now
     self.bytes = bytes
   }
 
-  /// Looks at the bytes that have arrived by now: an error when there were too few in a whole window.
+  /// Returns an error if a window has ended in which too few bytes arrived.
   mutating func check(_ bytes: Int64, at now: Duration) -> DownloadError? {
     guard now - began >= minimum.window else { return nil }
     let arrived = bytes - self.bytes
@@ -39,6 +41,6 @@ struct SpeedWatch: Sendable {
     guard arrived < minimum.bytesPerWindow else { return nil }
     return DownloadError(
       .timedOut,
-      "only \(arrived) bytes arrived in \(Int(span / .seconds(1))) seconds: the connection is given up as too slow")
+      "the transfer is too slow: only \(arrived) bytes arrived in \(Int(span / .seconds(1))) seconds")
   }
 }

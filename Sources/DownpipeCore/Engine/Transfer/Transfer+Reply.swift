@@ -1,10 +1,10 @@
 internal import Foundation
 internal import Synchronization
 
-// One request and its reply.
+// A single request and its reply.
 extension Transfer {
-  /// Asks once and writes what comes.
-  /// - Returns: whether more has to be asked for, since the server answered with less than all.
+  /// Sends one request and writes the reply's body.
+  /// - Returns: Whether another request is needed because the server sent fewer bytes than are missing.
   func transferOnce(from url: URL, trusting trust: RangeTrust, into partial: any Partial) async throws -> Bool {
     let (checkpoint, attempt) = run.read { ($0.checkpoint, $0.attempts) }
     let have = checkpoint.ranges.prefixLength
@@ -21,7 +21,7 @@ extension Transfer {
       }
       let hasDigest = expectsDigest && run.read { $0.request.steps }.verifiesDigests(of: run.pipeline.steps)
       let validation = run.context.options.resumeValidation
-      // What an entity tag says of one resource it does not say of another one.
+      // An entity tag applies to one resource only.
       let question = ResumePlan.question(
         for: checkpoint, validation: validation, hasDigest: hasDigest,
         trust: checkpoint.isElsewhere(than: url) ? min(trust, .overlap) : trust)
@@ -45,7 +45,7 @@ extension Transfer {
     }
   }
 
-  /// Remembers a server that ignores ranges: it is not asked for one again by this downloader.
+  /// Remembers that a server ignores ranges: this downloader requests no more ranges of the URL.
   private func noteRanges(of reply: SourceReply, asked: SourceRequest, _ plan: ResumePlan) {
     guard asked.range != nil, case .append = plan, case .whole = reply.coverage else { return }
     run.context.trust.lower(asked.url, to: .none)
@@ -55,7 +55,7 @@ extension Transfer {
           stage: nil, url: asked.url, attempt: asked.attempt)))
   }
 
-  /// Opens the URL through the interceptors, the first one outermost.
+  /// Opens the URL through the interceptors; the first one is the outermost.
   private func open(_ request: SourceRequest, in session: any SourceSession) async throws -> SourceReply {
     let interceptors = run.pipeline.interceptors
     if interceptors.isEmpty { return try await session.open(request) }
@@ -86,7 +86,7 @@ extension Transfer {
       start = offset - comparing
       compareUntil = offset
     case .restart(let reason):
-      // The ledger lets go of the old bytes before the first new one is written over them.
+      // The ledger must not claim the old bytes while they are overwritten.
       if let reason { try await run.forgetBytes(because: reason) }
       if try partial.size() > 0 { try partial.truncate(to: 0) }
       book.reset(to: 0)
@@ -99,10 +99,10 @@ extension Transfer {
       if start == compareUntil { adoption.apply(to: &record.checkpoint) }
       return (record.request.maximumSize, record.attempts, record.checkpoint.total.bytes)
     }
-    // An answer that does not say how long it is has to be as long as the file is known to be.
+    // A reply without a length has to end where the file is known to end.
     let end = end(of: reply) ?? (compareUntil > 0 && isWhole ? knownTotal : nil)
     if let maximum, let end, end > maximum {
-      throw DownloadError(.tooLarge, "the file has \(end) bytes, \(maximum) are allowed")
+      throw DownloadError(.tooLarge, "the file has \(end) bytes, but the maximum is \(maximum)")
     }
     run.announce(.started(attempt: attempt, from: isWhole ? 0 : compareUntil))
     if let final = reply.finalURL, final != asked.url { run.announce(.redirected(to: final.redacted)) }
@@ -121,8 +121,9 @@ extension Transfer {
     }
     guard offset >= compareUntil else {
       throw isWhole
-        ? DownloadError(.sizeChanged, "the file on the server has \(offset) bytes and cannot be the one on disk")
-        : DownloadError(.lengthMismatch, "the body ended within the bytes that were to be compared")
+        ? DownloadError(
+          .sizeChanged, "the file on the server has \(offset) bytes, which does not fit the bytes on disk")
+        : DownloadError(.lengthMismatch, "the body ended before all bytes on disk were compared")
     }
     return try settle(offset, resumedAt: compareUntil, isWhole: isWhole)
   }
@@ -131,14 +132,14 @@ extension Transfer {
     if case .range(let range, _) = reply.coverage { range.upperBound } else { reply.length.bytes }
   }
 
-  /// Takes over a file that the transport has finished, where the storage can.
+  /// Moves a finished file of the transport into the partial, if the storage can do that.
   private func adoptFile(
     of reply: SourceReply, into partial: any Partial, end: Int64?, maximum: Int64?
   ) throws -> Int64? {
     guard let file = reply.body.file, try partial.adopt(file) else { return nil }
     let size = try partial.size()
     if let maximum, size > maximum {
-      throw DownloadError(.tooLarge, "the file has \(size) bytes, \(maximum) are allowed")
+      throw DownloadError(.tooLarge, "the file has \(size) bytes, but the maximum is \(maximum)")
     }
     if let end, size > end {
       throw DownloadError(.lengthMismatch, "the server sent more than the \(end) bytes it announced")
@@ -147,26 +148,26 @@ extension Transfer {
     return size
   }
 
-  /// Whether more has to be asked for, now that `offset` bytes are there.
+  /// Whether another request is needed after `offset` bytes have been received.
   private func settle(_ offset: Int64, resumedAt start: Int64, isWhole: Bool) throws -> Bool {
     try run.update { record -> Result<Bool, DownloadError> in
       if offset > 0 { record.checkpoint.ranges.insert(contentsOf: 0..<offset) }
       switch record.checkpoint.total {
       case .known(let total) where offset < total:
-        // A server that serves less than was asked for is asked again, as long as it brings something.
+        // A server may send less than was requested. The rest is requested again as long as there is progress.
         if offset > start { return .success(true) }
-        return .failure(DownloadError(.lengthMismatch, "the server stops at byte \(offset) of \(total)"))
+        return .failure(DownloadError(.lengthMismatch, "the server sends no bytes after byte \(offset) of \(total)"))
       case .known:
         break
       case .unknown where !isWhole && offset > start:
-        // A range of a file of unknown size may be less than the rest: only an answer without more ends it.
+        // A range of a file of unknown size may be less than the rest: only a reply without new bytes proves the end.
         return .success(true)
       case .unknown:
         record.checkpoint.total = .known(offset)
       }
       if let expected = record.request.expectedSize.bytes, expected != offset {
         return .failure(
-          DownloadError(.lengthMismatch, "the file has \(offset) bytes, \(expected) were expected"))
+          DownloadError(.lengthMismatch, "the file has \(offset) bytes, but \(expected) were expected"))
       }
       return .success(false)
     }.get()
@@ -180,7 +181,7 @@ extension Transfer {
     run.watchSpeed()
     defer {
       run.state.withLock { $0.watch = nil }
-      // Whatever ended the body: what was written is there, and belongs to this representation.
+      // However the body ended, the written bytes count, and they are of this representation.
       let offset = writer.offset
       if offset > 0, offset >= writer.compareUntil {
         run.update { record in
@@ -201,7 +202,7 @@ extension Transfer {
 }
 
 extension Run {
-  /// Begins to watch how fast a body arrives.
+  /// Starts to measure the speed of a body.
   fileprivate func watchSpeed() {
     guard let minimum = context.options.minimumSpeed else { return }
     let bytes = fetched.load(ordering: .relaxed)

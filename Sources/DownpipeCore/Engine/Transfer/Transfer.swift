@@ -1,7 +1,8 @@
 internal import Foundation
 internal import Synchronization
 
-/// Gets the bytes of a download into its partial: asks, plans, writes, until all are there.
+/// Transfers the bytes of a download into its partial: sends requests, plans, and writes bodies until all bytes are on
+/// disk.
 struct Transfer: Sendable {
   let run: Run
   let book: CheckpointBook
@@ -11,11 +12,13 @@ struct Transfer: Sendable {
     book = CheckpointBook(run)
   }
 
-  /// Transfers what is missing, from the URL and then from its mirrors.
-  /// - Throws: what ended the transfer; bytes received by then are in the partial and in the record's checkpoint.
+  /// Transfers the missing bytes, from the URL and then from its mirrors.
+  /// - Throws: The error that ended the transfer. The bytes received by then are in the partial and in the record's
+  ///   checkpoint.
   func perform() async throws -> CompleteFile {
     let storage = run.storage
-    // A name that another owner had is claimed before anything is fetched again.
+    // After `.inUse` the partial is not treated as new: it is opened by its name, which fails while another owner has
+    // it.
     let isNew = run.read {
       $0.checkpoint.ranges.isEmpty && $0.request.headStart == nil && $0.steps.artifact == nil
         && $0.error?.code != .inUse
@@ -39,7 +42,7 @@ struct Transfer: Sendable {
     }
   }
 
-  /// Ends writing: the file has the length that was promised, and the bytes are as durable as the storage says.
+  /// Ends writing: checks the length of the file and makes the bytes as durable as the storage's durability requires.
   private func finish(_ partial: any Partial, isNew: Bool) async throws -> CompleteFile {
     try await run.located(run.storage.name) {
       let checkpoint = run.read { $0.checkpoint }
@@ -47,9 +50,10 @@ struct Transfer: Sendable {
       let size = try partial.size()
       if size > end { try partial.truncate(to: end) }
       guard size >= end else {
-        throw DownloadError(.storage, "\(size) bytes are left of the \(end) that were written: they are fetched again")
+        throw DownloadError(
+          .storage, "only \(size) of the \(end) written bytes are on disk: the others are downloaded again")
       }
-      // Bytes that no checkpoint has named need no name yet: the finished file proves itself.
+      // Bytes without a committed checkpoint need no flush and no name: the published file proves itself.
       if !isNew || book.hasCommitted || run.storage.durability == .power { try await book.flush(partial) }
       // Older marks alone would not cover the end.
       if !checkpoint.marks.isEmpty { book.markTail(of: partial) }
@@ -73,8 +77,8 @@ struct Transfer: Sendable {
         while try await transferTrusting(url, into: partial) { try await book.commitBetweenBodies(partial) }
         return
       } catch let error as DownloadError {
-        // Another mirror is only asked when trying this one again makes no sense. What mirrors answer in the place of
-        // one to which there was no way is not what the download fails with.
+        // The next mirror is only tried if the retry policy would not try this URL again. If a URL was unreachable, the
+        // download fails with that error, not with a mirror's.
         guard index + 1 < urls.count, run.stopReason == nil, isFault(error, ofSourceAt: url),
           isFinal(error, isMirror: index > 0)
         else { throw offline ?? error }
@@ -84,7 +88,7 @@ struct Transfer: Sendable {
     }
   }
 
-  /// Whether another place may do better: the failure is the source's, and not about the file as such.
+  /// Whether a mirror may succeed: the error comes from the source, and does not concern the file itself.
   private func isFault(_ error: DownloadError, ofSourceAt url: URL) -> Bool {
     guard !Self.aboutTheFile.contains(error.code) else { return false }
     let source = run.stages.source(for: url)?.stage
@@ -95,22 +99,22 @@ struct Transfer: Sendable {
     .contentChanged, .sizeChanged, .tooLarge, .digestMismatch, .notOwner, .ledger, .cancelled,
   ]
 
-  /// Whether the retry policy would not try the same place again.
+  /// Whether the retry policy would not try the same URL again.
   private func isFinal(_ error: DownloadError, isMirror: Bool) -> Bool {
     switch run.decision(on: run.failure(error)) {
     case .giveUp: true
-    // Only the first link is renewed.
+    // Only the request's URL is refreshed, not its mirrors.
     case .refresh: run.pipeline.refresher == nil || isMirror
-    // There may be a way to another one; what is on disk is worth waiting for.
+    // A mirror may be reachable, but a partial is worth waiting for.
     case .wait(for: .network, _): run.read { $0.checkpoint.ranges.isEmpty }
     case .resume, .restart, .wait: false
     }
   }
 
-  /// Asks once; when the answer's range cannot be used, asks at once in a way that depends less on the server, as
-  /// long as there is one. What is on disk stays.
+  /// Sends one request. If the range of the reply cannot be used, sends another one at once, which depends less on the
+  /// server, until there is no such request left. The bytes on disk are kept.
   private func transferTrusting(_ url: URL, into partial: any Partial) async throws -> Bool {
-    // Kept here too: the memory of the downloader has no room for any number of URLs.
+    // Kept here as well, because the downloader's memory of URLs is bounded.
     var trust = run.context.trust.level(of: url)
     while true {
       do {

@@ -2,12 +2,12 @@ import Testing
 
 @testable import DownpipeCore
 
-/// How far downloads ever were.
+/// The furthest bytes of failed downloads.
 @Suite(.timeLimit(.minutes(1)))
 struct FurthestBytesTests {
   @Test func theFarthestCounts() {
     let furthest = FurthestBytes()
-    #expect(furthest.before("a", atLeast: 7) == 7, "at least what the run found")
+    #expect(furthest.before("a", atLeast: 7) == 7, "at least the bytes at the start of the run")
     furthest.note("a", 100)
     furthest.note("a", 50)
     #expect(furthest.before("a", atLeast: 7) == 100)
@@ -24,7 +24,7 @@ struct FurthestBytesTests {
     furthest.note("one more", 10)
     #expect(furthest.before("one more", atLeast: 3) == 3)
     furthest.note("d5", 20)
-    #expect(furthest.before("d5", atLeast: 0) == 20, "what is in is kept up to date")
+    #expect(furthest.before("d5", atLeast: 0) == 20, "known downloads are still updated")
     furthest.forget("d5")
     furthest.note("one more", 10)
     #expect(furthest.before("one more", atLeast: 3) == 10)

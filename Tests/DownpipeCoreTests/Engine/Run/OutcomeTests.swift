@@ -3,13 +3,13 @@ import Testing
 
 @testable import DownpipeCore
 
-/// What each outcome makes of a record.
+/// The record after each outcome.
 @Suite(.timeLimit(.minutes(1)))
 struct OutcomeTests {
   private let now = Date(timeIntervalSince1970: 1_000_000)
   private let error = DownloadError(.network, "cut")
 
-  /// A record under way that has failed before, as far as 40 bytes.
+  /// An active record with 40 bytes that has failed before.
   private func record(awaiting awaited: Awaited? = nil, isProcessing: Bool = false) throws -> DownloadRecord {
     var record = DownloadRecord(
       request: try DownloadRequest("https://example.org/a", id: "a"), generation: 1, arrival: 1, rank: Rank(),
@@ -37,7 +37,7 @@ struct OutcomeTests {
 
   // MARK: Published
 
-  @Test("what is published is finished, from whichever phase", arguments: [true, false])
+  @Test("a published download is finished, from any active phase", arguments: [true, false])
   func published(isProcessing: Bool) throws {
     var record = try record(awaiting: .link, isProcessing: isProcessing)
     let artifact = Artifact(location: .path("/there"), name: "there", size: .known(40))
@@ -45,7 +45,7 @@ struct OutcomeTests {
     #expect(record.phase == .finished && record.owner == nil)
     #expect(record.checkpoint.isComplete)
     #expect(record.steps.artifact?.path == "/there")
-    #expect(record.steps.note == nil, "nothing is under way any more")
+    #expect(record.steps.note == nil, "no step is in progress")
     #expect(record.error == nil && record.awaited == nil && record.notBefore == nil)
     #expect(record.consecutiveFailures == 0 && record.repeatedFailures == 0)
     #expect(!record.wasInterrupted)
@@ -71,7 +71,7 @@ struct OutcomeTests {
   private static func expected(_ decision: RetryDecision, hasRefresher: Bool) -> Expected {
     switch decision {
     case .resume(let wait), .restart(let wait): Expected(phase: .waiting, delay: wait / .seconds(1))
-    // It is not the server's fault.
+    // A missing resource is not the server's fault.
     case .wait(let what, let wait):
       Expected(phase: .waiting, awaited: what, delay: wait / .seconds(1), consecutive: 1)
     case .refresh(let wait) where hasRefresher: Expected(phase: .waiting, awaited: .link, delay: wait / .seconds(1))
@@ -91,8 +91,8 @@ struct OutcomeTests {
       #expect(record.notBefore == expected.delay.map(now.addingTimeInterval))
       #expect(record.consecutiveFailures == expected.consecutive)
       #expect(record.repeatedFailures == 2 && record.attempts == 1 && record.bytesFetched == 50)
-      #expect(record.checkpoint.ranges.prefixLength == 40, "the bytes are the run's business")
-      #expect(record.wasInterrupted, "a file that was published may still be there")
+      #expect(record.checkpoint.ranges.prefixLength == 40, "the run deletes bytes, not the outcome")
+      #expect(record.wasInterrupted, "a published file may still exist")
       switch state {
       case .waiting(.retry(let due, let after)):
         #expect(expected.awaited == nil && due == record.notBefore && after == error)
@@ -113,14 +113,14 @@ struct OutcomeTests {
     #expect(record.consecutiveFailures == 0)
   }
 
-  @Test("a link that has not been renewed is as dead as before")
+  @Test("a link that has not been refreshed is still expired")
   func deadLinksStayDead() throws {
     for decision in [RetryDecision.resume(after: .zero), .restart(after: .zero), .giveUp] {
       var record = try record(awaiting: .link)
       _ = apply(.failed(error, decision), to: &record, hasRefresher: true)
       #expect(record.awaited == .link)
     }
-    // What else was short is found out anew.
+    // Other missing resources are forgotten.
     var other = try record(awaiting: .disk)
     _ = apply(.failed(error, .resume(after: .zero)), to: &other)
     #expect(other.awaited == nil)
@@ -142,7 +142,7 @@ struct OutcomeTests {
       #expect(apply(.stopped(reason), to: &record) == state)
       #expect(record.phase == state.phase && record.owner == nil)
       #expect(record.error == nil && record.awaited == nil, "it was not a failure")
-      #expect(record.notBefore == nil, "it may go on at once")
+      #expect(record.notBefore == nil, "it may continue at once")
       #expect(record.attempts == 1)
       let isCancelled = state == .cancelled
       #expect(record.wasInterrupted == !isCancelled)

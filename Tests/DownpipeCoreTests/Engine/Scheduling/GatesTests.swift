@@ -4,7 +4,7 @@ import Testing
 
 @testable import DownpipeCore
 
-/// What the gates say, as the loop sees it.
+/// The verdicts of the gates as the loop sees them.
 @Suite(.timeLimit(.minutes(1)))
 struct GatesTests {
   private let candidate = Candidate(host: "one.example")
@@ -18,7 +18,7 @@ struct GatesTests {
     #expect(!hasNews)
   }
 
-  @Test("a gate that has not reported lets nothing begin, and ends nothing")
+  @Test("before a gate's first report no download starts and none is stopped")
   func beforeTheFirstReport() {
     let gates = Gates([FakeGate(name: "WiFi")])
     #expect(gates.reason(for: candidate) == "WiFi: has not reported yet")
@@ -52,15 +52,15 @@ struct GatesTests {
     let latest = gates.slots[0].latest
     #expect(!takeNews())
     latest.report(.closed("\(gates.slots[0].gate.name): has not reported yet"))
-    #expect(takeNews(), "the first report is news whatever it says")
+    #expect(takeNews(), "any first report is news")
     #expect(!takeNews())
     latest.report(.open)
     #expect(takeNews())
     latest.report(.open)
-    #expect(!takeNews(), "the same again is none")
+    #expect(!takeNews(), "an equal report is not news")
     latest.report(.each { _ in .open })
     latest.report(.each { _ in .open })
-    #expect(takeNews(), "what cannot be compared may be new")
+    #expect(takeNews(), "a report that cannot be compared may be news")
     latest.report(.closed("a"))
     latest.report(.closed("b"))
     #expect(takeNews())
@@ -88,7 +88,7 @@ struct GatesTests {
     let isRemoved = gates.remove(id: "one")
     #expect(isRemoved)
     #expect(slots[0].stop.reason != nil)
-    #expect(takeNews(), "what it forbade may run now")
+    #expect(takeNews(), "the downloads it stopped may run now")
     gates.replace(FakeGate(name: "two"))
     #expect(slots[1].stop.reason != nil)
     #expect(takeNews())

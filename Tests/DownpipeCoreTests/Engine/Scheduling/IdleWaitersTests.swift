@@ -3,7 +3,7 @@ import Testing
 
 @testable import DownpipeCore
 
-/// Callers that wait until there is nothing to do.
+/// Callers that wait until the downloader is idle.
 @Suite(.timeLimit(.minutes(1)))
 struct IdleWaitersTests {
   private struct Box: Sendable {
@@ -31,7 +31,7 @@ struct IdleWaitersTests {
     box.update { $0.waiters.cancel([numbers[1], 999]) }
     await #expect(throws: CancellationError.self) { try await tasks[1].value.get() }
     #expect(!box.value.waiters.isEmpty)
-    // Twice is no harm: a continuation is resumed once.
+    // A second call does nothing: a continuation is resumed once.
     box.update { $0.waiters.cancel([numbers[1]]) }
     box.update { $0.waiters.finish(.success(())) }
     #expect(box.value.waiters.isEmpty)

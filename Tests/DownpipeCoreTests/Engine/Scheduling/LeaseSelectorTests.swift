@@ -3,14 +3,14 @@ import Testing
 
 @testable import DownpipeCore
 
-/// What one lease takes.
+/// The downloads that one lease takes.
 @Suite(.timeLimit(.minutes(1)))
 struct LeaseSelectorTests {
   private func limit(_ count: Int) -> FakeAdmissionPolicy {
     FakeAdmissionPolicy { _, running in running.total < count ? .admitted : .full("\(count)") }
   }
 
-  @Test("what is taken counts for the next candidate of the same lease")
+  @Test("a taken download counts for the next candidates of the same lease")
   func limitsHoldWithinOneLease() async throws {
     let fixture = try await RunFixture()
     var slots = Slots()

@@ -4,7 +4,7 @@ import Testing
 
 @testable import DownpipeCore
 
-/// Stages that are replaced while runs still use the old ones.
+/// Replacing stages while runs still use the old ones.
 @Suite(.timeLimit(.minutes(1)))
 struct LiveStagesTests {
   private func stages(_ sources: FakeSource...) -> LiveStages {
@@ -30,7 +30,7 @@ struct LiveStagesTests {
     #expect(names(stages.current.sessions) == ["web", "other"], "it keeps its place")
     #expect(stages.current.sessions.first as? FakeSource === new)
     #expect(stages.current.pipeline.sources.first as? FakeSource === new)
-    #expect(before.sessions.first as? FakeSource === old, "runs keep what they began with")
+    #expect(before.sessions.first as? FakeSource === old, "runs keep the stages they started with")
     #expect(stages.hasRetired)
     let busy = stages.takeIdle(oldest: before.epoch)
     #expect(busy.isEmpty)
@@ -38,7 +38,7 @@ struct LiveStagesTests {
     #expect(idle.first as? FakeSource === old)
     #expect(idle.count == 1 && !stages.hasRetired)
     let again = stages.takeIdle(oldest: nil)
-    #expect(again.isEmpty, "each is stopped once")
+    #expect(again.isEmpty, "each session is stopped once")
   }
 
   @Test func replacedTwiceEachGoesInItsTurn() {

@@ -3,7 +3,7 @@ import Testing
 
 @testable import DownpipeCore
 
-/// What the loop is told.
+/// The messages to the loop.
 @Suite(.timeLimit(.minutes(1)))
 struct MailboxTests {
   private let mailbox = Mailbox()
@@ -24,7 +24,7 @@ struct MailboxTests {
     #expect(nothing.outcomes.isEmpty && nothing.abandoned.isEmpty && nothing.cancelledWaiters.isEmpty)
   }
 
-  @Test("nothing is lost between a post and the next look", arguments: 0..<20)
+  @Test("no message is lost between a post and the next read", arguments: 0..<20)
   func nothingIsLost(round: Int) async {
     let (posters, each) = (8, 500)
     let seen = await withTaskGroup(of: Void.self) { group -> [UInt64] in
@@ -40,11 +40,11 @@ struct MailboxTests {
     #expect(Set(seen).count == posters * each)
     for poster in 0..<posters {
       let own = seen.filter { Int($0) / each == poster }
-      #expect(own == own.sorted(), "what one posts is read in its order")
+      #expect(own == own.sorted(), "the messages of one task are read in order")
     }
   }
 
-  @Test("each of many commands is carried out once, while one reads and others post", arguments: 0..<10)
+  @Test("each command is carried out once while one task reads and others post", arguments: 0..<10)
   func commandsAreNotLost(round: Int) async throws {
     let fixture = try await RunFixture()
     let engine = fixture.engine
@@ -86,7 +86,7 @@ struct MailboxTests {
     #expect(mailbox.takeCommands().isEmpty)
   }
 
-  @Test("a command is carried out or refused, never left, when the mailbox closes meanwhile", arguments: 0..<20)
+  @Test("a command is either carried out or rejected when the mailbox closes meanwhile", arguments: 0..<20)
   func closingMeanwhile(round: Int) async throws {
     let fixture = try await RunFixture()
     let answers = await withTaskGroup(of: Bool.self) { group -> Int in

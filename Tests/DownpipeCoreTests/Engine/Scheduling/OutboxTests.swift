@@ -4,7 +4,7 @@ import Testing
 
 @testable import DownpipeCore
 
-/// Outcomes on their way into the ledger.
+/// Outcomes that wait to be saved in the ledger.
 @Suite(.timeLimit(.minutes(1)))
 struct OutboxTests {
   private let failure = DownloadError(.ledger, "the disk is full")
@@ -68,16 +68,7 @@ struct OutboxTests {
     #expect(answer.lookedAt == now)
   }
 
-  @Test func atTheEndWhatIsLeftIsLetGoOf() async throws {
-    let fixture = try await RunFixture()
-    var outbox = Outbox()
-    outbox.append(.init(run: try fixture.run("a"), state: .paused))
-    let left = outbox.giveUp()
-    #expect(left.map(\.run.id) == ["a"])
-    #expect(outbox.isEmpty)
-  }
-
-  @Test("on a full disk the ledger gets room from the partial of a download that found it full, once")
+  @Test("on a full disk the partial of a download that failed for it is truncated once, to make room for the ledger")
   func roomForTheLedger() async throws {
     let ledger = FaultyLedger(MemoryLedger())
     let fixture = try await RunFixture(ledger: ledger)

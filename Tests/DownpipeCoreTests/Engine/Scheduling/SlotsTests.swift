@@ -4,7 +4,7 @@ import Testing
 
 @testable import DownpipeCore
 
-/// Who runs, and what limits see of it.
+/// The running downloads, and the counts that admission policies see.
 @Suite(.timeLimit(.minutes(1)))
 struct SlotsTests {
   @Test func aRunKeepsItsSlotUntilItsWorkIsOverAndItsPlaceUntilTheLedgerKnows() async throws {
@@ -21,7 +21,7 @@ struct SlotsTests {
     #expect(isFreed)
     #expect(slots.counts == RunningDownloads())
     #expect(!slots.isEmpty && slots.runs["a"] === run)
-    #expect(slots.ranked.isEmpty, "a run whose work is over takes no place from others")
+    #expect(slots.ranked.isEmpty, "a run whose work has ended occupies no slot")
     let isFreedAgain = slots.free(run)
     #expect(!isFreedAgain, "a slot is freed once")
     #expect(slots.counts == RunningDownloads())
@@ -44,7 +44,7 @@ struct SlotsTests {
     #expect(slots.isEmpty)
   }
 
-  @Test("of two runs of one download the later one is in place, and the earlier one's end does not take it away")
+  @Test("of two runs of one download the later one is registered, and the end of the earlier one does not remove it")
   func twoRunsOfOneDownload() async throws {
     let fixture = try await RunFixture()
     let (earlier, later) = (try fixture.run("a"), try fixture.run("a"))
@@ -80,7 +80,7 @@ struct SlotsTests {
     var slots = Slots()
     let runs = try (0..<9).map { try fixture.run(DownloadID("d\($0)")) }
     for run in runs { _ = slots.insert(run) }
-    #expect(slots.hasDescriptors(beside: slots.counts), "nothing is short")
+    #expect(slots.hasDescriptors(beside: slots.counts), "there is no shortage")
     slots.free(runs[0])
     slots.ranOutOfDescriptors()
     #expect(slots.ceiling == 4)
@@ -91,7 +91,7 @@ struct SlotsTests {
     running.insert(Candidate())
     #expect(!slots.hasDescriptors(beside: running))
     slots.succeeded()
-    #expect(slots.hasDescriptors(beside: running), "each that succeeds lets one more be tried")
+    #expect(slots.hasDescriptors(beside: running), "each success permits one more")
   }
 
   @Test func oneMayAlwaysRun() {

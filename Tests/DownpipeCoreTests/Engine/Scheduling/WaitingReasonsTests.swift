@@ -3,7 +3,7 @@ import Testing
 
 @testable import DownpipeCore
 
-/// What is known of why watched downloads wait.
+/// The known reasons of watched downloads that wait.
 @Suite(.timeLimit(.minutes(1)))
 struct WaitingReasonsTests {
   private let one = Candidate(host: "one"), two = Candidate(host: "two")
@@ -19,7 +19,7 @@ struct WaitingReasonsTests {
     }
     #expect(Set(changed) == Set((0..<10).map { DownloadID("a\($0)") }))
     #expect(asked.sorted() == ["one", "two"])
-    #expect(reasons.takeChanged { $0 == one ? .limit("full") : .turn }.isEmpty, "it has been told")
+    #expect(reasons.takeChanged { $0 == one ? .limit("full") : .turn }.isEmpty, "it has been published")
   }
 
   @Test func whatDoesNotWaitForOthersIsNotFollowed() {
@@ -32,7 +32,7 @@ struct WaitingReasonsTests {
     reasons.note("c", one, .waiting(.turn))
     reasons.forget("c")
     #expect(reasons.takeChanged { _ in .suspended }.isEmpty)
-    // Of what waits for a time it is not known what it waits for when that has come; of the others it is.
+    // The reason of a download that waits for a time is not known after that time; the reasons of the others are.
     #expect(reasons.unknown(of: ["a", "b", "c"]) == ["a", "c"])
     reasons.note("c", one, .waiting(.turn))
     #expect(reasons.unknown(of: ["a", "b", "c"]) == ["a"])

@@ -4,7 +4,7 @@ import Testing
 
 @testable import DownpipeCore
 
-/// What may come before its time, and the timers.
+/// Downloads that may run before their due times, and the timers.
 @Suite(.timeLimit(.minutes(1)))
 struct WaitsTests {
   private let now = Date(timeIntervalSince1970: 1_000_000)
@@ -70,16 +70,16 @@ struct WaitsTests {
     waits.note(try record("a", .disk, total: .known(10 << 20), have: 4 << 20), available: 1 << 20)
     #expect(take(nil).isEmpty)
     #expect(take(1 << 20).isEmpty)
-    #expect(take((6 << 20) - 1).isEmpty, "the rest is larger")
+    #expect(take((6 << 20) - 1).isEmpty, "the remaining bytes need more space")
     #expect(take(6 << 20) == ["a"])
     #expect(take(6 << 20).isEmpty)
-    // Of one that is nearly complete, and of one of unknown length, a mebibyte is asked for.
+    // A download that is nearly complete, or of unknown length, needs a mebibyte.
     waits.note(try record("b", .disk, total: .known(100), have: 99), available: 0)
     waits.note(try record("c", .disk), available: 0)
     #expect(take((1 << 20) - 1).isEmpty)
     #expect(take(1 << 20).count == 1)
     #expect(take(1 << 20).count == 1)
-    // As much as there was when it failed was not enough.
+    // The space at the time of the failure was not enough.
     waits.note(try record("d", .disk, total: .known(100)), available: 8 << 20)
     #expect(take(8 << 20).isEmpty)
     #expect(take((8 << 20) + 1) == ["d"])
@@ -111,11 +111,11 @@ struct WaitsTests {
     func arm(_ seconds: TimeInterval) -> Duration? { waits.arm(now.addingTimeInterval(seconds), at: now, now: .zero) }
     #expect(arm(3) == .seconds(3))
     #expect(arm(3) == nil)
-    #expect(arm(4) == nil, "when the earlier timer has run out the ledger is asked for the next")
+    #expect(arm(4) == nil, "after the earlier timer the ledger is asked for the next due time")
     #expect(arm(2) == .seconds(2))
-    #expect(arm(-5) == .zero, "what is past is due at once")
+    #expect(arm(-5) == .zero, "a past time is due at once")
     for due in [3.0, 2, -5] { waits.disarm(now.addingTimeInterval(due)) }
-    #expect(arm(1e12) == .seconds(400 * 86_400), "a clock that jumped sets no timer for ever")
+    #expect(arm(1e12) == .seconds(400 * 86_400), "a clock that jumped does not set an endless timer")
     #expect(arm(3) == .seconds(3))
   }
 }

@@ -2,7 +2,7 @@ import Testing
 
 @testable import DownpipeCore
 
-/// The slowest transfer that is not given up.
+/// The minimum speed of a transfer.
 @Suite(.timeLimit(.minutes(1)))
 struct SpeedWatchTests {
   private let minimum = MinimumSpeed(bytesPerSecond: 10, over: .seconds(5))
@@ -12,7 +12,7 @@ struct SpeedWatchTests {
     func check(_ bytes: Int64, at seconds: Int) -> DownloadError.Code? {
       watch.check(bytes, at: .seconds(seconds))?.code
     }
-    #expect(check(1000, at: 104) == nil, "the window is not over")
+    #expect(check(1000, at: 104) == nil, "the window has not ended")
     #expect(check(1050, at: 105) == nil, "exactly the minimum is enough")
     #expect(check(1050, at: 109) == nil, "the next window has begun")
     #expect(check(1099, at: 110) == .timedOut)
@@ -30,7 +30,7 @@ struct SpeedWatchTests {
     let first = watch.check(1_000_000, at: .seconds(5))
     #expect(first == nil)
     let second = watch.check(1_000_000, at: .seconds(10))
-    #expect(second != nil, "a stall is one however fast it was before")
+    #expect(second != nil, "a stall is detected after any speed")
   }
 
   @Test(arguments: [

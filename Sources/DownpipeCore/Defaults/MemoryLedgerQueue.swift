@@ -1,0 +1,62 @@
+/// The order of the downloads that wait in a ``MemoryLedger``. It is sorted when it is read, not when it changes.
+struct MemoryLedgerQueue: Sendable {
+  /// Sorts by rank, then by arrival.
+  struct Key: Comparable, Sendable {
+    let rank: Rank
+    let arrival: Int64
+    let generation: Int64
+    let id: DownloadID
+
+    init(_ record: DownloadRecord) {
+      (rank, arrival, generation, id) = (record.rank, record.arrival, record.generation, record.id)
+    }
+
+    static func < (left: Self, right: Self) -> Bool {
+      (left.rank, left.arrival, left.generation) < (right.rank, right.arrival, right.generation)
+    }
+  }
+
+  /// What becomes of a key that was visited.
+  enum Visit: Sendable {
+    case keep
+    case drop
+    /// Keep this key and all behind it, and visit no more.
+    case stop
+  }
+
+  /// Includes keys that no longer apply: the reader drops them.
+  private var keys: ArraySlice<Key> = []
+  private var isSorted = true
+
+  var count: Int { keys.count }
+
+  mutating func append(_ key: Key) {
+    isSorted = isSorted && (keys.last.map { $0 < key } ?? true)
+    keys.append(key)
+  }
+
+  /// Visits the keys in order, equal ones once.
+  mutating func scan(_ visit: (Key) -> Visit) {
+    if !isSorted { keys.sort() }
+    isSorted = true
+    var end = keys.startIndex
+    var kept: [Key] = []
+    var last: Key?
+    visits: while end < keys.endIndex {
+      let key = keys[end]
+      if key != last {
+        switch visit(key) {
+        case .keep: kept.append(key)
+        case .drop: break
+        case .stop: break visits
+        }
+      }
+      last = key
+      end += 1
+    }
+    // Costs nothing while all that was visited is taken from the front.
+    if kept.count < end - keys.startIndex { keys.replaceSubrange(keys.startIndex..<end, with: kept) }
+  }
+
+  mutating func removeAll(where isObsolete: (Key) -> Bool) { keys.removeAll(where: isObsolete) }
+}

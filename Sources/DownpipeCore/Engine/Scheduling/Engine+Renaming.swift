@@ -1,0 +1,88 @@
+// Renaming downloads, and the files of those that are finished.
+extension Engine {
+  /// Gives a download another name; what is finished is renamed in its folder.
+  func rename(_ id: DownloadID, to name: String) async throws -> DownloadStatus {
+    try checkOpen()
+    try await rankOnce()
+    let name = SafeFileName.make(fromTitle: name)
+    return try await takeTurns { engine in
+      guard let record = try await engine.record(id) else { throw DownloadError.unknownDownload(id) }
+      guard record.phase == .finished, engine.slots.runs[id] == nil else {
+        return try await engine.change(id) { $0.destination.setName(name) }
+      }
+      return .over(try await engine.renameFile(of: record, to: name))
+    }
+  }
+
+  private func renameFile(of record: DownloadRecord, to name: String) async throws -> DownloadStatus {
+    let record = await renamed(record)
+    guard let stored = record.steps.artifact, stored.path != nil else {
+      throw DownloadError(.invalidRequest, "“\(record.id)” has no file that could be renamed: it was kept in memory")
+    }
+    let artifact = try context.storage.artifact(from: stored)
+    guard await context.storage.contains(artifact) else {
+      throw DownloadError(
+        .storage, "the file of “\(record.id)” is gone, or is another one now: add the download again to fetch it anew")
+    }
+    try await keep(RenameNote(name: name), of: record.id)
+    return try await moveFile(of: record, artifact, to: name, prior: nil)
+  }
+
+  /// What is being renamed, and how, is in the ledger before the file moves: after a crash the next start finishes it.
+  private func keep(_ note: RenameNote?, of id: DownloadID) async throws {
+    _ = try await store.update(id, at: time.date) { $0.steps.note = note?.stored }
+  }
+
+  private func moveFile(
+    of record: DownloadRecord, _ artifact: Artifact, to name: String, prior: RenameNote?
+  ) async throws -> DownloadStatus {
+    let storage = context.storage
+    let id = record.id
+    let processing = ProcessingContext(
+      request: record.request, workspace: nil, priorNote: prior?.storageNote, durability: storage.durability,
+      wasInterrupted: prior != nil
+    ) { [self] note in try await keep(RenameNote(name: name, storageNote: note), of: id) }
+    let moved: Artifact
+    do {
+      moved = try await storage.publish(
+        artifact, of: nil, at: .init(directory: storage.folder(of: artifact), name: name), in: processing)
+    } catch {
+      // Where the file has not moved there is nothing to be finished; otherwise the next start does that.
+      if await storage.contains(artifact) { try? await keep(nil, of: id) }
+      throw error
+    }
+    let stored = StoredArtifact(moved, in: storage)
+    let record = try await store.update(id, at: time.date) { record in
+      record.steps.artifact = stored
+      record.steps.note = nil
+      record.request.destination.setName(moved.name)
+    }
+    guard let record else { throw DownloadError.unknownDownload(id) }
+    publish(record)
+    return status(of: record)
+  }
+
+  /// Finishes renaming what the end of the process has interrupted; before anything else is done.
+  func finishRenaming() async {
+    guard let records = try? await store.unsettledMoves() else { return }
+    for record in records where belongsHere(record) { _ = await renamed(record) }
+  }
+
+  /// A record whose file was being renamed, with that brought to its end; where it fails the file has the name it has.
+  func renamed(_ record: DownloadRecord) async -> DownloadRecord {
+    guard record.phase == .finished, let note = record.steps.note.flatMap(RenameNote.init(stored:)),
+      let stored = record.steps.artifact, let artifact = try? context.storage.artifact(from: stored),
+      (try? await moveFile(of: record, artifact, to: note.name, prior: note)) != nil
+    else { return record }
+    return (try? await store.record(record.id)) ?? record
+  }
+}
+
+extension Storage {
+  /// The folder below the root that an artifact lies in; `nil` for the root itself, and for what lies elsewhere.
+  fileprivate func folder(of artifact: Artifact) -> String? {
+    guard let stored = artifact.path.map(storedPath(for:)), !stored.hasPrefix("/") else { return nil }
+    let parts = stored.split(separator: "/").dropLast()
+    return parts.isEmpty ? nil : parts.joined(separator: "/")
+  }
+}

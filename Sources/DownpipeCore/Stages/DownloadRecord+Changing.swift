@@ -1,0 +1,102 @@
+package import Foundation
+
+// Every ledger changes requests through these functions, so that the rules for what a change keeps exist once.
+extension DownloadRecord {
+  /// Applies another addition of the same download.
+  /// - Returns: Whether the record has changed.
+  package mutating func addAgain(_ addition: LedgerAddition, at now: Date, ranking: Ranking) -> Bool {
+    guard addition.ifKnown == .update else { return false }
+    let before = self
+    var new = request.takingOver(addition.request, since: added ?? request)
+    // The file is already at its destination.
+    if phase == .finished { new.destination = request.destination }
+    // What the old link waited for does not apply to a new link.
+    if set(new, added: addition.request, ranking),
+      request.url != before.request.url
+    {
+      awaited = nil
+    }
+    location = location ?? addition.location
+    apply(.addedAgain)
+    return finish(since: before, at: now)
+  }
+
+  /// Applies a change. Only the request, `added`, the location, and the artifact and note of `steps` are taken from it.
+  ///
+  /// - Parameter owner: The owner that makes the change.
+  /// - Returns: Whether the record has changed.
+  package mutating func update(
+    by owner: String, at now: Date, ranking: Ranking, _ change: (inout DownloadRecord) throws -> Void
+  ) rethrows -> Bool {
+    let before = self
+    var wish = self
+    try change(&wish)
+    // A change that sets `added` to `nil` declares that the request is as it was added.
+    let base = wish.added ?? (added == nil ? request : wish.request)
+    if set(wish.request, added: base, ranking), request.url != before.request.url { awaited = nil }
+    location = wish.location
+    if self.owner == nil || self.owner == owner {
+      steps.artifact = wish.steps.artifact
+      steps.note = wish.steps.note
+    }
+    return finish(since: before, at: now)
+  }
+
+  /// Takes the URL, header fields and head start that an attempt has changed from its record.
+  package mutating func setLink(of record: DownloadRecord, ranking: Ranking) {
+    var new = request
+    new.url = record.request.url
+    new.headers = record.request.headers
+    new.headStart = record.request.headStart
+    set(new, added: added ?? request, ranking)
+  }
+
+  /// Writes the fields of a save, as ``LedgerStore/save(_:_:at:)`` does.
+  package mutating func write(
+    _ fields: RecordFields, of record: DownloadRecord, ranking: @autoclosure () -> Ranking
+  ) {
+    if fields.contains(.link) { setLink(of: record, ranking: ranking()) }
+    if fields.contains(.checkpoint) { checkpoint = record.checkpoint }
+    if fields.contains(.steps) { steps = record.steps }
+    guard fields.contains(.state) else { return }
+    phase = record.phase
+    notBefore = record.notBefore
+    isPausedTogether = record.isPausedTogether
+    awaited = record.awaited
+    error = record.error
+    attempts = record.attempts
+    consecutiveFailures = record.consecutiveFailures
+    repeatedFailures = record.repeatedFailures
+    bytesFetched = record.bytesFetched
+    resumedFrom = record.resumedFrom
+    wasInterrupted = record.wasInterrupted
+    if !phase.isActive { owner = nil }
+  }
+
+  /// - Returns: Whether the request has changed.
+  @discardableResult
+  private mutating func set(_ new: DownloadRequest, added: DownloadRequest, _ ranking: Ranking) -> Bool {
+    let before = request
+    request = new
+    // The id stays as it was first written: equal ids can differ in their bytes.
+    request.id = before.id
+    var added = added
+    added.id = before.id
+    self.added = added == request ? nil : added
+    guard request != before else { return false }
+    rank = ranking.rank(rankingContext)
+    return true
+  }
+
+  private mutating func finish(since before: DownloadRecord, at now: Date) -> Bool {
+    guard self != before else { return false }
+    updatedAt = now
+    return true
+  }
+}
+
+extension Date {
+  /// The latest time that a download can sensibly wait for: one beyond it comes from a clock that jumped,
+  /// and counts as due. No back-off and no `Retry-After` is longer than a year.
+  package var furthestDue: Date { addingTimeInterval(400 * 86_400) }
+}

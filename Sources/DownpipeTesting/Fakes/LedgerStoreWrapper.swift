@@ -1,0 +1,48 @@
+package import DownpipeCore
+package import Foundation
+
+/// A ledger store around another one: it implements the methods that it changes, and all others forward to ``base``.
+///
+/// `exchange` and `records(of:)` are not forwarded. They keep the defaults of ``LedgerStore``, which call `save`,
+/// `lease` and `record` of the wrapper, so that a wrapper that changes these changes the bulk methods too.
+package protocol LedgerStoreWrapper: LedgerStore {
+  /// The store that does the work.
+  var base: any LedgerStore { get }
+}
+
+extension LedgerStoreWrapper {
+  package var owner: String { base.owner }
+  package var changesByOthers: AsyncStream<Void>? { base.changesByOthers }
+
+  package func add(_ additions: [LedgerAddition], at now: Date) async throws -> [LedgerAddOutcome] {
+    try await base.add(additions, at: now)
+  }
+  package func update(
+    _ id: DownloadID, at now: Date, _ change: @escaping @Sendable (inout DownloadRecord) throws -> Void
+  ) async throws -> DownloadRecord? {
+    try await base.update(id, at: now, change)
+  }
+  package func record(_ id: DownloadID) async throws -> DownloadRecord? { try await base.record(id) }
+  package func records(_ query: DownloadQuery) async throws -> [DownloadRecord] { try await base.records(query) }
+  package func damaged() async throws -> [DamagedRecord] { try await base.damaged() }
+  package func counts(tag: String?) async throws -> [DownloadState.Phase: Int] { try await base.counts(tag: tag) }
+  package func totals(tag: String?) async throws -> DownloadTotals { try await base.totals(tag: tag) }
+  package func unsettledMoves() async throws -> [DownloadRecord] { try await base.unsettledMoves() }
+  package func lease(_ request: LeaseRequest) async throws -> [DownloadRecord] { try await base.lease(request) }
+  package func save(_ record: DownloadRecord, _ fields: RecordFields, at now: Date) async throws -> Bool {
+    try await base.save(record, fields, at: now)
+  }
+  package func transition(
+    _ selection: LedgerSelection, _ event: Lifecycle.Event, at now: Date
+  ) async throws -> LedgerTransitionResult {
+    try await base.transition(selection, event, at: now)
+  }
+  package func remove(_ selection: LedgerSelection, limit: Int) async throws -> [DownloadRecord] {
+    try await base.remove(selection, limit: limit)
+  }
+  package func renewLeases(until lease: Date) async throws { try await base.renewLeases(until: lease) }
+  package func reclaim(at now: Date) async throws -> Int { try await base.reclaim(at: now) }
+  package func nextDue(after now: Date) async throws -> Date? { try await base.nextDue(after: now) }
+  package func rank(by ranking: Ranking) async throws { try await base.rank(by: ranking) }
+  package func close() async throws { try await base.close() }
+}

@@ -1,0 +1,154 @@
+import Downpipe
+import Foundation
+
+/// Shows what `downpipe get` would do, and writes nothing.
+///
+/// Each server is asked for the first byte: the head of that reply has the size and the name, and tells whether a
+/// download can be resumed. Some servers refuse `HEAD`, or answer it with another length.
+struct DryRun: Sendable {
+  /// What would happen with one URL.
+  struct Forecast: Sendable {
+    var id: DownloadID
+    /// Without secrets.
+    var url: String
+    var path: String?
+    var total = ByteCount.unknown
+    /// `nil` when the server was not asked.
+    var isResumable: Bool?
+    /// Whether another file has the path.
+    var isTaken = false
+    /// The state and the received bytes in the ledger.
+    var phase: DownloadState.Phase?
+    var received: Int64 = 0
+    var error: DownloadError?
+  }
+
+  var plan: GetPlan
+  var settings: PipelineSettings
+  var isJSON: Bool
+  var isQuiet: Bool
+
+  /// - Returns: whether every URL can be downloaded.
+  func run(_ list: URLList?) async throws -> Bool {
+    let pipeline = try Pipeline(settings)
+    let context = SourceContext(concurrentDownloads: settings.jobs, downloadsPerHost: settings.perHost ?? settings.jobs)
+    guard let source = try await pipeline.sources.first?.start(in: context) else { return false }
+    var downloader: Downloader?
+    // A ledger that does not exist is not created.
+    if let ledger = settings.ledger, Folder.kind(ledger) == .file {
+      downloader = try await Downloader(pipeline, options: DownloaderOptions(startsSuspended: true))
+    }
+    let result: Result<Bool, any Error>
+    do {
+      var isComplete = try await show(plan.urls, source, downloader)
+      while let urls = try await list?.next() { isComplete = try await show(urls, source, downloader) && isComplete }
+      result = .success(isComplete)
+    } catch {
+      result = .failure(error)
+    }
+    await downloader?.shutdown()
+    await source.stop()
+    return try result.get()
+  }
+
+  /// Shows the forecasts in the order of the URLs, as many at once as there would be downloads.
+  private func show(
+    _ urls: [String], _ source: any SourceSession, _ downloader: Downloader?
+  ) async throws -> Bool {
+    var isComplete = true
+    var rest = urls[...]
+    while !rest.isEmpty {
+      let batch = rest.prefix(settings.jobs)
+      rest = rest.dropFirst(settings.jobs)
+      let forecasts = try await withThrowingTaskGroup(of: (Int, Forecast).self) { group in
+        for (place, text) in batch.enumerated() {
+          group.addTask { (place, try await forecast(text, source, downloader)) }
+        }
+        return try await group.reduce(into: [:]) { $0[$1.0] = $1.1 }
+      }
+      for forecast in batch.indices.compactMap({ forecasts[$0 - batch.startIndex] }) {
+        try show(forecast)
+        if forecast.error != nil { isComplete = false }
+      }
+    }
+    return isComplete
+  }
+
+  private func show(_ forecast: Forecast) throws {
+    if isJSON {
+      try OutputFile.standardOutput.write(Self.line(forecast) + "\n")
+    } else if let error = forecast.error {
+      OutputFile.warn("\(forecast.url): \(error.sentence)")
+    } else if !isQuiet {
+      try OutputFile.standardOutput.write(sentence(forecast).harmless + "\n")
+    }
+  }
+
+  func forecast(
+    _ text: String, _ source: any SourceSession, _ downloader: Downloader?
+  ) async throws -> Forecast {
+    var forecast = Forecast(id: plan.id(for: text), url: text.redactedURL)
+    do {
+      let request = try plan.request(for: text)
+      let known = try await downloader?.status(of: request.id)
+      forecast.phase = known?.state.phase
+      forecast.received = known?.artifact == nil ? known?.progress.received ?? 0 : 0
+      if let downloader, let known, await Feeder.isDone(known, asked: request, await downloader.pipeline.storage) {
+        forecast.path = known.artifact?.path
+        forecast.total = known.artifact?.size ?? .unknown
+      } else {
+        try await ask(source, for: request, &forecast)
+      }
+    } catch let error as DownloadError {
+      forecast.error = error
+    }
+    return forecast
+  }
+
+  private func ask(
+    _ source: any SourceSession, for request: DownloadRequest, _ forecast: inout Forecast
+  ) async throws {
+    let reply = try await source.open(
+      SourceRequest(
+        url: request.url, id: request.id, range: RequestedRange(from: 0, to: 1), headers: request.headers))
+    reply.body.discard()
+    switch reply.coverage {
+    case .range(_, let total): (forecast.total, forecast.isResumable) = (total, true)
+    case .whole: (forecast.total, forecast.isResumable) = (reply.length, false)
+    // An empty file has no first byte.
+    case .none(.rangeNotSatisfiable(let total)): (forecast.total, forecast.isResumable) = (total, true)
+    case .none(.status(let status)):
+      throw DownloadError(.httpStatus, "the server answered \(status)", httpStatus: status)
+    default: throw DownloadError(.invalidResponse, "the server gave no usable answer to a range request")
+    }
+    var name = plan.outputName ?? SafeFileName.make(from: reply.suggestedName, url: reply.finalURL ?? request.url)
+    if plan.steps.gunzips, plan.outputName == nil, name.lowercased().hasSuffix(".gz") { name.removeLast(3) }
+    let path = (plan.steps.folder ?? settings.directory) + "/" + name
+    forecast.path = path
+    forecast.isTaken = Folder.kind(path) != nil
+  }
+
+  func sentence(_ forecast: Forecast) -> String {
+    let path = forecast.path ?? forecast.url
+    guard let isResumable = forecast.isResumable else { return "\(path): finished already" }
+    let size = forecast.total.bytes.map(ByteFormat.binary.format) ?? "unknown size"
+    var text = "\(path): \(size), \(isResumable ? "can be resumed" : "cannot be resumed")"
+    if forecast.received > 0 { text += "; \(ByteFormat.binary.format(forecast.received)) received already" }
+    guard forecast.isTaken else { return text }
+    switch settings.conflict {
+    case .keepBoth: return text + "; the name is taken: the new file gets a number"
+    case .replace: return text + "; replaces the existing file"
+    case .fail: return text + "; the name is taken: the download fails"
+    case .reuse: return text + "; the name is taken: the existing file may be used"
+    }
+  }
+
+  static func line(_ forecast: Forecast) -> String {
+    let object: JSONObject = [
+      "event": "dryRun", "id": forecast.id.rawValue, "url": forecast.url, "path": forecast.path,
+      "total": forecast.total.bytes, "resumable": forecast.isResumable, "taken": forecast.isTaken,
+      "state": forecast.phase?.rawValue, "bytes": forecast.received, "error": forecast.error.map(JSONOutput.object),
+    ]
+    return object.json
+  }
+}
