@@ -3,7 +3,7 @@ public import DownpipeCore
 
 import CZlib
 
-/// Computes a digest of bytes as they come.
+/// Computes a digest of bytes that arrive in chunks.
 ///
 /// ```swift
 /// var computation = try DigestComputation(.sha256)
@@ -11,7 +11,7 @@ import CZlib
 /// let digest = computation.finalize()
 /// ```
 ///
-/// A value: a copy goes on by itself. Memory is constant; `update` neither blocks nor fails.
+/// It is a value: a copy continues independently. Memory is constant, and `update` neither blocks nor fails.
 public struct DigestComputation: Sendable {
   private enum State: Sendable {
     case sha256(SHA256)
@@ -20,25 +20,20 @@ public struct DigestComputation: Sendable {
     case sha1(Insecure.SHA1)
     case md5(Insecure.MD5)
     case crc32(UInt32)
-    /// While another state is being changed; never seen from outside.
+    /// While another state is updated; never visible outside of `update`.
     case moved
   }
 
-  /// What is computed.
+  /// The algorithm of the digest.
   public let algorithm: DigestAlgorithm
   private var state: State
 
-  /// The algorithms that can be computed: SHA-256, SHA-384, SHA-512, SHA-1, MD5, and CRC-32 when the package
-  /// is built with its `Zlib` trait.
-  public static let supportedAlgorithms: [DigestAlgorithm] = {
-    var algorithms: [DigestAlgorithm] = [.sha256, .sha384, .sha512, .sha1, .md5]
-    algorithms.append(.crc32)
-    return algorithms
-  }()
+  /// The supported algorithms: SHA-256, SHA-384, SHA-512, SHA-1, MD5 and CRC-32.
+  public static let supportedAlgorithms: [DigestAlgorithm] = [.sha256, .sha384, .sha512, .sha1, .md5, .crc32]
 
-  /// Begins a digest.
+  /// Starts a digest of no bytes.
   ///
-  /// - Throws: ``DownloadError`` with `.invalidRequest` for an algorithm that cannot be computed.
+  /// - Throws: ``DownloadError`` with `.invalidRequest` for an algorithm that is not in ``supportedAlgorithms``.
   public init(_ algorithm: DigestAlgorithm) throws(DownloadError) {
     self.algorithm = algorithm
     switch algorithm {
@@ -51,11 +46,11 @@ public struct DigestComputation: Sendable {
     default:
       throw DownloadError(
         .invalidRequest,
-        "digests of the algorithm “\(algorithm.name.prefix(64))” cannot be computed: use one of \(Self.supportedNames)")
+        "the digest algorithm “\(algorithm.name.prefix(64))” is not supported: use one of \(Self.supportedNames)")
     }
   }
 
-  /// The supported algorithms in words, for messages.
+  /// The names of the supported algorithms, for messages.
   static var supportedNames: String { supportedAlgorithms.map(\.name).joined(separator: ", ") }
 
   /// Takes the next bytes.
@@ -99,7 +94,7 @@ public struct DigestComputation: Sendable {
     }
   }
 
-  /// The digest of all bytes so far; more may follow.
+  /// Returns the digest of all bytes so far. More bytes can follow.
   public func finalize() -> FileDigest {
     let bytes: [UInt8] =
       switch state {

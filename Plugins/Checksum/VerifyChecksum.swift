@@ -1,54 +1,52 @@
 public import DownpipeCore
 
-/// Checks that a file has the digests it should, and passes it through unchanged.
+/// A step that checks the digests of a file and does not change the file.
 ///
 /// ```swift
-/// VerifyChecksum()                                    // what the request expects and what the server promised
-/// VerifyChecksum(required: true)                      // … and fail when neither says anything
-/// VerifyChecksum(.sha256, .sha512, required: true)    // … and one of these it must be
+/// VerifyChecksum()                                    // the digests of the request and of the server
+/// VerifyChecksum(required: true)                      // fails without any digest
+/// VerifyChecksum(.sha256, .sha512, required: true)    // fails without one of these
 /// ```
 ///
-/// Every digest in ``ProcessingContext/digests`` is checked, and all of them must match; the file is read
-/// once. Put it before the steps that change the bytes, such as unpacking: digests are those of the file as
-/// it was downloaded.
+/// All digests in ``ProcessingContext/digests`` are checked, and all must match. The file is read once. Put the step before
+/// steps that change the bytes, such as decompression: digests are those of the file as it was downloaded.
 ///
-/// **What counts.** The request's own digests must all be of a supported algorithm
-/// (``DigestComputation/supportedAlgorithms``): one that cannot be checked is an error, never skipped. Those
-/// that the server promised are skipped when they cannot be checked, as RFC 9530 §2 allows.
+/// **Which digests are checked.** A digest in the request must have a supported algorithm
+/// (``DigestComputation/supportedAlgorithms``); otherwise the step fails. A digest from the server with another algorithm is
+/// ignored, as RFC 9530 §2 allows.
 ///
-/// **Contract.** It blocks, reading 1 MiB at a time, and looks after each block whether its task was
-/// cancelled. Without any digest it does not open the file. It throws ``DownloadError``: `.digestMismatch`
-/// with the algorithm and both digests; `.invalidRequest` for an expected digest that cannot be checked;
-/// `.processing` for a folder, or when a digest is required and there is none; `.permission` and `.storage`
-/// for a file that cannot be read; and `CancellationError`.
+/// **Contract.** The step blocks, and checks for cancellation after each 1 MiB. Without a digest it does not open the file.
+/// It throws ``DownloadError`` with `.digestMismatch`, whose message has the algorithm and both digests; `.invalidRequest`
+/// for a digest in the request that cannot be checked; `.processing` for a folder, or if a digest is required and there is
+/// none; `.permission` or `.storage` if the file cannot be read; and `CancellationError`.
 public struct VerifyChecksum: UniversalPostProcessor, DigestVerifying {
-  /// The algorithms whose digests count; every supported one when empty.
+  /// The algorithms of the digests that are checked; all supported ones if empty.
   public let algorithms: [DigestAlgorithm]
-  /// Whether there must be a digest to check.
+  /// Whether the step fails without a digest to check.
   public let isRequired: Bool
 
-  /// Checks every digest there is.
+  /// Creates a step that checks all digests.
   ///
-  /// - Parameter required: whether it is an error when there is none.
+  /// - Parameter required: whether the step fails without a digest.
   public init(required: Bool = false) {
     algorithms = []
     isRequired = required
   }
 
-  /// Checks the digests of some algorithms: of those that the server promised only these, and of the
-  /// request's own all the same every one.
+  /// Creates a step that checks digests from the server only if they have one of some algorithms. Digests in the request are
+  /// always checked.
   ///
   /// - Parameters:
   ///   - first: an algorithm.
   ///   - others: more algorithms.
-  ///   - required: whether it is an error when there is no digest of any of these algorithms, so that a
-  ///     weaker one never stands in for them.
+  ///   - required: whether the step fails without a digest of these algorithms, so that a digest of a weaker algorithm is
+  ///     not enough.
   public init(_ first: DigestAlgorithm, _ others: DigestAlgorithm..., required: Bool) {
     algorithms = [first] + others
     isRequired = required
   }
 
-  /// The algorithms, and whether they are required.
+  /// The algorithms, and whether a digest is required.
   public var summary: String {
     let names = algorithms.map(\.name).joined(separator: " or ")
     switch (names.isEmpty, isRequired) {
@@ -62,12 +60,12 @@ public struct VerifyChecksum: UniversalPostProcessor, DigestVerifying {
   /// Whether there is a digest to check, or one is required.
   public func isNeeded(in context: ProcessingContext) -> Bool { isRequired || !context.digests.isEmpty }
 
-  /// Checks the artifact.
+  /// Checks the digests of the artifact and returns it unchanged.
   public func process(_ artifact: Artifact, in context: ProcessingContext) async throws -> Artifact {
     guard artifact.kind == .file else {
       throw DownloadError(
         .processing,
-        "“\(artifact.name)” is a folder, which has no digest: put VerifyChecksum before the step that unpacks")
+        "“\(artifact.name)” is a folder, which has no digest: put VerifyChecksum before the step that creates it")
     }
     let expected = try expectedDigests(in: context)
     guard !expected.isEmpty else { return artifact }
@@ -77,22 +75,22 @@ public struct VerifyChecksum: UniversalPostProcessor, DigestVerifying {
     for digest in expected {
       guard let computed = actual.first(where: { $0.algorithm == digest.algorithm }), computed == digest else {
         let computed = actual.first { $0.algorithm == digest.algorithm }
-        let origin = context.request.expectedDigests.contains(digest) ? "the request expects" : "the server promised"
+        let origin = context.request.expectedDigests.contains(digest) ? "the request expects" : "the server sent"
         throw DownloadError(
           .digestMismatch,
           "the \(digest.algorithm) of “\(artifact.name)” is \(computed?.hex ?? "unknown"), but \(origin) \(digest.hex): "
-            + "the bytes are not the ones that were meant")
+            + "the file is damaged or another version: download it again")
       }
     }
     return artifact
   }
 
-  /// The digests to check, each once, those of the request first.
+  /// The digests to check without duplicates, those of the request first.
   private func expectedDigests(in context: ProcessingContext) throws(DownloadError) -> [FileDigest] {
     if isRequired, !algorithms.isEmpty, !algorithms.contains(where: DigestComputation.supportedAlgorithms.contains) {
       throw DownloadError(
         .invalidPipeline,
-        "VerifyChecksum requires \(algorithms.map(\.name).joined(separator: " or ")), which cannot be computed: "
+        "VerifyChecksum requires \(algorithms.map(\.name).joined(separator: " or ")), which is not supported: "
           + "use one of \(DigestComputation.supportedNames)")
     }
     var expected: [FileDigest] = []
@@ -100,7 +98,7 @@ public struct VerifyChecksum: UniversalPostProcessor, DigestVerifying {
       guard DigestComputation.supportedAlgorithms.contains(digest.algorithm) else {
         throw DownloadError(
           .invalidRequest,
-          "the request expects a digest of the algorithm “\(digest.algorithm.name.prefix(64))”, which cannot be checked: "
+          "the request expects a digest of the algorithm “\(digest.algorithm.name.prefix(64))”, which is not supported: "
             + "use one of \(DigestComputation.supportedNames)")
       }
       guard digest.algorithm.byteCount == digest.bytes.count else {
@@ -121,8 +119,8 @@ public struct VerifyChecksum: UniversalPostProcessor, DigestVerifying {
     guard !isRequired || expected.contains(where: { counted.contains($0.algorithm) }) else {
       throw DownloadError(
         .processing,
-        "there is no \(algorithms.isEmpty ? "digest" : algorithms.map(\.name).joined(separator: " or ")) to check "
-          + "the file by, and one is required: give the request an expected digest")
+        "a \(algorithms.isEmpty ? "digest" : algorithms.map(\.name).joined(separator: " or ")) is required, and neither "
+          + "the request nor the server has one: give the request an expected digest")
     }
     return expected
   }

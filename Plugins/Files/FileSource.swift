@@ -11,22 +11,22 @@ public import Foundation
 #endif
 
 extension DownloadError.Code {
-  /// There is no file where a `file:` URL points.
+  /// The file of a `file:` URL does not exist.
   public static let fileNotFound = DownloadError.Code("fileNotFound")
 }
 
-/// Reads files of this machine, by `file:` URLs (RFC 8089), as a server would serve them: ranges, size and
-/// validators included.
+/// A source for files of this machine, by `file:` URLs (RFC 8089). It answers as a server does, with ranges, sizes and
+/// validators.
 ///
-/// The entity tag is made of device, inode, size and the time of the last change in nanoseconds. A file that
-/// changes while it is read ends the transfer with `.contentChanged`, one that shrinks with `.lengthMismatch`.
+/// The entity tag consists of device, inode, size and modification time in nanoseconds. If a file changes while it is read,
+/// the transfer fails with `.contentChanged`; if it becomes shorter, with `.lengthMismatch`.
 public struct FileSource: Source, SourceSession {
-  /// The bytes pushed at a time.
+  /// The number of bytes in a chunk.
   static let chunkSize = 256 << 10
 
   let system: FileSystem
 
-  /// Describes the source.
+  /// Creates the source, which has no settings.
   public init() { self.init(system: .system) }
 
   init(system: FileSystem) { self.system = system }
@@ -36,24 +36,25 @@ public struct FileSource: Source, SourceSession {
 
   /// Opens the file.
   ///
-  /// A range is answered with the whole when the request's validator is strong and the file is another one by now,
-  /// as `If-Range` has it (RFC 9110 §13.1.5).
-  /// - Throws: `DownloadError` with `.fileNotFound`, `.permission`, `.storage`;
-  ///   `.unsupportedURL` for another host and for what is no file; `.invalidRequest` for an empty range.
+  /// If the request has a range and a strong validator, and the file has changed, the reply is the whole file, as for
+  /// `If-Range` (RFC 9110 §13.1.5).
+  /// - Throws: `DownloadError` with `.fileNotFound`, `.permission` or `.storage`; `.unsupportedURL` for another host, a
+  ///   folder, a FIFO or a device; `.invalidRequest` for an empty range.
   public func open(_ request: SourceRequest) async throws -> SourceReply {
     let path = try path(of: request.url)
     let file: ReadableFile
     do {
       file = try ReadableFile(path, system: system)
     } catch  where error.code == ENOENT {
-      throw DownloadError(.fileNotFound, "there is no file \(path): check the URL", cause: error)
+      throw DownloadError(.fileNotFound, "the file \(path) does not exist: check the URL", cause: error)
     } catch {
       throw error.downloadError("open", path)
     }
     let status = file.status
     guard status.kind == .file else {
       throw DownloadError(
-        .unsupportedURL, "\(path) is \(status.kind == .folder ? "a folder" : "a device or a pipe"): name a file")
+        .unsupportedURL,
+        "\(path) is \(status.kind == .folder ? "a folder" : "a device or a FIFO"): use the URL of a file")
     }
     let validator = Validator(
       entityTag: status.entityTag,
@@ -66,7 +67,7 @@ public struct FileSource: Source, SourceSession {
       return reply
     }
     guard range.start >= 0, range.end.map({ $0 > range.start }) ?? true else {
-      throw DownloadError(.invalidRequest, "the range \(range.field) is empty: ask for at least one byte")
+      throw DownloadError(.invalidRequest, "the range \(range.field) is empty: request at least one byte")
     }
     guard range.start < status.size else {
       reply.coverage = .none(.rangeNotSatisfiable(total: .known(status.size)))
@@ -92,14 +93,14 @@ public struct FileSource: Source, SourceSession {
     }
     let path = url.path(percentEncoded: false)
     guard path.hasPrefix("/"), !path.utf8.contains(0), !url.path(percentEncoded: true).contains("%00") else {
-      throw DownloadError(.unsupportedURL, "the URL has no absolute path: write file:///folder/file")
+      throw DownloadError(.unsupportedURL, "the URL has no absolute path: use file:///folder/file")
     }
     return path
   }
 }
 
 extension FileStatus {
-  /// A strong tag: another file, or another state of the file, has another one.
+  /// A strong entity tag: it differs for another file, and after a change of the file.
   fileprivate var entityTag: EntityTag {
     func hex(_ number: UInt64) -> String { String(number, radix: 16) }
     let time = "\(hex(UInt64(bitPattern: modified.seconds))).\(hex(UInt64(bitPattern: modified.nanoseconds)))"

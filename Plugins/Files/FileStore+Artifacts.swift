@@ -9,19 +9,17 @@ import DownpipePOSIX
   import Darwin
 #endif
 
-// What becomes of finished downloads.
 extension FileStore {
-  /// Moves a finished artifact to its destination and settles conflicts; see ``ConflictPolicy``.
+  /// Moves a finished artifact to its destination; see `ConflictPolicy` for a name that exists already.
   ///
-  /// With a partial, the file that is open appears, whatever has become of its name. A note is kept before a file
-  /// appears that had a name; called again after a crash with that note, it finds out whether the first call
-  /// succeeded. One that had no name is looked for by its bytes.
+  /// With a partial, the open file is published, even if its name among the partials now belongs to another file. Before a
+  /// file with a name is published, a note is stored. After a crash, a second call with the note detects whether the first
+  /// one succeeded. A file without a name is recognised by its bytes.
   ///
-  /// A published artifact is moved. Folders below the root that are empty then are removed. One that a step has put
-  /// outside of the root gets its name there; the destination's folder does not count for it.
-  /// - Throws: `DownloadError` with `.alreadyExists`, `.unsafePath`, `.permission`, `.noSpace` or `.storage`, which it is
-  ///   as well for a published artifact that was changed since; `.contentChanged` when another program has changed the
-  ///   partial's length.
+  /// An artifact that is published already is moved. Folders below the root that are empty afterwards are removed. If a
+  /// step moved the artifact out of the root, it is renamed in its folder, and the folder of the destination is ignored.
+  /// - Throws: `DownloadError` with `.alreadyExists`, `.unsafePath`, `.permission`, `.noSpace` or `.storage`, also when a
+  ///   published artifact was changed since; `.contentChanged` when another program changed the length of the partial.
   public func publish(
     _ artifact: Artifact, of partial: (any Partial)?, at destination: DownloadRequest.Destination,
     in context: ProcessingContext
@@ -51,23 +49,23 @@ extension FileStore {
     return moved
   }
 
-  /// Whether the artifact is still among partials and workspaces, or in memory, and has to be published.
+  /// Whether the artifact is not published yet: it is a partial, in a workspace or in memory.
   public func isStaged(_ artifact: Artifact) -> Bool {
     guard let path = artifact.path else { return true }
     return PathText.remainder(of: path, below: folders.partials) != nil
       || PathText.remainder(of: path, below: folders.work) != nil
   }
 
-  /// Whether an artifact is still there: a file or a folder, as it was, of the same size and time of change as far as
-  /// they are known.
+  /// Whether the artifact exists unchanged: a file with the same size and modification time, as far as the artifact has
+  /// them, or a folder.
   public func contains(_ artifact: Artifact) async -> Bool {
     artifact.isOnDisk(system)
   }
 
-  /// With ``ConflictPolicy/reuse``, the file that has the download's name already, when it has the expected size.
+  /// With `ConflictPolicy.reuse`, returns the existing file with the name of the download and the expected size.
   ///
-  /// The name is the request's, or the last part of its URL, made safe; a name that only the server knows
-  /// is dealt with when the file is published. Digests are not checked here.
+  /// The name is the name in the request, or the last component of its URL, made safe. A name from the server is handled
+  /// when the file is published. Digests are not checked.
   /// - Throws: `DownloadError` with `.unsafePath`, `.permission` or `.storage`.
   public func existing(for request: DownloadRequest) async throws -> Artifact? {
     guard onConflict == .reuse else { return nil }
@@ -77,12 +75,10 @@ extension FileStore {
     )
   }
 
-  /// Removes a file, or a folder with all that is in it. No error when there is nothing.
+  /// Removes an artifact, a file or a folder with its contents, and folders below the root that are empty afterwards.
   ///
-  /// Folders below the root that are empty then, as the destination has named them, are removed, too.
-  ///
-  /// A published file that was changed since, and what has taken its place, stay; that is no error either.
-  /// - Throws: `DownloadError` with `.unsafePath` for a folder that holds the store itself or the user's home;
+  /// Does nothing if the artifact does not exist, was changed since it was published, or was replaced by another file.
+  /// - Throws: `DownloadError` with `.unsafePath` for a folder that contains the store or the user's home directory;
   ///   `.permission` or `.storage`.
   public func remove(_ artifact: Artifact) async throws {
     let isStaged = isStaged(artifact)

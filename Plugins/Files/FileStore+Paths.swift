@@ -2,8 +2,8 @@ import DownpipeCore
 import DownpipePOSIX
 
 extension FileStore {
-  /// A path as the ledger keeps it: relative to the root when it is below it, with `~` when it is below the
-  /// home directory, otherwise absolute. Both may be elsewhere at the next start.
+  /// Returns a path in the form that the ledger stores: relative to the root if it is below the root, with `~` if it is
+  /// below the home directory, otherwise absolute. So the root and the home directory can be moved.
   public func storedPath(for path: String) -> String {
     let path = PathText.normalized(path)
     guard path != root else { return "." }
@@ -15,9 +15,9 @@ extension FileStore {
     PathText.remainder(of: path, below: PathText.home).map { "~/" + $0 } ?? path
   }
 
-  /// The absolute path behind what ``storedPath(for:)`` gave.
+  /// Returns the absolute path for a result of ``storedPath(for:)``.
   ///
-  /// - Throws: `DownloadError` with `.unsafePath` for text with `..` or a NUL, or none at all.
+  /// - Throws: `DownloadError` with `.unsafePath` for an empty path, and for one with a `..` component or a NUL.
   public func path(forStored storedPath: String) throws -> String {
     guard !storedPath.isEmpty, !PathText.climbs(storedPath) else {
       throw DownloadError(

@@ -9,47 +9,61 @@ import DownpipePOSIX
   import Darwin
 #endif
 
-/// Keeps downloads as files below one folder.
+/// A storage that keeps downloads as files below one folder, the root.
 ///
 /// ```swift
 /// FileStore("~/Downloads")
 /// FileStore("/srv/mirror", onConflict: .replace, durability: .power)
 /// ```
-/// Unfinished downloads are in `<root>/.downpipe/partials`, what steps write is in `<root>/.downpipe/work`:
-/// on the file system of the destination, so that the finished file appears by one atomic rename or link.
-/// Both are keyed by the download's id and generation. The root and its folders are made when they are
-/// first needed, and again when somebody has deleted them.
+/// Partials are in `<root>/.downpipe/partials`, and steps write to `<root>/.downpipe/work`. Both are on the file system of
+/// the destination, so that the finished file appears by one atomic rename or link. Their names contain the download's id
+/// and generation. The root and its folders are created when they are needed, and again if they were deleted.
 ///
-/// Destinations are relative to the root and cannot leave it: absolute paths, `..`, and symbolic links below
-/// the root are refused with `.unsafePath`. A destination folder may be on another file system; the file
-/// is copied beside its place then.
+/// **Destinations.** They are relative to the root and cannot leave it: absolute paths, `..`, and symbolic links below the
+/// root fail with `.unsafePath`. If a destination folder is on another file system, the file is copied to a hidden name
+/// beside its destination first.
 ///
-/// A new download is written to a file without a name, where the system can do that, which is linked to its place or
-/// vanishes with the process. It gets a name among the partials once the ledger has to rely on it.
+/// **New downloads.** Where the system supports it, a new download is written to a file without a name, which is linked to
+/// its destination, or deleted when the process ends. It gets a name among the partials when the first checkpoint is
+/// committed.
 ///
-/// Two stores may share a root, in two processes too: no name is taken twice, and a named partial has one writer at a
-/// time. While it is open it is claimed by an entry beside it, `<partial>.owner`; a second opening fails with `.inUse`,
-/// with whatever ledger. The claim of a process that has ended is taken over at once, that of a process which cannot
-/// be proved alive or dead from here (on another machine, in another container) when it was not renewed for a minute.
+/// **Several processes.** Two stores can have the same root, also in two processes. No destination is used twice, and a
+/// named partial has one writer: an entry beside it, `<partial>.owner`, is its claim. Opening a partial with a claim fails
+/// with `.inUse`. If the process of the claim has ended, the claim is taken over at once. If this cannot be proved, since
+/// the process was in another container or on another machine, it is taken over when it was not renewed for 60 seconds.
 ///
-/// `.downpipe` is for the user alone (mode 0700), and so are partials (0600); what is published has the permissions that
-/// the process's umask gives to new files.
+/// **Network file systems.** The same holds for machines that share a folder over NFS or SMB, provided that the server
+/// creates symbolic links, or files with `O_EXCL`, atomically, and that clients see changes of another machine within
+/// 20 seconds, as with the default mount options.
+///
+/// - A machine that stops, or loses the network for 60 seconds, loses its claims. The next owner continues with a copy of
+///   the partial. If the first machine returns, its writes reach only the old file, and its next checkpoint or its
+///   publishing fails with `.inUse`.
+/// - Two machines that take over the same abandoned claim in the same instant may both write to the partial until the
+///   next checkpoint of the first one, which fails with `.inUse`. On a local disk a lock on the folder excludes this, but
+///   NFS and SMB have no such locks. Check the result with a digest where this matters.
+/// - Not detected: mounts that cache attributes for longer (`actimeo`), and file systems without atomic creation, such as
+///   many mounts of object stores. Use such a folder from one machine only.
+///
+/// **Permissions.** `.downpipe` is private to the user (mode 0700), and so are partials (0600). Published files have the
+/// permissions that the process's umask gives to new files.
 public struct FileStore: Storage {
-  /// The absolute path of the folder.
+  /// The absolute path of the folder that contains all files of the store.
   public let root: String
-  /// What happens when a name is taken.
+  /// What happens when the name of a finished file exists already.
   public let onConflict: ConflictPolicy
-  /// What a finished write survives.
+  /// Whether synchronized and published bytes survive only the end of the process, or also a loss of power.
   public let durability: Durability
 
   let folders: StoreFolders
 
-  /// Describes a store. Nothing is made or opened before it is needed.
+  /// Creates a store. The folder is created or opened when the first download needs it.
   ///
   /// - Parameters:
-  ///   - root: the folder; `~` is the home directory, other relative paths begin at the working directory.
-  ///   - onConflict: what happens when a name is taken.
-  ///   - durability: what a finished write survives: the death of the process, or the loss of power.
+  ///   - root: the folder; `~` is the home directory, and other relative paths start at the working directory.
+  ///   - onConflict: what happens when the name of a finished file exists already; it gets a number by default.
+  ///   - durability: whether synchronized and published bytes survive only the end of the process, which is the default,
+  ///     or also a loss of power, for which each checkpoint waits for the disk.
   public init(_ root: String, onConflict: ConflictPolicy = .keepBoth, durability: Durability = .process) {
     self.init(root, onConflict: onConflict, durability: durability, system: .system)
   }
@@ -63,14 +77,14 @@ public struct FileStore: Storage {
 
   var system: FileSystem { folders.system }
 
-  /// The root, and what differs from the defaults.
+  /// The root, the conflict policy, and the durability if it is `.power`.
   public var summary: String {
     let power = durability == .power ? ", survives power loss" : ""
     return "\(storedPath(outsideRoot: root)), \(onConflict.words)\(power)"
   }
 
-  /// A name that stays when the root is moved: a random one, kept in the store's own folder. `nil` where that folder can
-  /// neither be read nor made.
+  /// A random name in the store's own folder, which stays the same when the root is moved. `nil` when that folder can be
+  /// neither read nor created.
   public var location: String? { folders.name() }
 
   var publisher: Publisher {
@@ -79,21 +93,24 @@ public struct FileStore: Storage {
       folders: folders)
   }
 
-  /// Refuses names and folders that no file below the root can have: `..`, absolute paths, components that are empty or
-  /// longer than 255 bytes, slashes in a name, and the store's own folder.
+  /// Checks that a file below the root can have the name and the folder of a destination.
+  ///
+  /// - Throws: `DownloadError` with `.unsafePath` for `..`, an absolute path, a component that is empty or longer than 255
+  ///   bytes, a slash in the name, and the folder `.downpipe`.
   public func check(_ destination: DownloadRequest.Destination) throws(DownloadError) {
     try publisher.check(destination)
   }
 
   // MARK: Partials
 
-  /// Opens the partial of a download, which is empty when there was none.
+  /// Opens the partial of a download. It is empty if it does not exist; its file is created with the first byte.
   ///
-  /// A new one has no name before ``DownpipeCore/Partial/persist()``, and nothing is made before its first byte. The
-  /// name of any other is claimed until it is closed.
-  ///
-  /// - Throws: `DownloadError` with `.inUse` while another owner has it open, or may have; `.permission`, `.noSpace`
-  ///   or `.storage`; `.invalidRequest` for an id that is empty or longer than 255 bytes.
+  /// - Parameters:
+  ///   - key: the download's id and generation.
+  ///   - isNew: whether the download has no bytes yet. A new partial has no name before
+  ///     ``DownpipeCore/Partial/persist()``. The name of any other partial is claimed until it is closed.
+  /// - Throws: `DownloadError` with `.inUse` while another owner has the partial open, or may have it open; `.permission`,
+  ///   `.noSpace` or `.storage`; `.invalidRequest` for an id that is empty or longer than 255 bytes.
   public func openPartial(_ key: PartialKey, isNew: Bool) async throws -> any Partial {
     let path = folders.partials + "/" + (try PartialName.path(of: key))
     if isNew { return FilePartial(path, folders: folders) }
@@ -101,7 +118,7 @@ public struct FileStore: Storage {
       try folders.making(PathText.split(path).folder) {
         let claim = try PartialClaim.take(path, keepingBytes: true, durability: durability, system: system)
         do {
-          // No other program has a reason to put a link here.
+          // Partials are never symbolic links.
           let file = try OpenFile.ifPresent(Entry(path), O_RDWR | O_NOFOLLOW, system: system)
           let length = try file?.status().size ?? 0
           return FilePartial(path, file: file, length: length, claim: claim, folders: folders)
@@ -113,16 +130,15 @@ public struct FileStore: Storage {
     }
   }
 
-  /// Removes the partial and the download's workspace. No error when there is nothing.
+  /// Removes the partial and the workspace of a download, if they exist.
   ///
-  /// A partial that this store itself has open loses its name. What is open through another store, in this process or
-  /// another, is never removed.
-  /// - Throws: `DownloadError` with `.inUse` while another owner has the partial open under its name, or may have;
-  ///   `.permission` or `.storage`.
+  /// A partial that this store has open loses its name. A partial that is open in another store is not removed.
+  /// - Throws: `DownloadError` with `.inUse` while another owner has the partial open, or may have it open; `.permission`
+  ///   or `.storage`.
   public func removePartial(_ key: PartialKey) async throws {
     let partial = folders.partials + "/" + (try PartialName.path(of: key))
     let workspace = folders.work + "/" + (try PartialName.stem(of: key))
-    // Most were published, and are gone; most downloads have no workspace.
+    // Most partials were published, and most downloads have no workspace: then no claim is needed.
     let hasName = try reporting("remove the partial", partial) { () throws(SystemError) in
       try system.statusIfPresent(Entry(partial)) != nil
     }
@@ -141,24 +157,25 @@ public struct FileStore: Storage {
     removeEmptyFolders(above: workspace, upTo: folders.work)
   }
 
-  /// The folder for the steps of a download; made if missing.
+  /// Returns the folder for the steps of a download, and creates it if it does not exist.
+  ///
+  /// - Throws: `DownloadError` with `.permission`, `.noSpace` or `.storage`.
   public func workspace(_ key: PartialKey) async throws -> String? {
     let path = folders.work + "/" + (try PartialName.stem(of: key))
-    try reporting("make the workspace", path) {
+    try reporting("create the workspace", path) {
       try folders.making(PathText.split(path).folder) {
         do throws(SystemError) { try system.makeFolder(Entry(path), mode: 0o700) } catch  where error.code == EEXIST {}
-        // A step's result is worth nothing when the folder it is in loses its name.
+        // A step's result is lost if the folder that contains it is not on the disk.
         try OpenFolder.flush(above: path, durability, system: system)
       }
     }
     return path
   }
 
-  /// The partials on disk, in no particular order: to find those that no ledger knows any more. A workspace whose
-  /// partial is gone counts as a partial without bytes.
+  /// Lists the partials on disk in no particular order, for finding those that are in no ledger. A workspace without a
+  /// partial is listed as a partial without bytes.
   ///
-  /// All of them are held in memory, a few hundred bytes each. What dead processes have left beside partials that
-  /// are gone is removed.
+  /// The list takes some hundred bytes of memory per partial. Abandoned claims without a partial are removed.
   /// - Throws: `DownloadError` with `.permission` or `.storage`; `CancellationError`.
   public func partials() async throws -> [StoredPartial]? {
     try await BlockingThreads.run { [folders] cancellation in
@@ -169,12 +186,12 @@ public struct FileStore: Storage {
     }
   }
 
-  /// The bytes that may still be written below the root. Quotas count only where the file system shows them so.
+  /// The free bytes of the file system of the root. Quotas are included only where the file system reports them so.
   ///
   /// - Throws: `DownloadError` with `.permission` or `.storage`.
   public func availableBytes() async throws -> Int64? {
     try await BlockingThreads.run { [root, system] _ in
-      try reporting("look at the space of", root) { () throws(SystemError) in
+      try reporting("read the free space of", root) { () throws(SystemError) in
         try system.availableBytes(atOrAbove: root)
       }
     }
@@ -182,8 +199,7 @@ public struct FileStore: Storage {
 
   // MARK: -
 
-  /// The claim for removing a partial; `nil` when this store holds it already, or when there is no folder that it could
-  /// be in.
+  /// Claims a partial for its removal; `nil` when this store has the claim already, or the folder does not exist.
   private func claimForRemoval(_ partial: String) throws -> PartialClaim? {
     try reporting("remove the partial", partial) {
       if let held = folders.claim(on: partial) {
@@ -204,7 +220,7 @@ public struct FileStore: Storage {
     }
   }
 
-  /// Long ids have folders of their own.
+  /// Removes the folders of a long id, or of a destination, that are empty now.
   func removeEmptyFolders(above path: String, upTo end: String) {
     var folder = PathText.split(path).folder
     while folder.utf8.count > end.utf8.count {

@@ -1,34 +1,35 @@
 public import DownpipeCore
 import DownpipePOSIX
 
-/// Moves the artifact, a file or a folder, into a folder of its own choice, made if it is missing.
+/// A step that moves the artifact, a file or a folder, into a folder of your choice, which is created if necessary.
 ///
 /// ```swift
 /// FileStore("~/Downloads")
 /// Gunzip()
 /// MoveInto("~/Movies")          // ~/Movies/film.mkv
 /// ```
-/// The name is that of the request's destination where that is an order, otherwise the artifact's; the destination's folder, which is
-/// relative to the storage's root, does not count. On another file system the artifact is copied beside its
-/// place first, so that it appears whole or not at all. After a crash the step finds out whether it had moved it.
+/// The artifact gets the name in the request's destination, if it is final, and keeps its own name otherwise. The folder
+/// in the destination is ignored, since it is relative to the root of the storage. If the folder is on another file system,
+/// the artifact is copied to a hidden name there first, so that it appears complete or not at all. After a crash the step
+/// detects whether it moved the artifact.
 public struct MoveInto: UniversalPostProcessor {
-  /// The absolute path of the folder; `nil` where each download has its own.
+  /// The absolute path of the folder; `nil` if the folder is chosen for each download.
   public let directory: String?
-  /// What happens when a name is taken.
+  /// What happens when the name exists already in the folder.
   public let onConflict: ConflictPolicy
-  /// What the move survives.
+  /// Whether the move survives only the end of the process, or also a loss of power.
   public let durability: Durability
 
   let system: FileSystem
-  /// The folder of a download, where each has its own; `nil` for one that stays where it is.
+  /// Returns the folder of a download; `nil` for an artifact that is not moved.
   private let choose: (@Sendable (ProcessingContext) throws -> String?)?
 
-  /// Describes the step.
+  /// Creates a step that moves all artifacts into one folder.
   ///
   /// - Parameters:
-  ///   - directory: the folder; `~` is the home directory, other relative paths begin at the working directory.
-  ///   - onConflict: what happens when a name is taken.
-  ///   - durability: what the move survives: the death of the process, or the loss of power.
+  ///   - directory: the folder; `~` is the home directory, and other relative paths start at the working directory.
+  ///   - onConflict: what happens when the name exists already in the folder; the artifact gets a number by default.
+  ///   - durability: whether the move survives only the end of the process, or also a loss of power.
   public init(_ directory: String, onConflict: ConflictPolicy = .keepBoth, durability: Durability = .process) {
     self.init(directory, onConflict: onConflict, durability: durability, system: .system)
   }
@@ -43,15 +44,16 @@ public struct MoveInto: UniversalPostProcessor {
     choose = nil
   }
 
-  /// Describes a step that moves each download into a folder of its own.
+  /// Creates a step that chooses the folder for each download.
   ///
   /// ```swift
   /// MoveInto { $0.request.metadata["folder"] }
   /// ```
   /// - Parameters:
-  ///   - onConflict: what happens when a name is taken.
-  ///   - durability: what the move survives.
-  ///   - choosing: the folder of a download; one for which it is `nil` stays where it is. What it throws ends the step.
+  ///   - onConflict: what happens when the name exists already in the folder; the artifact gets a number by default.
+  ///   - durability: whether the move survives only the end of the process, or also a loss of power.
+  ///   - choosing: returns the folder of a download, or `nil` for an artifact that is not moved. If it throws, the step
+  ///     fails with its error.
   public init(
     onConflict: ConflictPolicy = .keepBoth, durability: Durability = .process,
     choosing: @escaping @Sendable (ProcessingContext) throws -> String?
@@ -63,9 +65,9 @@ public struct MoveInto: UniversalPostProcessor {
     choose = choosing
   }
 
-  /// The folder, and what happens when a name is taken.
+  /// The folder and the conflict policy.
   public var summary: String {
-    guard let directory else { return "where asked, \(onConflict.words)" }
+    guard let directory else { return "a folder per download, \(onConflict.words)" }
     let folder = PathText.remainder(of: directory, below: PathText.home).map { "~/" + $0 } ?? directory
     return "\(folder), \(onConflict.words)"
   }
@@ -73,7 +75,7 @@ public struct MoveInto: UniversalPostProcessor {
   /// Moves the artifact.
   ///
   /// - Throws: `DownloadError` with `.alreadyExists`, `.unsafePath`, `.permission`, `.noSpace` or `.storage`;
-  ///   `CancellationError` when its task is cancelled before anything is moved.
+  ///   `CancellationError` when the task is cancelled before the move starts.
   public func process(_ artifact: Artifact, in context: ProcessingContext) async throws -> Artifact {
     try Task.checkCancellation()
     guard let directory = try directory ?? choose?(context).map(PathText.absolute) else { return artifact }

@@ -1,55 +1,65 @@
 public import DownpipeCore
 import Synchronization
 
-/// A gate that somebody opens and closes by hand: a pause button, a setting, office hours.
+/// A gate that the program opens and closes: for a pause button, a setting or office hours.
 ///
 /// ```swift
 /// let quiet = ManualGate("QuietHours")
 /// let downloader = try await Downloader { HTTPSource(); FileStore("~/Downloads"); quiet }
-/// quiet.close("it is night")     // running transfers are suspended; their bytes stay
-/// quiet.open()                   // and go on
+/// quiet.close("it is night")     // suspends running transfers; their bytes are kept
+/// quiet.open()                   // resumes them
 /// ```
-/// Copies of a gate are the same gate, and may stand in several pipelines. Safe to use from any thread.
+/// Copies of a gate share its state, and can be in several pipelines. All members can be used from any thread.
 public struct ManualGate: Gate {
-  /// The name in messages and in the printed pipeline.
+  /// The name in messages and in the printed pipeline; `ManualGate` by default.
   public let name: String
-  /// What tells it from other gates of the pipeline: the name unless it was given another.
+  /// Identifies the gate in its pipeline; the name by default.
   public let id: String
   private let lever: Lever
 
-  /// Makes a gate that is open.
+  /// Creates an open gate.
+  ///
+  /// - Parameters:
+  ///   - name: the name in messages.
+  ///   - id: identifies the gate in its pipeline; the name by default.
   public init(_ name: String = "ManualGate", id: String? = nil) {
     self.name = name
     self.id = id ?? name
     lever = Lever(reason: nil)
   }
 
-  /// Makes a gate that is closed for a reason, in a few words: `"it is night"`.
+  /// Creates a closed gate.
+  ///
+  /// - Parameters:
+  ///   - name: the name in messages.
+  ///   - id: identifies the gate in its pipeline; the name by default.
+  ///   - reason: why it is closed, in a few words: `"it is night"`.
   public init(_ name: String = "ManualGate", id: String? = nil, closed reason: String) {
     self.name = name
     self.id = id ?? name
     lever = Lever(reason: reason)
   }
 
-  /// Opens the gate: suspended transfers go on.
+  /// Opens the gate: suspended transfers resume.
   public func open() { lever.set(nil) }
 
-  /// Closes the gate for a reason, in a few words: transfers are suspended and say `"QuietHours: it is night"`.
-  /// Closing a closed gate changes the reason.
+  /// Closes the gate: transfers are suspended, and wait with the reason `"QuietHours: it is night"`.
+  ///
+  /// - Parameter reason: why, in a few words. Closing a closed gate changes the reason.
   public func close(_ reason: String) { lever.set(reason) }
 
   /// Whether the gate is open.
   public var isOpen: Bool { lever.reason == nil }
 
-  /// Why it is closed; `nil` when it is open.
+  /// Why the gate is closed; `nil` when it is open.
   public var reason: String? { lever.reason }
 
-  /// `open`, or `closed:` and the reason.
+  /// `open`, or `closed: ` and the reason.
   public var summary: String { reason.map { "closed: \($0)" } ?? "open" }
 
-  /// Publishes the rule at once and after each change, until the task is cancelled.
+  /// Publishes the current rule and then each change, until the task is cancelled.
   ///
-  /// A watcher that is slow misses rules that are out of date by then, never the last one.
+  /// A slow watcher can miss rules that were replaced since, but not the current one.
   public func watch(_ publish: @escaping @Sendable (GateRule) -> Void) async throws {
     for await _ in lever.changes() {
       publish(reason.map { .closed("\(name): \($0)") } ?? .open)
@@ -58,7 +68,7 @@ public struct ManualGate: Gate {
   }
 }
 
-/// What the copies of a gate share.
+/// The shared state of the copies of a gate.
 private final class Lever: Sendable {
   private struct State {
     var reason: String?
@@ -81,7 +91,7 @@ private final class Lever: Sendable {
     for watcher in watchers { watcher.yield() }
   }
 
-  /// One element at once, and another after each change; those that nobody has taken yet become one.
+  /// An element at once and one after each change; unread elements are merged.
   func changes() -> AsyncStream<Void> {
     let (stream, continuation) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
     let id = state.withLock { state in

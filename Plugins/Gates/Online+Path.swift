@@ -3,7 +3,7 @@
   import Network
 
   extension Online {
-    /// Publishes what `NWPathMonitor` says of the default path. Not run by this project's tests, which run on Linux.
+    /// Publishes the rule for the default path of `NWPathMonitor`. It has no test, since the tests run on Linux.
     func watchSystem(_ publish: @Sendable (GateRule) -> Void) async throws {
       for await path in NWPathMonitor() {
         publish(Self.rule(name: name, path: path))
@@ -14,7 +14,7 @@
     private static func rule(name: String, path: NWPath) -> GateRule {
       let obstacle: String
       switch path.status {
-      // A connection brings the path up, such as a VPN on demand.
+      // A connection activates the path, such as a VPN on demand.
       case .satisfied, .requiresConnection: return .open
       case .unsatisfied: obstacle = reason(path.unsatisfiedReason)
       @unknown default: return .open

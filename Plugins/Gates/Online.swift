@@ -1,37 +1,37 @@
 public import DownpipeCore
 
-/// Open while there is a route to the download's host, as the system says it.
+/// A gate that is open while the system has a route to the download's host.
 ///
 /// - Hosts on the machine itself (`localhost`, 127.0.0.0/8, ::1), and URLs without a host, are always open.
-/// - An address needs a route of its own: the one with the longest prefix, over an interface that has a link.
-/// - A name needs a default route, for IPv4 or IPv6; a name below `.local` any route.
+/// - An address needs a route to it. Of several, the one with the longest prefix decides, over an interface with a link.
+/// - A name needs a default route for IPv4 or IPv6. A name that ends in `.local` needs any route.
 ///
 /// ```swift
 /// let downloader = try await Downloader { HTTPSource(); FileStore("~/Downloads"); Online() }
 /// ```
-/// The gate sends nothing over the network. A route is not yet a connection: what a router further on does, the
-/// retry policy deals with. Behind a proxy it is the proxy that needs a route: leave the gate out.
+/// The gate sends nothing over the network. A route does not guarantee a connection: the retry policy handles failures
+/// beyond it. If downloads use a proxy, only the proxy needs a route, so do not use this gate.
 ///
-/// On Linux it reads the main route tables and hears of changes from the kernel (rtnetlink); where that is refused
-/// it looks every few seconds, and says so in its reasons. On Apple platforms it is what `NWPathMonitor` says.
+/// On Linux the gate reads the main route tables, and the kernel reports changes (rtnetlink). Where a sandbox forbids that,
+/// it reads the tables every 5 seconds and mentions this in its reasons. On Apple platforms it uses `NWPathMonitor`.
 public struct Online: Gate {
   private let routes: (any RouteSource)?
   private let time: any TimeSource
   private let namesNeedDefaultRoute: Bool
-  /// What tells it from other gates of the pipeline.
+  /// Identifies the gate in its pipeline; `Online` by default.
   public let id: String
 
-  /// Several changes that belong together, such as an address and its routes, are looked at once.
+  /// The time to wait for more changes, since an address and its routes change one after the other.
   package static let settlingTime: Duration = .milliseconds(100)
-  /// How often to look where the system does not tell.
+  /// The time between two reads where the system does not report changes.
   package static let interval: Duration = .seconds(5)
 
-  /// Makes a gate.
+  /// Creates a gate.
   ///
   /// - Parameters:
-  ///   - namesNeedDefaultRoute: whether a name needs a default route. Say `false` in a network
-  ///     without one, whose names lead to its own machines: any route will do then.
-  ///   - id: tells it from other gates of the same pipeline.
+  ///   - namesNeedDefaultRoute: whether a host name needs a default route. Use `false` in a network without a default route
+  ///     whose names lead to its own machines; then any route is enough.
+  ///   - id: identifies the gate in its pipeline.
   public init(namesNeedDefaultRoute: Bool = true, id: String = "Online") {
     #if os(Linux)
       self.init(namesNeedDefaultRoute: namesNeedDefaultRoute, id: id, routes: LinuxRoutes(), time: SystemTime())
@@ -49,13 +49,14 @@ public struct Online: Gate {
     self.time = time
   }
 
-  /// What a name needs, where that was set.
+  /// `names need no default route`, if that was set.
   public var summary: String { namesNeedDefaultRoute ? "" : "names need no default route" }
 
-  /// Publishes what the system says, at once and after each change, until the task is cancelled.
+  /// Publishes the rule for the current routes and then each change, until the task is cancelled.
   ///
-  /// While routes cannot be read the gate is open, since it does not know.
-  /// - Throws: ``DownloadError`` with `.network` when they cannot be read to begin with; `CancellationError`.
+  /// While the routes cannot be read, the gate is open.
+  /// - Throws: ``DownloadError`` with `.network`, `.permission` or `.tooManyOpenFiles` when the routes cannot be read at the
+  ///   start; `CancellationError`.
   public func watch(_ publish: @escaping @Sendable (GateRule) -> Void) async throws {
     if let routes {
       try await watch(routes, publish)
@@ -64,7 +65,7 @@ public struct Online: Gate {
     }
   }
 
-  /// What was published last.
+  /// The routes that were published last.
   private enum Sight: Equatable {
     case nothing
     case unknown
@@ -73,7 +74,7 @@ public struct Online: Gate {
 
   private func watch(_ routes: any RouteSource, _ publish: @Sendable (GateRule) -> Void) async throws {
     var sight = Sight.nothing
-    // Listening begins before reading, so that no change falls between the two.
+    // Listening starts before reading, so that no change is missed.
     if let changes = routes.changes() {
       try await look(at: routes, isTold: true, &sight, publish)
       for await _ in changes {
@@ -88,7 +89,7 @@ public struct Online: Gate {
     }
   }
 
-  /// Reads the routes, again and again if need be, and publishes the rule if it may have changed.
+  /// Reads the routes, repeatedly if that fails, and publishes the rule if it may have changed.
   private func look(
     at routes: any RouteSource, isTold: Bool, _ sight: inout Sight, _ publish: @Sendable (GateRule) -> Void
   ) async throws {
@@ -99,7 +100,8 @@ public struct Online: Gate {
         if new != sight {
           sight = new
           let remark =
-            isTold ? "" : " (looked at every \(Self.interval.components.seconds) s: the system sends no word)"
+            isTold
+            ? "" : " (checked every \(Self.interval.components.seconds) s, since the system does not report changes)"
           publish(table.rule(name: name, namesNeedDefaultRoute: namesNeedDefaultRoute, remark: remark))
         }
         return

@@ -1,84 +1,84 @@
 public import DownpipeCore
 
-/// Unpacks a gzip file (RFC 1952).
+/// A step that decompresses a gzip file (RFC 1952).
 ///
-/// All members are unpacked, one behind the other, and each one's header, CRC-32 and length are checked by
-/// libz: a file that is cut or damaged gives an error and never a part of its bytes. (A file that was cut
-/// exactly between two members cannot be told from a whole one; check its length or digest before.)
+/// All members of the file are decompressed in order, and libz checks the header, the CRC-32 and the length of each. A
+/// truncated or damaged file fails, and no part of its contents is published. (A file that was truncated exactly between two
+/// members looks complete. Check its length or its digest before this step.)
 ///
 /// ```swift
 /// VerifyChecksum()      // of the bytes as they were downloaded
 /// Gunzip()              // film.mkv.gz → film.mkv
 /// ```
 ///
-/// **Name.** The suffix goes: `a.gz` → `a`, `a.tgz` → `a.tar`, `a.svgz` → `a.svg`. A name without such a
-/// suffix stays as it is. The name in the header is not used unless asked for with ``Naming/header``.
+/// **Name.** The suffix is removed or replaced: `a.gz` → `a`, `a.tgz` → `a.tar`, `a.svgz` → `a.svg`. A name without such a
+/// suffix stays the same. The name in the gzip header is used only with ``Naming/header``.
 ///
-/// **Limits.** The output is bounded, since 1 MiB may unpack to 1 GiB: by `maximumOutput`, 64 GiB unless
-/// set; and by `maximumRatio`, 256 times the size of the file unless set, where ``freeOutput`` bytes are
-/// always granted. Text packs 3 to 20 times, the most repetitive logs up to 200 times; deflate ends at 1032.
-/// Disk images that are mostly empty need a higher ratio. Without a workspace, ``maximumInMemory`` holds too.
+/// **Limits.** The output is limited, since 1 MiB can decompress to 1 GiB: to `maximumOutput`, which is 64 GiB by default,
+/// and to `maximumRatio` times the size of the file, which is 256 by default. The ratio does not apply to the first
+/// ``freeOutput`` bytes. Typical ratios are 3 to 20 for text and up to 200 for repetitive logs; the maximum of the format is
+/// 1032. Images of mostly empty disks need a higher ratio. Without a workspace, ``maximumInMemory`` applies, too.
 ///
-/// **Contract.** It blocks, in steps of 256 KiB, and uses about 600 KiB of memory whatever the size. It
-/// writes a temporary file in the workspace, renames it when it is whole, and removes it when it fails or
-/// its task is cancelled. With storages that keep artifacts in memory it works in memory.
+/// **Contract.** The step blocks, and checks for cancellation after each 256 KiB. It uses about 600 KiB of memory for a file
+/// of any size. It writes a temporary file in the workspace, renames it when it is complete, and removes it when the step
+/// fails or is cancelled. For a storage in memory it works in memory.
 ///
-/// It throws ``DownloadError``: `.processing` for what is no gzip file, is damaged or is cut; `.tooLarge`;
-/// `.noSpace`, `.permission` and `.storage` for what happens to the files; and `CancellationError`.
+/// It throws ``DownloadError`` with `.processing` for a file that is not a gzip file, is damaged or truncated; `.tooLarge`;
+/// `.noSpace`, `.permission` or `.storage` for errors of the file system; and `CancellationError`.
 public struct Gunzip: PostProcessor {
-  /// What becomes of bytes behind the last member that are no member. Zeros to the end, the padding of tapes
-  /// and block devices, are always ignored.
+  /// How bytes after the last member are treated. Zeros up to the end, the padding of tapes and block devices, are always
+  /// ignored.
   public enum TrailingBytes: String, Sendable, Hashable {
-    /// The file counts as damaged. A flipped bit in the second member's first bytes looks like this, and
-    /// ignoring it would lose the rest of the file in silence.
+    /// The file counts as damaged. Damage to the first bytes of the second member looks the same, and ignoring it would
+    /// drop the rest of the file without an error.
     case refuse
-    /// They are left out, as GNU gzip does with a warning. What begins like a member must still be one.
+    /// They are ignored, as GNU gzip does with a warning. Bytes that start like a member must still be one.
     case ignore
   }
 
-  /// Where the name of the unpacked file comes from.
+  /// Where the name of the decompressed file comes from.
   public enum Naming: String, Sendable, Hashable {
-    /// From the name of the packed file, without its suffix.
+    /// From the name of the compressed file, without its suffix.
     case suffix
-    /// From the header of the first member, if there is a name that is safe to use and the request names
-    /// no file; otherwise as ``suffix``. Whoever made the file chooses it: an `.exe`, for example.
+    /// From the header of the first member, if it contains a safe name and the request has no file name; otherwise as
+    /// ``suffix``. The author of the file chooses this name, which can end in `.exe`, for example.
     case header
   }
 
-  /// What becomes of a file that is not packed.
+  /// How a file that is not compressed is treated.
   public enum OtherFiles: String, Sendable, Hashable {
-    /// It is an error.
+    /// The step fails.
     case refuse
-    /// It stays as it is, unless its name says that it is packed.
+    /// The file stays as it is, unless its name has the suffix of a gzip file.
     case keep
   }
 
-  /// Bytes that the ratio never forbids: 1 GiB, which does no harm on a disk.
+  /// The output that the limit on the ratio always allows: 1 GiB.
   public static let freeOutput: Int64 = 1 << 30
-  /// The most bytes that are unpacked into memory: 256 MiB.
+  /// The maximum output without a workspace: 256 MiB.
   public static let maximumInMemory: Int64 = 256 << 20
 
-  /// The most bytes that may come out; unbounded when `nil`.
+  /// The maximum output in bytes; `nil` for no limit.
   public let maximumOutput: Int64?
-  /// How many times the size of the packed file may come out; unbounded when `nil`.
+  /// The maximum ratio of the output to the size of the file; `nil` for no limit.
   public let maximumRatio: Int64?
-  /// What becomes of bytes behind the last member.
+  /// How bytes after the last member are treated.
   public let trailingBytes: TrailingBytes
-  /// Where the name comes from.
+  /// Where the name of the decompressed file comes from.
   public let naming: Naming
-  /// What becomes of a file that is not packed.
+  /// How a file that is not compressed is treated.
   public let otherFiles: OtherFiles
 
-  /// Unpacks gzip files.
+  /// Creates a step that decompresses gzip files.
   ///
   /// - Parameters:
-  ///   - maximumOutput: the most bytes that may come out; 64 GiB unless set, unbounded when `nil`.
-  ///   - maximumRatio: how many times its size a file may unpack to, beyond the first ``freeOutput`` bytes;
-  ///     256 unless set, unbounded when `nil`.
-  ///   - trailingBytes: what becomes of bytes behind the last member that are no member.
-  ///   - naming: where the name of the unpacked file comes from.
-  ///   - otherFiles: what becomes of a file that has neither the first bytes of a gzip file (RFC 1952 §2.3.1) nor the
-  ///     name of one.
+  ///   - maximumOutput: the maximum output in bytes, 64 GiB by default; `nil` for no limit.
+  ///   - maximumRatio: the maximum ratio of the output to the size of the file, 256 by default; `nil` for no limit. It does
+  ///     not apply to the first ``freeOutput`` bytes.
+  ///   - trailingBytes: how bytes after the last member are treated; they are an error by default.
+  ///   - naming: where the name of the decompressed file comes from.
+  ///   - otherFiles: how a file is treated that has neither the first bytes of a gzip file (RFC 1952 §2.3.1) nor the suffix
+  ///     of one.
   public init(
     maximumOutput: Int64? = 64 << 30, maximumRatio: Int64? = 256, trailingBytes: TrailingBytes = .refuse,
     naming: Naming = .suffix, otherFiles: OtherFiles = .refuse
@@ -90,7 +90,7 @@ public struct Gunzip: PostProcessor {
     self.otherFiles = otherFiles
   }
 
-  /// The bound, and what differs from the defaults.
+  /// The limits, and the settings that differ from the defaults.
   public var summary: String {
     var parts = [maximumOutput.map { "at most \($0) bytes" } ?? "any size"]
     parts.append(maximumRatio.map { "at most \($0):1" } ?? "any ratio")
@@ -100,7 +100,7 @@ public struct Gunzip: PostProcessor {
     return parts.joined(separator: ", ")
   }
 
-  /// Unpacks the file.
+  /// Decompresses the file into the workspace, or into memory if there is none.
   public func process(_ input: File, in context: ProcessingContext) async throws -> File {
     if otherFiles == .keep, try !isPacked(input) { return input }
     let packed = try GzipInput(input.artifact)
@@ -121,7 +121,7 @@ public struct Gunzip: PostProcessor {
     return File(artifact(input.artifact, at: .path(path), named: name, size: unpacked.byteCount))
   }
 
-  /// Whether a file is packed by its name or by its first bytes. One that is called so and is none is an error.
+  /// Whether a file is compressed, by its name or by its first bytes.
   private func isPacked(_ file: File) throws -> Bool {
     if UnpackedName.stripping(file.name) != file.name { return true }
     var isPacked = false
@@ -132,13 +132,12 @@ public struct Gunzip: PostProcessor {
     return isPacked
   }
 
-  /// What unpacking found out.
   struct Unpacked {
     var byteCount: Int64
     var headerName: [UInt8]?
   }
 
-  /// Unpacks everything, block by block, and looks after each one whether the task was cancelled.
+  /// Decompresses all members, and checks for cancellation after each block.
   func unpack(
     _ input: borrowing GzipInput, limit: OutputLimit, emit: (RawSpan) throws -> Void
   ) throws -> Unpacked {
@@ -157,14 +156,15 @@ public struct Gunzip: PostProcessor {
     return Unpacked(byteCount: decoder.byteCount, headerName: decoder.headerName)
   }
 
-  /// The lowest of the limits that hold for a file of this size.
+  /// The lowest limit for a file of this size.
   func limit(forInput byteCount: Int64, inMemory: Bool) -> OutputLimit {
     var limits: [OutputLimit] = []
     if let maximumOutput {
       limits.append(
         OutputLimit(
           byteCount: maximumOutput,
-          explanation: "the file unpacks to more than \(maximumOutput) bytes: raise Gunzip(maximumOutput:) if it may")
+          explanation:
+            "the file decompresses to more than \(maximumOutput) bytes: raise Gunzip(maximumOutput:) to allow it")
       )
     }
     if let maximumRatio {
@@ -173,18 +173,18 @@ public struct Gunzip: PostProcessor {
       limits.append(
         OutputLimit(
           byteCount: bytes,
-          explanation: "the file, of \(byteCount) bytes, unpacks to more than \(bytes) bytes, which is what a "
-            + "decompression bomb does: raise Gunzip(maximumRatio:) if you trust it"))
+          explanation: "the file of \(byteCount) bytes decompresses to more than \(bytes) bytes, as a "
+            + "decompression bomb does: raise Gunzip(maximumRatio:) if you trust the file"))
     }
     if inMemory {
       limits.append(
         OutputLimit(
           byteCount: Self.maximumInMemory,
-          explanation: "the file unpacks to more than \(Self.maximumInMemory) bytes, too many to hold in memory: "
+          explanation: "the file decompresses to more than \(Self.maximumInMemory) bytes, the limit for memory: "
             + "use a storage that writes files"))
     }
     return limits.min { $0.byteCount < $1.byteCount }
-      ?? OutputLimit(byteCount: .max, explanation: "the file unpacks to more bytes than can be counted")
+      ?? OutputLimit(byteCount: .max, explanation: "the file decompresses to more bytes than can be counted")
   }
 
   private func name(
@@ -197,7 +197,7 @@ public struct Gunzip: PostProcessor {
     }
     let name = UnpackedName.stripping(input.name)
     guard UnpackedName.isComponent(name) else {
-      throw DownloadError(.unsafePath, "“\(name)” is not the name of a file")
+      throw DownloadError(.unsafePath, "“\(name)” is not a file name: give the request a name")
     }
     return name
   }
@@ -205,7 +205,7 @@ public struct Gunzip: PostProcessor {
   private func artifact(
     _ input: Artifact, at location: Artifact.Location, named name: String, size: Int64
   ) -> Artifact {
-    // The wrapper's own type says nothing about what was in it.
+    // The media type of the compressed file does not describe its contents.
     let wrappers = ["application/gzip", "application/x-gzip", "application/x-tgz", "application/octet-stream"]
     let type = input.mediaType.flatMap { type in
       let essence = type.prefix { $0 != ";" && $0 != " " }.lowercased()

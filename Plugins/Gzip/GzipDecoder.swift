@@ -1,40 +1,38 @@
 import CZlib
 import DownpipeCore
 
-/// The most bytes that may come out of a stream, and why, for the message when there are more.
+/// The maximum output of a stream, and the message for a stream that exceeds it.
 struct OutputLimit: Sendable, Hashable {
-  /// The most bytes.
   var byteCount: Int64
-  /// What set the limit and how to raise it.
+  /// Names the limit and the way to raise it.
   var explanation: String
 }
 
-/// Unpacks a gzip stream (RFC 1952) that is pushed through it piece by piece, however it is cut.
+/// Decompresses a gzip stream (RFC 1952) that arrives in chunks of any size.
 ///
-/// libz checks the header CRC, where there is one, and the CRC-32 and the length of each member. What
-/// comes out is only proven once ``finish(emit:)`` has returned: a caller must not publish it before.
-/// Memory is constant: libz's window, and one block of output that is shared by all members, so that a
-/// stream of many tiny members does not cause a write each.
+/// libz checks the header CRC, if there is one, and the CRC-32 and the length of each member. The output is verified only
+/// when ``finish(emit:)`` has returned: do not publish it before. Memory is constant: libz's window, and one block of output
+/// for all members, so that many small members do not cause many small writes.
 struct GzipDecoder: ~Copyable {
-  /// The size of the blocks that come out; only the last one is shorter.
+  /// The bytes in a block of output; only the last one is shorter.
   static let blockSize = 256 << 10
-  /// The longest name that is read from a header, with its terminator.
+  /// The longest name that is read from a header, in bytes, with its terminator.
   private static let nameCapacity = 1024
 
   private enum Position {
     /// Before a member, or after the last one.
     case firstByte
-    /// After a byte that begins a member's magic number.
+    /// After the first byte of a member's magic number.
     case secondByte
     /// In a member: its header, its data or its trailer.
     case insideMember
     /// In the zeros that tapes and block devices leave after the last member.
     case zeroPadding
-    /// In bytes that are no member, and that the policy is to ignore.
+    /// In trailing bytes that are ignored.
     case ignoredRest
   }
 
-  // libz keeps a pointer back to its stream, so the stream must never move.
+  // libz stores a pointer to the stream, so the stream must not move.
   private let stream: UnsafeMutablePointer<z_stream>
   private let header: UnsafeMutablePointer<gz_header>
   private let name: UnsafeMutablePointer<UInt8>
@@ -44,9 +42,9 @@ struct GzipDecoder: ~Copyable {
   private var filled = 0
   private var position = Position.firstByte
 
-  /// The members that were unpacked to their end.
+  /// The number of complete members so far.
   private(set) var memberCount: Int64 = 0
-  /// The bytes that came out so far.
+  /// The bytes of output so far.
   private(set) var byteCount: Int64 = 0
 
   init(limit: OutputLimit, trailingBytes: Gunzip.TrailingBytes) throws(DownloadError) {
@@ -61,10 +59,11 @@ struct GzipDecoder: ~Copyable {
     header.pointee.name = name
     header.pointee.name_max = UInt32(Self.nameCapacity)
     block = .allocate(byteCount: Self.blockSize, alignment: 64)
-    // The greatest window, and 16 for gzip's wrapper alone: no zlib, no guessing.
+    // The largest window (15), and 16 for the gzip format only.
     let status = inflateInit2_(stream, 15 + 16, ZLIB_VERSION, Int32(MemoryLayout<z_stream>.size))
     guard status == Z_OK else {
-      throw DownloadError(.processing, "libz cannot unpack (status \(status)): too little memory, or another version")
+      throw DownloadError(
+        .processing, "libz cannot start (status \(status)): there is too little memory, or libz has another version")
     }
     inflateGetHeader(stream, header)
   }
@@ -77,20 +76,20 @@ struct GzipDecoder: ~Copyable {
     block.deallocate()
   }
 
-  /// False once nothing that follows can matter any more.
+  /// False when all following bytes are ignored.
   var wantsMore: Bool { position != .ignoredRest }
 
-  /// The name in the first member's header, if it has one that is not too long; as hostile as any input.
+  /// The name in the header of the first member, if there is one that is not too long. It is untrusted input.
   var headerName: [UInt8]? {
     guard header.pointee.done == 1, header.pointee.name != nil else { return nil }
     let bytes = UnsafeBufferPointer(start: name, count: Self.nameCapacity)
     return bytes.firstIndex(of: 0).map { Array(bytes[..<$0]) }
   }
 
-  /// Unpacks the next bytes of the stream; calls `emit` with each block that is full.
+  /// Decompresses the next bytes of the stream, and calls `emit` with each full block.
   ///
-  /// - Throws: ``DownloadError`` with `.processing` for bytes that are no gzip stream or are damaged, with
-  ///   `.tooLarge` for a stream over the limit; what `emit` throws. The decoder is of no use afterwards.
+  /// - Throws: ``DownloadError`` with `.processing` for bytes that are not a gzip stream or are damaged, with
+  ///   `.tooLarge` for a stream over the limit; errors of `emit`. Do not use the decoder after an error.
   mutating func update(_ input: RawSpan, emit: (RawSpan) throws -> Void) throws {
     try input.withUnsafeBytes { bytes in
       var offset = 0
@@ -117,27 +116,27 @@ struct GzipDecoder: ~Copyable {
     }
   }
 
-  /// Ends the stream: emits what is left, once it is certain that every member was whole.
+  /// Ends the stream: checks that every member was complete, and emits the last block.
   ///
-  /// - Throws: ``DownloadError`` with `.processing` for a stream that is empty or cut; what `emit` throws.
+  /// - Throws: ``DownloadError`` with `.processing` for a stream that is empty or truncated; errors of `emit`.
   mutating func finish(emit: (RawSpan) throws -> Void) throws {
     switch position {
     case .firstByte where memberCount == 0:
-      throw DownloadError(.processing, "the file is empty, which no gzip file is: download it again")
+      throw DownloadError(.processing, "the file is empty and not a gzip file: download it again")
     case .secondByte where memberCount == 0:
-      throw DownloadError(.processing, "the file is no gzip file: it has a single byte")
-    // A lone first byte after a member may be all that is left of another one, so it is not ignored.
+      throw DownloadError(.processing, "the file has one byte and is not a gzip file: download it again")
+    // A single first byte after a member may be the start of a truncated one, so it is not ignored.
     case .secondByte, .insideMember:
       throw DownloadError(
         .processing,
-        "the gzip file is cut: it ends inside member \(memberCount + 1), after \(byteCount) bytes of output; "
+        "the gzip file is truncated: it ends inside member \(memberCount + 1), after \(byteCount) bytes of output; "
           + "download it again")
     case .firstByte, .zeroPadding, .ignoredRest:
       try flush(emit)
     }
   }
 
-  /// Whether the byte begins a member; otherwise the members are over.
+  /// Whether the byte starts a member or the padding; otherwise the bytes after the last member are handled.
   private mutating func begins(_ byte: UInt8) throws(DownloadError) -> Bool {
     if byte == 0x1F {
       position = .secondByte
@@ -151,29 +150,30 @@ struct GzipDecoder: ~Copyable {
     return false
   }
 
-  /// Deals with a byte that belongs to no member.
+  /// Handles the first byte that does not belong to a member.
   private mutating func endOfMembers(at byte: UInt8) throws(DownloadError) {
     guard memberCount > 0 else {
       throw DownloadError(
         .processing,
-        "the file is no gzip file: it does not begin with the bytes 1f 8b. Leave Gunzip out, or see whether the "
+        "the file is not a gzip file: it does not start with the bytes 1f 8b. Remove Gunzip, or check whether the "
           + "server sent an error page instead")
     }
     guard trailingBytes == .ignore else {
       throw DownloadError(
         .processing,
-        "bytes that are no gzip member follow member \(memberCount): the file is damaged, or something was "
-          + "appended to it. Gunzip(trailingBytes: .ignore) leaves them out")
+        "other bytes follow gzip member \(memberCount): the file is damaged, or something was "
+          + "appended to it. Gunzip(trailingBytes: .ignore) ignores them")
     }
     position = .ignoredRest
   }
 
-  /// Lets libz take bytes of a member; stops behind its trailer.
-  /// - Returns: how many were taken.
+  /// Decompresses bytes of a member, up to the end of its trailer.
+  ///
+  /// - Returns: the number of bytes that libz consumed.
   private mutating func inflate(_ input: UnsafeRawBufferPointer, emit: (RawSpan) throws -> Void) throws -> Int {
     // libz counts in 32 bits.
     let count = min(input.count, 1 << 30)
-    // libz only reads through `next_in`; its declaration lacks the `const` for the sake of old compilers.
+    // libz only reads through `next_in`; its declaration lacks `const` for old compilers.
     stream.pointee.next_in = UnsafeMutablePointer(
       mutating: input.baseAddress?.assumingMemoryBound(to: UInt8.self))
     stream.pointee.avail_in = UInt32(count)
@@ -190,24 +190,25 @@ struct GzipDecoder: ~Copyable {
       let produced = room - Int(stream.pointee.avail_out)
       filled += produced
       byteCount += Int64(produced)
-      // Before it is emitted: never a byte over the limit reaches the disk.
+      // Checked before the output is emitted, so that no byte over the limit reaches the disk.
       guard byteCount <= limit.byteCount else { throw DownloadError(.tooLarge, limit.explanation) }
       let left = Int(stream.pointee.avail_in)
       switch status {
       case Z_STREAM_END:
         memberCount += 1
         position = .firstByte
-        // Keeps the window's memory. It also lets go of the header, so that only the first one's is kept.
-        guard inflateReset(stream) == Z_OK else { throw damaged("libz lost its state") }
+        // Keeps the memory of the window. It also forgets the header structure, so that the first name stays.
+        guard inflateReset(stream) == Z_OK else { throw damaged("libz failed to reset") }
         return count - left
       case Z_OK where left > 0 || stream.pointee.avail_out == 0:
         continue
       case Z_OK, Z_BUF_ERROR:
-        // Everything is taken and everything has come out. `Z_BUF_ERROR` says that there was nothing to do.
+        // All input is consumed and all output is written. `Z_BUF_ERROR` means that there was nothing to do.
         guard left == 0 else { throw damaged("libz makes no progress") }
         return count
       case Z_MEM_ERROR:
-        throw DownloadError(.processing, "libz has too little memory to unpack the file")
+        throw DownloadError(
+          .processing, "libz has too little memory to decompress the file: run fewer downloads at once")
       default:
         throw damaged(stream.pointee.msg.map { String(cString: $0) } ?? "libz status \(status)")
       }

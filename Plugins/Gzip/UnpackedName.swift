@@ -1,12 +1,12 @@
 import DownpipeCore
 
-/// The name that a file gets when it is unpacked.
+/// The name of a decompressed file.
 enum UnpackedName {
-  /// Suffixes of gzip files, and what stands in their place afterwards.
+  /// The suffixes of gzip files, and their replacements.
   private static let suffixes = [(".gz", ""), (".tgz", ".tar"), (".taz", ".tar"), (".svgz", ".svg")]
 
-  /// The name without the suffix of a gzip file; the name itself when it has none, or when nothing that
-  /// may be a file's name would be left (`.gz`, `..gz`).
+  /// The name without the suffix of a gzip file; the name itself if it has no such suffix, or if the rest is not a file
+  /// name (`.gz`, `..gz`).
   static func stripping(_ name: String) -> String {
     let lower = name.lowercased()
     for (suffix, replacement) in suffixes where lower.hasSuffix(suffix) && lower.count == name.count {
@@ -17,10 +17,9 @@ enum UnpackedName {
     return name
   }
 
-  /// The name that a gzip header gives, without its folders; `nil` when it is not safe just as it is.
+  /// The name in a gzip header without its folders; `nil` if the name is not safe without changes.
   ///
-  /// RFC 1952 §2.3.1 says that it is ISO 8859-1 without folders; most programs write UTF-8, and a hostile
-  /// one anything at all.
+  /// By RFC 1952 §2.3.1 it is ISO 8859-1 without folders. Most programs write UTF-8, and an attacker can write anything.
   static func fromHeader(_ bytes: [UInt8]) -> String? {
     let text =
       String(validating: bytes, as: UTF8.self)
@@ -28,11 +27,11 @@ enum UnpackedName {
     let scalars = text.unicodeScalars
     let start = scalars.lastIndex { $0 == "/" || $0 == "\\" }.map(scalars.index(after:)) ?? scalars.startIndex
     let name = String(scalars[start...])
-    // A name that has to be mended was not meant for us: the packed file's own is better.
+    // The name of the compressed file is better than a changed name from the header.
     return isComponent(name) && SafeFileName.make(from: name, url: nil) == name ? name : nil
   }
 
-  /// Whether the text is one component of a path.
+  /// Whether the text is one path component.
   static func isComponent(_ name: String) -> Bool {
     !name.isEmpty && name != "." && name != ".." && !name.utf8.contains(0x2F) && !name.utf8.contains(0)
   }

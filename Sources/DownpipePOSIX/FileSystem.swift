@@ -176,7 +176,7 @@ package struct FileSystem: Sendable {
   package func close(_ descriptor: CInt) throws(SystemError) {
     var failure: SystemError?
     if case .fail(let code) = intercept?(.close, "") { failure = SystemError(code) }
-    // The descriptor is closed whatever close returns, after EINTR too. Closing it again could close one that another
+    // The descriptor is closed even if close fails, also with EINTR. Closing it again could close one that another
     // thread has opened since.
     #if canImport(Glibc)
       let result = Glibc.close(descriptor)

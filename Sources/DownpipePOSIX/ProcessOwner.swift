@@ -10,23 +10,25 @@ internal import Synchronization
   import Darwin
 #endif
 
-/// Who holds something that several processes can reach, such as a download in a ledger or a partial on a disk: one
-/// opening of it by one process, told apart from every other one, also from a later process with the same number.
+/// The owner of something that several processes can reach, such as a download in a ledger or a partial on a disk.
+///
+/// An owner is one opening by one process. Its text distinguishes it from every other opening, also from one by a later
+/// process with the same process number.
 package struct ProcessOwner: Sendable, Hashable {
-  /// The machine, for messages: its name proves nothing.
+  /// The host name, for messages only: host names are not unique.
   package var host: String
-  /// The run of the machine, by a random identifier: process numbers mean nothing beyond it.
+  /// The random identifier of the machine's current boot. Process numbers are valid within one boot.
   package var boot: String
-  /// The space of process numbers: containers have their own.
+  /// The PID and time namespaces of the process: containers have process numbers of their own.
   package var space: String
-  /// The process.
+  /// The process number.
   package var process: Int32
-  /// When the process began, in the system's own unit: numbers are used again.
+  /// When the process started, in the unit of the system: process numbers are reused.
   package var start: UInt64
-  /// The copy of this code in the process, and its opening.
+  /// The copy of this code in the process, and the opening.
   package var opening: String
 
-  /// As ledgers and claims keep it; no whitespace in it.
+  /// The text that ledgers and claims store. It contains no whitespace.
   package var text: String { "\(host)/\(boot)/\(space)/\(process)/\(start)/\(opening)" }
 
   package init(host: String, boot: String, space: String, process: Int32, start: UInt64, opening: String) {
@@ -38,7 +40,7 @@ package struct ProcessOwner: Sendable, Hashable {
     self.opening = opening
   }
 
-  /// Reads what ``text`` wrote; `nil` for anything else.
+  /// Parses ``text``; `nil` for any other text.
   package init?(_ text: String) {
     let parts = text.split(separator: "/", omittingEmptySubsequences: false).map(String.init)
     guard parts.count == 6, let process = Int32(parts[3]), let start = UInt64(parts[4]) else { return nil }
@@ -46,7 +48,7 @@ package struct ProcessOwner: Sendable, Hashable {
       host: parts[0], boot: parts[1], space: parts[2], process: process, start: start, opening: parts[5])
   }
 
-  /// The name of a new opening by this process.
+  /// Creates the owner of a new opening by this process.
   package static func new() -> ProcessOwner {
     var owner = Self.current
     owner.opening = "\(copyOfCode)-\(DownloadID())"
@@ -55,32 +57,38 @@ package struct ProcessOwner: Sendable, Hashable {
     return owner
   }
 
-  /// Notes that the opening is over.
+  /// Ends the opening: its ``standing`` is `.gone` from now on.
   package func end() {
     let opening = opening
     Self.openings.withLock { _ = $0.remove(opening) }
   }
 
-  /// What is known of an owner.
+  // MARK: Standing
+
+  /// What this process can prove about an owner.
   package enum Standing: Sendable, Hashable {
-    /// It can work now, or once it is allowed to go on: a stopped process is alive.
+    /// The opening exists. Its process may be stopped (`SIGSTOP`) and continue later.
     case alive
-    /// It can never work again.
+    /// The opening has ended and cannot continue.
     case gone
-    /// Neither can be proved from here: only its lease tells.
+    /// Neither can be proved from this process, so that only a lease decides.
     case unknown
   }
 
-  /// Whether the opening provably lives, is provably gone, or neither can be proved from here.
+  /// What this process can prove about the owner that a text names: `.unknown` if it cannot parse the text, which a later
+  /// version may have written.
+  package static func standing(of text: String) -> Standing { ProcessOwner(text)?.standing ?? .unknown }
+
+  /// Whether the opening provably exists, has provably ended, or neither.
   ///
-  /// The identifier of a run of the machine is random, so that an equal one proves the same machine, whatever the host
-  /// is called. A different one proves nothing: host names and machine ids are copied with images, and a machine
-  /// cannot tell its own restart from another machine of the same name.
+  /// An equal boot identifier proves the same machine, since it is random. A different one proves nothing: host names and
+  /// machine identifiers are copied with disk images, so a machine cannot distinguish its own restart from another machine
+  /// with the same name.
   package var standing: Standing {
     let here = Self.current
     guard !boot.isEmpty, boot == here.boot, space == here.space else { return .unknown }
     if process == here.process, start == here.start {
-      // Another copy of this code in this process knows its own openings.
+      // Another copy of this code in the process has a list of openings of its own.
       guard opening.hasPrefix("\(Self.copyOfCode)-") else { return .alive }
       let opening = opening
       return Self.openings.withLock { $0.contains(opening) } ? .alive : .gone
@@ -90,35 +98,15 @@ package struct ProcessOwner: Sendable, Hashable {
     return began != start || Self.isDead(process) ? .gone : .alive
   }
 
-  /// Whether no process can work in this owner's name any more. False when that cannot be proved.
-  package var isGone: Bool { standing == .gone }
-
-  /// Whether a process has ended and only waits for its parent to notice, which may never happen.
-  private static func isDead(_ process: Int32) -> Bool {
-    #if os(Linux)
-      guard let stat = try? String(contentsOfFile: "/proc/\(process)/stat", encoding: .utf8), isDead(stat: stat),
-        // Its first thread may have ended before the others.
-        let threads = try? FileManager.default.contentsOfDirectory(atPath: "/proc/\(process)/task")
-      else { return false }
-      return threads.count <= 1
-    #else
-      return false
-    #endif
-  }
-
-  /// Field 3 of `/proc/<pid>/stat`.
-  package static func isDead(stat: String) -> Bool {
-    guard let end = stat.lastIndex(of: ")") else { return false }
-    return ["Z", "X"].contains(stat[stat.index(after: end)...].split(separator: " ").first)
-  }
-
   /// The openings of this copy of the code that have not ended.
   private static let openings = Mutex<Set<String>>([])
 
-  /// A process may have loaded this code twice, and each copy knows its own openings only.
+  /// Identifies this copy of the code: a process can load it twice.
   private static let copyOfCode = DownloadID()
 
-  /// This process; the opening is left out.
+  // MARK: This process
+
+  /// This process, without an opening.
   private static let current: ProcessOwner = {
     let process = getpid()
     return ProcessOwner(
@@ -131,7 +119,7 @@ package struct ProcessOwner: Sendable, Hashable {
   }
 
   private static func hostName() -> String {
-    // Not ProcessInfo's, which may ask the network.
+    // ProcessInfo.hostName may query the network.
     var bytes = [CChar](repeating: 0, count: 256)
     gethostname(&bytes, bytes.count - 1)
     return clean(String(decoding: bytes.prefix { $0 != 0 }.map(UInt8.init(bitPattern:)), as: UTF8.self))
@@ -151,7 +139,7 @@ package struct ProcessOwner: Sendable, Hashable {
 
   private static func processSpace() -> String {
     #if os(Linux)
-      // The times at which processes began are shifted in a time namespace of their own.
+      // A time namespace shifts the start times of processes.
       let names = ["pid", "time"].map { name in
         (try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/ns/\(name)")) ?? ""
       }
@@ -161,7 +149,9 @@ package struct ProcessOwner: Sendable, Hashable {
     #endif
   }
 
-  /// When a process began; `nil` when there is no such process, or the system does not tell.
+  // MARK: Other processes
+
+  /// When a process started; `nil` when it does not exist or the system does not say.
   package static func startTime(of process: Int32) -> UInt64? {
     #if canImport(Darwin)
       var query = [CTL_KERN, KERN_PROC, KERN_PROC_PID, process]
@@ -171,16 +161,39 @@ package struct ProcessOwner: Sendable, Hashable {
       let time = info.kp_proc.p_starttime
       return UInt64(clamping: time.tv_sec) * 1_000_000 + UInt64(clamping: time.tv_usec)
     #else
-      guard let stat = try? String(contentsOfFile: "/proc/\(process)/stat", encoding: .utf8) else { return nil }
-      return startTime(inStat: stat)
+      return stat(of: process).flatMap { startTime(inStat: $0) }
     #endif
   }
 
-  /// Field 22 of `/proc/<pid>/stat`. The second field is the program's name in parentheses, and may hold
-  /// spaces and parentheses itself.
+  /// Whether a process has ended and its parent has not collected it yet (a zombie).
+  private static func isDead(_ process: Int32) -> Bool {
+    #if os(Linux)
+      // The first thread of a process may end before the others, so one thread must be left.
+      guard let stat = stat(of: process), isDead(stat: stat),
+        let threads = try? FileManager.default.contentsOfDirectory(atPath: "/proc/\(process)/task")
+      else { return false }
+      return threads.count <= 1
+    #else
+      return false
+    #endif
+  }
+
+  private static func stat(of process: Int32) -> String? {
+    try? String(contentsOfFile: "/proc/\(process)/stat", encoding: .utf8)
+  }
+
+  /// Whether the state in `/proc/<pid>/stat` (field 3) is that of a process that has ended.
+  package static func isDead(stat: String) -> Bool { ["Z", "X"].contains(fields(ofStat: stat).first) }
+
+  /// The start time in `/proc/<pid>/stat` (field 22).
   package static func startTime(inStat stat: String) -> UInt64? {
-    guard let end = stat.lastIndex(of: ")") else { return nil }
-    let fields = stat[stat.index(after: end)...].split(separator: " ")
+    let fields = fields(ofStat: stat)
     return fields.count > 19 ? UInt64(fields[19]) : nil
+  }
+
+  /// The fields from the third on. The second one is the program's name in parentheses, which may contain spaces and
+  /// parentheses.
+  private static func fields(ofStat stat: String) -> [Substring] {
+    stat.lastIndex(of: ")").map { stat[stat.index(after: $0)...].split(separator: " ") } ?? []
   }
 }

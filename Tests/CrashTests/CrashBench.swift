@@ -8,20 +8,20 @@
 
   @testable import DownpipeFiles
 
-  /// One download over its whole life in one folder: the runs that are disturbed, and the one that brings it to its end.
+  /// One download in one folder: its disturbed runs, and the run that completes it.
   final class CrashBench: Sendable {
-    /// What is downloaded, and how.
+    /// The download and its options.
     struct Setup: Sendable, Hashable, CustomStringConvertible {
       var durability: Durability
       /// Whether a step moves the file out of the store, or the store publishes it.
       var isMoved: Bool
-      /// Whether it is small and goes through no step: it has no name before it is published, where there are such files.
+      /// Whether it is small and has no step. Then its file has no name before it is published, where the system supports that.
       var isPlain = false
       var description: String { "\(durability), \(isPlain ? "plain" : isMoved ? "moved" : "published")" }
     }
 
     static let chunkSize = 40 << 10
-    /// Five checkpoints and a rest.
+    /// Five checkpoints and a remainder.
     static let content = DownloadFixtures.pattern(size: 5 * chunkSize + 5000)
     static let id = DownloadID("film")
     static let name = "film.bin"
@@ -30,16 +30,16 @@
     let setup: Setup
     let folder: TemporaryFolder
 
-    /// What the server has.
+    /// The bytes on the server.
     var content: [UInt8] { setup.isPlain ? Array(Self.content[..<(Self.chunkSize / 2)]) : Self.content }
-    /// What is to be published.
+    /// The bytes to be published.
     var reference: [UInt8] { setup.isPlain ? content : content.map { ~$0 } }
     var root: String { folder.path("disk/store") }
     var published: String { setup.isMoved ? folder.path("disk/films") : root }
     var ledgerFolder: String { folder.path("ledger") }
     private var ledger: String { ledgerFolder + "/ledger.sqlite" }
 
-    /// - Parameter ledger: an empty ledger to begin with; a new one is made when `nil`.
+    /// - Parameter ledger: an empty ledger to start with; `nil` creates a new one.
     init(_ setup: Setup, ledger template: String?) throws {
       self.setup = setup
       folder = try TemporaryFolder()
@@ -49,7 +49,7 @@
       if let template { try FileManager.default.copyItem(atPath: template, toPath: ledger) }
     }
 
-    /// Makes an empty ledger for others to begin with.
+    /// Creates an empty ledger as a start for other benches.
     static func emptyLedger(in folder: TemporaryFolder) async throws -> String {
       let path = folder.path("empty.sqlite")
       try await SQLiteLedger(path).open().close()
@@ -83,7 +83,7 @@
       try DownloadRequest("http://a/film", id: Self.id, destination: .init(name: Self.name))
     }
 
-    /// The record, read by an opening of its own.
+    /// The record, read through a separate opening of the ledger.
     func record() async throws -> DownloadRecord? {
       let store = try await SQLiteLedger(ledger).open()
       let record: DownloadRecord?
@@ -97,7 +97,8 @@
       return record
     }
 
-    /// Loses the end of the partial, as an unflushed file does when the power goes.
+    /// Removes the end of the partial, as a loss of power does with bytes that were not flushed.
+    ///
     /// - Returns: what was lost, for messages; `nil` when there is no partial.
     func losePartial(leavingZeros: Bool, by generator: inout SeededGenerator) throws -> String? {
       guard let name = try leftovers().first(where: { $0.hasSuffix(".part") }) else { return nil }
@@ -111,7 +112,7 @@
 
     // MARK: Whether all is well
 
-    /// The published files must be the one that is expected, whole, or none at all.
+    /// Checks that the expected file is published completely, or no file.
     func check(isFinished: Bool) throws {
       let files = try publishedFiles()
       if !isFinished, files.isEmpty { return }
@@ -127,11 +128,11 @@
       return all.filter { $0 != ".downpipe" }.sorted()
     }
 
-    /// What is left in the store's own folder: files, and links of claims.
+    /// The files and claims that are left in the store's own folder.
     func leftovers() throws -> [String] {
       let own = root + "/.downpipe"
       let all = (try? FileManager.default.subpathsOfDirectory(atPath: own)) ?? []
-      // The store's own name stays.
+      // The name of the store stays.
       return try all.sorted().filter { name in
         if name == "name" { return false }
         let attributes = try FileManager.default.attributesOfItem(atPath: own + "/" + name)
@@ -140,7 +141,7 @@
     }
   }
 
-  /// What must not be.
+  /// A violation of a promise.
   struct Wrong: Error, CustomStringConvertible {
     let description: String
     init(_ description: String) { self.description = description }

@@ -7,11 +7,11 @@
 
   @testable import DownpipeFiles
 
-  /// A download whose disk fails, or whose process dies, at each of the calls that storage and ledger make: whatever
-  /// happens, nothing wrong is published, and the next run ends with the right bytes.
+  /// The disk fails, or the process ends, at each call of the storage and the ledger. In no case a wrong file is published,
+  /// and the next run completes the download.
   ///
-  /// In process: the calls fail from one number on, so that the engine cannot do anything any more; a downloader with
-  /// a sound disk then finds the folder as a dead process leaves it.
+  /// The end of a process is simulated: all calls fail from one number on. A downloader with a working disk then finds the
+  /// folder as a process leaves it that was killed.
   @Suite(.timeLimit(.minutes(5)))
   struct DisturbedCallTests {
     typealias Setup = CrashBench.Setup
@@ -42,7 +42,7 @@
       }
     }
 
-    /// Brings the download to its end, as a user does who tries again what failed.
+    /// Completes the download, as a user does who restarts it after a failure.
     private static func insist(_ bench: CrashBench, _ disk: FaultyDisk, _ pace: Pace) async throws {
       let downloader = try await again { try await bench.start(disk, pace: pace, cut: 100_000) }
       let download = try await again { try await downloader.add(try bench.request()) }
@@ -54,7 +54,7 @@
         } catch {
           try Task.checkCancellation()
           try bench.check(isFinished: false)
-          // Until the engine has let go of the failed run, it still speaks of the old failure.
+          // The engine reports the earlier failure until it has released the failed run.
           _ = try? await download.resume()
           await Task.yield()
         }
@@ -70,7 +70,7 @@
     // MARK: The process dies
 
     @Test(arguments: allSetups)
-    func theProcessDies(_ setup: Setup) async throws {
+    func theProcessEnds(_ setup: Setup) async throws {
       let templates = try TemporaryFolder()
       let template = try await CrashBench.emptyLedger(in: templates)
       let calls = try await Self.callsOfUndisturbedRun(setup, template, .nothing)
@@ -83,9 +83,9 @@
       #expect(resumed > 0 || setup.isPlain, "every recovery began at zero")
     }
 
-    /// What was not flushed is lost with the process, in any combination.
+    /// Bytes and names that were not flushed are lost in any combination.
     @Test(arguments: allSetups.filter { $0.durability == .power }, Medium.Loss.allCases)
-    func thePowerGoes(_ setup: Setup, _ loss: Medium.Loss) async throws {
+    func thePowerIsLost(_ setup: Setup, _ loss: Medium.Loss) async throws {
       let templates = try TemporaryFolder()
       let template = try await CrashBench.emptyLedger(in: templates)
       let calls = try await Self.callsOfUndisturbedRun(setup, template, .nothing)
@@ -99,7 +99,7 @@
       }
     }
 
-    /// What steps write is found again only if the name of their folder is on the medium.
+    /// The result of a step is found only if the name of its folder is on the medium.
     @Test func theNameOfTheWorkspaceIsFlushed() async throws {
       let folder = try TemporaryFolder()
       let calls = Watched<[String]>([])
@@ -113,10 +113,10 @@
       #expect(calls.value[made...].contains { $0.hasPrefix("flushFolder") })
     }
 
-    /// The power goes though only the death of the process was to be survived: of the bytes that were written only a
-    /// beginning is left, and the ledger does not know. As long as the file is not complete that has to be noticed.
+    /// A loss of power with `Durability.process`: the partial loses its end, and the ledger does not know it. This must be
+    /// detected as long as the file is incomplete.
     @Test(arguments: setups.filter { $0.durability == .process }, [true, false])
-    func thePowerGoesUnexpectedly(_ setup: Setup, leavingZeros: Bool) async throws {
+    func thePowerIsLostWithoutFlushes(_ setup: Setup, leavingZeros: Bool) async throws {
       let templates = try TemporaryFolder()
       let template = try await CrashBench.emptyLedger(in: templates)
       let calls = try await Self.callsOfUndisturbedRun(setup, template, .nothing)
@@ -138,9 +138,9 @@
       #expect(losses > 0, "no case was one")
     }
 
-    /// A ledger that is being made when the process dies, or the power goes, can be made again.
+    /// A ledger whose creation was interrupted can be created again.
     @Test(arguments: setups.filter(\.isMoved), [true, false])
-    func theLedgerIsBeingMade(_ setup: Setup, losesPower: Bool) async throws {
+    func creatingTheLedgerIsInterrupted(_ setup: Setup, losesPower: Bool) async throws {
       let first = try CrashBench(setup, ledger: nil)
       let pace = Pace()
       let disk = FaultyDisk(pace: pace)
@@ -154,13 +154,14 @@
           let wasAdded = try await Self.die(bench, at: number, medium: medium, &story)
           var generator = SeededGenerator(seed: Sweep.seed &+ UInt64(number))
           if let medium { story += try medium.lose(.some, by: &generator) }
-          // Without power, only what was to survive that has to be there.
+          // After a loss of power, only a ledger with `.power` must have the record.
           try await Self.recover(bench, wasAdded: wasAdded && (!losesPower || setup.durability == .power))
         }
     }
 
-    /// Runs until a call is the last one.
-    /// - Returns: whether the download had been added for certain.
+    /// Runs until a call that is the last one.
+    ///
+    /// - Returns: whether the download was added.
     private static func die(
       _ bench: CrashBench, at number: Int, medium: Medium? = nil, _ story: inout [String]
     ) async throws -> Bool {
@@ -185,8 +186,9 @@
       }
     }
 
-    /// Brings the download to its end after a death.
-    /// - Returns: the byte at which it went on.
+    /// Completes the download after the end of a process.
+    ///
+    /// - Returns: the byte at which it resumed.
     @discardableResult
     private static func recover(_ bench: CrashBench, wasAdded: Bool) async throws -> Int64 {
       try bench.check(isFinished: false)
@@ -220,7 +222,7 @@
       guard record?.phase == .finished else { throw Wrong("the record says \(String(describing: record?.phase))") }
     }
 
-    /// How many calls there are to disturb.
+    /// The number of calls to disturb.
     private static func callsOfUndisturbedRun(
       _ setup: Setup, _ template: String?, _ plan: FaultyDisk.Plan
     ) async throws -> Int {

@@ -12,29 +12,29 @@
     import Darwin
   #endif
 
-  /// What storage and ledger of one run stand on: it numbers their calls, makes one of them fail, or lets one be the
-  /// last before the process "dies".
+  /// The disk of one run's storage and ledger. It numbers their calls, and makes one of them fail, or makes it the last one
+  /// before the simulated end of the process.
   final class FaultyDisk: Sendable {
     /// How a call fails.
     enum Fault: String, Sendable {
       /// The device failed (EIO); any call.
       case broken
-      /// No room (ENOSPC); only calls that may need some.
+      /// The disk is full (ENOSPC); only calls that can need space.
       case full
     }
 
-    /// What is to happen.
+    /// The planned fault.
     enum Plan: Sendable {
       case nothing
-      /// That call fails, once.
+      /// The call fails once.
       case fail(Int, Fault)
-      /// That call is not made, or only by half if it writes, and none after it.
+      /// The call is not made, or writes only half of its bytes, and no later call is made.
       case stop(Int)
 
       var fault: Fault? { if case .fail(_, let fault) = self { fault } else { nil } }
     }
 
-    /// A call, as failing tests show it.
+    /// A call, for messages of failed tests.
     struct Call: Sendable, CustomStringConvertible {
       let number: Int
       let name: String
@@ -53,7 +53,7 @@
     }
 
     let plan: Plan
-    /// What is on the medium, where that matters.
+    /// The state of the medium, in tests with a loss of power.
     let medium: Medium?
     private let pace: Pace
     private let state = Watched(State())
@@ -64,14 +64,14 @@
       self.medium = medium
     }
 
-    /// The calls that were numbered.
+    /// The numbered calls.
     var count: Int { state.value.count }
-    /// The call that was disturbed.
+    /// The disturbed call.
     var hit: Call? { state.value.hit }
-    /// Whether the process counts as dead.
+    /// Whether the process counts as ended.
     var isDead: Bool { state.value.isDead }
 
-    /// Returns when the process counts as dead, or the waiting task is cancelled.
+    /// Returns when the process counts as ended, or the waiting task is cancelled.
     func death() async { await state.wait(until: \.isDead) }
 
     private func next(_ name: String, _ path: String, needsRoom: Bool, isNumbered: Bool = true) -> Outcome {
@@ -97,7 +97,7 @@
 
     // MARK: Storage
 
-    /// The seam of the file plug-in.
+    /// The file system for the storage.
     var system: FileSystem {
       FileSystem { [self] call, path in
         let needsRoom =
@@ -118,9 +118,9 @@
 
     // MARK: Ledger
 
-    /// What becomes of a call of SQLite's.
+    /// Decides about a call of SQLite.
     func verdict(_ call: faulty_vfs_call, _ path: String, _ size: Int64) -> faulty_vfs_verdict {
-      // Locks are in memory, and there are too many of them.
+      // Locks are in memory, and there are many of them.
       let isNumbered = call != faulty_vfs_lock && call != faulty_vfs_shm_lock
       let needsRoom = call == faulty_vfs_write || call == faulty_vfs_shm_map
       switch next("ledger \(call.name)", path, needsRoom: needsRoom, isNumbered: isNumbered) {

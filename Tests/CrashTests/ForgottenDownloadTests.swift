@@ -5,12 +5,11 @@
   import Synchronization
   import Testing
 
-  /// Small windows that the sweeps of ``DisturbedCallTests`` found in the engine: a download that may go on is
-  /// forgotten there until the next maintenance.
+  /// Race conditions in the engine that ``DisturbedCallTests`` found: a download that can continue is not leased until the
+  /// next maintenance.
   @Suite(.timeLimit(.minutes(1)))
   struct ForgottenDownloadTests {
-    /// A clock that goes on by a millisecond whenever somebody looks at it. Leases last for ever, so that there is no
-    /// maintenance.
+    /// A clock that advances by a millisecond with each reading. Leases do not expire, so that there is no maintenance.
     private final class CreepingTime: TimeSource {
       private let looks = Atomic<Int>(0)
 
@@ -42,10 +41,10 @@
       return (FakeSource([request.url: [.status(503), .init([1, 2, 3])]]), request)
     }
 
-    /// The engine asks the ledger for what is due, and a moment later for what becomes due after that moment: what
-    /// becomes due in between must not be forgotten.
+    /// The engine asks the ledger for the downloads that are due, and then for the time of the next one. A download that
+    /// becomes due in between must not be missed.
     @Test(arguments: 1...16)
-    func whatBecomesDueBetweenTwoLooks(_ milliseconds: Int) async throws {
+    func aDownloadThatBecomesDueBetweenTwoReads(_ milliseconds: Int) async throws {
       let (source, request) = try failingOnce()
       let downloader = try await start(MemoryLedger(), source, delay: .milliseconds(milliseconds))
       let download = try await downloader.add(request)
@@ -53,7 +52,7 @@
       await downloader.shutdown()
     }
 
-    /// The ledger fails once when it is asked what becomes due next.
+    /// The ledger fails once when it is asked for the time of the next download.
     @Test(arguments: 1...4)
     func theNextDueTimeCannotBeRead(_ call: Int) async throws {
       let (source, request) = try failingOnce()
@@ -65,9 +64,8 @@
       await downloader.shutdown()
     }
 
-    /// Whoever waits for a download while its record cannot be read waits on, and is not told that the downloader is
-    /// gone.
-    @Test func theRecordCannotBeReadWhenItIsWaitedFor() async throws {
+    /// Waiting for a download continues when its record cannot be read.
+    @Test func waitingContinuesWhenTheRecordCannotBeRead() async throws {
       let (source, request) = try failingOnce()
       let ledger = FaultyLedger(MemoryLedger())
       let downloader = try await start(ledger, source, delay: .seconds(1))
@@ -82,8 +80,8 @@
       await downloader.shutdown()
     }
 
-    /// A failed download that was told to go on is not called failed any more.
-    @Test func whoResumesIsNotToldTheOldFailure() async throws {
+    /// A failed download is not reported as failed after it was resumed.
+    @Test func resumingDoesNotReportTheOldFailure() async throws {
       for _ in 0..<300 {
         let request = try DownloadRequest("http://a/film")
         let source = FakeSource([request.url: [.status(404), .init([1, 2, 3])]])

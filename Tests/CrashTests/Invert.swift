@@ -10,8 +10,8 @@
     import Darwin
   #endif
 
-  /// A step that inverts every byte, through the seam of the file plug-in: a file it has not been through, or twice,
-  /// is a wrong one.
+  /// A step that inverts every byte with the tested file system. A file that did not pass it, or passed it twice, is
+  /// detected as wrong.
   struct Invert: PostProcessor {
     let system: FileSystem
 
@@ -39,7 +39,7 @@
         while true {
           let count = try block.withUnsafeMutableBytes { try system.read(from, into: $0, at: offset) }
           block.withUnsafeMutableBytes { bytes in
-            // Whole words: unoptimised builds do this too.
+            // By words, since the tests run without optimisation.
             let words = bytes.bindMemory(to: UInt64.self)
             for index in words.indices { words[index] = ~words[index] }
           }

@@ -13,37 +13,36 @@
     import Darwin
   #endif
 
-  /// A model of what has reached the medium: of each file the bytes at its last flush, of each folder the names at its
-  /// last flush. When the power goes, everything else may be lost, or not: chance decides, block by block and name by
-  /// name.
+  /// A model of the medium: the bytes of each file and the names in each folder at their last flush. At a loss of power, all
+  /// other blocks and names are lost or kept at random.
   ///
-  /// The seam does not say which file a call on a descriptor is about; the model takes it from what the same thread
-  /// did just before. The ledger's files lose their bytes only; SQLite flushes the names itself.
+  /// A call on a descriptor does not name its file, so the model derives it from the previous call of the same thread. The
+  /// files of the ledger lose only bytes, since SQLite flushes their names.
   final class Medium: Sendable {
     private struct State {
-      /// By inode.
+      /// The flushed bytes, by inode.
       var bytes: [UInt64: [UInt8]] = [:]
-      /// By path of the folder: names and inodes.
+      /// The flushed names and their inodes, by the path of the folder.
       var names: [String: [String: UInt64]] = [:]
       var last: [UInt64: (call: FileSystem.Call, path: String)] = [:]
-      /// Whether a file without a name was flushed, and the name that it gets then.
+      /// Whether a file without a name was flushed, and its later name.
       var unnamedIsFlushed = false
       var linked: String?
     }
 
     private static let blockSize = 4096
 
-    /// The folder in which names can be lost.
+    /// The folder whose names can be lost.
     private let root: String
     private let ledger: String
     private let published: String
-    /// Second names of all files, so that an unlinked one can come back.
+    /// The folder with second names of all files, to restore unlinked ones.
     private let graveyard: String
     private let state = Mutex(State())
 
     /// - Parameters:
-    ///   - root: where the store and the folder of published files are.
-    ///   - published: the folder that files are published in.
+    ///   - root: the folder that contains the store and the published files.
+    ///   - published: the folder of published files.
     ///   - ledger: the folder of the ledger.
     ///   - graveyard: an empty folder on the same file system.
     init(root: String, published: String, ledger: String, graveyard: String) {
@@ -59,7 +58,7 @@
 
     // MARK: What is flushed
 
-    /// A call of the storage is about to be made.
+    /// Called before each call of the storage.
     func willCall(_ call: FileSystem.Call, _ path: String) {
       let thread = UInt64(UInt(bitPattern: pthread_self().hashValue))
       state.withLock { state in
@@ -75,16 +74,16 @@
       }
     }
 
-    /// A file of the ledger is about to be flushed.
+    /// Called before a file of the ledger is flushed.
     func willFlush(file path: String) { state.withLock { keep(path, &$0) } }
 
     private func willFlushFile(after last: (call: FileSystem.Call, path: String)?, _ state: inout State) {
       let name =
         switch last {
-        // A duplicate: only partials are flushed through one.
+        // Only partials are flushed through a duplicate.
         case (.open, "")?: ".part"
         case (.open, let path)?: path
-        // A file that was just written: the step's.
+        // The file that was just written is the one of the step.
         default: "/inverted"
         }
       let files = files(below: root).filter { $0.hasSuffix(name) }
@@ -92,7 +91,7 @@
       for file in files { keep(file, &state) }
     }
 
-    /// Keeps what was flushed before it had its name.
+    /// Records a file that was flushed before it had its name.
     private func keepLinked(_ state: inout State) {
       guard let file = state.linked, inode(file) != nil else { return }
       keep(file, &state)
@@ -119,15 +118,16 @@
 
     // MARK: What is lost
 
-    /// How bytes are lost.
+    /// Which bytes are lost.
     enum Loss: String, Sendable, CaseIterable {
-      /// Everything that was not flushed.
+      /// All bytes that were not flushed.
       case all
-      /// Any of it.
+      /// A random part of them.
       case some
     }
 
-    /// Makes the disk what it may be after the power went: call it when nothing is open any more.
+    /// Changes the disk to a possible state after a loss of power. Call it when no file is open.
+    ///
     /// - Returns: what was lost, for messages.
     func lose(_ loss: Loss, by generator: inout SeededGenerator) throws -> [String] {
       bury()
@@ -159,7 +159,7 @@
         lost.append("\(name) \(present[name] == nil ? "is back" : "is gone")")
         if present[name] != nil { try FileManager.default.removeItem(atPath: path) }
         guard let inode = flushed[name] else { continue }
-        // Folders that come back are empty: what was in them had to go first.
+        // Restored folders are empty, since their contents were removed first.
         if link("\(graveyard)/\(inode)", path) != 0 { mkdir(path, 0o777) }
       }
     }
@@ -171,7 +171,7 @@
       guard present != flushed else { return }
       var left = flushed
       if loss == .some {
-        // The size may be on the medium before the bytes are.
+        // The size can reach the medium before the bytes.
         let sizes = [min(flushed.count, present.count), max(flushed.count, present.count)]
         let size = Bool.random(using: &generator) ? sizes[0] : sizes[1]
         left += [UInt8](repeating: 0, count: max(0, size - left.count))
@@ -186,7 +186,7 @@
       try Self.overwrite(file, with: left)
     }
 
-    /// Puts other bytes into a file, which stays the same file.
+    /// Replaces the bytes of a file and keeps its inode.
     static func overwrite(_ file: String, with bytes: [UInt8]) throws {
       let handle = try FileHandle(forWritingTo: URL(filePath: file))
       defer { try? handle.close() }
@@ -203,7 +203,7 @@
       return (UInt64(status.st_ino), kind == S_IFDIR, kind == S_IFREG)
     }
 
-    /// Symbolic links, which claims are, are left as they are.
+    /// Skips symbolic links, such as claims.
     private func names(in folder: String) -> [String: UInt64] {
       var names: [String: UInt64] = [:]
       for name in (try? FileManager.default.contentsOfDirectory(atPath: folder)) ?? [] {

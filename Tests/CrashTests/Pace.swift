@@ -3,13 +3,13 @@
   import DownpipeTesting
   import Foundation
 
-  /// Leads engine, source and ledger of one run in step, so that each run makes the same calls in nearly the same
-  /// order: the ticker ticks after each chunk, and the next chunk comes when the checkpoint is written. When a fault
-  /// has struck, nobody waits for anybody any more. It is the run's time as well; no sleep takes any.
+  /// Synchronises the engine, the source and the ledger of one run, so that each run makes the same calls in nearly the same
+  /// order: the ticker ticks after each chunk, and the next chunk follows when the checkpoint is written. After a fault they
+  /// continue without waiting. It is also the clock of the run; sleeping takes no time.
   final class Pace: TimeSource {
-    /// How long the engine's ticker sleeps.
+    /// The interval of the engine's ticker.
     static let tick = Duration.milliseconds(100)
-    /// A lease that never runs out; but the engine looks around every now and then once a fault has struck.
+    /// A lease that does not expire. After a fault the engine still runs its maintenance.
     static let lease = Duration.seconds(1_000_000)
     /// The time between two checkpoints.
     static let never = Duration.seconds(3600)
@@ -38,7 +38,7 @@
         await state.wait(until: \.isHurried)
         for _ in 0..<Self.turnsOfALease { await Task.yield() }
       case .checkpoint, .reasons:
-        // Checkpoints come after so many bytes, and only one download waits. This ends with the transfer.
+        // Checkpoints follow a number of bytes, and only one download waits. The loop ends with the transfer.
         await state.wait { _ in false }
       case .progress:
         state.update { $0.tickerSleeps = true }
@@ -54,7 +54,7 @@
       try Task.checkCancellation()
     }
 
-    /// Lets the ticker tick; returns when it has.
+    /// Lets the ticker tick, and returns after that.
     func tick() async {
       state.update { state in
         state.now += Self.tick
@@ -63,18 +63,17 @@
       await state.wait { ($0.tickerSleeps && !$0.hasTicked) || $0.isHurried }
     }
 
-    /// Lets the ticker tick; returns when the checkpoint that is due when so many bytes of the file were written is in
-    /// the ledger.
+    /// Lets the ticker tick, and returns when the checkpoint after a number of bytes is in the ledger.
     func checkpoint(at position: Int64, every bytes: Int64) async {
       await tick()
       if position - state.value.committedBytes < bytes { return }
       await state.wait { $0.committedBytes >= position || $0.isHurried }
     }
 
-    /// The ledger has saved a checkpoint of so many bytes, or failed to.
+    /// Called when the ledger has saved a checkpoint, or failed to.
     func saved(_ bytes: Int64) { state.update { $0.committedBytes = bytes } }
 
-    /// Nobody waits any more.
+    /// Ends all waiting.
     func hurry() { state.update { $0.isHurried = true } }
   }
 #endif

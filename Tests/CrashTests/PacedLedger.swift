@@ -3,7 +3,7 @@
   import DownpipeTesting
   import Foundation
 
-  /// A ledger that reports its saves to the ``Pace`` of the run.
+  /// A ledger that reports each saved checkpoint to the ``Pace`` of the run.
   struct PacedLedger: Ledger {
     let base: any Ledger
     let pace: Pace

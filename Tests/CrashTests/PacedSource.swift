@@ -8,7 +8,7 @@
     let bytes: [UInt8]
     /// The bytes of each chunk, and of each checkpoint.
     let chunkSize: Int
-    /// Breaks the first connection after so many bytes.
+    /// The bytes after which the first connection breaks.
     let cut: Int?
     let pace: Pace
     private let server: FakeSource
@@ -42,7 +42,7 @@
           try sink(body[(body.startIndex + sent)..<(body.startIndex + end)].span.bytes)
           let isWhole = end - sent == chunkSize
           sent = end
-          // Short bodies get no checkpoint, and short rests none of their own.
+          // Short bodies and short remainders have no checkpoint.
           if body.count > chunkSize, isWhole {
             await pace.checkpoint(at: Int64(body.startIndex + sent), every: Int64(chunkSize))
           }

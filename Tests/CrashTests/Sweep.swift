@@ -4,13 +4,13 @@
   import Foundation
   import Testing
 
-  /// Which calls of a run are disturbed: all, or as many as there is time for, chosen by a seed.
+  /// The calls of a run to disturb: all, or a number of them chosen by a seed.
   ///
-  /// `DOWNPIPE_CRASH_CALLS` is how many of each sweep, `all` for every one; `DOWNPIPE_CRASH_SEED` chooses others.
+  /// `DOWNPIPE_CRASH_CALLS` is the number per sweep, or `all`; `DOWNPIPE_CRASH_SEED` selects other calls.
   struct Sweep {
     static let seed = ProcessInfo.processInfo.environment["DOWNPIPE_CRASH_SEED"].flatMap(UInt64.init) ?? 1
     private static let wanted = ProcessInfo.processInfo.environment["DOWNPIPE_CRASH_CALLS"]
-    /// Beyond this many wrong cases the sweep ends: they are likely one bug.
+    /// The number of failures after which a sweep ends, since they probably have one cause.
     private static let maximumWrong = 5
 
     let name: String
@@ -23,7 +23,7 @@
       numbers = Array((1...max(1, count)).shuffled(using: &generator).prefix(most)).sorted()
     }
 
-    /// Tries each number, and reports which of them go wrong; `attempt` gives the words for what was disturbed.
+    /// Runs `attempt` with each number and reports failures; `attempt` returns a description of the disturbed call.
     func run(_ attempt: (_ number: Int, _ story: inout [String]) async throws -> Void) async {
       var wrong = 0
       for number in numbers {

@@ -2,7 +2,7 @@
   import CFaultyVFS
   import Synchronization
 
-  /// Makes the SQLite of this process ask a ``FaultyDisk`` about the files below one folder; others are left alone.
+  /// Lets SQLite in this process ask a ``FaultyDisk`` about calls on files below one folder.
   final class WatchedFolder: Sendable {
     private struct Watched: Sendable {
       var last: UInt64 = 0
@@ -36,7 +36,7 @@
     }
 
     struct Refusal: Error {
-      /// SQLite's result code; -1 when too many folders are watched.
+      /// The result code of SQLite; -1 when too many folders are watched.
       let code: Int32
     }
   }

@@ -21,7 +21,7 @@ struct DigestComputationTests {
     }
   }
 
-  @Test("a copy goes on by itself, and finalizing changes nothing")
+  @Test("a copy continues independently, and finalizing changes nothing")
   func value() throws {
     for algorithm in DigestComputation.supportedAlgorithms {
       var first = try DigestComputation(algorithm)
@@ -34,7 +34,7 @@ struct DigestComputationTests {
     }
   }
 
-  @Test("every supported algorithm says how long its digest is")
+  @Test("every supported algorithm has the length of its digests")
   func lengths() throws {
     for algorithm in DigestComputation.supportedAlgorithms {
       #expect(try DigestSamples.digest(algorithm, of: []).bytes.count == algorithm.byteCount)
@@ -42,7 +42,7 @@ struct DigestComputationTests {
     #expect(DigestComputation.supportedAlgorithms.count >= 5)
   }
 
-  @Test("an unknown algorithm is refused, and the message names the known ones")
+  @Test("an unknown algorithm is refused, and the message lists the supported ones")
   func unknown() {
     let error = #expect(throws: DownloadError.self) { try DigestComputation(DigestAlgorithm("unixsum")) }
     #expect(error?.code == .invalidRequest)
@@ -50,7 +50,7 @@ struct DigestComputationTests {
     #expect(error?.message.contains("sha-256, sha-384, sha-512, sha-1, md5") == true)
   }
 
-  @Test("the digests of a file, in one pass")
+  @Test("several digests of a file are computed in one pass")
   func file() async throws {
     let bytes = (0..<3_000_001).map { UInt8(truncatingIfNeeded: $0 &* 31) }
     try await withFile(bytes) { path in
@@ -62,7 +62,8 @@ struct DigestComputationTests {
     }
   }
 
-  @Test("what cannot be read is a typed error", arguments: [("/missing/file", "storage"), ("/", "processing")])
+  @Test(
+    "a path that cannot be read is a DownloadError", arguments: [("/missing/file", "storage"), ("/", "processing")])
   func unreadable(_ path: String, _ code: String) async {
     let error = await #expect(throws: DownloadError.self) { try await FileDigest.of(file: path, algorithm: .sha256) }
     #expect(error?.code.rawValue == code)

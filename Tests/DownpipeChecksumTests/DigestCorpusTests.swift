@@ -4,7 +4,7 @@ import Testing
 
 @testable import DownpipeChecksum
 
-/// The examples of RFC 9530: each digest that the corpus says belongs to the body is computed anew.
+/// The examples of RFC 9530: each digest in the corpus is computed from its body.
 @Suite(.timeLimit(.minutes(1)))
 struct DigestCorpusTests {
   static let corpora = ProcessInfo.processInfo.environment["DOWNPIPE_CORPORA"]
@@ -36,7 +36,7 @@ struct DigestCorpusTests {
         for origin in value.digests ?? [] {
           let bytes: [UInt8]? =
             switch origin {
-            // The corpus keeps the line feed that the second one speaks of in the body.
+            // The body in the corpus includes the line feed that the second example mentions.
             case "body", "body+LF": Array(test.body.utf8)
             default: known[origin]
             }

@@ -16,7 +16,7 @@ struct DigestParsingTests {
     #expect(digest.hex == Self.hex)
   }
 
-  @Test("every supported algorithm parses what it prints")
+  @Test("the printed form of every supported algorithm is parsed")
   func roundTrip() throws {
     for algorithm in DigestComputation.supportedAlgorithms {
       let digest = try DigestSamples.digest(algorithm, of: DigestSamples.abc)
@@ -24,21 +24,21 @@ struct DigestParsingTests {
     }
   }
 
-  /// Text that is no digest, and what the message has to say.
+  /// Texts that are not a digest, and a part of the message.
   static let malformed: [(String, String)] = {
     let short = String(hex.dropLast())
     var texts: [(String, String)] = []
     texts += [("", "ALGORITHM=HEX"), (hex, "ALGORITHM=HEX"), ("sha256:\(hex)", "ALGORITHM=HEX")]
-    texts += [("=\(hex)", "no known digest algorithm"), ("blake3=\(hex)", "use one of sha-256")]
+    texts += [("=\(hex)", "not a known digest algorithm"), ("blake3=\(hex)", "use one of sha-256")]
     texts += [("sha256=", "64 hexadecimal digits, not 0"), ("sha256=ab", "64 hexadecimal digits, not 2")]
     texts += [("sha256=\(hex)00", "64 hexadecimal digits, not 66"), ("sha256=\(short)", "not 63")]
-    texts += [("md5=\(hex)", "32 hexadecimal digits, not 64"), ("sha256=\(short)g", "“g” is no hexadecimal digit")]
-    texts += [("sha256= \(hex)", "“ ” is no hexadecimal digit"), ("sha256=\(hex)\n", "is no hexadecimal digit")]
-    texts += [("sha256=\(short)１", "is no hexadecimal digit")]
+    texts += [("md5=\(hex)", "32 hexadecimal digits, not 64"), ("sha256=\(short)g", "“g” is not a hexadecimal digit")]
+    texts += [("sha256= \(hex)", "“ ” is not a hexadecimal digit"), ("sha256=\(hex)\n", "is not a hexadecimal digit")]
+    texts += [("sha256=\(short)１", "is not a hexadecimal digit")]
     return texts
   }()
 
-  @Test("anything else is refused with the reason", arguments: malformed)
+  @Test("other texts are refused with a reason", arguments: malformed)
   func refuses(_ text: String, _ reason: String) {
     let error = #expect(throws: DownloadError.self) { try FileDigest(parsing: text) }
     #expect(error?.code == .invalidRequest)

@@ -33,7 +33,7 @@ enum DigestSamples {
   }
 
   static let millionA = [UInt8](repeating: 0x61, count: 1_000_000)
-  /// The digests of a million times the letter a.
+  /// The digests of one million times the letter a.
   static let longVectors: [(DigestAlgorithm, String)] = [
     (.sha256, "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0"),
     (.sha1, "34aa973cd4c4daa4f61eeb2bdbad27316534016f"),
@@ -45,7 +45,7 @@ enum DigestSamples {
     ),
   ]
 
-  /// A computation that has taken these bytes in chunks of a size.
+  /// A computation that received these bytes in chunks of a size.
   static func update(_ computation: inout DigestComputation, with bytes: [UInt8], chunk: Int = .max) {
     var offset = 0
     while offset < bytes.count {
@@ -62,7 +62,7 @@ enum DigestSamples {
   }
 }
 
-/// A file that is there for one test.
+/// A file that exists for one test.
 func withFile<Result>(_ bytes: [UInt8], _ body: (String) async throws -> Result) async throws -> Result {
   let folder = FileManager.default.temporaryDirectory.appending(path: "checksum-\(UUID().uuidString)")
   try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)

@@ -5,7 +5,7 @@ import Testing
 
 @Suite(.timeLimit(.minutes(1)))
 struct VerifyChecksumConformanceTests {
-  @Test("VerifyChecksum keeps the contract of a step")
+  @Test("VerifyChecksum conforms to the contract of a step")
   func conformance() async throws {
     let digest = try DigestSamples.digest(.sha256, of: DigestSamples.abc)
     try await PostProcessorConformance(

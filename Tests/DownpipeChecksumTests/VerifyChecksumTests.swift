@@ -8,7 +8,8 @@ import Testing
 struct VerifyChecksumTests {
   static let bytes = Array("the bytes that were meant".utf8)
 
-  /// Runs the step on a file and on the same bytes in memory, which must end alike.
+  /// Runs the step on a file and on the same bytes in memory, and expects the same result.
+  ///
   /// - Returns: the error; `nil` when the artifact passed unchanged.
   func failure(
     _ step: VerifyChecksum, expected: [FileDigest] = [], promised: [FileDigest] = [], bytes: [UInt8] = bytes
@@ -36,13 +37,14 @@ struct VerifyChecksumTests {
   func right(_ algorithm: DigestAlgorithm) throws -> FileDigest { try DigestSamples.digest(algorithm, of: Self.bytes) }
   func wrong(_ algorithm: DigestAlgorithm) throws -> FileDigest { try DigestSamples.digest(algorithm, of: [1]) }
 
-  @Test("a right digest passes, whoever gave it", arguments: DigestComputation.supportedAlgorithms)
+  @Test(
+    "a correct digest passes, from the request and from the server", arguments: DigestComputation.supportedAlgorithms)
   func matches(_ algorithm: DigestAlgorithm) async throws {
     #expect(try await failure(VerifyChecksum(), expected: [right(algorithm)]) == nil)
     #expect(try await failure(VerifyChecksum(), promised: [right(algorithm)]) == nil)
   }
 
-  @Test("a wrong digest fails, and the message holds both", arguments: DigestComputation.supportedAlgorithms)
+  @Test("a wrong digest fails, and the message has both", arguments: DigestComputation.supportedAlgorithms)
   func mismatch(_ algorithm: DigestAlgorithm) async throws {
     let expected = try #require(try await failure(VerifyChecksum(), expected: [wrong(algorithm)]))
     #expect(expected.code == .digestMismatch)
@@ -51,7 +53,7 @@ struct VerifyChecksumTests {
     }
     let promised = try #require(try await failure(VerifyChecksum(), promised: [wrong(algorithm)]))
     #expect(promised.code == .digestMismatch)
-    #expect(promised.message.contains("the server promised"))
+    #expect(promised.message.contains("the server sent"))
   }
 
   @Test("several digests must all match")
@@ -64,13 +66,13 @@ struct VerifyChecksumTests {
       #expect(try await failure(VerifyChecksum(), expected: one)?.code == .digestMismatch)
       #expect(try await failure(VerifyChecksum(), promised: one)?.code == .digestMismatch)
     }
-    // Two of one algorithm that contradict each other cannot both match.
+    // Two different digests of one algorithm cannot both match.
     let both = [try right(.sha256), try wrong(.sha256)]
     #expect(try await failure(VerifyChecksum(), expected: both)?.code == .digestMismatch)
     #expect(try await failure(VerifyChecksum(), expected: [both[0]], promised: [both[1]])?.code == .digestMismatch)
   }
 
-  @Test("one changed byte is found, at the ends and at the border of the blocks")
+  @Test("a changed byte is detected, at both ends and at the border of two blocks")
   func changedByte() async throws {
     let bytes = [UInt8](repeating: 7, count: (1 << 20) + 1)
     let digest = try DigestSamples.digest(.sha256, of: bytes)
@@ -82,14 +84,14 @@ struct VerifyChecksumTests {
     }
   }
 
-  @Test("an empty file has a digest too")
+  @Test("an empty file has a digest")
   func empty() async throws {
     let digest = try DigestSamples.digest(.sha256, of: [])
     #expect(try await failure(VerifyChecksum(required: true), expected: [digest], bytes: []) == nil)
     #expect(try await failure(VerifyChecksum(), expected: [wrong(.sha256)], bytes: [])?.code == .digestMismatch)
   }
 
-  @Test("what cannot be checked is an error in the request, and skipped from the server")
+  @Test("a digest that cannot be checked is an error in the request, and ignored from the server")
   func uncheckable() async throws {
     let unknown = FileDigest(DigestAlgorithm("unixsum"), bytes: [1, 2])
     let short = FileDigest(.sha256, bytes: [1, 2])
@@ -103,7 +105,7 @@ struct VerifyChecksumTests {
     #expect(error.message.contains("unixsum") && error.message.contains("sha-256, sha-384"))
   }
 
-  @Test("a required digest must be there")
+  @Test("a missing digest is an error if one is required")
   func required() async throws {
     let any = VerifyChecksum(required: true)
     let strong = VerifyChecksum(.sha256, .sha512, required: true)
@@ -119,7 +121,7 @@ struct VerifyChecksumTests {
     #expect(try await failure(unknown, expected: [right(.sha256)])?.code == .invalidPipeline)
   }
 
-  @Test("named algorithms choose among the server's digests, never among the request's")
+  @Test("named algorithms select digests of the server, not of the request")
   func named() async throws {
     let step = VerifyChecksum(.sha256, required: false)
     #expect(try await failure(step, promised: [wrong(.md5)]) == nil)
@@ -127,7 +129,7 @@ struct VerifyChecksumTests {
     #expect(try await failure(step, expected: [wrong(.md5)])?.code == .digestMismatch)
   }
 
-  @Test("a folder is an error, whether or not there is a digest")
+  @Test("a folder is an error, with and without a digest")
   func folder() async throws {
     let artifact = Artifact(kind: .directory, location: .path("/"), name: "folder")
     for digests in [[], [try right(.sha256)]] {
@@ -141,7 +143,7 @@ struct VerifyChecksumTests {
     }
   }
 
-  @Test("a missing file is a storage error, but only when there is something to check")
+  @Test("a missing file is a storage error, but only with a digest to check")
   func missing() async throws {
     let artifact = Artifact(location: .path("/missing/file"), name: "file")
     let request = try DownloadRequest("https://example.org/file")
@@ -168,7 +170,7 @@ struct VerifyChecksumTests {
     }
   }
 
-  @Test("the summary says what is required")
+  @Test("the summary names the required algorithms")
   func summary() {
     #expect(VerifyChecksum().summary == "")
     #expect(VerifyChecksum(required: true).summary == "required")

@@ -28,7 +28,7 @@ struct ConformanceTests {
     let base: any Storage
   }
 
-  @Test func aWrapperLosesNothing() async throws {
+  @Test func aWrapperForwardsAllRequirements() async throws {
     let folder = try TemporaryFolder()
     let store = FileStore(folder.path, durability: .power)
     let wrapper = Wrapper(base: store)

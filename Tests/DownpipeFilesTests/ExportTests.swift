@@ -13,12 +13,12 @@ import Testing
   import Darwin
 #endif
 
-/// The first bytes of an unfinished download in a file of their own.
+/// Exporting the first bytes of an unfinished download to a file.
 @Suite(.timeLimit(.minutes(1)))
 struct ExportTests {
   @Test func anOpenPartialIsExported() async throws {
     let folder = try TemporaryFolder()
-    // Named or not yet.
+    // With a name, and without one.
     for isNew in [true, false] {
       for durability in [Durability.process, .power] {
         let store = FileStore(folder.path("root"), durability: durability)
@@ -70,7 +70,7 @@ struct ExportTests {
 
   // MARK: Whole or not at all
 
-  /// What kind of file system the file is made on.
+  /// The kind of file system.
   enum Ground: String, CaseIterable, Sendable {
     case plain, withoutUnnamedFiles, unnamedFilesCannotBeLinked, withoutHardLinks
 
@@ -99,13 +99,13 @@ struct ExportTests {
     }
   }
 
-  /// A file system of a kind, on which each call after the last one is not made, as in a process that was killed.
+  /// A file system of a kind on which no call after the last one is made, as in a process that was killed.
   private func calls(_ ground: Ground, last: Int = .max, _ isDead: @escaping @Sendable () -> Void = {}) -> Calls {
     let links = Atomic(0)
     return Calls { number, call, path in
       if number > last {
         isDead()
-        // The system closes the descriptors.
+        // The system closes the descriptors of a killed process.
         if call != .close { return .fail(EIO) }
       }
       let isFirstLink = call == .link && links.add(1, ordering: .relaxed).oldValue == 0
@@ -113,8 +113,8 @@ struct ExportTests {
     }
   }
 
-  @Test("Whenever the process ends, the name has all the bytes or there is no such file", arguments: Ground.allCases)
-  func everyCallMayBeTheLast(_ ground: Ground) throws {
+  @Test("When the process ends at any call, the file has all the bytes or does not exist", arguments: Ground.allCases)
+  func exportingSurvivesAnEndAtEachCall(_ ground: Ground) throws {
     for durability in [Durability.process, .power] {
       for last in 0... {
         let folder = try TemporaryFolder()
@@ -125,7 +125,7 @@ struct ExportTests {
         let when = "\(durability), dead after call \(last): \(files.mapValues(\.count))"
         if isMade { #expect(files["out"] == Self.copied, "\(when)") }
         if let out = files["out"] {
-          // Where nothing can be linked, an empty file holds the name for the time of a rename.
+          // Without hard links, an empty file reserves the name until the rename.
           #expect(out == Self.copied || (ground == .withoutHardLinks && out.isEmpty), "\(when)")
         }
         #expect(files.keys.allSatisfy { $0 == "out" || $0.hasPrefix(".downpipe-") }, "\(when)")
@@ -138,7 +138,7 @@ struct ExportTests {
   }
 
   @Test("The name appears with the last byte, and nothing else stays", arguments: Ground.allCases)
-  func aNameComesLast(_ ground: Ground) throws {
+  func theFileGetsItsNameWhenItIsComplete(_ ground: Ground) throws {
     let folder = try TemporaryFolder()
     try export(to: folder.path("out"), calls(ground).system) {
       #expect(!FileManager.default.fileExists(atPath: folder.path("out")))
@@ -147,7 +147,7 @@ struct ExportTests {
   }
 
   @Test("What takes the name meanwhile keeps it", arguments: Ground.allCases)
-  func othersAreFaster(_ ground: Ground) throws {
+  func aNameThatIsTakenMeanwhileIsNotReplaced(_ ground: Ground) throws {
     let folder = try TemporaryFolder()
     let error = #expect(throws: DownloadError.self) {
       try export(to: folder.path("out"), calls(ground).system) { _ = try folder.write([9], to: "out") }
@@ -157,7 +157,7 @@ struct ExportTests {
   }
 
   @Test("Partials in a file and in memory are exported so")
-  func partialsAreExportedSo() async throws {
+  func partialsUseTheSameCalls() async throws {
     let folder = try TemporaryFolder()
     let out = folder.path("out")
     let armed = Atomic(false)

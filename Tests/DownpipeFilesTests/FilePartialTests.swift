@@ -21,7 +21,7 @@ struct FilePartialTests {
     try await FileStore(folder.path, durability: durability, system: system).openPartial(key(), isNew: false)
   }
 
-  @Test func shortAndInterruptedCallsAreGoneOnWith() async throws {
+  @Test func shortAndInterruptedCallsContinue() async throws {
     let folder = try TemporaryFolder()
     let calls = Calls { number, call, _ in
       guard call == .write || call == .read else { return .proceed }
@@ -34,7 +34,7 @@ struct FilePartialTests {
     #expect(calls.made.count { $0 == .write } > 70)
   }
 
-  @Test func writesThatTakeNothingEnd() async throws {
+  @Test func writesThatAcceptNoBytesFail() async throws {
     let folder = try TemporaryFolder()
     let partial = try await partial(folder, Calls { _, call, _ in call == .write ? .atMost(0) : .proceed }.system)
     #expect { try partial.put([1], at: 0) } throws: { ($0 as? DownloadError)?.code == .storage }
@@ -62,7 +62,7 @@ struct FilePartialTests {
   }
 
   @Test(.enabled(if: SmallMount.isPossible, "needs the right to mount"))
-  func fullDisksKeepWhatArrived() async throws {
+  func aFullDiskKeepsTheReceivedBytes() async throws {
     let folder = try TemporaryFolder()
     let mount = try SmallMount(folder.path("small"))
     defer { mount.unmount() }
@@ -101,7 +101,7 @@ struct FilePartialTests {
     #expect(try partial.size() == 2)
   }
 
-  @Test func closedPartialsRefuseEverything() async throws {
+  @Test func callsOnAClosedPartialFail() async throws {
     let folder = try TemporaryFolder()
     let partial = try await partial(folder, durability: .power)
     try partial.close()
@@ -116,19 +116,19 @@ struct FilePartialTests {
       let folder = try TemporaryFolder()
       let calls = Calls()
       let partial = try await partial(folder, calls.system, durability: durability)
-      // There is nothing to flush.
+      // An empty partial has nothing to flush.
       try await partial.synchronize()
       try partial.put([1], at: 0)
       let opened = calls.made.count
       try await partial.synchronize()
       try await partial.synchronize()
-      // The data each time, the folder once.
+      // The data is flushed each time, the folder once.
       let flushes = calls.made[opened...].filter { $0 == .flush || $0 == .flushFolder }
       #expect(flushes == (durability == .power ? [.flush, .flushFolder, .flush] : []))
     }
   }
 
-  @Test func adoptingTakesTheFileOver() async throws {
+  @Test func anAdoptedFileBecomesThePartial() async throws {
     let folder = try TemporaryFolder()
     let partial = try await partial(folder)
     try partial.put(otherBytes, at: 0)
@@ -164,7 +164,7 @@ struct FilePartialTests {
     #expect(mark.range == max(0, end - 65_536)..<end)
     #expect(mark.digest.algorithm == .crc32 && mark.digest.bytes.count == 4)
     #expect(try partial.matches(mark))
-    // One changed bit in the block is found, at either end of it; a change outside of the block is not its concern.
+    // A changed bit is detected at both ends of the block, and ignored outside of it.
     for position in Set([mark.range.lowerBound, end - 1]) where mark.range.contains(position) {
       let byte = someBytes[Int(position)]
       try partial.put([byte ^ 1], at: position)
@@ -230,7 +230,7 @@ struct FilePartialTests {
     #expect(try folder.read("file") == bytes)
   }
 
-  @Test func whatIsNoFileIsNotCopiedAndCostsNoBytes() async throws {
+  @Test func copyingAnythingButAFileFailsAndKeepsTheBytes() async throws {
     let folder = try TemporaryFolder()
     let partial = try await partial(folder)
     try partial.put([1], at: 0)
@@ -245,7 +245,7 @@ struct FilePartialTests {
     #expect(try partial.read(at: 0, count: 10) == [1])
   }
 
-  @Test func aPartialCopiedIntoItselfIsCut() async throws {
+  @Test func aPartialCopiedIntoItselfIsTruncated() async throws {
     let folder = try TemporaryFolder()
     let partial = try await partial(folder)
     try partial.put(someBytes, at: 0)
@@ -253,12 +253,12 @@ struct FilePartialTests {
     #expect(try partial.read(at: 0, count: .max) == Array(someBytes[..<100]))
   }
 
-  @Test func aFileThatShrinksGivesWhatThereWas() async throws {
+  @Test func copyingAFileThatShrinksEndsAtItsEnd() async throws {
     let folder = try TemporaryFolder()
     let file = try folder.write(DownloadFixtures.pattern(size: 3_000_000), to: "file")
     let reads = Atomic(0)
     let calls = Calls { _, call, _ in
-      // Before the second piece.
+      // Before the second block.
       if call == .read, reads.add(1, ordering: .relaxed).newValue == 2 { _ = truncate(file, 1_500_000) }
       return .proceed
     }

@@ -30,7 +30,7 @@ struct FileSourceTests {
     URL(filePath: try folder.write(Self.content, to: name))
   }
 
-  @Test func wholeFilesWithAllTheyHave() async throws {
+  @Test func wholeFilesHaveSizeValidatorAndName() async throws {
     let folder = try TemporaryFolder()
     let url = try file(folder)
     #expect(FileSource().accepts(url))
@@ -56,7 +56,7 @@ struct FileSourceTests {
     #expect(try await read(reply.body) == Array(Self.content[Int(expected.lowerBound)..<Int(expected.upperBound)]))
   }
 
-  @Test func rangesBehindTheEndAreNotSatisfiable() async throws {
+  @Test func rangesAfterTheEndAreNotSatisfiable() async throws {
     let folder = try TemporaryFolder()
     let url = try file(folder)
     for start in [600_001, Int64.max] {
@@ -72,24 +72,24 @@ struct FileSourceTests {
     #expect(try await FileSource().open(SourceRequest(url: empty)).length == .known(0))
   }
 
-  @Test func changedFilesComeWhole() async throws {
+  @Test func changedFilesAreSentWhole() async throws {
     let folder = try TemporaryFolder()
     let url = try file(folder)
     let first = try await FileSource().open(SourceRequest(url: url))
     first.body.discard()
     let again = SourceRequest(url: url, range: RequestedRange(from: 10), validator: first.validator)
     #expect(try await FileSource().open(again).coverage == .range(10..<600_001, total: .known(600_001)))
-    // Another file of the same size and date.
+    // Another file with the same size and date.
     try FileManager.default.removeItem(at: url)
     _ = try file(folder)
     #expect(try await FileSource().open(again).coverage == .whole)
-    // A weak validator decides nothing.
+    // A weak validator is ignored.
     var weak = again
     weak.validator = Validator(entityTag: EntityTag("x", isWeak: true))
     #expect(try await FileSource().open(weak).coverage == .range(10..<600_001, total: .known(600_001)))
   }
 
-  @Test func whatIsNoFileIsExplained() async throws {
+  @Test func anythingButAFileIsReported() async throws {
     let folder = try TemporaryFolder()
     #expect(mkfifo(folder.path("pipe"), 0o600) == 0)
     _ = try folder.write([1], to: "file")
@@ -115,7 +115,7 @@ struct FileSourceTests {
     #expect(try await FileSource().open(SourceRequest(url: local)).length == .known(600_001))
   }
 
-  @Test func shrinkingAndChangingFilesAreNoticed() async throws {
+  @Test func shrinkingAndChangingFilesAreDetected() async throws {
     for (size, code) in [(300_000, .lengthMismatch), (700_000, .contentChanged), (0, .lengthMismatch)]
       as [(off_t, DownloadError.Code)]
     {
@@ -131,7 +131,7 @@ struct FileSourceTests {
     }
   }
 
-  @Test func cancellingEndsBetweenChunks() async throws {
+  @Test func cancellingStopsBetweenChunks() async throws {
     let folder = try TemporaryFolder()
     let reply = try await FileSource().open(SourceRequest(url: try file(folder)))
     let chunks = Atomic(0)
@@ -139,7 +139,7 @@ struct FileSourceTests {
     let running = Task {
       try await reply.body.forEachChunk { _ in
         chunks.add(1, ordering: .relaxed)
-        // The first chunk waits for the handle; cancelling is told to the reader at once.
+        // The first chunk waits for the task, so that it is cancelled before the second one.
         while task.withLock({ $0 }) == nil { sched_yield() }
         task.withLock { $0?.cancel() }
       }
@@ -149,7 +149,7 @@ struct FileSourceTests {
     #expect(chunks.load(ordering: .relaxed) == 1)
   }
 
-  @Test func whatTheSinkThrowsComesBack() async throws {
+  @Test func errorsOfTheSinkAreRethrown() async throws {
     struct Stop: Error {}
     let folder = try TemporaryFolder()
     let reply = try await FileSource().open(SourceRequest(url: try file(folder)))

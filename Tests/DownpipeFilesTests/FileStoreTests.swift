@@ -14,7 +14,7 @@ import Testing
 
 @Suite(.timeLimit(.minutes(1)))
 struct FileStoreTests {
-  @Test func nothingIsMadeBeforeItIsNeeded() async throws {
+  @Test func nothingIsCreatedBeforeItIsNeeded() async throws {
     let folder = try TemporaryFolder()
     let store = FileStore(folder.path("deep/root"))
     #expect(try folder.tree().isEmpty)
@@ -25,7 +25,7 @@ struct FileStoreTests {
     #expect(try folder.tree() == ["deep/root/.downpipe/partials/id.1.part": [1]])
   }
 
-  @Test func deletedFoldersAreMadeAgain() async throws {
+  @Test func deletedFoldersAreCreatedAgain() async throws {
     let folder = try TemporaryFolder()
     let store = FileStore(folder.path("root"))
     for _ in 0..<2 {
@@ -40,7 +40,7 @@ struct FileStoreTests {
     let folder = try TemporaryFolder()
     let calls = Calls()
     let store = FileStore(folder.path, system: calls.system)
-    // The folders are known while a partial is open.
+    // The folders stay open while a partial is open.
     let open = try await store.openPartial(key("open"), isNew: true)
     _ = try await store.publishHeld([1], directory: "a/b", name: "first.bin")
     let begun = calls.made.count
@@ -48,7 +48,7 @@ struct FileStoreTests {
     #expect(
       calls.made[begun...] == [
         .openUnnamed, .write,
-        // Finishing closes a duplicate; the file; the folder it goes to.
+        // Finishing closes a duplicate, publishing closes the file and its folder.
         .open, .close, .status, .status, .link, .close,
       ])
     #expect(artifact.size == .known(1) && artifact.modifiedAt != nil)
@@ -59,7 +59,7 @@ struct FileStoreTests {
     #expect(try folder.tree() == ["a/b/first.bin": [1], "a/b/file.bin": [1]])
   }
 
-  @Test func aFileInPlaceOfTheRootIsExplained() async throws {
+  @Test func aFileInPlaceOfTheRootIsReported() async throws {
     let folder = try TemporaryFolder()
     let store = FileStore(try folder.write([1], to: "file"))
     await #expect {
@@ -74,7 +74,7 @@ struct FileStoreTests {
   @Test(arguments: [
     (EACCES, DownloadError.Code.permission), (EROFS, .permission), (ENOSPC, .noSpace), (EMFILE, .tooManyOpenFiles),
   ])
-  func rootsThatCannotBeMadeAreExplained(_ number: CInt, _ code: DownloadError.Code) async throws {
+  func rootsThatCannotBeCreatedAreReported(_ number: CInt, _ code: DownloadError.Code) async throws {
     let folder = try TemporaryFolder()
     let store = FileStore(
       folder.path("root"), system: Calls.failing([number == EMFILE ? .open : .makeFolder], with: number))
@@ -116,7 +116,7 @@ struct FileStoreTests {
     #expect(try FileManager.default.contentsOfDirectory(atPath: folder.path(".downpipe/partials")) == ["notes.txt"])
   }
 
-  @Test func stagedIsWhatLiesInTheStoresOwnFolders() async throws {
+  @Test func artifactsInTheStoresOwnFoldersAreStaged() async throws {
     let folder = try TemporaryFolder()
     let store = FileStore(folder.path)
     let staged = try await store.staged([1])
@@ -129,7 +129,7 @@ struct FileStoreTests {
     #expect(!store.isStaged(Artifact(location: .path("/elsewhere"), name: "x")))
   }
 
-  @Test func storedPathsComeBack() throws {
+  @Test func storedPathsAreResolved() throws {
     let root = PathText.join(PathText.home, "downpipe-root")
     let store = FileStore(root)
     for (path, stored) in [
@@ -144,7 +144,7 @@ struct FileStoreTests {
   }
 
   @Test(arguments: ["", "..", "../a", "a/..", "a/../b", "~/../x", "/a/../b", "nul\u{0}"])
-  func storedPathsThatLeaveAreRefused(_ stored: String) {
+  func storedPathsThatLeaveTheRootAreRefused(_ stored: String) {
     #expect {
       try FileStore("/srv/root").path(forStored: stored)
     } throws: { ($0 as? DownloadError)?.code == .unsafePath }
@@ -164,15 +164,15 @@ struct FileStoreTests {
     #expect(await !store.contains(file))
   }
 
-  /// Issue 8, defects 4 and 13: its name alone does not make a file ours.
-  @Test func whatWasChangedIsNotThereAndStays() async throws {
+  /// Issue 8, defects 4 and 13: a file is not the artifact because of its name alone.
+  @Test func aChangedFileIsNotTheArtifactAndIsNotRemoved() async throws {
     let folder = try TemporaryFolder()
     let store = FileStore(folder.path)
     let file = try await store.publishHeld(someBytes, name: "x")
     let date = try #require(file.modifiedAt)
     #expect(await store.contains(file))
     var rounded = file
-    // As a ledger keeps it.
+    // The artifact as a ledger stores it.
     rounded.modifiedAt = Date(
       timeIntervalSince1970: (date.timeIntervalSince1970 * 1_000_000).rounded(.down) / 1_000_000)
     #expect(await store.contains(rounded))
@@ -186,7 +186,7 @@ struct FileStoreTests {
     unknown.size = .known(1)
     #expect(await !store.contains(unknown))
     try await store.remove(unknown)
-    // Moved by the user, who has left a link.
+    // The user moved the file and left a symbolic link.
     try FileManager.default.setAttributes([.modificationDate: date], ofItemAtPath: folder.path("x"))
     try FileManager.default.moveItem(atPath: folder.path("x"), toPath: folder.path("moved"))
     try FileManager.default.createSymbolicLink(
@@ -224,7 +224,7 @@ struct FileStoreTests {
     #expect(try await store.partials()?.map(\.key) == [key()])
   }
 
-  @Test func existingFilesAreFoundBeforehand() async throws {
+  @Test func existingFilesAreFoundBeforeTheTransfer() async throws {
     let folder = try TemporaryFolder()
     _ = try folder.write([1, 2, 3], to: "a/named.bin")
     _ = try folder.write([1, 2], to: "from url.bin")
@@ -264,7 +264,7 @@ extension FileStoreTests {
   ]
 
   @Test(arguments: impossible)
-  func impossibleDestinationsAreRefusedBeforehand(_ directory: String?, _ name: String?) throws {
+  func unsafeDestinationsAreRefusedBeforeTheTransfer(_ directory: String?, _ name: String?) throws {
     let destination = DownloadRequest.Destination(directory: directory, name: name)
     let error = #expect(throws: DownloadError.self) { try FileStore("/nowhere").check(destination) }
     #expect(error?.code == .unsafePath)

@@ -13,14 +13,14 @@ import Testing
   import Darwin
 #endif
 
-/// Partials that are published while they are held, as the engine does it.
+/// Publishing partials while they are open, as the engine does.
 @Suite(.timeLimit(.minutes(1)))
 struct HeldPublishTests {
   private static let partialName = ".downpipe/partials/id.1.part"
 
   /// Issue 8, defect 10.
   @Test(arguments: Ground.systems.indices, [false, true])
-  func whatFailsBeforeItsFirstByteLeavesNothing(_ system: Int, _ isNew: Bool) async throws {
+  func aFailureBeforeTheFirstByteLeavesNothing(_ system: Int, _ isNew: Bool) async throws {
     let folder = try TemporaryFolder()
     let store = FileStore(folder.path, system: Ground.systems[system])
     let partial = try await store.openPartial(key(), isNew: isNew)
@@ -35,7 +35,7 @@ struct HeldPublishTests {
   }
 
   @Test(arguments: [EMFILE, EACCES])
-  func aNewPartialAsksForNothingBeforeItsFirstByte(_ number: CInt) async throws {
+  func aNewPartialMakesNoCallsBeforeItsFirstByte(_ number: CInt) async throws {
     let folder = try TemporaryFolder()
     let calls = Calls { _, call, _ in call == .openUnnamed ? .fail(number) : .proceed }
     let partial = try await FileStore(folder.path, system: calls.system).openPartial(key(), isNew: true)
@@ -46,7 +46,7 @@ struct HeldPublishTests {
   }
 
   @Test(.enabled(if: Ground.hasUnnamedFiles, "needs files without a name"))
-  func bytesWithoutANameAreGoneAtClosing() async throws {
+  func closingDeletesAFileWithoutAName() async throws {
     let folder = try TemporaryFolder()
     let store = FileStore(folder.path)
     _ = try await store.staged([1, 2, 3])
@@ -80,7 +80,7 @@ struct HeldPublishTests {
   }()
 
   @Test(arguments: cases)
-  func heldPartialsAppear(_ given: Case) async throws {
+  func openPartialsArePublished(_ given: Case) async throws {
     let folder = try TemporaryFolder()
     let store = FileStore(
       folder.path, onConflict: given.policy, durability: given.durability, system: Ground.systems[given.system])
@@ -133,7 +133,7 @@ struct HeldPublishTests {
     #expect(!FileManager.default.fileExists(atPath: folder.path("x")))
   }
 
-  @Test func onlyWhatHadANameNeedsANote() async throws {
+  @Test func onlyAFileWithANameNeedsANote() async throws {
     let folder = try TemporaryFolder()
     for durability in [Durability.process, .power] {
       for isPersisted in [false, true] {
@@ -146,9 +146,9 @@ struct HeldPublishTests {
     }
   }
 
-  /// A run that died after its link has left no trace but the file.
+  /// A run that ended after the link leaves only the file.
   @Test(.enabled(if: Ground.hasUnnamedFiles, "needs files without a name"))
-  func whatAnInterruptedRunPublishedIsFoundByItsBytes() async throws {
+  func theResultOfAnInterruptedRunIsFoundByItsBytes() async throws {
     let folder = try TemporaryFolder()
     let store = FileStore(folder.path)
     let first = try await store.publishHeld(someBytes, name: "x")
@@ -165,9 +165,9 @@ struct HeldPublishTests {
     #expect(try folder.tree() == ["x": someBytes, "x (1)": otherBytes, "x (2)": someBytes])
   }
 
-  /// Publishing dies at each of its calls in turn, and the download begins anew: one file is there, and nothing else.
+  /// Publishing ends at each of its calls in turn, and the download starts again. Then one file exists, and nothing else.
   @Test(arguments: cases)
-  func everyCallMayBeTheLast(_ given: Case) async throws {
+  func publishingSurvivesAnEndAtEachCall(_ given: Case) async throws {
     for last in 1... {
       let folder = try TemporaryFolder()
       _ = try folder.write([9], to: "taken")
@@ -188,7 +188,7 @@ struct HeldPublishTests {
         if given.isPersisted { try partial.persist() }
       }
       let store = FileStore(folder.path, onConflict: given.policy, durability: given.durability)
-      // What the ledger knows: the note, or that the process died.
+      // The ledger has the note, or knows that the process ended.
       let artifact: Artifact
       if let note = notes.last {
         let staged = Artifact(
@@ -206,7 +206,7 @@ struct HeldPublishTests {
         artifact = try await store.publishHeld(someBytes, name: name, wasInterrupted: true)
       }
       try await store.removePartial(key())
-      // A claim may be left.
+      // A claim can be left.
       #expect(try await store.partials() == [])
       var expected: [String: [UInt8]] = given.policy == .replace ? [:] : ["taken": [9]]
       expected[artifact.name] = someBytes
@@ -219,7 +219,7 @@ struct HeldPublishTests {
   }
 
   @Test(.enabled(if: SmallMount.isPossible, "needs the right to mount"), arguments: [false, true])
-  func otherFileSystemsGetACopyOfWhatIsOpen(_ isPersisted: Bool) async throws {
+  func anOpenFileIsCopiedToAnotherFileSystem(_ isPersisted: Bool) async throws {
     let folder = try TemporaryFolder()
     let mount = try SmallMount(folder.path("root/other"))
     let store = FileStore(folder.path("root"))
@@ -228,7 +228,7 @@ struct HeldPublishTests {
     }
     #expect(artifact.path == mount.path + "/x")
     #expect(try folder.tree() == ["root/other/x": someBytes])
-    // It is not kept busy by a folder that is open.
+    // No open folder keeps the file system busy.
     #if canImport(Glibc)
       #expect(umount2(mount.path, 0) == 0)
     #endif
@@ -247,7 +247,7 @@ struct HeldPublishTests {
 
   // MARK: Folders that are held open
 
-  @Test func aFolderThatWasMovedIsMadeAnew() async throws {
+  @Test func aMovedFolderIsCreatedAgain() async throws {
     let folder = try TemporaryFolder()
     let store = FileStore(folder.path("root"))
     let open = try await store.openPartial(key("open"), isNew: true)

@@ -14,7 +14,7 @@ import Testing
 
 @Suite(.timeLimit(.minutes(1)))
 struct MoveIntoTests {
-  @Test func movesWithTheRequestsNameFirst() async throws {
+  @Test func theNameOfTheRequestIsPreferred() async throws {
     let folder = try TemporaryFolder()
     let store = FileStore(folder.path("store"))
     let step = MoveInto(folder.path("Movies/new"))
@@ -41,7 +41,7 @@ struct MoveIntoTests {
     #expect(try folder.tree() == ["to/album/a": [0], "to/album (1)/a": [1], "work/": []])
   }
 
-  @Test func whatLiesThereAlreadyStays() async throws {
+  @Test func anArtifactThatIsInTheFolderStays() async throws {
     let folder = try TemporaryFolder()
     for policy in ConflictPolicy.allCases {
       let artifact = Artifact(location: .path(try folder.write([1], to: "x")), name: "x")
@@ -51,7 +51,7 @@ struct MoveIntoTests {
     #expect(try folder.tree() == ["x": [1]])
   }
 
-  @Test func aSecondNameOfTheSameFileIsEnough() async throws {
+  @Test func aSecondNameOfTheSameFileIsUsed() async throws {
     let folder = try TemporaryFolder()
     let path = try folder.write([1], to: "work/x")
     try folder.makeFolder("to")
@@ -62,7 +62,7 @@ struct MoveIntoTests {
     #expect(try folder.tree() == ["to/x": [1], "work/": []])
   }
 
-  @Test func everyCallMayBeTheLast() async throws {
+  @Test func movingSurvivesAnEndAtEachCall() async throws {
     for last in 1... {
       let folder = try TemporaryFolder()
       let artifact = Artifact(location: .path(try folder.write(someBytes, to: "work/x.bin")), name: "x.bin")
@@ -77,7 +77,7 @@ struct MoveIntoTests {
     }
   }
 
-  @Test func folderInTheWayIsExplained() async throws {
+  @Test func aFolderWithTheNameIsReported() async throws {
     let folder = try TemporaryFolder()
     let artifact = Artifact(location: .path(try folder.write([1], to: "x")), name: "x")
     await #expect {

@@ -13,7 +13,7 @@ import Testing
   import Darwin
 #endif
 
-/// A published artifact gets another place.
+/// Moving and renaming a published artifact.
 @Suite(.timeLimit(.minutes(1)))
 struct MoveTests {
   typealias Ground = PublishCrashTests.Ground
@@ -32,7 +32,7 @@ struct MoveTests {
     for policy in ConflictPolicy.allCases {
       for kind in [Artifact.Kind.file, .directory] {
         for ground in Ground.allCases where ground != .otherFileSystem || SmallMount.isPossible {
-          // Trees take long, and most of their calls are those of a first publication.
+          // Trees take long, and most of their calls are tested with the first publication.
           if kind == .directory, ground == .otherFileSystem || policy == .fail { continue }
           for isTaken in policy == .fail ? [false] : [false, true] {
             all.append(Scenario(policy: policy, kind: kind, ground: ground, durability: .power, isTaken: isTaken))
@@ -47,7 +47,7 @@ struct MoveTests {
   private let old = Array("old".utf8)
 
   @Test(arguments: scenarios)
-  func everyCallMayBeTheLast(_ scenario: Scenario) async throws {
+  func movingSurvivesAnEndAtEachCall(_ scenario: Scenario) async throws {
     for last in 1... {
       let folder = try TemporaryFolder()
       let mount = scenario.ground == .otherFileSystem ? try SmallMount(folder.path("root/there")) : nil
@@ -110,7 +110,7 @@ struct MoveTests {
     #expect(moved.path == folder.path("root/there/" + name), "\(when)")
     var expected = ["root/there/" + name + (isFile ? "" : "/new"): bytes]
     if keepsOld { expected["root/there/x.bin" + (isFile ? "" : "/old")] = old }
-    // The folders that the old name was in are gone.
+    // The folders of the old name were removed.
     #expect(try folder.tree() == expected, "\(when)")
   }
 
@@ -124,7 +124,7 @@ struct MoveTests {
     #expect(try folder.tree() == ["b/a": bytes])
   }
 
-  @Test func aNumberThatAConflictGaveStays() async throws {
+  @Test func aNumberFromAConflictIsKept() async throws {
     let folder = try TemporaryFolder()
     let store = FileStore(folder.path)
     let first = try await store.publish([1], name: "x.gz")
@@ -139,7 +139,7 @@ struct MoveTests {
   }
 
   @Test(arguments: ["changed", "replaced", "removed"])
-  func whatIsNotTheArtifactAnyMoreIsNotMoved(_ change: String) async throws {
+  func aChangedArtifactIsNotMoved(_ change: String) async throws {
     let folder = try TemporaryFolder()
     let store = FileStore(folder.path)
     let first = try await store.publish(bytes, name: "a")
@@ -152,7 +152,7 @@ struct MoveTests {
     #expect(try folder.tree() == before)
   }
 
-  @Test func whatTookTheOldNameAfterACrashStays() async throws {
+  @Test func anotherFileWithTheOldNameIsNotRemovedAfterACrash() async throws {
     let folder = try TemporaryFolder()
     let store = FileStore(folder.path)
     let first = try await store.publish(bytes, name: "a")
@@ -175,7 +175,7 @@ struct MoveTests {
     #expect(try folder.tree() == ["album/a": bytes])
   }
 
-  @Test func whatAStepPutElsewhereIsRenamedThere() async throws {
+  @Test func anArtifactOutsideOfTheRootIsRenamedInItsFolder() async throws {
     let folder = try TemporaryFolder()
     let store = FileStore(folder.path("root"))
     let staged = try await store.staged(bytes)

@@ -26,7 +26,7 @@ struct PartialNameTests {
   }
 
   @Test(arguments: ids)
-  func namesTellTheirKey(_ id: String) throws {
+  func theKeyIsReadFromTheName(_ id: String) throws {
     let key = PartialKey(id: DownloadID(id), generation: .max)
     let path = try PartialName.path(of: key)
     #expect(PartialName.key(ofPath: path) == key)
@@ -43,7 +43,7 @@ struct PartialNameTests {
     "", "a", "a.part", "a.1", "a.x.part", "A.1.part", "%41.1.part", "%4.1.part", "%ff.1.part", "a.+1.part",
     "a.01.part", "b/a.1.part", ".1.part", "a+/b.1.part",
   ])
-  func foreignNamesAreNotKeys(_ name: String) {
+  func otherNamesHaveNoKey(_ name: String) {
     #expect((PartialName.key(ofPath: name) != nil) == (name == "%41.1.part"))
   }
 

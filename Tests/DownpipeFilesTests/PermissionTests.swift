@@ -12,7 +12,7 @@ import Testing
   import Darwin
 #endif
 
-/// File systems that may not be written, as real ones as this process can have.
+/// Read-only file systems and folders, real ones where this process has the rights to create them.
 @Suite(.timeLimit(.minutes(1)))
 struct PermissionTests {
   private func isRefused(_ words: String...) -> (any Error) -> Bool {
@@ -37,7 +37,7 @@ struct PermissionTests {
     } throws: {
       isRefused(advice)($0)
     }
-    // Looking is allowed.
+    // Reading is allowed.
     #expect(try await store.partials() == [StoredPartial(key: key(), size: 3, isInUse: false)])
     #expect(try await store.availableBytes() ?? 0 > 0)
     #expect(await store.contains(staged))
@@ -53,7 +53,7 @@ struct PermissionTests {
     let open = try await store.openPartial(key("open"), isNew: false)
     try open.close()
     try await store.removePartial(key("open"))
-    // With a claim of a process that is gone.
+    // With a claim of a process that has ended.
     var gone = ProcessOwner.new()
     gone.end()
     gone.start -= 1
@@ -64,7 +64,7 @@ struct PermissionTests {
   }
 
   @Test(.disabled(if: geteuid() == 0, "the administrator may do everything"))
-  func foldersOfOthers() async throws {
+  func foldersOfOtherUsers() async throws {
     let folder = try TemporaryFolder()
     let store = FileStore(folder.path("root"))
     let staged = try await store.staged([1, 2, 3])
@@ -75,7 +75,7 @@ struct PermissionTests {
   }
 
   @Test(arguments: [EACCES, EROFS])
-  func refusedCallsAreNotTakenForMissingLinks(_ number: CInt) async throws {
+  func missingPermissionIsNotMistakenForMissingLinks(_ number: CInt) async throws {
     let folder = try TemporaryFolder()
     let calls = Calls { _, call, _ in call == .makeLink ? .fail(number) : .proceed }
     await #expect {

@@ -12,11 +12,11 @@ import Testing
   import Darwin
 #endif
 
-/// What is to survive the loss of power is on the disk before anything says so: bytes before their name, the new
-/// name before the loss of the old one, a folder's name before what is in it is relied on.
+/// The order of flushes with `.power`: bytes before their name, the new name before the old one is removed, and the name of
+/// a folder before its contents are used.
 @Suite(.timeLimit(.minutes(1)))
 struct PowerTests {
-  /// The calls that change names, and those that wait for the disk.
+  /// The calls that change names, and those that flush.
   private static let relevant: Set<FileSystem.Call> = [
     .write, .flush, .flushFolder, .link, .rename, .unlink, .makeFolder, .removeFolder,
   ]
@@ -29,7 +29,7 @@ struct PowerTests {
     FileStore(folder.path, onConflict: policy, durability: .power, system: calls.system)
   }
 
-  @Test func theStoreSaysWhatItPromises() {
+  @Test func theStoreHasItsDurability() {
     #expect((FileStore("/a", durability: .power) as any Storage).durability == .power)
     #expect((FileStore("/a") as any Storage).durability == .process)
   }
@@ -38,7 +38,7 @@ struct PowerTests {
     let folder = try TemporaryFolder()
     let calls = Calls()
     let partial = try await store(folder, calls).openPartial(key(), isNew: false)
-    // Each folder is on the disk before the next one is made in it; the first call finds that there is none.
+    // Each folder is flushed before the next one is created in it. The first call detects that the folder is missing.
     #expect(relevant(calls) == [.makeFolder, .makeFolder, .flushFolder, .makeFolder, .flushFolder])
     let opened = calls.made.count
     try partial.put([1], at: 0)
@@ -53,7 +53,7 @@ struct PowerTests {
   @Test func aFailedFlushIsReported() async throws {
     let folder = try TemporaryFolder()
     for call in [FileSystem.Call.flush, .flushFolder] {
-      // The folders are there.
+      // The folders exist.
       try await FileStore(folder.path).openPartial(key(), isNew: false).close()
       let partial = try await store(folder, Calls { _, made, _ in made == call ? .fail(EIO) : .proceed })
         .openPartial(key(), isNew: false)
@@ -76,7 +76,7 @@ struct PowerTests {
     #expect(relevant(calls, after: before) == [.rename, .flush, .flushFolder])
   }
 
-  /// Publishes a file that was staged before, and tells the calls.
+  /// Publishes a staged file and returns the calls.
   private func publishing(
     _ policy: ConflictPolicy, taken: [UInt8]? = nil, directory: String? = nil, kind: Artifact.Kind = .file,
     _ verdict: @escaping @Sendable (FileSystem.Call, String) -> FileSystem.Verdict = { _, _ in .proceed }
@@ -100,13 +100,13 @@ struct PowerTests {
     return relevant(calls)
   }
 
-  @Test func aFileIsFlushedLinkedFlushedAndOnlyThenUnlinked() async throws {
+  @Test func theNewNameIsFlushedBeforeTheOldOneIsRemoved() async throws {
     #expect(try await publishing(.keepBoth) == [.flush, .link, .flushFolder, .unlink, .flushFolder])
     #expect(try await publishing(.fail) == [.flush, .link, .flushFolder, .unlink, .flushFolder])
   }
 
   @Test(.enabled(if: Ground.hasUnnamedFiles, "needs files without a name"), arguments: [false, true])
-  func whatIsHeldIsFlushedBeforeItIsLinked(_ isPersisted: Bool) async throws {
+  func anOpenFileIsFlushedBeforeItIsLinked(_ isPersisted: Bool) async throws {
     let folder = try TemporaryFolder()
     let calls = Calls()
     let partial = try await store(folder, calls).openPartial(key(), isNew: true)
@@ -121,7 +121,7 @@ struct PowerTests {
     try partial.close()
   }
 
-  @Test func aFileThatReplacesIsRenamed() async throws {
+  @Test func aReplacingFileIsRenamed() async throws {
     for taken in [nil, [9]] as [[UInt8]?] {
       #expect(try await publishing(.replace, taken: taken) == [.flush, .rename, .flushFolder, .flushFolder])
     }
@@ -140,23 +140,23 @@ struct PowerTests {
         + [.flush, .link, .flushFolder, .unlink, .flushFolder])
   }
 
-  /// Whoever was faster with a folder may die before it is on the disk.
-  @Test func foldersThatOthersMakeAreFlushedToo() async throws {
+  /// The process that created a folder may end before it is on the disk.
+  @Test func foldersThatAnotherProcessCreatesAreFlushed() async throws {
     #expect(
       try await publishing(.keepBoth, directory: "a") { call, _ in
         call == .makeFolder ? .makeAndFail(EEXIST) : .proceed
       } == [.makeFolder, .flushFolder] + [.flush, .link, .flushFolder, .unlink, .flushFolder])
   }
 
-  @Test func treesAreFlushedFromTheBottom() async throws {
-    // The file, its folder, the folder above; the empty folder in its place, and both folders of the move.
+  @Test func treesAreFlushedFromTheLeavesUp() async throws {
+    // The file, its folder and the folder above; the empty folder that reserves the name; both folders of the move.
     #expect(
       try await publishing(.keepBoth, kind: .directory)
         == [.flush, .flushFolder, .flushFolder, .makeFolder, .rename, .flushFolder, .flushFolder])
   }
 
-  /// Another file system keeps no order with this one at all.
-  @Test func copiesAreOnTheDiskBeforeTheOriginalGoes() async throws {
+  /// Two file systems write to the disk in any order.
+  @Test func copiesAreFlushedBeforeTheOriginalIsRemoved() async throws {
     let isCopied = Watched(false)
     let once: @Sendable (FileSystem.Call, String) -> FileSystem.Verdict = { call, _ in
       if call == .write { isCopied.update { $0 = true } }
@@ -171,7 +171,7 @@ struct PowerTests {
         == [.flush, .rename, .write, .flush, .rename, .flushFolder, .unlink, .flushFolder])
   }
 
-  @Test func aFileThatIsReusedIsFlushedBeforeOursGoes() async throws {
+  @Test func aReusedFileIsFlushedBeforeTheNewOneIsRemoved() async throws {
     #expect(
       try await publishing(.reuse, taken: [1]) == [.flush, .flush, .flushFolder, .unlink, .flushFolder])
   }
@@ -184,7 +184,7 @@ struct PowerTests {
     #expect(relevant(calls) == [.write, .flush, .link, .unlink, .flushFolder])
   }
 
-  @Test func goingOnAfterACrashKeepsTheOrder() async throws {
+  @Test func theOrderHoldsAfterACrash() async throws {
     let folder = try TemporaryFolder()
     let notes = Notes()
     let staged = try await FileStore(folder.path).staged([1])
@@ -198,7 +198,7 @@ struct PowerTests {
     #expect(relevant(calls).filter { $0 != .unlink }.prefix(1) == [.flushFolder])
     #expect(relevant(calls).suffix(2) == [.unlink, .flushFolder])
     #expect(try folder.tree() == ["x": [1]])
-    // The same without the note: the file has both names.
+    // Without the note the file has both names.
     let second = try await FileStore(folder.path).staged([2])
     _ = try await store(
       folder, Calls { _, call, _ in call == .flushFolder || call == .unlink ? .fail(EIO) : .proceed }

@@ -13,12 +13,12 @@ import Testing
   import Darwin
 #endif
 
-/// Issue 8, defect 11: unfinished downloads are for the user alone, finished ones as the umask says.
+/// Issue 8, defect 11: unfinished downloads are private, and published ones have the permissions of the umask.
 @Suite(.timeLimit(.minutes(1)))
 struct PrivacyTests {
   private func mode(_ path: String) throws -> mode_t { try FileSystem.system.status(Entry(path)).permissions }
 
-  /// What a new file gets here.
+  /// The permissions of a new file in this process.
   private func ordinary(_ folder: TemporaryFolder) throws -> mode_t {
     let file = try FileSystem.system.open(Entry(folder.path("ordinary")), O_CREAT | O_WRONLY)
     defer {
@@ -29,7 +29,7 @@ struct PrivacyTests {
   }
 
   @Test(arguments: Ground.systems.indices)
-  func unfinishedDownloadsAreForTheUserAlone(_ system: Int) async throws {
+  func unfinishedDownloadsArePrivate(_ system: Int) async throws {
     let folder = try TemporaryFolder()
     let noLinks = Calls { _, call, path in
       call == .makeLink ? .fail(EPERM) : Ground.systems[system].intercept?(call, path) ?? .proceed
@@ -52,7 +52,7 @@ struct PrivacyTests {
     }
   }
 
-  @Test func foldersOfEarlierVersionsAreClosed() async throws {
+  @Test func foldersOfEarlierVersionsBecomePrivate() async throws {
     let folder = try TemporaryFolder()
     try folder.makeFolder(".downpipe/partials")
     chmod(folder.path(".downpipe"), 0o777)
@@ -61,7 +61,7 @@ struct PrivacyTests {
   }
 
   @Test(arguments: Ground.systems.indices, [false, true])
-  func whatIsPublishedIsAsTheUmaskSays(_ system: Int, _ isPersisted: Bool) async throws {
+  func publishedFilesHaveThePermissionsOfTheUmask(_ system: Int, _ isPersisted: Bool) async throws {
     let folder = try TemporaryFolder()
     let ordinary = try ordinary(folder)
     #expect(ordinary != 0o600)
@@ -71,7 +71,7 @@ struct PrivacyTests {
       _ = try await store.publishHeld([1], name: "x") { if isPersisted { try $0.persist() } }
       #expect(try mode(folder.path("x")) == ordinary)
     }
-    // A copy on another file system, and of a partial that was replaced.
+    // A copy on another file system, and a copy of a partial that was replaced.
     let isFirst = Atomic(true)
     let isFar = FileStore(
       folder.path,
@@ -88,9 +88,9 @@ struct PrivacyTests {
     #expect(try mode(folder.path("replaced")) == ordinary)
   }
 
-  /// Steps get a file that they may hand on as it is.
+  /// A step can move the file of the partial to its destination.
   @Test(arguments: Ground.systems.indices)
-  func whatStepsMoveIsAsTheUmaskSays(_ system: Int) async throws {
+  func filesMovedByStepsHaveThePermissionsOfTheUmask(_ system: Int) async throws {
     let folder = try TemporaryFolder()
     let ordinary = try ordinary(folder)
     let store = FileStore(folder.path, system: Ground.systems[system])
@@ -105,7 +105,7 @@ struct PrivacyTests {
       try partial.close()
       #expect(try mode(moved.path ?? "") == ordinary)
     }
-    // And one that steps have made keeps its own.
+    // A file that a step created keeps its permissions.
     let workspace = try #require(try await store.workspace(key()))
     try Data([1]).write(to: URL(filePath: workspace + "/out"))
     chmod(workspace + "/out", 0o640)

@@ -13,8 +13,8 @@ import Testing
   import Darwin
 #endif
 
-/// Publishing dies at each of its calls in turn, and is then run again with the last note: exactly one file
-/// is there, whole, and nothing else is left.
+/// Publishing ends at each of its calls in turn and runs again with the last note. Then one complete file exists, and nothing
+/// else is left.
 @Suite(.timeLimit(.minutes(1)))
 struct PublishCrashTests {
   static let newBytes = Array("new bytes".utf8)
@@ -22,7 +22,7 @@ struct PublishCrashTests {
   private var newBytes: [UInt8] { Self.newBytes }
   private var oldBytes: [UInt8] { Self.oldBytes }
 
-  /// What kind of file system the publication meets.
+  /// The kind of file system.
   enum Ground: String, CaseIterable, Sendable {
     case plain, withoutHardLinks, otherFileSystem
 
@@ -64,7 +64,7 @@ struct PublishCrashTests {
   }()
 
   @Test(arguments: scenarios)
-  func everyCallMayBeTheLast(_ scenario: Scenario) async throws {
+  func publishingSurvivesAnEndAtEachCall(_ scenario: Scenario) async throws {
     for last in 1... {
       let folder = try TemporaryFolder()
       let mount = scenario.ground == .otherFileSystem ? try SmallMount(folder.path("root/there")) : nil
@@ -76,7 +76,7 @@ struct PublishCrashTests {
       let isDead = Atomic(false)
       let calls = Calls { number, call, path in
         if number > last { isDead.store(true, ordering: .relaxed) }
-        // What a dead process does not do; its descriptors are closed.
+        // A process that ended makes no calls; the system closes its descriptors.
         if number > last, call != .close { return .fail(EIO) }
         return scenario.ground.verdict(call, path)
       }
@@ -92,7 +92,7 @@ struct PublishCrashTests {
       let again = FileStore(
         root, onConflict: scenario.policy, durability: scenario.durability,
         system: Calls { _, call, path in scenario.ground.verdict(call, path) }.system)
-      // Not recorded, though it may have been done.
+      // The result was not recorded, but the file may be published.
       let published = try await again.publish(
         staged, of: nil, at: destination, in: try context(destination: destination, prior: notes.last, notes: notes))
       try check(scenario, folder, before, published, "dead after call \(last)")
@@ -101,7 +101,7 @@ struct PublishCrashTests {
       #expect(third == published, "\(last)")
       if let survived { #expect(survived == published, "\(last)") }
       try check(scenario, folder, before, published, "published a third time, dead after call \(last)")
-      // All calls were made: the run did not die.
+      // All calls were made, so the run was complete.
       if !isDead.load(ordering: .relaxed) { return }
     }
   }
@@ -140,20 +140,20 @@ struct PublishCrashTests {
     #expect(try folder.tree() == expected, "\(when)")
   }
 
-  @Test func anEmptyFileInTheWayIsNotTakenForOurs() async throws {
+  @Test func anEmptyFileOfAnotherProgramIsNotReplaced() async throws {
     let folder = try TemporaryFolder()
     let store = FileStore(folder.path)
     let staged = try await store.staged(newBytes)
     let status = try FileSystem.system.status(Entry(staged.path ?? ""))
     _ = try folder.write([], to: "x")
-    // The note speaks of one call that does all: whatever is there is somebody else's.
+    // By the note the file appears by one call, so an empty file belongs to another program.
     let note = PublishNote(manner: .atOnce, status: status, target: "x").text
     let published = try await store.publish(staged, of: nil, at: .init(name: "x"), in: try context(prior: note))
     #expect(published.name == "x (1)")
   }
 
   @Test(arguments: ["", "nonsense", "publish1 move 1 2 ../../etc/passwd", "publish1 move 1 2 /etc/passwd"])
-  func spoiltNotesDoNoHarm(_ note: String) async throws {
+  func invalidNotesAreIgnored(_ note: String) async throws {
     let folder = try TemporaryFolder()
     let store = FileStore(folder.path)
     let staged = try await store.staged(newBytes)
@@ -165,7 +165,7 @@ struct PublishCrashTests {
     }
   }
 
-  @Test func notesComeBack() throws {
+  @Test func notesAreParsed() throws {
     let folder = try TemporaryFolder()
     let status = try FileSystem.system.status(Entry(try folder.write([1, 2], to: "a")))
     let note = PublishNote(manner: .claiming, status: status, target: "a b/c d\ne")

@@ -19,7 +19,7 @@ struct PublishTests {
     { ($0 as? DownloadError)?.code == code }
   }
 
-  /// File systems: as it is, and without hard links.
+  /// The real file system, and one without hard links.
   static let systems: [FileSystem] = [.system, Calls.failing([.link], with: EPERM)]
 
   private func stagedFolder(_ store: FileStore, _ id: DownloadID = "id") async throws -> Artifact {
@@ -45,7 +45,7 @@ struct PublishTests {
   }
 
   @Test(arguments: 0..<2)
-  func manyAtOnceKeepAll(_ system: Int) async throws {
+  func concurrentDownloadsAreAllKept(_ system: Int) async throws {
     let folder = try TemporaryFolder()
     let store = FileStore(folder.path, system: Self.systems[system])
     let names = try await withThrowingTaskGroup(of: String.self) { group in
@@ -69,12 +69,12 @@ struct PublishTests {
     #expect(try folder.tree() == ["x": [4]])
   }
 
-  @Test(arguments: ["a symbolic link", "a pipe"])
+  @Test(arguments: ["a symbolic link", "a FIFO"])
   func onlyRegularFilesAreReplaced(_ occupant: String) async throws {
     let folder = try TemporaryFolder()
     let store = FileStore(folder.path, onConflict: .replace)
     let victim = try folder.write([9], to: "victim")
-    if occupant == "a pipe" {
+    if occupant == "a FIFO" {
       #expect(mkfifo(folder.path("x"), 0o600) == 0)
     } else {
       try FileManager.default.createSymbolicLink(atPath: folder.path("x"), withDestinationPath: victim)
@@ -89,7 +89,7 @@ struct PublishTests {
   }
 
   @Test(arguments: 0..<2)
-  func failLeavesBothAlone(_ system: Int) async throws {
+  func failKeepsBothFiles(_ system: Int) async throws {
     let folder = try TemporaryFolder()
     let store = FileStore(folder.path, onConflict: .fail, system: Self.systems[system])
     _ = try await store.publish([1], name: "x")
@@ -114,7 +114,7 @@ struct PublishTests {
     try folder.makeFolder("x")
     let store = FileStore(folder.path, onConflict: .replace)
     await #expect { try await store.publish([1], name: "x") } throws: { error in
-      code(.alreadyExists)(error) && (error as? DownloadError)?.message.contains("a folder is in the place") == true
+      code(.alreadyExists)(error) && (error as? DownloadError)?.message.contains("a folder cannot be replaced") == true
     }
     _ = try folder.write([1], to: "file")
     let staged = try await stagedFolder(store)
@@ -186,7 +186,7 @@ struct PublishTests {
     } throws: { code(.unsafePath)($0) }
   }
 
-  @Test func aRootThatIsALinkIsTheUsersBusiness() async throws {
+  @Test func aRootMayBeASymbolicLink() async throws {
     let folder = try TemporaryFolder()
     try folder.makeFolder("real")
     try FileManager.default.createSymbolicLink(atPath: folder.path("root"), withDestinationPath: folder.path("real"))
@@ -195,7 +195,7 @@ struct PublishTests {
     #expect(try folder.read("real/a/x") == [1])
   }
 
-  @Test func filesInPlaceOfFoldersAreExplained() async throws {
+  @Test func filesInPlaceOfFoldersAreReported() async throws {
     let folder = try TemporaryFolder()
     _ = try folder.write([1], to: "a")
     await #expect {
@@ -214,7 +214,7 @@ struct PublishTests {
     #expect(try folder.tree() == ["x": someBytes, "x (1)": someBytes])
   }
 
-  @Test func aMissingArtifactIsExplained() async throws {
+  @Test func aMissingArtifactIsReported() async throws {
     let folder = try TemporaryFolder()
     await #expect {
       try await FileStore(folder.path).publish(
@@ -228,7 +228,7 @@ struct PublishTests {
   }
 
   @Test(.enabled(if: SmallMount.isPossible, "needs the right to mount"), arguments: ConflictPolicy.allCases)
-  func otherFileSystemsGetACopy(_ policy: ConflictPolicy) async throws {
+  func artifactsAreCopiedToAnotherFileSystem(_ policy: ConflictPolicy) async throws {
     let folder = try TemporaryFolder()
     let mount = try SmallMount(folder.path("root/other"))
     defer { mount.unmount() }
@@ -248,7 +248,7 @@ struct PublishTests {
       try await store.remove(album)
     }
     #expect(try folder.tree() == ["root/other/x-process": someBytes, "root/other/x-power": someBytes])
-    // What does not fit leaves nothing, and stays where it was.
+    // An artifact that does not fit leaves nothing, and stays where it is.
     let store = FileStore(folder.path("root"), onConflict: policy)
     let large = try await store.staged([UInt8](repeating: 1, count: 2 << 20))
     await #expect {
@@ -259,12 +259,12 @@ struct PublishTests {
   }
 
   @Test(arguments: [FileSystem.Call.link, .makeFolder], [true, false])
-  func aFolderThatIsRemovedMeanwhileIsMadeAgain(_ before: FileSystem.Call, _ isHeld: Bool) async throws {
+  func aFolderRemovedDuringPublishingIsCreatedAgain(_ before: FileSystem.Call, _ isHeld: Bool) async throws {
     let folder = try TemporaryFolder()
     let root = folder.path("root")
     let isRemoved = Atomic(false)
     let calls = Calls { _, call, path in
-      // As the last file of another download takes its folders along.
+      // Removing the last file of another download removes its folders.
       if call == before, path == (call == .link ? "x" : "b"), !isRemoved.exchange(true, ordering: .relaxed) {
         try? FileManager.default.removeItem(atPath: root + "/a")
       }

@@ -5,7 +5,7 @@ import DownpipeTesting
 import Foundation
 import Testing
 
-/// What an app reads of an artifact, and what becomes of the folder it was in.
+/// Reading the first bytes of an artifact, and removing its folder.
 @Suite(.timeLimit(.minutes(1)))
 struct ReadingTests {
   @Test func theFirstBytesOfFilesAndOfMemory() throws {
@@ -25,7 +25,7 @@ struct ReadingTests {
     }
   }
 
-  @Test func theLastFileTakesItsFoldersAlong() async throws {
+  @Test func removingTheLastFileRemovesItsFolders() async throws {
     let folder = try TemporaryFolder()
     let store = FileStore(folder.path)
     let first = try await store.publish([1], directory: "show/season", name: "a")

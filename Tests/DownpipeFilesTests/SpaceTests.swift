@@ -14,7 +14,7 @@ import Testing
 
 @Suite(.timeLimit(.minutes(1)))
 struct SpaceTests {
-  @Test func aRootThatIsNotThereYetHasTheSpaceAboveIt() async throws {
+  @Test func aMissingRootHasTheFreeSpaceOfTheFolderAboveIt() async throws {
     let folder = try TemporaryFolder()
     let calls = Calls()
     let store = FileStore(folder.path("a/b/c"), system: calls.system)
@@ -24,7 +24,7 @@ struct SpaceTests {
   }
 
   @Test(.enabled(if: SmallMount.isPossible, "needs the right to mount"))
-  func whatIsWrittenIsNoLongerFree() async throws {
+  func writtenBytesReduceTheFreeSpace() async throws {
     let folder = try TemporaryFolder()
     let mount = try SmallMount(folder.path("small"))
     defer { mount.unmount() }
@@ -45,7 +45,7 @@ struct SpaceTests {
     }
   }
 
-  @Test func whereNothingIsThereItEnds() async throws {
+  @Test func theSearchForAFolderEndsAtTheTop() async throws {
     await #expect(throws: DownloadError.self) {
       try await FileStore("/tmp/a", system: Calls.failing([.space], with: ENOENT)).availableBytes()
     }

@@ -12,17 +12,17 @@ import Synchronization
   import Darwin
 #endif
 
-/// Watches the calls of a file system, and decides what becomes of each.
+/// Records the calls of a file system, and decides what happens to each.
 final class Calls: Sendable {
   private let log = Mutex<[(call: FileSystem.Call, path: String)]>([])
   private let decide: @Sendable (_ number: Int, FileSystem.Call, String) -> FileSystem.Verdict
 
-  /// The number that `decide` gets counts from 1.
+  /// - Parameter decide: receives the number of the call, starting at 1.
   init(_ decide: @escaping @Sendable (Int, FileSystem.Call, String) -> FileSystem.Verdict = { _, _, _ in .proceed }) {
     self.decide = decide
   }
 
-  /// A file system that fails a kind of call with a number.
+  /// A file system on which some calls fail with an error.
   static func failing(_ calls: Set<FileSystem.Call>, with code: CInt) -> FileSystem {
     Calls { _, call, _ in calls.contains(call) ? .fail(code) : .proceed }.system
   }
@@ -40,7 +40,7 @@ final class Calls: Sendable {
   var made: [FileSystem.Call] { log.withLock { $0.map(\.call) } }
 }
 
-/// Keeps the last note, as a ledger would.
+/// Stores notes, as a ledger does.
 final class Notes: Sendable {
   private let notes = Mutex<[String]>([])
   var last: String? { notes.withLock { $0.last } }
@@ -61,7 +61,7 @@ func context(
 func key(_ id: DownloadID = "id", _ generation: Int64 = 1) -> PartialKey { PartialKey(id: id, generation: generation) }
 
 extension Storage {
-  /// A closed partial with these bytes.
+  /// The artifact of a closed partial with these bytes.
   func staged(_ bytes: [UInt8], name: String = "file.bin", _ key: PartialKey = key()) async throws -> Artifact {
     let partial = try await openPartial(key, isNew: false)
     try partial.put(bytes, at: 0)
@@ -69,7 +69,7 @@ extension Storage {
     return try partial.artifact(name: name, mediaType: nil)
   }
 
-  /// A new partial with these bytes, which is held until it is published, as the engine does it.
+  /// Publishes a new partial with these bytes while it is open, as the engine does.
   func publishHeld(
     _ bytes: [UInt8], id: DownloadID = "id", directory: String? = nil, name: String, wasInterrupted: Bool = false,
     notes: Notes? = nil, _ body: (any Partial) throws -> Void = { _ in }
@@ -97,16 +97,15 @@ extension Storage {
 }
 
 extension Partial {
-  /// Writes bytes that are in an array.
   func put(_ bytes: [UInt8], at offset: Int64) throws { try write(bytes.span.bytes, at: offset) }
 }
 
 extension TemporaryFolder {
-  /// Every file below, with what is in it; links and empty folders with a slash behind their name. The store's
-  /// own empty folders are left out.
+  /// All files below with their bytes, and symbolic links and empty folders with a slash after their name. Empty folders of
+  /// the store are left out.
   func tree(_ below: String = "") throws -> [String: [UInt8]] {
     var found: [String: [UInt8]] = [:]
-    // Not an enumerator: that stops at mounts.
+    // An enumerator would stop at mounts.
     for child in try FileManager.default.contentsOfDirectory(atPath: path(below)) {
       let name = below.isEmpty ? child : below + "/" + child
       switch try FileSystem.system.status(Entry(path(name))).kind {
@@ -124,9 +123,9 @@ extension TemporaryFolder {
   }
 }
 
-/// What the tests stand on.
+/// The file systems for the tests.
 enum Ground {
-  /// Whether files without a name can be made and linked.
+  /// Whether files without a name can be created and linked.
   static let hasUnnamedFiles: Bool = {
     guard let folder = try? TemporaryFolder(), let file = try? FileSystem.system.openUnnamed(in: folder.path)
     else { return false }
@@ -134,15 +133,15 @@ enum Ground {
     return (try? FileSystem.system.link(file, to: Entry(folder.path("probe")))) != nil
   }()
 
-  /// As it is, and without files that have no name.
+  /// The real file system, and one that cannot create files without a name.
   static let systems: [FileSystem] = [.system, Calls.failing([.openUnnamed], with: EOPNOTSUPP)]
 }
 
-/// A small file system of its own, mounted for one test.
+/// A small file system that is mounted for one test.
 final class SmallMount: Sendable {
   let path: String
 
-  /// Whether this process may mount.
+  /// Whether this process has the right to mount.
   static let isPossible: Bool = {
     guard let folder = try? TemporaryFolder(), let mount = try? SmallMount(folder.path("probe")) else { return false }
     mount.unmount()
@@ -161,14 +160,13 @@ final class SmallMount: Sendable {
     #endif
   }
 
-  /// Lets nobody write any more.
   func makeReadOnly() throws {
     #if canImport(Glibc)
       guard mount("tmpfs", path, "tmpfs", UInt(MS_REMOUNT | MS_RDONLY), nil) == 0 else { throw Refused() }
     #endif
   }
 
-  /// Ends it, whoever still has something open there. Before its folder is removed.
+  /// Unmounts it before its folder is removed, even while files in it are open.
   func unmount() {
     #if canImport(Glibc)
       umount2(path, CInt(MNT_DETACH))

@@ -1,6 +1,6 @@
 import DownpipeCore
 
-/// A watch under way, and the rules it publishes, one after the other.
+/// A running watch, and the rules that it publishes in order.
 final class GateWatch: Sendable {
   private let task: Task<Void, any Error>
   private let rules: AsyncStream<GateRule>
@@ -22,7 +22,7 @@ final class GateWatch: Sendable {
     return await iterator.next()
   }
 
-  /// What the next rule says of a host.
+  /// The verdict of the next rule for a host.
   func verdict(_ host: String = "example.org") async -> GateRule.Verdict? {
     await next()?.verdict(for: Candidate(host: host))
   }
@@ -33,6 +33,6 @@ final class GateWatch: Sendable {
     return await task.result
   }
 
-  /// How the watch ended by itself.
+  /// The error that ended the watch.
   func end() async -> Result<Void, any Error> { await task.result }
 }

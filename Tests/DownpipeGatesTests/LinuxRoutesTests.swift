@@ -15,14 +15,14 @@
       #expect(try LinuxRoutes().read() == table)
     }
 
-    @Test func hearsOfChangesUntilNobodyListens() async throws {
+    @Test func reportsChangesUntilTheStreamEnds() async throws {
       let changes = try #require(LinuxRoutes().changes(), "rtnetlink is refused here")
       let task = Task { for await _ in changes {} }
       task.cancel()
       await task.value
     }
 
-    @Test func readsFoldersLaidOutAlike() throws {
+    @Test func readsFoldersWithTheSameLayout() throws {
       let folder = FileManager.default.temporaryDirectory.appending(path: "downpipe-routes-\(UUID().uuidString)")
       try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
       defer { try? FileManager.default.removeItem(at: folder) }
@@ -37,14 +37,14 @@
       #expect(table.routes.map(\.interface) == ["eth9"])
       #expect(table.obstacleToNames == "the default route is over eth9, which has no link")
 
-      // Longer than anybody reads: the end is missing, so what is missing is no reason to close.
+      // A table over the size limit is truncated, so a missing route does not close the gate.
       let long = String(repeating: line, count: (5 << 20) / line.utf8.count)
       try Data(long.utf8).write(to: folder.appending(path: "route"))
       #expect(try routes.read().isTruncated)
     }
   }
 
-  /// The gate on the kernel's real tables, in a network namespace made for it.
+  /// The gate with the tables of the kernel, in a new network namespace.
   @Suite(
     .timeLimit(.minutes(1)),
     .enabled(if: NetworkNamespace.isAvailable, "needs root, the `ip` command and virtual Ethernet devices"))
@@ -61,8 +61,8 @@
       try namespace.ip("route del default")
       try await expect(.closed("Online: there is no default route"), "example.org", from: watch)
       try namespace.ip("route add unreachable 203.0.113.0/24", "route add default via 192.0.2.1")
-      try await expect(.closed("Online: the route to the address refuses it"), "203.0.113.7", from: watch)
-      // A pulled cable leaves the routes where they are.
+      try await expect(.closed("Online: the route to the address rejects packets"), "203.0.113.7", from: watch)
+      // Routes stay when a cable is unplugged.
       try namespace.ip("link set far down")
       try await expect(
         .closed("Online: the default route is over near, which has no link"), "example.org", from: watch)
@@ -82,10 +82,10 @@
         "-6 addr add 2001:db8::2/64 dev near nodad", "-6 route add default via 2001:db8::1 dev near")
       try await expect(.open, host, from: watch)
       try namespace.ip("-6 route add blackhole 2001:db8:9::/48")
-      try await expect(.closed("Online: the route to the address refuses it"), host, from: watch)
+      try await expect(.closed("Online: the route to the address rejects packets"), host, from: watch)
     }
 
-    /// Waits for a verdict; those on the way, of changes half made, are passed over. The suite has a time limit.
+    /// Waits for a verdict and ignores others, of incomplete changes. The suite has a time limit.
     private func expect(_ wanted: GateRule.Verdict, _ host: String, from watch: GateWatch) async throws {
       while let verdict = await watch.verdict(host) {
         if verdict == wanted { return }
@@ -94,7 +94,7 @@
     }
   }
 
-  /// A network namespace of a thread of its own, which the rest of the process is not in.
+  /// A network namespace for one thread; the rest of the process is not in it.
   private final class NetworkNamespace: Sendable {
     static var isAvailable: Bool { geteuid() == 0 && (try? NetworkNamespace().leave()) != nil }
 
@@ -126,7 +126,7 @@
       do {
         let folder = try Self.perform(on: worker) {
           guard Self.unshareNetwork() else { throw Refused(what: "unshare") }
-          // The namespace is that of this thread: other threads must not go through /proc/self.
+          // The namespace belongs to this thread, while /proc/self is that of the first thread.
           return "/proc/" + (try FileManager.default.destinationOfSymbolicLink(atPath: "/proc/thread-self")) + "/net"
         }
         routes = LinuxRoutes(
@@ -140,8 +140,8 @@
       }
     }
 
-    /// Moves the calling thread into a network namespace of its own. unshare(2) is a GNU extension that Swift's
-    /// module of the C library leaves out.
+    /// Moves the calling thread into a new network namespace. unshare(2) is a GNU extension that Swift's module of the C
+    /// library does not contain.
     private static func unshareNetwork() -> Bool {
       typealias Unshare = @convention(c) (Int32) -> Int32
       guard let symbol = dlsym(nil, "unshare") else { return false }
@@ -155,7 +155,7 @@
       worker.wake.signal()
     }
 
-    /// Runs `ip` with each line of arguments, in the namespace: a child is born into that of the thread that makes it.
+    /// Runs `ip` with each line of arguments in the namespace: a child process inherits it from the calling thread.
     func ip(_ lines: String...) throws {
       for line in lines {
         try Self.perform(on: worker) {
@@ -166,7 +166,7 @@
       }
     }
 
-    /// Runs a program to its end. Not Foundation's Process, whose `waitUntilExit` hangs in this thread.
+    /// Runs a program and waits for its end. Foundation's `Process.waitUntilExit` would hang in this thread.
     private static func run(_ words: [String]) throws -> Int32 {
       var arguments = words.map { strdup($0) } + [nil]
       defer { for argument in arguments { free(argument) } }

@@ -5,7 +5,7 @@ import Testing
 
 @Suite(.timeLimit(.minutes(1)))
 struct ManualGateTests {
-  @Test func isOpenUnlessSaidOtherwise() async {
+  @Test func isOpenByDefault() async {
     let gate = ManualGate()
     #expect(gate.isOpen)
     #expect(gate.reason == nil)
@@ -14,7 +14,7 @@ struct ManualGateTests {
     #expect(await GateWatch(gate).verdict() == .open)
   }
 
-  @Test func beginsClosedWithAReason() async {
+  @Test func startsClosedWithAReason() async {
     let gate = ManualGate("QuietHours", closed: "it is night")
     #expect(!gate.isOpen)
     #expect(gate.summary == "closed: it is night")
@@ -33,7 +33,7 @@ struct ManualGateTests {
     #expect(await watch.verdict() == .open)
   }
 
-  @Test func whatChangesNothingIsNotPublished() async {
+  @Test func anUnchangedStateIsNotPublished() async {
     let gate = ManualGate()
     let watch = GateWatch(gate)
     #expect(await watch.verdict() == .open)
@@ -43,7 +43,7 @@ struct ManualGateTests {
     #expect(await watch.verdict() == .closed("ManualGate: now"))
   }
 
-  @Test func everyWatcherHearsOfItAndLateOnesGetTheLatestRule() async {
+  @Test func everyWatcherGetsChangesAndALateOneTheCurrentRule() async {
     let gate = ManualGate()
     let first = GateWatch(gate)
     let second = GateWatch(gate)
@@ -76,7 +76,7 @@ struct ManualGateTests {
     #expect(await first.next() == nil)
   }
 
-  @Test func theLastRuleArrivesWhateverTheHurry() async {
+  @Test func theLastRuleArrivesAfterManyFastChanges() async {
     let gate = ManualGate()
     let watch = GateWatch(gate)
     await withTaskGroup { group in
@@ -95,7 +95,7 @@ struct ManualGateTests {
     #expect(verdict == .closed("ManualGate: the end"))
   }
 
-  @Test func keepsTheContract() async throws {
+  @Test func conforms() async throws {
     let gate = ManualGate()
     try await GateConformance(gate) { if gate.isOpen { gate.close("changed") } else { gate.open() } }.run()
     try await GateConformance(ManualGate("Closed", closed: "for good")).run()

@@ -5,7 +5,7 @@ import Foundation
 import Synchronization
 import Testing
 
-/// Routes that a test changes by hand.
+/// Routes that a test changes.
 private final class FakeRoutes: RouteSource {
   private struct State {
     var result: Result<RouteTable, DownloadError>
@@ -50,7 +50,7 @@ struct OnlineTests {
   private static let some = RouteTable([Route(IPAddress(family: .v4, bits: 0), length: 0, interface: "eth0")])
   private static let closed = GateRule.Verdict.closed("Online: there is no default route")
   private static let closedUntold = GateRule.Verdict.closed(
-    "Online: there is no default route (looked at every 5 s: the system sends no word)")
+    "Online: there is no default route (checked every 5 s, since the system does not report changes)")
 
   @Test func publishesAtOnceAndAfterEachChange() async {
     let routes = FakeRoutes(Self.none)
@@ -69,7 +69,7 @@ struct OnlineTests {
     #expect(await watch.verdict() == Self.closed)
   }
 
-  @Test func wordOfNothingNewIsNotPublished() async {
+  @Test func unchangedRoutesAreNotPublished() async {
     let routes = FakeRoutes(Self.none)
     let time = VirtualTime()
     let watch = GateWatch(Online(routes: routes, time: time))
@@ -86,7 +86,7 @@ struct OnlineTests {
     #expect(await watch.verdict() == .open)
   }
 
-  @Test func manyChangesAreOneLook() async {
+  @Test func manyChangesCauseOneRead() async {
     let routes = FakeRoutes(Self.none)
     let time = VirtualTime()
     let watch = GateWatch(Online(routes: routes, time: time))
@@ -97,13 +97,13 @@ struct OnlineTests {
     routes.set(Self.some)
     time.advance(by: Online.settlingTime)
     #expect(await watch.verdict() == .open)
-    // One at the beginning, one now; the hundred are one more.
+    // One read at the start and one now; the hundred changes cause one more.
     #expect(routes.reads == 2)
     await time.sleepers(atLeast: 1)
     #expect(routes.reads == 2)
   }
 
-  @Test func looksNowAndThenWhereTheSystemDoesNotTell() async {
+  @Test func readsPeriodicallyWithoutNotifications() async {
     let routes = FakeRoutes(Self.none, tells: false)
     let time = VirtualTime()
     let watch = GateWatch(Online(routes: routes, time: time))
@@ -115,7 +115,7 @@ struct OnlineTests {
     #expect(await watch.verdict() == .open)
   }
 
-  @Test func looksNowAndThenOnceTheSystemStopsTelling() async {
+  @Test func readsPeriodicallyWhenNotificationsStop() async {
     let routes = FakeRoutes(Self.none)
     let time = VirtualTime()
     let watch = GateWatch(Online(routes: routes, time: time))
@@ -128,7 +128,7 @@ struct OnlineTests {
     #expect(await watch.verdict() == .open)
   }
 
-  @Test func isOpenWhileItDoesNotKnow() async {
+  @Test func isOpenWhileRoutesCannotBeRead() async {
     let routes = FakeRoutes(Self.none)
     let time = VirtualTime()
     let watch = GateWatch(Online(routes: routes, time: time))
@@ -138,14 +138,14 @@ struct OnlineTests {
     await time.sleepers(atLeast: 1)
     time.advance(by: Online.settlingTime)
     #expect(await watch.verdict() == .open)
-    // It tries again by itself.
+    // It reads again without a notification.
     routes.set(Self.none)
     await time.sleepers(atLeast: 1)
     time.advance(by: Online.interval)
     #expect(await watch.verdict() == Self.closed)
   }
 
-  @Test func saysWhenItCannotKnowAtAll() async {
+  @Test func failsWhenRoutesCannotBeReadAtTheStart() async {
     let routes = FakeRoutes(Self.none)
     routes.fail()
     let watch = GateWatch(Online(routes: routes, time: VirtualTime()))
@@ -162,7 +162,7 @@ struct OnlineTests {
     #expect(throws: CancellationError.self) { try end.get() }
   }
 
-  @Test func namesMayDoWithoutADefaultRoute() async {
+  @Test func namesCanBeSetToNeedNoDefaultRoute() async {
     let local = RouteTable([Route(IPAddress(family: .v4, bits: 0x0A00_0000), length: 8, interface: "eth0")])
     let strict = Online(routes: FakeRoutes(local), time: VirtualTime())
     #expect(strict.summary == "")
@@ -178,11 +178,11 @@ struct OnlineTests {
   }
 
   @Test(arguments: [none, some])
-  func keepsTheContract(table: RouteTable) async throws {
+  func conforms(table: RouteTable) async throws {
     try await GateConformance(Online(routes: FakeRoutes(table, tells: false), time: VirtualTime())).run()
   }
 
-  @Test func keepsTheContractOnThisMachine() async throws {
+  @Test func conformsOnThisMachine() async throws {
     try await GateConformance(Online()).run()
   }
 }

@@ -3,7 +3,7 @@ import Testing
 
 @Suite(.timeLimit(.minutes(1)))
 struct ProcRouteTests {
-  // The bytes of network order read as a number: this is what a little-endian kernel prints.
+  // Addresses in network byte order, as a little-endian kernel prints them.
   private static let ipv4 = """
     Iface\tDestination\tGateway \tFlags\tRefCnt\tUse\tMetric\tMask\t\tMTU\tWindow\tIRTT
     eth0\t00000000\t010200C0\t0003\t0\t0\t100\t00000000\t0\t0\t0
@@ -45,7 +45,7 @@ struct ProcRouteTests {
       ])
   }
 
-  @Test func bothTogether() {
+  @Test func readsBothTables() {
     let table = RouteTable(ipv4: Self.ipv4, ipv6: Self.ipv6)
     #expect(table.routes.count == 8)
     #expect(!table.isTruncated)
@@ -57,7 +57,7 @@ struct ProcRouteTests {
     "eth0\t-0000000\t00000000\t0001\t0\t0\t0\t00000000", "eth0\t+1\t00000000\t0001\t0\t0\t0\t00000000",
     "eth0\t000000000000\t00000000\t0001\t0\t0\t0\t00000000", "eth0\t00000000\t00000000\tXYZ\t0\t0\t0\t00000000",
     "eth0\t00000000\t00000000\t0001\t0\t0\t-1\t00000000", "eth0\t00000000\t00000000\t0001\t0\t0\t99999999999\t00000000",
-    // A mask with a hole.
+    // A mask with a gap.
     "eth0\t00000000\t00000000\t0001\t0\t0\t0\t00FF00FF",
     // Down.
     "eth0\t00000000\t00000000\t0000\t0\t0\t0\t00000000",
@@ -76,7 +76,7 @@ struct ProcRouteTests {
     "000000000000000000000000000000000 00 00000000000000000000000000000000 00 0 0 0 0 00000001 eth0",
     // Only for one source address.
     "00000000000000000000000000000000 00 20010db8000000000000000000000000 20 0 0 0 0 00000001 eth0",
-    // Neither up nor refusing.
+    // Neither up nor rejecting.
     "00000000000000000000000000000000 00 00000000000000000000000000000000 00 0 0 0 0 00000000 eth0",
   ])
   func oddIPv6LinesAreSkipped(line: String) {
@@ -84,7 +84,7 @@ struct ProcRouteTests {
     #expect(RouteTable(ipv4: nil, ipv6: "\(line)\n\(good)").routes.map(\.interface) == ["ok0"])
   }
 
-  @Test func hugeTablesAreCut() {
+  @Test func hugeTablesAreTruncated() {
     let line = "eth0\t000200C0\t00000000\t0001\t0\t0\t0\t00FFFFFF\n"
     let table = RouteTable(ipv4: String(repeating: line, count: RouteTable.routeLimit + 1), ipv6: nil)
     #expect(table.routes.count == RouteTable.routeLimit)

@@ -21,9 +21,9 @@ struct RouteTableTests {
       route("10.1.2.0", 24, rejects: true),
     ])
     #expect(try obstacle(table, "203.0.113.1") == nil)
-    #expect(try obstacle(table, "10.9.9.9") == "the route to the address refuses it")
+    #expect(try obstacle(table, "10.9.9.9") == "the route to the address rejects packets")
     #expect(try obstacle(table, "10.1.9.9") == nil)
-    #expect(try obstacle(table, "10.1.2.9") == "the route to the address refuses it")
+    #expect(try obstacle(table, "10.1.2.9") == "the route to the address rejects packets")
     #expect(try obstacle(table, "2001:db8::1") == "there is no route to the address")
   }
 
@@ -34,7 +34,7 @@ struct RouteTableTests {
     #expect(try obstacle(open, "10.0.0.1") == nil)
   }
 
-  @Test func aLinkThatIsDownIsNoWay() throws {
+  @Test func aRouteWithoutALinkIsIgnored() throws {
     let table = RouteTable([route("0.0.0.0", 0), route("10.0.0.0", 8, over: "eth1")], downInterfaces: ["eth0"])
     #expect(try obstacle(table, "203.0.113.1") == "eth0 has no link")
     #expect(try obstacle(table, "10.0.0.1") == nil)
@@ -59,7 +59,7 @@ struct RouteTableTests {
     #expect(try obstacle(table, "10.0.0.2") != nil)
   }
 
-  @Test func linuxEndsItsTableWithARefusal() throws {
+  @Test func theRejectingRouteOfLinuxIsNotADefaultRoute() throws {
     let table = RouteTable([route("::", 0, over: "lo", metric: .max, rejects: true)])
     #expect(try obstacle(table, "2001:db8::1") == "there is no route to the address")
     #expect(table.obstacleToNames == "there is no default route")
@@ -72,7 +72,7 @@ struct RouteTableTests {
     #expect(RouteTable([route("10.0.0.0", 8)]).obstacleToNames == "there is no default route")
   }
 
-  @Test func halvesMakeADefaultRoute() {
+  @Test func twoHalvesMakeADefaultRoute() {
     #expect(RouteTable([route("0.0.0.0", 1), route("128.0.0.0", 1)]).obstacleToNames == nil)
     #expect(RouteTable([route("0.0.0.0", 1)]).obstacleToNames != nil)
     #expect(RouteTable([route("::", 1), route("8000::", 1)]).obstacleToNames == nil)
@@ -80,19 +80,19 @@ struct RouteTableTests {
     #expect(RouteTable([route("2000::", 3)]).obstacleToNames == nil)
   }
 
-  @Test func whatLeadsNowhereIsNoDefaultRoute() {
+  @Test func aRouteWithoutAnInterfaceIsNotADefaultRoute() {
     #expect(RouteTable([route("0.0.0.0", 0, rejects: true)]).obstacleToNames == "there is no default route")
     #expect(RouteTable([route("0.0.0.0", 0, over: nil)]).obstacleToNames == "there is no default route")
     #expect(RouteTable([route("0.0.0.0", 0, over: "lo")]).obstacleToNames == "there is no default route")
   }
 
-  @Test func neighboursNeedAnyRouteOut() {
+  @Test func neighboursNeedAnyRoute() {
     #expect(RouteTable([route("10.0.0.0", 8)]).obstacleToNeighbours == nil)
     let alone = RouteTable([route("127.0.0.0", 8, over: "lo"), route("ff00::", 8), route("::", 0, rejects: true)])
     #expect(alone.obstacleToNeighbours == "there is no route to any other machine")
   }
 
-  @Test func aTableThatWasCutIsNoReasonToClose() throws {
+  @Test func aTruncatedTableDoesNotCloseTheGate() throws {
     let table = RouteTable(isTruncated: true)
     #expect(try obstacle(table, "203.0.113.1") == nil)
     #expect(table.obstacleToNames == nil)

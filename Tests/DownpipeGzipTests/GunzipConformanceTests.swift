@@ -5,7 +5,7 @@ import Testing
 
 @Suite(.timeLimit(.minutes(1)))
 struct GunzipConformanceTests {
-  @Test("Gunzip keeps the contract of a step")
+  @Test("Gunzip conforms to the contract of a step")
   func conformance() async throws {
     try await PostProcessorConformance(
       Gunzip(),

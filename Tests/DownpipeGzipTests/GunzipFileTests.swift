@@ -14,7 +14,7 @@ import Testing
 
 @Suite(.timeLimit(.minutes(1)))
 struct GunzipFileTests {
-  @Test("a step that runs again replaces what the first run left")
+  @Test("a second run replaces the files of the first one")
   func again() async throws {
     try await withFolder { folder in
       let input = File(path: folder + "/input", name: "a.txt.gz")
@@ -29,7 +29,7 @@ struct GunzipFileTests {
     }
   }
 
-  @Test("one step behind the other, under one and the same name, never writes over its input")
+  @Test("a second Gunzip step never overwrites its input")
   func chain() async throws {
     try await withFolder { folder in
       var packed = GzipSamples.songText
@@ -49,7 +49,7 @@ struct GunzipFileTests {
     }
   }
 
-  @Test("an input whose path is written in another way is still seen as one")
+  @Test("an input in its own output folder is recognised by any path")
   func otherSpelling() async throws {
     try await withFolder { folder in
       try FileManager.default.createDirectory(atPath: folder + "/gunzip", withIntermediateDirectories: true)
@@ -61,7 +61,7 @@ struct GunzipFileTests {
     }
   }
 
-  @Test("a temporary file that is a link is not followed")
+  @Test("a symbolic link with the name of the temporary file is not followed")
   func link() async throws {
     try await withFolder { folder in
       try Data(GzipSamples.song).write(to: URL(filePath: folder + "/input"))
@@ -78,7 +78,7 @@ struct GunzipFileTests {
     }
   }
 
-  @Test("what is no regular file is refused at once")
+  @Test("anything but a regular file is refused at once")
   func notAFile() async throws {
     try await withFolder { folder in
       #expect(mkfifo(folder + "/pipe", 0o600) == 0)
@@ -94,7 +94,7 @@ struct GunzipFileTests {
     }
   }
 
-  @Test("a workspace that is missing or a name that is too long is a typed error")
+  @Test("a missing workspace and a name that is too long are a DownloadError")
   func workspace() async throws {
     try await withFolder { folder in
       let path = folder + "/input"
@@ -135,7 +135,7 @@ struct GunzipFileTests {
 }
 
 #if os(Linux)
-  /// Whether this process may mount: root outside a strict container.
+  /// Whether this process has the right to mount.
   enum SmallDisk {
     static let isAvailable: Bool = {
       let folder = FileManager.default.temporaryDirectory.appending(path: "mount-\(UUID().uuidString)").path()

@@ -6,13 +6,13 @@ import Testing
 
 @Suite(.timeLimit(.minutes(1)))
 struct GunzipLimitTests {
-  /// What the bomb unpacks to: a byte, and copies of it.
+  /// The number of bytes in the decompressed bomb: one byte and its copies.
   static let copies = (64 << 20) / 258
   static let bombSize = 1 + copies * 258
 
-  /// 64 MiB of zeros in some 400 KiB.
+  /// 64 MiB of zeros, compressed to about 400 KiB.
   static let bomb: [UInt8] = {
-    // A fixed-Huffman block: literal 0, then copies of 258 bytes at distance 1, one bit string a copy.
+    // A fixed-Huffman block: literal 0, then copies of 258 bytes at distance 1, one bit string per copy.
     var bits = BitWriter()
     bits.append(0b011, 3)  // the last block, fixed codes
     bits.appendCode(0b0011_0000, 8)  // literal 0
@@ -21,20 +21,20 @@ struct GunzipLimitTests {
       bits.appendCode(0, 5)  // distance 1
     }
     bits.appendCode(0, 7)  // the end
-    // The CRC-32 of so many zeros, computed once: bit by bit it takes longer than all other tests.
+    // The CRC-32 of the zeros as a constant: computing it bit by bit takes longer than all other tests.
     let crc: UInt32 = 0x952B_56EA
     return [0x1F, 0x8B, 8, 0, 0, 0, 0, 0, 0, 255] + bits.bytes + GzipSamples.littleEndian(crc, 4)
       + GzipSamples.littleEndian(UInt32(bombSize), 4)
   }()
 
-  @Test("a bomb of 64 MiB unpacks when no limit forbids it")
+  @Test("a bomb of 64 MiB is decompressed without a limit")
   func allowed() async throws {
     let bytes = try await Gunzip().unpackedFile(Self.bomb)
     #expect(bytes.count == Self.bombSize)
     #expect(bytes == [UInt8](repeating: 0, count: Self.bombSize))
   }
 
-  @Test("a limit on the output holds, through files and in memory")
+  @Test("the limit on the output applies to files and in memory")
   func bounded() async throws {
     let gunzip = Gunzip(maximumOutput: 1 << 20)
     #expect(await gunzip.failure(Self.bomb) == .tooLarge)
@@ -66,7 +66,7 @@ struct GunzipLimitTests {
     #expect(await Gunzip(maximumOutput: 300).failure(file) == nil)
   }
 
-  /// Settings, the size of the packed file, and the limit that follows.
+  /// Settings, the size of the compressed file, and the resulting limit.
   static let limits: [(Int64?, Int64?, Int64, Bool, Int64)] = [
     (64 << 30, 256, 0, false, 1 << 30),
     (64 << 30, 256, 1 << 20, false, 1 << 30),
@@ -80,7 +80,7 @@ struct GunzipLimitTests {
     (-1, nil, 1, false, 0),
   ]
 
-  @Test("the lowest limit holds", arguments: limits)
+  @Test("the lowest limit applies", arguments: limits)
   func lowest(_ output: Int64?, _ ratio: Int64?, _ input: Int64, _ inMemory: Bool, _ expected: Int64) {
     let gunzip = Gunzip(maximumOutput: output, maximumRatio: ratio)
     #expect(gunzip.limit(forInput: input, inMemory: inMemory).byteCount == expected)
@@ -94,7 +94,7 @@ struct GunzipLimitTests {
   }
 }
 
-/// Bits as deflate packs them (RFC 1951 §3.1.1).
+/// A bit string in the order of deflate (RFC 1951 §3.1.1).
 struct BitWriter {
   var bytes: [UInt8] = []
   private var used = 8

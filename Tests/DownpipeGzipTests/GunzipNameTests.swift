@@ -31,12 +31,12 @@ struct GunzipNameTests {
     #expect(UnpackedName.fromHeader(Array(name.utf8)) == expected)
   }
 
-  @Test("a header's name that is no UTF-8 is ISO 8859-1")
+  @Test("a name in the header that is not UTF-8 is ISO 8859-1")
   func latin1() {
     #expect(UnpackedName.fromHeader([0x6E, 0x61, 0xEF, 0x76, 0x65]) == "naïve")
   }
 
-  @Test("the header's name is used only when asked for, and never against the request")
+  @Test("the name in the header is used only with .header, and not instead of a name in the request")
   func naming() async throws {
     let content: [UInt8] = [1]
     let packed = GzipSamples.member(content, name: Array("inside.txt".utf8)) + GzipSamples.member(content)
@@ -72,7 +72,7 @@ struct GunzipNameTests {
     await downloader.shutdown()
   }
 
-  @Test("an artifact whose name is a path is refused")
+  @Test("an artifact with a path as its name is refused")
   func unsafe() async throws {
     for name in ["../a.gz", "a/b.gz", "", "..", "a\0.gz"] {
       try await withFolder { folder in

@@ -4,7 +4,7 @@ import Testing
 
 @testable import DownpipeGzip
 
-/// Files that others made.
+/// Files from other programs.
 @Suite(.timeLimit(.minutes(1)))
 struct GunzipOracleTests {
   static let gzip = ["/usr/bin/gzip", "/bin/gzip"].first(where: FileManager.default.isExecutableFile(atPath:))
@@ -12,11 +12,11 @@ struct GunzipOracleTests {
 
   #if os(Linux) || os(macOS)
     @Test(
-      "what gzip(1) packs comes back", .enabled(if: gzip != nil, "there is no gzip program"), arguments: [1, 6, 9])
+      "files of gzip(1) are decompressed", .enabled(if: gzip != nil, "there is no gzip program"), arguments: [1, 6, 9])
     func roundTrip(_ level: Int) async throws {
       var generator = SystemRandomNumberGenerator()
       for size in [0, 1, 1000, 65_536, 300_000] {
-        // Half noise, half repetition, in random lengths.
+        // Noise and repetition in random lengths.
         var content: [UInt8] = []
         while content.count < size {
           let run = Int.random(in: 1...5000, using: &generator)
@@ -68,7 +68,7 @@ struct GunzipOracleTests {
     for test in manifest.cases {
       let file = Array(try Data(contentsOf: URL(filePath: root + test.file)))
       guard test.format == "gzip" else {
-        // Bare zlib and deflate streams are no gzip files.
+        // zlib and deflate streams without a gzip header are not gzip files.
         #expect(await Gunzip().failure(file) == .processing, "\(test.file)")
         continue
       }

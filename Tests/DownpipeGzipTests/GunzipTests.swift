@@ -8,7 +8,7 @@ import Testing
 struct GunzipTests {
   static let hello = Array("hello, world\n".utf8)
 
-  /// Well-formed files and what is in them.
+  /// Well-formed files and their contents.
   static let good: [GzipSample] = [
     GzipSample("a member", GzipSamples.member(hello), hello),
     GzipSample("an empty member", GzipSamples.member([]), []),
@@ -38,7 +38,7 @@ struct GunzipTests {
     ),
   ]
 
-  @Test("a whole file is unpacked, through files and in memory", arguments: good)
+  @Test("a complete file is decompressed, through files and in memory", arguments: good)
   func unpacks(_ sample: GzipSample) async throws {
     #expect(try await Gunzip().unpackedFile(sample.file) == sample.content)
     #expect(try await Gunzip().unpacked(sample.file) == sample.content)
@@ -66,12 +66,12 @@ struct GunzipTests {
     GzipSample("a magic number behind", GzipSamples.song + [0x1F, 0x8B]),
   ]
 
-  @Test("what is no whole gzip file is refused and leaves nothing", arguments: bad)
+  @Test("an incomplete or invalid gzip file is refused and leaves nothing", arguments: bad)
   func refuses(_ sample: GzipSample) async {
     #expect(await Gunzip().failure(sample.file) == .processing)
   }
 
-  @Test("trailing bytes can be ignored, but never what begins like a member")
+  @Test("trailing bytes can be ignored, unless they start like a member")
   func ignoresTrailingBytes() async throws {
     let gunzip = Gunzip(trailingBytes: .ignore)
     let song = GzipSamples.song
@@ -84,7 +84,7 @@ struct GunzipTests {
     #expect(await gunzip.failure(Array("garbage".utf8)) == .processing)
   }
 
-  @Test("a file that is cut anywhere is an error, never a part of the bytes")
+  @Test("a file that is truncated at any byte is an error")
   func truncation() async {
     let files = [
       GzipSamples.song,
@@ -102,7 +102,7 @@ struct GunzipTests {
     }
   }
 
-  @Test("a flipped bit is an error, or lies in a field without meaning and changes nothing")
+  @Test("a flipped bit is an error, or is in an unused field and changes nothing")
   func flippedBits() async throws {
     let files = [
       (GzipSamples.song, GzipSamples.songText),
@@ -121,7 +121,7 @@ struct GunzipTests {
           #expect((error as? DownloadError)?.code == .processing, "bit \(bit)")
         }
       }
-      // The text flag, the time, the extra flags and the system; and the unused bits of the last byte of data.
+      // The text flag, the time, the extra flags, the system, and the unused bits of the last byte of data.
       for offset in 3...9 { #expect(harmless.contains(offset)) }
       for offset in harmless.subtracting(3...9) {
         #expect(offset == GzipSamples.song.count - 9 || offset >= GzipSamples.song.count, "byte \(offset)")
@@ -129,18 +129,18 @@ struct GunzipTests {
     }
   }
 
-  @Test("with a header CRC no bit of the header can be flipped")
+  @Test("with a header CRC a flipped bit of the header is an error")
   func flippedHeaderBits() async {
     let file = GzipSamples.member(Self.hello, extra: [1], name: [0x61], comment: [0x62], headerCRC: true)
     for bit in 0..<8 * 19 {
       var flipped = file
       flipped[bit / 8] ^= 1 << (bit % 8)
-      if bit == 8 * 3 + 1 { continue }  // the flag of the header CRC itself: the data then begin in the wrong place
+      if bit == 8 * 3 + 1 { continue }  // the flag of the header CRC itself, which moves the start of the data
       #expect(await Gunzip().failure(flipped) == .processing, "bit \(bit)")
     }
   }
 
-  @Test("however a stream is cut into chunks, the same bytes come out")
+  @Test("chunks of any size give the same bytes")
   func chunks() throws {
     let file = GzipSamples.song + GzipSamples.member(Self.hello, name: [0x61]) + [0, 0, 0]
     for size in [1, 2, 3, 7, 64, 1000] {
@@ -161,7 +161,7 @@ struct GunzipTests {
     }
   }
 
-  @Test("a cancelled task unpacks nothing and leaves nothing")
+  @Test("a cancelled task writes nothing and leaves nothing")
   func cancelled() async throws {
     try await withFolder { folder in
       let path = folder + "/input"
@@ -177,7 +177,7 @@ struct GunzipTests {
     }
   }
 
-  @Test("cancelling takes effect at the next block of output")
+  @Test("cancelling stops at the next block of output")
   func cancelledHalfWay() async throws {
     let file = GzipSamples.member([UInt8](repeating: 7, count: 8 << 20))
     let blocks = Counter()

@@ -4,7 +4,7 @@ import Testing
 
 @testable import DownpipeGzip
 
-/// Gzip files made by hand, by rules of RFC 1952 written down here once more: no libz in between.
+/// Gzip files that are built by the rules of RFC 1952 without libz.
 enum GzipSamples {
   /// CRC-32, bit by bit.
   static func crc32(_ bytes: [UInt8]) -> UInt32 {
@@ -48,12 +48,12 @@ enum GzipSamples {
     return bytes
   }
 
-  /// The text that ``song`` holds.
+  /// The contents of ``song``.
   static let songText: [UInt8] = (1...40).reversed().flatMap { number in
     Array("\(number) bottles of beer on the wall, \(number) bottles of beer; take one down, pass it around.\n".utf8)
   }
 
-  /// One member with a block of dynamic Huffman codes, made by libz at level 9.
+  /// One member with a block of dynamic Huffman codes, created by libz at level 9.
   static let song: [UInt8] = Array(
     Data(
       base64Encoded: """
@@ -64,7 +64,7 @@ enum GzipSamples {
         """, options: .ignoreUnknownCharacters) ?? Data())
 }
 
-/// A file and what is in it; prints its name only, since the bytes may be many.
+/// A file and its contents. It prints only its name, since the contents can be long.
 struct GzipSample: Sendable, CustomTestStringConvertible {
   var testDescription: String
   var file: [UInt8]
@@ -77,7 +77,7 @@ struct GzipSample: Sendable, CustomTestStringConvertible {
   }
 }
 
-/// A folder that is there for one test.
+/// A folder that exists for one test.
 func withFolder<Result>(_ body: (String) async throws -> Result) async throws -> Result {
   let folder = FileManager.default.temporaryDirectory.appending(path: "gunzip-\(UUID().uuidString)")
   try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
@@ -93,7 +93,7 @@ func context(
 }
 
 extension Gunzip {
-  /// Unpacks bytes in memory.
+  /// Decompresses bytes in memory.
   func unpacked(_ bytes: [UInt8]) async throws -> [UInt8] {
     let input = File(Artifact(location: .memory(bytes), name: "file.gz"))
     let output = try await process(input, in: context(workspace: nil))
@@ -103,7 +103,7 @@ extension Gunzip {
     return bytes
   }
 
-  /// Unpacks bytes through files; checks that a failure leaves nothing and that the input stays.
+  /// Decompresses bytes through files, and checks that a failure leaves nothing and that the input stays.
   func unpackedFile(_ bytes: [UInt8], named name: String = "file.gz") async throws -> [UInt8] {
     try await withFolder { folder in
       let path = folder + "/input"
@@ -125,7 +125,7 @@ extension Gunzip {
     }
   }
 
-  /// The code of the error that unpacking ends with; `nil` when it succeeds.
+  /// The code of the error of decompression; `nil` when it succeeds.
   func failure(_ bytes: [UInt8]) async -> DownloadError.Code? {
     do {
       _ = try await unpackedFile(bytes)

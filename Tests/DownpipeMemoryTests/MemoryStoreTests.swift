@@ -24,7 +24,7 @@ struct MemoryStoreTests {
     #expect(store["x.bin"] == nil)
   }
 
-  @Test func growthIsBounded() async throws {
+  @Test func memoryIsLimited() async throws {
     let store = MemoryStore(maximumBytes: 100)
     let first = try await store.openPartial(key("a"), isNew: false)
     let second = try await store.openPartial(key("b"), isNew: false)
@@ -60,7 +60,7 @@ struct MemoryStoreTests {
     }
   }
 
-  @Test func conflictsAreSettled() async throws {
+  @Test func conflictsFollowThePolicy() async throws {
     func publish(_ store: MemoryStore, _ byte: UInt8) async throws -> Artifact {
       try await store.publish(
         Artifact(location: .memory([byte]), name: "x.gz"), of: nil, at: .init(), in: try context())
@@ -82,7 +82,7 @@ struct MemoryStoreTests {
     #expect(try await both.existing(for: request) == nil)
   }
 
-  @Test func fartherWritesLeaveZeroes() async throws {
+  @Test func writesAfterTheEndFillTheGapWithZeros() async throws {
     let partial = try await MemoryStore().openPartial(key(), isNew: false)
     try partial.write([1, 2], at: 3)
     try partial.write([9, 9], at: 4)
@@ -93,7 +93,7 @@ struct MemoryStoreTests {
     #expect(try partial.read(at: -1, count: 1) == [])
   }
 
-  @Test func whatAStepPutIntoAFileStaysThere() async throws {
+  @Test func aFileThatAStepWroteStaysInPlace() async throws {
     let folder = try TemporaryFolder()
     let store = MemoryStore()
     let staged = try await store.staged([1], name: "x")
@@ -120,7 +120,7 @@ struct MemoryStoreTests {
       ($0 as? DownloadError)?.code == .inUse
     }
     try await store.removePartial(key())
-    // Begun anew: what the old opening has to say belongs nowhere.
+    // The partial was created again, so the old opening is invalid.
     let third = try await store.openPartial(key(), isNew: false)
     #expect(throws: DownloadError.self) { try second.write([2], at: 0) }
     try second.close()
@@ -136,7 +136,7 @@ struct MemoryStoreTests {
     let staged = try await store.staged(bytes, name: "a")
     let first = try await store.publish(staged, of: nil, at: .init(), in: try context())
     try await store.removePartial(key())
-    // A ledger keeps no bytes.
+    // A ledger stores no bytes.
     let kept = Artifact(location: .memory([]), name: "a", size: first.size, modifiedAt: first.modifiedAt)
     #expect(!store.isStaged(kept))
     let moved = try await store.publish(kept, of: nil, at: .init(name: "b"), in: try context())
@@ -147,7 +147,7 @@ struct MemoryStoreTests {
     try await store.remove(
       Artifact(location: .memory([]), name: "b", size: first.size, modifiedAt: first.modifiedAt))
     #expect(store["b"] == nil)
-    // Its bytes are counted no more.
+    // Its bytes no longer count.
     #expect(store.contents.state.withLock { $0.publishedBytes } == 0)
   }
 
@@ -185,7 +185,7 @@ struct MemoryStoreTests {
     #expect(error?.code == .unsafePath)
   }
 
-  /// Removing a file that a step wrote leaves its folder, which the step's author chose, even if it is empty.
+  /// The folder belongs to the step, even if it is empty.
   @Test func removingAFileKeepsItsFolder() async throws {
     let folder = try TemporaryFolder()
     let store = MemoryStore()

@@ -19,7 +19,7 @@ struct NumberedNameTests {
     #expect(NumberedName.make("release-1.2", 3, kind: .directory) == "release-1.2 (3)")
   }
 
-  @Test func longNamesAreCutAndKeepTheirExtension() {
+  @Test func longNamesAreShortenedAndKeepTheirExtension() {
     let name = NumberedName.make(String(repeating: "ä", count: 125) + ".tar.gz", 12, kind: .file)
     #expect(name.utf8.count <= 255)
     #expect(name.hasSuffix("ä (12).tar.gz"))

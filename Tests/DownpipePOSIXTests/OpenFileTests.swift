@@ -49,7 +49,7 @@ struct OpenFileTests {
   }
 
   /// Signals interrupt calls, and the system moves fewer bytes than requested.
-  @Test func interruptedAndShortCallsGoOn() throws {
+  @Test func interruptedAndShortCallsContinue() throws {
     let folder = try TemporaryFolder()
     let calls = Atomic(0)
     let system = FileSystem { call, _ in
@@ -107,7 +107,7 @@ struct OpenFileTests {
 
 @Suite(.timeLimit(.minutes(1)))
 struct BlockingThreadsTests {
-  @Test func resultsAndErrorsComeBack() async throws {
+  @Test func resultsAndErrorsAreReturned() async throws {
     #expect(try await BlockingThreads.run { _ in 7 } == 7)
     await #expect(throws: SystemError(EIO)) { try await BlockingThreads.run { _ in throw SystemError(EIO) } }
   }

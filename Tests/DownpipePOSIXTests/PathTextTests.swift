@@ -41,7 +41,7 @@ struct PathTextTests {
     #expect(PathText.normalized(path) == expected)
   }
 
-  @Test func parentsAreThoseOfTheFileSystem() throws {
+  @Test func parentsOfLinksAreResolved() throws {
     let folder = try TemporaryFolder()
     try FileManager.default.createDirectory(atPath: folder.path("real/inner"), withIntermediateDirectories: true)
     try FileManager.default.createSymbolicLink(

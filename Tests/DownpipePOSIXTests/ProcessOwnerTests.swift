@@ -10,7 +10,7 @@ import Testing
 
 @Suite(.timeLimit(.minutes(1)))
 struct ProcessOwnerTests {
-  @Test func itsTextComesBack() {
+  @Test func theTextIsParsed() {
     let owner = ProcessOwner.new()
     defer { owner.end() }
     #expect(ProcessOwner(owner.text) == owner)
@@ -21,25 +21,24 @@ struct ProcessOwnerTests {
     #expect(!owner.boot.isEmpty)
   }
 
-  @Test func anOpeningIsGoneWhenItHasEnded() {
+  @Test func anEndedOpeningIsGone() {
     let owner = ProcessOwner.new()
     let other = ProcessOwner.new()
     #expect(owner.standing == .alive)
     owner.end()
     #expect(owner.standing == .gone)
-    #expect(owner.isGone)
     #expect(other.standing == .alive)
     other.end()
   }
 
-  @Test func anotherCopyOfTheCodeInThisProcessLives() {
+  @Test func anOpeningOfAnotherCopyOfTheCodeIsAlive() {
     var owner = ProcessOwner.new()
     owner.end()
     owner.opening = "another copy"
     #expect(owner.standing == .alive)
   }
 
-  @Test func aRealProcessIsGoneWhenItHasEnded() throws {
+  @Test func anEndedProcessIsGone() throws {
     let process = Process()
     process.executableURL = URL(filePath: "/bin/cat")
     let input = Pipe()
@@ -52,7 +51,7 @@ struct ProcessOwnerTests {
     owner.start = try #require(ProcessOwner.startTime(of: process.processIdentifier))
     #expect(owner.standing == .alive)
 
-    // A stopped process goes on one day.
+    // A stopped process can continue.
     kill(owner.process, SIGSTOP)
     #expect(owner.standing == .alive)
     kill(owner.process, SIGCONT)
@@ -61,9 +60,9 @@ struct ProcessOwnerTests {
     earlier.start -= 1
     #expect(earlier.standing == .gone, "the number belongs to another process now")
     earlier.host = "renamed"
-    #expect(earlier.standing == .gone, "a machine may change its name")
+    #expect(earlier.standing == .gone, "a machine can change its name")
     earlier.space = "elsewhere"
-    #expect(earlier.standing == .unknown, "numbers of another space say nothing")
+    #expect(earlier.standing == .unknown, "numbers of another namespace prove nothing")
     var unproved = owner
     unproved.start = 0
     #expect(unproved.standing == .unknown)
@@ -73,7 +72,8 @@ struct ProcessOwnerTests {
     #expect(owner.standing == .gone)
   }
 
-  /// Issue 8, defect 3: images are copied with their names and ids, and only a run of a machine has an id of its own.
+  /// Issue 8, defect 3: disk images are copied with host names and machine identifiers, so only the identifier of the boot is
+  /// unique.
   @Test(arguments: ["another", ""])
   func anotherBootProvesNothing(_ boot: String) {
     var owner = ProcessOwner.new()
@@ -88,7 +88,7 @@ struct ProcessOwnerTests {
   }
 
   @Test(arguments: [("1 (a) Z 2", true), ("1 (a Z) S 2", false), ("1 (a) b) X 2", true), ("1 (a)", false), ("", false)])
-  func aZombieIsDead(_ stat: String, _ isDead: Bool) {
+  func aZombieCountsAsEnded(_ stat: String, _ isDead: Bool) {
     #expect(ProcessOwner.isDead(stat: stat) == isDead)
   }
 

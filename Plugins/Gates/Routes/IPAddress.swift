@@ -16,7 +16,7 @@ package struct IPAddress: Sendable, Hashable {
   }
 
   package let family: Family
-  /// The address; an IPv4 address is in the lower 32 bits.
+  /// The address as a number; an IPv4 address is in the lower 32 bits.
   package let bits: UInt128
 
   package init(family: Family, bits: UInt128) {
@@ -24,10 +24,10 @@ package struct IPAddress: Sendable, Hashable {
     self.bits = bits
   }
 
-  /// Reads an address in its usual text form, such as `192.0.2.1` or `2001:db8::1`, without brackets or zone.
+  /// Parses an address in its usual text form, such as `192.0.2.1` or `2001:db8::1`, without brackets or zone.
   /// An IPv4 address written in IPv6 (`::ffff:192.0.2.1`) is the IPv4 address.
   package init?(text: some StringProtocol) {
-    // A zero byte would end the text for the C function, and hide what follows.
+    // The C function would ignore everything after a zero byte.
     guard text.utf8.count < 64, !text.utf8.contains(0) else { return nil }
     var v4 = in_addr()
     if inet_pton(AF_INET, String(text), &v4) == 1 {
@@ -39,7 +39,7 @@ package struct IPAddress: Sendable, Hashable {
     self.init(bytes: withUnsafeBytes(of: v6) { Array($0) })
   }
 
-  /// Reads the 16 bytes of an IPv6 address.
+  /// Creates an address from the 16 bytes of an IPv6 address.
   package init?(bytes: [UInt8]) {
     guard bytes.count == 16 else { return nil }
     let bits = bytes.reduce(UInt128(0)) { $0 << 8 | UInt128($1) }
@@ -50,7 +50,7 @@ package struct IPAddress: Sendable, Hashable {
     }
   }
 
-  /// 127.0.0.0/8 and ::1; and 0.0.0.0 and ::, which lead to the machine itself when they are connected to.
+  /// Whether it is in 127.0.0.0/8 or is ::1, 0.0.0.0 or ::. Connections to the last two also stay on the machine.
   package var isLoopback: Bool {
     switch family {
     case .v4: bits >> 24 == 127 || bits == 0
@@ -66,16 +66,16 @@ package struct IPAddress: Sendable, Hashable {
   }
 }
 
-/// The host of a download, as far as routes are concerned.
+/// The host of a download, classified for routing.
 package enum RoutedHost: Sendable, Hashable {
-  /// The machine itself, or no host at all: no network is needed.
+  /// The machine itself, or no host: no network is needed.
   case local
-  /// An address; with the interface that a link-local one names.
+  /// An address, and the interface of a link-local address.
   case address(IPAddress, zone: String?)
-  /// A name.
+  /// A host name.
   case name(String)
 
-  /// Reads what `Candidate.host` holds: a host, perhaps with `:port`, an IPv6 address perhaps in brackets.
+  /// Parses `Candidate.host`: a host with an optional `:port`. An IPv6 address can be in brackets.
   package init(_ text: String) {
     var host = text[...]
     if host.hasPrefix("["), let end = host.firstIndex(of: "]") {

@@ -7,22 +7,22 @@
     import Musl
   #endif
 
-  /// The kernel's own tables: routes from `/proc/net`, links and addresses from `getifaddrs`, changes from rtnetlink.
+  /// The tables of the kernel: routes from `/proc/net`, links and addresses from `getifaddrs`, changes from rtnetlink.
   package struct LinuxRoutes: RouteSource {
-    /// The most that is read of one table: about 16,000 routes.
+    /// The bytes read from one table at most: about 16,000 routes.
     private static let sizeLimit = 4 << 20
 
     private let folder: String
     private let interfaces: @Sendable () -> Interfaces?
     private let openEvents: @Sendable () -> AsyncStream<Void>?
 
-    /// The routes of the network namespace that the process is in.
+    /// The routes of the process's network namespace.
     package init() {
       self.init(
         folder: "/proc/net", interfaces: Interfaces.read, events: { RouteEvents.open().map(RouteEvents.stream) })
     }
 
-    /// The routes below a folder that is laid out as `/proc/net` is.
+    /// The routes in a folder with the layout of `/proc/net`.
     package init(
       folder: String, interfaces: @escaping @Sendable () -> Interfaces?,
       events: @escaping @Sendable () -> AsyncStream<Void>?
@@ -32,13 +32,13 @@
       self.openEvents = events
     }
 
-    /// Reads both tables. One may be missing: a kernel need not have both protocols.
+    /// Reads both tables. One may be missing, since a kernel can have only one of the protocols.
     package func read() throws -> RouteTable {
       let ipv4 = try text("route")
       let ipv6 = try text("ipv6_route")
       guard ipv4 != nil || ipv6 != nil else {
         throw DownloadError(
-          .network, "\(folder)/route and \(folder)/ipv6_route do not exist: mount proc, or leave out the gate")
+          .network, "\(folder)/route and \(folder)/ipv6_route do not exist: mount /proc, or do not use this gate")
       }
       var table = RouteTable(
         ipv4: ipv4?.text, ipv6: ipv6?.text, isTruncated: ipv4?.isCut ?? false || ipv6?.isCut ?? false)
@@ -67,11 +67,11 @@
     }
   }
 
-  /// The network interfaces, as far as routes are concerned.
+  /// The properties of network interfaces that routing needs.
   package struct Interfaces: Sendable, Hashable {
-    /// Those that are switched off or have no link.
+    /// The interfaces that are down or have no link.
     package var down: Set<String>
-    /// The machine's own addresses.
+    /// The addresses of the machine.
     package var addresses: Set<IPAddress>
 
     package init(down: Set<String> = [], addresses: Set<IPAddress> = []) {
@@ -79,12 +79,12 @@
       self.addresses = addresses
     }
 
-    /// Asks the system; `nil` when it does not tell.
+    /// Reads the interfaces from the system; `nil` when that fails.
     package static func read() -> Interfaces? {
       var list: UnsafeMutablePointer<ifaddrs>?
       guard getifaddrs(&list) == 0 else { return nil }
       defer { freeifaddrs(list) }
-      // The kernel sets IFF_RUNNING (0x40) while the link works, and where it cannot tell (RFC 2863's operational state).
+      // The kernel sets IFF_RUNNING (0x40) while the link works, and where the state is unknown (RFC 2863).
       let upAndRunning: UInt32 = 0x41
       var result = Interfaces()
       var next = list
@@ -99,7 +99,7 @@
   }
 
   extension IPAddress {
-    /// Reads a socket address of the IPv4 or IPv6 family.
+    /// Creates an address from a socket address; `nil` for other families than IPv4 and IPv6.
     fileprivate init?(socketAddress: UnsafeMutablePointer<sockaddr>) {
       let raw = UnsafeRawPointer(socketAddress)
       switch Int32(socketAddress.pointee.sa_family) {

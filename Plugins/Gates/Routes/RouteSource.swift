@@ -1,9 +1,9 @@
-/// Where routes are read from: the system, or a fake in tests.
+/// A source of routes: the system, or a fake in tests.
 package protocol RouteSource: Sendable {
-  /// The routes as they are now. It takes no longer than reading a small file.
+  /// Reads the current routes, which takes as long as reading a small file.
   func read() throws -> RouteTable
 
-  /// An element after each change, from the call on; changes that nobody has taken yet become one element.
-  /// `nil` when the system does not tell. The sequence ends when the system stops telling.
+  /// A stream with an element after each change since the call; unread elements are merged. It ends when the system stops
+  /// reporting changes. `nil` when the system does not report them.
   func changes() -> AsyncStream<Void>?
 }

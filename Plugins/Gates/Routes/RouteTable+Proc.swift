@@ -1,15 +1,14 @@
-/// How Linux shows its routes as text: `/proc/net/route` and `/proc/net/ipv6_route`.
+/// Parsing of the routes in `/proc/net/route` and `/proc/net/ipv6_route`.
 ///
-/// Lines that cannot be read are skipped: a kernel may add columns or kinds of routes, and a route that is not
-/// understood is no reason to lose the others.
+/// Lines that cannot be parsed are skipped, since a kernel can add columns or kinds of routes.
 extension RouteTable {
-  /// The most routes that are kept; a router with the whole internet's table has more.
+  /// The maximum number of routes that are kept. A router with the routes of the whole internet has more.
   package static let routeLimit = 16_384
 
   private static let up: UInt32 = 0x1
   private static let reject: UInt32 = 0x200
 
-  /// Reads both texts; a missing one says that the system has no such protocol.
+  /// Parses both texts; `nil` if the system does not have the protocol.
   package init(ipv4: String?, ipv6: String?, isTruncated: Bool = false) {
     self.init(isTruncated: isTruncated)
     append(ipv4, parse: Self.ipv4Route)
@@ -27,23 +26,23 @@ extension RouteTable {
     }
   }
 
-  /// `Iface Destination Gateway Flags RefCnt Use Metric Mask …`. Addresses are the bytes of network order read as
-  /// a number of the machine's own order; the metric is decimal.
+  /// Parses `Iface Destination Gateway Flags RefCnt Use Metric Mask …`. Addresses are in network byte order, printed as
+  /// numbers of the machine's byte order. The metric is decimal.
   private static func ipv4Route(_ fields: [Substring]) -> Route? {
     guard fields.count >= 8, let destination = hex(fields[1]), let flags = hex(fields[3]),
       let metric = UInt32(fields[6]), let rawMask = hex(fields[7]), flags & up != 0
     else { return nil }
     let mask = UInt32(bigEndian: rawMask)
     let length = mask.leadingZeroBitCount == 0 ? (~mask).leadingZeroBitCount : 0
-    // A mask with holes belongs to no prefix.
+    // A mask with gaps is not a prefix.
     guard mask == (length == 0 ? 0 : UInt32.max << UInt32(32 - length)) else { return nil }
     return Route(
       IPAddress(family: .v4, bits: UInt128(UInt32(bigEndian: destination) & mask)), length: length,
       interface: interface(fields[0]), metric: metric, isReject: flags & reject != 0)
   }
 
-  /// `destination length source length next-hop metric references use flags interface`, all numbers hexadecimal,
-  /// addresses as they are read.
+  /// Parses `destination length source length next-hop metric references use flags interface`. All numbers are hexadecimal,
+  /// and addresses are in network byte order.
   private static func ipv6Route(_ fields: [Substring]) -> Route? {
     guard fields.count >= 10, fields[0].utf8.count == 32, isHex(fields[0]),
       let bits = UInt128(fields[0], radix: 16), let length = hex(fields[1]), length <= 128,
@@ -55,7 +54,7 @@ extension RouteTable {
       isReject: flags & reject != 0)
   }
 
-  /// `*` stands for none: such a route leads nowhere.
+  /// The interface; `nil` for `*`, which stands for a route without one.
   private static func interface(_ field: Substring) -> String? { field == "*" ? nil : String(field) }
 
   private static func hex(_ field: Substring) -> UInt32? {
@@ -63,7 +62,7 @@ extension RouteTable {
   }
 
   private static func isHex(_ field: Substring) -> Bool {
-    // The integer initializers take signs, which no kernel writes.
+    // The integer initializers accept signs.
     field.utf8.allSatisfy {
       (0x30...0x39).contains($0) || (0x41...0x46).contains($0) || (0x61...0x66).contains($0)
     }

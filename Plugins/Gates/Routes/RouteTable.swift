@@ -1,16 +1,16 @@
 package import DownpipeCore
 
-/// One way out of the machine, or a place that is closed to it.
+/// A route to other machines, or a route that rejects packets.
 package struct Route: Sendable, Hashable {
-  /// The addresses it is for.
+  /// The destination addresses.
   package var prefix: IPAddress
-  /// How many of the first bits count.
+  /// The number of leading bits of the prefix that must match.
   package var prefixLength: Int
-  /// The interface it leads over; `nil` for one that leads nowhere.
+  /// The outgoing interface; `nil` for a route without one.
   package var interface: String?
-  /// The smaller one wins among equals.
+  /// Of routes with the same prefix, the one with the smallest metric is used.
   package var metric: UInt32
-  /// Whether it refuses what is sent there.
+  /// Whether the route rejects packets.
   package var isReject: Bool
 
   package init(
@@ -26,15 +26,15 @@ package struct Route: Sendable, Hashable {
   fileprivate var isLoopback: Bool { interface == "lo" }
 }
 
-/// What the system knows about ways to other machines, at one moment; a pure value.
+/// The routes, links and addresses of the machine at one moment.
 package struct RouteTable: Sendable, Hashable {
-  /// The routes that are up, in the order in which the system lists them.
+  /// The routes that are up, in the order of the system.
   package var routes: [Route]
-  /// Interfaces without a link (a pulled cable, a lost radio); their routes are as good as none.
+  /// Interfaces without a link, such as an unplugged cable. Their routes are ignored.
   package var downInterfaces: Set<String>
-  /// Addresses of the machine itself.
+  /// The addresses of the machine.
   package var ownAddresses: Set<IPAddress>
-  /// Whether there were more routes than were read.
+  /// Whether some routes were not read.
   package var isTruncated: Bool
 
   package init(
@@ -47,8 +47,8 @@ package struct RouteTable: Sendable, Hashable {
     self.isTruncated = isTruncated
   }
 
-  /// Why an address cannot be reached; `nil` when there is a route: of those whose link is up the one with the
-  /// longest prefix, which must not refuse.
+  /// Why an address cannot be reached; `nil` when there is a route. Of the routes with a link, the one with the longest prefix
+  /// decides.
   package func obstacle(to address: IPAddress, zone: String? = nil) -> String? {
     if address.isLoopback || ownAddresses.contains(address) { return nil }
     let matching = routes.filter {
@@ -61,12 +61,12 @@ package struct RouteTable: Sendable, Hashable {
       return "there is no route to the address"
     }
     guard best.isReject || best.interface == nil else { return nil }
-    // Linux ends its IPv6 table with a default route that refuses everything.
-    return best.prefixLength == 0 ? "there is no route to the address" : "the route to the address refuses it"
+    // Linux ends its IPv6 table with a default route that rejects all packets.
+    return best.prefixLength == 0 ? "there is no route to the address" : "the route to the address rejects packets"
   }
 
-  /// Why names in general cannot be reached; `nil` when there is a default route, for IPv4 or IPv6. Where a name
-  /// leads is not known before it is resolved, and to resolve it the network is needed.
+  /// Why host names cannot be reached; `nil` when there is a default route for IPv4 or IPv6. The address of a name is unknown
+  /// before it is resolved, which needs the network.
   package var obstacleToNames: String? {
     if isTruncated { return nil }
     var down: String?
@@ -82,7 +82,7 @@ package struct RouteTable: Sendable, Hashable {
     return down.map { "the default route is over \($0), which has no link" } ?? "there is no default route"
   }
 
-  /// Why no other machine can be reached at all; `nil` when any route leads out.
+  /// Why no other machine can be reached; `nil` when there is any route to one.
   package var obstacleToNeighbours: String? {
     isTruncated || routes.contains(where: leadsOut) ? nil : "there is no route to any other machine"
   }
@@ -100,8 +100,8 @@ package struct RouteTable: Sendable, Hashable {
       : left.metric < right.metric
   }
 
-  /// Prefixes that together are as good as a default route: VPNs put two halves before the real one, so as not to
-  /// replace it; and all of IPv6 that is reached over the internet begins with the bits 001.
+  /// Prefixes that together have the effect of a default route. VPNs add two halves in order not to replace the default
+  /// route, and all public IPv6 addresses start with the bits 001.
   private static func defaultCovers(_ family: IPAddress.Family) -> [[(IPAddress, Int)]] {
     let zero = IPAddress(family: family, bits: 0)
     let upperHalf = IPAddress(family: family, bits: 1 << UInt128(family.bitCount - 1))
@@ -112,12 +112,12 @@ package struct RouteTable: Sendable, Hashable {
 }
 
 extension RouteTable {
-  /// The gate's rule: what each download's host needs.
+  /// The rule of the gate for each download's host.
   ///
   /// - Parameters:
-  ///   - name: the gate's name, for reasons.
-  ///   - namesNeedDefaultRoute: whether a name can only be reached over a default route.
-  ///   - remark: words to add to each reason.
+  ///   - name: the name of the gate, for its reasons.
+  ///   - namesNeedDefaultRoute: whether a host name needs a default route.
+  ///   - remark: text to add to each reason.
   package func rule(name: String, namesNeedDefaultRoute: Bool = true, remark: String = "") -> GateRule {
     let strangers = namesNeedDefaultRoute ? obstacleToNames : obstacleToNeighbours
     let neighbours = obstacleToNeighbours
@@ -126,7 +126,7 @@ extension RouteTable {
         switch RoutedHost(candidate.host) {
         case .local: nil
         case .address(let address, let zone): self.obstacle(to: address, zone: zone)
-        // RFC 6762 §3: names below .local are on the same link.
+        // RFC 6762 §3: names that end in .local are on the same link.
         case .name(let host): host.lowercased().hasSuffix(".local") ? neighbours : strangers
         }
       return obstacle.map { .closed("\(name): \($0)\(remark)") } ?? .open

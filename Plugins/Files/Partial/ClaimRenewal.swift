@@ -1,9 +1,9 @@
 import Dispatch
 import Synchronization
 
-/// Renews the claims that this process holds, all of them by one timer, which runs while there are any.
+/// Renews the claims of this process, all with one timer, which runs while the process holds a claim.
 enum ClaimRenewal {
-  /// The time between two renewals, in seconds: two of them may be missed.
+  /// The seconds between two renewals: two of them may fail.
   private static let interval = Int(PartialClaim.lease) / 3
   private static let queue = DispatchQueue(label: "downpipe.files.claims", qos: .utility)
 
@@ -14,7 +14,6 @@ enum ClaimRenewal {
 
   private static let held = Mutex(Held())
 
-  /// Whether the timer runs.
   static var isRunning: Bool { held.withLock { $0.timer != nil } }
 
   static func add(_ claim: PartialClaim) {
@@ -38,7 +37,7 @@ enum ClaimRenewal {
     }
   }
 
-  /// Renews each claim; a slow file system does not keep others from claiming meanwhile.
+  /// Renews each claim outside of the lock, so that a slow file system does not block new claims.
   static func renewAll() {
     for claim in held.withLock({ Array($0.claims.values) }) { claim.renew() }
   }

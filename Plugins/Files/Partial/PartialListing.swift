@@ -10,15 +10,15 @@ import Foundation
   import Darwin
 #endif
 
-/// The partials below a folder, and what dead processes have left beside them.
+/// Lists the partials of a store, and removes abandoned claims and copies without a partial.
 struct PartialListing {
   let folders: StoreFolders
-  /// Says when to give up.
+  /// Whether to stop with `CancellationError`.
   let isCancelled: () -> Bool
 
   private var system: FileSystem { folders.system }
 
-  /// Reads the folder of all partials, and that of the workspaces; there are none when they are missing.
+  /// Reads the folder of partials and the folder of workspaces. Missing folders count as empty.
   func read() throws -> [StoredPartial] {
     let (folder, workspaces) = (folders.partials, folders.work)
     var partials = try unlessMissing { try collect(OpenFolder(folder, system: system), "", depth: 0) }
@@ -72,7 +72,7 @@ struct PartialListing {
       guard let key = PartialName.key(ofPath: prefix + name),
         let status = try system.statusIfPresent(folder.entry(name))
       else { continue }
-      // Claims name paths, and nearly no partial has one.
+      // Nearly no partial has a claim.
       let isInUse = claimed.contains(name) && isHeld(PathText.join(folder.path, name))
       partials.append(StoredPartial(key: key, size: status.kind == .file ? status.size : 0, isInUse: isInUse))
     }
@@ -80,20 +80,19 @@ struct PartialListing {
     return partials
   }
 
-  /// The name of the partial that an entry is about.
+  /// The name of the partial that an entry with a suffix belongs to.
   private func partial(_ prefix: String, _ name: String, with suffix: String) -> String? {
     guard name.hasSuffix(suffix) else { return nil }
     let partial = String(name.dropLast(suffix.count))
     return PartialName.key(ofPath: prefix + partial) == nil ? nil : partial
   }
 
-  /// What cannot be found out, as on a file system that may not be written, counts as held.
+  /// True if it cannot be determined, such as on a read-only file system.
   private func isHeld(_ partial: String) -> Bool {
     (try? PartialClaim.isHeld(partial, system: system)) ?? true
   }
 
-  /// Removes an abandoned claim on a partial that is not there, and a copy that was being made, unless the partial is
-  /// held. Only tidiness depends on it.
+  /// Removes an abandoned claim without a partial, and an unfinished copy. It is safe to skip: the next owner does it, too.
   private func tidy(_ partial: String) {
     let claim = try? PartialClaim.take(partial, keepingBytes: true, durability: folders.durability, system: system)
     guard let claim else { return }

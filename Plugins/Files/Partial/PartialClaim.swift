@@ -10,28 +10,31 @@ import Synchronization
   import Darwin
 #endif
 
-/// The right to write the named file of a partial, which one opening has at a time, among all processes that reach its
-/// folder.
+/// The exclusive right to write the named file of a partial, among all processes that reach its folder.
 ///
-/// It is an entry beside the partial, `<partial>.owner`, that is made only where there is none and says whose it is
-/// (see ``ClaimEntry``). That works on network file systems, too, and costs one call to take. The holder renews its
-/// time of change (see ``ClaimRenewal``).
+/// A claim is an entry beside the partial, `<partial>.owner`, which is created only where none exists and names its owner
+/// (see ``ClaimEntry``). Taking it costs one call and works on network file systems. The owner renews the entry's
+/// modification time (see ``ClaimRenewal``). What happens to an existing claim depends on its owner:
 ///
-/// - A holder that provably lives keeps the claim, also a stopped one.
-/// - The claim of a holder that is provably gone is removed at once.
-/// - All others are given up when they were not renewed for ``lease`` seconds, by the clock of the file system. Such a
-///   holder may come back and go on writing, so that the successor gets a file of its own: a copy under the name.
+/// - If the owner is provably alive, it keeps the claim, also when its process is stopped.
+/// - If the owner is provably gone, the claim is removed at once.
+/// - Otherwise the claim is removed when it was not renewed for ``lease`` seconds, by the clock of the file system. Such an
+///   owner may continue and write to the file it has open. So the new owner continues with a copy of the file.
 ///
-/// Those who remove a claim exclude each other by a lock on the folder. Where there are no such locks a copy is made as
-/// well. Then claiming begins anew, so that only making the entry decides.
+/// Why these mechanisms and no others:
+/// - A lock of the kernel alone (flock) would not do: some network mounts keep it on one machine, and a server may hold
+///   the lock of a machine that crashed for ever.
+/// - Removing a claim is exclusive by a flock on the folder. Without it, two processes that find the same abandoned claim
+///   could each remove an entry, the second one that of the first. Where the file system has no such locks, the file is
+///   copied there, too. After the removal claiming starts again, so that only creating the entry decides.
 final class PartialClaim: Sendable {
-  /// The end of a claim's name.
+  /// The suffix of the entry's name.
   static let suffix = ".owner"
-  /// The end of the name of a copy that is being made.
+  /// The suffix of a copy while it is made.
   static let copySuffix = ".copy"
-  /// How long a claim is valid after it was made or renewed, in seconds.
+  /// The seconds that a claim is valid after it was taken or renewed.
   static let lease: Int64 = 60
-  /// How often others may be faster.
+  /// How often other processes may be faster before taking fails.
   private static let maximumRounds = 1000
 
   private let partial: String
@@ -49,10 +52,10 @@ final class PartialClaim: Sendable {
   /// Claims a partial.
   ///
   /// - Parameters:
-  ///   - partial: its path; nothing has to be there but its folder.
-  ///   - keepingBytes: whether what lies under the name is still wanted. If not, it is removed where its holder may
-  ///     still write it.
-  /// - Throws: `DownloadError` with `.inUse` while another owner holds it, or may; `SystemError`.
+  ///   - partial: its path; only its folder must exist.
+  ///   - keepingBytes: whether the file under the name is needed. If not, it is removed instead of copied where an earlier
+  ///     owner may still write to it.
+  /// - Throws: `DownloadError` with `.inUse` while another owner has the claim, or may have it; `SystemError`.
   static func take(
     _ partial: String, keepingBytes: Bool, durability: Durability, system: FileSystem
   ) throws -> PartialClaim {
@@ -67,7 +70,7 @@ final class PartialClaim: Sendable {
     return claim
   }
 
-  /// Gives the claim back. When the file system does not let go of the entry, its holder is gone nevertheless.
+  /// Releases the claim. The owner ends even if the entry cannot be removed, so that others take the claim over at once.
   func release() {
     guard !isReleased.exchange(true, ordering: .relaxed) else { return }
     ClaimRenewal.remove(self)
@@ -75,8 +78,8 @@ final class PartialClaim: Sendable {
     owner.end()
   }
 
-  /// Makes sure that the lease has not been given up meanwhile.
-  /// - Throws: `DownloadError` with `.inUse` when another owner has taken over; `SystemError`.
+  /// Checks that no other owner has taken the claim over.
+  /// - Throws: `DownloadError` with `.inUse` if one has; `SystemError`.
   func check() throws {
     if try isOurs() { return }
     throw DownloadError(
@@ -85,12 +88,12 @@ final class PartialClaim: Sendable {
         + "seconds: wait until it is done")
   }
 
-  /// Extends the lease.
+  /// Starts the lease anew.
   func renew() {
     if (try? isOurs()) == true { try? system.touch(Entry(entry.path)) }
   }
 
-  /// Whether an owner holds a partial who is not provably gone, and whose lease is not over.
+  /// Whether a partial has a claim that cannot be taken over.
   static func isHeld(_ partial: String, system: FileSystem) throws(SystemError) -> Bool {
     let entry = ClaimEntry(path: partial + suffix, system: system)
     guard let text = try entry.text() else { return false }
@@ -103,18 +106,18 @@ final class PartialClaim: Sendable {
 
   private func take(keepingBytes: Bool, _ durability: Durability) throws {
     for _ in 0..<Self.maximumRounds {
-      if try entry.place(owner.text) { return }
-      // Given back meanwhile.
+      if try entry.create(owner.text) { return }
+      // Released since.
       guard let present = try entry.text() else { continue }
-      // Some network file systems make a call twice, and report how the second one went.
+      // Some network file systems repeat a call and report the result of the second one.
       if present == owner.text { return }
       guard try entry.isAbandoned(present) else { throw inUse(present) }
       try remove(present, keepingBytes: keepingBytes, durability)
     }
-    throw DownloadError(.inUse, "\(partial) is wanted by too many at once: try again later")
+    throw DownloadError(.inUse, "\(partial) is requested by too many processes at once: try again later")
   }
 
-  /// Removes the claim of a holder that is gone, or whose lease is over, unless another one is doing so.
+  /// Removes an abandoned claim, unless another process is removing one in this folder.
   private func remove(_ present: String, keepingBytes: Bool, _ durability: Durability) throws {
     let folder = try OpenFolder(PathText.split(partial).folder, system: system)
     let isLocked: Bool
@@ -126,14 +129,14 @@ final class PartialClaim: Sendable {
       return
     }
     guard try entry.text() == present, try entry.isAbandoned(present) else { return }
-    // The file before the claim: who dies in between leaves a claim that says the same as before.
-    if !isLocked || ClaimEntry.standing(present) != .gone {
+    // The file before the claim: if this process ends in between, the claim is still abandoned.
+    if !isLocked || ProcessOwner.standing(of: present) != .gone {
       try replaceFile(keepingBytes: keepingBytes, durability)
     }
     try system.unlink(Entry(entry.path))
   }
 
-  /// Makes what the earlier holder may still write another file than the one under the name.
+  /// Gives the name to another file than the one that the earlier owner may still write to.
   private func replaceFile(keepingBytes: Bool, _ durability: Durability) throws {
     do {
       guard keepingBytes else { return try system.unlink(Entry(partial)) }
@@ -148,16 +151,16 @@ final class PartialClaim: Sendable {
   private func inUse(_ text: String) -> DownloadError {
     let holder: String
     if let owner = ProcessOwner(text) {
+      let isThisProcess = owner.process == self.owner.process && owner.boot == self.owner.boot
       holder =
-        "\(owner.process == self.owner.process && owner.boot == self.owner.boot ? "another download of this process," : "the process") "
-        + "\(owner.process) on \(owner.host)"
+        (isThisProcess ? "another download of this process," : "the process") + " \(owner.process) on \(owner.host)"
     } else {
       holder = "an unknown owner"
     }
     let advice =
-      ClaimEntry.standing(text) == .alive
+      ProcessOwner.standing(of: text) == .alive
       ? "wait until it is done, or end it"
-      : "wait; it is given up \(Self.lease) seconds after its owner has last renewed \(entry.path)"
+      : "wait; others can take it over \(Self.lease) seconds after the owner last renewed \(entry.path)"
     return DownloadError(.inUse, "\(partial) is held by \(holder): \(advice)")
   }
 }

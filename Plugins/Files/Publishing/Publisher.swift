@@ -10,31 +10,30 @@ import Foundation
   import Darwin
 #endif
 
-/// Makes finished artifacts appear below a root, atomically, and settles conflicts: `FileStore` publishes with
-/// it, and `MoveInto` moves with it.
+/// Publishes finished artifacts below a root, atomically, and resolves conflicts. `FileStore` and `MoveInto` use it.
 ///
-/// It goes through a ``PublishNote``: what is to appear and where is written down first, so that a second run
-/// after a crash finds out whether the first one got that far. Nothing is published twice.
+/// It stores a ``PublishNote`` first, so that a second run after a crash detects whether the first one published the
+/// artifact. Nothing is published twice.
 struct Publisher: Sendable {
-  /// The absolute path of the folder that destinations are relative to; made if it is missing.
+  /// The absolute path of the folder that destinations are relative to. It is created if it does not exist.
   let root: String
   let onConflict: ConflictPolicy
   let durability: Durability
-  /// A folder directly below the root that destinations may not enter.
+  /// A folder in the root that destinations must not use.
   var reserved: String?
   var system = FileSystem.system
-  /// Those of the store, which holds some destinations open.
+  /// The folders of the store, which keeps some destinations open; `nil` without a store.
   var folders: StoreFolders?
 
-  /// Moves an artifact to its place.
+  /// Moves an artifact to its destination.
   ///
   /// - Parameters:
-  ///   - held: the partial whose bytes it has, if no step has changed them.
-  ///   - isPublished: whether it was published before: it must be what it was then, and what else has its old path later
-  ///     stays.
-  ///   - directory: a folder below the root, made if it is missing; the root itself when `nil`.
-  ///   - name: the name there, unless a conflict gives it a number.
-  /// - Returns: the artifact where it is now.
+  ///   - held: the file of the partial, if the artifact is the unchanged partial.
+  ///   - isPublished: whether it was published before. Then it must be unchanged, and another file that gets its old path
+  ///     later is not removed.
+  ///   - directory: a folder below the root, which is created if it does not exist; `nil` for the root.
+  ///   - name: the name in the folder. A conflict can give it a number.
+  /// - Returns: the artifact with its new location.
   /// - Throws: `DownloadError` with `.alreadyExists`, `.unsafePath`, `.permission`, `.noSpace` or `.storage`.
   func publish(
     _ artifact: Artifact, _ held: HeldFile? = nil, isPublished: Bool = false, directory: String?, name: String,
@@ -46,12 +45,12 @@ struct Publisher: Sendable {
     if isPublished, artifact.kind == .directory, let path = artifact.path,
       PathText.remainder(of: PathText.join(root, components.joined(separator: "/")), below: path) != nil
     {
-      throw DownloadError(.unsafePath, "the destination lies in the folder that is to be moved: choose another one")
+      throw DownloadError(.unsafePath, "the destination is inside of the folder that is moved: choose another one")
     }
     if let held, case .known(let size) = artifact.size, size != held.status.size {
       throw DownloadError(
         .contentChanged,
-        "the partial has \(held.status.size) of \(size) bytes: another program has changed it, start the download again"
+        "the partial has \(held.status.size) bytes instead of \(size): another program changed it, start the download again"
       )
     }
     for attempt in 1... {
@@ -62,7 +61,7 @@ struct Publisher: Sendable {
         continue
       }
       guard let folder = opened else {
-        throw DownloadError(.storage, "\(root) has disappeared: start the download again")
+        throw DownloadError(.storage, "\(root) was removed: start the download again")
       }
       let publication = Publication(
         publisher: self, artifact: artifact, held: held, folder: folder, name: name, components: components.dropLast(),
@@ -71,15 +70,15 @@ struct Publisher: Sendable {
       do {
         return try await publication.run()
       } catch let error as SystemError {
-        // Empty by then, it was removed together with the last file of another download.
+        // Removing the last file of another download has removed the folder.
         if error.code == ENOENT, attempt < Self.maximumAttempts, folder.isGone { continue }
         throw error.downloadError("publish", PathText.join(folder.path, name))
       }
     }
-    throw DownloadError(.storage, "nothing was published")
+    throw DownloadError(.storage, "other programs keep removing \(root): start the download again")
   }
 
-  /// How often the folder may be removed while something is published in it.
+  /// How often the folder may be removed during publishing before it fails.
   private static let maximumAttempts = 100
 
   private func open(_ components: ArraySlice<String>) throws -> OpenFolder? {
@@ -88,7 +87,7 @@ struct Publisher: Sendable {
       root: root, components: Array(components), creating: true, durability: durability, system: system)
   }
 
-  /// The artifact that has a name already; `nil` when there is none, or it is no file or not of the size.
+  /// The existing file with a name; `nil` if there is none, or it has another size.
   ///
   /// - Throws: `DownloadError` as ``publish(_:directory:name:in:)`` does.
   func existing(directory: String?, name: String, size: Int64?) throws -> Artifact? {
@@ -98,16 +97,16 @@ struct Publisher: Sendable {
         root: root, components: components.dropLast(), creating: false, durability: durability, system: system)
     else { return nil }
     let path = PathText.join(folder.path, name)
-    let status = try reporting("look at", path) { () throws(SystemError) in
+    let status = try reporting("read the status of", path) { () throws(SystemError) in
       try system.statusIfPresent(folder.entry(name))
     }
     guard let status, status.kind == .file, size == nil || size == status.size else { return nil }
     return Artifact(location: .path(path), name: name, size: .known(status.size))
   }
 
-  /// The folders and, where it has one, the name of a destination.
+  /// Checks the folder and the name of a destination.
   ///
-  /// - Throws: `DownloadError` with `.unsafePath` where nothing can be published there.
+  /// - Throws: `DownloadError` with `.unsafePath` if nothing can be published there.
   func check(_ destination: DownloadRequest.Destination) throws(DownloadError) {
     _ = try self.destination(destination.directory, destination.name ?? "file")
   }
@@ -117,15 +116,15 @@ struct Publisher: Sendable {
     try PathText.checkName(name)
     let components =
       try (directory.map { text throws(DownloadError) in try PathText.components(of: text) } ?? []) + [name]
-    // Some file systems do not tell `.Downpipe` from `.downpipe`.
+    // Some file systems do not distinguish `.Downpipe` and `.downpipe`.
     if let reserved, components[0].lowercased() == reserved {
       throw DownloadError(
-        .unsafePath, "“\(reserved)” below the root holds unfinished downloads: choose another destination")
+        .unsafePath, "“\(reserved)” in the root contains the unfinished downloads: choose another destination")
     }
     return components
   }
 
-  /// The artifact, when a run before the crash has published it already; what it left undone is done.
+  /// The artifact, if a run before the crash published it. Completes what that run left unfinished.
   private func resume(
     _ note: PublishNote, _ artifact: Artifact, _ isPublished: Bool, _ id: DownloadID
   ) async throws -> Artifact? {
@@ -137,7 +136,7 @@ struct Publisher: Sendable {
     let path = PathText.join(folder.path, name)
     do {
       guard let status = try system.statusIfPresent(folder.entry(name)), note.describes(status) else { return nil }
-      // The new name first, then the loss of the old one.
+      // The new name must be on the disk before the old one is removed.
       try await BlockingThreads.run { [durability] _ in try folder.flush(durability) }
       let leftovers = Leftovers(
         artifact: artifact, id: id, folder: folder, name: name, published: status, isPublished: isPublished)
@@ -153,7 +152,7 @@ struct Publisher: Sendable {
     }
   }
 
-  /// The name that a run before the crash may have taken with something empty.
+  /// The name that a run before the crash may have reserved with an empty file or folder.
   private func claim(in note: PublishNote, below folders: [String]) -> String? {
     guard note.manner == .claiming, let components = try? PathText.components(of: note.target),
       components.dropLast().elementsEqual(folders)
@@ -163,12 +162,12 @@ struct Publisher: Sendable {
 }
 
 extension DownloadError {
-  /// Whether a folder was removed while one in it was made.
+  /// Whether a folder was removed while another one was created in it.
   fileprivate var saysAbsence: Bool { (cause as? SystemError)?.code == ENOENT }
 }
 
 extension Artifact {
-  /// The artifact as it is once it has its final name.
+  /// The artifact with its final location, size and modification time.
   func published(at path: String, _ status: FileStatus) -> Artifact {
     var copy = self
     copy.location = .path(path)
@@ -181,25 +180,24 @@ extension Artifact {
   }
 }
 
-/// What a publication leaves beside the artifact: what it was published from, and names of its own.
+/// What publishing leaves behind: the file that was published, if it still has its old name, and hidden files.
 struct Leftovers: Sendable {
   let artifact: Artifact
   let id: DownloadID
   let folder: OpenFolder
   let name: String
   let published: FileStatus
-  /// Whether the artifact was published before: its old path is not the store's own, and may have been given to another
-  /// file since.
+  /// Whether the artifact was published before. Then another file may have its old path by now.
   let isPublished: Bool
 
-  /// The name of a copy being made beside the target. The same for every run, so that the next one finds it.
+  /// The name of a copy beside the target. It is the same for every run, so that the next one finds it.
   static func copyName(_ artifact: Artifact, _ id: DownloadID) -> String { name(artifact, id) + ".part" }
 
-  /// The name of a folder that makes room for its successor.
+  /// The name of an old folder while it is replaced.
   static func asideName(_ artifact: Artifact, _ id: DownloadID) -> String { name(artifact, id) + ".old" }
 
   private static func name(_ artifact: Artifact, _ id: DownloadID) -> String {
-    // FNV-1a, 128 bits: the id may be longer than a name, and nobody gains anything from a collision.
+    // FNV-1a, 128 bits: an id can be longer than a name, and a collision only replaces a temporary file.
     var hash: UInt128 = 0x6C62_272E_07BB_0142_62B8_2175_6295_C58D
     for byte in id.rawValue.utf8 + [0] + (artifact.path ?? "").utf8 {
       hash = (hash ^ UInt128(byte)) &* 0x0000_0000_0100_0000_0000_0000_0000_013B
@@ -207,7 +205,6 @@ struct Leftovers: Sendable {
     return ".downpipe-" + String(hash, radix: 36)
   }
 
-  /// Removes them.
   func remove() async throws {
     try await BlockingThreads.run { [self] _ in
       let tree = FileTree(system: folder.system)
@@ -223,14 +220,14 @@ struct Leftovers: Sendable {
     }
   }
 
-  /// Whether a path leads to the published entry itself, and not to another name of the same file.
+  /// Whether a path leads to the published entry, and not to another name of the same file.
   func isTarget(_ path: String) throws(SystemError) -> Bool {
     guard let status = try folder.system.statusIfPresent(Entry(path)), status.isSame(as: published) else {
       return false
     }
     if status.kind == .folder || status.links == 1 { return true }
     let (parent, last) = PathText.split(path)
-    // Some file systems do not tell upper case from lower case.
+    // Some file systems do not distinguish upper and lower case.
     guard last.lowercased() == name.lowercased() else { return false }
     let here = try folder.system.status(folder.descriptor)
     return try folder.system.status(Entry(parent), following: true).isSame(as: here)

@@ -1,27 +1,25 @@
 import DownpipePOSIX
 
-/// What is written down before a file appears, so that a second run after a crash knows whether the
-/// first one got that far.
+/// A note that is stored before a file is published, so that a second run after a crash detects whether the first one
+/// published it.
 struct PublishNote: Hashable {
   /// How the artifact takes its name.
   enum Manner: String {
-    /// By one call that succeeds or leaves everything as it was.
+    /// By one call, which succeeds or changes nothing.
     case atOnce = "move"
-    /// By taking the name with something empty first, which the artifact then replaces.
+    /// By creating an empty file or folder under the name, which the artifact then replaces.
     case claiming = "claim"
   }
 
-  /// How.
   var manner: Manner
-  /// The inode of what is to appear; renaming and linking keep it. The device is left out: its number
-  /// changes from one start of the system to the next, and the target's path stands for it.
+  /// The inode, which renaming and linking keep. The device number is left out, since it can change when the system
+  /// restarts; the path of the target stands for it.
   var inode: UInt64
-  /// Its size in bytes; 0 for a folder, whose size says nothing.
+  /// The size in bytes; 0 for a folder.
   var size: Int64
-  /// Where it is to appear, relative to the publisher's root, which may be elsewhere the next time.
+  /// The path of the target, relative to the publisher's root, which can be moved.
   var target: String
 
-  /// Writes down an intent.
   init(manner: Manner, status: FileStatus, target: String) {
     self.manner = manner
     inode = status.inode
@@ -29,7 +27,7 @@ struct PublishNote: Hashable {
     self.target = target
   }
 
-  /// Reads what ``text`` wrote; `nil` for anything else.
+  /// Parses ``text``; `nil` for any other text.
   init?(_ text: String) {
     let parts = text.split(separator: " ", maxSplits: 4, omittingEmptySubsequences: false)
     guard parts.count == 5, parts[0] == "publish1", let manner = Manner(rawValue: String(parts[1])),
@@ -41,10 +39,10 @@ struct PublishNote: Hashable {
     target = String(parts[4])
   }
 
-  /// The note as it is kept.
+  /// The note as the ledger stores it.
   var text: String { "publish1 \(manner.rawValue) \(inode) \(size) \(target)" }
 
-  /// Whether an entry is what the note speaks of.
+  /// Whether an entry is the one in the note.
   func describes(_ status: FileStatus) -> Bool {
     status.inode == inode && (status.kind == .folder ? 0 : status.size) == size
       && (status.kind == .folder || status.kind == .file)

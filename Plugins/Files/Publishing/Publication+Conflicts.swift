@@ -10,7 +10,8 @@ import DownpipePOSIX
 #endif
 
 extension Publication {
-  /// Gives the item its name, which `occupant` has at the moment; an open file takes its chance first.
+  /// Gives the item its final name. `occupant` is the entry that has the requested name; for an open file it is `nil`, and
+  /// linking detects the conflict.
   func settle(_ item: PublishedItem, _ occupant: FileStatus?) async throws -> Settled {
     if let claimed, try isPlaceholder(claimed, for: item) {
       try await note(.claiming, item, claimed)
@@ -43,21 +44,22 @@ extension Publication {
         candidate = free
       }
       if let taking = try await take(candidate, for: item) { return result(candidate, item.status, taking) }
-      // The name is taken, for longer or just now.
+      // Another entry has the name.
       occupant = try system.statusIfPresent(folder.entry(name))
     }
     throw DownloadError(
       .storage,
-      "others keep taking the names in \(folder.path) first: start the download again, or choose another folder")
+      "other programs keep creating files with the names to use in \(folder.path): start the download again, or choose another folder"
+    )
   }
 
-  /// Whether a file is what an earlier run, which ended with its process, has published without a note.
+  /// Whether a file is the result of an earlier run, which was interrupted after it published the item without a note.
   private func isEarlierResult(_ name: String, _ status: FileStatus, for item: PublishedItem) async throws -> Bool {
     guard item.isOpen, context.wasInterrupted else { return false }
     return try await isEqual(item, to: name, status)
   }
 
-  /// The last name with a number that is taken, and the next one.
+  /// The last name with a number that exists, and the next one.
   private func numberedNames() throws(SystemError) -> (last: String?, free: String) {
     let number = try NumberedName.firstFree { number throws(SystemError) in
       let name = NumberedName.make(name, number, kind: artifact.kind)
@@ -67,17 +69,17 @@ extension Publication {
     return (last, NumberedName.make(name, number, kind: artifact.kind))
   }
 
-  /// Takes a name that nobody has; `nil` when somebody was faster.
+  /// Takes a free name; `nil` if another program took it first.
   private func take(_ candidate: String, for item: PublishedItem) async throws -> Taking? {
     if item.status.kind == .file {
       try await note(.atOnce, item, candidate)
       do {
-        // Unlike rename, link never takes the place of another file.
+        // Unlike rename, link never replaces another file.
         try item.link(to: folder.entry(candidate), system)
         return .linked
       } catch {
         if error.code == EEXIST { return nil }
-        // An open file has to be named first.
+        // An open file needs a name first.
         if item.isOpen || !error.saysNoHardLinks { throw error }
       }
     }
@@ -101,8 +103,7 @@ extension Publication {
     }
   }
 
-  /// Puts the item in the place of the empty file or folder that holds its name; `false` when
-  /// somebody has put something into the folder.
+  /// Replaces the empty file or folder that reserves the name; false if another program put something into the folder.
   private func fill(_ name: String, with item: PublishedItem) throws(SystemError) -> Bool {
     do {
       try item.rename(to: folder.entry(name), by: hidden, system)
@@ -117,23 +118,23 @@ extension Publication {
     guard let status = try system.statusIfPresent(folder.entry(name)), status.kind == item.status.kind else {
       return false
     }
-    // Renaming a folder onto another one fails unless that is empty.
+    // A folder can be renamed to the name of another folder only if that is empty.
     return status.kind == .folder || status.size == 0
   }
 
   private func replace(_ occupant: FileStatus?, by item: PublishedItem) async throws {
-    // Renaming would remove whatever has the name: a pipe that another program reads, a link that was set on purpose.
+    // Renaming would also remove a FIFO that another program reads, or a symbolic link that a user created.
     let obstacle: String? =
       switch (item.status.kind, occupant?.kind) {
       case (_, nil), (.file, .file), (.folder, .folder): nil
       case (_, .folder): "a folder"
       case (_, .file): "a file"
       case (_, .link): "a symbolic link"
-      case (_, .other): "a pipe, a socket or a device"
+      case (_, .other): "a FIFO, a socket or a device"
       }
     if let obstacle {
       let what = item.status.kind == .folder ? "folder" : "file"
-      throw exists("\(obstacle) is in the place of the \(what): remove it, or choose another name")
+      throw exists("\(obstacle) cannot be replaced by a \(what): remove it, or choose another name")
     }
     try await note(.atOnce, item, name)
     let target = folder.entry(name)
@@ -142,12 +143,12 @@ extension Publication {
     } else {
       try item.rename(to: target, by: hidden, system)
     }
-    // A run that died between its two renames has left the old folder aside.
+    // A run that ended between its two renames has left the old folder.
     if item.status.kind == .folder, context.priorNote != nil { try FileTree(system: system).remove(aside) }
   }
 
-  /// Puts a folder in the place of another one. No call does that at once unless the old one is empty, so it
-  /// steps aside, under a name that the next run knows.
+  /// Replaces a folder by another one. No single call does this unless the old folder is empty, so the old folder is renamed
+  /// first, to a name that the next run can derive.
   private func displace(_ target: Entry, by item: PublishedItem) throws(SystemError) {
     do throws(SystemError) {
       return try item.rename(to: target, by: hidden, system)
@@ -166,11 +167,11 @@ extension Publication {
     try tree.remove(aside)
   }
 
-  /// Whether the file that is there holds the same bytes; then the new one is dropped.
+  /// Whether the existing file has the same bytes. Then it is used, and the new one is dropped.
   private func reuse(_ occupant: FileStatus, for item: PublishedItem) async throws -> Bool {
     guard try await isEqual(item, to: name, occupant) else { return false }
     try await note(.atOnce, occupant, name)
-    // Its writer may not have waited for the disk.
+    // The program that wrote it may not have flushed it.
     try await flush(folder.entry(name))
     return true
   }

@@ -3,18 +3,18 @@ import DownpipePOSIX
 
 /// The file names of partials and workspaces.
 ///
-/// An id is any text, so it is escaped: lower-case ASCII letters, digits, `-` and `_` stand for themselves,
-/// every other byte is `%` and two digits. Upper-case letters are escaped too, since some file systems take
-/// `A` and `a` for the same. Text too long for a name is spread over folders, whose names end in `+`,
-/// which no other name holds. So different ids never share a name, and a name tells its id.
+/// An id is any text, so it is escaped: lower-case ASCII letters, digits, `-` and `_` stay, and every other byte becomes
+/// `%` and two hexadecimal digits. Upper-case letters are escaped, too, since some file systems do not distinguish `A` and
+/// `a`. An id that is too long for one name is split into folders whose names end in `+`, a character that no other name
+/// contains. So each id has a name of its own, and the id can be read from the name.
 enum PartialName {
-  /// The end of a partial's name.
+  /// The suffix of a partial's name.
   static let suffix = ".part"
-  /// The most bytes of an id, as the core demands.
+  /// The longest id that the core allows, in bytes.
   static let maximumIDLength = 255
-  /// The escaped bytes in one component; the rest of 255 is for the generation and the suffix.
+  /// The escaped bytes in one component. The rest of 255 bytes is for the generation and the suffix.
   static let chunk = 200
-  /// The most folders below each other: three bytes each for 255 bytes, in chunks.
+  /// The maximum number of nested folders: each of 255 bytes can take three.
   static let maximumDepth = 3 * maximumIDLength / chunk
 
   /// The path of a key's partial relative to the folder of partials: `film.12.part`.
@@ -22,16 +22,16 @@ enum PartialName {
   /// - Throws: `DownloadError` with `.invalidRequest` for an id that is empty or too long.
   static func path(of key: PartialKey) throws(DownloadError) -> String { try stem(of: key) + suffix }
 
-  /// The same without the suffix: `film.12`, a workspace's name.
+  /// The path of a key's workspace relative to the folder of workspaces: `film.12`.
   static func stem(of key: PartialKey) throws(DownloadError) -> String {
     let id = key.id.rawValue
     guard !id.isEmpty, id.utf8.count <= maximumIDLength else {
-      throw DownloadError(.invalidRequest, "a download's id must have 1 to \(maximumIDLength) bytes: choose another")
+      throw DownloadError(.invalidRequest, "a download's id must have 1 to \(maximumIDLength) bytes: choose another id")
     }
     return escaped(id) + ".\(key.generation)"
   }
 
-  /// Text as path components, in folders where it is long.
+  /// The escaped text as a relative path.
   static func escaped(_ text: String) -> String {
     var path: [UInt8] = []
     path.reserveCapacity(text.utf8.count + 16)
@@ -56,7 +56,7 @@ enum PartialName {
     return String(decoding: path, as: UTF8.self)
   }
 
-  /// The key whose partial has this path; `nil` for paths that ``path(of:)`` does not give.
+  /// The key for a result of ``path(of:)``; `nil` for any other path.
   static func key(ofPath path: String) -> PartialKey? {
     var text = ""
     let parts = path.split(separator: "/", omittingEmptySubsequences: false)
@@ -70,7 +70,7 @@ enum PartialName {
       let id = unescaped(text[..<dot])
     else { return nil }
     let key = PartialKey(id: DownloadID(id), generation: generation)
-    // Other spellings ("+5", "%61") are not ours.
+    // Refuses other spellings of the same key, such as "+5" or "%61".
     return (try? Self.path(of: key)) == path ? key : nil
   }
 

@@ -9,34 +9,34 @@ import DownpipePOSIX
   import Darwin
 #endif
 
-/// One artifact on its way to one folder.
+/// The publication of one artifact in one folder.
 struct Publication: Sendable {
   let publisher: Publisher
   let artifact: Artifact
-  /// The partial whose bytes it has, if no step has changed them.
+  /// The file of the partial, if the artifact is the unchanged partial.
   let held: HeldFile?
   let folder: OpenFolder
-  /// The name it should get.
+  /// The requested name.
   let name: String
-  /// The folders between root and target.
+  /// The folders between the root and the target.
   let components: [String]
-  /// The name that an earlier run may have taken with something empty.
+  /// The name that an earlier run may have reserved with an empty file or folder.
   let claimed: String?
-  /// Whether the artifact was published before, and is moved.
+  /// Whether the artifact was published before and is moved now.
   let isPublished: Bool
   let context: ProcessingContext
 
-  /// How often others may take the chosen name first.
+  /// How often other programs may take the chosen name first before publishing fails.
   static let maximumRaces = 100
 
-  /// What has its final name.
+  /// The result of ``settle(_:_:)``.
   struct Settled: Sendable {
     let artifact: Artifact
-    /// Whether the item's old name is still there, and has to go.
+    /// Whether the item's old name still exists and must be removed.
     let leavesOldName: Bool
   }
 
-  /// How a name was taken.
+  /// How the item got its name.
   enum Taking: Sendable {
     case renamed, linked
   }
@@ -46,9 +46,8 @@ struct Publication: Sendable {
   var aside: Entry { folder.entry(Leftovers.asideName(artifact, context.request.id)) }
   var hidden: Entry { folder.entry(Leftovers.copyName(artifact, context.request.id)) }
 
-  /// Publishes.
   func run() async throws -> Artifact {
-    // An earlier run may have died between its link and its rename.
+    // An earlier run may have ended between its link and its rename.
     if context.wasInterrupted || context.priorNote != nil { try FileTree(system: system).remove(hidden) }
     var item = try await stage()
     var occupant: FileStatus?
@@ -67,11 +66,11 @@ struct Publication: Sendable {
       do {
         final = try await settle(item, occupant)
       } catch let error as SystemError where error.needsOtherItem(than: item) {
-        // Another file system: copy beside the target, then rename there. No links: rename what has a name.
+        // On another file system, copy beside the target and rename there. Without links, rename the entry.
         item = try await error.code == EXDEV ? copy() : named()
         final = try await settle(item, try system.statusIfPresent(folder.entry(name)))
       }
-      // With power loss in mind: the new name first, then the loss of the old one.
+      // A loss of power must not lose both names: the new one is flushed before the old one is removed.
       if item.isCopy, final.leavesOldName { try removeOldName(of: item) }
       try await flushTarget()
       if !item.isCopy, final.leavesOldName { try removeOldName(of: item) }
@@ -91,30 +90,32 @@ struct Publication: Sendable {
     do { try system.unlink(name) } catch { if !item.isOpen || !error.isAbsence { throw error } }
   }
 
-  // MARK: What is to appear
+  // MARK: The item
 
   private func stage() async throws -> PublishedItem {
     if let held {
-      // A file that had a name and lost it, since another program has put its own there, cannot be linked any more.
+      // A file whose name another program has replaced has no link left, so it cannot be linked again.
       if held.name != nil, held.status.links == 0 { return try await copy() }
       return PublishedItem(held: held)
     }
     guard let path = artifact.path else { return try await copy() }
     guard let status = try system.statusIfPresent(Entry(path)), !isOnlyHeld(status) else {
       throw DownloadError(
-        .storage, "\(path), which was to be published, is gone: remove the download and start it again")
+        .storage, "the file to publish, \(path), was removed: remove the download and add it again")
     }
     guard status.kind == (artifact.kind == .file ? .file : .folder) else {
       throw DownloadError(
-        .storage, "\(path), which was to be published, is not a \(artifact.kind == .file ? "file" : "folder")")
+        .storage,
+        "\(path) is not the \(artifact.kind == .file ? "file" : "folder") to publish: remove the download and add it again"
+      )
     }
     if isPublished, !artifact.isDescribed(by: status) {
-      throw DownloadError(.storage, "\(path) was changed or replaced since it was published: move it by hand")
+      throw DownloadError(.storage, "\(path) was changed or replaced since it was published: move it yourself")
     }
     return PublishedItem(folder: FileSystem.anywhere, name: path, status: status, isCopy: false)
   }
 
-  /// Whether a published artifact has the name already, with the number that another one's prior claim has given it.
+  /// Whether a published artifact has the name already, with a number from an earlier conflict.
   private func hasNumberedName(_ path: String) throws(SystemError) -> Bool {
     guard isPublished, publisher.onConflict == .keepBoth else { return false }
     let (parent, last) = PathText.split(path)
@@ -122,7 +123,7 @@ struct Publication: Sendable {
     return try system.status(Entry(parent), following: true).isSame(as: system.status(folder.descriptor))
   }
 
-  /// The open file under its own name, where it still has that; otherwise a copy.
+  /// The open file by its own name, if it still has that name; otherwise a copy.
   private func named() async throws -> PublishedItem {
     guard let held, let path = held.name,
       let status = try system.statusIfPresent(Entry(path)), status.isSame(as: held.status)
@@ -130,7 +131,7 @@ struct Publication: Sendable {
     return PublishedItem(folder: FileSystem.anywhere, name: path, status: held.status, isCopy: false)
   }
 
-  /// Whether there is nothing at the artifact's path but the empty file that holds its name.
+  /// Whether the entry at the artifact's path is only an empty file that reserves its name.
   private func isOnlyHeld(_ status: FileStatus) -> Bool {
     guard status.kind == .file, status.size == 0, case .known(let size) = artifact.size else { return false }
     return size > 0
@@ -159,7 +160,7 @@ struct Publication: Sendable {
     }
   }
 
-  /// The target is the very file: it lies there already, or has this name as a second one.
+  /// Completes the publication of an item that has the target's name already.
   private func acknowledge(_ occupant: FileStatus, for item: PublishedItem) async throws -> Artifact {
     let leftovers = Leftovers(
       artifact: artifact, id: context.request.id, folder: folder, name: name, published: occupant,
@@ -175,7 +176,7 @@ struct Publication: Sendable {
   // MARK: -
 
   func note(_ manner: PublishNote.Manner, _ item: PublishedItem, _ name: String) async throws {
-    // A file that had no name proves by its bytes that it was published.
+    // A file without a name needs no note: after a crash it is recognised by its bytes.
     if item.isOpen, item.oldName == nil, durability == .process, manner == .atOnce { return }
     try await note(manner, item.status, name)
   }
@@ -194,7 +195,7 @@ struct Publication: Sendable {
     DownloadError(.alreadyExists, "\(PathText.join(folder.path, name)) exists already, and \(reason)")
   }
 
-  /// Before anything has its name: what is in it.
+  /// Flushes the contents of the item before it gets its name.
   private func flushData(of item: PublishedItem) async throws {
     guard durability == .power else { return }
     guard let file = item.held?.file else { return try await flush(item.entry) }

@@ -69,7 +69,7 @@ final class FilePartial: Partial {
   func read(at offset: Int64, count: Int) throws -> [UInt8] {
     try withFile("read") { file in
       guard let file else { return [] }
-      // Memory for the bytes that exist, whatever `count` is.
+      // Allocates memory only for the bytes that exist; `count` may be larger.
       let available = try file.status().size - max(0, offset)
       let count = Int(min(Int64(max(0, count)), max(0, available)))
       return count > 0 ? try file.read(count, at: offset) : []
