@@ -1,34 +1,34 @@
 package import Foundation
 import Synchronization
 
-/// A ledger in memory: for tests, and for downloads that need not survive the process.
+/// A ledger in memory, for tests and for downloads that need not survive the process.
 ///
-/// Every opening of one value, and of its copies, shows the same records, so that a test can "restart" a
-/// downloader on it. A store that is dropped without ``LedgerStore/close()`` counts as a dead process:
-/// ``LedgerStore/reclaim(at:)`` gives back what it held.
+/// All stores of one value and its copies share the same records, so that a test can "restart" a downloader. A store
+/// that is deallocated without ``LedgerStore/close()`` counts as a dead process: ``LedgerStore/reclaim(at:)`` gives
+/// back its downloads.
 /// ```swift
 /// let ledger = MemoryLedger()
 /// let first = try await Downloader { source; store; ledger }
 /// await first.shutdown()
-/// let second = try await Downloader { source; store; ledger }  // goes on where the first one stood
+/// let second = try await Downloader { source; store; ledger }  // continues the downloads of the first one
 /// ```
 public struct MemoryLedger: Ledger {
   private let box = MemoryLedgerBox()
 
-  /// An empty ledger.
+  /// Creates an empty ledger.
   public init() {}
 
-  /// Opens the ledger for one more owner. Never fails.
+  /// Opens the ledger for another owner. Throws no errors.
   public func open() async throws -> any LedgerStore { MemoryLedgerStore(box) }
 }
 
-/// The records that every store of one ``MemoryLedger`` shares.
+/// The records that all stores of one ``MemoryLedger`` share.
 final class MemoryLedgerBox: Sendable {
   let state = Mutex(MemoryLedgerState())
   let watchers = LedgerWatchers()
 }
 
-/// One opening of a ``MemoryLedger``.
+/// A store of a ``MemoryLedger``.
 final class MemoryLedgerStore: LedgerStore {
   let owner: String
   let changesByOthers: AsyncStream<Void>?
@@ -42,7 +42,7 @@ final class MemoryLedgerStore: LedgerStore {
     box.state.withLock { $0.open(owner) }
   }
 
-  /// A store that is dropped cannot save any more: its owner is gone.
+  /// A deallocated store saves nothing more, so its owner ends.
   deinit {
     let owner = owner
     box.state.withLock { _ = $0.close(owner) }
@@ -53,13 +53,13 @@ final class MemoryLedgerStore: LedgerStore {
     try box.state.withLock { state in
       guard state.isOpen(owner) else {
         throw DownloadError(
-          .ledger, "this opening of the ledger has been closed: open the ledger again", stage: "MemoryLedger")
+          .ledger, "the ledger has been closed: open it again", stage: "MemoryLedger")
       }
       return try body(&state)
     }
   }
 
-  /// Makes a change, and tells the other stores if it concerns them.
+  /// Makes a change, and informs the other stores if it concerns them.
   private func change<Result: Sendable>(
     _ body: (inout MemoryLedgerState) throws -> Result, concernsOthers: (Result) -> Bool
   ) throws -> Result {
@@ -103,7 +103,7 @@ final class MemoryLedgerStore: LedgerStore {
   ) async throws -> LedgerTransitionResult {
     guard event != .leased else {
       throw DownloadError(
-        .ledger, "only a lease makes a download active: lease it instead", stage: "MemoryLedger")
+        .ledger, "only a lease makes a download active: call lease(_:) instead", stage: "MemoryLedger")
     }
     return try change({ $0.transition(selection, event, owner: owner, at: now) }, concernsOthers: { $0.count > 0 })
   }
@@ -133,11 +133,11 @@ final class MemoryLedgerStore: LedgerStore {
 }
 
 extension LedgerAddOutcome {
-  /// Whether the addition has changed anything.
+  /// Whether the addition has created or changed the record.
   package func isChanged(at now: Date) -> Bool { isNew || record.updatedAt == now }
 }
 
 extension LedgerSave {
-  /// Whether it says that a run is over.
+  /// Whether the save ends a run.
   package var endsRun: Bool { fields.contains(.state) && !record.phase.isActive }
 }

@@ -1,4 +1,4 @@
-/// The order of the downloads that wait in a ``MemoryLedger``. It is sorted when it is read, not when it changes.
+/// The order of the waiting downloads in a ``MemoryLedger``. It is sorted when it is read, not when it changes.
 struct MemoryLedgerQueue: Sendable {
   /// Sorts by rank, then by arrival.
   struct Key: Comparable, Sendable {
@@ -16,15 +16,15 @@ struct MemoryLedgerQueue: Sendable {
     }
   }
 
-  /// What becomes of a key that was visited.
+  /// What to do with a visited key.
   enum Visit: Sendable {
     case keep
     case drop
-    /// Keep this key and all behind it, and visit no more.
+    /// Keep this key and all keys after it, and end the visit.
     case stop
   }
 
-  /// Includes keys that no longer apply: the reader drops them.
+  /// May include outdated keys, which the reader drops.
   private var keys: ArraySlice<Key> = []
   private var isSorted = true
 
@@ -54,7 +54,7 @@ struct MemoryLedgerQueue: Sendable {
       last = key
       end += 1
     }
-    // Costs nothing while all that was visited is taken from the front.
+    // No copy is needed if all visited keys were dropped from the front.
     if kept.count < end - keys.startIndex { keys.replaceSubrange(keys.startIndex..<end, with: kept) }
   }
 

@@ -2,12 +2,12 @@ import Foundation
 
 /// The records of a ``MemoryLedger``.
 struct MemoryLedgerState: Sendable {
-  /// A record, and what only the ledger knows of it.
+  /// A record with the ledger's own attributes.
   struct Entry: Sendable {
     var record: DownloadRecord
-    /// The store through which it was last added or resumed.
+    /// The owner that last added or resumed the download.
     var addedBy: String
-    /// Kept, because computing it parses the URL and leases ask for it.
+    /// Cached, because computing it parses the URL, and each lease needs it.
     var candidate: Candidate
 
     func isWaiting(as key: MemoryLedgerQueue.Key) -> Bool {
@@ -16,12 +16,12 @@ struct MemoryLedgerState: Sendable {
   }
 
   private struct Owner: Sendable {
-    /// `nil` until the owner says how it ranks; the order of arrival counts until then.
+    /// `nil` until the owner sets a ranking; until then downloads are ranked by arrival.
     var ranking: Ranking?
   }
 
   private var owners: [String: Owner] = [:]
-  /// The name of the ranking that gave all ranks; `nil` where they come from several.
+  /// The name of the ranking of all ranks; `nil` if they are of several rankings.
   private var rankingName: String?
   private var entries: [DownloadID: Entry] = [:]
   private var lastGeneration: Int64 = 0
@@ -31,7 +31,7 @@ struct MemoryLedgerState: Sendable {
 
   mutating func open(_ owner: String) { owners[owner] = Owner() }
 
-  /// - Returns: whether the owner was open.
+  /// - Returns: Whether the owner was open.
   mutating func close(_ owner: String) -> Bool { owners.removeValue(forKey: owner) != nil }
 
   func isOpen(_ owner: String) -> Bool { owners[owner] != nil }
@@ -64,12 +64,12 @@ struct MemoryLedgerState: Sendable {
     let key = MemoryLedgerQueue.Key(record)
     if let old, old.phase == .waiting, MemoryLedgerQueue.Key(old) == key { return }
     queue.append(key)
-    // A download that changes again and again must not fill the memory with keys that no longer apply.
+    // A download that changes repeatedly must not fill the memory with outdated keys.
     if queue.count > 2 * entries.count + 1_000 { queue.removeAll { entries[$0.id]?.isWaiting(as: $0) != true } }
   }
 
-  /// Changes the records for which `change` returns true.
-  /// - Returns: the changed records, in the order of `chosen`.
+  /// Changes the records for which `change` returns `true`.
+  /// - Returns: The changed records, in the order of `chosen`.
   private mutating func update(
     _ chosen: [DownloadID], at now: Date?, _ change: (inout Entry) -> Bool
   ) -> [DownloadRecord] {
@@ -230,7 +230,7 @@ struct MemoryLedgerState: Sendable {
     return Array(records)
   }
 
-  /// Takes back what closed owners hold.
+  /// Gives back the downloads of closed owners.
   mutating func reclaim(at now: Date) -> Int {
     let open = Set(owners.keys)
     return giveBack(at: now) { !open.contains($0) }
@@ -256,7 +256,7 @@ extension LeaseScope {
 }
 
 extension DownloadRecord {
-  /// Whether it belongs to a location; to any, when that is `nil`.
+  /// Whether the download may be stored at a location; `nil` is any location.
   fileprivate func belongs(to wanted: String?) -> Bool { wanted == nil || location == nil || location == wanted }
 
   fileprivate func isDue(at now: Date) -> Bool { notBefore.map { $0 <= now || $0 > now.furthestDue } ?? true }
