@@ -33,7 +33,7 @@ extension EndToEnd {
         // The cursor is hidden while bars are drawn, and visible afterwards.
         #expect(outcome.output.hasPrefix("\u{1B}[?25l") && outcome.output.hasSuffix("\u{1B}[?25h"))
         // Each frame starts with a move to the first line of the last one.
-        #expect(try outcome.output.matches(of: #/\x1B\[[0-9]+A/#).count > 3)
+        #expect(outcome.output.matches(of: #/\x1B\[[0-9]+A/#).count > 3)
         #expect(outcome.output.contains("\u{1B}[31m") == hasColor)
 
         let text = outcome.output.replacing(#/\x1B\[[?0-9]*[A-Za-z]/#, with: "").replacing("\r", with: "")
