@@ -32,6 +32,18 @@ struct BackgroundInboxTests {
     #expect(again.load().map(\.name) == [second])
   }
 
+  @Test(.enabled(if: FileManager.default.isWritableFile(atPath: "/dev/shm")))
+  func copiesAFileFromAnotherFileSystem() throws {
+    let folder = try TemporaryFolder()
+    let inbox = try BackgroundInbox(folder.path("inbox"))
+    let temporary = URL(filePath: "/dev/shm/downpipe-\(UUID().uuidString)")
+    defer { try? FileManager.default.removeItem(at: temporary) }
+    try Data("hello".utf8).write(to: temporary)
+    let name = try inbox.keep(temporary.path(percentEncoded: false), makeTag(), answer)
+    #expect(try folder.read("inbox/\(name).body") == Array("hello".utf8))
+    #expect(!FileManager.default.fileExists(atPath: temporary.path(percentEncoded: false)))
+  }
+
   @Test func leavesNothingWhenMovingFails() throws {
     let folder = try TemporaryFolder()
     let inbox = try BackgroundInbox(folder.path("inbox"))
