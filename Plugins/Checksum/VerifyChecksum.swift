@@ -8,17 +8,18 @@ public import DownpipeCore
 /// VerifyChecksum(.sha256, .sha512, required: true)    // fails without one of these
 /// ```
 ///
-/// All digests in ``ProcessingContext/digests`` are checked, and all must match. The file is read once. Put the step before
-/// steps that change the bytes, such as decompression: digests are those of the file as it was downloaded.
+/// All digests in ``/DownpipeCore/ProcessingContext/digests`` are checked, and all must match. The file is read once. Put
+/// the step before steps that change the bytes, such as decompression: digests are those of the file as it was
+/// downloaded.
 ///
 /// **Which digests are checked.** A digest in the request must have a supported algorithm
 /// (``DigestComputation/supportedAlgorithms``); otherwise the step fails. A digest from the server with another algorithm is
 /// ignored, as RFC 9530 §2 allows.
 ///
-/// **Contract.** The step blocks, and checks for cancellation after each 1 MiB. Without a digest it does not open the file.
-/// It throws ``DownloadError`` with `.digestMismatch`, whose message has the algorithm and both digests; `.invalidRequest`
-/// for a digest in the request that cannot be checked; `.processing` for a folder, or if a digest is required and there is
-/// none; `.permission` or `.storage` if the file cannot be read; and `CancellationError`.
+/// **Contract.** The step blocks, and checks for cancellation after each 1 MiB. Without a digest it does not open the
+/// file. It throws `DownloadError` with `.digestMismatch`, whose message has the algorithm and both digests;
+/// `.invalidRequest` for a digest in the request that cannot be checked; `.processing` for a folder, or if a digest is
+/// required and there is none; `.permission` or `.storage` if the file cannot be read; and `CancellationError`.
 public struct VerifyChecksum: UniversalPostProcessor, DigestVerifying {
   /// The algorithms of the digests that are checked; all supported ones if empty.
   public let algorithms: [DigestAlgorithm]

@@ -108,7 +108,7 @@ public struct FileStore: Storage {
   /// - Parameters:
   ///   - key: the download's id and generation.
   ///   - isNew: whether the download has no bytes yet. A new partial has no name before
-  ///     ``DownpipeCore/Partial/persist()``. The name of any other partial is claimed until it is closed.
+  ///     ``/DownpipeCore/Partial/persist()``. The name of any other partial is claimed until it is closed.
   /// - Throws: `DownloadError` with `.inUse` while another owner has the partial open, or may have it open; `.permission`,
   ///   `.noSpace` or `.storage`; `.invalidRequest` for an id that is empty or longer than 255 bytes.
   public func openPartial(_ key: PartialKey, isNew: Bool) async throws -> any Partial {

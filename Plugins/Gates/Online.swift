@@ -55,8 +55,8 @@ public struct Online: Gate {
   /// Publishes the rule for the current routes and then each change, until the task is cancelled.
   ///
   /// While the routes cannot be read, the gate is open.
-  /// - Throws: ``DownloadError`` with `.network`, `.permission` or `.tooManyOpenFiles` when the routes cannot be read at the
-  ///   start; `CancellationError`.
+  /// - Throws: `DownloadError` with `.network`, `.permission` or `.tooManyOpenFiles` when the routes cannot be read at
+  ///   the start; `CancellationError`.
   public func watch(_ publish: @escaping @Sendable (GateRule) -> Void) async throws {
     if let routes {
       try await watch(routes, publish)
