@@ -30,18 +30,20 @@ import DownpipePOSIX
 /// **Several processes.** Two stores can have the same root, also in two processes. No destination is used twice, and a
 /// named partial has one writer: an entry beside it, `<partial>.owner`, is its claim. Opening a partial with a claim fails
 /// with `.inUse`. If the process of the claim has ended, the claim is taken over at once. If this cannot be proved, since
-/// the process was in another container or on another machine, it is taken over when it was not renewed for 60 seconds.
+/// the process was in another container or on another machine, or the machine restarted, it is taken over when it was not
+/// renewed for 60 seconds.
 ///
 /// **Network file systems.** The same holds for machines that share a folder over NFS or SMB, provided that the server
-/// creates symbolic links, or files with `O_EXCL`, atomically, and that clients see changes of another machine within
-/// 20 seconds, as with the default mount options.
+/// creates symbolic links, or files with `O_EXCL`, atomically, and that a client sees a new modification time of an entry
+/// within 30 seconds, as NFS clients do by default.
 ///
 /// - A machine that stops, or loses the network for 60 seconds, loses its claims. The next owner continues with a copy of
-///   the partial. If the first machine returns, its writes reach only the old file, and its next checkpoint or its
-///   publishing fails with `.inUse`.
+///   the partial. If the first machine returns, its writes fail or reach only the old file, and its next checkpoint or its
+///   publishing fails with `.inUse`; on NFS up to a minute later, since clients cache the entries of folders.
 /// - Two machines that take over the same abandoned claim in the same instant may both write to the partial until the
 ///   next checkpoint of the first one, which fails with `.inUse`. On a local disk a lock on the folder excludes this, but
-///   NFS and SMB have no such locks. Check the result with a digest where this matters.
+///   many network file systems, such as NFS, cannot lock folders. A shared ledger excludes it, too, since only one owner
+///   has the lease of the download.
 /// - Not detected: mounts that cache attributes for longer (`actimeo`), and file systems without atomic creation, such as
 ///   many mounts of object stores. Use such a folder from one machine only.
 ///

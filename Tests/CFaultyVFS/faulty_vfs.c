@@ -19,7 +19,7 @@ static sqlite3_vfs *base;
 
 typedef struct {
   sqlite3_file file;  // first: SQLite's view of it
-  uint64_t disk;      // 0 when nobody watches
+  uint64_t disk;      // 0 when no disk is watched
   const char *path;   // SQLite keeps it until the file is closed
 } faulty_file;        // followed by the file of the layer below
 

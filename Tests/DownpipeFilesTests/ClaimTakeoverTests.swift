@@ -56,6 +56,25 @@ struct ClaimTakeoverTests: ClaimTests {
     #expect(try claims(folder).isEmpty)
   }
 
+  /// Without a lock on the folder two processes may remove the same claim, so the new owner gets a copy of the file even if
+  /// the earlier owner is provably gone.
+  @Test(arguments: [true, false])
+  func withoutLocksATakeoverCopiesTheFile(_ hasLocks: Bool) async throws {
+    let folder = try TemporaryFolder()
+    let store = FileStore(folder.path, system: hasLocks ? .system : Calls.failing([.lock], with: EBADF))
+    let path = try #require(try await store.staged([1, 2, 3]).path)
+    let before = try FileSystem.system.status(Entry(path))
+    try leave(goneOwner().text, in: folder)
+    let old = try FileHandle(forUpdating: URL(filePath: path))
+    let partial = try await store.openPartial(key(), isNew: false)
+    try old.write(contentsOf: [9])
+    try old.close()
+    #expect(try FileSystem.system.status(Entry(path)).isSame(as: before) == hasLocks)
+    #expect(try partial.read(at: 0, count: 10) == [hasLocks ? 9 : 1, 2, 3])
+    try partial.close()
+    #expect(try folder.tree().count == 1)
+  }
+
   /// Several openings find the same abandoned claim at once. One of them gets it.
   @Test(arguments: 0..<2)
   func oneOfManySuccessorsGetsTheClaim(_ system: Int) async throws {

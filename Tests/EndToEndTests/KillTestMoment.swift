@@ -3,7 +3,7 @@ import Foundation
 
 /// When the tool is killed; chosen before it starts.
 ///
-/// Some runs are killed after a time, whatever the tool is doing then. That rarely hits the last millisecond of a file
+/// Some runs are killed after a time. That rarely hits the last millisecond of a file
 /// (steps, publishing, the final state in the ledger). So other runs are killed soon after the server has sent the last
 /// byte of a file, or after the finished file has appeared.
 enum KillTestMoment: Sendable, CustomStringConvertible {

@@ -40,11 +40,13 @@ extension Command.Outcome {
 
 extension Command {
   /// The tool, started by a program that becomes it: `ip netns exec`, or a shell that sets a limit first.
-  static func downpipe(_ arguments: [String], by launcher: [String]) throws -> Command {
+  static func downpipe(
+    _ arguments: [String], by launcher: [String], environment: [String: String] = [:]
+  ) throws -> Command {
     let tool = URL(filePath: CommandLine.arguments[0]).deletingLastPathComponent().appending(path: "downpipe").path
     guard FileManager.default.isExecutableFile(atPath: tool) else {
       throw DownloadError(.invalidRequest, "\(tool) is missing: build the package first (swift build)")
     }
-    return Command(launcher[0], launcher.dropFirst() + [tool] + arguments)
+    return Command(launcher[0], launcher.dropFirst() + [tool] + arguments, environment: environment)
   }
 }

@@ -1,28 +1,29 @@
 package import Foundation
 import Synchronization
 
-/// A ledger in memory: for tests, and for downloads that need not survive the process.
+/// A ledger in memory, for tests and for downloads that need not outlive the process.
 ///
-/// Every opening of one value, and of its copies, shows the same records, so that a test can "restart" a
-/// downloader on it. A store that is dropped without ``LedgerStore/close()`` counts as a dead process:
-/// ``LedgerStore/reclaim(at:)`` gives back what it held.
+/// All stores opened from one value or its copies share the same records, so that a test can restart a downloader with
+/// it. A store that is released without ``LedgerStore/close()`` counts as an ended process:
+/// ``LedgerStore/reclaim(at:)`` releases the downloads that it held.
+///
 /// ```swift
 /// let ledger = MemoryLedger()
 /// let first = try await Downloader { source; store; ledger }
 /// await first.shutdown()
-/// let second = try await Downloader { source; store; ledger }  // goes on where the first one stood
+/// let second = try await Downloader { source; store; ledger }  // continues the downloads of the first
 /// ```
 public struct MemoryLedger: Ledger {
   private let box = MemoryLedgerBox()
 
-  /// An empty ledger.
+  /// Creates an empty ledger.
   public init() {}
 
-  /// Opens the ledger for one more owner. Never fails.
+  /// Opens the ledger for another owner. It never fails.
   public func open() async throws -> any LedgerStore { MemoryLedgerStore(box) }
 }
 
-/// The records that every store of one ``MemoryLedger`` shares.
+/// The records shared by all stores of one ``MemoryLedger``.
 final class MemoryLedgerBox: Sendable {
   let state = Mutex(MemoryLedgerState())
   let watchers = LedgerWatchers()
@@ -42,7 +43,7 @@ final class MemoryLedgerStore: LedgerStore {
     box.state.withLock { $0.open(owner) }
   }
 
-  /// A store that is dropped cannot save any more: its owner is gone.
+  /// A released store cannot save any more, because its owner has ended.
   deinit {
     let owner = owner
     box.state.withLock { _ = $0.close(owner) }
@@ -59,7 +60,7 @@ final class MemoryLedgerStore: LedgerStore {
     }
   }
 
-  /// Makes a change, and tells the other stores if it concerns them.
+  /// Makes a change, and informs the other stores if it is relevant to them.
   private func change<Result: Sendable>(
     _ body: (inout MemoryLedgerState) throws -> Result, concernsOthers: (Result) -> Bool
   ) throws -> Result {
@@ -133,11 +134,11 @@ final class MemoryLedgerStore: LedgerStore {
 }
 
 extension LedgerAddOutcome {
-  /// Whether the addition has changed anything.
+  /// Whether the addition has changed the record.
   package func isChanged(at now: Date) -> Bool { isNew || record.updatedAt == now }
 }
 
 extension LedgerSave {
-  /// Whether it says that a run is over.
+  /// Whether the save ends a run.
   package var endsRun: Bool { fields.contains(.state) && !record.phase.isActive }
 }

@@ -1,6 +1,6 @@
-/// The order of the downloads that wait in a ``MemoryLedger``. It is sorted when it is read, not when it changes.
+/// The queue of waiting downloads in a ``MemoryLedger``. It is sorted when it is read, not when it changes.
 struct MemoryLedgerQueue: Sendable {
-  /// Sorts by rank, then by arrival.
+  /// The sort key of a download: its rank, then its arrival.
   struct Key: Comparable, Sendable {
     let rank: Rank
     let arrival: Int64
@@ -16,15 +16,15 @@ struct MemoryLedgerQueue: Sendable {
     }
   }
 
-  /// What becomes of a key that was visited.
+  /// What happens to a visited key.
   enum Visit: Sendable {
     case keep
     case drop
-    /// Keep this key and all behind it, and visit no more.
+    /// Keeps this key and all keys after it, and ends the scan.
     case stop
   }
 
-  /// Includes keys that no longer apply: the reader drops them.
+  /// The keys, including obsolete ones, which the reader drops.
   private var keys: ArraySlice<Key> = []
   private var isSorted = true
 
@@ -35,7 +35,7 @@ struct MemoryLedgerQueue: Sendable {
     keys.append(key)
   }
 
-  /// Visits the keys in order, equal ones once.
+  /// Visits the keys in order, and equal keys once.
   mutating func scan(_ visit: (Key) -> Visit) {
     if !isSorted { keys.sort() }
     isSorted = true
@@ -54,7 +54,7 @@ struct MemoryLedgerQueue: Sendable {
       last = key
       end += 1
     }
-    // Costs nothing while all that was visited is taken from the front.
+    // This costs nothing if all visited keys are removed from the front.
     if kept.count < end - keys.startIndex { keys.replaceSubrange(keys.startIndex..<end, with: kept) }
   }
 

@@ -2,12 +2,12 @@ import Foundation
 
 /// The records of a ``MemoryLedger``.
 struct MemoryLedgerState: Sendable {
-  /// A record, and what only the ledger knows of it.
+  /// A record, with the values that only the ledger uses.
   struct Entry: Sendable {
     var record: DownloadRecord
-    /// The store through which it was last added or resumed.
+    /// The store through which the download was last added or resumed.
     var addedBy: String
-    /// Kept, because computing it parses the URL and leases ask for it.
+    /// Kept, because computing it parses the URL and each lease reads it.
     var candidate: Candidate
 
     func isWaiting(as key: MemoryLedgerQueue.Key) -> Bool {
@@ -16,12 +16,12 @@ struct MemoryLedgerState: Sendable {
   }
 
   private struct Owner: Sendable {
-    /// `nil` until the owner says how it ranks; the order of arrival counts until then.
+    /// `nil` until the owner sets a ranking; until then the order of arrival applies.
     var ranking: Ranking?
   }
 
   private var owners: [String: Owner] = [:]
-  /// The name of the ranking that gave all ranks; `nil` where they come from several.
+  /// The name of the ranking of all records; `nil` when they have ranks of several rankings.
   private var rankingName: String?
   private var entries: [DownloadID: Entry] = [:]
   private var lastGeneration: Int64 = 0
@@ -31,7 +31,7 @@ struct MemoryLedgerState: Sendable {
 
   mutating func open(_ owner: String) { owners[owner] = Owner() }
 
-  /// - Returns: whether the owner was open.
+  /// - Returns: Whether the owner was open.
   mutating func close(_ owner: String) -> Bool { owners.removeValue(forKey: owner) != nil }
 
   func isOpen(_ owner: String) -> Bool { owners[owner] != nil }
@@ -48,7 +48,8 @@ struct MemoryLedgerState: Sendable {
     rankingName = ranking.name
   }
 
-  /// The ranking of an owner that is about to write ranks.
+  /// Returns the ranking of an owner that is about to write ranks. If the ledger's ranking has another name, the name
+  /// is removed.
   private mutating func rankingToWrite(_ owner: String) -> Ranking {
     let ranking = owners[owner]?.ranking ?? .arrival
     if rankingName != ranking.name { rankingName = nil }
@@ -64,12 +65,12 @@ struct MemoryLedgerState: Sendable {
     let key = MemoryLedgerQueue.Key(record)
     if let old, old.phase == .waiting, MemoryLedgerQueue.Key(old) == key { return }
     queue.append(key)
-    // A download that changes again and again must not fill the memory with keys that no longer apply.
+    // A download that changes often must not fill the memory with obsolete keys.
     if queue.count > 2 * entries.count + 1_000 { queue.removeAll { entries[$0.id]?.isWaiting(as: $0) != true } }
   }
 
-  /// Changes the records for which `change` returns true.
-  /// - Returns: the changed records, in the order of `chosen`.
+  /// Changes the chosen records for which `change` returns `true`.
+  /// - Returns: The changed records, in the order of `chosen`.
   private mutating func update(
     _ chosen: [DownloadID], at now: Date?, _ change: (inout Entry) -> Bool
   ) -> [DownloadRecord] {
@@ -81,7 +82,7 @@ struct MemoryLedgerState: Sendable {
     }
   }
 
-  // MARK: Adding and asking
+  // MARK: Adding and reading
 
   mutating func add(
     _ additions: [LedgerAddition], owner: String, at now: Date
@@ -202,7 +203,7 @@ struct MemoryLedgerState: Sendable {
     return true
   }
 
-  // MARK: Many at once
+  // MARK: Bulk operations
 
   private func chosen(_ selection: LedgerSelection) -> [DownloadID] {
     switch selection {
@@ -230,7 +231,7 @@ struct MemoryLedgerState: Sendable {
     return Array(records)
   }
 
-  /// Takes back what closed owners hold.
+  /// Releases the downloads that closed owners held.
   mutating func reclaim(at now: Date) -> Int {
     let open = Set(owners.keys)
     return giveBack(at: now) { !open.contains($0) }
@@ -256,7 +257,7 @@ extension LeaseScope {
 }
 
 extension DownloadRecord {
-  /// Whether it belongs to a location; to any, when that is `nil`.
+  /// Whether the download belongs to a location or to none; `true` for `nil`.
   fileprivate func belongs(to wanted: String?) -> Bool { wanted == nil || location == nil || location == wanted }
 
   fileprivate func isDue(at now: Date) -> Bool { notBefore.map { $0 <= now || $0 > now.furthestDue } ?? true }

@@ -51,7 +51,7 @@ extension DownloadRecord {
     set(new, added: added ?? request, ranking)
   }
 
-  /// Writes the fields of a save, as ``LedgerStore/save(_:_:at:)`` does.
+  /// Writes the given fields of a record, as ``LedgerStore/save(_:_:at:)`` does.
   package mutating func write(
     _ fields: RecordFields, of record: DownloadRecord, ranking: @autoclosure () -> Ranking
   ) {
@@ -96,7 +96,7 @@ extension DownloadRecord {
 }
 
 extension Date {
-  /// The latest time that a download can sensibly wait for: one beyond it comes from a clock that jumped,
-  /// and counts as due. No back-off and no `Retry-After` is longer than a year.
+  /// The latest valid due time. A later one was set by a clock that has jumped, and counts as due. No back-off and no
+  /// `Retry-After` is longer than a year.
   package var furthestDue: Date { addingTimeInterval(400 * 86_400) }
 }

@@ -31,7 +31,7 @@ struct faulty_vfs_verdict {
   int32_t torn_bytes;
 };
 
-/// Asked before each call, on whatever thread; `disk` is the number that the file's prefix is watched for, `size` the
+/// Called before each file call, on the thread of the call; `disk` is the number that the file's prefix is watched for, `size` the
 /// bytes to be read or written, the size to truncate to, and otherwise 0.
 typedef struct faulty_vfs_verdict (*faulty_vfs_ask)(
     uint64_t disk, enum faulty_vfs_call call, const char *path, int64_t size);

@@ -1,8 +1,8 @@
-/// What the ledger keeps of a finished download while its file is given another name.
+/// The note that the ledger stores for a finished download while its file is renamed.
 struct RenameNote: Sendable, Hashable {
-  /// The name that is asked for.
+  /// The requested name.
   let name: String
-  /// What the storage has noted.
+  /// The storage's own note.
   var storageNote: String?
 
   private static let step = "rename"
@@ -12,7 +12,7 @@ struct RenameNote: Sendable, Hashable {
     self.storageNote = storageNote
   }
 
-  /// Reads what ``stored`` wrote; `nil` for a note of something else.
+  /// Decodes a note from its ``stored`` form; `nil` for the note of a step.
   init?(stored: String) {
     let outer = StepNote(stored: stored)
     guard outer.step == Self.step else { return nil }
@@ -21,7 +21,7 @@ struct RenameNote: Sendable, Hashable {
     self.init(name: name, storageNote: inner.text.isEmpty ? nil : inner.text)
   }
 
-  /// The note as the ledger keeps it.
+  /// The form that the ledger stores.
   var stored: String {
     StepNote(step: Self.step, text: StepNote(step: name, text: storageNote ?? "").stored).stored
   }

@@ -20,7 +20,7 @@ extension Run {
       let input = file.artifact
       if let kind = step.input, kind != input.kind {
         throw DownloadError(
-          .invalidPipeline, "\(step.name) takes a \(kind.rawValue), but is given a \(input.kind.rawValue)",
+          .invalidPipeline, "\(step.name) takes a \(kind.rawValue) but is given a \(input.kind.rawValue)",
           stage: step.name)
       }
       // Steps read their input by path, as does the next run after a crash: the partial needs a name.

@@ -1,6 +1,6 @@
 internal import Foundation
 
-// Adding, and looking up.
+// Adding downloads and looking them up.
 extension Engine {
   // MARK: Adding
 
@@ -27,7 +27,7 @@ extension Engine {
     }
     mode.mayLease = true
     context.mailbox.wake()
-    // They may have begun to run meanwhile, or have ended: as they are then.
+    // The downloads may have started or ended meanwhile: their current states are published.
     let changed = outcomes.filter { outcome in
       let record = outcome.record
       return slots.runs[record.id] != nil || record.phase.isActive
@@ -37,10 +37,10 @@ extension Engine {
     return outcomes.map { Download.Ticket(id: $0.record.id, isNew: $0.isNew) }
   }
 
-  /// The requests of downloads have changed in the ledger.
+  /// Takes over changed requests from the ledger.
   private func heed(_ ids: [DownloadID], since before: [DownloadID: DownloadRequest]) async {
     var records: [DownloadRecord] = []
-    // What has run and ended while the ledger was read is read again. Not by the loop, which has to lease first.
+    // If a run has ended while the ledger was read, it is read again. The loop does not do this: it has to lease first.
     for _ in 0..<3 {
       let endings = slots.endings
       guard let found = try? await store.records(of: ids) else { return }
@@ -52,9 +52,9 @@ extension Engine {
     }
   }
 
-  /// The request of a download that runs has changed in the ledger.
-  /// - Parameter before: the request of the run before the change: what the run itself has changed since, such as a dead
-  ///   link, stays.
+  /// Takes over the changed request of a running download from the ledger.
+  /// - Parameter before: The run's request before the change. What the run itself has changed since, such as an expired
+  ///   link, is kept.
   func heed(_ record: DownloadRecord, since before: DownloadRequest?) {
     guard let run = slots.runs[record.id] else { return }
     run.update { mine in
@@ -64,14 +64,14 @@ extension Engine {
     slots.update(run)
   }
 
-  /// Checks what can be checked before anything is stored.
+  /// Checks a request before it is stored.
   func check(_ request: DownloadRequest) throws(DownloadError) {
     try request.check(against: pipeline)
   }
 
-  /// The artifact of a finished download, when it is gone.
+  /// The artifact of a finished download if it no longer exists; otherwise `nil`.
   private func lostArtifact(of record: DownloadRecord) async -> StoredArtifact? {
-    // What was kept in memory is gone with the process, and is not asked for.
+    // An artifact in memory ends with its process and does not count as lost.
     guard let stored = await renamed(record).steps.artifact, stored.path != nil else { return nil }
     if let artifact = try? context.storage.artifact(from: stored), await context.storage.contains(artifact) {
       return nil
@@ -88,12 +88,12 @@ extension Engine {
     return presentStatus(of: record)
   }
 
-  /// The record of a download that belongs here; `nil` when there is none.
+  /// The record of a download at this location; `nil` if there is none.
   func record(_ id: DownloadID) async throws -> DownloadRecord? {
     try await store.record(id).flatMap { belongsHere($0) ? $0 : nil }
   }
 
-  /// Whether a download belongs to this storage's location: paths of others mean nothing here.
+  /// Whether a download is at this storage's location: paths of other locations are meaningless here.
   func belongsHere(_ record: DownloadRecord) -> Bool {
     guard let there = record.location, let here = context.storage.location else { return true }
     return there == here
@@ -116,7 +116,7 @@ extension Engine {
     try checkOpen()
     var totals = try await store.totals(tag: tag)
     for run in slots.runs(tag: tag) {
-      // The ledger hears of bytes at checkpoints only.
+      // The ledger only knows the bytes of the last checkpoint.
       let (known, isActive) = run.read { ($0.checkpoint.ranges.prefixLength, $0.phase == .transferring) }
       guard isActive else { continue }
       let progress = run.progress
@@ -126,7 +126,7 @@ extension Engine {
     return totals
   }
 
-  /// It may have begun to run since the ledger was asked.
+  /// The status of a record, or of its run if it has started since the record was read.
   private func presentStatus(of record: DownloadRecord) -> DownloadStatus {
     slots.runs[record.id]?.status ?? status(of: record)
   }
@@ -139,7 +139,7 @@ extension Engine {
     switch record.phase {
     case .waiting: return .waiting(reason(for: record))
     case .transferring, .processing:
-      // Ours are in the slots; what is not belongs to another owner.
+      // The runs of this owner are in the slots; others are of other owners.
       return record.owner == store.owner ? .transferring : .waiting(.elsewhere)
     case .paused: return .paused
     case .cancelled: return .cancelled
@@ -155,7 +155,7 @@ extension Engine {
     }
   }
 
-  /// Why a waiting download waits, asked in the order in which it would be refused.
+  /// Why a waiting download waits, checked in the order of the checks for a lease.
   private func reason(for record: DownloadRecord) -> WaitingReason {
     if let due = record.notBefore, due > time.date, let error = record.error {
       return WaitingReason(record.awaited, until: due, after: error)
@@ -163,7 +163,7 @@ extension Engine {
     return reason(for: record.candidate)
   }
 
-  /// Why a download waits that is due.
+  /// Why a due download waits.
   func reason(for candidate: Candidate) -> WaitingReason {
     if mode.isSuspended { return .suspended }
     if let reason = gates.reason(for: candidate) { return .gate(reason) }
@@ -173,25 +173,25 @@ extension Engine {
 }
 
 extension DownloadRequest {
-  /// Checks what can be checked before anything is stored.
+  /// Checks a request before it is stored.
   func check(against pipeline: Pipeline) throws(DownloadError) {
     let length = id.rawValue.utf8.count
     guard length > 0, length <= 255 else {
-      throw DownloadError(.invalidRequest, "a download's id has 1 to 255 bytes of UTF-8, this one has \(length)")
+      throw DownloadError(.invalidRequest, "a download's id must have 1 to 255 bytes of UTF-8, but has \(length)")
     }
     for url in [url] + mirrors where !pipeline.sources.contains(where: { $0.accepts(url) }) {
       throw DownloadError(
         .unsupportedURL,
         url.scheme == nil
-          ? "the URL has no scheme: write it in full, such as https://example.org/file"
-          : "no source of this pipeline takes this “\(url.scheme ?? "")” URL"
+          ? "the URL has no scheme: give the full URL, such as https://example.org/file"
+          : "no source of this pipeline accepts this “\(url.scheme ?? "")” URL"
       ).located(stage: nil, url: url, attempt: nil)
     }
     if let field = headers.fields.first(where: { !$0.isValid }) {
       throw DownloadError(.invalidRequest, "“\(field.name.prefix(50))” is not a valid header field")
     }
     for case .known(let size) in [expectedSize, sizeHint] where size < 0 {
-      throw DownloadError(.invalidRequest, "a size of \(size) bytes is expected; leave it out if it is unknown")
+      throw DownloadError(.invalidRequest, "the expected size is \(size) bytes: leave it out if it is unknown")
     }
     do {
       try pipeline.storage.check(destination)

@@ -1,12 +1,12 @@
 internal import Foundation
 
-// What users command of many downloads at once.
+// Commands for many downloads.
 extension Engine {
-  /// As many records are read at a time.
+  /// The number of records to read at a time.
   private static let page = 1000
 
-  /// Applies a command to every download, or to those with a tag; what waits changes all at once.
-  /// - Returns: how many it meant anything to.
+  /// Applies a command to every download, or to those with a tag. Waiting downloads change in one step of the ledger.
+  /// - Returns: The number of downloads that have changed.
   func commandAll(
     _ event: Lifecycle.Event, stopping reason: StopReason? = nil, to phase: DownloadState.Phase, tag: String?
   ) async throws -> Int {
@@ -15,8 +15,8 @@ extension Engine {
     var count = 0
     var ids: [DownloadID] = []
     while true {
-      // What waits, and what runs, in one turn of the loop: nothing is leased in between. A run that ends by itself, or
-      // for another reason, waits again and is met the next time.
+      // Waiting and running downloads are handled in one turn of the loop, so that nothing is leased in between. A run
+      // that ends for another reason waits again, and is handled in the next turn.
       let (idle, runs) = try await context.mailbox.perform { engine in
         let result = try await engine.store.transition(selection, event, at: engine.time.date)
         let runs = reason == nil ? [] : engine.slots.runs(tag: tag)
@@ -31,14 +31,14 @@ extension Engine {
       count += runs.count { $0.read { $0.phase } == phase }
     }
     let moved = ids
-    // By the loop: none of them may begin to run meanwhile.
+    // Done by the loop, so that none of the downloads can start meanwhile.
     _ = try await context.mailbox.perform { await $0.carriedOut(event, on: moved) }
     if event == .cancel, count > ids.count { try await removePartials(ofCancelledWith: tag) }
     context.mailbox.wake()
     return count
   }
 
-  /// Removes the partials of any number of cancelled downloads, a page at a time.
+  /// Deletes the partials of any number of cancelled downloads, a page at a time.
   private func removePartials(ofCancelledWith tag: String?) async throws {
     var query = DownloadQuery(phases: [.cancelled], tag: tag, location: context.storage.location, limit: Self.page)
     while true {
@@ -55,10 +55,10 @@ extension Engine {
   }
 
   /// Removes every download, or those with a tag.
-  /// - Returns: how many were removed.
+  /// - Returns: The number of downloads that were removed.
   func removeAll(tag: String?, deletingFiles: Bool) async throws -> Int {
     try checkOpen()
-    // Other owners' runs, and downloads at other locations, stay.
+    // Downloads that other owners run, and downloads at other locations, are not removed.
     var page = DownloadQuery(tag: tag, location: context.storage.location, limit: Self.page)
     var count = 0
     var failure: (any Error)?
@@ -82,12 +82,12 @@ extension Engine {
     return count
   }
 
-  /// The damaged records: they come with the first page, unless a tag is asked for.
+  /// The damaged records, which are part of the first page unless a tag is given.
   private func damaged(on page: DownloadQuery) async throws -> [DownloadID] {
     page.tag == nil && page.offset == 0 ? try await store.damaged().map(\.id) : []
   }
 
-  /// Sends everything that runs back to waiting, and starts nothing until it is told to go on.
+  /// Stops all runs, whose downloads wait again, and starts no download until ``unsuspend()`` is called.
   func suspend() async {
     mode.isSuspended = true
     let runs = try? await context.mailbox.perform { engine in
@@ -99,7 +99,7 @@ extension Engine {
 
   func unsuspend() async {
     if !mode.isRanked {
-      // It was opened to list and to remove; now it begins to work.
+      // The downloader was suspended from the start, so the ranking and interrupted renames have to be done now.
       do { try await rankOnce() } catch {
         outbox.noteFailure(DownloadError(error, as: .ledger, stage: context.ledgerName))
       }
@@ -112,7 +112,7 @@ extension Engine {
 
   // MARK: Orphans
 
-  /// The partials that no download of the ledger will use again, and that no owner holds.
+  /// The partials that are not in use and that no download of the ledger will resume.
   func orphans() async throws -> [StoredPartial] {
     try checkOpen()
     guard let orphans = try await context.storage.orphans(unknownTo: store) else {
@@ -122,7 +122,7 @@ extension Engine {
     return orphans
   }
 
-  /// Removes what is still an orphan. Done by the loop, so that none of them can begin to run meanwhile.
+  /// Deletes partials that are still orphans. Done by the loop, so that none of their downloads can start meanwhile.
   func remove(_ orphans: [StoredPartial]) async throws -> Int {
     try checkOpen()
     return try await context.mailbox.perform { engine in

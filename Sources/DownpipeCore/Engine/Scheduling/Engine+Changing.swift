@@ -1,6 +1,6 @@
 internal import Foundation
 
-// Changing what was asked for.
+// Changing requests.
 extension Engine {
   /// Changes the request of a download in one step of the ledger.
   func update(
@@ -11,7 +11,7 @@ extension Engine {
     return try await takeTurns { try await $0.change(id, change) }
   }
 
-  /// Done by the loop.
+  /// Changes the request in the loop.
   func change(
     _ id: DownloadID, _ change: @escaping @Sendable (inout DownloadRequest) throws -> Void
   ) async throws -> Turn<DownloadStatus> {
@@ -22,7 +22,7 @@ extension Engine {
     try change(&new)
     try new.check(against: pipeline)
     let destination = new.destination
-    // What is being published goes where it was asked for when that began: no run may begin to publish in between.
+    // A run publishes to the destination at the start of its steps, so no run may begin its steps in between.
     let isInTime = run.update { record in
       guard record.phase == .transferring || destination == old.destination else { return false }
       record.request.destination = destination

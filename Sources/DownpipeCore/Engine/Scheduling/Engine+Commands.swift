@@ -1,26 +1,26 @@
 internal import Foundation
 
-// What users command of one download: pause, resume, restart, cancel, remove. A run is stopped at once; what is decided
-// over the ledger is decided by the loop, where nothing is being leased.
+// Commands for one download: pause, resume, restart, cancel, remove. A run is stopped at once. Decisions that need the
+// ledger are made in the loop, while no download is being leased.
 extension Engine {
   // MARK: One download
 
-  /// Applies a command to a download, whether it runs or not.
+  /// Applies a command to a download, whether or not it runs.
   ///
   /// - Parameters:
-  ///   - event: what is commanded.
-  ///   - reason: what a run is told; `nil` for commands that mean nothing to a run.
-  ///   - phase: the phase in which such a run ends, and which is all that is commanded; `nil` for commands that only
-  ///     begin by ending the run.
-  /// - Returns: whether it meant anything in the phase the download was in.
+  ///   - event: The event to apply to the download.
+  ///   - reason: The reason to stop a run; `nil` for commands that do not affect a run.
+  ///   - phase: The phase after the run if stopping it completes the command; `nil` if the event has to be applied
+  ///     after the run.
+  /// - Returns: Whether the event was legal in the download's phase.
   func command(
     _ event: Lifecycle.Event, stopping reason: StopReason? = nil, to phase: DownloadState.Phase? = nil, _ id: DownloadID
   ) async throws -> Bool {
     try checkOpen()
-    // At once; then again by the loop, for a run that begins in between.
+    // The run is stopped at once; the loop stops a run that begins in between.
     if let reason { slots.runs[id]?.stop(reason) }
     return try await takeTurns { run in
-      // Something else may have ended it first.
+      // The run may have ended for another reason.
       guard let phase, run.read({ $0.phase }) == phase else { return nil }
       return phase != .waiting || run.stopReason == reason ? true : nil
     } _: { engine in
@@ -39,7 +39,7 @@ extension Engine {
     return result.count > 0
   }
 
-  /// Removes what a cancelled download has on disk, and tells those who watch.
+  /// Deletes the partials of cancelled downloads, and publishes the new states.
   func carriedOut(_ event: Lifecycle.Event, on ids: [DownloadID]) async {
     for id in ids where event == .cancel || hub.isWatched(id) {
       guard let record = try? await store.record(id), slots.runs[id] == nil else { continue }
@@ -48,7 +48,7 @@ extension Engine {
     }
   }
 
-  /// Removes a download: its work is ended first.
+  /// Removes a download after stopping its run.
   func remove(_ id: DownloadID, deletingFile: Bool) async throws -> Bool {
     try checkOpen()
     slots.runs[id]?.stop(.remove)
@@ -67,12 +67,12 @@ extension Engine {
     return wasRemoved || !records.isEmpty
   }
 
-  /// Deletes what there is of a download, and keeps its record as that of a cancelled one.
+  /// Deletes the file or partial of a download, and keeps its record as `cancelled`.
   func discard(_ id: DownloadID) async throws -> Bool {
     let discarded = try await context.mailbox.perform { engine -> Artifact? in
       guard engine.slots.runs[id] == nil, let record = try await engine.record(id) else { return nil }
       guard case .finished(let artifact) = engine.state(of: await engine.renamed(record)) else { return nil }
-      // The ledger first: what it lists as finished is there.
+      // The ledger changes first, because the file of a finished download must exist.
       return try await engine.transition(id, .discard) ? artifact : nil
     }
     guard let discarded else { return try await command(.cancel, stopping: .cancel, to: .cancelled, id) }
@@ -80,7 +80,7 @@ extension Engine {
     return true
   }
 
-  /// Removes a record, a damaged one too, if it belongs here.
+  /// Removes a record of this location, or a damaged record.
   private func forget(_ id: DownloadID) async throws -> [DownloadRecord] {
     let isDamaged = try await store.damaged().contains { $0.id == id }
     if !isDamaged, try await record(id) == nil { return [] }

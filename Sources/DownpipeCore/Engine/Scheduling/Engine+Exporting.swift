@@ -1,5 +1,5 @@
 extension Engine {
-  /// Copies the bytes that are on disk, with what is known of them.
+  /// Copies the bytes on disk to a new file, and returns it with the representation of the bytes.
   func exportPartial(_ id: DownloadID, to path: String) async throws -> PartialExport {
     try checkOpen()
     guard let record = try await record(id) else { throw DownloadError.unknownDownload(id) }
@@ -10,9 +10,9 @@ extension Engine {
     guard count > 0, record.phase != .finished else {
       throw DownloadError(
         .invalidRequest,
-        record.phase == .finished ? "“\(id)” is finished: its file is there" : "nothing is on disk of “\(id)” yet")
+        record.phase == .finished ? "“\(id)” is finished: use its file" : "“\(id)” has no bytes on disk yet")
     }
-    // Held while it is copied: a run that begins meanwhile waits for it as for another owner.
+    // The partial is open while it is copied: a run that begins meanwhile waits for it as for another owner.
     let partial = try await context.storage.openPartial(record.partialKey, isNew: false)
     defer { try? partial.close() }
     try await partial.export(to: path, count: count)

@@ -1,11 +1,11 @@
 internal import Foundation
 internal import Synchronization
 
-// Runs come and go: outcomes are put into the ledger and downloads leased, in one exchange after the other.
+// Outcomes of runs are saved in the ledger, and downloads are leased, in one exchange after the other.
 extension Engine {
   // MARK: Outcomes
 
-  /// The work of a run is over: its slot is free, and its outcome goes into the next exchange.
+  /// Takes the outcome of a run: frees its slot, and adds the outcome to the next exchange.
   func take(_ outcome: Outcome, of run: Run, in group: inout DiscardingTaskGroup) {
     slots.free(run)
     mode.mayLease = true
@@ -24,19 +24,19 @@ extension Engine {
     outbox.append(Exchange.Settling(run: run, state: state))
   }
 
-  /// A run that has lost its lease: what is left to do is to find out whether its download was removed.
+  /// Ends a run that has lost its lease, after finding out whether its download was removed.
   private func abandon(_ run: Run, in group: inout DiscardingTaskGroup) {
     slots.free(run)
     let context = context
     group.addTask {
-      // Not elsewhere: gone, and with it its bytes.
+      // Without a record the download was removed, and its partial is deleted.
       let isGone = (try? await context.store.record(run.id)) == .some(nil)
       if isGone { try? await context.storage.removePartial(run.key) }
       context.mailbox.post(abandoned: run, isGone: isGone)
     }
   }
 
-  /// A run is over, and the ledger knows.
+  /// Ends a run after its outcome has been saved in the ledger.
   func finish(_ run: Run) async {
     slots.remove(run)
     run.hasEnded()
@@ -46,12 +46,12 @@ extension Engine {
 
   // MARK: The exchange
 
-  /// Writes outcomes into the ledger and leases what may run, unless an exchange is under way.
+  /// Saves outcomes in the ledger and leases downloads, unless an exchange is in progress.
   func exchange() {
     guard !outbox.isExchanging else { return }
     let request = leaseRequest()
     guard request != nil || (!outbox.waiting.isEmpty && !ledgerNeedsRest) else { return }
-    // An exchange that only saves leaves what may be leased to the next one.
+    // If this exchange does not lease, the next one has to.
     if request != nil { mode.mayLease = false }
     mode.ledgerRests = false
     outbox.begin(request, in: context)
@@ -65,31 +65,31 @@ extension Engine {
     return leaseRequest(scope: options.scope, selector.select)
   }
 
-  /// A lease of downloads that are due now, for the lease's usual length.
+  /// A request to lease downloads that are due now, for the duration in the options.
   func leaseRequest(
     scope: LeaseScope, _ select: @escaping @Sendable (Candidate) -> LeaseSelection
   ) -> LeaseRequest {
-    // The timer of a due time is right to the microsecond, and so is what counts as due.
+    // The timer of a due time has a precision of a microsecond, so the same precision decides what is due.
     let now = time.date.addingTimeInterval(1e-6)
     return LeaseRequest(
       now: now, until: now.addingTimeInterval(options.lease / .seconds(1)), scope: scope,
       location: context.storage.location, select: select)
   }
 
-  /// So many outcomes may wait for a ledger that fails, beside the runs that have a slot.
+  /// The number of outcomes that may wait for a failing ledger before no more downloads are leased.
   private static let mostUnsaved = 64
 
-  /// After a failure the ledger is asked again in a second, by the timer.
+  /// Whether to wait after a failure of the ledger; a timer ends the wait after a second.
   private var ledgerNeedsRest: Bool { mode.ledgerRests && !mode.isStopping }
 
-  /// The ledger has answered.
+  /// Takes the answer of the ledger to an exchange.
   func take(_ answer: Exchange.Answer, in group: inout DiscardingTaskGroup) async {
     waits.lastLook = answer.lookedAt ?? waits.lastLook
     switch answer.result {
     case .success(let exchange):
       outbox.succeeded()
       if !answer.settling.isEmpty || !exchange.leased.isEmpty { reasons.mayHaveChanged = true }
-      // Before the states are told that announce them: what is due next has its timer.
+      // Timers are set before the states with the due times are published.
       for settling in answer.settling { arm(settling.run.read { $0.notBefore }, in: &group) }
       for (settling, isSaved) in zip(answer.settling, exchange.saved) {
         if isSaved { await settle(settling) } else { abandon(settling.run, in: &group) }
@@ -98,7 +98,7 @@ extension Engine {
     case .failure(let error):
       let error = DownloadError(error, as: .ledger, stage: context.ledgerName)
       if mode.isStopping {
-        // What the ledger does not take is found by the next start.
+        // The next start finds the downloads whose outcomes could not be saved.
         outbox.succeeded()
         for settling in answer.settling { await settle(settling) }
         return
@@ -113,11 +113,11 @@ extension Engine {
     }
   }
 
-  /// An outcome is in the ledger.
+  /// Ends a run whose outcome has been saved.
   private func settle(_ settling: Exchange.Settling) async {
     let run = settling.run
     if run.stopReason == .remove {
-      // Done here, so that it is done whatever has become of the caller.
+      // Done here, so that it is done even if the caller was cancelled.
       await removeRecord(of: run)
     } else {
       run.announce(state: settling.state)
@@ -129,27 +129,27 @@ extension Engine {
     }
     if notBefore != nil { waits.mayHaveDelayed = true }
     await finish(run)
-    // Last: a disk that does not answer holds up no other.
+    // This comes last, because a disk that does not answer must not delay other downloads.
     if awaited != nil || waits.isAnythingMissing { await noteMissing(of: run) }
     if case .finished = settling.state { await makeDescriptorsDue() }
     if slots.isEmpty { context.mailbox.wake() }
   }
 
-  /// A run that was ended by a removal has ended: its download goes.
+  /// Removes the record of a run that was stopped by a removal.
   private func removeRecord(of run: Run) async {
     guard let records = try? await store.remove(.ids([run.id]), limit: 1), !records.isEmpty else {
-      // The caller tries again, or it stays as what it is now.
+      // The caller tries again; otherwise the download stays cancelled.
       return run.announce(state: .cancelled)
     }
     run.wasRemoved = true
     try? await cleanUp(after: records, deletingFiles: false)
   }
 
-  /// Begins the work on a download that has just been leased.
+  /// Starts a run for a leased download.
   func start(_ record: DownloadRecord, isForced: Bool = false) {
     let run = Run(record, stages.current, context)
     reasons.forget(record.id)
-    // A run whose lease was lost without its noticing: it has to be gone before its bytes are touched again.
+    // An earlier run has lost its lease without noticing: it has to end before the partial is opened again.
     let earlier = slots.insert(run, isForced: isForced)
     earlier?.stop(.lostLease)
     if mode.isStopping { run.stop(.shutdown) } else if mode.isSuspended { run.stop(.suspend) }
@@ -158,7 +158,7 @@ extension Engine {
 
   // MARK: Limits
 
-  /// Admits those that run anew, the best rank first; those left over go back to waiting.
+  /// Applies the limits to the running downloads in order of rank; downloads beyond a limit go back to waiting.
   func enforceLimits() {
     var admitted = RunningDownloads()
     let limits = pipeline.limits

@@ -1,6 +1,6 @@
-// Renaming downloads, and the files of those that are finished.
+// Renaming downloads, and the files of finished downloads.
 extension Engine {
-  /// Gives a download another name; what is finished is renamed in its folder.
+  /// Renames a download; the file of a finished download is renamed in its folder.
   func rename(_ id: DownloadID, to name: String) async throws -> DownloadStatus {
     try checkOpen()
     try await rankOnce()
@@ -17,18 +17,18 @@ extension Engine {
   private func renameFile(of record: DownloadRecord, to name: String) async throws -> DownloadStatus {
     let record = await renamed(record)
     guard let stored = record.steps.artifact, stored.path != nil else {
-      throw DownloadError(.invalidRequest, "“\(record.id)” has no file that could be renamed: it was kept in memory")
+      throw DownloadError(.invalidRequest, "“\(record.id)” has no file to rename: it was kept in memory")
     }
     let artifact = try context.storage.artifact(from: stored)
     guard await context.storage.contains(artifact) else {
       throw DownloadError(
-        .storage, "the file of “\(record.id)” is gone, or is another one now: add the download again to fetch it anew")
+        .storage, "the file of “\(record.id)” no longer exists or was replaced: add the download again")
     }
     try await keep(RenameNote(name: name), of: record.id)
     return try await moveFile(of: record, artifact, to: name, prior: nil)
   }
 
-  /// What is being renamed, and how, is in the ledger before the file moves: after a crash the next start finishes it.
+  /// Saves a note in the ledger before the file moves: after a crash the next start finishes the rename.
   private func keep(_ note: RenameNote?, of id: DownloadID) async throws {
     _ = try await store.update(id, at: time.date) { $0.steps.note = note?.stored }
   }
@@ -47,7 +47,7 @@ extension Engine {
       moved = try await storage.publish(
         artifact, of: nil, at: .init(directory: storage.folder(of: artifact), name: name), in: processing)
     } catch {
-      // Where the file has not moved there is nothing to be finished; otherwise the next start does that.
+      // If the file has not moved, there is nothing to finish; otherwise the next start finishes the rename.
       if await storage.contains(artifact) { try? await keep(nil, of: id) }
       throw error
     }
@@ -62,13 +62,13 @@ extension Engine {
     return status(of: record)
   }
 
-  /// Finishes renaming what the end of the process has interrupted; before anything else is done.
+  /// Finishes the renames that the end of a process has interrupted. Called before any other work.
   func finishRenaming() async {
     guard let records = try? await store.unsettledMoves() else { return }
     for record in records where belongsHere(record) { _ = await renamed(record) }
   }
 
-  /// A record whose file was being renamed, with that brought to its end; where it fails the file has the name it has.
+  /// Finishes an interrupted rename of a record's file, and returns the record. If that fails, the record is unchanged.
   func renamed(_ record: DownloadRecord) async -> DownloadRecord {
     guard record.phase == .finished, let note = record.steps.note.flatMap(RenameNote.init(stored:)),
       let stored = record.steps.artifact, let artifact = try? context.storage.artifact(from: stored),
@@ -79,7 +79,7 @@ extension Engine {
 }
 
 extension Storage {
-  /// The folder below the root that an artifact lies in; `nil` for the root itself, and for what lies elsewhere.
+  /// The folder of an artifact below the storage's root; `nil` for the root itself and for other places.
   fileprivate func folder(of artifact: Artifact) -> String? {
     guard let stored = artifact.path.map(storedPath(for:)), !stored.hasPrefix("/") else { return nil }
     let parts = stored.split(separator: "/").dropLast()

@@ -1,4 +1,4 @@
-// Replacing stages while the downloader runs.
+// Replacing stages while a downloader runs.
 extension Engine {
   func replace(gate: any Gate) {
     gates.replace(gate)
@@ -11,14 +11,15 @@ extension Engine {
     return true
   }
 
-  /// The pipeline has the gates that are asked, and no list of its own.
+  /// Updates the gates of the pipeline, which has no list of its own.
   private func showGates() {
     let gates = gates.stages
     stages.change { $0.gates = gates }
     lookAgain()
   }
 
-  /// The policy takes effect on what runs, too. Done by the loop, so that nothing is leased under the old one meanwhile.
+  /// Replaces an admission policy and applies it to running downloads. Done by the loop, so that nothing is leased with
+  /// the old policy meanwhile.
   func replace(admission policy: any AdmissionPolicy) async {
     _ = try? await context.mailbox.perform { engine in
       engine.stages.change { pipeline in

@@ -1,9 +1,9 @@
 internal import Foundation
 
-// Starting by hand.
+// Starting downloads by hand.
 extension Engine {
-  /// Starts a download whatever the limits say, and sends back others if asked to.
-  /// - Returns: whether it runs now.
+  /// Starts a download even if a limit is reached, and preempts other downloads if requested.
+  /// - Returns: Whether the download runs now.
   func start(_ id: DownloadID, preempting preemption: Preemption) async throws -> Bool {
     try checkOpen()
     let started: Started = try await takeTurns { engine in
@@ -11,7 +11,7 @@ extension Engine {
         let isRunning = engine.slots.candidate(of: run) != nil && run.stopReason == nil
         return isRunning ? .over(Started()) : .wait(for: run)
       }
-      // What was paused or has failed waits first; what waits for a time is due.
+      // A paused or failed download becomes waiting, and a download that waits for a time becomes due.
       guard try await engine.transition(id, .resume) else { return .over(Started(isRunning: false)) }
       return .over(try await engine.leaseByHand(id, preempting: preemption))
     }
@@ -21,7 +21,7 @@ extension Engine {
 
   private struct Started: Sendable {
     var isRunning = true
-    /// The runs that were stopped to make room.
+    /// The preempted runs.
     var victims: [Run] = []
   }
 
@@ -36,7 +36,7 @@ extension Engine {
     }
     let victims = victims(of: preemption, for: record.candidate)
     start(record, isForced: true)
-    for run in victims { run.stop(.limit("made room for “\(id)”, which was started by hand")) }
+    for run in victims { run.stop(.limit("preempted by “\(id)”, which was started by hand")) }
     return Started(victims: victims)
   }
 

@@ -1,6 +1,6 @@
-// What those who watch are told of downloads that wait. Runs tell of themselves.
+// Publishing the states of downloads that do not run. Runs publish their own states.
 extension Engine {
-  /// Publishes how a download stands that does not run, and follows the reason for which it waits.
+  /// Publishes the state of a download that does not run, and follows its reason to wait.
   func publish(_ record: DownloadRecord) {
     guard hub.isWatched(record.id) else { return }
     let status = status(of: record)
@@ -8,28 +8,28 @@ extension Engine {
     hub.publish(stateOf: status)
   }
 
-  /// Publishes how downloads stand, as far as they do not run.
+  /// Publishes the states of those downloads that do not run.
   func publishStates(of ids: [DownloadID]) async {
     guard !ids.isEmpty else { return }
     guard let records = try? await store.records(of: ids) else { return }
     for record in records where slots.runs[record.id] == nil { publish(record) }
   }
 
-  /// Tells those who watch single downloads that do not run here how these stand: other owners may have changed them.
+  /// Publishes the states of individually watched downloads that do not run here: other owners may have changed them.
   func publishWatched() async {
     let ids = hub.watchedDownloads.filter { slots.runs[$0] == nil }
     guard !ids.isEmpty, let records = try? await store.records(of: ids) else { return }
     for record in records where slots.runs[record.id] == nil { publish(record) }
     let found = Set(records.map(\.id))
     for id in ids where !found.contains(id) && slots.runs[id] == nil {
-      // Asked once more: it may just have been added.
+      // Read once more, because the download may just have been added.
       if (try? await store.record(id)) == .some(nil) { hub.finish(id) }
     }
   }
 
   // MARK: Reasons
 
-  /// Publishes each download that waits for another reason than it was last told to.
+  /// Publishes each download whose reason to wait differs from the published one.
   func tellReasons() async {
     guard hub.isAnythingWatched else { return reasons.forgetAll() }
     await fillReasons()
@@ -41,7 +41,7 @@ extension Engine {
     }
   }
 
-  /// Looks a moment later, when slots have been filled again: what changes in between changes back.
+  /// Publishes new reasons after a short delay, in which free slots are filled again and most reasons change back.
   func lookAtReasons() async {
     for _ in 0..<5 {
       guard (try? await time.sleep(for: options.progressInterval, purpose: .reasons)) != nil else { break }
@@ -51,7 +51,7 @@ extension Engine {
     if reasons.mayHaveChanged { await tellReasons() }
   }
 
-  /// Begins to follow those that waited before a watcher came.
+  /// Starts to follow downloads that waited before there was a watcher.
   private func fillReasons() async {
     let watchers = hub.watchersOfAll
     guard watchers > 0, reasons.filledFor != watchers else { return }
@@ -60,7 +60,7 @@ extension Engine {
     query.limit = WaitingReasons.most
     guard let records = try? await store.records(query) else { return }
     for record in records where slots.runs[record.id] == nil && reasons.told[record.id] == nil {
-      // What was told of it before is not known: the reason that it has at first.
+      // The published reason is not known; assume the initial one.
       if case .waiting(let reason) = state(of: record), reason.dependsOnOthers {
         reasons.note(record.id, record.candidate, .waiting(.turn))
       }

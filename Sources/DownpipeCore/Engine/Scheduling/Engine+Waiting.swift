@@ -1,10 +1,10 @@
 internal import Foundation
 
-// Gates, timers, and what may come before its time: the network, room on the disk, descriptors.
+// Gates, timers, and resources that may become available before a due time: the network, disk space, descriptors.
 extension Engine {
   // MARK: Gates
 
-  /// Begins to listen to the gates that have been put in.
+  /// Starts to watch new gates.
   func watchGates(in group: inout DiscardingTaskGroup) {
     let mailbox = context.mailbox
     for slot in gates.takeUnwatched() {
@@ -17,7 +17,7 @@ extension Engine {
             }
           } catch is CancellationError {
           } catch {
-            // The gate no longer knows: it does not veto by guess.
+            // A gate that has failed no longer knows, and a gate must not close by guess.
             slot.latest.report(.open)
             mailbox.wake()
           }
@@ -26,7 +26,7 @@ extension Engine {
     }
   }
 
-  /// Suspends what a closed gate does not allow any more.
+  /// Suspends the runs that a closed gate no longer permits.
   func enforceGates() {
     guard !gates.slots.isEmpty else { return }
     for run in slots.runs.values {
@@ -36,8 +36,8 @@ extension Engine {
     }
   }
 
-  /// Where a gate has said something new, watchers of a waiting download learn why it waits now, and where there was no
-  /// network there may be one.
+  /// After news from a gate, publishes new reasons of waiting downloads, and retries downloads that wait for the
+  /// network.
   func heedGates() async {
     guard gates.takeNews() else { return }
     mode.mayLease = true
@@ -47,7 +47,7 @@ extension Engine {
 
   // MARK: Timers
 
-  /// Sets a timer for the next download that becomes due. The ledger is only asked when there may be something new.
+  /// Sets a timer for the next due time. The ledger is only read if there may be a new one.
   func setTimer(in group: inout DiscardingTaskGroup) async {
     guard waits.mayHaveDelayed || mode.ledgerRests, !mode.isStopping else { return }
     waits.mayHaveDelayed = false
@@ -59,7 +59,7 @@ extension Engine {
       due = now.addingTimeInterval(1)
     } else {
       do {
-        // After the time that was looked up to: what has become due since then must not be forgotten.
+        // The search starts at the time of the last lease, so that downloads that became due since are not missed.
         due = try await store.nextDue(after: waits.lastLook ?? now)
         waits.lastLook = nil
       } catch {
@@ -70,9 +70,9 @@ extension Engine {
     arm(due, in: &group)
   }
 
-  /// Sets a timer for a due time, unless there is one.
+  /// Sets a timer for a due time, unless there is one already.
   func arm(_ due: Date?, in group: inout DiscardingTaskGroup) {
-    // Before the date: where time passes between the two, the timer fires early, which does no harm, and never late.
+    // Read before the date: if time passes between the two, the timer fires early, which does no harm, and never late.
     let now = time.now
     guard let due, let instant = waits.arm(due, at: time.date, now: now) else { return }
     group.addTask { await self.sleep(to: instant, until: due) }
@@ -89,9 +89,9 @@ extension Engine {
     context.mailbox.wake()
   }
 
-  // MARK: What is missing
+  // MARK: Missing resources
 
-  /// Remembers, or forgets, what a download that has ended its run is short of.
+  /// Records the resource that a download waits for after its run, if any.
   func noteMissing(of run: Run) async {
     let record = run.record
     let available: Int64? = record.awaited == .disk ? await availableBytes() : nil
@@ -102,10 +102,10 @@ extension Engine {
 
   private func availableBytes() async -> Int64? { (try? await context.storage.availableBytes()) ?? nil }
 
-  /// How often a full disk is looked at.
+  /// The time between two checks of a full disk.
   private static let lookInterval: Duration = .seconds(2)
 
-  /// Looks at the disk every now and then while a download waits for room.
+  /// Checks the disk regularly while a download waits for space.
   func watchForRoom() async {
     while waits.isRoomMissing {
       guard (try? await time.sleep(for: Self.lookInterval, purpose: .room)) != nil else { break }
@@ -115,14 +115,14 @@ extension Engine {
     waits.isWatchingForRoom = false
   }
 
-  /// What waits for descriptors may have them when a run has given its own back.
+  /// Retries downloads that wait for descriptors, because a run has released its own.
   func makeDescriptorsDue() async {
     if waits.isAnythingMissing { await makeDue(waits.take(.descriptors)) }
   }
 
   private func makeDue(_ ids: [DownloadID]) async {
     guard !ids.isEmpty else { return }
-    // Were it to fail, they would become due in their own time.
+    // If this fails, the downloads start at their due times.
     _ = try? await store.transition(.ids(ids), .becameDue, at: time.date)
     mode.mayLease = true
     await publishStates(of: ids.filter(hub.isWatched))
@@ -131,7 +131,7 @@ extension Engine {
 
   // MARK: Idleness
 
-  /// Returns when nothing waits and nothing runs, here or elsewhere.
+  /// Returns when no download of the ledger waits or runs, here or with another owner.
   func waitUntilIdle() async throws {
     let number = idleWaiters.makeNumber()
     let result: Result<Void, any Error> = await withTaskCancellationHandler {
@@ -151,7 +151,7 @@ extension Engine {
     try result.get()
   }
 
-  /// Lets go of those who wait for idleness, if there is nothing to do.
+  /// Resumes the idle waiters, if no download waits or runs.
   func settleIdle() async {
     guard !idleWaiters.isEmpty else { return }
     if outbox.failures >= 5, let error = outbox.lastError { return idleWaiters.finish(.failure(error)) }

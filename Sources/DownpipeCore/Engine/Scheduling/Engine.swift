@@ -1,7 +1,9 @@
 internal import Foundation
 
-/// Decides what runs. One loop decides, everything else works: commands, outcomes of runs, answers of the ledger, gate
-/// reports and timers come to its mailbox, and only the loop leases downloads.
+/// Decides which downloads run.
+///
+/// A single loop makes all decisions. Commands, outcomes of runs, answers of the ledger, gate reports and timers arrive
+/// in its mailbox, and only the loop leases downloads.
 actor Engine {
   nonisolated let context: EngineContext
   var stages: LiveStages
@@ -13,17 +15,17 @@ actor Engine {
   var reasons = WaitingReasons()
   var mode = Mode()
 
-  /// What the engine as a whole is told to do.
+  /// The state of the engine apart from its downloads.
   struct Mode: Sendable {
     var isSuspended = false
     var isStopping = false
-    /// Whether the ledger has been told how to rank.
+    /// Whether the ledger ranks by the pipeline's policy.
     var isRanked = false
     /// Whether a child task reports progress and renews leases.
     var ticks = false
-    /// Whether something may have become leasable since the ledger was last asked.
+    /// Whether a download may have become leasable since the last lease.
     var mayLease = true
-    /// Whether the ledger has failed, and is left alone until a timer has run out.
+    /// Whether the ledger has failed, and is not used until a timer fires.
     var ledgerRests = false
     /// Whether that timer is set.
     var restTimerIsSet = false
@@ -45,8 +47,8 @@ actor Engine {
 
   // MARK: The loop
 
-  /// Runs until ``beginShutdown()``, or until its task is cancelled. Everything that happens is a child of this, or a
-  /// run that it waits for.
+  /// Runs until ``beginShutdown()`` is called or the task is cancelled. All other tasks are children of this one, or
+  /// runs that it waits for.
   func run() async {
     await withTaskCancellationHandler {
       await withDiscardingTaskGroup { group in
@@ -59,7 +61,7 @@ actor Engine {
         watchGates(in: &group)
         await reclaim()
         await loop(in: &group)
-        // Before the children are waited for: one of them may wait for a command, or for idleness.
+        // These calls come before the wait for the children, which may wait for a command or until the engine is idle.
         context.mailbox.close()
         idleWaiters.finish(.failure(DownloadError.shutDown))
         hub.finish()
@@ -79,7 +81,7 @@ actor Engine {
       for (run, outcome) in mail.outcomes { take(outcome, of: run, in: &group) }
       for (run, isGone) in mail.abandoned {
         await finish(run)
-        // Not before the run is gone: a watcher that looks again must find nothing.
+        // Published after the run has been removed: a watcher that reads the status again must not find it.
         if isGone { hub.publish(removalOf: run.read { $0.request }) } else { run.announce(state: .waiting(.elsewhere)) }
       }
       if let answer = mail.exchanged { await take(answer, in: &group) }
@@ -109,7 +111,7 @@ actor Engine {
     }
   }
 
-  /// Carries out commands, unless the ledger is handing out downloads at this moment: then after its answer.
+  /// Carries out commands. During an exchange with the ledger, they wait for its answer.
   private func carryOutCommands() async {
     guard !outbox.isExchanging else { return }
     for command in context.mailbox.takeCommands() {
@@ -119,18 +121,18 @@ actor Engine {
     }
   }
 
-  /// Ends everything at a checkpoint. The loop does the rest.
+  /// Tells the loop to stop all runs at a checkpoint and to end.
   func beginShutdown() {
     mode.isStopping = true
     context.mailbox.wake()
   }
 
-  /// - Throws: `.shutDown` once the downloader ends.
+  /// - Throws: `.shutDown` after the shutdown has begun.
   func checkOpen() throws(DownloadError) {
     guard !mode.isStopping else { throw DownloadError.shutDown }
   }
 
-  /// Has the ledger rank by the pipeline's policy from now on, if that has not been done at the start.
+  /// Makes the ledger rank by the pipeline's policy, unless this was done at the start.
   func rankOnce() async throws {
     guard !mode.isRanked else { return }
     mode.isRanked = true
@@ -166,10 +168,10 @@ actor Engine {
     if !slots.isEmpty, !Task.isCancelled { context.mailbox.wake() }
   }
 
-  /// Every now and then, gives back what dead owners hold and looks at what other owners have done.
+  /// Reclaims the downloads of dead owners, and publishes the changes of other owners, at regular intervals.
   private func maintain() async {
     while (try? await time.sleep(for: options.lease, purpose: .lease)) != nil {
-      // Ours first: after a sleep of the whole machine they would count as given up.
+      // Own leases are renewed first: after the machine has slept they may have expired.
       if !slots.isEmpty { await renewLeases() }
       await reclaim()
       waits.mayHaveDelayed = true
@@ -179,7 +181,7 @@ actor Engine {
     }
   }
 
-  /// Looks at once at what other users of the ledger in this process have done.
+  /// Publishes the changes of other users of the ledger in this process at once.
   private func followOthers() async {
     guard let changes = store.changesByOthers else { return }
     for await _ in changes {
@@ -187,7 +189,7 @@ actor Engine {
       mode.mayLease = true
       await publishWatched()
       context.mailbox.wake()
-      // Many are not read for each commit of another one.
+      // If many downloads are watched, they are not read after each commit of another user.
       if hub.watchedDownloads.count > 100 { try? await time.sleep(for: options.progressInterval, purpose: .reasons) }
     }
   }

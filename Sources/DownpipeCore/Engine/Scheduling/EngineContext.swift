@@ -1,7 +1,7 @@
 internal import Foundation
 internal import Synchronization
 
-/// What the engine shares with its runs, for as long as the downloader lives.
+/// The state that the engine shares with its runs, for the life of the downloader.
 final class EngineContext: Sendable {
   let options: DownloaderOptions
   let store: any LedgerStore
@@ -22,7 +22,7 @@ final class EngineContext: Sendable {
 
   var time: any TimeSource { options.time }
 
-  /// The next number in the order of arrival.
+  /// Returns a number for the order of arrival, larger than all earlier ones.
   func nextArrival(at now: Date) -> Int64 {
     lastArrival.withLock { last in
       last = max(last + 1, Int64(now.timeIntervalSince1970 * 1_000_000))
@@ -31,12 +31,14 @@ final class EngineContext: Sendable {
   }
 }
 
-/// The stages as a run sees them: the pipeline as it was when the run began, and the sessions of its sources. Never changes; the engine makes another one when a stage is replaced.
+/// The stages of a run: the pipeline at the start of the run, and the sessions of its sources.
+///
+/// Immutable; the engine creates another one when a stage is replaced.
 final class StartedPipeline: Sendable {
   let pipeline: Pipeline
-  /// Those of the pipeline's sources, in the same order.
+  /// The sessions of the pipeline's sources, in the same order.
   let sessions: [any SourceSession]
-  /// Grows each time a source is replaced.
+  /// A number that grows when a source is replaced.
   let epoch: Int
 
   init(_ pipeline: Pipeline, sessions: [any SourceSession], epoch: Int) {
@@ -47,7 +49,7 @@ final class StartedPipeline: Sendable {
 
   var sources: [any Source] { pipeline.sources }
 
-  /// The source that takes a URL, and its session.
+  /// The first source that accepts a URL, and its session.
   func source(for url: URL) -> (stage: any Source, session: any SourceSession)? {
     guard let index = sources.firstIndex(where: { $0.accepts(url) }) else { return nil }
     return (sources[index], sessions[index])

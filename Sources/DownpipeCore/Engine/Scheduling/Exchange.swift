@@ -1,18 +1,19 @@
 internal import Foundation
 
-/// One exchange with the ledger: how runs have ended goes in, leases come out, in one commit. One is under way at a time;
-/// what ends meanwhile goes into the next one.
+/// One exchange with the ledger, which saves outcomes and leases downloads in one commit.
+///
+/// Only one exchange is in progress at a time; outcomes that arrive meanwhile are part of the next one.
 struct Exchange: Sendable {
-  /// Runs whose outcome is written into the ledger, with the state that is announced then.
+  /// The runs whose outcomes are saved, with the states to publish afterwards.
   let settling: [Settling]
-  /// What to lease; `nil` when nothing may start.
+  /// The lease; `nil` if no download may start.
   let request: LeaseRequest?
 
-  /// A run whose outcome is in its record, but not in the ledger yet.
+  /// A run whose outcome is in its record, but has not been saved in the ledger.
   struct Settling: Sendable {
     let run: Run
     let state: DownloadState
-    /// Whether it failed for lack of room: the ledger may fail for the same reason.
+    /// Whether the run failed for lack of disk space: the ledger may fail for the same reason.
     var isOutOfRoom: Bool {
       switch state {
       case .failed(let error), .waiting(.retry(_, let error)), .waiting(.missing(_, _, let error)):
@@ -22,15 +23,15 @@ struct Exchange: Sendable {
     }
   }
 
-  /// What came of it.
+  /// The ledger's answer.
   struct Answer: Sendable {
     let settling: [Settling]
     let result: Result<LedgerExchange, any Error>
-    /// The time up to which the ledger has looked at what is due; `nil` when nothing was leased.
+    /// The time up to which downloads counted as due; `nil` if there was no lease.
     let lookedAt: Date?
   }
 
-  /// Begins the exchange; the answer goes to the mailbox.
+  /// Starts the exchange. The answer is posted to the mailbox.
   func start(in context: EngineContext) -> Task<Void, Never> {
     Task { context.mailbox.post(await perform(in: context)) }
   }
@@ -38,7 +39,7 @@ struct Exchange: Sendable {
   private func perform(in context: EngineContext) async -> Answer {
     var result = await attempt(in: context)
     if case .failure = result {
-      // On a full disk, room for the ledger is made once.
+      // On a full disk, space for the ledger is freed once.
       var hasRoom = false
       for one in settling where one.isOutOfRoom {
         if await one.run.makeRoomForTheLedger() { hasRoom = true }
@@ -59,36 +60,36 @@ struct Exchange: Sendable {
   }
 }
 
-/// What has to be written into the ledger, and whether that works.
+/// The outcomes that have to be saved in the ledger, and the ledger's failures.
 struct Outbox: Sendable {
-  /// What the next exchange takes along.
+  /// The outcomes for the next exchange.
   private(set) var waiting: [Exchange.Settling] = []
-  /// The exchange under way.
+  /// The exchange in progress.
   private(set) var task: Task<Void, Never>?
-  /// Failures of the ledger in a row.
+  /// The number of consecutive failures of the ledger.
   private(set) var failures = 0
   private(set) var lastError: DownloadError?
 
-  /// Whether nothing waits to be written.
+  /// Whether every outcome has been saved.
   var isEmpty: Bool { waiting.isEmpty && task == nil }
   var isExchanging: Bool { task != nil }
 
   mutating func append(_ settling: Exchange.Settling) { waiting.append(settling) }
 
-  /// Takes along what waits.
+  /// Starts an exchange with the waiting outcomes.
   mutating func begin(_ request: LeaseRequest?, in context: EngineContext) {
     let exchange = Exchange(settling: waiting, request: request)
     waiting = []
     task = exchange.start(in: context)
   }
 
-  /// The exchange has ended well.
+  /// Ends the exchange after a success.
   mutating func succeeded() {
     task = nil
     failures = 0
   }
 
-  /// The exchange has failed: what it took along waits again.
+  /// Ends the exchange after a failure: its outcomes wait again.
   mutating func failed(_ settling: [Exchange.Settling], _ error: DownloadError) {
     task = nil
     waiting = settling + waiting

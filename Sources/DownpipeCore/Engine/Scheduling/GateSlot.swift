@@ -1,25 +1,25 @@
 internal import Synchronization
 
-/// A gate of this run: what it said last, and the task that listens to it.
+/// A gate with its latest rule, and the signal that stops watching it.
 struct GateSlot: Sendable {
   let gate: any Gate
   let stop = StopSignal<Void>()
   let latest: Latest
   var isWatched = false
 
-  /// A box for the latest rule, written by the gate's own task.
+  /// The latest rule, written by the task that watches the gate.
   final class Latest: Sendable {
     private let state: Mutex<(rule: GateRule, reports: Int)>
     init(_ rule: GateRule) { state = Mutex((rule, 0)) }
     func report(_ rule: GateRule) {
       state.withLock { state in
-        // A gate that says the same again has seen nothing new.
+        // An equal rule is not news.
         if state.reports == 0 || !rule.isSame(as: state.rule) { state.reports += 1 }
         state.rule = rule
       }
     }
     var rule: GateRule { state.withLock { $0.rule } }
-    /// How often the gate has said something new.
+    /// The number of new rules that the gate has reported.
     var reports: Int { state.withLock { $0.reports } }
     var hasReported: Bool { reports > 0 }
   }

@@ -1,15 +1,15 @@
-/// The gates of a downloader: what each last reported, and what that means for a download.
+/// The gates of a downloader with their latest reports, and their verdicts for a download.
 struct Gates: Sendable {
   private(set) var slots: [GateSlot] = []
-  /// How often the gates had reported when the loop last looked.
+  /// The number of reports when the loop last checked.
   private var seenReports = 0
 
   init(_ gates: [any Gate]) { slots = gates.map(GateSlot.init) }
 
-  /// The rules in force.
+  /// The current rules of all gates.
   var rules: [GateRule] { slots.map(\.rule) }
 
-  /// Why a download may not run; `nil` when all gates are open for it.
+  /// Why a download may not run; `nil` if all gates are open for it.
   func reason(for candidate: Candidate) -> String? {
     for slot in slots {
       if case .closed(let reason) = slot.rule.verdict(for: candidate) { return reason }
@@ -17,7 +17,7 @@ struct Gates: Sendable {
     return nil
   }
 
-  /// Why a running download has to stop: a gate that has just been put in closes nothing before it has reported.
+  /// Why a running download has to stop; `nil` if it may run. A new gate stops no download before its first report.
   func reasonToStop(_ candidate: Candidate) -> String? {
     for slot in slots where slot.latest.hasReported {
       if case .closed(let reason) = slot.rule.verdict(for: candidate) { return reason }
@@ -32,14 +32,14 @@ struct Gates: Sendable {
     }
   }
 
-  /// Whether a gate has reported something new since this was last asked.
+  /// Whether a gate has reported a new rule since the last call.
   mutating func takeNews() -> Bool {
     let reports = slots.reduce(0) { $0 &+ $1.latest.reports }
     defer { seenReports = reports }
     return reports != seenReports
   }
 
-  /// The gates that nobody watches yet; they count as watched from now on.
+  /// Returns the gates that are not watched, and marks them as watched.
   mutating func takeUnwatched() -> [GateSlot] {
     var unwatched: [GateSlot] = []
     for index in slots.indices where !slots[index].isWatched {
@@ -52,7 +52,7 @@ struct Gates: Sendable {
   /// The gates, in order.
   var stages: [any Gate] { slots.map(\.gate) }
 
-  /// Puts a gate in the place of the one with its id, or adds it.
+  /// Replaces the gate with the same id, or adds the gate.
   mutating func replace(_ gate: any Gate) {
     guard let index = slots.firstIndex(where: { $0.gate.id == gate.id }) else { return slots.append(GateSlot(gate)) }
     slots[index].stop.stop(())
@@ -61,7 +61,7 @@ struct Gates: Sendable {
   }
 
   /// Removes the gate with an id.
-  /// - Returns: whether there was one.
+  /// - Returns: Whether there was such a gate.
   mutating func remove(id: String) -> Bool {
     guard let index = slots.firstIndex(where: { $0.gate.id == id }) else { return false }
     slots[index].stop.stop(())

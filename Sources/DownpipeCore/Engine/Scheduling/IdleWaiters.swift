@@ -1,4 +1,4 @@
-/// The callers that wait until there is nothing to do.
+/// The callers that wait until the downloader is idle.
 struct IdleWaiters: Sendable {
   typealias Waiter = CheckedContinuation<Result<Void, any Error>, Never>
   private var waiters: [UInt64: Waiter] = [:]
@@ -6,7 +6,7 @@ struct IdleWaiters: Sendable {
 
   var isEmpty: Bool { waiters.isEmpty }
 
-  /// A number for the next waiter.
+  /// Returns a number for the next waiter.
   mutating func makeNumber() -> UInt64 {
     last += 1
     return last
@@ -14,12 +14,12 @@ struct IdleWaiters: Sendable {
 
   mutating func insert(_ waiter: Waiter, _ number: UInt64) { waiters[number] = waiter }
 
-  /// Lets go of waiters whose task was cancelled.
+  /// Resumes waiters whose task was cancelled.
   mutating func cancel(_ numbers: [UInt64]) {
     for number in numbers { waiters.removeValue(forKey: number)?.resume(returning: .failure(CancellationError())) }
   }
 
-  /// Tells all of them.
+  /// Resumes all waiters.
   mutating func finish(_ result: Result<Void, any Error>) {
     let all = waiters.values
     waiters = [:]

@@ -1,6 +1,6 @@
 internal import Synchronization
 
-/// Takes candidates while limits and gates allow; used for one lease, inside the ledger's transaction.
+/// Selects candidates as far as limits and gates permit; used for one lease, inside the ledger's transaction.
 final class LeaseSelector: Sendable {
   private let policies: [any AdmissionPolicy]
   private let rules: [GateRule]
@@ -32,14 +32,14 @@ final class LeaseSelector: Sendable {
 }
 
 extension [GateRule] {
-  /// Whether every gate is open for a download.
+  /// Whether all gates are open for a download.
   func areOpen(for candidate: Candidate) -> Bool {
     allSatisfy { if case .closed = $0.verdict(for: candidate) { false } else { true } }
   }
 }
 
 extension Array where Element == any AdmissionPolicy {
-  /// Why a download may not run beside others; `nil` when all policies admit it.
+  /// Why a download may not run beside others; `nil` if all policies admit it.
   func refusal(_ candidate: Candidate, beside running: RunningDownloads) -> String? {
     for policy in self {
       switch policy.admit(candidate, beside: running) {

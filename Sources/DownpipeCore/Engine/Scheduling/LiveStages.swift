@@ -1,5 +1,4 @@
-/// The stages that are in force, and sessions of sources that were replaced: runs may still use them, so they are
-/// stopped last.
+/// The current stages, and the sessions of replaced sources, which are stopped when no run uses them.
 struct LiveStages: Sendable {
   private(set) var current: StartedPipeline
   private var retired: [(epoch: Int, session: any SourceSession)] = []
@@ -8,21 +7,21 @@ struct LiveStages: Sendable {
     current = StartedPipeline(pipeline, sessions: sessions, epoch: 0)
   }
 
-  /// Whether the session of a replaced source has not been stopped yet.
+  /// Whether there are sessions of replaced sources that have not been stopped.
   var hasRetired: Bool { !retired.isEmpty }
 
-  /// Changes the pipeline for the runs to come.
+  /// Changes the pipeline for future runs.
   mutating func change(_ body: (inout Pipeline) -> Void) {
     var pipeline = current.pipeline
     body(&pipeline)
     current = StartedPipeline(pipeline, sessions: current.sessions, epoch: current.epoch)
   }
 
-  /// Puts a source in the place of the one with its id, or adds it behind the others.
+  /// Replaces the source with the same id, or adds the source after the others.
   ///
   /// - Parameters:
-  ///   - source: the stage.
-  ///   - session: what its start returned.
+  ///   - source: The stage.
+  ///   - session: The session that the source's start returned.
   mutating func replace(_ source: any Source, session: any SourceSession) {
     var pipeline = current.pipeline
     var sessions = current.sessions
@@ -39,8 +38,8 @@ struct LiveStages: Sendable {
     current = StartedPipeline(pipeline, sessions: sessions, epoch: epoch)
   }
 
-  /// Takes out the sessions of replaced sources that no run uses any more.
-  /// - Parameter oldest: the epoch of the oldest run; `nil` when nothing runs.
+  /// Removes and returns the sessions of replaced sources that no run uses.
+  /// - Parameter oldest: The epoch of the oldest run; `nil` if there is none.
   mutating func takeIdle(oldest: Int?) -> [any SourceSession] {
     let oldest = oldest ?? current.epoch
     let idle = retired.filter { $0.epoch < oldest }
@@ -48,7 +47,7 @@ struct LiveStages: Sendable {
     return idle.map(\.session)
   }
 
-  /// Takes out every session, at the end.
+  /// Removes and returns all sessions, at the end.
   mutating func takeAllSessions() -> [any SourceSession] {
     defer { retired = [] }
     return current.sessions + retired.map(\.session)

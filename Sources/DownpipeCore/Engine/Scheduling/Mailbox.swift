@@ -1,24 +1,26 @@
 internal import Synchronization
 
-/// What the engine's loop is told: commands of users, outcomes of runs, answers of the ledger, and that a timer or a gate has
-/// something new. Everything in it is bounded by what waits for an answer: callers, runs, one exchange.
+/// The messages to the engine's loop: commands of users, outcomes of runs, answers of the ledger, and news of timers
+/// and gates.
+///
+/// The number of messages is bounded by the number of senders that wait for an answer: callers, runs, one exchange.
 final class Mailbox: Sendable {
-  /// A command, carried out by the loop between two exchanges with the ledger.
+  /// A command, which the loop carries out between two exchanges with the ledger.
   struct Command: Sendable {
     let perform: @Sendable (isolated Engine) async -> Void
-    /// Called instead, when the loop has ended.
+    /// Called instead of `perform` if the loop has ended.
     let refuse: @Sendable () -> Void
   }
 
-  /// What came since the loop last looked.
+  /// The messages since the loop last read them.
   struct Mail: Sendable {
-    /// Runs whose work is over, in the order in which they ended.
+    /// Runs whose work has ended, in order.
     var outcomes: [(run: Run, outcome: Outcome)] = []
-    /// The answer to the exchange under way.
+    /// The answer to the exchange in progress.
     var exchanged: Exchange.Answer?
-    /// Runs that were not ours any more and have been cleaned up, and whether their download was removed.
+    /// Runs that have lost their lease and have been cleaned up, and whether their download was removed.
     var abandoned: [(run: Run, isGone: Bool)] = []
-    /// Waiters for idleness whose task was cancelled.
+    /// Idle waiters whose task was cancelled.
     var cancelledWaiters: [UInt64] = []
   }
 
@@ -33,7 +35,7 @@ final class Mailbox: Sendable {
 
   // MARK: Posting
 
-  /// Asks the loop to look around: what there is to see is kept elsewhere.
+  /// Wakes the loop without a message: the news is stored elsewhere.
   func wake() { change { _ in } }
 
   func post(_ outcome: Outcome, of run: Run) { change { $0.mail.outcomes.append((run, outcome)) } }
@@ -44,8 +46,8 @@ final class Mailbox: Sendable {
 
   func post(cancelledWaiter number: UInt64) { change { $0.mail.cancelledWaiters.append(number) } }
 
-  /// Has the loop do something that must not happen in the middle of leasing, and returns what came of it.
-  /// - Throws: what the command throws, and `.shutDown` when the loop has ended.
+  /// Makes the loop run a command that must not run during a lease, and returns its result.
+  /// - Throws: The errors of the command, and `.shutDown` if the loop has ended.
   func perform<Value: Sendable>(
     _ body: @escaping @Sendable (isolated Engine) async throws -> Value
   ) async throws -> Value {
@@ -76,7 +78,7 @@ final class Mailbox: Sendable {
 
   // MARK: Reading
 
-  /// Returns what came, as soon as there is something. Only the loop reads. The reader's cancellation changes nothing.
+  /// Waits for messages and returns them. Only the loop calls this. Cancelling the loop's task does not end the wait.
   func next() async -> Mail {
     await withCheckedContinuation { continuation in
       let isNow = state.withLock { state in
@@ -92,7 +94,7 @@ final class Mailbox: Sendable {
     }
   }
 
-  /// Takes out the commands, in the order in which they came.
+  /// Removes and returns the commands, in the order of their arrival.
   func takeCommands() -> [Command] {
     state.withLock { state in
       defer { state.commands = [] }
@@ -100,7 +102,7 @@ final class Mailbox: Sendable {
     }
   }
 
-  /// Refuses commands from now on, and those that still wait.
+  /// Rejects waiting and future commands.
   func close() {
     let commands = state.withLock { state in
       state.isClosed = true
@@ -112,6 +114,6 @@ final class Mailbox: Sendable {
 }
 
 extension DownloadError {
-  /// What calls on a downloader throw once it ends.
+  /// The error of calls on a downloader that is shut down.
   static var shutDown: DownloadError { DownloadError(.shutDown, "the downloader was shut down") }
 }

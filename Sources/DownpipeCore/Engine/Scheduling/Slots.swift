@@ -1,33 +1,33 @@
-/// The runs under way, and who of them counts among those that run.
+/// The current runs, and which of them have a slot.
 ///
-/// A run has a slot from its lease until its work is over; it stays here until its outcome is in the ledger.
+/// A run has a slot from its lease until its work ends. It stays here until its outcome has been saved in the ledger.
 struct Slots: Sendable {
-  /// Every run by its download. Of two runs of one download, the later one.
+  /// All runs by download; the later one if a download has two.
   private(set) var runs: [DownloadID: Run] = [:]
-  /// What admission policies see: the runs with a slot.
+  /// The runs with a slot, as admission policies see them.
   private(set) var counts = RunningDownloads()
   private var holders: [ObjectIdentifier: Holder] = [:]
   private var starts = 0
-  /// How many runs have ended.
+  /// The number of runs that have ended.
   private(set) var endings = 0
-  /// How many may run at most while descriptors are short; no limit when `nil`.
+  /// The largest number of running downloads while descriptors are short; `nil` for no limit.
   private(set) var ceiling: Int?
 
-  /// What a run that has a slot counts as.
+  /// The attributes of a run with a slot.
   private struct Holder: Sendable {
     var candidate: Candidate
     var rank: Rank
-    /// Whether it was started by hand: limits send it back last.
+    /// Whether the run was started by hand: such runs are preempted last.
     var isForced: Bool
-    /// Grows with each run.
+    /// A number that grows with each run.
     let start: Int
   }
 
-  /// Whether nothing is under way.
+  /// Whether there are no runs.
   var isEmpty: Bool { runs.isEmpty }
 
   /// Gives a run a slot.
-  /// - Returns: an earlier run of the same download, which has not ended yet.
+  /// - Returns: An earlier run of the same download that has not ended.
   mutating func insert(_ run: Run, isForced: Bool = false) -> Run? {
     starts += 1
     let (candidate, rank) = run.read { ($0.candidate, $0.rank) }
@@ -37,7 +37,7 @@ struct Slots: Sendable {
     return runs.updateValue(run, forKey: run.id)
   }
 
-  /// The request of a run has changed: it counts as another candidate from now on.
+  /// Updates the candidate and rank of a run whose request has changed.
   mutating func update(_ run: Run) {
     guard var holder = holders[ObjectIdentifier(run)] else { return }
     counts.remove(holder.candidate)
@@ -46,8 +46,8 @@ struct Slots: Sendable {
     holders[ObjectIdentifier(run)] = holder
   }
 
-  /// The work of a run is over: its slot is free.
-  /// - Returns: whether it had one.
+  /// Frees the slot of a run whose work has ended.
+  /// - Returns: Whether the run had a slot.
   @discardableResult
   mutating func free(_ run: Run) -> Bool {
     guard let holder = holders.removeValue(forKey: ObjectIdentifier(run)) else { return false }
@@ -55,22 +55,22 @@ struct Slots: Sendable {
     return true
   }
 
-  /// A run has ended, and its outcome is in the ledger.
+  /// Removes a run whose outcome has been saved in the ledger.
   mutating func remove(_ run: Run) {
     endings += 1
     free(run)
     if runs[run.id] === run { runs[run.id] = nil }
   }
 
-  /// What a run that has a slot counts as.
+  /// The candidate of a run; `nil` if the run has no slot.
   func candidate(of run: Run) -> Candidate? { holders[ObjectIdentifier(run)]?.candidate }
 
-  /// The runs that have a slot: those that were started by hand first, then the best rank.
+  /// The runs with a slot: first those started by hand, then the others in order of rank.
   var ranked: [Run] {
     sorted { left, right in left.isForced == right.isForced ? left.rank < right.rank : left.isForced }
   }
 
-  /// The runs that have a slot, the earliest started first.
+  /// The runs with a slot, in the order of their starts.
   var byStart: [Run] { sorted { $0.start < $1.start } }
 
   private func sorted(by isBefore: (Holder, Holder) -> Bool) -> [Run] {
@@ -78,14 +78,14 @@ struct Slots: Sendable {
       .sorted { isBefore($0.1, $1.1) }.map(\.0)
   }
 
-  /// The runs that a command for all, or for those with a tag, means.
+  /// All runs, or those whose download has a tag.
   func runs(tag: String?) -> [Run] {
     runs.values.filter { run in tag.map { tag in run.read { $0.request.tags.contains(tag) } } ?? true }
   }
 
   // MARK: Preemption
 
-  /// Whom to send back so that `candidate` may run: as few as possible, the first ones of `victims` before others.
+  /// The runs to preempt so that `candidate` may run: as few as possible, taken from the front of `victims`.
   func victims(
     _ policies: [any AdmissionPolicy], for candidate: Candidate, among victims: [Run]
   ) -> [Run] {
@@ -96,7 +96,7 @@ struct Slots: Sendable {
     }
     if admits(without: []) { return [] }
     if let one = victims.first(where: { admits(without: [$0]) }) { return [one] }
-    // Several limits are reached at once, each by other runs.
+    // Several limits are reached, each by different runs.
     guard let count = (1...max(1, victims.count)).first(where: { admits(without: Array(victims.prefix($0))) })
     else { return [] }
     var chosen = Array(victims.prefix(count))
@@ -109,15 +109,15 @@ struct Slots: Sendable {
 
   // MARK: Descriptors
 
-  /// There were not enough descriptors for what ran: half as many may run.
+  /// Halves the number of running downloads, because there were not enough descriptors.
   mutating func ranOutOfDescriptors() { ceiling = max(1, min(ceiling ?? .max, counts.total / 2)) }
 
-  /// A download has succeeded: one more may be tried.
+  /// Permits one more running download after a success.
   mutating func succeeded() {
     guard let old = ceiling else { return }
     ceiling = old < 1 << 16 ? old + 1 : nil
   }
 
-  /// Whether one more may run beside `running`, as far as descriptors are concerned.
+  /// Whether there are enough descriptors for one more download beside `running`.
   func hasDescriptors(beside running: RunningDownloads) -> Bool { ceiling.map { running.total < $0 } ?? true }
 }

@@ -1,6 +1,6 @@
 internal import Synchronization
 
-/// Ends work from outside, once: latched, so that a stop before the work begins counts as well.
+/// Stops work once, from another task. The signal is latched, so that a stop before the work begins takes effect.
 final class StopSignal<Reason: Sendable>: Sendable {
   private struct State {
     var reason: Reason?
@@ -9,11 +9,11 @@ final class StopSignal<Reason: Sendable>: Sendable {
   }
   private let state = Mutex(State())
 
-  /// The first reason given.
+  /// The reason of the first stop; `nil` if there was none.
   var reason: Reason? { state.withLock { $0.reason } }
 
-  /// Asks the work to end; later calls change nothing.
-  /// - Returns: whether this was the first call.
+  /// Stops the work. Later calls have no effect.
+  /// - Returns: Whether this was the first call.
   @discardableResult
   func stop(_ reason: Reason) -> Bool {
     let (first, waiter) = state.withLock { state -> (Bool, CheckedContinuation<Void, Never>?) in
@@ -26,19 +26,19 @@ final class StopSignal<Reason: Sendable>: Sendable {
     return first
   }
 
-  /// Runs `work` as a child task that is cancelled when somebody calls ``stop(_:)``, or this task is cancelled.
+  /// Runs `work` as a child task, which is cancelled by ``stop(_:)`` and by the cancellation of this task.
   func guarding<Result: Sendable>(_ work: @escaping @Sendable () async -> Result) async -> Result {
     await withTaskGroup(of: Result.self) { group in
       group.addTask {
         defer { self.endWait() }
         return await work()
       }
-      // This task waits for the end or the stop, whichever comes first, so that no third one is needed.
+      // This task waits for the end or the stop, whichever comes first, so that no third task is needed.
       await stoppedOrDone()
       if reason != nil { group.cancelAll() }
       var result: Result?
       for await outcome in group { result = outcome }
-      // The group has one child, and has just ended.
+      // The group has one child, which has just ended.
       guard let result else { preconditionFailure("a task group lost its only child") }
       return result
     }

@@ -1,4 +1,4 @@
-/// What one turn in the loop did for a command.
+/// The result of one turn of a command in the loop.
 enum Turn<Value: Sendable>: Sendable {
   /// The command is done.
   case over(Value)
@@ -10,10 +10,10 @@ extension Engine {
   /// Takes turns in the loop until the command is done.
   ///
   /// - Parameters:
-  ///   - afterRun: called when a run that was waited for has ended; a value ends the command without another turn.
-  ///   - turn: performed by the loop, while nothing is leased.
-  /// - Throws: what `turn` throws, `.shutDown`, and `CancellationError`; a command that has begun is then done later or
-  ///   not at all.
+  ///   - afterRun: Called when an awaited run has ended; returning a value ends the command without another turn.
+  ///   - turn: Performed by the loop while no download is being leased.
+  /// - Throws: The errors of `turn`, `.shutDown`, and `CancellationError`. After a cancellation, a command that has
+  ///   begun may still be completed.
   func takeTurns<Value: Sendable>(
     afterRun: (Run) -> Value? = { _ in nil },
     _ turn: @escaping @Sendable (isolated Engine) async throws -> Turn<Value>

@@ -1,28 +1,29 @@
-/// Why the downloads wait that watchers see waiting: a download that is due waits for its turn, for a limit or for a gate,
-/// which changes without anything happening to it.
+/// The published reasons of waiting downloads.
+///
+/// A due download waits for its turn, a limit or a gate. These reasons change without a change of the download.
 struct WaitingReasons: Sendable {
-  /// What was told last of a download.
+  /// The last published reason of a download.
   struct Told: Sendable {
     let candidate: Candidate
     var reason: WaitingReason
   }
 
-  /// As many are followed as one batch of changes holds; of more, watchers are told that the batch is incomplete.
+  /// The largest number of downloads to follow, as in a batch of changes; with more, batches are marked incomplete.
   static let most = 10_000
 
   private(set) var told: [DownloadID: Told] = [:]
-  /// Downloads that are watched by themselves and do not wait.
+  /// Individually watched downloads that do not wait.
   private var settled: Set<DownloadID> = []
-  /// Whether more wait than are followed.
+  /// Whether more downloads wait than are followed.
   private(set) var isIncomplete = false
-  /// For how many watchers the ledger has been asked for those that waited before they came.
+  /// The number of watchers for which older waiting downloads have been read from the ledger.
   var filledFor = 0
-  /// Whether slots, limits or gates have changed since the reasons were looked at.
+  /// Whether slots, limits or gates have changed since the reasons were computed.
   var mayHaveChanged = false
-  /// Whether a child task is about to look.
+  /// Whether a child task is about to compute the reasons.
   var isLooking = false
 
-  /// A download waits, and is due; or it does not any more.
+  /// Records a published state of a download, and follows its reason if it waits and is due.
   mutating func note(_ id: DownloadID, _ candidate: @autoclosure () -> Candidate, _ state: DownloadState) {
     settled.remove(id)
     switch state {
@@ -36,12 +37,12 @@ struct WaitingReasons: Sendable {
       told[id] = nil
     default:
       told[id] = nil
-      // What has ended is not watched any more.
+      // An ended download has no watchers.
       if !state.phase.isFinal { settled.insert(id) }
     }
   }
 
-  /// Those of the watched downloads of which it is not known why they wait, if they do.
+  /// The watched downloads that may wait, but whose reason is not known.
   mutating func unknown(of watched: [DownloadID]) -> [DownloadID] {
     settled.formIntersection(watched)
     return watched.filter { told[$0] == nil && !settled.contains($0) }
@@ -49,10 +50,10 @@ struct WaitingReasons: Sendable {
 
   mutating func forget(_ id: DownloadID) { told[id] = nil }
 
-  /// Nothing is watched any more.
+  /// Forgets all downloads, because there are no watchers.
   mutating func forgetAll() { self = WaitingReasons() }
 
-  /// The downloads that wait for another reason now; each kind of candidate is asked about once.
+  /// The downloads whose reason has changed. The closure is called once for each distinct candidate.
   mutating func takeChanged(_ reason: (Candidate) -> WaitingReason) -> [DownloadID] {
     mayHaveChanged = false
     var reasons: [Candidate: WaitingReason] = [:]
@@ -69,7 +70,7 @@ struct WaitingReasons: Sendable {
 }
 
 extension WaitingReason {
-  /// Whether it changes by what others do: the ledger knows nothing of it.
+  /// Whether the reason depends on other downloads, limits or gates, and is therefore not in the ledger.
   var dependsOnOthers: Bool {
     switch self {
     case .turn, .limit, .gate, .suspended: true

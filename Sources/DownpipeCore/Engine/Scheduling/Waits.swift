@@ -1,38 +1,40 @@
 internal import Foundation
 
-/// What waiting downloads wait for, as far as that can come early, and the times at which the loop has to look. The due
-/// times themselves are in the ledger; of the rest no more is kept than fits in memory.
+/// The resources that waiting downloads need and may get before their due times, and the timers of the loop.
+///
+/// The due times themselves are in the ledger. The number of entries in memory is bounded.
 struct Waits: Sendable {
-  /// A download that waits for something which may come before its time is over.
+  /// A download that waits for a resource.
   struct Missing: Sendable {
-    /// The bytes it would still write.
+    /// The number of bytes that the download still has to write.
     let needed: Int64
-    /// The bytes that could be written when it found out that there were too few.
+    /// The number of bytes available when there was not enough space.
     let available: Int64
-    /// When it is tried in any case.
+    /// When the download is due in any case.
     let until: Date
   }
 
   private static let mostMissing = 100_000
-  /// By what they wait for: the loop asks for one kind at each turn.
+  /// Downloads by the resource they need; the loop looks up one resource at a time.
   private var missing: [Awaited: [DownloadID: Missing]] = [:]
-  /// Whether a child task looks at the disk.
+  /// Whether a child task checks the disk.
   var isWatchingForRoom = false
-  /// The due times for which a timer is set.
+  /// The due times with a timer.
   private var armed: Set<Date> = []
-  /// Whether the ledger may hold a due time that no timer is set for.
+  /// Whether the ledger may have a due time without a timer.
   var mayHaveDelayed = true
-  /// When the ledger was last asked for what is due, if that was in this round.
+  /// The time up to which the last lease took due downloads, if there was a lease in this round.
   var lastLook: Date?
 
-  // MARK: What is missing
+  // MARK: Missing resources
 
   var isAnythingMissing: Bool { missing.values.contains { !$0.isEmpty } }
   var isRoomMissing: Bool { missing[.disk]?.isEmpty == false }
 
-  /// Remembers, or forgets, what a download that has ended its run is short of.
+  /// Records the resource that a download waits for after its run, if any.
   ///
-  /// - Parameter available: the bytes that may be written; a storage that cannot tell is tried in its time.
+  /// - Parameter available: The free space in bytes; `nil` if the storage cannot tell, and the download waits for its
+  ///   due time.
   mutating func note(_ record: DownloadRecord, available: Int64?) {
     for what in missing.keys { missing[what]?[record.id] = nil }
     guard record.phase == .waiting, let until = record.notBefore, let what = record.awaited,
@@ -51,13 +53,15 @@ struct Waits: Sendable {
     }
   }
 
-  /// Takes out those that wait for something which is there now.
+  /// Removes and returns the downloads that wait for a resource that is available now.
   mutating func take(_ what: Awaited) -> [DownloadID] {
     missing.removeValue(forKey: what).map { Array($0.keys) } ?? []
   }
 
-  /// Takes out those for which there is room now. Room is given away once, so that those who wait do not fill it up
-  /// together. Less than there was when a download failed cannot be enough for it.
+  /// Removes and returns the downloads for which there is enough space now.
+  ///
+  /// Each byte of space is assigned once, so that the downloads do not fill the disk together. A download does not get
+  /// less space than there was when it failed.
   mutating func take(withRoom room: Int64?, at now: Date) -> [DownloadID] {
     var waiting = missing[.disk, default: [:]].filter { $0.value.until > now }
     var ready: [DownloadID] = []
@@ -74,16 +78,16 @@ struct Waits: Sendable {
 
   // MARK: Timers
 
-  /// The instant to sleep to for a due time; `nil` when a timer is set for it already, or for an earlier one: when that
-  /// has run out the ledger is asked for the next.
+  /// The instant until which to sleep for a due time; `nil` if there is a timer for it or for an earlier time, after
+  /// which the ledger is asked for the next one.
   mutating func arm(_ due: Date, at date: Date, now: Duration) -> Duration? {
     if let first = armed.min(), first <= due { return nil }
     armed.insert(due)
-    // A date is a floating-point number: what is lost below a microsecond must not make a timer late.
+    // A date is a floating-point number: a rounding error below a microsecond must not make a timer fire late.
     let microseconds = (due.timeIntervalSince(date) * 1e6).rounded()
     return now + .microseconds(Int64(min(max(0, microseconds), 400 * 86_400 * 1e6)))
   }
 
-  /// A timer has run out, or was cancelled.
+  /// Removes a timer that has fired or was cancelled.
   mutating func disarm(_ due: Date) { armed.remove(due) }
 }

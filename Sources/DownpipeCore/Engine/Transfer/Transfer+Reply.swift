@@ -12,7 +12,7 @@ extension Transfer {
 
     guard let (source, session) = run.stages.source(for: url) else {
       throw DownloadError(
-        .unsupportedURL, "no source of this pipeline takes “\(url.scheme ?? "")” URLs"
+        .unsupportedURL, "no source of this pipeline accepts “\(url.scheme ?? "")” URLs"
       ).located(stage: nil, url: url, attempt: attempt)
     }
     do {
