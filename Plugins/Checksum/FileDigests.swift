@@ -14,8 +14,8 @@ struct FileDigests: ~Copyable {
 
   /// Opens a file.
   ///
-  /// - Throws: ``DownloadError`` with `.invalidRequest` for an algorithm that is not supported, `.processing` if the path
-  ///   is not a regular file, `.permission` or `.storage`.
+  /// - Throws: ``DownloadError`` with `.invalidRequest` for an algorithm that is not supported, `.processing` if the
+  ///   path is not a regular file, `.permission` or `.storage`.
   init(of path: String, _ algorithms: [DigestAlgorithm]) throws {
     let computations = try algorithms.map { try DigestComputation($0) }
     let (file, status) = try reporting("open", path) { () throws(SystemError) in

@@ -44,8 +44,8 @@ public protocol LedgerStore: Sendable {
   /// - Parameters:
   ///   - id: The download.
   ///   - now: The time of the change, for ``DownloadRecord/updatedAt``.
-  ///   - change: Makes the change. It must be cheap, because it is called inside the ledger's transaction. An error that
-  ///     it throws is passed on, and nothing is written.
+  ///   - change: Makes the change. It must be cheap, because it is called inside the ledger's transaction. An error
+  ///     that it throws is passed on, and nothing is written.
   /// - Returns: The record after the change; `nil` when there is no such record.
   func update(
     _ id: DownloadID, at now: Date, _ change: @escaping @Sendable (inout DownloadRecord) throws -> Void
