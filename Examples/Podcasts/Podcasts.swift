@@ -27,8 +27,8 @@ struct Podcasts: Sendable {
     }
   }
 
-  /// Adds the new episodes of a feed. Known episodes stay as they are, including those that the user has moved, paused or
-  /// cancelled.
+  /// Adds the new episodes of a feed. Known episodes stay as they are, including those that the user has moved, paused
+  /// or cancelled.
   func refresh(_ feed: Feed) async throws {
     let show = SafeFileName.make(fromTitle: feed.title)
     try await downloader.add(contentsOf: feed.items.compactMap { Self.request($0, show: show) })

@@ -6,7 +6,7 @@ extension AppleResumeData {
   ///
   /// Updates the `Range` header of the archived current request. The byte range stays the same: it is the range that
   /// the app requested as a whole.
-  /// - Throws: ``DownloadError`` with the code `resumeData` for a negative number.
+  /// - Throws: `DownloadError` with the code `resumeData` for a negative number.
   public mutating func update(bytesReceived count: Int64) throws(DownloadError) {
     guard count >= 0 else { throw Self.unexpected(Key.bytesReceived, .integer(Int128(count))) }
     bytesReceived = count
@@ -21,7 +21,7 @@ extension AppleResumeData {
   ///   - url: The fresh link.
   ///   - headers: The header fields that replace the present ones. When `nil`, the present ones stay, except
   ///     `Authorization` and `Cookie` when the new URL has another origin.
-  /// - Throws: ``DownloadError`` with the code `resumeData` for a URL that is not http or https, and
+  /// - Throws: `DownloadError` with the code `resumeData` for a URL that is not http or https, and
   ///   `.invalidRequest` for malformed header fields and for more than 64 KiB of them.
   public mutating func refresh(url: URL, headers: HeaderFields? = nil) throws(DownloadError) {
     let url = try SafeURL.check(url)

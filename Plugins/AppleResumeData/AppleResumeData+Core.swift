@@ -15,7 +15,7 @@ extension AppleResumeData {
 
   /// Returns what a download can resume from.
   ///
-  /// - Throws: ``DownloadError`` with the code `resumeData` when the partial might not start with the first byte of the
+  /// - Throws: `DownloadError` with the code `resumeData` when the partial might not start with the first byte of the
   ///   file: the data has a byte range, or the original request has a `Range` header.
   public func checkpoint() throws(DownloadError) -> Checkpoint {
     let first = try firstByte()
@@ -46,7 +46,7 @@ extension AppleResumeData {
   ///
   /// It has the header fields of the original request, except those of ranges, connections and caches, which the source
   /// sets, and except credentials when the URL has another origin.
-  /// - Throws: ``DownloadError`` with `.invalidRequest` when the method of the archived request is not GET.
+  /// - Throws: `DownloadError` with `.invalidRequest` when the method of the archived request is not GET.
   public func request(id: DownloadID = DownloadID()) throws(DownloadError) -> DownloadRequest {
     var headers: HeaderFields = []
     if let request = originalRequest ?? currentRequest {

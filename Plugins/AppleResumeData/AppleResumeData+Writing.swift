@@ -8,7 +8,7 @@ extension AppleResumeData {
   ///   - format: XML or binary; when `nil`, the format that was read.
   ///   - archived: Whether to wrap the list in a keyed archive; when `nil`, as it was read. The archived requests are
   ///     converted to the form that the systems with this kind of list read.
-  /// - Throws: ``DownloadError`` with the code `resumeData` when the result would be larger than 1 MiB, or when the
+  /// - Throws: `DownloadError` with the code `resumeData` when the result would be larger than 1 MiB, or when the
   ///   format does not support a value.
   public func data(format: Format? = nil, archived: Bool? = nil) throws(DownloadError) -> Data {
     let archived = archived ?? isArchived

@@ -58,7 +58,7 @@ public struct AppleResumeData: Sendable {
 
   /// Reads resume data.
   ///
-  /// - Throws: ``DownloadError`` with the code `resumeData` when the data is not resume data, is damaged or has an
+  /// - Throws: `DownloadError` with the code `resumeData` when the data is not resume data, is damaged or has an
   ///   invalid value, such as a negative count, a URL that is not http or https, or a file name that is a path.
   public init(_ data: Data) throws(DownloadError) {
     let (list, format) = try DownloadError.convert { () throws(PropertyListError) in try PropertyList.read(data) }
@@ -107,7 +107,7 @@ public struct AppleResumeData: Sendable {
   ///   - headers: The header fields of the request.
   ///   - format: The default format of ``data(format:archived:)``.
   ///   - isArchived: Whether to wrap the list in a keyed archive, as iOS 12 and later do.
-  /// - Throws: ``DownloadError`` with the code `resumeData` for an invalid URL, count, name or version, and
+  /// - Throws: `DownloadError` with the code `resumeData` for an invalid URL, count, name or version, and
   ///   `.invalidRequest` for malformed header fields and for more than 64 KiB of them.
   public init(
     url: URL, bytesReceived: Int64, entityTag: EntityTag? = nil, lastModified: Date? = nil, localFile: String,

@@ -33,7 +33,7 @@ public struct DigestComputation: Sendable {
 
   /// Starts a digest of no bytes.
   ///
-  /// - Throws: ``DownloadError`` with `.invalidRequest` for an algorithm that is not in ``supportedAlgorithms``.
+  /// - Throws: `DownloadError` with `.invalidRequest` for an algorithm that is not in ``supportedAlgorithms``.
   public init(_ algorithm: DigestAlgorithm) throws(DownloadError) {
     self.algorithm = algorithm
     switch algorithm {

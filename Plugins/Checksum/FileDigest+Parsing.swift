@@ -4,7 +4,7 @@ extension FileDigest {
   /// Parses a digest in the form for command lines, such as `sha256=ab…`.
   ///
   /// The algorithm can be written `sha256`, `SHA-256` and so on, and the digits in upper or lower case.
-  /// - Throws: ``DownloadError`` with `.invalidRequest`, whose message names the error: no `=`, an unsupported algorithm,
+  /// - Throws: `DownloadError` with `.invalidRequest`, whose message names the error: no `=`, an unsupported algorithm,
   ///   other characters than hexadecimal digits, or a wrong number of digits.
   public init(parsing text: String) throws(DownloadError) {
     let shown = "“\(text.prefix(160))”"

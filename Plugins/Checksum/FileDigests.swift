@@ -14,8 +14,8 @@ struct FileDigests: ~Copyable {
 
   /// Opens a file.
   ///
-  /// - Throws: ``DownloadError`` with `.invalidRequest` for an algorithm that is not supported, `.processing` if the path
-  ///   is not a regular file, `.permission` or `.storage`.
+  /// - Throws: ``DownloadError`` with `.invalidRequest` for an algorithm that is not supported, `.processing` if the
+  ///   path is not a regular file, `.permission` or `.storage`.
   init(of path: String, _ algorithms: [DigestAlgorithm]) throws {
     let computations = try algorithms.map { try DigestComputation($0) }
     let (file, status) = try reporting("open", path) { () throws(SystemError) in
@@ -61,7 +61,7 @@ extension FileDigest {
   /// ```
   ///
   /// Reads 1 MiB at a time, outside of the caller's actor.
-  /// - Throws: ``DownloadError`` with `.invalidRequest` for an algorithm that is not in
+  /// - Throws: `DownloadError` with `.invalidRequest` for an algorithm that is not in
   ///   ``DigestComputation/supportedAlgorithms``, `.processing` if the path is not a regular file, `.permission` or
   ///   `.storage` if the file cannot be read; `CancellationError` when the task is cancelled.
   @concurrent

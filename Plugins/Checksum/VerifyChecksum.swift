@@ -8,17 +8,18 @@ public import DownpipeCore
 /// VerifyChecksum(.sha256, .sha512, required: true)    // fails without one of these
 /// ```
 ///
-/// All digests in ``ProcessingContext/digests`` are checked, and all must match. The file is read once. Put the step before
-/// steps that change the bytes, such as decompression: digests are those of the file as it was downloaded.
+/// All digests in ``/DownpipeCore/ProcessingContext/digests`` are checked, and all must match. The file is read once.
+/// Put the step before steps that change the bytes, such as decompression: digests are those of the file as it was
+/// downloaded.
 ///
 /// **Which digests are checked.** A digest in the request must have a supported algorithm
-/// (``DigestComputation/supportedAlgorithms``); otherwise the step fails. A digest from the server with another algorithm is
-/// ignored, as RFC 9530 §2 allows.
+/// (``DigestComputation/supportedAlgorithms``); otherwise the step fails. A digest from the server with another
+/// algorithm is ignored, as RFC 9530 §2 allows.
 ///
-/// **Contract.** The step blocks, and checks for cancellation after each 1 MiB. Without a digest it does not open the file.
-/// It throws ``DownloadError`` with `.digestMismatch`, whose message has the algorithm and both digests; `.invalidRequest`
-/// for a digest in the request that cannot be checked; `.processing` for a folder, or if a digest is required and there is
-/// none; `.permission` or `.storage` if the file cannot be read; and `CancellationError`.
+/// **Contract.** The step blocks, and checks for cancellation after each 1 MiB. Without a digest it does not open the
+/// file. It throws `DownloadError` with `.digestMismatch`, whose message has the algorithm and both digests;
+/// `.invalidRequest` for a digest in the request that cannot be checked; `.processing` for a folder, or if a digest is
+/// required and there is none; `.permission` or `.storage` if the file cannot be read; and `CancellationError`.
 public struct VerifyChecksum: UniversalPostProcessor, DigestVerifying {
   /// The algorithms of the digests that are checked; all supported ones if empty.
   public let algorithms: [DigestAlgorithm]
@@ -33,14 +34,14 @@ public struct VerifyChecksum: UniversalPostProcessor, DigestVerifying {
     isRequired = required
   }
 
-  /// Creates a step that checks digests from the server only if they have one of some algorithms. Digests in the request are
-  /// always checked.
+  /// Creates a step that checks digests from the server only if they have one of some algorithms. Digests in the
+  /// request are always checked.
   ///
   /// - Parameters:
   ///   - first: an algorithm.
   ///   - others: more algorithms.
-  ///   - required: whether the step fails without a digest of these algorithms, so that a digest of a weaker algorithm is
-  ///     not enough.
+  ///   - required: whether the step fails without a digest of these algorithms, so that a digest of a weaker algorithm
+  ///     is not enough.
   public init(_ first: DigestAlgorithm, _ others: DigestAlgorithm..., required: Bool) {
     algorithms = [first] + others
     isRequired = required

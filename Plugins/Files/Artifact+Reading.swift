@@ -10,7 +10,8 @@ extension Artifact {
   /// let isGzip = try artifact.read(first: 2) == [0x1F, 0x8B]
   /// ```
   /// The call blocks while the disk works.
-  /// - Throws: `DownloadError` with `.storage` for a folder, and `.storage` or `.permission` when the file cannot be read.
+  /// - Throws: `DownloadError` with `.storage` for a folder, and `.storage` or `.permission` when the file cannot be
+  ///   read.
   public func read(first count: Int) throws -> [UInt8] {
     let count = max(0, count)
     let path: String

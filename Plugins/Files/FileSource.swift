@@ -18,8 +18,8 @@ extension DownloadError.Code {
 /// A source for files of this machine, by `file:` URLs (RFC 8089). It answers as a server does, with ranges, sizes and
 /// validators.
 ///
-/// The entity tag consists of device, inode, size and modification time in nanoseconds. If a file changes while it is read,
-/// the transfer fails with `.contentChanged`; if it becomes shorter, with `.lengthMismatch`.
+/// The entity tag consists of device, inode, size and modification time in nanoseconds. If a file changes while it is
+/// read, the transfer fails with `.contentChanged`; if it becomes shorter, with `.lengthMismatch`.
 public struct FileSource: Source, SourceSession {
   /// The number of bytes in a chunk.
   static let chunkSize = 256 << 10

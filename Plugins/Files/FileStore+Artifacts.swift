@@ -12,14 +12,16 @@ import DownpipePOSIX
 extension FileStore {
   /// Moves a finished artifact to its destination; see `ConflictPolicy` for a name that exists already.
   ///
-  /// With a partial, the open file is published, even if its name among the partials now belongs to another file. Before a
-  /// file with a name is published, a note is stored. After a crash, a second call with the note detects whether the first
-  /// one succeeded. A file without a name is recognised by its bytes.
+  /// With a partial, the open file is published, even if its name among the partials now belongs to another file.
+  /// Before a file with a name is published, a note is stored. After a crash, a second call with the note detects
+  /// whether the first one succeeded. A file without a name is recognised by its bytes.
   ///
   /// An artifact that is published already is moved. Folders below the root that are empty afterwards are removed. If a
-  /// step moved the artifact out of the root, it is renamed in its folder, and the folder of the destination is ignored.
-  /// - Throws: `DownloadError` with `.alreadyExists`, `.unsafePath`, `.permission`, `.noSpace` or `.storage`, also when a
-  ///   published artifact was changed since; `.contentChanged` when another program changed the length of the partial.
+  /// step moved the artifact out of the root, it is renamed in its folder, and the folder of the destination is
+  /// ignored.
+  /// - Throws: `DownloadError` with `.alreadyExists`, `.unsafePath`, `.permission`, `.noSpace` or `.storage`, also when
+  ///   a published artifact was changed since; `.contentChanged` when another program changed the length of the
+  ///   partial.
   public func publish(
     _ artifact: Artifact, of partial: (any Partial)?, at destination: DownloadRequest.Destination,
     in context: ProcessingContext
@@ -64,8 +66,8 @@ extension FileStore {
 
   /// With `ConflictPolicy.reuse`, returns the existing file with the name of the download and the expected size.
   ///
-  /// The name is the name in the request, or the last component of its URL, made safe. A name from the server is handled
-  /// when the file is published. Digests are not checked.
+  /// The name is the name in the request, or the last component of its URL, made safe. A name from the server is
+  /// handled when the file is published. Digests are not checked.
   /// - Throws: `DownloadError` with `.unsafePath`, `.permission` or `.storage`.
   public func existing(for request: DownloadRequest) async throws -> Artifact? {
     guard onConflict == .reuse else { return nil }

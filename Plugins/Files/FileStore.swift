@@ -15,40 +15,41 @@ import DownpipePOSIX
 /// FileStore("~/Downloads")
 /// FileStore("/srv/mirror", onConflict: .replace, durability: .power)
 /// ```
-/// Partials are in `<root>/.downpipe/partials`, and steps write to `<root>/.downpipe/work`. Both are on the file system of
-/// the destination, so that the finished file appears by one atomic rename or link. Their names contain the download's id
-/// and generation. The root and its folders are created when they are needed, and again if they were deleted.
+/// Partials are in `<root>/.downpipe/partials`, and steps write to `<root>/.downpipe/work`. Both are on the file system
+/// of the destination, so that the finished file appears by one atomic rename or link. Their names contain the
+/// download's id and generation. The root and its folders are created when they are needed, and again if they were
+/// deleted.
 ///
-/// **Destinations.** They are relative to the root and cannot leave it: absolute paths, `..`, and symbolic links below the
-/// root fail with `.unsafePath`. If a destination folder is on another file system, the file is copied to a hidden name
-/// beside its destination first.
+/// **Destinations.** They are relative to the root and cannot leave it: absolute paths, `..`, and symbolic links below
+/// the root fail with `.unsafePath`. If a destination folder is on another file system, the file is copied to a hidden
+/// name beside its destination first.
 ///
-/// **New downloads.** Where the system supports it, a new download is written to a file without a name, which is linked to
-/// its destination, or deleted when the process ends. It gets a name among the partials when the first checkpoint is
+/// **New downloads.** Where the system supports it, a new download is written to a file without a name, which is linked
+/// to its destination, or deleted when the process ends. It gets a name among the partials when the first checkpoint is
 /// committed.
 ///
 /// **Several processes.** Two stores can have the same root, also in two processes. No destination is used twice, and a
-/// named partial has one writer: an entry beside it, `<partial>.owner`, is its claim. Opening a partial with a claim fails
-/// with `.inUse`. If the process of the claim has ended, the claim is taken over at once. If this cannot be proved, since
-/// the process was in another container or on another machine, or the machine restarted, it is taken over when it was not
-/// renewed for 60 seconds.
+/// named partial has one writer: an entry beside it, `<partial>.owner`, is its claim. Opening a partial with a claim
+/// fails with `.inUse`. If the process of the claim has ended, the claim is taken over at once. If this cannot be
+/// proved, since the process was in another container or on another machine, or the machine restarted, it is taken over
+/// when it was not renewed for 60 seconds.
 ///
 /// **Network file systems.** The same holds for machines that share a folder over NFS or SMB, provided that the server
-/// creates symbolic links, or files with `O_EXCL`, atomically, and that a client sees a new modification time of an entry
-/// within 30 seconds, as NFS clients do by default.
+/// creates symbolic links, or files with `O_EXCL`, atomically, and that a client sees a new modification time of an
+/// entry within 30 seconds, as NFS clients do by default.
 ///
-/// - A machine that stops, or loses the network for 60 seconds, loses its claims. The next owner continues with a copy of
-///   the partial. If the first machine returns, its writes fail or reach only the old file, and its next checkpoint or its
-///   publishing fails with `.inUse`; on NFS up to a minute later, since clients cache the entries of folders.
+/// - A machine that stops, or loses the network for 60 seconds, loses its claims. The next owner continues with a copy
+///   of the partial. If the first machine returns, its writes fail or reach only the old file, and its next checkpoint
+///   or its publishing fails with `.inUse`; on NFS up to a minute later, since clients cache the entries of folders.
 /// - Two machines that take over the same abandoned claim in the same instant may both write to the partial until the
-///   next checkpoint of the first one, which fails with `.inUse`. On a local disk a lock on the folder excludes this, but
-///   many network file systems, such as NFS, cannot lock folders. A shared ledger excludes it, too, since only one owner
-///   has the lease of the download.
-/// - Not detected: mounts that cache attributes for longer (`actimeo`), and file systems without atomic creation, such as
-///   many mounts of object stores. Use such a folder from one machine only.
+///   next checkpoint of the first one, which fails with `.inUse`. On a local disk a lock on the folder excludes this,
+///   but many network file systems, such as NFS, cannot lock folders. A shared ledger excludes it, too, since only one
+///   owner has the lease of the download.
+/// - Not detected: mounts that cache attributes for longer (`actimeo`), and file systems without atomic creation, such
+///   as many mounts of object stores. Use such a folder from one machine only.
 ///
-/// **Permissions.** `.downpipe` is private to the user (mode 0700), and so are partials (0600). Published files have the
-/// permissions that the process's umask gives to new files.
+/// **Permissions.** `.downpipe` is private to the user (mode 0700), and so are partials (0600). Published files have
+/// the permissions that the process's umask gives to new files.
 public struct FileStore: Storage {
   /// The absolute path of the folder that contains all files of the store.
   public let root: String
@@ -64,8 +65,8 @@ public struct FileStore: Storage {
   /// - Parameters:
   ///   - root: the folder; `~` is the home directory, and other relative paths start at the working directory.
   ///   - onConflict: what happens when the name of a finished file exists already; it gets a number by default.
-  ///   - durability: whether synchronized and published bytes survive only the end of the process, which is the default,
-  ///     or also a loss of power, for which each checkpoint waits for the disk.
+  ///   - durability: whether synchronized and published bytes survive only the end of the process, which is the
+  ///     default, or also a loss of power, for which each checkpoint waits for the disk.
   public init(_ root: String, onConflict: ConflictPolicy = .keepBoth, durability: Durability = .process) {
     self.init(root, onConflict: onConflict, durability: durability, system: .system)
   }
@@ -85,8 +86,8 @@ public struct FileStore: Storage {
     return "\(storedPath(outsideRoot: root)), \(onConflict.words)\(power)"
   }
 
-  /// A random name in the store's own folder, which stays the same when the root is moved. `nil` when that folder can be
-  /// neither read nor created.
+  /// A random name in the store's own folder, which stays the same when the root is moved. `nil` when that folder can
+  /// be neither read nor created.
   public var location: String? { folders.name() }
 
   var publisher: Publisher {
@@ -97,8 +98,8 @@ public struct FileStore: Storage {
 
   /// Checks that a file below the root can have the name and the folder of a destination.
   ///
-  /// - Throws: `DownloadError` with `.unsafePath` for `..`, an absolute path, a component that is empty or longer than 255
-  ///   bytes, a slash in the name, and the folder `.downpipe`.
+  /// - Throws: `DownloadError` with `.unsafePath` for `..`, an absolute path, a component that is empty or longer than
+  ///   255 bytes, a slash in the name, and the folder `.downpipe`.
   public func check(_ destination: DownloadRequest.Destination) throws(DownloadError) {
     try publisher.check(destination)
   }
@@ -110,9 +111,9 @@ public struct FileStore: Storage {
   /// - Parameters:
   ///   - key: the download's id and generation.
   ///   - isNew: whether the download has no bytes yet. A new partial has no name before
-  ///     ``DownpipeCore/Partial/persist()``. The name of any other partial is claimed until it is closed.
-  /// - Throws: `DownloadError` with `.inUse` while another owner has the partial open, or may have it open; `.permission`,
-  ///   `.noSpace` or `.storage`; `.invalidRequest` for an id that is empty or longer than 255 bytes.
+  ///     ``/DownpipeCore/Partial/persist()``. The name of any other partial is claimed until it is closed.
+  /// - Throws: `DownloadError` with `.inUse` while another owner has the partial open, or may have it open;
+  ///   `.permission`, `.noSpace` or `.storage`; `.invalidRequest` for an id that is empty or longer than 255 bytes.
   public func openPartial(_ key: PartialKey, isNew: Bool) async throws -> any Partial {
     let path = folders.partials + "/" + (try PartialName.path(of: key))
     if isNew { return FilePartial(path, folders: folders) }
@@ -135,8 +136,8 @@ public struct FileStore: Storage {
   /// Removes the partial and the workspace of a download, if they exist.
   ///
   /// A partial that this store has open loses its name. A partial that is open in another store is not removed.
-  /// - Throws: `DownloadError` with `.inUse` while another owner has the partial open, or may have it open; `.permission`
-  ///   or `.storage`.
+  /// - Throws: `DownloadError` with `.inUse` while another owner has the partial open, or may have it open;
+  ///   `.permission` or `.storage`.
   public func removePartial(_ key: PartialKey) async throws {
     let partial = folders.partials + "/" + (try PartialName.path(of: key))
     let workspace = folders.work + "/" + (try PartialName.stem(of: key))

@@ -8,10 +8,10 @@ import DownpipePOSIX
 /// Gunzip()
 /// MoveInto("~/Movies")          // ~/Movies/film.mkv
 /// ```
-/// The artifact gets the name in the request's destination, if it is final, and keeps its own name otherwise. The folder
-/// in the destination is ignored, since it is relative to the root of the storage. If the folder is on another file system,
-/// the artifact is copied to a hidden name there first, so that it appears complete or not at all. After a crash the step
-/// detects whether it moved the artifact.
+/// The artifact gets the name in the request's destination, if it is final, and keeps its own name otherwise. The
+/// folder in the destination is ignored, since it is relative to the root of the storage. If the folder is on another
+/// file system, the artifact is copied to a hidden name there first, so that it appears complete or not at all. After a
+/// crash the step detects whether it moved the artifact.
 public struct MoveInto: UniversalPostProcessor {
   /// The absolute path of the folder; `nil` if the folder is chosen for each download.
   public let directory: String?

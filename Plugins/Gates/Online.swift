@@ -3,7 +3,8 @@ public import DownpipeCore
 /// A gate that is open while the system has a route to the download's host.
 ///
 /// - Hosts on the machine itself (`localhost`, 127.0.0.0/8, ::1), and URLs without a host, are always open.
-/// - An address needs a route to it. Of several, the one with the longest prefix decides, over an interface with a link.
+/// - An address needs a route to it. Of several, the one with the longest prefix decides, over an interface with a
+///   link.
 /// - A name needs a default route for IPv4 or IPv6. A name that ends in `.local` needs any route.
 ///
 /// ```swift
@@ -12,8 +13,9 @@ public import DownpipeCore
 /// The gate sends nothing over the network. A route does not guarantee a connection: the retry policy handles failures
 /// beyond it. If downloads use a proxy, only the proxy needs a route, so do not use this gate.
 ///
-/// On Linux the gate reads the main route tables, and the kernel reports changes (rtnetlink). Where a sandbox forbids that,
-/// it reads the tables every 5 seconds and mentions this in its reasons. On Apple platforms it uses `NWPathMonitor`.
+/// On Linux the gate reads the main route tables, and the kernel reports changes (rtnetlink). Where a sandbox forbids
+/// that, it reads the tables every 5 seconds and mentions this in its reasons. On Apple platforms it uses
+/// `NWPathMonitor`.
 public struct Online: Gate {
   private let routes: (any RouteSource)?
   private let time: any TimeSource
@@ -29,8 +31,8 @@ public struct Online: Gate {
   /// Creates a gate.
   ///
   /// - Parameters:
-  ///   - namesNeedDefaultRoute: whether a host name needs a default route. Use `false` in a network without a default route
-  ///     whose names lead to its own machines; then any route is enough.
+  ///   - namesNeedDefaultRoute: whether a host name needs a default route. Use `false` in a network without a default
+  ///     route whose names lead to its own machines; then any route is enough.
   ///   - id: identifies the gate in its pipeline.
   public init(namesNeedDefaultRoute: Bool = true, id: String = "Online") {
     #if os(Linux)
@@ -55,8 +57,8 @@ public struct Online: Gate {
   /// Publishes the rule for the current routes and then each change, until the task is cancelled.
   ///
   /// While the routes cannot be read, the gate is open.
-  /// - Throws: ``DownloadError`` with `.network`, `.permission` or `.tooManyOpenFiles` when the routes cannot be read at the
-  ///   start; `CancellationError`.
+  /// - Throws: `DownloadError` with `.network`, `.permission` or `.tooManyOpenFiles` when the routes cannot be read at
+  ///   the start; `CancellationError`.
   public func watch(_ publish: @escaping @Sendable (GateRule) -> Void) async throws {
     if let routes {
       try await watch(routes, publish)

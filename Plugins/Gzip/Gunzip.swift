@@ -3,31 +3,32 @@ public import DownpipeCore
 /// A step that decompresses a gzip file (RFC 1952).
 ///
 /// All members of the file are decompressed in order, and libz checks the header, the CRC-32 and the length of each. A
-/// truncated or damaged file fails, and no part of its contents is published. (A file that was truncated exactly between two
-/// members looks complete. Check its length or its digest before this step.)
+/// truncated or damaged file fails, and no part of its contents is published. (A file that was truncated exactly
+/// between two members looks complete. Check its length or its digest before this step.)
 ///
 /// ```swift
 /// VerifyChecksum()      // of the bytes as they were downloaded
 /// Gunzip()              // film.mkv.gz → film.mkv
 /// ```
 ///
-/// **Name.** The suffix is removed or replaced: `a.gz` → `a`, `a.tgz` → `a.tar`, `a.svgz` → `a.svg`. A name without such a
-/// suffix stays the same. The name in the gzip header is used only with ``Naming/header``.
+/// **Name.** The suffix is removed or replaced: `a.gz` → `a`, `a.tgz` → `a.tar`, `a.svgz` → `a.svg`. A name without
+/// such a suffix stays the same. The name in the gzip header is used only with ``Naming/header``.
 ///
-/// **Limits.** The output is limited, since 1 MiB can decompress to 1 GiB: to `maximumOutput`, which is 64 GiB by default,
-/// and to `maximumRatio` times the size of the file, which is 256 by default. The ratio does not apply to the first
-/// ``freeOutput`` bytes. Typical ratios are 3 to 20 for text and up to 200 for repetitive logs; the maximum of the format is
+/// **Limits.** The output is limited, since 1 MiB can decompress to 1 GiB: to `maximumOutput`, which is 64 GiB by
+/// default, and to `maximumRatio` times the size of the file, which is 256 by default. The ratio does not apply to the
+/// first ``freeOutput`` bytes. Typical ratios are 3 to 20 for text and up to 200 for repetitive logs; the maximum of
+/// the format is
 /// 1032. Images of mostly empty disks need a higher ratio. Without a workspace, ``maximumInMemory`` applies, too.
 ///
-/// **Contract.** The step blocks, and checks for cancellation after each 256 KiB. It uses about 600 KiB of memory for a file
-/// of any size. It writes a temporary file in the workspace, renames it when it is complete, and removes it when the step
-/// fails or is cancelled. For a storage in memory it works in memory.
+/// **Contract.** The step blocks, and checks for cancellation after each 256 KiB. It uses about 600 KiB of memory for a
+/// file of any size. It writes a temporary file in the workspace, renames it when it is complete, and removes it when
+/// the step fails or is cancelled. For a storage in memory it works in memory.
 ///
-/// It throws ``DownloadError`` with `.processing` for a file that is not a gzip file, is damaged or truncated; `.tooLarge`;
-/// `.noSpace`, `.permission` or `.storage` for errors of the file system; and `CancellationError`.
+/// It throws `DownloadError` with `.processing` for a file that is not a gzip file, is damaged or truncated;
+/// `.tooLarge`; `.noSpace`, `.permission` or `.storage` for errors of the file system; and `CancellationError`.
 public struct Gunzip: PostProcessor {
-  /// How bytes after the last member are treated. Zeros up to the end, the padding of tapes and block devices, are always
-  /// ignored.
+  /// How bytes after the last member are treated. Zeros up to the end, the padding of tapes and block devices, are
+  /// always ignored.
   public enum TrailingBytes: String, Sendable, Hashable {
     /// The file counts as damaged. Damage to the first bytes of the second member looks the same, and ignoring it would
     /// drop the rest of the file without an error.
@@ -73,12 +74,12 @@ public struct Gunzip: PostProcessor {
   ///
   /// - Parameters:
   ///   - maximumOutput: the maximum output in bytes, 64 GiB by default; `nil` for no limit.
-  ///   - maximumRatio: the maximum ratio of the output to the size of the file, 256 by default; `nil` for no limit. It does
-  ///     not apply to the first ``freeOutput`` bytes.
+  ///   - maximumRatio: the maximum ratio of the output to the size of the file, 256 by default; `nil` for no limit. It
+  ///     does not apply to the first ``freeOutput`` bytes.
   ///   - trailingBytes: how bytes after the last member are treated; they are an error by default.
   ///   - naming: where the name of the decompressed file comes from.
-  ///   - otherFiles: how a file is treated that has neither the first bytes of a gzip file (RFC 1952 §2.3.1) nor the suffix
-  ///     of one.
+  ///   - otherFiles: how a file is treated that has neither the first bytes of a gzip file (RFC 1952 §2.3.1) nor the
+  ///     suffix of one.
   public init(
     maximumOutput: Int64? = 64 << 30, maximumRatio: Int64? = 256, trailingBytes: TrailingBytes = .refuse,
     naming: Naming = .suffix, otherFiles: OtherFiles = .refuse

@@ -10,9 +10,9 @@ struct OutputLimit: Sendable, Hashable {
 
 /// Decompresses a gzip stream (RFC 1952) that arrives in chunks of any size.
 ///
-/// libz checks the header CRC, if there is one, and the CRC-32 and the length of each member. The output is verified only
-/// when ``finish(emit:)`` has returned: do not publish it before. Memory is constant: libz's window, and one block of output
-/// for all members, so that many small members do not cause many small writes.
+/// libz checks the header CRC, if there is one, and the CRC-32 and the length of each member. The output is verified
+/// only when ``finish(emit:)`` has returned: do not publish it before. Memory is constant: libz's window, and one block
+/// of output for all members, so that many small members do not cause many small writes.
 struct GzipDecoder: ~Copyable {
   /// The bytes in a block of output; only the last one is shorter.
   static let blockSize = 256 << 10

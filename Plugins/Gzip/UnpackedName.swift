@@ -19,7 +19,8 @@ enum UnpackedName {
 
   /// The name in a gzip header without its folders; `nil` if the name is not safe without changes.
   ///
-  /// By RFC 1952 §2.3.1 it is ISO 8859-1 without folders. Most programs write UTF-8, and an attacker can write anything.
+  /// By RFC 1952 §2.3.1 it is ISO 8859-1 without folders. Most programs write UTF-8, and an attacker can write
+  /// anything.
   static func fromHeader(_ bytes: [UInt8]) -> String? {
     let text =
       String(validating: bytes, as: UTF8.self)

@@ -53,7 +53,7 @@ extension HTTPSource {
 
     /// Parses the URL of a proxy: `http://user:password@host:port`, `socks5://host:port`, `socks5h://host:port`,
     /// or `host:port` for an HTTP proxy.
-    /// - Throws: ``DownloadError`` with `.invalidRequest` for other text.
+    /// - Throws: `DownloadError` with `.invalidRequest` for other text.
     public init(url text: String) throws(DownloadError) {
       let whole = text.contains("://") ? text : "http://" + text
       guard let parts = URLComponents(string: whole), let scheme = parts.scheme?.lowercased(),

@@ -41,7 +41,7 @@ public struct HTTPSource: Source, SourceSession {
 
   /// Sends the request over a new connection, which closes when the reply is released.
   ///
-  /// - Throws: ``DownloadError`` or `CancellationError`.
+  /// - Throws: `DownloadError` or `CancellationError`.
   public func open(_ request: SourceRequest) async throws -> SourceReply {
     // The body of the reply holds the session, which closes the connection when it is released.
     try await HTTPSession(
@@ -51,7 +51,7 @@ public struct HTTPSource: Source, SourceSession {
   }
 
   /// Makes the session of a run, with a pool of connections.
-  /// - Throws: ``DownloadError`` with `.tls` when the certificates of the configuration cannot be read.
+  /// - Throws: `DownloadError` with `.tls` when the certificates of the configuration cannot be read.
   public func start(in context: SourceContext) async throws -> any SourceSession {
     try HTTPSession(configuration, context: context)
   }

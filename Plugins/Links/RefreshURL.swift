@@ -59,7 +59,7 @@ public struct RefreshURL: LinkRefresher, RequestInterceptor {
 
   /// Opens a link that has not expired.
   ///
-  /// - Throws: ``DownloadError`` with `.linkExpired` for an expired link, and for a log-in page in place of the file.
+  /// - Throws: `DownloadError` with `.linkExpired` for an expired link, and for a log-in page in place of the file.
   public func intercept(_ request: SourceRequest, next: RequestInterceptorNext) async throws -> SourceReply {
     // A fresh link is used even if it has expired by this machine's clock, which may be wrong.
     if !request.hasFreshLink, let expiry = LinkExpiry.date(of: request.url),

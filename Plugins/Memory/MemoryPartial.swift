@@ -34,8 +34,8 @@ extension Artifact {
     return size > 0 && location == .memory([])
   }
 
-  /// Whether this published artifact is the one that a ledger describes: another one may have the same name and the same
-  /// bytes. Ledgers store times in microseconds.
+  /// Whether this published artifact is the one that a ledger describes: another one may have the same name and the
+  /// same bytes. Ledgers store times in microseconds.
   func isSame(as described: Artifact) -> Bool {
     guard let mine = modifiedAt, let its = described.modifiedAt, abs(mine.timeIntervalSince(its)) < 0.000_002 else {
       return false

@@ -10,8 +10,8 @@ import Synchronization
 /// let downloader = try await Downloader { HTTPSource(); store }
 /// let bytes = try await downloader.add("https://example.org/feed.json").value.location
 /// ```
-/// A published artifact stays in the store under its name until ``remove(_:)``. Folders of destinations are ignored: two
-/// artifacts of one name conflict. The contents end with the process. Copies of the value share them.
+/// A published artifact stays in the store under its name until ``remove(_:)``. Folders of destinations are ignored:
+/// two artifacts of one name conflict. The contents end with the process. Copies of the value share them.
 public struct MemoryStore: Storage {
   /// The maximum number of bytes in partials and published artifacts together.
   public let maximumBytes: Int
@@ -43,8 +43,8 @@ public struct MemoryStore: Storage {
   /// The published artifact with a name; `nil` when there is none.
   public subscript(name: String) -> Artifact? { contents.state.withLock { $0.published[name] } }
 
-  /// Checks the name and the folder of a destination by the rules of `FileStore`, so that a request that works in memory
-  /// works with files, too.
+  /// Checks the name and the folder of a destination by the rules of `FileStore`, so that a request that works in
+  /// memory works with files, too.
   ///
   /// - Throws: `DownloadError` with `.unsafePath`.
   public func check(_ destination: DownloadRequest.Destination) throws(DownloadError) {
@@ -85,8 +85,8 @@ public struct MemoryStore: Storage {
   /// Returns `nil`: steps work in memory.
   public func workspace(_ key: PartialKey) async throws -> String? { nil }
 
-  /// Stores an artifact under its name. A published artifact is renamed. An artifact that a step wrote to a file stays in
-  /// that file.
+  /// Stores an artifact under its name. A published artifact is renamed. An artifact that a step wrote to a file stays
+  /// in that file.
   ///
   /// - Throws: `DownloadError` with `.alreadyExists`, `.unsafePath` or `.noSpace`; `.storage` for a published artifact
   ///   whose bytes are no longer in the store.
@@ -112,7 +112,8 @@ public struct MemoryStore: Storage {
     final.size = .known(Int64(bytes.count))
     // The time distinguishes it from another artifact with the same name and the same bytes.
     final.modifiedAt = published?.modifiedAt ?? Date()
-    // The note must be stored between choosing the name and taking it, and another download may take the name meanwhile.
+    // The note must be stored between choosing the name and taking it, and another download may take the name
+    // meanwhile.
     while true {
       let choice = try contents.state.withLock { state throws(DownloadError) in
         if let published, onConflict == .keepBoth, state.published[name] != nil,

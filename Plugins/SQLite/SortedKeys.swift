@@ -1,8 +1,8 @@
 #if SQLite
   /// A sorted set of keys in chunks: an index in memory with cheap insertion and removal at any position.
   ///
-  /// A plain sorted array moves half of its keys for each insertion, and a heap cannot be read in order without emptying
-  /// it. Chunks of at most ``chunkLimit`` keys take O(√n) moves and can be read in order.
+  /// A plain sorted array moves half of its keys for each insertion, and a heap cannot be read in order without
+  /// emptying it. Chunks of at most ``chunkLimit`` keys take O(√n) moves and can be read in order.
   struct SortedKeys<Key: Comparable & Sendable>: Sendable {
     /// The sorted chunks, none of them empty. The keys in each chunk are sorted.
     private var chunks: [[Key]] = []

@@ -29,8 +29,8 @@ public import Foundation
 /// serial queue; whether a blocked delegate stops CFNetwork from reading has not been measured.
 ///
 /// ## Limitations of URLSession
-/// - Content codings are decoded even though none was requested. Such a reply has no ``SourceReply/length`` and no
-///   digests, and its ``SourceReply/contentCoding`` is `decoded-gzip` or similar: its bytes must not be combined with
+/// - Content codings are decoded even though none was requested. Such a reply has no `SourceReply.length` and no
+///   digests, and its `SourceReply.contentCoding` is `decoded-gzip` or similar: its bytes must not be combined with
 ///   bytes of the file itself.
 /// - On Linux **a hostile server can end the process**: URLSession calls `fatalError` for trailers after a chunked body
 ///   and for a response with several `Transfer-Encoding` fields, and the source cannot prevent that. URLSession also
@@ -63,7 +63,7 @@ public struct URLSessionSource: Source, SourceSession {
   /// Opens the URL in a new session, which ends with the reply. A downloader shares one session instead: see
   /// ``start(in:)``.
   ///
-  /// - Throws: ``DownloadError`` with `.network`, `.hostNotFound`, `.tls`, `.timedOut`, `.tooManyRedirects`,
+  /// - Throws: `DownloadError` with `.network`, `.hostNotFound`, `.tls`, `.timedOut`, `.tooManyRedirects`,
   ///   `.invalidResponse`, `.unsupportedURL` or `.invalidRequest`; `.invalidPipeline` for a background session, which
   ///   must be started first; `CancellationError`.
   public func open(_ request: SourceRequest) async throws -> SourceReply {

@@ -25,7 +25,8 @@ extension Artifact {
   ///   - checksStatus: whether the entry at the path must be this artifact.
   ///   - precious: folders that must stay. The user's home directory always stays.
   /// - Returns: whether something was removed.
-  /// - Throws: `DownloadError` with `.unsafePath` for a folder that contains a precious one; `.permission` or `.storage`.
+  /// - Throws: `DownloadError` with `.unsafePath` for a folder that contains a precious one; `.permission` or
+  ///   `.storage`.
   @discardableResult
   package func removeFromDisk(
     checksStatus: Bool = true, keeping precious: [String] = [], _ system: FileSystem

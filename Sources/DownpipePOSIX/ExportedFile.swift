@@ -11,8 +11,8 @@ package import DownpipeCore
 /// A new file with the first bytes of a partial: all the bytes that were requested, or no file.
 ///
 /// The bytes are copied into a file without a name (or with a hidden name, where the file system has no files without
-/// one), which gets its name when it is complete. When the process ends before, at most the hidden file remains. Only on
-/// a file system without hard links can an empty file remain under the name: it reserves the name for the rename.
+/// one), which gets its name when it is complete. When the process ends before, at most the hidden file remains. Only
+/// on a file system without hard links can an empty file remain under the name: it reserves the name for the rename.
 package struct ExportedFile {
   package let path: String
   package let count: Int64
@@ -33,8 +33,8 @@ package struct ExportedFile {
   ///
   /// - Parameter fill: writes the bytes into the open file and returns their number. It is called again with another
   ///   file when the first one cannot be linked.
-  /// - Throws: `DownloadError` with `.alreadyExists`; `.storage` when there are fewer bytes or the folder does not exist;
-  ///   errors of `fill`.
+  /// - Throws: `DownloadError` with `.alreadyExists`; `.storage` when there are fewer bytes or the folder does not
+  ///   exist; errors of `fill`.
   package func make(_ fill: (OpenFile) throws -> Int64) throws {
     guard count >= 0 else {
       throw DownloadError(.invalidRequest, "\(count) bytes cannot be exported: ask for 0 or more")

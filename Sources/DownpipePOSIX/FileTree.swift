@@ -10,8 +10,8 @@ package import DownpipeCore
 
 /// Operations on a file, or on a folder and everything below it.
 ///
-/// Symbolic links are never followed. Trees deeper than ``maximumDepth`` are refused, since each level holds a descriptor
-/// open.
+/// Symbolic links are never followed. Trees deeper than ``maximumDepth`` are refused, since each level holds a
+/// descriptor open.
 package struct FileTree: Sendable {
   package static let maximumDepth = 256
 

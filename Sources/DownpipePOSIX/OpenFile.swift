@@ -33,7 +33,8 @@ package final class OpenFile: Sendable {
 
   /// Opens a file for reading. It does not wait when the path is a FIFO without a writer: check ``status()`` first.
   ///
-  /// - Parameter followingLink: whether a symbolic link at the end of the path is followed; otherwise it fails with `ELOOP`.
+  /// - Parameter followingLink: whether a symbolic link at the end of the path is followed; otherwise it fails with
+  ///   `ELOOP`.
   package convenience init(
     reading path: String, followingLink: Bool = true, system: FileSystem = .system
   ) throws(SystemError) {

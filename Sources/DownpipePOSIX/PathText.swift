@@ -81,8 +81,8 @@ package enum PathText {
 
   /// The components of the relative path of a folder below a root.
   ///
-  /// - Throws: `DownloadError` with `.unsafePath` for an absolute path, and for a component that is empty, `.`, `..`, has
-  ///   a NUL or is too long.
+  /// - Throws: `DownloadError` with `.unsafePath` for an absolute path, and for a component that is empty, `.`, `..`,
+  ///   has a NUL or is too long.
   package static func components(of directory: String) throws(DownloadError) -> [String] {
     guard directory.utf8.count <= 4096 else {
       throw DownloadError(.unsafePath, "the destination folder's path is longer than 4,096 bytes: shorten it")

@@ -75,15 +75,15 @@ package struct ProcessOwner: Sendable, Hashable {
     case unknown
   }
 
-  /// What this process can prove about the owner that a text names: `.unknown` if it cannot parse the text, which a later
-  /// version may have written.
+  /// What this process can prove about the owner that a text names: `.unknown` if it cannot parse the text, which a
+  /// later version may have written.
   package static func standing(of text: String) -> Standing { ProcessOwner(text)?.standing ?? .unknown }
 
   /// Whether the opening provably exists, has provably ended, or neither.
   ///
-  /// An equal boot identifier proves the same machine, since it is random. A different one proves nothing: host names and
-  /// machine identifiers are copied with disk images, so a machine cannot distinguish its own restart from another machine
-  /// with the same name.
+  /// An equal boot identifier proves the same machine, since it is random. A different one proves nothing: host names
+  /// and machine identifiers are copied with disk images, so a machine cannot distinguish its own restart from another
+  /// machine with the same name.
   package var standing: Standing {
     let here = Self.current
     guard !boot.isEmpty, boot == here.boot, space == here.space else { return .unknown }

@@ -15,7 +15,8 @@
       var durability: Durability
       /// Whether a step moves the file out of the store, or the store publishes it.
       var isMoved: Bool
-      /// Whether it is small and has no step. Then its file has no name before it is published, where the system supports that.
+      /// Whether it is small and has no step. Then its file has no name before it is published, where the system
+      /// supports that.
       var isPlain = false
       var description: String { "\(durability), \(isPlain ? "plain" : isMoved ? "moved" : "published")" }
     }

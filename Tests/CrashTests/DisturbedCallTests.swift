@@ -7,11 +7,11 @@
 
   @testable import DownpipeFiles
 
-  /// The disk fails, or the process ends, at each call of the storage and the ledger. In no case a wrong file is published,
-  /// and the next run completes the download.
+  /// The disk fails, or the process ends, at each call of the storage and the ledger. In no case a wrong file is
+  /// published, and the next run completes the download.
   ///
-  /// The end of a process is simulated: all calls fail from one number on. A downloader with a working disk then finds the
-  /// folder as a process leaves it that was killed.
+  /// The end of a process is simulated: all calls fail from one number on. A downloader with a working disk then finds
+  /// the folder as a process leaves it that was killed.
   @Suite(.timeLimit(.minutes(5)))
   struct DisturbedCallTests {
     typealias Setup = CrashBench.Setup
@@ -113,8 +113,8 @@
       #expect(calls.value[made...].contains { $0.hasPrefix("flushFolder") })
     }
 
-    /// A loss of power with `Durability.process`: the partial loses its end, and the ledger does not know it. This must be
-    /// detected as long as the file is incomplete.
+    /// A loss of power with `Durability.process`: the partial loses its end, and the ledger does not know it. This must
+    /// be detected as long as the file is incomplete.
     @Test(arguments: setups.filter { $0.durability == .process }, [true, false])
     func thePowerIsLostWithoutFlushes(_ setup: Setup, leavingZeros: Bool) async throws {
       let templates = try TemporaryFolder()

@@ -12,8 +12,8 @@
     import Darwin
   #endif
 
-  /// The disk of one run's storage and ledger. It numbers their calls, and makes one of them fail, or makes it the last one
-  /// before the simulated end of the process.
+  /// The disk of one run's storage and ledger. It numbers their calls, and makes one of them fail, or makes it the last
+  /// one before the simulated end of the process.
   final class FaultyDisk: Sendable {
     /// How a call fails.
     enum Fault: String, Sendable {

@@ -5,8 +5,8 @@
   import Synchronization
   import Testing
 
-  /// Race conditions in the engine that ``DisturbedCallTests`` found: a download that can continue is not leased until the
-  /// next maintenance.
+  /// Race conditions in the engine that ``DisturbedCallTests`` found: a download that can continue is not leased until
+  /// the next maintenance.
   @Suite(.timeLimit(.minutes(1)))
   struct ForgottenDownloadTests {
     /// A clock that advances by a millisecond with each reading. Leases do not expire, so that there is no maintenance.
@@ -41,8 +41,8 @@
       return (FakeSource([request.url: [.status(503), .init([1, 2, 3])]]), request)
     }
 
-    /// The engine asks the ledger for the downloads that are due, and then for the time of the next one. A download that
-    /// becomes due in between must not be missed.
+    /// The engine asks the ledger for the downloads that are due, and then for the time of the next one. A download
+    /// that becomes due in between must not be missed.
     @Test(arguments: 1...16)
     func aDownloadThatBecomesDueBetweenTwoReads(_ milliseconds: Int) async throws {
       let (source, request) = try failingOnce()

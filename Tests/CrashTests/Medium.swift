@@ -13,11 +13,11 @@
     import Darwin
   #endif
 
-  /// A model of the medium: the bytes of each file and the names in each folder at their last flush. At a loss of power, all
-  /// other blocks and names are lost or kept at random.
+  /// A model of the medium: the bytes of each file and the names in each folder at their last flush. At a loss of
+  /// power, all other blocks and names are lost or kept at random.
   ///
-  /// A call on a descriptor does not name its file, so the model derives it from the previous call of the same thread. The
-  /// files of the ledger lose only bytes, since SQLite flushes their names.
+  /// A call on a descriptor does not name its file, so the model derives it from the previous call of the same thread.
+  /// The files of the ledger lose only bytes, since SQLite flushes their names.
   final class Medium: Sendable {
     private struct State {
       /// The flushed bytes, by inode.

@@ -3,9 +3,9 @@
   import DownpipeTesting
   import Foundation
 
-  /// Synchronises the engine, the source and the ledger of one run, so that each run makes the same calls in nearly the same
-  /// order: the ticker ticks after each chunk, and the next chunk follows when the checkpoint is written. After a fault they
-  /// continue without waiting. It is also the clock of the run; sleeping takes no time.
+  /// Synchronises the engine, the source and the ledger of one run, so that each run makes the same calls in nearly the
+  /// same order: the ticker ticks after each chunk, and the next chunk follows when the checkpoint is written. After a
+  /// fault they continue without waiting. It is also the clock of the run; sleeping takes no time.
   final class Pace: TimeSource {
     /// The interval of the engine's ticker.
     static let tick = Duration.milliseconds(100)

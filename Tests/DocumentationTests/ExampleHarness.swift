@@ -1,7 +1,8 @@
 import Foundation
 
-/// Makes a source file of examples: declarations as they are, statements in functions whose parameters are the variables
-/// that the examples use without declaring them. Messages of the compiler name the file and the line of the documentation.
+/// Makes a source file of examples: declarations as they are, statements in functions whose parameters are the
+/// variables that the examples use without declaring them. Messages of the compiler name the file and the line of the
+/// documentation.
 struct ExampleHarness {
   /// The variables that an example may use without declaring them: names and types.
   var surroundings: [(name: String, type: String)]

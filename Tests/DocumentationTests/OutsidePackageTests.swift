@@ -1,8 +1,8 @@
 import Foundation
 import Testing
 
-/// Builds a package that depends on this one by its path. It compiles all dependencies again, which takes minutes, and runs
-/// only when `DOWNPIPE_OUTSIDE` is set: see `.ci/long outside`. The build stays in `.build/outside`.
+/// Builds a package that depends on this one by its path. It compiles all dependencies again, which takes minutes, and
+/// runs only when `DOWNPIPE_OUTSIDE` is set: see `.ci/long outside`. The build stays in `.build/outside`.
 @Suite(
   .serialized, .timeLimit(.minutes(60)), .enabled(if: ProcessInfo.processInfo.environment["DOWNPIPE_OUTSIDE"] != nil))
 struct OutsidePackageTests {

@@ -56,8 +56,8 @@ struct ClaimTakeoverTests: ClaimTests {
     #expect(try claims(folder).isEmpty)
   }
 
-  /// Without a lock on the folder two processes may remove the same claim, so the new owner gets a copy of the file even if
-  /// the earlier owner is provably gone.
+  /// Without a lock on the folder two processes may remove the same claim, so the new owner gets a copy of the file
+  /// even if the earlier owner is provably gone.
   @Test(arguments: [true, false])
   func withoutLocksATakeoverCopiesTheFile(_ hasLocks: Bool) async throws {
     let folder = try TemporaryFolder()
@@ -123,7 +123,8 @@ struct ClaimTakeoverTests: ClaimTests {
       for worker in 0..<6 {
         group.addTask {
           for round in 0..<120 {
-            // In three of four rounds the file system fails from some call on, also at closing, so that the claim stays.
+            // In three of four rounds the file system fails from some call on, also at closing, so that the claim
+            // stays.
             let last = round.isMultiple(of: 4) ? Int.max : (round &+ worker &* 7) % 12
             let calls = Calls { number, call, path in
               // An incomplete claim file would hold the partial for the lease.

@@ -165,7 +165,8 @@ struct HeldPublishTests {
     #expect(try folder.tree() == ["x": someBytes, "x (1)": otherBytes, "x (2)": someBytes])
   }
 
-  /// Publishing ends at each of its calls in turn, and the download starts again. Then one file exists, and nothing else.
+  /// Publishing ends at each of its calls in turn, and the download starts again. Then one file exists, and nothing
+  /// else.
   @Test(arguments: cases)
   func publishingSurvivesAnEndAtEachCall(_ given: Case) async throws {
     for last in 1... {

@@ -12,8 +12,8 @@ import Testing
   import Darwin
 #endif
 
-/// The order of flushes with `.power`: bytes before their name, the new name before the old one is removed, and the name of
-/// a folder before its contents are used.
+/// The order of flushes with `.power`: bytes before their name, the new name before the old one is removed, and the
+/// name of a folder before its contents are used.
 @Suite(.timeLimit(.minutes(1)))
 struct PowerTests {
   /// The calls that change names, and those that flush.

@@ -13,8 +13,8 @@ import Testing
   import Darwin
 #endif
 
-/// Publishing ends at each of its calls in turn and runs again with the last note. Then one complete file exists, and nothing
-/// else is left.
+/// Publishing ends at each of its calls in turn and runs again with the last note. Then one complete file exists, and
+/// nothing else is left.
 @Suite(.timeLimit(.minutes(1)))
 struct PublishCrashTests {
   static let newBytes = Array("new bytes".utf8)

@@ -101,8 +101,8 @@ extension Partial {
 }
 
 extension TemporaryFolder {
-  /// All files below with their bytes, and symbolic links and empty folders with a slash after their name. Empty folders of
-  /// the store are left out.
+  /// All files below with their bytes, and symbolic links and empty folders with a slash after their name. Empty
+  /// folders of the store are left out.
   func tree(_ below: String = "") throws -> [String: [UInt8]] {
     var found: [String: [UInt8]] = [:]
     // An enumerator would stop at mounts.

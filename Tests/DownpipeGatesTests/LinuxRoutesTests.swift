@@ -140,8 +140,8 @@
       }
     }
 
-    /// Moves the calling thread into a new network namespace. unshare(2) is a GNU extension that Swift's module of the C
-    /// library does not contain.
+    /// Moves the calling thread into a new network namespace. unshare(2) is a GNU extension that Swift's module of the
+    /// C library does not contain.
     private static func unshareNetwork() -> Bool {
       typealias Unshare = @convention(c) (Int32) -> Int32
       guard let symbol = dlsym(nil, "unshare") else { return false }

@@ -72,8 +72,8 @@ struct ProcessOwnerTests {
     #expect(owner.standing == .gone)
   }
 
-  /// Issue 8, defect 3: disk images are copied with host names and machine identifiers, so only the identifier of the boot is
-  /// unique.
+  /// Issue 8, defect 3: disk images are copied with host names and machine identifiers, so only the identifier of the
+  /// boot is unique.
   @Test(arguments: ["another", ""])
   func anotherBootProvesNothing(_ boot: String) {
     var owner = ProcessOwner.new()

@@ -30,8 +30,8 @@ enum BlockDigest {
     return BlockMark(range: range, digest: digest(bytes))
   }
 
-  /// Whether the bytes are those that were marked. True for a mark of another algorithm, which cannot be checked: earlier
-  /// versions marked blocks with SHA-256.
+  /// Whether the bytes are those that were marked. True for a mark of another algorithm, which cannot be checked:
+  /// earlier versions marked blocks with SHA-256.
   static func matches(_ mark: BlockMark, read: (_ offset: Int64, _ count: Int) throws -> [UInt8]) throws -> Bool {
     guard mark.digest.algorithm == .crc32 else { return true }
     let (start, end) = (mark.range.lowerBound, mark.range.upperBound)

@@ -8,11 +8,11 @@ import DownpipePOSIX
   import Darwin
 #endif
 
-/// The entry in a folder that represents a claim. Its text is a ``ProcessOwner``, and its modification time is the start of
-/// the lease.
+/// The entry in a folder that represents a claim. Its text is a ``ProcessOwner``, and its modification time is the
+/// start of the lease.
 ///
-/// The entry is a symbolic link whose target is the text. One call creates it completely, and fails if it exists. On file
-/// systems without symbolic links it is a file whose text ends with a line break.
+/// The entry is a symbolic link whose target is the text. One call creates it completely, and fails if it exists. On
+/// file systems without symbolic links it is a file whose text ends with a line break.
 struct ClaimEntry: Sendable {
   let path: String
   let system: FileSystem
@@ -31,8 +31,8 @@ struct ClaimEntry: Sendable {
     }
   }
 
-  /// Whether the lease has expired, by the clock of the file system: touching the folder reads that clock. The clocks of
-  /// two machines may differ.
+  /// Whether the lease has expired, by the clock of the file system: touching the folder reads that clock. The clocks
+  /// of two machines may differ.
   private func hasExpired() throws(SystemError) -> Bool {
     guard let status = try system.statusIfPresent(entry) else { return true }
     let folder = Entry(PathText.split(path).folder)

@@ -12,8 +12,9 @@ import Synchronization
 
 /// The bytes of an unfinished download in a file, which is created with the first byte.
 ///
-/// A new download has a file without a name, where the file system supports that: it needs no claim, and is deleted when
-/// it is closed. ``persist()`` claims the name and gives it to the file; the claim is held until the partial is closed.
+/// A new download has a file without a name, where the file system supports that: it needs no claim, and is deleted
+/// when it is closed. ``persist()`` claims the name and gives it to the file; the claim is held until the partial is
+/// closed.
 final class FilePartial: Partial {
   let path: String
   let folders: StoreFolders

@@ -12,21 +12,21 @@ import Synchronization
 
 /// The exclusive right to write the named file of a partial, among all processes that reach its folder.
 ///
-/// A claim is an entry beside the partial, `<partial>.owner`, which is created only where none exists and names its owner
-/// (see ``ClaimEntry``). Taking it costs one call and works on network file systems. The owner renews the entry's
+/// A claim is an entry beside the partial, `<partial>.owner`, which is created only where none exists and names its
+/// owner (see ``ClaimEntry``). Taking it costs one call and works on network file systems. The owner renews the entry's
 /// modification time (see ``ClaimRenewal``). What happens to an existing claim depends on its owner:
 ///
 /// - If the owner is provably alive, it keeps the claim, also when its process is stopped.
 /// - If the owner is provably gone, the claim is removed at once.
-/// - Otherwise the claim is removed when it was not renewed for ``lease`` seconds, by the clock of the file system. Such an
-///   owner may continue and write to the file it has open. So the new owner continues with a copy of the file.
+/// - Otherwise the claim is removed when it was not renewed for ``lease`` seconds, by the clock of the file system.
+///   Such an owner may continue and write to the file it has open. So the new owner continues with a copy of the file.
 ///
 /// Why these mechanisms and no others:
 /// - A lock of the kernel alone (flock) would not do: some network mounts keep it on one machine, and a server may hold
 ///   the lock of a machine that crashed for ever.
-/// - Removing a claim is exclusive by a flock on the folder. Without it, two processes that find the same abandoned claim
-///   could each remove an entry, the second one that of the first. Where the file system has no such locks, the file is
-///   copied there, too. After the removal claiming starts again, so that only creating the entry decides.
+/// - Removing a claim is exclusive by a flock on the folder. Without it, two processes that find the same abandoned
+///   claim could each remove an entry, the second one that of the first. Where the file system has no such locks, the
+///   file is copied there, too. After the removal claiming starts again, so that only creating the entry decides.
 final class PartialClaim: Sendable {
   /// The suffix of the entry's name.
   static let suffix = ".owner"
@@ -53,8 +53,8 @@ final class PartialClaim: Sendable {
   ///
   /// - Parameters:
   ///   - partial: its path; only its folder must exist.
-  ///   - keepingBytes: whether the file under the name is needed. If not, it is removed instead of copied where an earlier
-  ///     owner may still write to it.
+  ///   - keepingBytes: whether the file under the name is needed. If not, it is removed instead of copied where an
+  ///     earlier owner may still write to it.
   /// - Throws: `DownloadError` with `.inUse` while another owner has the claim, or may have it; `SystemError`.
   static func take(
     _ partial: String, keepingBytes: Bool, durability: Durability, system: FileSystem
@@ -70,7 +70,8 @@ final class PartialClaim: Sendable {
     return claim
   }
 
-  /// Releases the claim. The owner ends even if the entry cannot be removed, so that others take the claim over at once.
+  /// Releases the claim. The owner ends even if the entry cannot be removed, so that others take the claim over at
+  /// once.
   func release() {
     guard !isReleased.exchange(true, ordering: .relaxed) else { return }
     ClaimRenewal.remove(self)

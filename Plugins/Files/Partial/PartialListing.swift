@@ -92,7 +92,8 @@ struct PartialListing {
     (try? PartialClaim.isHeld(partial, system: system)) ?? true
   }
 
-  /// Removes an abandoned claim without a partial, and an unfinished copy. It is safe to skip: the next owner does it, too.
+  /// Removes an abandoned claim without a partial, and an unfinished copy. It is safe to skip: the next owner does it,
+  /// too.
   private func tidy(_ partial: String) {
     let claim = try? PartialClaim.take(partial, keepingBytes: true, durability: folders.durability, system: system)
     guard let claim else { return }

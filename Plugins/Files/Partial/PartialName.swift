@@ -3,10 +3,10 @@ import DownpipePOSIX
 
 /// The file names of partials and workspaces.
 ///
-/// An id is any text, so it is escaped: lower-case ASCII letters, digits, `-` and `_` stay, and every other byte becomes
-/// `%` and two hexadecimal digits. Upper-case letters are escaped, too, since some file systems do not distinguish `A` and
-/// `a`. An id that is too long for one name is split into folders whose names end in `+`, a character that no other name
-/// contains. So each id has a name of its own, and the id can be read from the name.
+/// An id is any text, so it is escaped: lower-case ASCII letters, digits, `-` and `_` stay, and every other byte
+/// becomes `%` and two hexadecimal digits. Upper-case letters are escaped, too, since some file systems do not
+/// distinguish `A` and `a`. An id that is too long for one name is split into folders whose names end in `+`, a
+/// character that no other name contains. So each id has a name of its own, and the id can be read from the name.
 enum PartialName {
   /// The suffix of a partial's name.
   static let suffix = ".part"

@@ -57,8 +57,8 @@ final class StoreFolders: Sendable {
 
   // MARK: The store's own folder
 
-  /// The store's name, which is random and moves with the folder. It is the target of a symbolic link, since creating one
-  /// is atomic and never replaces another.
+  /// The store's name, which is random and moves with the folder. It is the target of a symbolic link, since creating
+  /// one is atomic and never replaces another.
   func name() -> String? {
     if let known = state.withLock({ $0.name }) { return known }
     let link = Entry(own + "/name")

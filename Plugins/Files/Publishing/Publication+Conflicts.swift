@@ -10,8 +10,8 @@ import DownpipePOSIX
 #endif
 
 extension Publication {
-  /// Gives the item its final name. `occupant` is the entry that has the requested name; for an open file it is `nil`, and
-  /// linking detects the conflict.
+  /// Gives the item its final name. `occupant` is the entry that has the requested name; for an open file it is `nil`,
+  /// and linking detects the conflict.
   func settle(_ item: PublishedItem, _ occupant: FileStatus?) async throws -> Settled {
     if let claimed, try isPlaceholder(claimed, for: item) {
       try await note(.claiming, item, claimed)
@@ -147,8 +147,8 @@ extension Publication {
     if item.status.kind == .folder, context.priorNote != nil { try FileTree(system: system).remove(aside) }
   }
 
-  /// Replaces a folder by another one. No single call does this unless the old folder is empty, so the old folder is renamed
-  /// first, to a name that the next run can derive.
+  /// Replaces a folder by another one. No single call does this unless the old folder is empty, so the old folder is
+  /// renamed first, to a name that the next run can derive.
   private func displace(_ target: Entry, by item: PublishedItem) throws(SystemError) {
     do throws(SystemError) {
       return try item.rename(to: target, by: hidden, system)

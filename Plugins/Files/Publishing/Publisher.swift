@@ -29,8 +29,8 @@ struct Publisher: Sendable {
   ///
   /// - Parameters:
   ///   - held: the file of the partial, if the artifact is the unchanged partial.
-  ///   - isPublished: whether it was published before. Then it must be unchanged, and another file that gets its old path
-  ///     later is not removed.
+  ///   - isPublished: whether it was published before. Then it must be unchanged, and another file that gets its old
+  ///     path later is not removed.
   ///   - directory: a folder below the root, which is created if it does not exist; `nil` for the root.
   ///   - name: the name in the folder. A conflict can give it a number.
   /// - Returns: the artifact with its new location.

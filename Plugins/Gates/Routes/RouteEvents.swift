@@ -22,8 +22,8 @@
       #endif
       let descriptor = socket(AF_NETLINK, kind, 0 /* NETLINK_ROUTE */)
       guard descriptor >= 0 else { return nil }
-      // Swift's module of the C library does not contain `struct sockaddr_nl`. Its twelve bytes are part of the kernel's
-      // stable interface: family (16 bits), padding (16), port (32; 0 lets the kernel choose), groups (32).
+      // Swift's module of the C library does not contain `struct sockaddr_nl`. Its twelve bytes are part of the
+      // kernel's stable interface: family (16 bits), padding (16), port (32; 0 lets the kernel choose), groups (32).
       var address = sockaddr_storage()
       let result = withUnsafeMutableBytes(of: &address) { bytes in
         bytes.storeBytes(of: UInt16(AF_NETLINK), toByteOffset: 0, as: UInt16.self)

@@ -41,8 +41,8 @@ extension RouteTable {
       interface: interface(fields[0]), metric: metric, isReject: flags & reject != 0)
   }
 
-  /// Parses `destination length source length next-hop metric references use flags interface`. All numbers are hexadecimal,
-  /// and addresses are in network byte order.
+  /// Parses `destination length source length next-hop metric references use flags interface`. All numbers are
+  /// hexadecimal, and addresses are in network byte order.
   private static func ipv6Route(_ fields: [Substring]) -> Route? {
     guard fields.count >= 10, fields[0].utf8.count == 32, isHex(fields[0]),
       let bits = UInt128(fields[0], radix: 16), let length = hex(fields[1]), length <= 128,

@@ -47,8 +47,8 @@ package struct RouteTable: Sendable, Hashable {
     self.isTruncated = isTruncated
   }
 
-  /// Why an address cannot be reached; `nil` when there is a route. Of the routes with a link, the one with the longest prefix
-  /// decides.
+  /// Why an address cannot be reached; `nil` when there is a route. Of the routes with a link, the one with the longest
+  /// prefix decides.
   package func obstacle(to address: IPAddress, zone: String? = nil) -> String? {
     if address.isLoopback || ownAddresses.contains(address) { return nil }
     let matching = routes.filter {
@@ -65,8 +65,8 @@ package struct RouteTable: Sendable, Hashable {
     return best.prefixLength == 0 ? "there is no route to the address" : "the route to the address rejects packets"
   }
 
-  /// Why host names cannot be reached; `nil` when there is a default route for IPv4 or IPv6. The address of a name is unknown
-  /// before it is resolved, which needs the network.
+  /// Why host names cannot be reached; `nil` when there is a default route for IPv4 or IPv6. The address of a name is
+  /// unknown before it is resolved, which needs the network.
   package var obstacleToNames: String? {
     if isTruncated { return nil }
     var down: String?

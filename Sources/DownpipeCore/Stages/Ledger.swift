@@ -41,8 +41,11 @@ public protocol LedgerStore: Sendable {
   /// Only `request`, `added` and `location` of the record are written, and `artifact` and `note` of `steps` unless
   /// another owner holds the download. The id cannot be changed. If `added` was `nil` and the request changes, `added`
   /// becomes the previous request. The rank is computed anew. If nothing has changed, nothing is written.
-  /// - Parameter change: Makes the change. It must be cheap, because it is called inside the ledger's transaction. An
-  ///   error that it throws is passed on, and nothing is written.
+  /// - Parameters:
+  ///   - id: The download.
+  ///   - now: The time of the change, for ``DownloadRecord/updatedAt``.
+  ///   - change: Makes the change. It must be cheap, because it is called inside the ledger's transaction. An error
+  ///     that it throws is passed on, and nothing is written.
   /// - Returns: The record after the change; `nil` when there is no such record.
   func update(
     _ id: DownloadID, at now: Date, _ change: @escaping @Sendable (inout DownloadRecord) throws -> Void

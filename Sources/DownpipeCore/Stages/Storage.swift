@@ -178,7 +178,9 @@ public protocol Partial: Sendable {
 
   /// Copies the first `count` bytes into a new file, completely or not at all. The partial is not changed.
   ///
-  /// - Parameter path: The absolute path of the new file. An existing file is never replaced.
+  /// - Parameters:
+  ///   - path: The absolute path of the new file. An existing file is never replaced.
+  ///   - count: The number of bytes, at most the size of the partial.
   /// - Throws: ``DownloadError`` with `.alreadyExists`; `.storage` when there are fewer bytes, the folder does not
   ///   exist, or the storage cannot export partials; `.permission` or `.noSpace`; `CancellationError`.
   func export(to path: String, count: Int64) async throws

@@ -1,6 +1,6 @@
 public import DownpipeCore
 
-/// Checks that an admission policy keeps the contract of ``DownpipeCore/AdmissionPolicy``.
+/// Checks that an admission policy keeps the contract of ``/DownpipeCore/AdmissionPolicy``.
 ///
 /// ```swift
 /// try await AdmissionPolicyConformance(MyLimit()).run()

@@ -1,6 +1,6 @@
 public import DownpipeCore
 
-/// Checks that a gate keeps the contract of ``DownpipeCore/Gate``.
+/// Checks that a gate keeps the contract of ``/DownpipeCore/Gate``.
 ///
 /// ```swift
 /// try await GateConformance(MyGate()).run()

@@ -1,7 +1,7 @@
 public import DownpipeCore
 import Foundation
 
-/// Checks that a ledger keeps the contract of ``DownpipeCore/Ledger`` and ``DownpipeCore/LedgerStore``.
+/// Checks that a ledger keeps the contract of ``/DownpipeCore/Ledger`` and ``/DownpipeCore/LedgerStore``.
 ///
 /// ```swift
 /// let folder = try TemporaryFolder()

@@ -1,7 +1,7 @@
 public import DownpipeCore
 import Foundation
 
-/// Checks that a refresher keeps the contract of ``DownpipeCore/LinkRefresher``.
+/// Checks that a refresher keeps the contract of ``/DownpipeCore/LinkRefresher``.
 ///
 /// ```swift
 /// let dead = ExpiredLink(request: try DownloadRequest("https://example.org/dead"), error: nil)

@@ -1,7 +1,7 @@
 public import DownpipeCore
 import Foundation
 
-/// Checks that an observer keeps the contract of ``DownpipeCore/Observer``.
+/// Checks that an observer keeps the contract of ``/DownpipeCore/Observer``.
 ///
 /// ```swift
 /// try await ObserverConformance(MyLog()).run()

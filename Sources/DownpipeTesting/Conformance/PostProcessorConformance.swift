@@ -1,7 +1,7 @@
 public import DownpipeCore
 import Foundation
 
-/// Checks that a step keeps the contract of ``DownpipeCore/PostProcessor`` or ``DownpipeCore/UniversalPostProcessor``.
+/// Checks that a step keeps the contract of `PostProcessor` or ``/DownpipeCore/UniversalPostProcessor``.
 ///
 /// ```swift
 /// try await PostProcessorConformance(
@@ -20,7 +20,7 @@ public struct PostProcessorConformance: Sendable {
     /// - Parameters:
     ///   - bytes: The bytes of the input.
     ///   - name: The name of the input.
-    ///   - digests: The expected digests of the input: see ``DownpipeCore/ProcessingContext/digests``.
+    ///   - digests: The expected digests of the input: see ``/DownpipeCore/ProcessingContext/digests``.
     ///   - result: The bytes of the output; those of the input when `nil`.
     ///   - resultName: The name of the output; any name when `nil`.
     public init(
@@ -83,7 +83,7 @@ public struct PostProcessorConformance: Sendable {
   }
 
   /// Checks every rule.
-  /// - Throws: ``ConformanceFailure`` with all that are broken; ``DownpipeCore/DownloadError`` with
+  /// - Throws: ``ConformanceFailure`` with all that are broken; `DownloadError` with
   ///   `.invalidPipeline` when the stage is not one step.
   public func run() async throws {
     var parts = PipelineParts()

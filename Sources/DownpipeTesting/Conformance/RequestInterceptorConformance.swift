@@ -1,7 +1,7 @@
 public import DownpipeCore
 import Foundation
 
-/// Checks that an interceptor keeps the contract of ``DownpipeCore/RequestInterceptor``.
+/// Checks that an interceptor keeps the contract of ``/DownpipeCore/RequestInterceptor``.
 ///
 /// ```swift
 /// try await RequestInterceptorConformance(BearerToken()).run()

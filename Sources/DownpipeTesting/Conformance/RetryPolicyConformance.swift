@@ -1,7 +1,7 @@
 public import DownpipeCore
 import Foundation
 
-/// Checks that a retry policy keeps the contract of ``DownpipeCore/RetryPolicy``.
+/// Checks that a retry policy keeps the contract of ``/DownpipeCore/RetryPolicy``.
 ///
 /// ```swift
 /// try await RetryPolicyConformance(MyPolicy()).run()

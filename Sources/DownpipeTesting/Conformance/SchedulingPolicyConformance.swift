@@ -1,7 +1,7 @@
 public import DownpipeCore
 import Foundation
 
-/// Checks that a scheduling policy keeps the contract of ``DownpipeCore/SchedulingPolicy``.
+/// Checks that a scheduling policy keeps the contract of ``/DownpipeCore/SchedulingPolicy``.
 ///
 /// ```swift
 /// try await SchedulingPolicyConformance(MyPolicy()).run()

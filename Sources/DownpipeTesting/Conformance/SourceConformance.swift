@@ -1,7 +1,7 @@
 public import DownpipeCore
 public import Foundation
 
-/// Checks that a source keeps the contract of ``DownpipeCore/Source``.
+/// Checks that a source keeps the contract of ``/DownpipeCore/Source``.
 ///
 /// ```swift
 /// try await SourceConformance(MySource(), url: url, content: bytes).run()

@@ -1,7 +1,7 @@
 public import DownpipeCore
 import Foundation
 
-/// Checks that a storage keeps the contract of ``DownpipeCore/Storage`` and ``DownpipeCore/Partial``.
+/// Checks that a storage keeps the contract of ``/DownpipeCore/Storage`` and ``/DownpipeCore/Partial``.
 ///
 /// ```swift
 /// let folder = try TemporaryFolder()
@@ -17,7 +17,7 @@ public struct StorageConformance: Sendable {
     case keepsBoth
     /// Publishing fails with `.alreadyExists`.
     case fails
-    /// ``DownpipeCore/Storage/existing(for:)`` returns the existing file, and nothing is fetched.
+    /// ``/DownpipeCore/Storage/existing(for:)`` returns the existing file, and nothing is fetched.
     case reuses
   }
 

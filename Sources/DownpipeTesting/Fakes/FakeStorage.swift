@@ -131,6 +131,7 @@ public final class FakeStorage: Storage {
   ///   - conflict: What publishing does when the destination exists.
   ///   - workspaces: An existing folder for the workspaces of steps. Without it steps work in memory.
   ///   - location: The location that downloads belong to.
+  ///   - name: The name in messages.
   public init(
     onConflict conflict: Conflict = .replace, workspaces: String? = nil, location: String? = nil,
     name: String = "FakeStorage"

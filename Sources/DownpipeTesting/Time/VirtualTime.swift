@@ -164,8 +164,10 @@ public final class VirtualTime: TimeSource {
   /// Waits until a task sleeps that is due after exactly this interval from now.
   /// Returns early when the waiting task is cancelled.
   ///
-  /// - Parameter purpose: The purpose of the sleep. `nil` matches all sleeps except the downloader's housekeeping,
-  ///   whose intervals could match by coincidence.
+  /// - Parameters:
+  ///   - interval: The time from now until the sleep ends.
+  ///   - purpose: The purpose of the sleep. `nil` matches all sleeps except the downloader's housekeeping, whose
+  ///     intervals could match by coincidence.
   public func sleeper(dueIn interval: Duration, purpose: SleepPurpose? = nil) async {
     let interval = interval.inNanoseconds
     await state.wait { state in

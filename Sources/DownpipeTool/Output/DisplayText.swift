@@ -5,8 +5,8 @@ extension String {
     utf8.allSatisfy { (0x20...0x7E).contains($0) } ? utf8.count : reduce(0) { $0 + $1.columns }
   }
 
-  /// The text cut or padded to this many columns. A long text loses its middle: the beginning and the extension of a file
-  /// name tell the most.
+  /// The text cut or padded to this many columns. A long text loses its middle: the beginning and the extension of a
+  /// file name tell the most.
   func fitted(to width: Int) -> String {
     guard columns > width else { return self + String(repeating: " ", count: width - columns) }
     guard width > 0 else { return "" }

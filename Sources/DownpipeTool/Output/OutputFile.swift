@@ -5,8 +5,8 @@ import Synchronization
 /// Standard output or standard error. Each write is complete and unbuffered, and waits for its reader until the process
 /// is told to end: see ``WriteDeadline``.
 ///
-/// A write runs on a thread of its own: write(2) cannot be cancelled, but waiting for it can. A non-blocking descriptor is
-/// no way out, since other processes share that setting; nor is poll(2), since others may fill the pipe after it.
+/// A write runs on a thread of its own: write(2) cannot be cancelled, but waiting for it can. A non-blocking descriptor
+/// is no way out, since other processes share that setting; nor is poll(2), since others may fill the pipe after it.
 final class OutputFile: Sendable {
   static let standardOutput = OutputFile(descriptor: STDOUT_FILENO)
   static let standardError = OutputFile(descriptor: STDERR_FILENO)

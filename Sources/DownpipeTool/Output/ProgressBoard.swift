@@ -73,7 +73,8 @@ struct ProgressBoard {
   private var finished = 0
   private var finishedBytes: Int64 = 0
   private var fetchedByOthers: Int64 = 0
-  /// ``fetched`` over the last seconds, which give the speed: files that take less than a second have none of their own.
+  /// ``fetched`` over the last seconds, which give the speed: files that take less than a second have none of their
+  /// own.
   private var samples: [(date: Date, fetched: Int64)] = []
 
   var running: [DownloadStatus] { rows.values.sorted { $0.place < $1.place }.map(\.status) }

@@ -13,8 +13,8 @@ struct StateNews {
 
   /// Returns whether the state differs from the one before.
   ///
-  /// Another reason to wait is a difference, and so is another time. A download that waits for its turn is no news until
-  /// it has run: of a list of thousands nearly all wait for their turn.
+  /// Another reason to wait is a difference, and so is another time. A download that waits for its turn is no news
+  /// until it has run: of a list of thousands nearly all wait for their turn.
   mutating func isNews(_ status: DownloadStatus) -> Bool {
     let reason = status.hindrance
     if status.state.phase == .waiting, reason == nil, shown[status.id] == nil { return false }

@@ -1,7 +1,7 @@
 import Foundation
 
-/// The lower end of a terminal, redrawn in place. A frame is one write, and overwrites the last frame without erasing it
-/// first: nothing flickers.
+/// The lower end of a terminal, redrawn in place. A frame is one write, and overwrites the last frame without erasing
+/// it first: nothing flickers.
 struct Terminal {
   private let output: OutputFile
   /// The widths of the lines of the last frame.

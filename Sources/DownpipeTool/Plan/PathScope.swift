@@ -1,9 +1,9 @@
 import Downpipe
 import Foundation
 
-/// The folders that paths from a ledger may be in. A ledger is a file, and may come from an archive or from another user:
-/// paths that it names are written to or removed only below the folder of the command and the folder of the ledger,
-/// unless the user allows more.
+/// The folders that paths from a ledger may be in. A ledger is a file, and may come from an archive or from another
+/// user: paths that it names are written to or removed only below the folder of the command and the folder of the
+/// ledger, unless the user allows more.
 struct PathScope: Sendable, Hashable {
   /// `nil` for the whole file system.
   private let folders: [String]?

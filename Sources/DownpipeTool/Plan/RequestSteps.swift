@@ -1,8 +1,8 @@
 import Downpipe
 import Foundation
 
-/// What happens to a file after its download. The request carries it, so that `resume` and later commands treat each file
-/// as the command that asked for it.
+/// What happens to a file after its download. The request carries it, so that `resume` and later commands treat each
+/// file as the command that asked for it.
 struct RequestSteps: Sendable, Hashable {
   var gunzips = false
   /// The absolute path of the folder that the file is moved into.

@@ -1,8 +1,8 @@
 import Foundation
 import Synchronization
 
-/// A file with a URL on each line. It is read piece by piece: a list of a million URLs, or a pipe without an end, need not
-/// fit into memory.
+/// A file with a URL on each line. It is read piece by piece: a list of a million URLs, or a pipe without an end, need
+/// not fit into memory.
 final class URLList: Sendable {
   private struct State {
     var parser = URLListParser()

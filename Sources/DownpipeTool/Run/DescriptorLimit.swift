@@ -1,7 +1,7 @@
 import Foundation
 
-/// Raises the number of descriptors that the process may have open. Shells start programs with 1,024 or 256 for the sake
-/// of select(2); the administrator's limit is the hard one.
+/// Raises the number of descriptors that the process may have open. Shells start programs with 1,024 or 256 for the
+/// sake of select(2); the administrator's limit is the hard one.
 enum DescriptorLimit {
   /// More than the highest number of concurrent downloads needs.
   private static let enough: rlim_t = 65_536

@@ -4,8 +4,8 @@ import Foundation
 
 /// Counts the downloads of one command, and shows the result of each exactly once.
 ///
-/// The actor has a thread of its own: writing waits for the reader of the output, and must not take a thread from the few
-/// of the pool, which the downloads and the end of the command need.
+/// The actor has a thread of its own: writing waits for the reader of the output, and must not take a thread from the
+/// few of the pool, which the downloads and the end of the command need.
 actor RunMonitor {
   nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
   private let executor = OutputExecutor()
