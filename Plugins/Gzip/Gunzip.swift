@@ -93,7 +93,7 @@ public struct Gunzip: PostProcessor {
 
   /// The limits, and the settings that differ from the defaults.
   public var summary: String {
-    var parts = [maximumOutput.map { "at most \($0) bytes" } ?? "any size"]
+    var parts = [maximumOutput.map { "at most \(ByteFormat.binary.format($0))" } ?? "any size"]
     parts.append(maximumRatio.map { "at most \($0):1" } ?? "any ratio")
     if trailingBytes == .ignore { parts.append("trailing bytes ignored") }
     if naming == .header { parts.append("named by the header") }

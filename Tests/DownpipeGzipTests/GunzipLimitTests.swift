@@ -90,7 +90,7 @@ struct GunzipLimitTests {
   func defaults() {
     #expect(Gunzip().maximumOutput == 64 << 30)
     #expect(Gunzip().maximumRatio == 256)
-    #expect(Gunzip().summary == "at most 68719476736 bytes, at most 256:1")
+    #expect(Gunzip().summary == "at most 64.0 GiB, at most 256:1")
   }
 }
 
