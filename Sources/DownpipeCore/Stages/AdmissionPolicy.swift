@@ -11,6 +11,12 @@ public protocol AdmissionPolicy: Stage {
   /// downloads back altogether, use a ``Gate``.
   func admit(_ candidate: Candidate, beside running: RunningDownloads) -> Admission
 
+  /// Returns a session that decides while the downloader runs, for a policy that learns or counts over time.
+  ///
+  /// It is called once when a downloader starts, and once when the policy replaces another one. The default session
+  /// asks ``admit(_:beside:)``.
+  func start() -> any AdmissionSession
+
   /// The most downloads that this policy lets run at once; `nil` for no limit. Sources size their connection pools by
   /// it.
   var maximumConcurrent: Int? { get }
@@ -19,6 +25,10 @@ public protocol AdmissionPolicy: Stage {
 }
 
 extension AdmissionPolicy {
+  /// The default: admits every download, for policies whose session decides.
+  public func admit(_ candidate: Candidate, beside running: RunningDownloads) -> Admission { .admitted }
+  /// The default: a session without state, which asks ``admit(_:beside:)``.
+  public func start() -> any AdmissionSession { StatelessAdmission(policy: self) }
   /// The default: `nil`, no limit.
   public var maximumConcurrent: Int? { nil }
   /// The default: `nil`, no limit.
@@ -101,4 +111,18 @@ public enum Admission: Sendable, Hashable {
   case hostFull(String)
   /// This candidate and its equals may not start for now, for the given reason; others may.
   case refused(String)
+  /// No download of the scope may start before the instant, for the given reason. The engine asks again then.
+  ///
+  /// The instant is a value of ``TimeSource/now``. Downloads that run already are not affected.
+  case wait(String, until: Duration, scope: Scope)
+
+  /// The downloads that a refusal with a time applies to.
+  public enum Scope: Sendable, Hashable {
+    /// All downloads.
+    case all
+    /// The downloads from the candidate's host.
+    case host
+    /// The downloads with equal candidates.
+    case equals
+  }
 }

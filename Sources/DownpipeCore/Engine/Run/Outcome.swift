@@ -11,6 +11,15 @@ enum Outcome: Sendable {
   /// Another owner holds the download, or it was removed.
   case notOwned
 
+  /// The outcome as admission policies see it.
+  var result: RunEnd.Result {
+    switch self {
+    case .published: .finished
+    case .failed(let error, _): .failed(error)
+    case .stopped, .notOwned: .stopped
+    }
+  }
+
   /// Applies the outcome to a record.
   ///
   /// - Parameters:

@@ -167,7 +167,7 @@ extension Engine {
   func reason(for candidate: Candidate) -> WaitingReason {
     if mode.isSuspended { return .suspended }
     if let reason = gates.reason(for: candidate) { return .gate(reason) }
-    if let reason = pipeline.limits.refusal(candidate, beside: slots.counts) { return .limit(reason) }
+    if let reason = stages.limits.refusal(candidate, beside: slots.counts, at: time.now) { return .limit(reason) }
     return .turn
   }
 }

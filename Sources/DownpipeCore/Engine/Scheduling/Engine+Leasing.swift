@@ -7,6 +7,9 @@ extension Engine {
 
   /// Takes the outcome of a run: frees its slot, and adds the outcome to the next exchange.
   func take(_ outcome: Outcome, of run: Run, in group: inout DiscardingTaskGroup) {
+    if let candidate = slots.candidate(of: run), let start = slots.start(of: run) {
+      stages.limits.ended(candidate, RunEnd(outcome.result, startedAt: start, endedAt: time.now))
+    }
     slots.free(run)
     mode.mayLease = true
     if case .notOwned = outcome { return abandon(run, in: &group) }
@@ -61,7 +64,8 @@ extension Engine {
     guard mode.mayLease, !mode.isSuspended, !mode.isStopping, !ledgerNeedsRest, !gates.isClosedForAll,
       outbox.waiting.count < Self.mostUnsaved
     else { return nil }
-    let selector = LeaseSelector(policies: pipeline.limits, rules: gates.rules, slots: slots)
+    let selector = LeaseSelector(limits: stages.limits, rules: gates.rules, slots: slots, now: time.now)
+    self.selector = selector
     return leaseRequest(scope: options.scope, selector.select)
   }
 
@@ -95,6 +99,7 @@ extension Engine {
         if isSaved { await settle(settling) } else { abandon(settling.run, in: &group) }
       }
       for record in exchange.leased { start(record) }
+      if let due = selector?.due { armAdmission(due, in: &group) }
     case .failure(let error):
       let error = DownloadError(error, as: .ledger, stage: context.ledgerName)
       if mode.isStopping {
@@ -150,7 +155,7 @@ extension Engine {
     let run = Run(record, stages.current, context)
     reasons.forget(record.id)
     // An earlier run has lost its lease without noticing: it has to end before the partial is opened again.
-    let earlier = slots.insert(run, isForced: isForced)
+    let earlier = slots.insert(run, isForced: isForced, at: time.now)
     earlier?.stop(.lostLease)
     if mode.isStopping { run.stop(.shutdown) } else if mode.isSuspended { run.stop(.suspend) }
     run.start(after: earlier)
@@ -161,10 +166,11 @@ extension Engine {
   /// Applies the limits to the running downloads in order of rank; downloads beyond a limit go back to waiting.
   func enforceLimits() {
     var admitted = RunningDownloads()
-    let limits = pipeline.limits
+    let limits = stages.limits
+    let now = time.now
     for run in slots.ranked {
       guard let candidate = slots.candidate(of: run) else { continue }
-      if let refusal = limits.refusal(candidate, beside: admitted) {
+      if let refusal = limits.stops(candidate, beside: admitted, at: now) {
         run.stop(.limit(refusal))
       } else {
         admitted.insert(candidate)

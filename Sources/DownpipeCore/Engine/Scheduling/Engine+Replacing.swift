@@ -22,13 +22,7 @@ extension Engine {
   /// the old policy meanwhile.
   func replace(admission policy: any AdmissionPolicy) async {
     _ = try? await context.mailbox.perform { engine in
-      engine.stages.change { pipeline in
-        if let index = pipeline.admission.firstIndex(where: { $0.id == policy.id }) {
-          pipeline.admission[index] = policy
-        } else {
-          pipeline.admission.append(policy)
-        }
-      }
+      engine.stages.replace(policy)
       engine.enforceLimits()
     }
   }

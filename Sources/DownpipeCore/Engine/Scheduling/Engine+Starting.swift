@@ -35,6 +35,7 @@ extension Engine {
       return Started(isRunning: false)
     }
     let victims = victims(of: preemption, for: record.candidate)
+    stages.limits.started(record.candidate, at: time.now)
     start(record, isForced: true)
     for run in victims { run.stop(.limit("preempted by “\(id)”, which was started by hand")) }
     return Started(victims: victims)
@@ -43,8 +44,8 @@ extension Engine {
   private func victims(of preemption: Preemption, for candidate: Candidate) -> [Run] {
     switch preemption {
     case .none: []
-    case .oldest: slots.victims(pipeline.limits, for: candidate, among: slots.byStart)
-    case .lowestPriority: slots.victims(pipeline.limits, for: candidate, among: slots.ranked.reversed())
+    case .oldest: slots.victims(stages.limits, for: candidate, among: slots.byStart, at: time.now)
+    case .lowestPriority: slots.victims(stages.limits, for: candidate, among: slots.ranked.reversed(), at: time.now)
     }
   }
 }

@@ -70,6 +70,22 @@ extension Engine {
     arm(due, in: &group)
   }
 
+  /// Sets a timer for the instant at which an admission policy is to be asked again, unless there is an earlier one.
+  func armAdmission(_ due: Duration, in group: inout DiscardingTaskGroup) {
+    guard mode.admissionDue.map({ due < $0 }) ?? true else { return }
+    mode.admissionDue = due
+    group.addTask { await self.askAdmission(at: due) }
+  }
+
+  private func askAdmission(at due: Duration) async {
+    let slept: Void? = try? await time.sleep(until: due, purpose: .dueTime)
+    if mode.admissionDue == due { mode.admissionDue = nil }
+    guard slept != nil else { return }
+    mode.mayLease = true
+    reasons.mayHaveChanged = true
+    context.mailbox.wake()
+  }
+
   /// Sets a timer for a due time, unless there is one already.
   func arm(_ due: Date?, in group: inout DiscardingTaskGroup) {
     // Read before the date: if time passes between the two, the timer fires early, which does no harm, and never late.

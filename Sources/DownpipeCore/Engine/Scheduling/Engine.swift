@@ -14,6 +14,8 @@ actor Engine {
   var outbox = Outbox()
   var reasons = WaitingReasons()
   var mode = Mode()
+  /// Selects the downloads of the latest lease.
+  var selector: LeaseSelector?
 
   /// The state of the engine apart from its downloads.
   struct Mode: Sendable {
@@ -29,6 +31,8 @@ actor Engine {
     var ledgerRests = false
     /// Whether that timer is set.
     var restTimerIsSet = false
+    /// When an admission policy is asked again.
+    var admissionDue: Duration?
   }
 
   init(pipeline: Pipeline, sessions: [any SourceSession], store: any LedgerStore, options: DownloaderOptions) {

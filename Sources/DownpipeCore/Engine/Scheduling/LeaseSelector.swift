@@ -2,31 +2,43 @@ internal import Synchronization
 
 /// Selects candidates as far as limits and gates permit; used for one lease, inside the ledger's transaction.
 final class LeaseSelector: Sendable {
-  private let policies: [any AdmissionPolicy]
+  private let limits: AdmissionLimits
   private let rules: [GateRule]
   private let slots: Slots
-  private let running: Mutex<RunningDownloads>
+  private let now: Duration
+  private let state: Mutex<State>
 
-  init(policies: [any AdmissionPolicy], rules: [GateRule], slots: Slots) {
-    self.policies = policies
+  private struct State {
+    var running: RunningDownloads
+    var due: Duration?
+  }
+
+  init(limits: AdmissionLimits, rules: [GateRule], slots: Slots, now: Duration) {
+    self.limits = limits
     self.rules = rules
     self.slots = slots
-    running = Mutex(slots.counts)
+    self.now = now
+    state = Mutex(State(running: slots.counts))
   }
+
+  /// The earliest instant before which a policy lets no refused download start; `nil` if no policy named one.
+  var due: Duration? { state.withLock { $0.due } }
 
   func select(_ candidate: Candidate) -> LeaseSelection {
     guard rules.areOpen(for: candidate) else { return .skip }
-    return running.withLock { running in
-      guard slots.hasDescriptors(beside: running) else { return .stop }
-      for policy in policies {
-        switch policy.admit(candidate, beside: running) {
-        case .admitted: continue
-        case .full: return .stop
-        case .hostFull, .refused: return .skip
-        }
+    return state.withLock { state in
+      guard slots.hasDescriptors(beside: state.running) else { return .stop }
+      switch limits.admit(candidate, beside: state.running, at: now) {
+      case .admitted:
+        state.running.insert(candidate)
+        limits.started(candidate, at: now)
+        return .take
+      case .full: return .stop
+      case .hostFull, .refused: return .skip
+      case .wait(_, let due, let scope):
+        state.due = min(state.due ?? due, due)
+        return scope == .all ? .stop : .skip
       }
-      running.insert(candidate)
-      return .take
     }
   }
 }
@@ -35,18 +47,5 @@ extension [GateRule] {
   /// Whether all gates are open for a download.
   func areOpen(for candidate: Candidate) -> Bool {
     allSatisfy { if case .closed = $0.verdict(for: candidate) { false } else { true } }
-  }
-}
-
-extension Array where Element == any AdmissionPolicy {
-  /// Why a download may not run beside others; `nil` if all policies admit it.
-  func refusal(_ candidate: Candidate, beside running: RunningDownloads) -> String? {
-    for policy in self {
-      switch policy.admit(candidate, beside: running) {
-      case .admitted: continue
-      case .full(let reason), .hostFull(let reason), .refused(let reason): return reason
-      }
-    }
-    return nil
   }
 }

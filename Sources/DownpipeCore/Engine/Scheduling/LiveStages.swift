@@ -1,10 +1,12 @@
 /// The current stages, and the sessions of replaced sources, which are stopped when no run uses them.
 struct LiveStages: Sendable {
   private(set) var current: StartedPipeline
+  private(set) var limits: AdmissionLimits
   private var retired: [(epoch: Int, session: any SourceSession)] = []
 
   init(_ pipeline: Pipeline, sessions: [any SourceSession]) {
     current = StartedPipeline(pipeline, sessions: sessions, epoch: 0)
+    limits = AdmissionLimits(pipeline.limits)
   }
 
   /// Whether there are sessions of replaced sources that have not been stopped.
@@ -15,6 +17,18 @@ struct LiveStages: Sendable {
     var pipeline = current.pipeline
     body(&pipeline)
     current = StartedPipeline(pipeline, sessions: current.sessions, epoch: current.epoch)
+  }
+
+  /// Replaces the admission policy with the same id, or adds the policy after the others.
+  mutating func replace(_ policy: any AdmissionPolicy) {
+    change { pipeline in
+      if let index = pipeline.admission.firstIndex(where: { $0.id == policy.id }) {
+        pipeline.admission[index] = policy
+      } else {
+        pipeline.admission.append(policy)
+      }
+    }
+    limits.replace(policy, in: current.pipeline)
   }
 
   /// Replaces the source with the same id, or adds the source after the others.

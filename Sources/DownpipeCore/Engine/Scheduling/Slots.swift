@@ -21,6 +21,7 @@ struct Slots: Sendable {
     var isForced: Bool
     /// A number that grows with each run.
     let start: Int
+    let startedAt: Duration
   }
 
   /// Whether there are no runs.
@@ -28,10 +29,10 @@ struct Slots: Sendable {
 
   /// Gives a run a slot.
   /// - Returns: An earlier run of the same download that has not ended.
-  mutating func insert(_ run: Run, isForced: Bool = false) -> Run? {
+  mutating func insert(_ run: Run, isForced: Bool = false, at now: Duration = .zero) -> Run? {
     starts += 1
     let (candidate, rank) = run.read { ($0.candidate, $0.rank) }
-    let holder = Holder(candidate: candidate, rank: rank, isForced: isForced, start: starts)
+    let holder = Holder(candidate: candidate, rank: rank, isForced: isForced, start: starts, startedAt: now)
     holders[ObjectIdentifier(run)] = holder
     counts.insert(holder.candidate)
     return runs.updateValue(run, forKey: run.id)
@@ -62,6 +63,9 @@ struct Slots: Sendable {
     if runs[run.id] === run { runs[run.id] = nil }
   }
 
+  /// When a run started; `nil` if the run has no slot.
+  func start(of run: Run) -> Duration? { holders[ObjectIdentifier(run)]?.startedAt }
+
   /// The candidate of a run; `nil` if the run has no slot.
   func candidate(of run: Run) -> Candidate? { holders[ObjectIdentifier(run)]?.candidate }
 
@@ -87,12 +91,12 @@ struct Slots: Sendable {
 
   /// The runs to preempt so that `candidate` may run: as few as possible, taken from the front of `victims`.
   func victims(
-    _ policies: [any AdmissionPolicy], for candidate: Candidate, among victims: [Run]
+    _ limits: AdmissionLimits, for candidate: Candidate, among victims: [Run], at now: Duration
   ) -> [Run] {
     func admits(without gone: [Run]) -> Bool {
       var rest = counts
       for run in gone { if let candidate = self.candidate(of: run) { rest.remove(candidate) } }
-      return policies.refusal(candidate, beside: rest) == nil
+      return limits.stops(candidate, beside: rest, at: now) == nil
     }
     if admits(without: []) { return [] }
     if let one = victims.first(where: { admits(without: [$0]) }) { return [one] }

@@ -1,0 +1,63 @@
+/// The admission policies in effect, with their sessions.
+struct AdmissionLimits: Sendable {
+  private struct Limit: Sendable {
+    let id: String
+    let session: any AdmissionSession
+  }
+
+  private var limits: [Limit]
+
+  init(_ policies: [any AdmissionPolicy]) { limits = policies.map { Limit(id: $0.id, session: $0.start()) } }
+
+  /// Replaces the policy with the same id, or adds it; the sessions of the other policies go on.
+  mutating func replace(_ policy: any AdmissionPolicy, in pipeline: Pipeline) {
+    let limit = Limit(id: policy.id, session: policy.start())
+    let known = Set(pipeline.admission.map(\.id))
+    // A pipeline without policies has a default limit, which its first policy replaces.
+    limits.removeAll { !known.contains($0.id) }
+    if let index = limits.firstIndex(where: { $0.id == policy.id }) { limits[index] = limit } else { limits.append(limit) }
+  }
+
+  /// The answer of the first policy that does not admit a download; `.admitted` if all do.
+  func admit(_ candidate: Candidate, beside running: RunningDownloads, at now: Duration) -> Admission {
+    for limit in limits {
+      let admission = limit.session.admit(candidate, beside: running, at: now)
+      if admission != .admitted { return admission }
+    }
+    return .admitted
+  }
+
+  /// Why a download may not start beside others; `nil` if it may.
+  func refusal(_ candidate: Candidate, beside running: RunningDownloads, at now: Duration) -> String? {
+    admit(candidate, beside: running, at: now).reason
+  }
+
+  /// Why a running download must stop for the others; `nil` if it may go on.
+  func stops(_ candidate: Candidate, beside running: RunningDownloads, at now: Duration) -> String? {
+    for limit in limits {
+      let admission = limit.session.admit(candidate, beside: running, at: now)
+      // A time until which no download starts does not end those that run.
+      if case .wait = admission { continue }
+      if let reason = admission.reason { return reason }
+    }
+    return nil
+  }
+
+  func started(_ candidate: Candidate, at now: Duration) {
+    for limit in limits { limit.session.started(candidate, at: now) }
+  }
+
+  func ended(_ candidate: Candidate, _ end: RunEnd) {
+    for limit in limits { limit.session.ended(candidate, end) }
+  }
+}
+
+extension Admission {
+  /// Why a download may not start; `nil` if it may.
+  var reason: String? {
+    switch self {
+    case .admitted: nil
+    case .full(let reason), .hostFull(let reason), .refused(let reason), .wait(let reason, _, _): reason
+    }
+  }
+}
