@@ -55,7 +55,7 @@ public final class Downloader: Sendable {
     }
     let engine = Engine(pipeline: pipeline, sessions: sessions, store: store, options: options)
     self.engine = engine
-    // A downloader that only lists and removes changes nothing on its own.
+    // A downloader that only lists and removes renames nothing on its own.
     if !options.startsSuspended { await engine.finishRenaming() }
     // The only unstructured task: the downloader owns it, and all other tasks are its children.
     loop = Task {
