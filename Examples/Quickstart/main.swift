@@ -2,6 +2,7 @@
 import Downpipe
 
 guard CommandLine.arguments.count >= 2 else { throw DownloadError(.invalidRequest, "usage: Quickstart URL [FOLDER]") }
+let url = CommandLine.arguments[1]
 let folder = CommandLine.arguments.count > 2 ? CommandLine.arguments[2] : "~/Downloads"
 
 let downloader = try await Downloader {
@@ -15,11 +16,12 @@ let downloader = try await Downloader {
     SQLiteLedger("\(folder)/.downpipe/ledger.sqlite")
   #endif
   VerifyChecksum()
-  if CommandLine.arguments[1].hasSuffix(".gz") { Gunzip() }
+  if url.hasSuffix(".gz") { Gunzip() }
   MoveInto("\(folder)/Finished")
 }
 
-let film = try await downloader.add(DownloadRequest(CommandLine.arguments[1], priority: .high))
+// The id makes a second run continue this download: a request without an id is a new download each time.
+let film = try await downloader.add(DownloadRequest(url, id: DownloadID(url), priority: .high))
 for await event in film.events {
   if case .progress(let progress) = event.kind { print(progress.formatted()) }
 }

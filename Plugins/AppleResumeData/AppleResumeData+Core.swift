@@ -42,7 +42,7 @@ extension AppleResumeData {
       entityTag: (info[Key.entityTag]?.string).flatMap(EntityTag.init(field:)), lastModified: lastModified)
   }
 
-  /// Makes a request for the same file.
+  /// Creates a request for the same file.
   ///
   /// It has the header fields of the original request, except those of ranges, connections and caches, which the source
   /// sets, and except credentials when the URL has another origin.

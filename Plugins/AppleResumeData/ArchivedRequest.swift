@@ -75,7 +75,7 @@ struct ArchivedRequest: Sendable {
     self.archive = archive
   }
 
-  /// Makes a GET request with the values that the system's requests have by default.
+  /// Creates a GET request with the values that the system's requests have by default.
   init(url: URL, headers: HeaderFields, form: Form) {
     self.url = url
     self.form = form

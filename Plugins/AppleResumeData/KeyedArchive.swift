@@ -36,7 +36,7 @@ struct KeyedArchive: Sendable {
     }
   }
 
-  /// Makes an archive whose root is an empty object of a class.
+  /// Creates an archive whose root is an empty object of a class.
   init(rootName: String, classes: [String]) {
     objects = [.string("$null"), .dictionary([:])]
     top = [rootName: .uid(1)]

@@ -9,9 +9,9 @@ import Synchronization
 
 /// The tasks of a session: Foundation's, or a test's.
 protocol DownloadTasks: Sendable {
-  /// Makes the session, which reports every event to the channel, and lists its tasks.
+  /// Creates the session, which reports every event to the channel, and lists its tasks.
   func begin(_ channel: BackgroundChannel)
-  /// Makes a task with a description and starts it. Its events are reported later, never during the call.
+  /// Creates a task with a description and starts it. Its events are reported later, never during the call.
   func start(_ request: URLRequest, description: String) -> Int
   /// Resumes a task.
   func resume(_ task: Int)

@@ -6,10 +6,10 @@ import Foundation
 struct FinishedAnswer: Hashable, Sendable, Codable {
   let status: Int
   let headers: HeaderFields
-  /// The URL that answered, after the redirects that the system has followed.
+  /// The URL that responded, after the redirects that the system has followed.
   let url: String
 
-  /// Makes a response without cookies, without fields that are too long, and with a limited number of fields.
+  /// Creates a response without cookies, without fields that are too long, and with a limited number of fields.
   init(status: Int, headers: HeaderFields, url: String) {
     self.status = status
     self.url = url

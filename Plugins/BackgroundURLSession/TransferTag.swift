@@ -17,7 +17,7 @@ struct TransferTag: Hashable, Sendable, Codable {
   /// The validator of the partial, as sent: a different one means a different file.
   let ifRange: String?
 
-  /// Makes the tag of a request.
+  /// Creates the tag of a request.
   ///
   /// - Throws: ``DownloadError`` with `.invalidRequest` for an id, URL or entity tag that is too long to store.
   init(_ request: SourceRequest, ifRange: String?) throws(DownloadError) {

@@ -36,7 +36,7 @@ struct FileDigests: ~Copyable {
 
   /// Reads one more block.
   ///
-  /// - Returns: false at the end of the file.
+  /// - Returns: False at the end of the file.
   /// - Throws: `CancellationError`; ``DownloadError`` with `.storage` when the file cannot be read.
   mutating func readBlock() throws -> Bool {
     try Task.checkCancellation()

@@ -18,7 +18,8 @@ public import DownpipeCore
 ///
 /// **Contract.** The step blocks, and checks for cancellation after each 1 MiB. Without a digest it does not open the
 /// file. It throws `DownloadError` with `.digestMismatch`, whose message has the algorithm and both digests;
-/// `.invalidRequest` for a digest in the request that cannot be checked; `.processing` for a folder, or if a digest is
+/// `.invalidRequest` for a digest in the request that cannot be checked; `.invalidPipeline` if a digest is required and
+/// none of the algorithms is supported; `.processing` for a folder, or if a digest is
 /// required and there is none; `.permission` or `.storage` if the file cannot be read; and `CancellationError`.
 public struct VerifyChecksum: UniversalPostProcessor, DigestVerifying {
   /// The algorithms of the digests that are checked; all supported ones if empty.
@@ -28,7 +29,7 @@ public struct VerifyChecksum: UniversalPostProcessor, DigestVerifying {
 
   /// Creates a step that checks all digests.
   ///
-  /// - Parameter required: whether the step fails without a digest.
+  /// - Parameter required: Whether the step fails without a digest.
   public init(required: Bool = false) {
     algorithms = []
     isRequired = required
@@ -38,9 +39,9 @@ public struct VerifyChecksum: UniversalPostProcessor, DigestVerifying {
   /// request are always checked.
   ///
   /// - Parameters:
-  ///   - first: an algorithm.
-  ///   - others: more algorithms.
-  ///   - required: whether the step fails without a digest of these algorithms, so that a digest of a weaker algorithm
+  ///   - first: An algorithm.
+  ///   - others: More algorithms.
+  ///   - required: Whether the step fails without a digest of these algorithms, so that a digest of a weaker algorithm
   ///     is not enough.
   public init(_ first: DigestAlgorithm, _ others: DigestAlgorithm..., required: Bool) {
     algorithms = [first] + others

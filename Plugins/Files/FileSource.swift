@@ -15,7 +15,7 @@ extension DownloadError.Code {
   public static let fileNotFound = DownloadError.Code("fileNotFound")
 }
 
-/// A source for files of this machine, by `file:` URLs (RFC 8089). It answers as a server does, with ranges, sizes and
+/// A source for files of this machine, by `file:` URLs (RFC 8089). It replies as a server does, with ranges, sizes and
 /// validators.
 ///
 /// The entity tag consists of device, inode, size and modification time in nanoseconds. If a file changes while it is

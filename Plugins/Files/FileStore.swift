@@ -63,9 +63,9 @@ public struct FileStore: Storage {
   /// Creates a store. The folder is created or opened when the first download needs it.
   ///
   /// - Parameters:
-  ///   - root: the folder; `~` is the home directory, and other relative paths start at the working directory.
-  ///   - onConflict: what happens when the name of a finished file exists already; it gets a number by default.
-  ///   - durability: whether synchronized and published bytes survive only the end of the process, which is the
+  ///   - root: The folder; `~` is the home directory, and other relative paths start at the working directory.
+  ///   - onConflict: What happens when the name of a finished file exists already; it gets a number by default.
+  ///   - durability: Whether synchronized and published bytes survive only the end of the process, which is the
   ///     default, or also a loss of power, for which each checkpoint waits for the disk.
   public init(_ root: String, onConflict: ConflictPolicy = .keepBoth, durability: Durability = .process) {
     self.init(root, onConflict: onConflict, durability: durability, system: .system)
@@ -109,8 +109,8 @@ public struct FileStore: Storage {
   /// Opens the partial of a download. It is empty if it does not exist; its file is created with the first byte.
   ///
   /// - Parameters:
-  ///   - key: the download's id and generation.
-  ///   - isNew: whether the download has no bytes yet. A new partial has no name before
+  ///   - key: The download's id and generation.
+  ///   - isNew: Whether the download has no bytes yet. A new partial has no name before
   ///     ``/DownpipeCore/Partial/persist()``. The name of any other partial is claimed until it is closed.
   /// - Throws: `DownloadError` with `.inUse` while another owner has the partial open, or may have it open;
   ///   `.permission`, `.noSpace` or `.storage`; `.invalidRequest` for an id that is empty or longer than 255 bytes.

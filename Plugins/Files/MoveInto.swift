@@ -27,9 +27,9 @@ public struct MoveInto: UniversalPostProcessor {
   /// Creates a step that moves all artifacts into one folder.
   ///
   /// - Parameters:
-  ///   - directory: the folder; `~` is the home directory, and other relative paths start at the working directory.
-  ///   - onConflict: what happens when the name exists already in the folder; the artifact gets a number by default.
-  ///   - durability: whether the move survives only the end of the process, or also a loss of power.
+  ///   - directory: The folder; `~` is the home directory, and other relative paths start at the working directory.
+  ///   - onConflict: What happens when the name exists already in the folder; the artifact gets a number by default.
+  ///   - durability: Whether the move survives only the end of the process, or also a loss of power.
   public init(_ directory: String, onConflict: ConflictPolicy = .keepBoth, durability: Durability = .process) {
     self.init(directory, onConflict: onConflict, durability: durability, system: .system)
   }
@@ -50,9 +50,9 @@ public struct MoveInto: UniversalPostProcessor {
   /// MoveInto { $0.request.metadata["folder"] }
   /// ```
   /// - Parameters:
-  ///   - onConflict: what happens when the name exists already in the folder; the artifact gets a number by default.
-  ///   - durability: whether the move survives only the end of the process, or also a loss of power.
-  ///   - choosing: returns the folder of a download, or `nil` for an artifact that is not moved. If it throws, the step
+  ///   - onConflict: What happens when the name exists already in the folder; the artifact gets a number by default.
+  ///   - durability: Whether the move survives only the end of the process, or also a loss of power.
+  ///   - choosing: Returns the folder of a download, or `nil` for an artifact that is not moved. If it throws, the step
   ///     fails with its error.
   public init(
     onConflict: ConflictPolicy = .keepBoth, durability: Durability = .process,

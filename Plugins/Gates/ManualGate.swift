@@ -20,8 +20,8 @@ public struct ManualGate: Gate {
   /// Creates an open gate.
   ///
   /// - Parameters:
-  ///   - name: the name in messages.
-  ///   - id: identifies the gate in its pipeline; the name by default.
+  ///   - name: The name in messages.
+  ///   - id: Identifies the gate in its pipeline; the name by default.
   public init(_ name: String = "ManualGate", id: String? = nil) {
     self.name = name
     self.id = id ?? name
@@ -31,9 +31,9 @@ public struct ManualGate: Gate {
   /// Creates a closed gate.
   ///
   /// - Parameters:
-  ///   - name: the name in messages.
-  ///   - id: identifies the gate in its pipeline; the name by default.
-  ///   - reason: why it is closed, in a few words: `"it is night"`.
+  ///   - name: The name in messages.
+  ///   - id: Identifies the gate in its pipeline; the name by default.
+  ///   - reason: Why it is closed, in a few words: `"it is night"`.
   public init(_ name: String = "ManualGate", id: String? = nil, closed reason: String) {
     self.name = name
     self.id = id ?? name
@@ -45,7 +45,7 @@ public struct ManualGate: Gate {
 
   /// Closes the gate: transfers are suspended, and wait with the reason `"QuietHours: it is night"`.
   ///
-  /// - Parameter reason: why, in a few words. Closing a closed gate changes the reason.
+  /// - Parameter reason: Why, in a few words. Closing a closed gate changes the reason.
   public func close(_ reason: String) { lever.set(reason) }
 
   /// Whether the gate is open.

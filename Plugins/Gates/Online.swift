@@ -31,9 +31,9 @@ public struct Online: Gate {
   /// Creates a gate.
   ///
   /// - Parameters:
-  ///   - namesNeedDefaultRoute: whether a host name needs a default route. Use `false` in a network without a default
-  ///     route whose names lead to its own machines; then any route is enough.
-  ///   - id: identifies the gate in its pipeline.
+  ///   - namesNeedDefaultRoute: Whether a host name needs a default route. Use `false` in a network without a default
+  ///     route in which all host names resolve to local machines; then any route is enough.
+  ///   - id: Identifies the gate in its pipeline.
   public init(namesNeedDefaultRoute: Bool = true, id: String = "Online") {
     #if os(Linux)
       self.init(namesNeedDefaultRoute: namesNeedDefaultRoute, id: id, routes: LinuxRoutes(), time: SystemTime())

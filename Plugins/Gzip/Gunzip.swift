@@ -73,12 +73,12 @@ public struct Gunzip: PostProcessor {
   /// Creates a step that decompresses gzip files.
   ///
   /// - Parameters:
-  ///   - maximumOutput: the maximum output in bytes, 64 GiB by default; `nil` for no limit.
-  ///   - maximumRatio: the maximum ratio of the output to the size of the file, 256 by default; `nil` for no limit. It
+  ///   - maximumOutput: The maximum output in bytes, 64 GiB by default; `nil` for no limit.
+  ///   - maximumRatio: The maximum ratio of the output to the size of the file, 256 by default; `nil` for no limit. It
   ///     does not apply to the first ``freeOutput`` bytes.
-  ///   - trailingBytes: how bytes after the last member are treated; they are an error by default.
-  ///   - naming: where the name of the decompressed file comes from.
-  ///   - otherFiles: how a file is treated that has neither the first bytes of a gzip file (RFC 1952 §2.3.1) nor the
+  ///   - trailingBytes: How bytes after the last member are treated; they are an error by default.
+  ///   - naming: Where the name of the decompressed file comes from.
+  ///   - otherFiles: How a file is treated that has neither the first bytes of a gzip file (RFC 1952 §2.3.1) nor the
   ///     suffix of one.
   public init(
     maximumOutput: Int64? = 64 << 30, maximumRatio: Int64? = 256, trailingBytes: TrailingBytes = .refuse,

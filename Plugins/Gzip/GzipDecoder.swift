@@ -169,7 +169,7 @@ struct GzipDecoder: ~Copyable {
 
   /// Decompresses bytes of a member, up to the end of its trailer.
   ///
-  /// - Returns: the number of bytes that libz consumed.
+  /// - Returns: The number of bytes that libz consumed.
   private mutating func inflate(_ input: UnsafeRawBufferPointer, emit: (RawSpan) throws -> Void) throws -> Int {
     // libz counts in 32 bits.
     let count = min(input.count, 1 << 30)

@@ -27,8 +27,8 @@ struct GzipOutput: ~Copyable {
   /// Opens an empty file.
   ///
   /// - Parameters:
-  ///   - workspace: the folder of the download's steps; it exists.
-  ///   - input: the path of the compressed file, which stays as it is.
+  ///   - workspace: The folder of the download's steps; it exists.
+  ///   - input: The path of the compressed file, which stays as it is.
   /// - Throws: ``DownloadError`` with `.noSpace`, `.permission` or `.storage`.
   init(in workspace: String, beside input: String?) throws {
     let system = FileSystem.system
@@ -69,7 +69,7 @@ struct GzipOutput: ~Copyable {
 
   /// Closes the file and gives it its name. With ``Durability/power``, both are on the disk afterwards.
   ///
-  /// - Returns: the path of the file.
+  /// - Returns: The path of the file.
   /// - Throws: ``DownloadError``, also for errors that the system reports only at flushing or closing.
   mutating func commit(as name: String, durability: Durability) throws -> String {
     let path = folder + "/" + name

@@ -29,7 +29,7 @@ extension HTTPSource {
     /// The `User-Agent` of requests without one; `downpipe` when `nil`, the default.
     public var userAgent: String?
 
-    /// Makes a configuration with the default values.
+    /// Creates a configuration with the default values.
     public init() {}
 
     var summary: String {

@@ -41,7 +41,7 @@ extension HTTPSource {
     /// The certificate for servers that request one; none when `nil`, the default.
     public var clientCertificate: ClientCertificate?
 
-    /// Makes the default settings: the trust roots of the system and no client certificate.
+    /// Creates the default settings: the trust roots of the system and no client certificate.
     public init() {}
 
     /// - Throws: ``DownloadError`` with `.tls` when a certificate or the key cannot be read.

@@ -23,10 +23,10 @@ public struct HTTPSource: Source, SourceSession {
   /// The settings of the source.
   public let configuration: Configuration
 
-  /// Makes a source with the given settings.
+  /// Creates a source with the given settings.
   public init(_ configuration: Configuration = Configuration()) { self.configuration = configuration }
 
-  /// Makes a source whose default settings the closure changes.
+  /// Creates a source whose default settings the closure changes.
   public init(_ configure: (inout Configuration) -> Void) {
     var configuration = Configuration()
     configure(&configuration)
@@ -41,7 +41,8 @@ public struct HTTPSource: Source, SourceSession {
 
   /// Sends the request over a new connection, which closes when the reply is released.
   ///
-  /// - Throws: `DownloadError` or `CancellationError`.
+  /// - Throws: `DownloadError` with a code such as `.network`, `.hostNotFound`, `.tls`, `.timedOut`,
+  ///   `.tooManyRedirects` or `.invalidResponse`; `CancellationError`.
   public func open(_ request: SourceRequest) async throws -> SourceReply {
     // The body of the reply holds the session, which closes the connection when it is released.
     try await HTTPSession(
@@ -50,7 +51,7 @@ public struct HTTPSource: Source, SourceSession {
     .open(request)
   }
 
-  /// Makes the session of a run, with a pool of connections.
+  /// Creates the session of a run, with a pool of connections.
   /// - Throws: `DownloadError` with `.tls` when the certificates of the configuration cannot be read.
   public func start(in context: SourceContext) async throws -> any SourceSession {
     try HTTPSession(configuration, context: context)

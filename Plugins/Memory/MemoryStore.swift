@@ -8,7 +8,8 @@ import Synchronization
 /// ```swift
 /// let store = MemoryStore()
 /// let downloader = try await Downloader { HTTPSource(); store }
-/// let bytes = try await downloader.add("https://example.org/feed.json").value.location
+/// let feed = try await downloader.add("https://example.org/feed.json").value
+/// if case .memory(let bytes) = feed.location { print(bytes.count) }
 /// ```
 /// A published artifact stays in the store under its name until ``remove(_:)``. Folders of destinations are ignored:
 /// two artifacts of one name conflict. The contents end with the process. Copies of the value share them.
@@ -25,10 +26,10 @@ public struct MemoryStore: Storage {
   /// Creates an empty store.
   ///
   /// - Parameters:
-  ///   - maximumBytes: the maximum number of bytes in partials and published artifacts together; 256 MiB by default. A
+  ///   - maximumBytes: The maximum number of bytes in partials and published artifacts together; 256 MiB by default. A
   ///     download that exceeds it fails with `.noSpace`.
-  ///   - maximumArtifacts: the maximum number of published artifacts.
-  ///   - onConflict: what happens when the name of an artifact exists already.
+  ///   - maximumArtifacts: The maximum number of published artifacts.
+  ///   - onConflict: What happens when the name of an artifact exists already.
   public init(
     maximumBytes: Int = 256 << 20, maximumArtifacts: Int = 10_000, onConflict: ConflictPolicy = .keepBoth
   ) {

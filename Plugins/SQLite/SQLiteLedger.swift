@@ -22,7 +22,7 @@
   public struct SQLiteLedger: Ledger {
     /// The path of the file, as passed to the initializer.
     public let path: String
-    /// Whether a committed change survives the death of the process only, or also power loss.
+    /// Whether a committed change survives the end of the process only, or also power loss.
     public let durability: Durability
     /// How long to wait for another program that has locked the file.
     public let lockTimeout: Duration
@@ -32,7 +32,7 @@
     /// - Parameters:
     ///   - path: The path of the file; `~` is the home folder. The file and its folder are created if they do not
     ///     exist.
-    ///   - durability: With `.process`, a committed change survives the death of the process. A power failure does not
+    ///   - durability: With `.process`, a committed change survives the end of the process. A power failure does not
     ///     damage the file, but the last changes may be lost. With `.power`, each commit is flushed to the disk.
     ///   - lockTimeout: How long to wait for another program that has locked the file, before a call fails.
     public init(_ path: String, durability: Durability = .process, lockTimeout: Duration = .seconds(10)) {

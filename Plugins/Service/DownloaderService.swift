@@ -11,7 +11,7 @@ public import ServiceLifecycle
 public struct DownloaderService: Service {
   private let downloader: Downloader
 
-  /// Makes the service of a downloader. The downloader starts when it is made, not when the service runs.
+  /// Creates the service of a downloader. The downloader runs already.
   public init(_ downloader: Downloader) { self.downloader = downloader }
 
   /// Waits for a graceful shutdown or a cancellation, shuts the downloader down, and returns.

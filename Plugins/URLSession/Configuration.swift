@@ -10,16 +10,17 @@ extension URLSessionSource {
   public struct Configuration: Sendable, Hashable {
     let base: SessionBase
 
-    /// The longest wait for the head of a response, connecting included. Each redirect starts it again.
+    /// The longest wait for the head of a response, connecting included, 30 seconds by default. Each redirect starts
+    /// it again.
     public var connectTimeLimit: Duration = .seconds(30)
-    /// The longest time without a byte of the body. Time spent in the sink does not count.
+    /// The longest time without a byte of the body, 60 seconds by default. Time spent in the sink does not count.
     public var idleTimeLimit: Duration = .seconds(60)
     /// The longest time from opening to the last byte; unlimited when `nil`.
     public var totalTimeLimit: Duration?
-    /// How long an unread reply may block the delegate queue once 1 MiB of it is buffered. Then it fails with
-    /// `.network`.
+    /// How long an unread reply may block the delegate queue once 1 MiB of it is buffered, 2 seconds by
+    /// default. Then it fails with `.network`.
     public var unreadTimeLimit: Duration = .seconds(2)
-    /// The most redirects that are followed. A redirect from `https` to `http` is an error; a redirect to another
+    /// The most redirects that are followed, 10 by default. A redirect from `https` to `http` is an error; a redirect to another
     /// origin (scheme, host or port) drops `Authorization`, `Cookie` and `Host`.
     public var maximumRedirects = 10
 
@@ -103,7 +104,7 @@ enum SessionBase: Sendable, Hashable {
   }
 }
 
-/// Makes the sessions of a ``URLSessionSource`` in place of `DownpipeURLSession`: background sessions are a product of
+/// Creates the sessions of a ``URLSessionSource`` in place of `DownpipeURLSession`: background sessions are a product of
 /// their own.
 package protocol SessionProvider: Sendable, Hashable {
   /// The part of the printed pipeline that describes the session.

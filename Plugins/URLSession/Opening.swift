@@ -55,7 +55,7 @@ struct Opening {
 extension SourceReply {
   /// Marks a reply whose content coding Foundation has decoded: length, digests and ranges of the response do not apply
   /// to the decoded bytes.
-  /// - Returns: whether the response has a content coding.
+  /// - Returns: Whether the response has a content coding.
   @discardableResult package mutating func noteUndoneCoding() -> Bool {
     guard let coding = contentCoding else { return false }
     contentCoding = "decoded-\(coding)"

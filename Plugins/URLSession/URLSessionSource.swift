@@ -41,7 +41,7 @@ public import Foundation
 public struct URLSessionSource: Source, SourceSession {
   private let configuration: Configuration
 
-  /// Makes a source with the given session configuration.
+  /// Creates a source with the given session configuration.
   public init(_ configuration: Configuration = .default) { self.configuration = configuration }
 
   /// The settings that differ from the default, for the printed pipeline.
@@ -50,9 +50,9 @@ public struct URLSessionSource: Source, SourceSession {
   /// Returns whether `url` is an `http` or `https` URL with a host.
   public func accepts(_ url: URL) -> Bool { RequestURL.isSupported(url) }
 
-  /// Makes the session that all transfers of a run share.
+  /// Creates the session that all transfers of a run share.
   ///
-  /// - Throws: what the configuration's session throws when it starts; the default and the ephemeral session never do.
+  /// - Throws: What the configuration's session throws when it starts; the default and the ephemeral session never do.
   public func start(in context: SourceContext) async throws -> any SourceSession {
     if case .provided(let provider) = configuration.base {
       return try await provider.start(configuration, connectionsPerHost: context.concurrentDownloads)

@@ -22,9 +22,9 @@ extension Artifact {
   ///
   /// Does nothing when the path does not exist, or leads to something else than this artifact.
   /// - Parameters:
-  ///   - checksStatus: whether the entry at the path must be this artifact.
-  ///   - precious: folders that must stay. The user's home directory always stays.
-  /// - Returns: whether something was removed.
+  ///   - checksStatus: Whether the entry at the path must be this artifact.
+  ///   - precious: Folders that must stay. The user's home directory always stays.
+  /// - Returns: Whether something was removed.
   /// - Throws: `DownloadError` with `.unsafePath` for a folder that contains a precious one; `.permission` or
   ///   `.storage`.
   @discardableResult

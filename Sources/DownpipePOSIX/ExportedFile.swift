@@ -21,7 +21,7 @@ package struct ExportedFile {
 
   /// - Parameters:
   ///   - path: `~` is the home directory, other relative paths start at the working directory.
-  ///   - count: the number of bytes that the file must have.
+  ///   - count: The number of bytes that the file must have.
   package init(_ path: String, count: Int64, durability: Durability = .process, system: FileSystem = .system) {
     self.path = PathText.absolute(path)
     self.count = count
@@ -31,7 +31,7 @@ package struct ExportedFile {
 
   /// Creates the file.
   ///
-  /// - Parameter fill: writes the bytes into the open file and returns their number. It is called again with another
+  /// - Parameter fill: Writes the bytes into the open file and returns their number. It is called again with another
   ///   file when the first one cannot be linked.
   /// - Throws: `DownloadError` with `.alreadyExists`; `.storage` when there are fewer bytes or the folder does not
   ///   exist; errors of `fill`.
@@ -68,7 +68,7 @@ package struct ExportedFile {
     }
   }
 
-  /// - Returns: false where a file without a name cannot be created or linked.
+  /// - Returns: False where a file without a name cannot be created or linked.
   private func makeUnnamed(_ name: String, in folder: OpenFolder, _ fill: (OpenFile) throws -> Int64) throws -> Bool {
     guard let file = try openUnnamed(in: folder) else { return false }
     try complete(file, fill)

@@ -33,7 +33,7 @@ package final class OpenFile: Sendable {
 
   /// Opens a file for reading. It does not wait when the path is a FIFO without a writer: check ``status()`` first.
   ///
-  /// - Parameter followingLink: whether a symbolic link at the end of the path is followed; otherwise it fails with
+  /// - Parameter followingLink: Whether a symbolic link at the end of the path is followed; otherwise it fails with
   ///   `ELOOP`.
   package convenience init(
     reading path: String, followingLink: Bool = true, system: FileSystem = .system
@@ -98,9 +98,9 @@ package final class OpenFile: Sendable {
   /// Reads the first `count` bytes, or all of them, in blocks; `body` returns whether it wants more.
   ///
   /// - Parameters:
-  ///   - size: the bytes of a block; the last one is shorter.
-  ///   - body: receives each block and its offset.
-  /// - Returns: the number of bytes read.
+  ///   - size: The bytes of a block; the last one is shorter.
+  ///   - body: Receives each block and its offset.
+  /// - Returns: The number of bytes read.
   @discardableResult
   package func forEachBlock(
     of size: Int, upTo count: Int64 = .max, _ body: (RawSpan, _ offset: Int64) throws -> Bool
@@ -110,7 +110,7 @@ package final class OpenFile: Sendable {
 
   /// Reads a range in blocks, as far as the file has it.
   ///
-  /// - Returns: the number of bytes read.
+  /// - Returns: The number of bytes read.
   @discardableResult
   package func forEachBlock(
     of size: Int, in range: Range<Int64>, _ body: (RawSpan, _ offset: Int64) throws -> Bool

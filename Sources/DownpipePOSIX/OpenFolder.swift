@@ -64,7 +64,7 @@ package final class OpenFolder: Sendable {
   /// Opens a folder below a root, one component after the other. Symbolic links below the root are refused: another
   /// user who can write there could point one anywhere.
   ///
-  /// - Parameter creating: whether missing folders are created; otherwise the result is `nil` when one is missing.
+  /// - Parameter creating: Whether missing folders are created; otherwise the result is `nil` when one is missing.
   /// - Throws: `DownloadError` with `.unsafePath` for a symbolic link, `.permission` where a file has the name of a
   ///   folder, and the other codes of ``SystemError``.
   package static func open(

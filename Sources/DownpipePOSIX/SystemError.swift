@@ -60,9 +60,9 @@ package struct SystemError: Error, Hashable {
   /// The error that the pipeline reports: `could not write /a/b: No space left on device; free some space …`.
   ///
   /// - Parameters:
-  ///   - action: the failed action, in the infinitive: `write`.
-  ///   - path: the file or folder that the call was about.
-  ///   - other: the code of errors that are not in the table.
+  ///   - action: The failed action, in the infinitive: `write`.
+  ///   - path: The file or folder that the call was about.
+  ///   - other: The code of errors that are not in the table.
   package func downloadError(
     _ action: String, _ path: String, otherwise other: DownloadError.Code = .storage
   ) -> DownloadError {

@@ -10,7 +10,7 @@ struct GetCommand: AsyncParsableCommand {
     discussion: "Run the same command again to resume it after an interruption."
   )
 
-  @OptionGroup(title: "Options") var input: GetOptions
+  @OptionGroup(title: "File options") var input: GetOptions
   @OptionGroup(title: "Folder options") var folder: LedgerOptions
   @OptionGroup(title: "Transfer options") var transfer: TransferOptions
   @OptionGroup(title: "Output options") var reporting: OutputOptions

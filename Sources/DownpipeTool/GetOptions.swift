@@ -35,7 +35,7 @@ struct GetOptions: ParsableArguments {
       "Require this digest, such as sha256=<64 digits> (one URL only).", valueName: "algorithm=hex"))
   var checksum: String?
 
-  @Flag(help: "Unpack gzip files.")
+  @Flag(help: "Decompress gzip files.")
   var gunzip = false
 
   @Option(help: ArgumentHelp("Move finished files into this folder.", valueName: "dir"), completion: .directory)

@@ -49,7 +49,7 @@ struct RemoveCommand: AsyncParsableCommand {
     return removed == found.count
   }
 
-  /// - Returns: whether all downloads were removed.
+  /// - Returns: Whether all downloads were removed.
   private func removeAll(_ downloader: Downloader) async throws -> Bool {
     var isComplete = true
     let before = try await downloader.counts().values.reduce(0, +) + downloader.damaged().count
@@ -65,7 +65,7 @@ struct RemoveCommand: AsyncParsableCommand {
     return isComplete
   }
 
-  /// - Returns: whether all named downloads were removed.
+  /// - Returns: Whether all named downloads were removed.
   private func removeNamed(_ downloader: Downloader) async throws -> Bool {
     var removed = 0
     var isComplete = true

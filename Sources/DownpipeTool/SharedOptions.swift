@@ -5,12 +5,12 @@ import Foundation
 /// The folder and the ledger of a command.
 struct LedgerOptions: ParsableArguments {
   @Option(
-    name: [.short, .long], help: ArgumentHelp("Save files in this folder.", valueName: "dir"), completion: .directory)
+    name: [.short, .long], help: ArgumentHelp("The folder of the downloads.", valueName: "dir"), completion: .directory)
   var directory = "."
 
   @Option(
     help: ArgumentHelp(
-      "Keep the state of downloads in this file, or “none” (default: <dir>/.downpipe/ledger.sqlite).",
+      "The file that keeps the state of downloads; “get” also takes “none” (default: <dir>/.downpipe/ledger.sqlite).",
       valueName: "file"),
     completion: .file())
   var ledger: String?
@@ -51,8 +51,8 @@ struct LedgerOptions: ParsableArguments {
   /// Runs `body` with a downloader that starts nothing.
   ///
   /// - Parameters:
-  ///   - needsLedger: whether a missing ledger is an error; it is an empty one otherwise.
-  ///   - scope: where files may be removed or moved; the folders of the command and of the ledger when `nil`.
+  ///   - needsLedger: Whether a missing ledger is an error; it is an empty one otherwise.
+  ///   - scope: Where files may be removed or moved; the folders of the command and of the ledger when `nil`.
   func withDownloader<Result>(
     needsLedger: Bool = true, scope: PathScope? = nil, _ body: (Downloader) async throws -> Result
   ) async throws -> Result {
@@ -91,8 +91,10 @@ struct LedgerOptions: ParsableArguments {
 struct OutsideOptions: ParsableArguments {
   @Flag(
     help: ArgumentHelp(
-      "Allow paths of the ledger outside the folder, as after “get --move-into”.",
-      discussion: "Use it only with a ledger of your own: a ledger can name any file that you can write."))
+      """
+      Allow paths of the ledger outside the folder, as after “get --move-into”. Use it only with your own ledger, which \
+      can name any file that you can write.
+      """))
   var allowOutside = false
 
   func scope(directory: String, ledger: String) -> PathScope {
@@ -113,13 +115,15 @@ struct TransferOptions: ParsableArguments {
   @Option(name: [.short, .long], help: .hidden)
   var segments = 1
 
-  @Option(help: ArgumentHelp("Retry this often after a failure without progress.", valueName: "n"))
+  @Option(help: ArgumentHelp("Retry this many times after a failure without progress.", valueName: "n"))
   var retry = 4
 
-  @Option(help: ArgumentHelp("Give up connecting after this time.", valueName: "seconds"))
+  @Option(help: ArgumentHelp("Stop connecting after this time (default: 30).", valueName: "seconds"))
   var connectTimeout: Double?
 
-  @Option(help: ArgumentHelp("Give up an attempt after this time, the transfer included.", valueName: "seconds"))
+  @Option(
+    help: ArgumentHelp(
+      "End an attempt after this time, including the transfer (default: no limit).", valueName: "seconds"))
   var timeout: Double?
 
   @Option(

@@ -14,8 +14,8 @@ enum BlockDigest {
   /// The mark of the block that ends at `offset`.
   ///
   /// - Parameters:
-  ///   - path: the partial, for error messages.
-  ///   - read: returns bytes of the partial, fewer at its end.
+  ///   - path: The partial, for error messages.
+  ///   - read: Returns bytes of the partial, fewer at its end.
   /// - Throws: `DownloadError` with `.storage` when the partial ends before the offset; errors of `read`.
   static func mark(
     endingAt offset: Int64, of path: String, read: (_ offset: Int64, _ count: Int) throws -> [UInt8]

@@ -38,9 +38,9 @@ final class FilePartial: Partial {
   private var durability: Durability { folders.durability }
 
   /// - Parameters:
-  ///   - file: the file with the name; `nil` when there is none.
-  ///   - length: its length.
-  ///   - claim: the claim on the name; `nil` for a new download.
+  ///   - file: The file with the name; `nil` when there is none.
+  ///   - length: Its length.
+  ///   - claim: The claim on the name; `nil` for a new download.
   init(_ path: String, file: OpenFile? = nil, length: Int64 = 0, claim: PartialClaim? = nil, folders: StoreFolders) {
     self.path = path
     self.folders = folders
@@ -237,7 +237,7 @@ final class FilePartial: Partial {
 
   /// Renames another file to this partial's name and continues with it.
   ///
-  /// - Returns: false for anything but a file, and for a file on another file system.
+  /// - Returns: False for anything but a file, and for a file on another file system.
   func adopt(_ other: String) throws -> Bool {
     try withState("take over a file as") { state in
       guard state.stage == .open else { throw SystemError(EBADF) }

@@ -52,8 +52,8 @@ final class PartialClaim: Sendable {
   /// Claims a partial.
   ///
   /// - Parameters:
-  ///   - partial: its path; only its folder must exist.
-  ///   - keepingBytes: whether the file under the name is needed. If not, it is removed instead of copied where an
+  ///   - partial: Its path; only its folder must exist.
+  ///   - keepingBytes: Whether the file under the name is needed. If not, it is removed instead of copied where an
   ///     earlier owner may still write to it.
   /// - Throws: `DownloadError` with `.inUse` while another owner has the claim, or may have it; `SystemError`.
   static func take(

@@ -28,12 +28,12 @@ struct Publisher: Sendable {
   /// Moves an artifact to its destination.
   ///
   /// - Parameters:
-  ///   - held: the file of the partial, if the artifact is the unchanged partial.
-  ///   - isPublished: whether it was published before. Then it must be unchanged, and another file that gets its old
+  ///   - held: The file of the partial, if the artifact is the unchanged partial.
+  ///   - isPublished: Whether it was published before. Then it must be unchanged, and another file that gets its old
   ///     path later is not removed.
-  ///   - directory: a folder below the root, which is created if it does not exist; `nil` for the root.
-  ///   - name: the name in the folder. A conflict can give it a number.
-  /// - Returns: the artifact with its new location.
+  ///   - directory: A folder below the root, which is created if it does not exist; `nil` for the root.
+  ///   - name: The name in the folder. A conflict can give it a number.
+  /// - Returns: The artifact with its new location.
   /// - Throws: `DownloadError` with `.alreadyExists`, `.unsafePath`, `.permission`, `.noSpace` or `.storage`.
   func publish(
     _ artifact: Artifact, _ held: HeldFile? = nil, isPublished: Bool = false, directory: String?, name: String,

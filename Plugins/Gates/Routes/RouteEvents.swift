@@ -13,7 +13,7 @@
 
     /// Opens a socket for changes in the network namespace of the calling thread.
     ///
-    /// - Returns: its descriptor, which the caller owns; `nil` when the system forbids it, as some sandboxes do.
+    /// - Returns: Its descriptor, which the caller owns; `nil` when the system forbids it, as some sandboxes do.
     package static func open() -> Int32? {
       #if canImport(Glibc)
         let kind = Int32(SOCK_RAW.rawValue | SOCK_CLOEXEC.rawValue | SOCK_NONBLOCK.rawValue)
@@ -55,7 +55,7 @@
 
     /// Reads and discards all notifications, since the tables have the new state.
     ///
-    /// - Returns: false when the socket has failed.
+    /// - Returns: False when the socket has failed.
     private static func drain(_ descriptor: Int32) -> Bool {
       var buffer = [UInt8](repeating: 0, count: 8 << 10)
       // Limited, since unread notifications cause another event.

@@ -115,9 +115,9 @@ extension RouteTable {
   /// The rule of the gate for each download's host.
   ///
   /// - Parameters:
-  ///   - name: the name of the gate, for its reasons.
-  ///   - namesNeedDefaultRoute: whether a host name needs a default route.
-  ///   - remark: text to add to each reason.
+  ///   - name: The name of the gate, for its reasons.
+  ///   - namesNeedDefaultRoute: Whether a host name needs a default route.
+  ///   - remark: Text to add to each reason.
   package func rule(name: String, namesNeedDefaultRoute: Bool = true, remark: String = "") -> GateRule {
     let strangers = namesNeedDefaultRoute ? obstacleToNames : obstacleToNeighbours
     let neighbours = obstacleToNeighbours

@@ -49,7 +49,7 @@ public struct BackOff: Sendable, Hashable, CustomStringConvertible {
     BackOff(attempts: attempts, base: interval, cap: interval, growth: .constant)
   }
 
-  /// A back-off with one attempt and no retry.
+  /// A back-off with one attempt and no retry, which does not wait for missing resources either.
   public static var never: BackOff {
     BackOff(attempts: 1, base: .zero, cap: .zero, growth: .constant)
   }

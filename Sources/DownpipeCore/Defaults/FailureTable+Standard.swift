@@ -42,7 +42,7 @@ extension FailureTable {
     Row(.code(.inUse), .waitForOwner, because: "the owner of the partial will release it"),
     Row(.code(.permission), .giveUp, because: "access must be granted"),
     Row(.code(.storage), .giveUp, because: "a failing disk must be checked"),
-    Row(.code(.alreadyExists), .giveUp, because: "the conflict policy says to fail"),
+    Row(.code(.alreadyExists), .giveUp, because: "the existing file is kept"),
     Row(.code(.unsafePath), .giveUp, because: "the path stays unsafe"),
     Row(.code(.tooLarge), .giveUp, because: "the file stays too large"),
     Row(.code(.unsupportedURL), .giveUp, because: "no source accepts the URL"),
@@ -63,12 +63,12 @@ extension FailureTable {
   }
 
   private static let informational: [Row] = [
-    row(100, .giveUp, "Continue", "an interim answer cannot be the last one"),
+    row(100, .giveUp, "Continue", "an interim response cannot be the last one"),
     row(101, .giveUp, "Switching Protocols", "no other protocol was requested"),
-    row(102, .giveUp, "Processing", "an interim answer cannot be the last one"),
-    row(103, .giveUp, "Early Hints", "an interim answer cannot be the last one"),
-    row(104, .giveUp, "Upload Resumption Supported", "an interim answer to an upload"),
-    Row(.httpStatusClass(1), .giveUp, because: "an interim answer cannot be the last one"),
+    row(102, .giveUp, "Processing", "an interim response cannot be the last one"),
+    row(103, .giveUp, "Early Hints", "an interim response cannot be the last one"),
+    row(104, .giveUp, "Upload Resumption Supported", "an interim response to an upload"),
+    Row(.httpStatusClass(1), .giveUp, because: "an interim response cannot be the last one"),
   ]
 
   private static let successful: [Row] = [
@@ -99,7 +99,7 @@ extension FailureTable {
   ]
 
   private static let clientErrors: [Row] = [
-    row(400, .giveUp, "Bad Request", "the same request gets the same answer"),
+    row(400, .giveUp, "Bad Request", "the same request gets the same response"),
     row(401, .refresh, "Unauthorized", "credentials are missing, wrong, or have expired"),
     row(402, .giveUp, "Payment Required", "a payment is needed"),
     row(403, .refresh, "Forbidden", "access is refused, or the link has expired"),
@@ -110,23 +110,23 @@ extension FailureTable {
     row(408, .resume, "Request Timeout", "the server stopped waiting for the request"),
     row(409, .giveUp, "Conflict", "the conflict must be resolved"),
     row(410, .refresh, "Gone", "the file will not come back under this link"),
-    row(411, .giveUp, "Length Required", "the same request gets the same answer"),
+    row(411, .giveUp, "Length Required", "the same request gets the same response"),
     row(412, .giveUp, "Precondition Failed", "a condition of the request is not met"),
-    row(413, .giveUp, "Content Too Large", "the same request gets the same answer"),
-    row(414, .giveUp, "URI Too Long", "the same request gets the same answer"),
-    row(415, .giveUp, "Unsupported Media Type", "the same request gets the same answer"),
+    row(413, .giveUp, "Content Too Large", "the same request gets the same response"),
+    row(414, .giveUp, "URI Too Long", "the same request gets the same response"),
+    row(415, .giveUp, "Unsupported Media Type", "the same request gets the same response"),
     row(416, .giveUp, "Range Not Satisfiable", "a range was refused although none was requested"),
-    row(417, .giveUp, "Expectation Failed", "the same request gets the same answer"),
+    row(417, .giveUp, "Expectation Failed", "the same request gets the same response"),
     row(418, .giveUp, "(Unused)", "the server refuses the request"),
     row(421, .resume, "Misdirected Request", "another connection may reach the right server"),
-    row(422, .giveUp, "Unprocessable Content", "the same request gets the same answer"),
+    row(422, .giveUp, "Unprocessable Content", "the same request gets the same response"),
     row(423, .resume, "Locked", "locks are temporary"),
-    row(424, .giveUp, "Failed Dependency", "the same request gets the same answer"),
+    row(424, .giveUp, "Failed Dependency", "the same request gets the same response"),
     row(425, .resume, "Too Early", "the request is accepted once the handshake is complete"),
     row(426, .giveUp, "Upgrade Required", "the server requires another protocol"),
-    row(428, .giveUp, "Precondition Required", "the same request gets the same answer"),
+    row(428, .giveUp, "Precondition Required", "the same request gets the same response"),
     row(429, .resume, "Too Many Requests", "the server asks for fewer requests"),
-    row(431, .giveUp, "Request Header Fields Too Large", "the same request gets the same answer"),
+    row(431, .giveUp, "Request Header Fields Too Large", "the same request gets the same response"),
     row(451, .giveUp, "Unavailable For Legal Reasons", "the legal reason remains"),
     Row(.httpStatusClass(4), .giveUp, because: "the server rejects the request"),
   ]

@@ -7,6 +7,9 @@ import Synchronization
 /// it. A store that is released without ``LedgerStore/close()`` counts as an ended process:
 /// ``LedgerStore/reclaim(at:)`` releases the downloads that it held.
 ///
+/// It is meant for up to some 100,000 downloads: replacing the scheduling policy ranks all of them in one step, and leases
+/// sort the queue when it has changed.
+///
 /// ```swift
 /// let ledger = MemoryLedger()
 /// let first = try await Downloader { source; store; ledger }

@@ -37,8 +37,7 @@ struct MemoryLedgerQueue: Sendable {
 
   /// Visits the keys in order, and equal keys once.
   mutating func scan(_ visit: (Key) -> Visit) {
-    if !isSorted { keys.sort() }
-    isSorted = true
+    sort()
     var end = keys.startIndex
     var kept: [Key] = []
     var last: Key?
@@ -54,9 +53,27 @@ struct MemoryLedgerQueue: Sendable {
       last = key
       end += 1
     }
-    // This costs nothing if all visited keys are removed from the front.
-    if kept.count < end - keys.startIndex { keys.replaceSubrange(keys.startIndex..<end, with: kept) }
+    if kept.isEmpty {
+      // A slice drops its first elements without moving the others.
+      keys.removeFirst(end - keys.startIndex)
+    } else if kept.count < end - keys.startIndex {
+      keys.replaceSubrange(keys.startIndex..<end, with: kept)
+    }
   }
 
-  mutating func removeAll(where isObsolete: (Key) -> Bool) { keys.removeAll(where: isObsolete) }
+  /// Removes obsolete keys, and all but one of equal keys.
+  mutating func tidy(_ isObsolete: (Key) -> Bool) {
+    keys.removeAll(where: isObsolete)
+    sort()
+    var last: Key?
+    keys.removeAll { key in
+      defer { last = key }
+      return key == last
+    }
+  }
+
+  private mutating func sort() {
+    if !isSorted { keys.sort() }
+    isSorted = true
+  }
 }

@@ -26,6 +26,10 @@ struct MemoryLedgerState: Sendable {
   private var entries: [DownloadID: Entry] = [:]
   private var lastGeneration: Int64 = 0
   private var queue = MemoryLedgerQueue()
+  private var tally: [DownloadState.Phase: Int] = [:]
+
+  /// The number of keys in the queue, including obsolete ones.
+  var queueCount: Int { queue.count }
 
   // MARK: Owners
 
@@ -61,12 +65,18 @@ struct MemoryLedgerState: Sendable {
   private mutating func set(_ entry: Entry) {
     let record = entry.record
     let old = entries.updateValue(entry, forKey: record.id)?.record
+    if let old { tally[old.phase, default: 0] -= 1 }
+    tally[record.phase, default: 0] += 1
     guard record.phase == .waiting else { return }
     let key = MemoryLedgerQueue.Key(record)
     if let old, old.phase == .waiting, MemoryLedgerQueue.Key(old) == key { return }
     queue.append(key)
     // A download that changes often must not fill the memory with obsolete keys.
-    if queue.count > 2 * entries.count + 1_000 { queue.removeAll { entries[$0.id]?.isWaiting(as: $0) != true } }
+    if queue.count > 2 * entries.count + 1_000 { queue.tidy { entries[$0.id]?.isWaiting(as: $0) != true } }
+  }
+
+  private mutating func forget(_ id: DownloadID) {
+    if let old = entries.removeValue(forKey: id) { tally[old.record.phase, default: 0] -= 1 }
   }
 
   /// Changes the chosen records for which `change` returns `true`.
@@ -106,7 +116,7 @@ struct MemoryLedgerState: Sendable {
         set(Entry(record: record, addedBy: owner, candidate: record.candidate))
         return LedgerAddOutcome(isNew: false, record: record)
       }
-      entries[record.id] = nil
+      forget(record.id)
     }
     lastGeneration += 1
     var record = DownloadRecord(
@@ -147,15 +157,16 @@ struct MemoryLedgerState: Sendable {
   }
 
   func counts(tag: String?) -> [DownloadState.Phase: Int] {
-    tagged(tag).reduce(into: [:]) { $0[$1.record.phase, default: 0] += 1 }
+    if tag == nil { return tally.filter { $0.value > 0 } }
+    return tagged(tag).reduce(into: [:]) { $0[$1.record.phase, default: 0] += 1 }
   }
 
   func totals(tag: String?) -> DownloadTotals {
     tagged(tag).reduce(into: DownloadTotals(counts: counts(tag: tag))) { $0.add($1.record) }
   }
 
-  private func tagged(_ tag: String?) -> [Entry] {
-    entries.values.filter { entry in tag.map(entry.candidate.tags.contains) ?? true }
+  private func tagged(_ tag: String?) -> some Sequence<Entry> {
+    entries.values.lazy.filter { entry in tag.map(entry.candidate.tags.contains) ?? true }
   }
 
   func unsettledMoves() -> [DownloadRecord] {
@@ -172,7 +183,7 @@ struct MemoryLedgerState: Sendable {
   mutating func lease(_ request: LeaseRequest, owner: String) -> [DownloadRecord] {
     var taken: [DownloadID] = []
     var skipped: Set<Candidate> = []
-    queue.scan { key in
+    func visit(_ key: MemoryLedgerQueue.Key) -> MemoryLedgerQueue.Visit {
       guard let entry = entries[key.id], entry.isWaiting(as: key) else { return .drop }
       guard entry.record.isDue(at: request.now), request.scope.contains(entry, for: owner),
         entry.record.belongs(to: request.location), !skipped.contains(entry.candidate)
@@ -186,6 +197,14 @@ struct MemoryLedgerState: Sendable {
         return .keep
       case .stop: return .stop
       }
+    }
+    if case .ids(let ids) = request.scope {
+      // The keys of taken downloads stay in the queue, where they no longer apply.
+      for key in ids.compactMap({ entries[$0]?.record }).map(MemoryLedgerQueue.Key.init).sorted() {
+        if visit(key) == .stop { break }
+      }
+    } else {
+      queue.scan(visit)
     }
     return update(taken, at: request.now) { entry in
       entry.record.owner = owner
@@ -227,7 +246,7 @@ struct MemoryLedgerState: Sendable {
   mutating func remove(_ selection: LedgerSelection, limit: Int, owner: String) -> [DownloadRecord] {
     let records = chosen(selection).compactMap { entries[$0]?.record }
       .filter { $0.owner == nil || $0.owner == owner }.prefix(max(0, limit))
-    for record in records { entries[record.id] = nil }
+    for record in records { forget(record.id) }
     return Array(records)
   }
 
@@ -238,7 +257,7 @@ struct MemoryLedgerState: Sendable {
   }
 
   mutating func giveBack(at now: Date? = nil, where isLost: (_ owner: String) -> Bool) -> Int {
-    update(Array(entries.keys), at: now) { entry in
+    update(entries.values.lazy.filter { $0.record.owner != nil }.map(\.record.id), at: now) { entry in
       guard let owner = entry.record.owner, isLost(owner) else { return false }
       return entry.record.apply(.leaseLost)
     }.count

@@ -9,11 +9,10 @@
 /// ```
 /// - Attempts are counted in a row and *without progress*: when a transfer gets a byte further than ever before, the
 ///   count starts again. Bytes that replace discarded ones are no progress, so restarts come to an end.
-/// - Waiting for a missing resource (the network, space on the disk, the release of the partial by its owner) uses up
-///   no attempts.
+/// - Waiting for a missing resource (the network, space on the disk, file descriptors, the release of the partial by
+///   its owner) uses up no attempts. A policy with a single attempt does not wait.
 /// - A server's `Retry-After` (RFC 9110 §10.2.3) is obeyed: the back-off begins when that time has passed. If the
-///   server asks for more than ``maximumRetryAfter``, the download fails: the policy neither asks the server too early
-///   nor decides to wait that long. The bytes are kept in both cases.
+///   server asks for more than ``maximumRetryAfter``, the download fails and keeps its bytes.
 public struct Retry: RetryPolicy, Hashable {
   /// The number of attempts and the waits between them.
   public let backOff: BackOff

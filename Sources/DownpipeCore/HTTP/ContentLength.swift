@@ -11,11 +11,11 @@ package enum ContentLength {
       for part in value.split(separator: ",", omittingEmptySubsequences: false) {
         guard let number = Int64(decimalDigits: part.trimmingHTTPWhitespace) else {
           throw DownloadError(
-            .invalidResponse, "the answer's Content-Length “\(value.prefix(64).escaped)” is not a number of bytes")
+            .invalidResponse, "the response's Content-Length “\(value.prefix(64).escaped)” is not a number of bytes")
         }
         if let length, length != number {
           throw DownloadError(
-            .invalidResponse, "the answer has two different Content-Lengths, \(length) and \(number)")
+            .invalidResponse, "the response has two different Content-Lengths, \(length) and \(number)")
         }
         length = number
       }

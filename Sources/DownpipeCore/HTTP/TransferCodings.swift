@@ -30,7 +30,7 @@ enum TransferCodings {
     let value = headers.values("Transfer-Encoding").joined(separator: ", ")
     return DownloadError(
       .invalidResponse,
-      "the answer has the Transfer-Encoding “\(value.prefix(64).escaped)”, which was not requested and leaves the end "
+      "the response has the Transfer-Encoding “\(value.prefix(64).escaped)”, which was not requested and leaves the end "
         + "of the body unknown; ask the server's operator")
   }
 }

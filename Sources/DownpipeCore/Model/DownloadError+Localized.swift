@@ -17,7 +17,8 @@ extension DownloadError: LocalizedError {
     return sentence.last.map { ".!?…".contains($0) } ?? false ? sentence : sentence + "."
   }
 
-  /// What to do about the error; `nil` when there is no general advice for its code, and for the codes of other stages.
+  /// What to do about the error; `nil` when there is no general advice for its code, and for codes
+  /// that a stage defines.
   public var recoverySuggestion: String? {
     code == .httpStatus ? Self.suggestion(for: httpStatus) : Self.suggestions[code]
   }

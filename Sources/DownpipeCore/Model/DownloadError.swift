@@ -59,13 +59,13 @@ public struct DownloadError: Error, Sendable {
     public static let noSpace = Code("noSpace")
     /// The process or the system has reached its limit of open files and connections.
     public static let tooManyOpenFiles = Code("tooManyOpenFiles")
-    /// Another process, or another downloader in this process, is writing the same partial.
+    /// The download or its partial is in use: by a running transfer, by another downloader, or by another process.
     public static let inUse = Code("inUse")
     /// The storage denies access, or its path is of the wrong kind.
     public static let permission = Code("permission")
     /// The storage failed for another reason.
     public static let storage = Code("storage")
-    /// The destination exists, and the conflict policy is to fail.
+    /// The destination exists and must not be replaced.
     public static let alreadyExists = Code("alreadyExists")
     /// A path would leave the folder that it must stay in.
     public static let unsafePath = Code("unsafePath")

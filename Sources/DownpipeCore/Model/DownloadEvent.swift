@@ -20,7 +20,8 @@ public struct DownloadEvent: Sendable, Hashable {
     /// A reply cannot be used as intended, for the given reason. The engine sends another request at once or uses the
     /// reply in another way. The stored bytes are kept.
     case refused(DownloadError)
-    /// An attempt has failed. The next state says whether another one follows.
+    /// An attempt has failed, or a checkpoint could not be saved. In the first case a state follows; in the second the
+    /// transfer continues.
     case attemptFailed(DownloadError)
     /// The request was redirected to the URL, whose secrets are hidden.
     case redirected(to: String)

@@ -5,6 +5,7 @@ public struct DownloadQuery: Sendable, Hashable {
   /// Selects downloads with this tag; all downloads when `nil`.
   public var tag: String?
   /// Selects downloads that belong to this ``Storage/location`` or to none; all downloads when `nil`.
+  /// ``Downloader/statuses(_:)`` then selects those of its own storage.
   public var location: String?
   /// The order of the result.
   public var order: Order

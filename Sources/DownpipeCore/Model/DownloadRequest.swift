@@ -84,7 +84,7 @@ public struct DownloadRequest: Sendable, Hashable {
     /// How steps that rename their output treat the requested name.
     public enum NameUse: String, Sendable, Hashable, Codable {
       /// The published file has this name, even if a step renames its output. With `Gunzip`, `named.txt.gz` is the name
-      /// of the unpacked text.
+      /// of the decompressed text.
       case order
       /// The name replaces the server's suggestion, and a step may change it. With `Gunzip`, `named.txt.gz` is
       /// published as `named.txt`.

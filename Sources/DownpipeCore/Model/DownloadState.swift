@@ -96,7 +96,7 @@ public enum Awaited: String, Sendable, Hashable, Codable {
   case network
   /// Space in the storage.
   case disk
-  /// The release of the partial by its present owner.
+  /// The release of the partial by its current owner.
   case owner
   /// A fresh link, which the next attempt begins by requesting.
   case link

@@ -75,7 +75,7 @@ public struct TransferProgress: Sendable, Hashable {
     return total == 0 ? 1 : min(1, Double(received) / Double(total))
   }
 
-  /// The remaining time at the present speed; `nil` while it cannot be computed.
+  /// The remaining time at the current speed; `nil` while it cannot be computed.
   public var timeRemaining: Duration? {
     guard case .known(let total) = total, let bytesPerSecond, bytesPerSecond > 0 else { return nil }
     // A server may announce exabytes and send one byte a minute: keep the number in range.

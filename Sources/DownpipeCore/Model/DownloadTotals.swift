@@ -6,8 +6,8 @@ public struct DownloadTotals: Sendable, Hashable {
   public var counts: [DownloadState.Phase: Int]
   /// The received bytes: the sizes of finished files, and the stored bytes of all other downloads.
   public var received: Int64
-  /// The sum of the known sizes. The size of a finished file comes first, then the size sent by the server, then the
-  /// request's.
+  /// The sum of the known sizes. The size of a download is that of its finished file, or else the size sent by the
+  /// server, or else the request's expected size or size hint.
   public var expected: Int64
   /// The number of downloads without a known size. ``expected`` does not include them.
   public var unknownSizes: Int

@@ -4,7 +4,7 @@
 public struct PartialKey: Sendable, Hashable {
   /// The id of the download.
   public let id: DownloadID
-  /// The generation, which grows each time the id is added anew.
+  /// The generation, which grows each time the id is added again.
   public let generation: Int64
 
   /// Creates a key.

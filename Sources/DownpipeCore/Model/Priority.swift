@@ -1,6 +1,6 @@
 /// The priority of a download. A higher priority goes first.
 public struct Priority: Hashable, Sendable, Codable, Comparable, ExpressibleByIntegerLiteral {
-  /// The level.
+  /// The level, from -32,768 to 32,767; 0 is normal.
   public let rawValue: Int16
 
   /// A priority below the default.

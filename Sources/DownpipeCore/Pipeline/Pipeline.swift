@@ -15,7 +15,7 @@ public struct Pipeline: Sendable {
   public internal(set) var sources: [any Source]
   /// The policy that orders waiting downloads; the order of arrival when `nil`.
   public internal(set) var scheduling: (any SchedulingPolicy)?
-  /// The policies that limit running downloads; all must admit a download.
+  /// The policies that limit running downloads; all must admit a download. Without any, five downloads run at once.
   public internal(set) var admission: [any AdmissionPolicy]
   /// The gates that decide whether downloads may use the network; all must be open.
   public internal(set) var gates: [any Gate]

@@ -4,7 +4,7 @@ extension Pipeline: CustomStringConvertible {
   ///
   /// ```
   /// request
-  /// → scheduler     PriorityQueue
+  /// → scheduling    PriorityQueue
   /// → admission     Limits (3 at once)
   /// → gates         Online
   /// → source        HTTPSource
@@ -25,7 +25,7 @@ extension Pipeline: CustomStringConvertible {
     }
     return [
       "request",
-      line("→", "scheduler", [schedulerLabel]),
+      line("→", "scheduling", [schedulingLabel]),
       line("→", "admission", admissionLabels, joinedBy: " and "),
       line("→", "gates", labels(gates), joinedBy: " and "),
       line("→", "source", labels(sources), joinedBy: ", else "),
@@ -50,7 +50,7 @@ extension Pipeline {
   public var mermaid: String {
     var chart = MermaidChart()
     chart.append([chart.node("request", "request", shape: .round)])
-    chart.append([chart.node("scheduler", "scheduler", schedulerLabel)])
+    chart.append([chart.node("scheduling", "scheduling", schedulingLabel)])
     for (number, label) in admissionLabels.enumerated() {
       chart.append([chart.node("admission\(number + 1)", "admission", label)])
     }
@@ -74,14 +74,14 @@ extension Pipeline {
       chart.attach(chart.node("links", "links", StageLabel(refresher)), to: openers)
     }
     chart.attach(chart.node("retry", "retry", StageLabel(retry)), to: openers)
-    chart.attach(chart.node("ledger", "ledger", StageLabel(ledger), shape: .cylinder), to: ["scheduler", "storage"])
+    chart.attach(chart.node("ledger", "ledger", StageLabel(ledger), shape: .cylinder), to: ["scheduling", "storage"])
     for (number, label) in labels(observers).enumerated() {
       chart.attach(chart.node("observer\(number + 1)", "observer", label), to: ["artifact"])
     }
     return chart.text
   }
 
-  private var schedulerLabel: StageLabel {
+  private var schedulingLabel: StageLabel {
     scheduling.map { StageLabel($0) } ?? StageLabel(name: "in order of arrival", summary: "")
   }
 

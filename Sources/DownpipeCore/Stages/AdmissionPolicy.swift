@@ -101,7 +101,7 @@ public struct RunningDownloads: Sendable, Hashable {
   }
 }
 
-/// The answer of an admission policy.
+/// The decision of an admission policy.
 public enum Admission: Sendable, Hashable {
   /// The download may start.
   case admitted

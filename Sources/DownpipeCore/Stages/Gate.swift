@@ -1,7 +1,7 @@
 /// A stage that decides for each download whether it may use the network now, and gives a reason when it may not.
 ///
 /// A gate reports what the system says and never guesses. It publishes a new rule whenever its verdict may have
-/// changed. Closing suspends running transfers and keeps their bytes; opening lets them go on.
+/// changed. Closing suspends running transfers and keeps their bytes; opening resumes them.
 ///
 /// ```swift
 /// struct Switch: Gate {

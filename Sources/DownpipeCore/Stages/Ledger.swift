@@ -30,7 +30,7 @@ public protocol LedgerStore: Sendable {
   /// Adds downloads, or updates the downloads whose id is known. Either all additions are applied or none.
   ///
   /// A known download keeps its arrival; ``LedgerAddition/ifKnown`` decides what else is updated. The download starts
-  /// anew, with a new generation, in three cases: its artifact is ``LedgerAddition/lost``, it belongs to another
+  /// again, with a new generation, in three cases: its artifact is ``LedgerAddition/lost``, it belongs to another
   /// location and is not active, or its record is damaged. All additions are in this store's ``LeaseScope/own`` scope.
   /// - Returns: The outcomes, in the order of `additions`.
   /// - Throws: ``DownloadError`` with `.inUse` for a download that is active at another location.
@@ -40,7 +40,7 @@ public protocol LedgerStore: Sendable {
   ///
   /// Only `request`, `added` and `location` of the record are written, and `artifact` and `note` of `steps` unless
   /// another owner holds the download. The id cannot be changed. If `added` was `nil` and the request changes, `added`
-  /// becomes the previous request. The rank is computed anew. If nothing has changed, nothing is written.
+  /// becomes the previous request. The rank is computed again. If nothing has changed, nothing is written.
   /// - Parameters:
   ///   - id: The download.
   ///   - now: The time of the change, for ``DownloadRecord/updatedAt``.
@@ -125,17 +125,17 @@ public protocol LedgerStore: Sendable {
   /// time.
   func nextDue(after now: Date) async throws -> Date?
 
-  /// Sets the ranking for the downloads that this store adds or changes, and ranks existing downloads anew when their
+  /// Sets the ranking for the downloads that this store adds or changes, and ranks existing downloads again when their
   /// ranks come from another ranking.
   ///
-  /// The first call on a store ranks existing downloads anew only if the ledger names another ranking or none. Each
+  /// The first call on a store ranks existing downloads again only if the ledger names another ranking or none. Each
   /// later call always does, because a policy can differ from the one it replaces in more than its name. Downloads that
-  /// have not finished are ranked batch by batch, and other calls go on in between. The ledger removes its ranking's
+  /// have not finished are ranked batch by batch, and other calls run in between. The ledger removes its ranking's
   /// name before the first batch and writes the new one after the last, so that the next opening repeats a ranking that
   /// a crash has interrupted. Until the first call, downloads are ranked by ``Ranking/arrival``.
   ///
   /// Stores that share a ledger should use the same ranking. When a store adds with another ranking than the ledger's,
-  /// the name is removed and the next opening ranks all downloads anew.
+  /// the name is removed and the next opening ranks all downloads again.
   func rank(by ranking: Ranking) async throws
 
   /// A stream that yields after another store of the same ledger in this process has committed a relevant change; `nil`
@@ -218,6 +218,6 @@ public struct RecordFields: OptionSet, Sendable, Hashable {
   /// The URL, header fields and head start, as an attempt has changed them.
   ///
   /// Changes that others have made to the request meanwhile are kept, ``DownloadRecord/added`` keeps the request as it
-  /// was added, and the rank is computed anew.
+  /// was added, and the rank is computed again.
   public static let link = RecordFields(rawValue: 16)
 }

@@ -10,7 +10,7 @@ public struct LedgerAddition: Sendable {
   public var arrival: Int64
   /// The ``Storage/location`` that the download belongs to; `nil` for none.
   public var location: String?
-  /// An artifact that no longer exists. A finished download with this artifact starts anew.
+  /// An artifact that no longer exists. A finished download with this artifact starts again.
   public var lost: StoredArtifact?
   /// What happens to a download whose id is known.
   public var ifKnown: KnownDownload
@@ -30,7 +30,7 @@ public struct LedgerAddition: Sendable {
 
 /// The result of adding one download.
 public struct LedgerAddOutcome: Sendable {
-  /// Whether the id was new or the download starts anew.
+  /// Whether the id was new or the download starts again.
   public var isNew: Bool
   /// The record after the addition.
   public var record: DownloadRecord

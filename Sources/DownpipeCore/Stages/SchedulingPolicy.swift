@@ -6,7 +6,7 @@ public import Foundation
 /// downloads cost disk and not memory.
 ///
 /// The ledger stores the ranks together with the ``Stage/name``, the ``version`` and the ``Stage/summary`` of the
-/// policy. If one of the three differs at the next launch, all downloads are ranked anew. **A change that affects ranks
+/// policy. If one of the three differs at the next launch, all downloads are ranked again. **A change that affects ranks
 /// must change one of the three**: put a setting, such as a weight or an interval, into the summary, and give another
 /// algorithm another version. Otherwise waiting downloads keep the ranks of the old setting, and new downloads get
 /// ranks of the new one.
@@ -29,7 +29,7 @@ public protocol SchedulingPolicy: Stage {
   /// The version of the ranking algorithm; 1 by default.
   ///
   /// Change it when equal contexts get other ranks than from an earlier release of the policy. A ledger with ranks of
-  /// another name, version or summary is ranked anew when it is opened.
+  /// another name, version or summary is ranked again when it is opened.
   var version: Int { get }
 }
 

@@ -15,13 +15,13 @@ public import Foundation
 /// }
 /// ```
 public protocol Source: Stage {
-  /// Whether this source accepts the URL. It must be cheap, and must always give the same answer for the same URL.
+  /// Whether this source accepts the URL. It must be cheap, and must always return the same value for the same URL.
   func accepts(_ url: URL) -> Bool
 
   /// Returns a session that opens URLs, for example one that holds a connection pool.
   ///
   /// It is called once when a downloader starts, and once when the source replaces another one.
-  /// - Throws: ``DownloadError``; the downloader then does not start.
+  /// - Throws: ``DownloadError``. The downloader then does not start, or keeps the source that was to be replaced.
   func start(in context: SourceContext) async throws -> any SourceSession
 }
 

@@ -185,8 +185,8 @@ public protocol Partial: Sendable {
   ///   exist, or the storage cannot export partials; `.permission` or `.noSpace`; `CancellationError`.
   func export(to path: String, count: Int64) async throws
 
-  /// Returns a mark of the block that ends at `offset`, computed from the stored bytes; `nil` when the storage does not
-  /// mark blocks.
+  /// Returns a mark of the block that ends at `offset`, whose bytes are read back from the storage; `nil` when the
+  /// storage does not mark blocks. The storage chooses the length of the block.
   ///
   /// - Throws: ``DownloadError`` with `.storage` when the bytes cannot be read.
   func mark(endingAt offset: Int64) throws -> BlockMark?

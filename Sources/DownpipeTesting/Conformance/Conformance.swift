@@ -5,7 +5,7 @@ import Synchronization
 ///
 /// ```swift
 /// try await SourceConformance(source, url: url, content: bytes, excluding: [
-///   .init("validator-is-stable", because: "the vendor's server sends a new tag with each answer")
+///   .init("validator-is-stable", because: "the vendor's server sends a new tag with each reply")
 /// ]).run()
 /// ```
 public struct ConformanceExclusion: Sendable, Hashable {

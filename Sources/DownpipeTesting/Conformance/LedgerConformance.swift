@@ -15,7 +15,7 @@ public struct LedgerConformance: Sendable {
   let limit: Duration
   let damage: (@Sendable (any Ledger, DownloadID) async throws -> Void)?
 
-  /// Makes a suite.
+  /// Creates a suite.
   ///
   /// - Parameters:
   ///   - exclusions: Rules that are not checked, each with its reason.

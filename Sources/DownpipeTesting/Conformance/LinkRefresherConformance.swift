@@ -15,7 +15,7 @@ public struct LinkRefresherConformance: Sendable {
   private let limit: Duration
   private let exclusions: [ConformanceExclusion]
 
-  /// Makes a suite.
+  /// Creates a suite.
   ///
   /// - Parameters:
   ///   - refresher: The refresher to check.

@@ -12,7 +12,7 @@ public struct ObserverConformance: Sendable {
   private let limit: Duration
   private let exclusions: [ConformanceExclusion]
 
-  /// Makes a suite for an observer. `limit` is the longest time for a rule; excluded rules are not checked.
+  /// Creates a suite for an observer. `limit` is the longest time for a rule; excluded rules are not checked.
   public init(
     _ observer: any Observer, limit: Duration = .seconds(10), excluding exclusions: [ConformanceExclusion] = []
   ) {

@@ -15,7 +15,7 @@ public struct PostProcessorConformance: Sendable {
     let make: @Sendable (TemporaryFolder) throws -> Artifact
     let verify: @Sendable (Artifact) throws -> Void
 
-    /// Makes an example whose input and output are files.
+    /// Creates an example whose input and output are files.
     ///
     /// - Parameters:
     ///   - bytes: The bytes of the input.
@@ -39,7 +39,7 @@ public struct PostProcessorConformance: Sendable {
       }
     }
 
-    /// Makes an example with any input and a closure that checks the output.
+    /// Creates an example with any input and a closure that checks the output.
     ///
     /// - Parameters:
     ///   - digests: The expected digests of the input.
@@ -61,7 +61,7 @@ public struct PostProcessorConformance: Sendable {
   private let limit: Duration
   private let exclusions: [ConformanceExclusion]
 
-  /// Makes a suite.
+  /// Creates a suite.
   ///
   /// - Parameters:
   ///   - step: The step to check.

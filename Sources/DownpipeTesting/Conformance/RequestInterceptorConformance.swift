@@ -6,14 +6,14 @@ import Foundation
 /// ```swift
 /// try await RequestInterceptorConformance(BearerToken()).run()
 /// ```
-/// The suite provides the rest of the chain, which answers with bytes, refuses with statuses such as 401, and fails.
+/// The suite provides the rest of the chain, which replies with bytes, refuses with statuses such as 401, and fails.
 public struct RequestInterceptorConformance: Sendable {
   private let interceptor: any RequestInterceptor
   private let request: SourceRequest?
   private let limit: Duration
   private let exclusions: [ConformanceExclusion]
 
-  /// Makes a suite.
+  /// Creates a suite.
   ///
   /// - Parameters:
   ///   - interceptor: The interceptor to check.
@@ -117,7 +117,7 @@ private final class Replies: Sendable {
   private let state = Watched(State())
   private let refusal: Int?
 
-  /// Makes a chain whose first reply is the given refusal, if any.
+  /// Creates a chain whose first reply is the given refusal, if any.
   init(refusing refusal: Int? = nil) { self.refusal = refusal }
 
   var count: Int { state.value.given.count }

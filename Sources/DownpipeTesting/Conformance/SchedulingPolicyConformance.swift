@@ -11,7 +11,7 @@ public struct SchedulingPolicyConformance: Sendable {
   private let limit: Duration
   private let exclusions: [ConformanceExclusion]
 
-  /// Makes a suite for a policy. `limit` is the longest time for a rule; excluded rules are not checked.
+  /// Creates a suite for a policy. `limit` is the longest time for a rule; excluded rules are not checked.
   public init(
     _ policy: any SchedulingPolicy, limit: Duration = .seconds(10), excluding exclusions: [ConformanceExclusion] = []
   ) {

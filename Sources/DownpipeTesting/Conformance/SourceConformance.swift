@@ -19,7 +19,7 @@ public struct SourceConformance: Sendable {
   let limit: Duration
   let exclusions: [ConformanceExclusion]
 
-  /// Makes a suite.
+  /// Creates a suite.
   ///
   /// - Parameters:
   ///   - source: The source to check, not started.

@@ -2,7 +2,7 @@ import DownpipeCore
 import Foundation
 
 extension StorageConformance {
-  /// Makes a finished artifact and publishes it.
+  /// Creates a finished artifact and publishes it.
   func publish(
     _ bytes: [UInt8], at destination: DownloadRequest.Destination, as name: String = "conformance.bin",
     _ body: @Sendable (_ staged: Artifact, _ published: Artifact) async throws -> Void = { _, _ in }

@@ -28,7 +28,7 @@ public struct StorageConformance: Sendable {
   let limit: Duration
   let exclusions: [ConformanceExclusion]
 
-  /// Makes a suite.
+  /// Creates a suite.
   ///
   /// - Parameters:
   ///   - storage: The storage to check. Only the suite may use it.

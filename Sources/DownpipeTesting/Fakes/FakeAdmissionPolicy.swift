@@ -25,7 +25,7 @@ public final class FakeAdmissionPolicy: AdmissionPolicy {
   private let answering: @Sendable (Candidate, RunningDownloads) -> Admission
   private let asked = Watched<[Question]>([])
 
-  /// Makes a policy that calls the closure; without one it admits every download.
+  /// Creates a policy that calls the closure; without one it admits every download.
   public init(
     maximumConcurrent: Int? = nil, maximumPerHost: Int? = nil,
     _ answering: @escaping @Sendable (_ candidate: Candidate, _ running: RunningDownloads) -> Admission = { _, _ in

@@ -29,7 +29,7 @@ public final class FakeGate: Gate {
   /// The name in reasons and in the printed pipeline.
   public let name: String
 
-  /// Makes a gate with an initial rule.
+  /// Creates a gate with an initial rule.
   public init(_ rule: GateRule = .open, name: String = "FakeGate") {
     state = Mutex(State(rule: rule))
     self.name = name
@@ -50,13 +50,13 @@ public final class FakeGate: Gate {
     }
   }
 
-  /// Ends every present and future watch: without an error like a gate that will not change again, with an error like a
+  /// Ends every current and future watch: without an error like a gate that will not change again, with an error like a
   /// gate that has lost its information.
   public func endWatching(throwing error: (any Error)? = nil) {
     ending.update { $0 = error.map { .throwing($0) } ?? .returns }
   }
 
-  /// The number of present watchers.
+  /// The number of current watchers.
   public var watchers: Int { watching.value }
 
   /// Waits for at least `count` watchers. Returns early when the waiting task is cancelled.
@@ -64,7 +64,7 @@ public final class FakeGate: Gate {
     await watching.wait { $0 >= count }
   }
 
-  /// Publishes the present rule and each new one until the task is cancelled or ``endWatching(throwing:)`` is called.
+  /// Publishes the current rule and each new one until the task is cancelled or ``endWatching(throwing:)`` is called.
   public func watch(_ publish: @escaping @Sendable (GateRule) -> Void) async throws {
     try Task.checkCancellation()
     let id = state.withLock { state in

@@ -13,7 +13,7 @@ public final class FakeInterceptor: RequestInterceptor {
   private let intercepting: @Sendable (SourceRequest, RequestInterceptorNext) async throws -> SourceReply
   private let seen = Watched<[SourceRequest]>([])
 
-  /// Makes an interceptor that calls the closure; without one it passes every request on.
+  /// Creates an interceptor that calls the closure; without one it passes every request on.
   public init(
     _ intercepting:
       @escaping @Sendable (

@@ -12,7 +12,7 @@ public final class FakeLinkRefresher: LinkRefresher {
   private let asked = Watched<[ExpiredLink]>([])
   private let renew: @Sendable (ExpiredLink) async throws -> FreshLink
 
-  /// Makes a refresher that calls the closure.
+  /// Creates a refresher that calls the closure.
   public init(_ renew: @escaping @Sendable (ExpiredLink) async throws -> FreshLink) { self.renew = renew }
 
   /// The expired links so far, in order.

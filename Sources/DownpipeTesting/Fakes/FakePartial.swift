@@ -6,7 +6,7 @@ public final class FakePartial: Partial {
   /// The download and generation of the partial.
   public let key: PartialKey
   private let storage: FakeStorage
-  /// Compared with the present opening: a removal or a power loss invalidates this partial.
+  /// Compared with the current opening: a removal or a power loss invalidates this partial.
   private let opening: Int
   private let isClosed = Watched(false)
   private let isFinished = Watched(false)
@@ -102,7 +102,7 @@ public final class FakePartial: Partial {
     }
   }
 
-  /// Makes the present bytes survive ``FakeStorage/losePower()``.
+  /// Makes the current bytes survive ``FakeStorage/losePower()``.
   public func synchronize() async throws {
     try storage.enter(.synchronize, key)
     try withBytes {

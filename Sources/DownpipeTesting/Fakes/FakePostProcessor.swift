@@ -16,7 +16,7 @@ public final class FakePostProcessor<Input: ArtifactForm, Output: ArtifactForm>:
   private let seen = Watched<[Artifact]>([])
   private let noted = Watched<[String?]>([])
 
-  /// Makes a step that calls the closure.
+  /// Creates a step that calls the closure.
   public init(
     name: String = "FakePostProcessor",
     _ processing: @escaping @Sendable (_ input: Input, _ context: ProcessingContext) async throws -> Output

@@ -14,17 +14,17 @@ public final class FakeRetryPolicy: RetryPolicy {
   private let state: Watched<State>
   private let afterwards: @Sendable (Failure) -> RetryDecision
 
-  /// Makes a policy that returns one decision of the script for each failure, and then gives up.
+  /// Creates a policy that returns one decision of the script for each failure, and then gives up.
   public convenience init(_ script: RetryDecision...) {
     self.init(script: script)
   }
 
-  /// Makes a policy that calls the closure.
+  /// Creates a policy that calls the closure.
   public convenience init(deciding: @escaping @Sendable (Failure) -> RetryDecision) {
     self.init(script: [], afterwards: deciding)
   }
 
-  /// Makes a policy that returns one decision of the script for each failure, and then calls the closure.
+  /// Creates a policy that returns one decision of the script for each failure, and then calls the closure.
   public init(
     script: [RetryDecision], afterwards: @escaping @Sendable (Failure) -> RetryDecision = { _ in .giveUp }
   ) {

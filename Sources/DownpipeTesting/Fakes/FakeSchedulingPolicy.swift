@@ -9,7 +9,7 @@ public final class FakeSchedulingPolicy: SchedulingPolicy {
   private let ranking: @Sendable (RankingContext) -> Rank
   private let asked = Watched<[RankingContext]>([])
 
-  /// Makes a policy that calls the closure; without one it ranks by arrival.
+  /// Creates a policy that calls the closure; without one it ranks by arrival.
   public init(
     _ ranking: @escaping @Sendable (RankingContext) -> Rank = { Rank().ascending($0.arrival) }
   ) {

@@ -1,7 +1,7 @@
 public import DownpipeCore
 public import Foundation
 
-/// A source that answers from a script, without a network.
+/// A source that replies from a script, without a network.
 ///
 /// ```swift
 /// let source = FakeSource([
@@ -12,13 +12,13 @@ public import Foundation
 /// ])
 /// ```
 /// Like a correct server it serves ranges, and the whole file when the validator of the request (`If-Range`) does not
-/// match. ``Script`` can make each part of the answer wrong.
+/// match. ``Script`` can make each part of the reply wrong.
 public final class FakeSource: Source, SourceSession {
-  /// The answer to one opening of a URL.
+  /// The reply to one opening of a URL.
   public struct Script: Sendable {
     /// The file's bytes.
     public var bytes: [UInt8]
-    /// The validator of the answer; by default a strong entity tag computed from the bytes.
+    /// The validator of the reply; by default a strong entity tag computed from the bytes.
     public var validator: Validator?
     /// Whether a requested range is served (206); otherwise the whole file is (200).
     public var honoursRanges = true
@@ -122,14 +122,14 @@ public final class FakeSource: Source, SourceSession {
   /// The name in messages.
   public let name: String
 
-  /// Makes a source that accepts the URLs of the scripts. Each opening uses the next script of its URL; the last one
+  /// Creates a source that accepts the URLs of the scripts. Each opening uses the next script of its URL; the last one
   /// repeats.
   public init(_ scripts: [URL: [Script]] = [:], name: String = "FakeSource") {
     state = Watched(State(scripts: scripts.mapValues { $0[...] }))
     self.name = name
   }
 
-  /// Makes a source that accepts every URL and always answers with the same script.
+  /// Creates a source that accepts every URL and always replies with the same script.
   public init(everyURL script: Script, name: String = "FakeSource") {
     state = Watched(State(scripts: [:], everyURL: script))
     self.name = name

@@ -125,7 +125,7 @@ public final class FakeStorage: Storage {
   /// The location that downloads belong to, as given to the initializer.
   public let location: String?
 
-  /// Makes an empty storage.
+  /// Creates an empty storage.
   ///
   /// - Parameters:
   ///   - conflict: What publishing does when the destination exists.

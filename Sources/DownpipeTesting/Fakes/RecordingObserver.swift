@@ -16,7 +16,7 @@ public final class RecordingObserver: Observer {
   private let state = Watched(State())
   private let capacity: Int
 
-  /// Makes an observer that keeps the latest `capacity` events.
+  /// Creates an observer that keeps the latest `capacity` events.
   public init(capacity: Int = 100_000) {
     self.capacity = max(1, capacity)
   }

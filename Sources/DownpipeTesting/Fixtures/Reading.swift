@@ -58,7 +58,7 @@ package func downloadError<R>(_ work: () async throws -> R) async -> DownloadErr
   }
 }
 
-/// The result of fetching an answer that a scripted server sends unchanged before it closes the connection.
+/// The result of fetching a response that a scripted server sends unchanged before it closes the connection.
 package func result(
   of answer: String, from source: some Source
 ) async throws -> (bytes: [UInt8]?, error: DownloadError?) {

@@ -3,7 +3,7 @@ import NIOCore
 import NIOPosix
 import Synchronization
 
-/// An HTTP/1.1 server on a loopback port whose answers a script decides: correct, malformed or none.
+/// An HTTP/1.1 server on a loopback port whose responses a script decides: correct, malformed or none.
 ///
 /// ```swift
 /// let server = try await ScriptedHTTPServer.start { request in

@@ -8,12 +8,12 @@ extension ScriptedReply {
   ///   - content: The bytes of the file.
   ///   - etag: The entity tag as it is sent, with its quotation marks: `"\"v1\""`, `"W/\"v1\""`.
   ///   - lastModified: The time of the last modification.
-  ///   - date: The `Date` field. When `nil`, the present time is sent if `lastModified` is given, otherwise no date.
+  ///   - date: The `Date` field. When `nil`, the current time is sent if `lastModified` is given, otherwise no date.
   ///   - name: The file name in `Content-Disposition`.
   ///   - mediaType: The media type.
-  ///   - supportsRanges: Whether ranges are answered; otherwise the whole file is.
+  ///   - supportsRanges: Whether ranges are served; otherwise the whole file is.
   ///   - ignoreIfRange: Answers the range even when `If-Range` does not match, as some incorrect servers do.
-  ///   - request: The request to answer.
+  ///   - request: The request to reply to.
   public static func file(
     _ content: ScriptedContent, etag: String? = nil, lastModified: Date? = nil, date: Date? = nil,
     name: String? = nil, mediaType: String? = nil, supportsRanges: Bool = true, ignoreIfRange: Bool = false,
@@ -52,7 +52,7 @@ extension ScriptedReply {
     return ScriptedReply([.head(status, headers)] + (sendsBody ? [.content(content, range)] : []))
   }
 
-  /// Whether the range may be answered (RFC 9110 §13.1.5): no `If-Range`, or one that matches strongly.
+  /// Whether the range may be served (RFC 9110 §13.1.5): no `If-Range`, or one that matches strongly.
   private static func matchesIfRange(_ request: ScriptedRequest, etag: String?, lastModified: Date?) -> Bool {
     guard let condition = request.headers["If-Range"] else { return true }
     if condition.hasPrefix("W/") { return false }

@@ -42,7 +42,7 @@ public struct ScriptedReply: Sendable {
   /// had `Connection: close`.
   public var steps: [Step]
 
-  /// Makes a reply from steps.
+  /// Creates a reply from steps.
   public init(_ steps: [Step]) { self.steps = steps }
 
   /// A status with header fields and a body of known length.
@@ -87,7 +87,7 @@ public struct ScriptedReply: Sendable {
     ScriptedReply([.send(ScriptedContent.pattern(size: 512, seed: 0x6761_7262_6167_65)), .close])
   }
 
-  /// The end of the connection without an answer.
+  /// The end of the connection without a response.
   public static var closed: ScriptedReply { ScriptedReply([.close]) }
 
   /// Returns a copy that closes or resets the connection after `count` bytes of its body.

@@ -1,6 +1,6 @@
 import Synchronization
 
-/// Holds scripted answers until a test opens it, so that tests order events without waiting for time to pass.
+/// Holds scripted replies until a test opens it, so that tests order events without waiting for time to pass.
 ///
 /// ```swift
 /// let gate = ServerGate()
@@ -21,13 +21,13 @@ public final class ServerGate: Sendable {
 
   private let state = Mutex(State())
 
-  /// Makes a closed gate.
+  /// Creates a closed gate.
   public init() {}
 
   /// Whether the gate is open.
   public var isOpen: Bool { state.withLock { $0.isOpen } }
 
-  /// Opens the gate for the held answers and all later ones.
+  /// Opens the gate for the held replies and all later ones.
   public func open() {
     let held = state.withLock { state in
       state.isOpen = true
@@ -36,7 +36,7 @@ public final class ServerGate: Sendable {
     for resume in held { resume() }
   }
 
-  /// Waits until `count` answers in total have arrived at the gate.
+  /// Waits until `count` replies in total have arrived at the gate.
   public func arrivals(_ count: Int) async {
     await withCheckedContinuation { continuation in
       let there = state.withLock { state in

@@ -31,7 +31,7 @@ public import Foundation
 ///   `sleeper(dueIn: .milliseconds(100), purpose: .progress)` before a test changes the speed of a transfer.
 /// - After waiting for a state such as `.waiting(.retry)`, a test may advance the clock immediately: a task whose
 ///   instant has passed does not sleep.
-/// - A task that sleeps *for* an interval starts at the present time. A test that advances through several such sleeps
+/// - A task that sleeps *for* an interval starts at the current time. A test that advances through several such sleeps
 ///   waits for a sleeper before each step.
 /// - Back-off has jitter: use `Retry(.constant(…))`, or pass a fixed `random` to `DownloaderOptions`.
 ///
@@ -48,7 +48,7 @@ public final class VirtualTime: TimeSource {
 
   private struct State: Sendable {
     var now = Duration.zero
-    /// The date at clock time zero, adjusted for jumps. The present date is not stored, because adding many small steps
+    /// The date at clock time zero, adjusted for jumps. The current date is not stored, because adding many small steps
     /// to it would lose precision.
     var start: Date
     var lastID: UInt64 = 0
@@ -71,7 +71,7 @@ public final class VirtualTime: TimeSource {
 
   private let state: Watched<State>
 
-  /// Makes a clock at zero and a calendar at `date`.
+  /// Creates a clock at zero and a calendar at `date`.
   public init(date: Date = Date(timeIntervalSince1970: 1_000_000_000)) {
     state = Watched(State(start: date))
   }

@@ -8,7 +8,7 @@ struct JSONOutput: RunOutput {
   private let isQuiet: Bool
   private var lines = ""
 
-  /// - Parameter isQuiet: leaves out `state` and `progress`.
+  /// - Parameter isQuiet: Leaves out `state` and `progress`.
   init(isQuiet: Bool, output: OutputFile = .standardOutput) {
     self.isQuiet = isQuiet
     self.output = output

@@ -27,7 +27,7 @@ final class OutputFile: Sendable {
   /// Set after a write was abandoned: its thread may still hang in it, and nothing may follow half a line.
   private let isAbandoned = Atomic(false)
 
-  /// - Parameter descriptor: stays open as long as the process.
+  /// - Parameter descriptor: Stays open as long as the process.
   init(descriptor: Int32, deadline: WriteDeadline = .ofTheProcess) {
     self.descriptor = descriptor
     self.deadline = deadline

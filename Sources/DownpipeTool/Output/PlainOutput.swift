@@ -12,7 +12,7 @@ struct PlainOutput: RunOutput {
   private var messages = ""
 
   /// - Parameters:
-  ///   - isQuiet: leaves only failures.
+  ///   - isQuiet: Leaves only failures.
   ///   - errors: `nil` where another output shows failures and reasons to wait.
   init(isQuiet: Bool, output: OutputFile = .standardOutput, errors: OutputFile? = .standardError) {
     self.isQuiet = isQuiet

@@ -15,9 +15,9 @@ enum Folder {
   /// Creates a folder if it does not exist, and checks that it can be written.
   ///
   /// - Parameters:
-  ///   - text: the path as it was typed.
-  ///   - option: the option it was given with, for the message.
-  /// - Returns: its absolute path.
+  ///   - text: The path as it was typed.
+  ///   - option: The option it was given with, for the message.
+  /// - Returns: Its absolute path.
   static func prepare(_ text: String, option: String) throws(UsageError) -> String {
     guard !text.isEmpty else { throw UsageError("\(option) needs the path of a folder") }
     let path = absolutePath(text)
@@ -63,7 +63,7 @@ enum Folder {
   }
 
   /// Creates a folder and its parents. Foundation loses the reason of a failure.
-  /// - Returns: whether the folder exists; `errno` has the reason otherwise.
+  /// - Returns: Whether the folder exists; `errno` has the reason otherwise.
   private static func make(_ path: String) -> Bool {
     if mkdir(path, 0o777) == 0 || (errno == EEXIST && kind(path) == .directory) { return true }
     guard errno == ENOENT, let slash = path.lastIndex(of: "/"), slash != path.startIndex else { return false }

@@ -17,10 +17,10 @@ struct GetPlan: Sendable {
   var isSingle: Bool { inputFile == nil && urls.count == 1 }
 
   /// - Parameters:
-  ///   - header: fields such as `Accept: text/html`.
-  ///   - userAgent: the field `User-Agent`.
-  ///   - referer: the field `Referer`.
-  ///   - checksum: a digest such as `sha256=…`.
+  ///   - header: Fields such as `Accept: text/html`.
+  ///   - userAgent: The field `User-Agent`.
+  ///   - referer: The field `Referer`.
+  ///   - checksum: A digest such as `sha256=…`.
   init(
     urls: [String], inputFile: String? = nil, outputName: String? = nil, header: [String] = [],
     userAgent: String? = nil, referer: String? = nil, checksum: String? = nil, steps: RequestSteps = RequestSteps()

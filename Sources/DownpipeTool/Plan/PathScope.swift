@@ -13,9 +13,9 @@ struct PathScope: Sendable, Hashable {
   private init(folders: [String]?) { self.folders = folders }
 
   /// - Parameters:
-  ///   - directory: the absolute path of the folder of the command.
-  ///   - ledger: the absolute path of the ledger, if there is one.
-  ///   - more: further folders from the command line.
+  ///   - directory: The absolute path of the folder of the command.
+  ///   - ledger: The absolute path of the ledger, if there is one.
+  ///   - more: Further folders from the command line.
   init(directory: String, ledger: String?, more: [String] = []) {
     var folders = [directory] + more
     if let ledger {

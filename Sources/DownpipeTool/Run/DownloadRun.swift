@@ -63,7 +63,7 @@ struct DownloadRun: Sendable {
   }
 
   /// Follows the downloads. The downloader has shut down when this returns or throws.
-  /// - Returns: whether a signal interrupted.
+  /// - Returns: Whether a signal interrupted.
   private func follow(
     _ downloader: Downloader, _ interruption: Interruption, _ feed: @escaping Feed
   ) async throws -> Bool {

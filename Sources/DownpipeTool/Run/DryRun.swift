@@ -4,7 +4,7 @@ import Foundation
 /// Shows what `downpipe get` would do, and writes nothing.
 ///
 /// Each server is asked for the first byte: the head of that reply has the size and the name, and tells whether a
-/// download can be resumed. Some servers refuse `HEAD`, or answer it with another length.
+/// download can be resumed. Some servers refuse `HEAD`, or respond to it with another length.
 struct DryRun: Sendable {
   /// What would happen with one URL.
   struct Forecast: Sendable {
@@ -28,7 +28,7 @@ struct DryRun: Sendable {
   var isJSON: Bool
   var isQuiet: Bool
 
-  /// - Returns: whether every URL can be downloaded.
+  /// - Returns: Whether every URL can be downloaded.
   func run(_ list: URLList?) async throws -> Bool {
     let pipeline = try Pipeline(settings)
     let context = SourceContext(concurrentDownloads: settings.jobs, downloadsPerHost: settings.perHost ?? settings.jobs)
@@ -119,7 +119,7 @@ struct DryRun: Sendable {
     case .none(.rangeNotSatisfiable(let total)): (forecast.total, forecast.isResumable) = (total, true)
     case .none(.status(let status)):
       throw DownloadError(.httpStatus, "the server answered \(status)", httpStatus: status)
-    default: throw DownloadError(.invalidResponse, "the server gave no usable answer to a range request")
+    default: throw DownloadError(.invalidResponse, "the server sent no usable response to a range request")
     }
     var name = plan.outputName ?? SafeFileName.make(from: reply.suggestedName, url: reply.finalURL ?? request.url)
     if plan.steps.gunzips, plan.outputName == nil, name.lowercased().hasSuffix(".gz") { name.removeLast(3) }

@@ -35,7 +35,7 @@ actor RunMonitor {
   var result: Tally { tally }
 
   /// Makes a download part of this command.
-  /// - Returns: false when it is already: a URL that is twice in a list is one download.
+  /// - Returns: False when it is already: a URL that is twice in a list is one download.
   func take(_ id: DownloadID) -> Bool {
     guard let identity = DownloadIdentity(id), chosen.insert(identity.bits).inserted else { return false }
     open.insert(identity.bits)
@@ -125,7 +125,7 @@ actor RunMonitor {
 
   private static let page = 1000
 
-  /// Reads from the ledger; `nil` when downloads were added meanwhile, so that the answer may be out of date.
+  /// Reads from the ledger; `nil` when downloads were added meanwhile, so that the result may be out of date.
   private func unlessAdding<Answer: Sendable>(_ read: () async throws -> Answer) async rethrows -> Answer? {
     guard adding == 0 else { return nil }
     let before = additions

@@ -33,7 +33,7 @@ struct PipelineDescriptionTests {
     #expect(
       "\(small)" == """
         request
-        → scheduler     in order of arrival
+        → scheduling    in order of arrival
         → admission     5 at once
         → gates         none
         → source        NamedSource
@@ -53,7 +53,7 @@ struct PipelineDescriptionTests {
     #expect(
       "\(large)" == """
         request
-        → scheduler     Oldest
+        → scheduling    Oldest
         → admission     Limits (3 at once) and Quota
         → gates         Online and Hours (8 to 18)
         → source        first, else second (a mirror)
@@ -83,20 +83,20 @@ struct PipelineDescriptionTests {
       small.mermaid == """
         flowchart LR
           request(["request"])
-          scheduler["scheduler<br/>in order of arrival"]
+          scheduling["scheduling<br/>in order of arrival"]
           admission1["admission<br/>5 at once"]
           source1["source<br/>NamedSource"]
           storage[("storage<br/>NamedStorage")]
           artifact(["artifact<br/>a file"])
           retry["retry<br/>Retry<br/>up to 5 attempts, waiting at most 1 s, doubling to 60 s"]
           ledger[("ledger<br/>MemoryLedger")]
-          request --> scheduler
-          scheduler --> admission1
+          request --> scheduling
+          scheduling --> admission1
           admission1 --> source1
           source1 --> storage
           storage --> artifact
           retry -.- source1
-          ledger -.- scheduler
+          ledger -.- scheduling
           ledger -.- storage
 
         """)
@@ -106,7 +106,7 @@ struct PipelineDescriptionTests {
     let lines = large.mermaid.split(separator: "\n").map { $0.trimmingPrefix("  ") }
     #expect(lines.filter { $0.contains("-->") }.count == 12)
     for line in [
-      "gate2{\"gate<br/>Hours<br/>8 to 18\"}", "scheduler --> admission1", "admission1 --> admission2",
+      "gate2{\"gate<br/>Hours<br/>8 to 18\"}", "scheduling --> admission1", "admission1 --> admission2",
       "admission2 --> gate1", "gate2 --> source1", "gate2 --> source2", "source1 --> storage", "source2 --> storage",
       "storage --> step1", "step1 --> step2", "step2 --> artifact", "interceptor1 -.- source2",
       "observer1 -.- artifact",

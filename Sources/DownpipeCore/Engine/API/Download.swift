@@ -5,7 +5,8 @@
 public struct Download: Sendable, Identifiable {
   /// The id of the download, unique within the ledger.
   public let id: DownloadID
-  /// Whether the call that returned this handle created the download; `false` if the ledger already had it.
+  /// Whether the call that returned this handle created the download or started a known one again, for example because
+  /// its file no longer exists.
   public let isNew: Bool
   private let downloader: Downloader
 

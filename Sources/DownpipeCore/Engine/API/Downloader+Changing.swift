@@ -18,8 +18,8 @@ extension Downloader {
   ///   - change: A closure that changes the request. It receives the request in the ledger, may be called more than
   ///     once, and must not change the id.
   /// - Returns: The status of the download after the change.
-  /// - Throws: ``DownloadError`` with `.invalidRequest`, `.unsupportedURL`, `.unsafePath` or `.ledger`, or the error
-  ///   that `change` throws. The request is unchanged then.
+  /// - Throws: ``DownloadError`` with `.invalidRequest` (also if the download does not exist), `.unsupportedURL`,
+  ///   `.unsafePath`, `.ledger` or `.shutDown`, or the error that `change` throws. The request is unchanged then.
   @discardableResult
   public func update(
     _ id: DownloadID, _ change: @escaping @Sendable (inout DownloadRequest) throws -> Void
@@ -37,8 +37,9 @@ extension Downloader {
   ///   - id: The download to rename.
   ///   - name: The new file name, without a folder.
   /// - Returns: The status of the download after the change. Its file name may differ from `name`.
-  /// - Throws: ``DownloadError`` with `.invalidRequest` if the download does not exist or its artifact is not a file;
-  ///   `.alreadyExists`, `.unsafePath`, `.permission`, `.storage` or `.ledger`.
+  /// - Throws: ``DownloadError`` with `.invalidRequest` if the download does not exist or its artifact is in memory;
+  ///   `.storage` if the file no longer exists or was replaced; `.alreadyExists`, `.unsafePath`, `.permission`, `.ledger`
+  ///   or `.shutDown`.
   @discardableResult
   public func rename(_ id: DownloadID, to name: String) async throws -> DownloadStatus {
     try await engine.rename(id, to: name)
@@ -51,8 +52,9 @@ extension Downloader {
   ///   - id: The download to export.
   ///   - path: The path of the new file. No file may exist there.
   /// - Returns: The export: the file, the number of its bytes, and their representation (URL, validator, total size).
-  /// - Throws: ``DownloadError`` with `.inUse` while the download runs, `.invalidRequest` if it is finished or has no
-  ///   bytes on disk, `.alreadyExists` if a file exists at `path`, `.noSpace`, `.permission` or `.storage`.
+  /// - Throws: ``DownloadError`` with `.inUse` while the download runs, `.invalidRequest` if it does not exist, is
+  ///   finished or has no bytes on disk, `.alreadyExists` if a file exists at `path`, `.noSpace`, `.permission`,
+  ///   `.storage`, `.ledger` or `.shutDown`.
   public func exportPartial(_ id: DownloadID, to path: String) async throws -> PartialExport {
     try await engine.exportPartial(id, to: path)
   }

@@ -3,7 +3,8 @@ extension Downloader {
   /// Pauses a download and keeps its bytes.
   ///
   /// The method returns when the download has stopped and its slot is free.
-  /// - Returns: `false` if there was nothing to pause: the download is paused already, or it has ended.
+  /// - Returns: `false` if there was nothing to pause: the download is paused already, has ended, or is run by another
+  ///   process.
   /// - Throws: ``DownloadError`` with `.invalidRequest` if there is no such download, `.ledger` or `.shutDown`.
   @discardableResult
   public func pause(_ id: DownloadID) async throws -> Bool {
@@ -14,7 +15,8 @@ extension Downloader {
   ///
   /// A download that waits for its next attempt stops waiting for the time of that attempt. The download starts when
   /// the scheduling policy, the limits and the gates permit it.
-  /// - Returns: `false` if there was nothing to resume.
+  /// - Returns: `false` if there was nothing to resume: the download is running, finished or cancelled, or another process
+  ///   runs it.
   /// - Throws: The errors of ``pause(_:)``.
   @discardableResult
   public func resume(_ id: DownloadID) async throws -> Bool { try await engine.command(.resume, id) }
@@ -38,7 +40,7 @@ extension Downloader {
   /// Discards the bytes of a download and downloads it again from the first byte.
   ///
   /// The download may wait, run, be paused, have failed or have been cancelled.
-  /// - Returns: `false` if the download is finished: remove it, then add it again.
+  /// - Returns: `false` if the download is finished (remove it, then add it again) or another process runs it.
   /// - Throws: The errors of ``pause(_:)``.
   @discardableResult
   public func restart(_ id: DownloadID) async throws -> Bool {
@@ -48,7 +50,7 @@ extension Downloader {
   /// Cancels a download and deletes its partial. The record stays in the ledger.
   ///
   /// The method returns when the download has stopped.
-  /// - Returns: `false` if there was nothing to cancel.
+  /// - Returns: `false` if there was nothing to cancel: the download is finished or cancelled, or another process runs it.
   /// - Throws: The errors of ``pause(_:)``.
   @discardableResult
   public func cancel(_ id: DownloadID) async throws -> Bool {
@@ -60,7 +62,7 @@ extension Downloader {
   /// - Parameters:
   ///   - id: The download to remove.
   ///   - deletingFile: Whether the file of a finished download is deleted, too.
-  /// - Returns: `false` if there is no such download.
+  /// - Returns: `false` if there is no such download, or if another process runs it.
   /// - Throws: ``DownloadError`` with `.ledger` or `.shutDown`; `.permission` or `.storage` if the partial or the file
   ///   cannot be deleted, in which case the record is removed all the same.
   @discardableResult
@@ -80,7 +82,8 @@ extension Downloader {
     return try await engine.discard(id)
   }
 
-  /// Pauses every download, or every download with a tag. Waiting downloads are paused in one step of the ledger.
+  /// Pauses every download, or every download with a tag. Waiting downloads are paused in one transaction of the
+  /// ledger.
   /// - Parameter tag: The tag of the downloads to pause; all downloads if `nil`.
   /// - Returns: The number of downloads that were paused.
   /// - Throws: ``DownloadError`` with `.ledger` or `.shutDown`.

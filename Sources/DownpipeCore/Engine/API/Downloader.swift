@@ -11,7 +11,9 @@ public import Foundation
 /// print(try await file.value)
 /// await downloader.shutdown()
 /// ```
-/// A new downloader first continues the unfinished downloads of its ledger. It can be used from any thread.
+/// A new downloader first continues the unfinished downloads of its ledger. Without a ledger stage the records are kept
+/// in memory and end with the process; add a ledger such as `SQLiteLedger` to resume after a restart. A downloader can be
+/// used from any thread.
 ///
 /// Call ``shutdown()`` to end a downloader: transfers stop at a checkpoint, and the call returns when all work has
 /// ended. A downloader that is deallocated stops in the same way, but asynchronously.
@@ -35,8 +37,9 @@ public final class Downloader: Sendable {
   /// - Parameters:
   ///   - pipeline: The stages.
   ///   - options: The settings of the downloader apart from its stages.
-  /// - Throws: ``DownloadError`` with `.ledger` if the ledger cannot be opened, or with `.invalidPipeline` if the steps
-  ///   of opaque stage groups do not fit together; any error that a source's start throws.
+  /// - Throws: ``DownloadError`` with `.ledger` if the ledger cannot be opened; `.invalidPipeline` if a kind of stage
+  ///   that a pipeline has once is given twice, if two sources, gates or admission policies have the same id, or if the
+  ///   steps of opaque stage groups do not fit together; any error that a source's start throws.
   public init(_ pipeline: Pipeline, options: DownloaderOptions = DownloaderOptions()) async throws {
     try pipeline.check()
     let store = try await pipeline.ledger.open()
@@ -52,7 +55,7 @@ public final class Downloader: Sendable {
     }
     let engine = Engine(pipeline: pipeline, sessions: sessions, store: store, options: options)
     self.engine = engine
-    // A downloader that only lists and removes changes nothing on its own.
+    // A downloader that only lists and removes renames nothing on its own.
     if !options.startsSuspended { await engine.finishRenaming() }
     // The only unstructured task: the downloader owns it, and all other tasks are its children.
     loop = Task {
@@ -65,8 +68,8 @@ public final class Downloader: Sendable {
 
   /// Stops every transfer at a checkpoint, closes the ledger, and returns when all work has ended.
   ///
-  /// Every unfinished download can be resumed later. Afterwards, other methods throw ``DownloadError`` with
-  /// `.shutDown`. A second call waits for the same end.
+  /// Every unfinished download can be resumed later. Afterwards, methods that use the ledger throw
+  /// ``DownloadError`` with `.shutDown`. A second call waits for the same end.
   public func shutdown() async {
     await engine.beginShutdown()
     await loop.value
@@ -119,7 +122,7 @@ public final class Downloader: Sendable {
   @discardableResult
   public func add(_ url: String) async throws -> Download { try await add(DownloadRequest(url)) }
 
-  /// Adds several downloads in one step of the ledger: all of them, or none if an error is thrown.
+  /// Adds several downloads in one transaction of the ledger: all of them, or none if an error is thrown.
   ///
   /// - Parameters:
   ///   - requests: The downloads to add; see ``add(_:ifKnown:)``.

@@ -50,9 +50,8 @@ public struct DownloaderOptions: Sendable {
 /// How often the checkpoint of a running download is committed to the ledger: after a number of bytes or a time,
 /// whichever comes first.
 ///
-/// If the process dies, at most the bytes since the last checkpoint are downloaded again. Checkpoints are not committed
-/// more often than progress is reported (``DownloaderOptions/progressInterval``), and not at all for bodies of 256 KiB
-/// or less.
+/// If the process dies, at most the bytes since the last checkpoint are downloaded again. No checkpoint is committed for
+/// a body whose announced length is at most 256 KiB, or at most ``bytes`` if that is less.
 public struct CheckpointPolicy: Sendable, Hashable {
   /// The number of bytes between two checkpoints.
   public var bytes: Int64

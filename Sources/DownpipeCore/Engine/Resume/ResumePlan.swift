@@ -34,8 +34,8 @@ package enum RangeTrust: Int, Sendable, Hashable, Comparable {
 
 /// What proves that a partial can be resumed if the server gives no strong validator.
 ///
-/// The last 64 KiB on disk, or all bytes if there are fewer, are always downloaded again and compared, even if there is
-/// a strong validator.
+/// Some bytes are always downloaded again and compared, even if the validator is strong: the last 64 KiB, or the number
+/// given by ``overlap(_:)`` (at least one byte); all bytes if there are fewer.
 public enum ResumeValidation: Sendable, Hashable {
   /// A comparison of all bytes: the whole file is downloaded again. The partial is kept if every byte is equal.
   case strict

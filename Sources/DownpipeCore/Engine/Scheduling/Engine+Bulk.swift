@@ -5,7 +5,7 @@ extension Engine {
   /// The number of records to read at a time.
   private static let page = 1000
 
-  /// Applies a command to every download, or to those with a tag. Waiting downloads change in one step of the ledger.
+  /// Applies a command to every download, or to those with a tag. Waiting downloads change in one transaction of the ledger.
   /// - Returns: The number of downloads that have changed.
   func commandAll(
     _ event: Lifecycle.Event, stopping reason: StopReason? = nil, to phase: DownloadState.Phase, tag: String?

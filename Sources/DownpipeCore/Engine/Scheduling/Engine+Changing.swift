@@ -2,7 +2,7 @@ internal import Foundation
 
 // Changing requests.
 extension Engine {
-  /// Changes the request of a download in one step of the ledger.
+  /// Changes the request of a download in one transaction of the ledger.
   func update(
     _ id: DownloadID, _ change: @escaping @Sendable (inout DownloadRequest) throws -> Void
   ) async throws -> DownloadStatus {
