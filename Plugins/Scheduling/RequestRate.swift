@@ -53,7 +53,8 @@ public struct RequestRate: AdmissionPolicy {
 
   /// The rate as text.
   public var summary: String {
-    "\(count) in \(interval.formatted())" + (scope == .host ? " from one host" : "") + (burst > 1 ? ", \(burst) at once" : "")
+    "\(count) in \(interval.inWords)" + (scope == .host ? " from one host" : "")
+      + (burst > 1 ? ", \(burst) at once" : "")
   }
 
   /// Returns a session that counts from now on.
@@ -80,7 +81,7 @@ public struct RequestRate: AdmissionPolicy {
       if now >= next { return .admitted }
       let which = rate.scope == .host ? " from \(candidate.host)" : ""
       return .wait(
-        "at most \(rate.count) downloads start in \(rate.interval.formatted())\(which)", until: next,
+        "at most \(rate.count) downloads start in \(rate.interval.inWords)\(which)", until: next,
         scope: rate.scope == .host ? .host : .all)
     }
 

@@ -24,11 +24,12 @@ public struct AdmissionPolicyConformance: Sendable {
   public func run() async throws {
     let report = ConformanceReport("AdmissionPolicyConformance(\(policy.name))", excluding: exclusions, limit: limit)
     let policy = policy
+    let session = policy.start()
     let candidates = Candidate.conformanceTable
     await report.check("admit-is-pure", "equal questions have equal answers") {
       for candidate in candidates {
         for running in Self.growing(candidate, to: 8) {
-          let answers = (0..<3).map { _ in policy.admit(candidate, beside: running) }
+          let answers = (0..<3).map { _ in session.admit(candidate, beside: running, at: .zero) }
           try expect(Set(answers).count == 1, "\(candidate) was answered \(answers)")
         }
       }
@@ -38,7 +39,7 @@ public struct AdmissionPolicyConformance: Sendable {
       for candidate in candidates {
         var refusedBeside: Int?
         for running in Self.growing(candidate, to: 128) {
-          if policy.admit(candidate, beside: running) != .admitted {
+          if session.admit(candidate, beside: running, at: .zero) != .admitted {
             refusedBeside = refusedBeside ?? running.total
           } else if let refusedBeside {
             throw Deviation("\(candidate) is refused beside \(refusedBeside) and admitted beside \(running.total)")
@@ -48,16 +49,16 @@ public struct AdmissionPolicyConformance: Sendable {
     }
     await report.check("something-may-run", "some download is admitted while nothing runs") {
       try expect(
-        candidates.contains { policy.admit($0, beside: RunningDownloads()) == .admitted },
+        candidates.contains { session.admit($0, beside: RunningDownloads(), at: .zero) == .admitted },
         "each of \(candidates.count) different downloads was refused")
     }
     await report.check("refusal-says-why", "a refusal has a reason") {
       for candidate in candidates {
         for running in Self.growing(candidate, to: 128) {
           let reason: String
-          switch policy.admit(candidate, beside: running) {
+          switch session.admit(candidate, beside: running, at: .zero) {
           case .admitted: continue
-          case .full(let why), .hostFull(let why), .refused(let why): reason = why
+          case .full(let why), .hostFull(let why), .refused(let why), .wait(let why, _, _): reason = why
           }
           try expect(reason.contains { !$0.isWhitespace }, "the reason for \(candidate) is empty")
         }
@@ -66,8 +67,8 @@ public struct AdmissionPolicyConformance: Sendable {
     await report.check("full-holds-for-all", "when it is full for one download, it is full for every download") {
       for candidate in candidates {
         for running in Self.growing(candidate, to: 32) {
-          guard case .full = policy.admit(candidate, beside: running) else { continue }
-          for other in candidates where policy.admit(other, beside: running) == .admitted {
+          guard case .full = session.admit(candidate, beside: running, at: .zero) else { continue }
+          for other in candidates where session.admit(other, beside: running, at: .zero) == .admitted {
             throw Deviation("beside \(running.total) it is full for \(candidate), and \(other) is admitted")
           }
           break
@@ -80,9 +81,9 @@ public struct AdmissionPolicyConformance: Sendable {
     ) {
       for candidate in candidates {
         for running in Self.growing(candidate, to: 32) {
-          guard case .hostFull = policy.admit(candidate, beside: running) else { continue }
+          guard case .hostFull = session.admit(candidate, beside: running, at: .zero) else { continue }
           for other in candidates where other.host == candidate.host {
-            if policy.admit(other, beside: running) == .admitted {
+            if session.admit(other, beside: running, at: .zero) == .admitted {
               throw Deviation("the host of \(candidate) is full beside \(running.total), and \(other) is admitted")
             }
           }
@@ -101,8 +102,23 @@ public struct AdmissionPolicyConformance: Sendable {
           var running = RunningDownloads()
           for _ in 0..<most { running.insert(candidate) }
           try expect(
-            policy.admit(candidate, beside: running) != .admitted,
+            session.admit(candidate, beside: running, at: .zero) != .admitted,
             "\(what) is \(most), and one more is admitted beside \(most)")
+        }
+      }
+    }
+    await report.check("waits-end", "a download that must wait until an instant is asked for again at that instant") {
+      for candidate in candidates {
+        let session = policy.start()
+        var now = Duration.zero
+        for _ in 0..<64 {
+          switch session.admit(candidate, beside: RunningDownloads(), at: now) {
+          case .admitted: session.started(candidate, at: now)
+          case .wait(_, let until, _):
+            try expect(until > now, "at \(now) \(candidate) must wait until \(until)")
+            now = until
+          case .full, .hostFull, .refused: break
+          }
         }
       }
     }

@@ -15,7 +15,11 @@ struct AdmissionLimits: Sendable {
     let known = Set(pipeline.admission.map(\.id))
     // A pipeline without policies has a default limit, which its first policy replaces.
     limits.removeAll { !known.contains($0.id) }
-    if let index = limits.firstIndex(where: { $0.id == policy.id }) { limits[index] = limit } else { limits.append(limit) }
+    if let index = limits.firstIndex(where: { $0.id == policy.id }) {
+      limits[index] = limit
+    } else {
+      limits.append(limit)
+    }
   }
 
   /// The answer of the first policy that does not admit a download; `.admitted` if all do.

@@ -15,7 +15,7 @@ struct LeaseSelectorTests {
     let fixture = try await RunFixture()
     var slots = Slots()
     _ = slots.insert(try fixture.run("a"))
-    let selector = LeaseSelector(policies: [limit(3)], rules: [], slots: slots)
+    let selector = LeaseSelector(limits: AdmissionLimits([limit(3)]), rules: [], slots: slots, now: .zero)
     let candidate = Candidate(host: "one.example")
     #expect((0..<4).map { _ in selector.select(candidate) } == [.take, .take, .stop, .stop])
   }
@@ -24,7 +24,7 @@ struct LeaseSelectorTests {
     let perHost = FakeAdmissionPolicy { candidate, running in
       running.perHost[candidate.host] == nil ? .admitted : .hostFull("one")
     }
-    let selector = LeaseSelector(policies: [perHost, limit(3)], rules: [], slots: Slots())
+    let selector = LeaseSelector(limits: AdmissionLimits([perHost, limit(3)]), rules: [], slots: Slots(), now: .zero)
     #expect(selector.select(Candidate(host: "one")) == .take)
     #expect(selector.select(Candidate(host: "one")) == .skip)
     #expect(selector.select(Candidate(host: "two")) == .take)
@@ -34,7 +34,7 @@ struct LeaseSelectorTests {
 
   @Test func aRefusedCandidateTakesNoPlace() {
     let picky = FakeAdmissionPolicy { candidate, _ in candidate.tags.contains("no") ? .refused("no") : .admitted }
-    let selector = LeaseSelector(policies: [limit(1), picky], rules: [], slots: Slots())
+    let selector = LeaseSelector(limits: AdmissionLimits([limit(1), picky]), rules: [], slots: Slots(), now: .zero)
     #expect(selector.select(Candidate(tags: ["no"])) == .skip)
     #expect(selector.select(Candidate()) == .take)
     #expect(selector.select(Candidate()) == .stop)
@@ -43,7 +43,7 @@ struct LeaseSelectorTests {
   @Test func aClosedGateSkipsAndNoPolicyIsAsked() {
     let policy = limit(5)
     let rule = GateRule.each { $0.host == "shut" ? .closed("shut") : .open }
-    let selector = LeaseSelector(policies: [policy], rules: [.open, rule], slots: Slots())
+    let selector = LeaseSelector(limits: AdmissionLimits([policy]), rules: [.open, rule], slots: Slots(), now: .zero)
     #expect(selector.select(Candidate(host: "shut")) == .skip)
     #expect(policy.questions.isEmpty)
     #expect(selector.select(Candidate(host: "open")) == .take)
@@ -56,17 +56,17 @@ struct LeaseSelectorTests {
     slots.ranOutOfDescriptors()
     for run in slots.ranked.dropFirst(1) { slots.free(run) }
     #expect(slots.ceiling == 2)
-    let selector = LeaseSelector(policies: [limit(100)], rules: [], slots: slots)
+    let selector = LeaseSelector(limits: AdmissionLimits([limit(100)]), rules: [], slots: slots, now: .zero)
     #expect(selector.select(Candidate()) == .take)
     #expect(selector.select(Candidate()) == .stop)
   }
 
   @Test func theFirstRefusalIsTheReason() {
-    let policies: [any AdmissionPolicy] = [limit(1), FakeAdmissionPolicy { _, _ in .refused("never") }]
+    let limits = AdmissionLimits([limit(1), FakeAdmissionPolicy { _, _ in .refused("never") }])
     var running = RunningDownloads()
-    #expect(policies.refusal(Candidate(), beside: running) == "never")
+    #expect(limits.refusal(Candidate(), beside: running, at: .zero) == "never")
     running.insert(Candidate())
-    #expect(policies.refusal(Candidate(), beside: running) == "1")
-    #expect([any AdmissionPolicy]().refusal(Candidate(), beside: running) == nil)
+    #expect(limits.refusal(Candidate(), beside: running, at: .zero) == "1")
+    #expect(AdmissionLimits([]).refusal(Candidate(), beside: running, at: .zero) == nil)
   }
 }
