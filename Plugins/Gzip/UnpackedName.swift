@@ -1,13 +1,13 @@
 import DownpipeCore
 
 /// The name of a decompressed file.
-enum UnpackedName {
+package enum UnpackedName {
   /// The suffixes of gzip files, and their replacements.
   private static let suffixes = [(".gz", ""), (".tgz", ".tar"), (".taz", ".tar"), (".svgz", ".svg")]
 
   /// The name without the suffix of a gzip file; the name itself if it has no such suffix, or if the rest is not a file
   /// name (`.gz`, `..gz`).
-  static func stripping(_ name: String) -> String {
+  package static func stripping(_ name: String) -> String {
     let lower = name.lowercased()
     for (suffix, replacement) in suffixes where lower.hasSuffix(suffix) && lower.count == name.count {
       let stem = name.dropLast(suffix.count)

@@ -112,7 +112,9 @@ extension HTTPExchange: HTTPClientResponseDelegate {
       var paused: EventLoopPromise<Void>?
       var outcome: Result<Void, any Error>? = result.mapError { error in
         let hasHead = if case .asking = state.phase { false } else { true }
-        return state.stopReason ?? HTTPFailure.downloadError(error, received: hasHead ? state.received : nil)
+        return state.stopReason
+          ?? HTTPFailure.downloadError(
+            error, received: hasHead ? state.received : nil, limits: session.configuration)
       }
       if case .holding(var held) = state.phase {
         paused = held.paused

@@ -20,17 +20,21 @@ enum HTTPFailure {
     do { return try work() } catch { throw downloadError(error, received: nil) }
   }
 
-  /// - Parameter received: The number of body bytes so far; `nil` before the head of the response.
-  static func downloadError(_ error: any Error, received: Int64?) -> any Error {
+  /// - Parameters:
+  ///   - received: The number of body bytes so far; `nil` before the head of the response.
+  ///   - limits: The configuration whose time limits the messages state.
+  static func downloadError(
+    _ error: any Error, received: Int64?, limits: HTTPSource.Configuration = .init()
+  ) -> any Error {
     switch error {
     case is DownloadError, is CancellationError: return error
-    case let error as HTTPClientError: return client(error, received)
+    case let error as HTTPClientError: return client(error, received, limits)
     case let error as HTTPParserError: return parser(error, received)
-    case let error as NIOConnectionError: return connection(error)
+    case let error as NIOConnectionError: return connection(error, limits)
     case let error as NIOSSLError: return tls(error, received)
     case is BoringSSLError, is NIOSSLExtraError: return handshake(error)
     case let error as ChannelError:
-      if case .connectTimeout = error { return connectTimeout(error) }
+      if case .connectTimeout = error { return connectTimeout(error, limits) }
       return broken(error, received)
     case is SocketAddressError:
       return DownloadError(.hostNotFound, "the host name could not be resolved: check its spelling", cause: error)
@@ -50,19 +54,25 @@ enum HTTPFailure {
     }
   }
 
-  private static func client(_ error: HTTPClientError, _ received: Int64?) -> DownloadError {
+  private static func client(
+    _ error: HTTPClientError, _ received: Int64?, _ limits: HTTPSource.Configuration
+  ) -> DownloadError {
     switch error {
-    case .connectTimeout, .getConnectionFromPoolTimeout: connectTimeout(error)
+    case .connectTimeout, .getConnectionFromPoolTimeout: connectTimeout(error, limits)
     case .tlsHandshakeTimeout:
       DownloadError(
-        .timedOut, "the TLS handshake timed out; try again later, or raise connectTimeLimit", cause: error)
+        .timedOut, "the TLS handshake was not complete \(within(limits.connectTimeLimit)); try again later",
+        cause: error)
     case .socksHandshakeTimeout, .httpProxyHandshakeTimeout:
       DownloadError(
-        .timedOut, "the connection through the proxy timed out; check the proxy, or raise connectTimeLimit",
-        cause: error)
+        .timedOut,
+        "there was no connection through the proxy \(within(limits.connectTimeLimit)); check the proxy, or try again "
+          + "later", cause: error)
     case .deadlineExceeded:
       DownloadError(
-        .timedOut, "the response was not complete within the source's totalTimeLimit; raise it", cause: error)
+        .timedOut,
+        "the response was not complete \(within(limits.totalTimeLimit)); try again later, or allow more time",
+        cause: error)
     case .readTimeout, .writeTimeout:
       DownloadError(.timedOut, "the server stopped sending; try again later", cause: error)
     case .remoteConnectionClosed, .uncleanShutdown: broken(error, received)
@@ -107,7 +117,7 @@ enum HTTPFailure {
     }
   }
 
-  private static func connection(_ error: NIOConnectionError) -> DownloadError {
+  private static func connection(_ error: NIOConnectionError, _ limits: HTTPSource.Configuration) -> DownloadError {
     let place = "\(error.host):\(error.port)"
     guard let first = error.connectionErrors.first else {
       return DownloadError(
@@ -115,7 +125,7 @@ enum HTTPFailure {
         cause: error)
     }
     if error.connectionErrors.allSatisfy({ if case ChannelError.connectTimeout = $0.error { true } else { false } }) {
-      return connectTimeout(error)
+      return connectTimeout(error, limits)
     }
     if error.connectionErrors.contains(where: { ($0.error as? IOError).map(isOutOfDescriptors) ?? false }) {
       return outOfDescriptors(error)
@@ -143,7 +153,7 @@ enum HTTPFailure {
       return DownloadError(
         .tls,
         "the server's certificate is not trusted: it may be expired, for another host, or from an authority that is "
-          + "not a trust root; set tls.trustRoots if the authority is yours",
+          + "not a trust root; add it to the trust roots if the authority is yours",
         cause: error)
     }
     return DownloadError(
@@ -151,10 +161,15 @@ enum HTTPFailure {
     )
   }
 
-  private static func connectTimeout(_ error: any Error) -> DownloadError {
+  private static func connectTimeout(_ error: any Error, _ limits: HTTPSource.Configuration) -> DownloadError {
     DownloadError(
-      .timedOut, "no connection within the source's connectTimeLimit; check host and network, or try again later",
+      .timedOut,
+      "there was no connection \(within(limits.connectTimeLimit)); check host and network, or try again later",
       cause: error)
+  }
+
+  private static func within(_ limit: Duration?) -> String {
+    "within the time limit" + (limit.map { " of \($0.inSeconds)" } ?? "")
   }
 
   /// A connection that ended early: a network error, because the download can resume.

@@ -163,7 +163,7 @@ final class HTTPSession: SourceSession {
     throw DownloadError(
       .tooManyRedirects,
       "the server redirected more than \(configuration.maximumRedirects) times, possibly in a loop: "
-        + "open the URL in a browser, or raise maximumRedirects")
+        + "open the URL in a browser, or allow more redirects")
   }
 
   /// The first lane with the fewest exchanges, so that single downloads reuse the same connection.

@@ -51,9 +51,7 @@ final class SilenceWatch: Sendable {
     guard since > 0 else { return check(after: limit, expired) }
     let left = NIODeadline.uptimeNanoseconds(since) + limit - .now()
     guard left <= .zero else { return check(after: left, expired) }
-    let seconds = Double(limit.nanoseconds) / 1e9
-    expired(
-      DownloadError(
-        .timedOut, "the server sent nothing for \(seconds) s; try again later, or raise the source's idleTimeLimit"))
+    let seconds = Duration.nanoseconds(limit.nanoseconds).inSeconds
+    expired(DownloadError(.timedOut, "the server sent nothing for \(seconds); try again later"))
   }
 }

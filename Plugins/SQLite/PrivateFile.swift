@@ -1,5 +1,6 @@
 #if SQLite
-  import Foundation
+  import DownpipeCore
+  import DownpipePOSIX
 
   #if canImport(Glibc)
     import Glibc
@@ -16,33 +17,25 @@
     /// Creates a folder that is private to the user, and its missing parents with the usual modes. An existing folder
     /// is not changed.
     static func makeFolder(_ path: String) throws {
-      let parent = (path as NSString).deletingLastPathComponent
-      if !parent.isEmpty {
-        try FileManager.default.createDirectory(atPath: parent, withIntermediateDirectories: true)
-      }
-      if mkdir(path, 0o700) != 0, errno != EEXIST {
-        throw CocoaError(.fileWriteUnknown, userInfo: [NSLocalizedDescriptionKey: String(cString: strerror(errno))])
-      }
-      var isDirectory: ObjCBool = false
-      guard FileManager.default.fileExists(atPath: path, isDirectory: &isDirectory), isDirectory.boolValue else {
-        throw CocoaError(.fileWriteFileExists)
-      }
+      let parent = PathText.split(path).folder
+      try OpenFolder.makeFolders(parent, durability: .process, system: .system)
+      try OpenFolder.makeFolders(path, privateBelow: parent, durability: .process, system: .system)
     }
 
     /// Creates an empty private file before SQLite creates it; SQLite gives its log the same mode. An existing file is
     /// not changed. Errors are ignored, because SQLite reports them.
     static func make(_ path: String) {
-      let descriptor = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode)
-      guard descriptor >= 0 else { return }
+      guard let file = try? OpenFile(Entry(path), O_WRONLY | O_CREAT | O_EXCL, mode: mode) else { return }
       // The process's file mode mask may have removed more permissions.
-      fchmod(descriptor, mode)
-      close(descriptor)
+      try? file.system.setPermissions(file.descriptor, mode)
+      try? file.close()
     }
 
     /// Makes an existing file of the user private.
     static func narrow(_ path: String) {
-      var status = stat()
-      guard stat(path, &status) == 0, status.st_uid == geteuid(), status.st_mode & 0o077 != 0 else { return }
+      guard let status = try? FileSystem.system.status(Entry(path), following: true), status.owner == geteuid(),
+        status.permissions & 0o077 != 0
+      else { return }
       chmod(path, mode)
     }
   }

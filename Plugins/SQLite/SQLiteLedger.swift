@@ -50,7 +50,7 @@
     public func open() async throws -> any LedgerStore {
       let file = LedgerFile(path: path, durability: durability, lockTimeout: lockTimeout)
       // Opening may wait for the disk and for the locks of other programs.
-      let pool = try await BlockingThreads.run { _ in try file.open() }
+      let pool = try await BlockingThreads.run(.urgent) { _ in try file.open() }
       return SQLiteLedgerStore(pool: pool, path: file.path)
     }
   }

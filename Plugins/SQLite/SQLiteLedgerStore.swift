@@ -205,7 +205,7 @@
       guard queue.close() else { return }
       identity.end()
       watchers.end(owner)
-      try await BlockingThreads.run { _ in
+      try await BlockingThreads.run(.urgent) { _ in
         do {
           try? pool.writeWithoutTransaction { db in
             queue.forgetConnection(db)

@@ -129,7 +129,8 @@ final class Transfer: Sendable {
         if turn.wait(timeout: limit) == .timedOut, state.withLock({ $0.phase == .waiting }) {
           return fail(
             DownloadError(
-              .network, "the reply was not read within \(limits.unreadTimeLimit), so it was ended: read it sooner"))
+              .network,
+              "the reply was not read within \(limits.unreadTimeLimit.inSeconds), so it was ended: read it sooner"))
         }
       }
     }

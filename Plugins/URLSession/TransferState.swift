@@ -138,17 +138,20 @@ struct TransferState {
   ) -> DownloadError? {
     guard outcome == nil else { return nil }
     if let deadline, now > deadline {
-      return DownloadError(.timedOut, "the transfer took longer than \(limits.totalTimeLimit ?? .zero) in total")
+      let limit = limits.totalTimeLimit.map { " of \($0.inSeconds)" } ?? ""
+      return DownloadError(
+        .timedOut, "the response was not complete within the time limit\(limit); try again later, or allow more time")
     }
     if answer == nil {
       guard now - begun > limits.connectTimeLimit else { return nil }
-      return DownloadError(.timedOut, "the server did not answer within \(limits.connectTimeLimit)")
+      let limit = limits.connectTimeLimit.inSeconds
+      return DownloadError(.timedOut, "the server did not answer within the time limit of \(limit); try again later")
     }
     // While chunks wait for the sink, the server is not the slow side.
     guard !isInSink, phase != .draining, keptBytes < Self.maximumKept, now - lastActivity > limits.idleTimeLimit else {
       return nil
     }
-    return DownloadError(.timedOut, "the server sent nothing for \(limits.idleTimeLimit)")
+    return DownloadError(.timedOut, "the server sent nothing for \(limits.idleTimeLimit.inSeconds); try again later")
   }
 
   private static func isCancellation(_ outcome: Result<Void, any Error>?) -> Bool {

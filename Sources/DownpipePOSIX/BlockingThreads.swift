@@ -4,14 +4,25 @@ import Synchronization
 /// Threads for work that waits for a disk. The cooperative pool has one thread per core, and a flush can take seconds.
 package enum BlockingThreads {
   private static let queue = DispatchQueue(label: "downpipe.blocking", qos: .utility, attributes: .concurrent)
+  private static let urgentQueue = DispatchQueue(
+    label: "downpipe.blocking.urgent", qos: .userInitiated, attributes: .concurrent)
+
+  /// Which threads run the work.
+  package enum Urgency: Sendable {
+    /// The threads for most work. Long copies can occupy all of them.
+    case ordinary
+    /// Threads of their own, for short work that a start or an end waits for.
+    case urgent
+  }
 
   /// Runs `body` on such a thread and returns its result.
   ///
   /// Cancelling the task sets the flag that `body` receives; `body` checks it where it can stop.
   package static func run<Value: Sendable>(
-    _ body: @escaping @Sendable (Cancellation) throws -> Value
+    _ urgency: Urgency = .ordinary, _ body: @escaping @Sendable (Cancellation) throws -> Value
   ) async throws -> Value {
     let cancellation = Cancellation()
+    let queue = urgency == .urgent ? urgentQueue : queue
     return try await withTaskCancellationHandler {
       try await withCheckedThrowingContinuation { continuation in
         queue.async { continuation.resume(with: Result { try body(cancellation) }) }

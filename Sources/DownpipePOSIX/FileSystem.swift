@@ -82,16 +82,6 @@ package struct FileSystem: Sendable {
     }
   }
 
-  /// Opens an entry; `nil` when it does not exist.
-  package func openIfPresent(_ entry: Entry, _ flags: CInt) throws(SystemError) -> CInt? {
-    do {
-      return try open(entry, flags)
-    } catch {
-      if error.code == ENOENT { return nil }
-      throw error
-    }
-  }
-
   /// Creates a file without a name in a folder. It is deleted when it is closed, unless it was linked before.
   ///
   /// Fails with an error that ``SystemError/saysNoUnnamedFiles`` recognises where this is not possible.

@@ -99,6 +99,8 @@ package struct FileTree: Sendable {
       try system.setPermissions(output.descriptor, status.permissions)
       if durability == .power { try system.flushFolder(output.descriptor) }
       try output.close()
+      // The entries refer to the descriptor, which must stay open until here.
+      try input.close()
     case .link:
       try system.makeLink(target, to: try system.target(ofLink: source))
     case .other:

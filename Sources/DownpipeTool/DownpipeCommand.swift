@@ -29,6 +29,9 @@ struct DownpipeCommand: AsyncParsableCommand {
   static func main() async {
     OutputFile.openMissing()
     DescriptorLimit.raise()
+    // The write that fails reports these two: a reader that is gone, and a limit on the size of files.
+    signal(SIGPIPE, SIG_IGN)
+    signal(SIGXFSZ, SIG_IGN)
     let arguments = Array(CommandLine.arguments.dropFirst())
     do {
       var command = try await asyncParseAsRoot(arguments.isEmpty ? ["--help"] : arguments)

@@ -11,7 +11,7 @@ struct GetCommand: AsyncParsableCommand {
   )
 
   @OptionGroup(title: "File options") var input: GetOptions
-  @OptionGroup(title: "Folder options") var folder: LedgerOptions
+  @OptionGroup(title: "Folder options") var folder: FolderOptions
   @OptionGroup(title: "Transfer options") var transfer: TransferOptions
   @OptionGroup(title: "Output options") var reporting: OutputOptions
 
@@ -36,7 +36,8 @@ struct GetCommand: AsyncParsableCommand {
     if input.dryRun {
       settings.showsAll = true
       let dryRun = DryRun(plan: plan, settings: settings, isJSON: reporting.json, isQuiet: reporting.quiet)
-      guard try await dryRun.run(list) else { throw ExitCode(1) }
+      let status = try await dryRun.run(list)
+      if status != 0 { throw ExitCode(status) }
     } else {
       try await download(plan, list, settings)
     }

@@ -42,7 +42,8 @@ struct GetOptions: ParsableArguments {
   var moveInto: String?
 
   @Flag(
-    help: "Show names, sizes and what would be fetched, and write nothing. Asks each server for the first byte.")
+    help: ArgumentHelp(
+      "Show names and sizes only: downloads nothing and creates no files. Asks each server for the first byte."))
   var dryRun = false
 
   /// - Throws: ``UsageError`` for options that contradict each other.

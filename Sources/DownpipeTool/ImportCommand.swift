@@ -25,7 +25,7 @@ struct ImportCommand: AsyncParsableCommand {
   @Option(name: [.short, .long], help: ArgumentHelp("Save the file under this name.", valueName: "name"))
   var output: String?
 
-  @OptionGroup(title: "Folder options") var folder: LedgerOptions
+  @OptionGroup(title: "Folder options") var folder: FolderOptions
   @OptionGroup(title: "Transfer options") var transfer: TransferOptions
   @OptionGroup(title: "Output options") var reporting: OutputOptions
 

@@ -1,5 +1,6 @@
 import Downpipe
 import DownpipeURLSession
+import Foundation
 
 extension Pipeline {
   /// The pipeline of every command.
@@ -7,7 +8,9 @@ extension Pipeline {
     let http = try HTTPSource.Configuration(settings)
 
     self.init {
-      if settings.transport == .urlSession {
+      if !settings.hasSource {
+        NoSource()
+      } else if settings.transport == .urlSession {
         URLSessionSource(URLSessionSource.Configuration(settings))
       } else {
         HTTPSource(http)
@@ -34,6 +37,30 @@ extension Pipeline {
         return folder
       }
     }
+  }
+}
+
+extension Downloader {
+  /// Opens the ledger of a command that runs no downloads.
+  ///
+  /// - Throws: ``UsageError`` when the ledger cannot be opened.
+  static func reading(_ settings: PipelineSettings) async throws -> Downloader {
+    var settings = settings
+    settings.hasSource = false
+    do {
+      return try await Downloader(Pipeline(settings), options: DownloaderOptions(startsSuspended: true))
+    } catch let error as DownloadError {
+      throw UsageError(error.sentence)
+    }
+  }
+}
+
+/// Takes the place of a source where nothing is fetched.
+private struct NoSource: Source, SourceSession {
+  func accepts(_ url: URL) -> Bool { true }
+
+  func open(_ request: SourceRequest) async throws -> SourceReply {
+    throw DownloadError(.unsupportedURL, "this command fetches nothing")
   }
 }
 

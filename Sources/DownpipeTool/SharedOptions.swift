@@ -2,19 +2,42 @@ import ArgumentParser
 import Downpipe
 import Foundation
 
-/// The folder and the ledger of a command.
-struct LedgerOptions: ParsableArguments {
+/// The folder and the ledger of a command that adds downloads.
+struct FolderOptions: ParsableArguments, LedgerPlace {
   @Option(
-    name: [.short, .long], help: ArgumentHelp("The folder of the downloads.", valueName: "dir"), completion: .directory)
+    name: [.short, .long],
+    help: ArgumentHelp("Save files in this folder, which is created if it does not exist.", valueName: "dir"),
+    completion: .directory)
   var directory = "."
 
   @Option(
     help: ArgumentHelp(
-      "The file that keeps the state of downloads; “get” also takes “none” (default: <dir>/.downpipe/ledger.sqlite).",
-      valueName: "file"),
+      "Keep the state of downloads in this file, or in memory if it is “none” (default: "
+        + "<dir>/.downpipe/ledger.sqlite).", valueName: "file"),
     completion: .file())
   var ledger: String?
+}
 
+/// The folder and the ledger of a command that needs existing downloads.
+struct LedgerOptions: ParsableArguments, LedgerPlace {
+  @Option(
+    name: [.short, .long],
+    help: ArgumentHelp("The folder of the downloads, as for “get”.", valueName: "dir"), completion: .directory)
+  var directory = "."
+
+  @Option(
+    help: ArgumentHelp("The ledger of the downloads (default: <dir>/.downpipe/ledger.sqlite).", valueName: "file"),
+    completion: .file())
+  var ledger: String?
+}
+
+/// Finds the folder and the ledger of a command.
+protocol LedgerPlace {
+  var directory: String { get }
+  var ledger: String? { get }
+}
+
+extension LedgerPlace {
   /// The absolute path of the ledger of a folder; `nil` for “none”.
   func ledgerPath(directory: String) -> String? {
     switch ledger {
@@ -79,11 +102,7 @@ struct LedgerOptions: ParsableArguments {
         throw UsageError("this downpipe was built without SQLite, and cannot read “\(path)”")
       }
     #endif
-    do {
-      return try await Downloader(Pipeline(settings), options: DownloaderOptions(startsSuspended: true))
-    } catch let error as DownloadError {
-      throw UsageError(error.sentence)
-    }
+    return try await Downloader.reading(settings)
   }
 }
 

@@ -52,7 +52,7 @@ struct HTTPLimitTests {
       let source = HTTPSource { $0.totalTimeLimit = .milliseconds(300) }
       let error = await downloadError { try await source.fetch(server.url()) }
       #expect(error?.code == .timedOut)
-      #expect(error?.message.contains("totalTimeLimit") ?? false)
+      #expect(error?.message.contains("not complete within the time limit of 0.3 seconds") ?? false)
     }
   }
 

@@ -112,6 +112,27 @@ struct BlockingThreadsTests {
     await #expect(throws: SystemError(EIO)) { try await BlockingThreads.run { _ in throw SystemError(EIO) } }
   }
 
+  /// More copies than Dispatch has threads for one priority.
+  @Test func urgentWorkDoesNotWaitForOrdinaryWork() async throws {
+    let gate = DispatchSemaphore(value: 0)
+    let begun = Watched(0)
+    try await withThrowingTaskGroup(of: Void.self) { group in
+      for _ in 0..<600 {
+        group.addTask {
+          begun.update { $0 += 1 }
+          try await BlockingThreads.run { _ in
+            gate.wait()
+            gate.signal()
+          }
+        }
+      }
+      await begun.wait { $0 == 600 }
+      #expect(try await BlockingThreads.run(.urgent) { _ in 7 } == 7)
+      gate.signal()
+      try await group.waitForAll()
+    }
+  }
+
   @Test func cancellingTheTaskReachesTheWork() async throws {
     let hasStarted = Watched(false)
     let task = Task {

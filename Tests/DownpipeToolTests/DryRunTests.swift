@@ -45,6 +45,20 @@ struct DryRunTests {
     #expect(try FileManager.default.contentsOfDirectory(atPath: folder.path) == ["film.mkv"])
   }
 
+  @Test(
+    "The name of a gzip file is that which Gunzip gives it",
+    arguments: [("a.csv.gz", "a.csv"), ("a.TGZ", "a.tar"), ("a.svgz", "a.svg"), (".gz", ".gz"), ("a.zip", "a.zip")])
+  func names(_ suggested: String, _ name: String) throws {
+    func run(_ gunzips: Bool, output: String? = nil) throws -> DryRun {
+      var plan = try GetPlan(urls: ["u"], outputName: output)
+      plan.steps = RequestSteps(gunzips: gunzips)
+      return DryRun(plan: plan, settings: PipelineSettings(directory: "/d"), isJSON: true, isQuiet: false)
+    }
+    #expect(try run(true).finishedName(suggested) == name)
+    #expect(try run(false).finishedName(suggested) == suggested)
+    #expect(try run(true, output: "b.gz").finishedName(suggested) == "b.gz")
+  }
+
   @Test("Each policy for an existing file has its own words", arguments: ConflictPolicy.allCases)
   func policies(_ policy: ConflictPolicy) throws {
     var forecast = DryRun.Forecast(id: "a", url: "http://a/film", path: "/d/film", total: .unknown)

@@ -97,6 +97,29 @@ struct ProgressBoardTests {
     #expect(board.running.map(\.name) == ["a", "c"])
   }
 
+  /// Servers choose the lengths of two files.
+  @Test("Sums that exceed the largest number stay there")
+  func overflow() {
+    var board = ProgressBoard()
+    var tally = tally(4)
+    for name in ["a", "b"] {
+      let status = Samples.status(received: .max, total: .known(.max), url: "http://h/\(name)")
+      board.show(status)
+    }
+    #expect(board.fetched == .max)
+    for name in ["c", "d"] {
+      let result = Samples.result(bytes: .max, url: "http://h/\(name)")
+      tally.count(result)
+      board.show(result)
+    }
+    #expect(tally.finishedBytes == .max)
+    let most = ByteFormat.binary.format(.max)
+    #expect(board.summary(tally, at: now).prefix(2) == ["2/4 files", "\(most) of \(most)"])
+    #expect(board.closing(tally, at: now).contains("\(most) fetched"))
+    for name in ["a", "b"] { board.show(Samples.status(.waiting(.turn), received: .max, url: "http://h/\(name)")) }
+    #expect(board.fetched == .max)
+  }
+
   @Test("Speed and time left are sums over all downloads")
   func speed() {
     var board = ProgressBoard()

@@ -127,6 +127,7 @@ extension URLSessionTests {
           let reply = try await source.open(SourceRequest(url: server.url()))
           let error = await downloadError { try await reply.body.forEachChunk { _ in } }
           #expect(error?.code == .timedOut)
+          #expect(error?.message.contains("not complete within the time limit of 0.2 seconds") ?? false)
         }
       }
     }

@@ -60,12 +60,13 @@ extension EndToEnd {
       }
     }
 
-    @Test func aDumbTerminalGetsPlainLines() async throws {
+    @Test(arguments: [["TERM": "dumb"], ["TERM": "xterm", "LC_ALL": "de_DE.ISO-8859-1"]])
+    func aTerminalThatCannotShowBarsGetsPlainLines(_ environment: [String: String]) async throws {
       try await DefectRun.with {
         .file(.text("film"), etag: "\"v1\"", for: $0)
       } _: { run in
         let outcome = try await tool(
-          ["\(run.server.url("/film"))", "-d", run.folder.path("out")], ["TERM": "dumb"])
+          ["\(run.server.url("/film"))", "-d", run.folder.path("out")], environment)
         #expect(outcome.status == 0, "\(outcome.everything)")
         #expect(outcome.output == "finished\t\(run.folder.path("out/film"))\t4\r\n")
       }

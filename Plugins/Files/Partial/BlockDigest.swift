@@ -30,12 +30,15 @@ enum BlockDigest {
     return BlockMark(range: range, digest: digest(bytes))
   }
 
-  /// Whether the bytes are those that were marked. True for a mark of another algorithm, which cannot be checked:
-  /// earlier versions marked blocks with SHA-256.
+  /// Whether the bytes are those that were marked.
+  ///
+  /// A mark with SHA-256 and a valid range counts as matching without a check: earlier versions wrote such marks. A mark
+  /// with any other algorithm or range comes from a damaged ledger and does not match.
   static func matches(_ mark: BlockMark, read: (_ offset: Int64, _ count: Int) throws -> [UInt8]) throws -> Bool {
-    guard mark.digest.algorithm == .crc32 else { return true }
     let (start, end) = (mark.range.lowerBound, mark.range.upperBound)
     guard start >= 0, end - start <= maximumSize else { return false }
+    if mark.digest.algorithm == .sha256 { return true }
+    guard mark.digest.algorithm == .crc32 else { return false }
     let bytes = try read(start, Int(end - start))
     return bytes.count == Int(end - start) && digest(bytes) == mark.digest
   }

@@ -121,6 +121,8 @@ final class PartialClaim: Sendable {
   /// Removes an abandoned claim, unless another process is removing one in this folder.
   private func remove(_ present: String, keepingBytes: Bool, _ durability: Durability) throws {
     let folder = try OpenFolder(PathText.split(partial).folder, system: system)
+    // The lock ends when the folder is closed.
+    defer { withExtendedLifetime(folder) {} }
     let isLocked: Bool
     do {
       isLocked = try system.lock(folder.descriptor)

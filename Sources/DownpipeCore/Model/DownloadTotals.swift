@@ -11,8 +11,8 @@ public struct DownloadTotals: Sendable, Hashable {
   public var expected: Int64
   /// The number of downloads without a known size. ``expected`` does not include them.
   public var unknownSizes: Int
-  /// The speed of all transfers of this downloader, in bytes per second; `nil` when no transfer is running, and in
-  /// totals from a ledger.
+  /// The speed of all transfers of this downloader, in bytes per second; `nil` when no transfer is running. A ledger
+  /// leaves it `nil`.
   public var bytesPerSecond: Double?
 
   /// Creates totals.

@@ -80,7 +80,7 @@ struct ProgressBoard {
   var running: [DownloadStatus] { rows.values.sorted { $0.place < $1.place }.map(\.status) }
 
   /// The bytes that this command has received over the network.
-  var fetched: Int64 { rows.values.reduce(fetchedByOthers) { $0 + $1.fetched } }
+  var fetched: Int64 { rows.values.map(\.fetched).saturatedSum.addingSaturated(fetchedByOthers) }
 
   mutating func show(_ status: DownloadStatus) {
     switch status.state {
@@ -94,7 +94,9 @@ struct ProgressBoard {
       rows[status.id]?.status = status
     case .waiting:
       if let reason = status.hindrance { hindrance = reason.description }
-      if let row = rows.removeValue(forKey: status.id) { fetchedByOthers += row.fetched }
+      if let row = rows.removeValue(forKey: status.id) {
+        fetchedByOthers = fetchedByOthers.addingSaturated(row.fetched)
+      }
     default: break
     }
   }
@@ -103,29 +105,33 @@ struct ProgressBoard {
     let row = rows.removeValue(forKey: result.id)
     if result.wasFinishedBefore { return }
     finished += result.isFinished ? 1 : 0
-    finishedBytes += result.isFinished ? result.bytes : 0
+    finishedBytes = finishedBytes.addingSaturated(result.isFinished ? result.bytes : 0)
     // Without a row, the download started and ended between two batches of changes.
-    fetchedByOthers += max(row?.fetched ?? 0, result.bytesFetched - (row?.fetchedBefore ?? result.resumedFrom), 0)
+    let fetched = max(row?.fetched ?? 0, result.bytesFetched - (row?.fetchedBefore ?? result.resumedFrom), 0)
+    fetchedByOthers = fetchedByOthers.addingSaturated(fetched)
   }
 
   /// The facts of the last line, the most important first: it may be cut.
   mutating func summary(_ tally: Tally, at now: Date) -> [String] {
     let statuses = rows.values.map(\.status)
-    let known = statuses.compactMap(\.progress.total.bytes).reduce(0, +)
+    let known = statuses.compactMap(\.progress.total.bytes).saturatedSum
     let sized = statuses.filter { $0.progress.total != .unknown }
     let unknown = max(0, tally.open - rows.count) + rows.count - sized.count
     let isEstimate = unknown > 0 || !tally.isComplete
-    let done = ByteFormat.binary.format(tally.finishedBytes + statuses.reduce(0) { $0 + $1.progress.received })
+    let done = ByteFormat.binary.format(
+      tally.finishedBytes.addingSaturated(statuses.map(\.progress.received).saturatedSum))
 
     var facts = ["\(tally.finished)/\(tally.total)\(tally.isComplete ? "" : "+") files"]
     if tally.failed > 0 { facts.append("\(tally.failed) failed") }
-    facts.append(isEstimate ? done : "\(done) of \(ByteFormat.binary.format(tally.finishedBytes + known))")
+    let all = ByteFormat.binary.format(tally.finishedBytes.addingSaturated(known))
+    facts.append(isEstimate ? done : "\(done) of \(all)")
     if let speed = speed(at: now), !rows.isEmpty || finished > 0 {
       facts.append(ByteFormat.binary.speed(speed))
       // Files of unknown size are taken to be as large as the others are on average.
       let count = sized.count + finished
-      let mean = count > 0 ? Double(known + finishedBytes) / Double(count) : 0
-      let left = Double(known - sized.reduce(0) { $0 + $1.progress.received }) + Double(unknown) * mean
+      let mean = count > 0 ? Double(known.addingSaturated(finishedBytes)) / Double(count) : 0
+      let received = sized.map(\.progress.received).saturatedSum
+      let left = Double(known - received) + Double(unknown) * mean
       if speed > 0, left > 0, unknown == 0 || count > 0 {
         let time = TimeLeftFormat().format(.seconds(min(left / speed, 1e9)))
         facts.append("\(isEstimate ? "about " : "")\(time) left")
@@ -154,6 +160,11 @@ struct ProgressBoard {
     let seconds = now.timeIntervalSince(samples[0].date)
     return seconds > 0.2 ? Double(samples[samples.count - 1].fetched - samples[0].fetched) / seconds : nil
   }
+}
+
+extension Sequence<Int64> {
+  /// The sum, or `Int64.max` where it is larger: servers choose lengths.
+  fileprivate var saturatedSum: Int64 { reduce(0) { $0.addingSaturated($1) } }
 }
 
 extension DownloadStatus {

@@ -80,6 +80,6 @@ struct Tally: Hashable {
     finished += result.isFinished ? 1 : 0
     failed += result.isFinished ? 0 : 1
     finishedBefore += result.isFinished && result.wasFinishedBefore ? 1 : 0
-    finishedBytes += result.isFinished ? result.bytes : 0
+    finishedBytes = finishedBytes.addingSaturated(result.isFinished ? result.bytes : 0)
   }
 }

@@ -29,4 +29,6 @@ struct PipelineSettings: Sendable, Hashable {
   var scope = PathScope.everywhere
   /// Whether paths outside of ``scope`` may be listed. Nothing is fetched then.
   var showsAll = false
+  /// Whether the pipeline can open URLs. A command that only reads the ledger needs no connections.
+  var hasSource = true
 }

@@ -123,7 +123,7 @@ struct DownloadRun: Sendable {
 }
 
 extension Result where Failure == any Error {
-  fileprivate init(_ work: () async throws -> Success) async {
+  init(_ work: () async throws -> Success) async {
     do { self = .success(try await work()) } catch { self = .failure(error) }
   }
 }

@@ -28,27 +28,48 @@ struct DryRun: Sendable {
   var isJSON: Bool
   var isQuiet: Bool
 
-  /// - Returns: Whether every URL can be downloaded.
-  func run(_ list: URLList?) async throws -> Bool {
-    let pipeline = try Pipeline(settings)
-    let context = SourceContext(concurrentDownloads: settings.jobs, downloadsPerHost: settings.perHost ?? settings.jobs)
-    guard let source = try await pipeline.sources.first?.start(in: context) else { return false }
-    var downloader: Downloader?
-    // A ledger that does not exist is not created.
-    if let ledger = settings.ledger, Folder.kind(ledger) == .file {
-      downloader = try await Downloader(pipeline, options: DownloaderOptions(startsSuspended: true))
-    }
-    let result: Result<Bool, any Error>
-    do {
-      var isComplete = try await show(plan.urls, source, downloader)
-      while let urls = try await list?.next() { isComplete = try await show(urls, source, downloader) && isComplete }
-      result = .success(isComplete)
-    } catch {
-      result = .failure(error)
-    }
+  /// - Returns: The exit status: 0 if every URL can be downloaded, 1 if some cannot, 130 after a signal.
+  func run(_ list: URLList?, _ interruption: Interruption = Interruption()) async throws -> Int32 {
+    // A ledger that does not exist is not created. It is opened first: the servers are not asked if that fails.
+    let hasLedger = settings.ledger.map(Folder.kind) == .some(.file)
+    let downloader = hasLedger ? try await Downloader.reading(settings) : nil
+    let result = await Result { try await run(list, downloader, interruption) }
     await downloader?.shutdown()
+    return try result.get()
+  }
+
+  private func run(
+    _ list: URLList?, _ downloader: Downloader?, _ interruption: Interruption
+  ) async throws -> Int32 {
+    let source = try await startSource()
+    let result = await Result {
+      try await withThrowingTaskGroup(of: Int32?.self) { group in
+        defer { group.cancelAll() }
+        group.addTask { await interruption.wait() ? Interruption.exitStatus : nil }
+        group.addTask { try await show(list, source, downloader) ? 0 : 1 }
+        while let status = try await group.next() { if let status { return status } }
+        throw CancellationError()
+      }
+    }
     await source.stop()
     return try result.get()
+  }
+
+  private func startSource() async throws -> any SourceSession {
+    let context = SourceContext(concurrentDownloads: settings.jobs, downloadsPerHost: settings.perHost ?? settings.jobs)
+    guard let source = try Pipeline(settings).sources.first else { throw UsageError("there is no source") }
+    do {
+      return try await source.start(in: context)
+    } catch let error as DownloadError {
+      throw UsageError(error.sentence)
+    }
+  }
+
+  /// - Returns: Whether every URL can be downloaded.
+  private func show(_ list: URLList?, _ source: any SourceSession, _ downloader: Downloader?) async throws -> Bool {
+    var isComplete = try await show(plan.urls, source, downloader)
+    while let urls = try await list?.next() { isComplete = try await show(urls, source, downloader) && isComplete }
+    return isComplete
   }
 
   /// Shows the forecasts in the order of the URLs, as many at once as there would be downloads.
@@ -66,6 +87,8 @@ struct DryRun: Sendable {
         }
         return try await group.reduce(into: [:]) { $0[$1.0] = $1.1 }
       }
+      // What was interrupted has not failed.
+      try Task.checkCancellation()
       for forecast in batch.indices.compactMap({ forecasts[$0 - batch.startIndex] }) {
         try show(forecast)
         if forecast.error != nil { isComplete = false }
@@ -121,11 +144,15 @@ struct DryRun: Sendable {
       throw DownloadError(.httpStatus, "the server answered \(status)", httpStatus: status)
     default: throw DownloadError(.invalidResponse, "the server sent no usable response to a range request")
     }
-    var name = plan.outputName ?? SafeFileName.make(from: reply.suggestedName, url: reply.finalURL ?? request.url)
-    if plan.steps.gunzips, plan.outputName == nil, name.lowercased().hasSuffix(".gz") { name.removeLast(3) }
-    let path = (plan.steps.folder ?? settings.directory) + "/" + name
+    let name = SafeFileName.make(from: reply.suggestedName, url: reply.finalURL ?? request.url)
+    let path = (plan.steps.folder ?? settings.directory) + "/" + finishedName(name)
     forecast.path = path
     forecast.isTaken = Folder.kind(path) != nil
+  }
+
+  /// The name of the finished file for the name that the server suggests.
+  func finishedName(_ suggested: String) -> String {
+    plan.outputName ?? (plan.steps.gunzips ? UnpackedName.stripping(suggested) : suggested)
   }
 
   func sentence(_ forecast: Forecast) -> String {

@@ -17,9 +17,6 @@ final class Interruption: Sendable {
   /// Starts to listen.
   init() {
     (stream, continuation) = AsyncStream.makeStream(bufferingPolicy: .bufferingOldest(1))
-    // The write that fails reports these two: a reader that is gone, and a limit on the size of files.
-    signal(SIGPIPE, SIG_IGN)
-    signal(SIGXFSZ, SIG_IGN)
     for number in [SIGINT, SIGTERM, SIGHUP] {
       // The setting of nohup stays. The other two are obeyed even where a shell ignores them in background jobs.
       if number == SIGHUP, Self.isIgnored(number) { continue }

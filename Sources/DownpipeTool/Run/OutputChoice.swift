@@ -4,15 +4,25 @@ import Foundation
 struct OutputChoice: Sendable, Hashable {
   var isJSON = false
   var isQuiet = false
-  /// Whether standard error is a terminal that can move its cursor.
+  /// Whether standard error is a terminal that can move its cursor and show the characters of bars.
   var hasTerminal: Bool
   var outputIsTerminal: Bool
 
   init(isJSON: Bool, isQuiet: Bool, environment: [String: String] = ProcessInfo.processInfo.environment) {
     self.isJSON = isJSON
     self.isQuiet = isQuiet
-    hasTerminal = OutputFile.standardError.isTerminal && environment["TERM"] != "dumb"
+    hasTerminal =
+      OutputFile.standardError.isTerminal && environment["TERM"] != "dumb" && Self.canShowBars(environment)
     outputIsTerminal = OutputFile.standardOutput.isTerminal
+  }
+
+  /// Whether the locale names no charset other than UTF-8. The locale of characters is the first of these variables that
+  /// is not empty (POSIX.1-2024, XBD 8.2); `C`, and none, name no charset.
+  static func canShowBars(_ environment: [String: String]) -> Bool {
+    let locale = ["LC_ALL", "LC_CTYPE", "LANG"].lazy.compactMap { environment[$0] }.first { !$0.isEmpty } ?? ""
+    let parts = locale.split(separator: "@").first?.split(separator: ".", maxSplits: 1) ?? []
+    guard parts.count == 2 else { return true }
+    return ["utf-8", "utf8"].contains(parts[1].lowercased())
   }
 
   var drawsBars: Bool { hasTerminal && !isJSON && !isQuiet }
