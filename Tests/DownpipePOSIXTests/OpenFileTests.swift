@@ -112,24 +112,29 @@ struct BlockingThreadsTests {
     await #expect(throws: SystemError(EIO)) { try await BlockingThreads.run { _ in throw SystemError(EIO) } }
   }
 
-  /// More copies than Dispatch has threads for one priority.
-  @Test func urgentWorkDoesNotWaitForOrdinaryWork() async throws {
-    let gate = DispatchSemaphore(value: 0)
-    let begun = Watched(0)
-    try await withThrowingTaskGroup(of: Void.self) { group in
-      for _ in 0..<600 {
-        group.addTask {
-          begun.update { $0 += 1 }
-          try await BlockingThreads.run { _ in
-            gate.wait()
-            gate.signal()
+  /// More copies than Dispatch has threads for one priority. They run in a process of their own, since no other test
+  /// could use these threads meanwhile.
+  @Test func urgentWorkDoesNotWaitForOrdinaryWork() async {
+    await #expect(processExitsWith: .success) {
+      // The time limit of the suite does not end this process.
+      DispatchQueue.global(qos: .userInteractive).asyncAfter(deadline: .now() + 30) { exit(EXIT_FAILURE) }
+      let gate = DispatchSemaphore(value: 0)
+      let begun = Watched(0)
+      try await withThrowingTaskGroup(of: Void.self) { group in
+        for _ in 0..<600 {
+          group.addTask {
+            begun.update { $0 += 1 }
+            try await BlockingThreads.run { _ in
+              gate.wait()
+              gate.signal()
+            }
           }
         }
+        await begun.wait { $0 == 600 }
+        #expect(try await BlockingThreads.run(.urgent) { _ in 7 } == 7)
+        gate.signal()
+        try await group.waitForAll()
       }
-      await begun.wait { $0 == 600 }
-      #expect(try await BlockingThreads.run(.urgent) { _ in 7 } == 7)
-      gate.signal()
-      try await group.waitForAll()
     }
   }
 
