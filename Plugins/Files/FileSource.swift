@@ -63,7 +63,7 @@ public struct FileSource: Source, SourceSession {
       coverage: .whole, length: .known(status.size), validator: validator,
       suggestedName: PathText.split(path).name, finalURL: request.url, acceptsRanges: true, body: .empty)
     guard let range = request.range, isCurrent(request.validator, validator) else {
-      reply.body = file.body(0..<status.size)
+      reply.body = file.body(0..<status.size, request.pace)
       return reply
     }
     guard range.start >= 0, range.end.map({ $0 > range.start }) ?? true else {
@@ -77,7 +77,7 @@ public struct FileSource: Source, SourceSession {
     let bytes = range.start..<min(range.end ?? status.size, status.size)
     reply.coverage = .range(bytes, total: .known(status.size))
     reply.length = .known(bytes.upperBound - bytes.lowerBound)
-    reply.body = file.body(bytes)
+    reply.body = file.body(bytes, request.pace)
     return reply
   }
 
@@ -120,20 +120,26 @@ private struct ReadableFile: Sendable {
     status = try file.status()
   }
 
-  func body(_ range: ByteRange) -> Body {
+  func body(_ range: ByteRange, _ pace: TransferPace) -> Body {
     Body { [self] sink in
       try await BlockingThreads.run { [self] cancellation in
-        try reporting("read", path) { try push(range, cancellation, sink) }
+        try reporting("read", path) { try push(range, pace, cancellation, sink) }
       }
     }
   }
 
   private func push(
-    _ range: ByteRange, _ cancellation: BlockingThreads.Cancellation, _ sink: ChunkSink
+    _ range: ByteRange, _ pace: TransferPace, _ cancellation: BlockingThreads.Cancellation, _ sink: ChunkSink
   ) throws {
     let count = try file.forEachBlock(of: FileSource.chunkSize, in: range) { block, _ in
       try cancellation.check()
       try sink(block)
+      var pause = pace.pause(after: block.byteCount)
+      while pause > .zero {
+        cancellation.sleep(for: pause)
+        try cancellation.check()
+        pause = pace.pause(after: 0)
+      }
       return true
     }
     guard count == Int64(range.count) else {

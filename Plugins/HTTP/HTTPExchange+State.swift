@@ -8,7 +8,10 @@ extension HTTPExchange {
 
   struct Reader {
     var sink: ChunkSink
+    var pace: TransferPace
     var continuation: CheckedContinuation<Void, any Error>
+    /// Pauses the connection until it is resolved, when the transfer is too fast for its pace.
+    var paused: EventLoopPromise<Void>?
   }
 
   /// The part of a body that arrived before it is read.

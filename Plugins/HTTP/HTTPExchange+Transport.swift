@@ -31,7 +31,7 @@ extension HTTPExchange: HTTPClientResponseDelegate {
 
   func didReceiveBodyPart(task: HTTPClient.Task<Void>, _ buffer: ByteBuffer) -> EventLoopFuture<Void> {
     enum Use {
-      case push(ChunkSink)
+      case push(Reader)
       case hold(EventLoopPromise<Void>?)
       case forget
       case fail(any Error)
@@ -41,7 +41,7 @@ extension HTTPExchange: HTTPClientResponseDelegate {
       if let reason = state.stopReason { return .fail(reason) }
       state.received += Int64(count)
       switch state.phase {
-      case .pushing(let reader): return .push(reader.sink)
+      case .pushing(let reader): return .push(reader)
       case .holding(var held):
         held.parts.append(buffer)
         held.bytes += count
@@ -55,9 +55,10 @@ extension HTTPExchange: HTTPClientResponseDelegate {
       }
     }
     switch use {
-    case .push(let sink):
+    case .push(let reader):
       do {
-        if count > 0 { try sink(buffer.readableBytesSpan) }
+        if count > 0 { try reader.sink(buffer.readableBytesSpan) }
+        if let pause = pause(reader, after: count, on: task.eventLoop) { return pause }
         silence?.wait()
       } catch {
         return task.eventLoop.makeFailedFuture(stopped(by: error))
@@ -67,6 +68,41 @@ extension HTTPExchange: HTTPClientResponseDelegate {
     case .fail(let error): return task.eventLoop.makeFailedFuture(error)
     }
     return task.eventLoop.makeSucceededVoidFuture()
+  }
+
+  /// Pauses the connection if the transfer is too fast for its pace; `nil` if it is not.
+  private func pause(_ reader: Reader, after count: Int, on loop: any EventLoop) -> EventLoopFuture<Void>? {
+    let pause = reader.pace.pause(after: count)
+    guard pause > .zero else { return nil }
+    silence?.rest()
+    let promise = loop.makePromise(of: Void.self)
+    let reason = state.withLock { state -> (any Error)? in
+      guard case .pushing(var reader) = state.phase else { return Self.unwanted }
+      if let reason = state.stopReason { return reason }
+      reader.paused = promise
+      state.phase = .pushing(reader)
+      return nil
+    }
+    if let reason { promise.fail(reason) } else { wait(pause, promise, on: loop) }
+    return promise.futureResult
+  }
+
+  private func wait(_ pause: Duration, _ promise: EventLoopPromise<Void>, on loop: any EventLoop) {
+    loop.scheduleTask(in: TimeAmount(clamping: pause)) {
+      // Ended meanwhile: the promise has failed.
+      guard case .pushing(let reader) = self.state.withLock({ $0.phase }), reader.paused != nil else { return }
+      let more = reader.pace.pause(after: 0)
+      if more > .zero { return self.wait(more, promise, on: loop) }
+      let isOver = self.state.withLock { state in
+        guard case .pushing(var reader) = state.phase, state.stopReason == nil else { return true }
+        reader.paused = nil
+        state.phase = .pushing(reader)
+        return false
+      }
+      if isOver { return }
+      self.silence?.wait()
+      promise.succeed(())
+    }
   }
 
   func didFinishRequest(task: HTTPClient.Task<Void>) throws {}
@@ -83,6 +119,8 @@ extension HTTPExchange: HTTPClientResponseDelegate {
       for part in held.parts where part.readableBytes > 0 {
         if let reason = state.withLock({ $0.stopReason }) { throw reason }
         try reader.sink(part.readableBytesSpan)
+        // The next part pays for these: they are few.
+        _ = reader.pace.pause(after: part.readableBytes)
       }
     } catch {
       let reason = stopped(by: error)
@@ -126,6 +164,7 @@ extension HTTPExchange: HTTPClientResponseDelegate {
           outcome = nil
         }
       }
+      if case .pushing(let reader) = state.phase { paused = reader.paused }
       state.task = nil
       return (paused, outcome)
     }

@@ -8,7 +8,7 @@ import Synchronization
 ///
 /// Until the body is read, the parts that arrive are buffered; after ``heldBytes`` reading from the connection pauses.
 /// A connection that breaks meanwhile loses nothing. Then every part goes to the sink on the event loop, as it was
-/// read. AsyncHTTPClient calls the delegate methods on that loop; ``start(_:_:deadline:)``, ``push(into:)``,
+/// read. AsyncHTTPClient calls the delegate methods on that loop; ``start(_:_:deadline:)``, ``push(into:pace:)``,
 /// ``drain(atMost:)`` and ``cancel(_:)`` can be called on any thread, hence the mutex.
 final class HTTPExchange: Sendable {
   let session: HTTPSession
@@ -55,13 +55,13 @@ final class HTTPExchange: Sendable {
   }
 
   /// Pushes the body and returns after its last part.
-  func push(into sink: @escaping ChunkSink) async throws {
+  func push(into sink: @escaping ChunkSink, pace: TransferPace) async throws {
     try await withTaskCancellationHandler {
       try await withCheckedThrowingContinuation { continuation in
         let failure = state.withLock { state -> (any Error)? in
           switch state.phase {
           case .holding(var held) where held.reader == nil:
-            held.reader = Reader(sink: sink, continuation: continuation)
+            held.reader = Reader(sink: sink, pace: pace, continuation: continuation)
             state.phase = .holding(held)
             return nil
           case .finished(let error): return error
@@ -126,6 +126,7 @@ final class HTTPExchange: Sendable {
       if case .finished = state.phase { return .none }
       guard state.stopReason == nil else { return .none }
       state.stopReason = reason
+      if case .pushing(let reader) = state.phase { return .transport(state.task, reader.paused) }
       guard case .holding(let held) = state.phase else { return .transport(state.task, nil) }
       // While the future of a part is unresolved, the client can end the request only through that future.
       guard held.outcome != nil else { return .transport(state.task, held.paused) }

@@ -141,7 +141,7 @@ final class HTTPSession: SourceSession {
       let exchange = HTTPExchange(session: self, lane: lane)
       let (client, message) = try message(for: url, fields, on: lane)
       let head = try await exchange.start(client, message, deadline: deadline)
-      let body = UnreadBody(exchange)
+      let body = UnreadBody(exchange, pace: request.pace)
       let status = Int(head.status.code)
       let target =
         configuration.maximumRedirects > 0

@@ -19,7 +19,7 @@ struct Opening {
     var redirects = Redirects(
       request.url, try HTTPRequestFields.fields(for: request), maximum: configuration.maximumRedirects)
     while true {
-      let transfer = Transfer(configuration, deadline: deadline, session: session)
+      let transfer = Transfer(configuration, deadline: deadline, pace: request.pace, session: session)
       session.begin(transfer, RequestURL.request(redirects.url, redirects.fields))
       let answer = try await transfer.answer()
       do {

@@ -17,13 +17,18 @@ final class Transfer: Sendable {
   private let state: Mutex<TransferState>
   private let limits: URLSessionSource.Configuration
   private let deadline: ContinuousClock.Instant?
+  private let pace: TransferPace
   private let session: TransferSession
   /// Signalled whenever a waiting chunk may proceed.
   private let turn = DispatchSemaphore(value: 0)
 
-  init(_ limits: URLSessionSource.Configuration, deadline: ContinuousClock.Instant?, session: TransferSession) {
+  init(
+    _ limits: URLSessionSource.Configuration, deadline: ContinuousClock.Instant?, pace: TransferPace,
+    session: TransferSession
+  ) {
     self.limits = limits
     self.deadline = deadline
+    self.pace = pace
     self.session = session
     state = Mutex(TransferState(begun: .now))
   }
@@ -118,6 +123,7 @@ final class Transfer: Sendable {
       case .push(let sink):
         do {
           try data.forEachRegion(sink)
+          keepPace(after: data.count)
           leaveSink(nil)
         } catch {
           leaveSink(error)
@@ -153,6 +159,7 @@ final class Transfer: Sendable {
     while let (data, sink) = state.withLock({ $0.nextKept() }) {
       do {
         try data.forEachRegion(sink)
+        keepPace(after: data.count)
         state.withLock { $0.leaveSink() }
       } catch {
         state.withLock { $0.dropKept() }
@@ -161,6 +168,15 @@ final class Transfer: Sendable {
     }
     turn.signal()
     finishBody()
+  }
+
+  /// Blocks the delegate queue while the transfer is too fast for its pace. Other transfers of the session wait, too.
+  private func keepPace(after bytes: Int) {
+    var pause = pace.pause(after: bytes)
+    while pause > .zero, !isOver {
+      Thread.sleep(forTimeInterval: min(0.1, pause / .seconds(1)))
+      pause = pace.pause(after: 0)
+    }
   }
 
   private func leaveSink(_ error: (any Error)?) {

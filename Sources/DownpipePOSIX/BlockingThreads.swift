@@ -28,13 +28,24 @@ package enum BlockingThreads {
         queue.async { continuation.resume(with: Result { try body(cancellation) }) }
       }
     } onCancel: {
-      cancellation.isSet.store(true, ordering: .relaxed)
+      cancellation.set()
     }
   }
 
   /// Whether the task that waits for the work was cancelled.
   package final class Cancellation: Sendable {
-    fileprivate let isSet = Atomic(false)
+    private let isSet = Atomic(false)
+    private let alarm = DispatchSemaphore(value: 0)
+
+    fileprivate func set() {
+      isSet.store(true, ordering: .relaxed)
+      alarm.signal()
+    }
+
+    /// Blocks the thread for a time, or until the task is cancelled.
+    package func sleep(for time: Duration) {
+      if !isCancelled { _ = alarm.wait(timeout: .now() + .nanoseconds(Int(clamping: Int64(time / .nanoseconds(1))))) }
+    }
 
     package var isCancelled: Bool { isSet.load(ordering: .relaxed) }
 

@@ -6,6 +6,7 @@ extension Pipeline {
     guard !sources.isEmpty else { throw DownloadError(.invalidPipeline, "this pipeline has no source") }
     try Self.checkIDs("gates", gates)
     try Self.checkIDs("admission policies", admission)
+    try Self.checkIDs("rate policies", rates)
     try Self.checkIDs("sources", sources)
     var kind = Artifact.Kind.file
     for step in steps {

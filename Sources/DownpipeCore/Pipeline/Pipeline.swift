@@ -19,6 +19,8 @@ public struct Pipeline: Sendable {
   public internal(set) var admission: [any AdmissionPolicy]
   /// The gates that decide whether downloads may use the network; all must be open.
   public internal(set) var gates: [any Gate]
+  /// The policies that limit the speed of transfers.
+  public internal(set) var rates: [any RatePolicy]
   /// The policy that decides about failures; ``Retry`` with its defaults unless given.
   public internal(set) var retry: any RetryPolicy
   /// The stage that replaces expired links; `nil` for none.
@@ -47,6 +49,7 @@ public struct Pipeline: Sendable {
     scheduling = parts.schedulingPolicies.last
     admission = parts.admission
     gates = parts.gates
+    rates = parts.rates
     retry = parts.retryPolicies.last ?? Retry()
     refresher = parts.refreshers.last
     interceptors = parts.interceptors
@@ -74,6 +77,8 @@ public struct PipelineParts: Sendable {
   public var admission: [any AdmissionPolicy] = []
   /// The gates so far.
   public var gates: [any Gate] = []
+  /// The rate policies so far.
+  public var rates: [any RatePolicy] = []
   /// The retry policies so far; a pipeline has at most one.
   public var retryPolicies: [any RetryPolicy] = []
   /// The link refreshers so far; a pipeline has at most one.
@@ -97,6 +102,7 @@ public struct PipelineParts: Sendable {
     schedulingPolicies += other.schedulingPolicies
     admission += other.admission
     gates += other.gates
+    rates += other.rates
     retryPolicies += other.retryPolicies
     refreshers += other.refreshers
     interceptors += other.interceptors

@@ -23,22 +23,26 @@ extension Pipeline: CustomStringConvertible {
       let text = stages.isEmpty ? "none" : stages.map(\.text).joined(separator: separator)
       return "\(mark) \(kind.padded(to: 12))  \(text)"
     }
-    return [
-      "request",
-      line("→", "scheduling", [schedulingLabel]),
-      line("→", "admission", admissionLabels, joinedBy: " and "),
-      line("→", "gates", labels(gates), joinedBy: " and "),
-      line("→", "source", labels(sources), joinedBy: ", else "),
-      line("→", "storage", [StageLabel(storage)]),
-      line("→", "steps", stepLabels, joinedBy: " → "),
-      line("→", "artifact", [artifactLabel]),
-      "beside the flow",
-      line(" ", "retry", [StageLabel(retry)]),
-      line(" ", "ledger", [StageLabel(ledger)]),
-      line(" ", "links", labels(refresher.map { [$0] } ?? [])),
-      line(" ", "interceptors", labels(interceptors), joinedBy: " around "),
-      line(" ", "observers", labels(observers)),
-    ].joined(separator: "\n")
+    let rates = rates.isEmpty ? [] : [line(" ", "rate", labels(rates), joinedBy: " and ")]
+    let lines =
+      [
+        "request",
+        line("→", "scheduling", [schedulingLabel]),
+        line("→", "admission", admissionLabels, joinedBy: " and "),
+        line("→", "gates", labels(gates), joinedBy: " and "),
+        line("→", "source", labels(sources), joinedBy: ", else "),
+        line("→", "storage", [StageLabel(storage)]),
+        line("→", "steps", stepLabels, joinedBy: " → "),
+        line("→", "artifact", [artifactLabel]),
+        "beside the flow",
+      ] + rates + [
+        line(" ", "retry", [StageLabel(retry)]),
+        line(" ", "ledger", [StageLabel(ledger)]),
+        line(" ", "links", labels(refresher.map { [$0] } ?? [])),
+        line(" ", "interceptors", labels(interceptors), joinedBy: " around "),
+        line(" ", "observers", labels(observers)),
+      ]
+    return lines.joined(separator: "\n")
   }
 }
 

@@ -44,11 +44,16 @@ public struct Body: Sendable {
   /// - Parameters:
   ///   - chunks: The chunks. An error thrown by the sequence ends the transfer: a ``DownloadError`` is passed on as it
   ///     is, any other error is reported with `.network`. Cancelling the task must end the sequence.
+  ///   - pace: The pace of the request, which is kept after each chunk.
   ///   - discard: Ends the request when the bytes are not wanted.
-  public init<Chunks: AsyncSequence & Sendable>(_ chunks: Chunks, discard: @escaping @Sendable () -> Void = {})
-  where Chunks.Element == [UInt8] {
+  public init<Chunks: AsyncSequence & Sendable>(
+    _ chunks: Chunks, pace: TransferPace = .unlimited, discard: @escaping @Sendable () -> Void = {}
+  ) where Chunks.Element == [UInt8] {
     self.init(discard: discard) { sink in
-      for try await chunk in chunks where !chunk.isEmpty { try sink(chunk.span.bytes) }
+      for try await chunk in chunks where !chunk.isEmpty {
+        try sink(chunk.span.bytes)
+        try await pace.keep(after: chunk.count)
+      }
       // A sequence may end without an error when its task is cancelled.
       try Task.checkCancellation()
     }

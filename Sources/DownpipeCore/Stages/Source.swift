@@ -29,6 +29,8 @@ public protocol Source: Stage {
 public protocol SourceSession: Sendable {
   /// Sends the request and returns when the head of the reply has arrived.
   ///
+  /// While it pushes the body, the session keeps the request's ``SourceRequest/pace``.
+  ///
   /// The caller either reads the reply's body to its end or discards it. Cancelling the task ends the request.
   /// - Throws: ``DownloadError`` when there is no reply. A reply without bytes of the file, such as a 404, is a reply
   ///   with ``Coverage/none(_:)`` and not an error.
@@ -86,11 +88,13 @@ public struct SourceRequest: Sendable, Hashable {
   public var attempt: Int
   /// Whether a ``LinkRefresher`` has just supplied the link of this attempt. It is not asked again for this attempt.
   public var hasFreshLink: Bool
+  /// The pace that the source keeps while it pushes the body.
+  public var pace: TransferPace
 
   /// Creates a request.
   public init(
     url: URL, id: DownloadID = DownloadID(), range: RequestedRange? = nil, validator: Validator? = nil,
-    headers: HeaderFields = [], attempt: Int = 1, hasFreshLink: Bool = false
+    headers: HeaderFields = [], attempt: Int = 1, hasFreshLink: Bool = false, pace: TransferPace = .unlimited
   ) {
     self.url = url
     self.id = id
@@ -99,6 +103,7 @@ public struct SourceRequest: Sendable, Hashable {
     self.headers = headers
     self.attempt = attempt
     self.hasFreshLink = hasFreshLink
+    self.pace = pace
   }
 }
 

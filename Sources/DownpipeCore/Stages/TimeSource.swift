@@ -61,8 +61,11 @@ public struct SleepPurpose: Hashable, Sendable, CustomStringConvertible {
   /// Between two batches of ``Downloader/changes(every:)``.
   public static let changes = SleepPurpose("changes")
 
-  /// Whether a downloader sleeps for this purpose regardless of its downloads: all purposes above except ``unnamed``
-  /// and ``dueTime``.
+  /// Until a transfer may receive more bytes; see ``RatePolicy``.
+  public static let pace = SleepPurpose("pace")
+
+  /// Whether a downloader sleeps for this purpose regardless of its downloads: all purposes above except ``unnamed``,
+  /// ``dueTime`` and ``pace``.
   public var isHousekeeping: Bool { Self.housekeeping.contains(self) }
 
   private static let housekeeping: Set<SleepPurpose> = [.lease, .progress, .checkpoint, .room, .reasons, .changes]

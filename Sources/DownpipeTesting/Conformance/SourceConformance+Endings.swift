@@ -100,7 +100,7 @@ extension SourceConformance {
     }
   }
 
-  private func expectCancellation(_ result: Result<Void, any Error>) throws {
+  func expectCancellation(_ result: Result<Void, any Error>) throws {
     switch result {
     case .success: throw Deviation("the cancelled transfer ended without an error")
     case .failure(let error):

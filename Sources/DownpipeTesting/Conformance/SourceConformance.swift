@@ -68,6 +68,7 @@ public struct SourceConformance: Sendable {
     await checkConcurrency(session, report)
     await checkValidators(session, report)
     await checkEndings(session, report)
+    await checkPace(session, report)
     // The last rule, because the session cannot be used afterwards.
     await report.check(
       "stop-ends", "stop() returns, even with a reply that was not read",

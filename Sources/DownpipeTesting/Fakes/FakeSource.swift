@@ -207,11 +207,13 @@ public final class FakeSource: Source, SourceSession {
       body: Body(discard: { self.state.update { $0.discarded += 1 } }) { sink in
         self.state.update { $0.pushing += 1 }
         defer { self.state.update { $0.pushing -= 1 } }
-        try await self.push(body, as: script, into: sink)
+        try await self.push(body, as: script, pace: request.pace, into: sink)
       })
   }
 
-  private func push(_ bytes: ArraySlice<UInt8>, as script: Script, into sink: ChunkSink) async throws {
+  private func push(
+    _ bytes: ArraySlice<UInt8>, as script: Script, pace: TransferPace, into sink: ChunkSink
+  ) async throws {
     // Chunks are split at these positions, so that holds and failures happen after the exact number of bytes.
     let stops = [script.holdPoint, script.failure?.after].compactMap { $0 }.filter { $0 > 0 }
     var sent = 0
@@ -228,6 +230,7 @@ public final class FakeSource: Source, SourceSession {
       var end = min(bytes.count, sent + max(1, script.chunkSize))
       for stop in stops where sent < stop && stop < end { end = stop }
       try sink(bytes[(bytes.startIndex + sent)..<(bytes.startIndex + end)].span.bytes)
+      try await pace.keep(after: end - sent)
       sent = end
     }
   }

@@ -258,6 +258,15 @@ struct SourceConformanceTests {
         return counted
       }
     },
+    Flaw(rule: "pace-is-kept") { base in
+      AlteredSource(
+        base,
+        open: { request, open in
+          var request = request
+          request.pace = .unlimited
+          return try await open(request)
+        })
+    },
     Flaw(rule: "stop-ends", limit: .seconds(1)) { base in
       var source = AlteredSource(base)
       source.onStop = { await Watched(false).wait { $0 } }

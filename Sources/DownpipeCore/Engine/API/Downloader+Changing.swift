@@ -81,6 +81,15 @@ extension Downloader {
   /// - Throws: ``DownloadError`` with `.ledger`.
   public func replace(_ policy: some SchedulingPolicy) async throws { try await engine.replace(scheduling: policy) }
 
+  /// Replaces the rate policy that has the same ``Stage/id``, or adds the policy if there is none. It applies to running
+  /// transfers within a second.
+  public func replace(_ policy: some RatePolicy) async { await engine.replace(rate: policy) }
+
+  /// Removes the rate policy with the given ``Stage/id``. Paused transfers continue within a second.
+  /// - Returns: `false` if there is no such policy.
+  @discardableResult
+  public func removeRatePolicy(id: String) async -> Bool { await engine.removeRate(id: id) }
+
   /// Replaces the retry policy. The new policy applies from the next failure on.
   public func replace(_ policy: some RetryPolicy) async { await engine.replace(retry: policy) }
 

@@ -40,6 +40,22 @@ extension Engine {
     lookAgain()
   }
 
+  func replace(rate policy: any RatePolicy) {
+    context.rates.replace(policy)
+    stages.change { pipeline in
+      if let index = pipeline.rates.firstIndex(where: { $0.id == policy.id }) {
+        pipeline.rates[index] = policy
+      } else {
+        pipeline.rates.append(policy)
+      }
+    }
+  }
+
+  func removeRate(id: String) -> Bool {
+    stages.change { $0.rates.removeAll { $0.id == id } }
+    return context.rates.remove(id: id)
+  }
+
   func replace(retry policy: any RetryPolicy) { stages.change { $0.retry = policy } }
 
   func replace(source: any Source) async throws {

@@ -11,6 +11,7 @@ final class EngineContext: Sendable {
   let mailbox = Mailbox()
   let trust = RangeMemory()
   let furthest = FurthestBytes()
+  let rates: LiveRates
   private let lastArrival = Mutex<Int64>(0)
 
   init(options: DownloaderOptions, store: any LedgerStore, pipeline: Pipeline) {
@@ -18,6 +19,7 @@ final class EngineContext: Sendable {
     self.store = store
     ledgerName = pipeline.ledger.name
     storage = pipeline.storage
+    rates = LiveRates(pipeline.rates)
   }
 
   var time: any TimeSource { options.time }

@@ -1,0 +1,116 @@
+import DownpipeCore
+import DownpipeTesting
+import Foundation
+import Testing
+
+/// Rate policies in a downloader: transfers pause by the injected clock, and a policy can be replaced meanwhile.
+@Suite(.timeLimit(.minutes(1)))
+struct RatePolicyTests: EngineSuite {
+  let bytes = DownloadFixtures.pattern(size: 100_000)
+  let url = URL(string: "https://example.org/file.bin")!
+  let time = VirtualTime()
+  let storage = FakeStorage()
+  let ledger = MemoryLedger()
+
+  /// A second for each 10,000 bytes; counts them.
+  private final class Slow: RatePolicy, RateSession {
+    let id: String
+    let counted = Watched<[DownloadID: Int]>([:])
+    private let until = Watched(Duration.zero)
+
+    init(id: String = "Slow") { self.id = id }
+
+    func start() -> any RateSession { self }
+
+    func pause(after bytes: Int, of id: DownloadID, _ candidate: Candidate, at now: Duration) -> Duration {
+      counted.update { $0[id, default: 0] += bytes }
+      return until.update { until in
+        until = max(until, now) + .seconds(Double(bytes) / 10_000)
+        return until - now
+      }
+    }
+  }
+
+  private func downloader(_ source: FakeSource, _ policies: [Slow]) async throws -> Downloader {
+    try await Downloader(options: options) {
+      source
+      for policy in policies { policy }
+      storage
+      AnyLedger(ledger)
+    }
+  }
+
+  @Test func aTransferPausesAsItsPolicySays() async throws {
+    let slow = Slow()
+    let source = FakeSource([url: [.init(bytes).with { $0.chunkSize = 10_000 }]])
+    let downloader = try await downloader(source, [slow])
+    let download = try await downloader.add(DownloadRequest(url, id: "a"))
+    let begin = time.now
+    for _ in 0..<10 {
+      await time.sleeper(dueIn: .seconds(1), purpose: .pace)
+      time.advance(by: .seconds(1))
+    }
+    let artifact = try await download.value
+    #expect(time.now - begin == .seconds(10))
+    #expect(storage.bytes(of: artifact) == bytes)
+    #expect(slow.counted.value == ["a": bytes.count])
+    await downloader.shutdown()
+  }
+
+  @Test func aRemovedPolicyLetsRunningTransfersGo() async throws {
+    let slow = Slow()
+    let source = FakeSource([url: [.init(bytes).with { $0.chunkSize = 50_000 }]])
+    let downloader = try await downloader(source, [slow])
+    let download = try await downloader.add(DownloadRequest(url, id: "a"))
+    await time.sleeper(dueIn: .seconds(1), purpose: .pace)
+    #expect(await downloader.removeRatePolicy(id: "Slow"))
+    #expect(await !downloader.removeRatePolicy(id: "Slow"))
+    // A pause is at most a second long, so that changes take effect soon.
+    time.advance(by: .seconds(1))
+    _ = try await download.value
+    #expect(slow.counted.value == ["a": 50_000])
+    await downloader.shutdown()
+  }
+
+  @Test func aPolicyCanBeAddedWhileATransferRuns() async throws {
+    let source = FakeSource([url: [.init(bytes).with { $0.chunkSize = 50_000 }.holding(after: 50_000)]])
+    let downloader = try await downloader(source, [])
+    let download = try await downloader.add(DownloadRequest(url, id: "a"))
+    await source.held(atLeast: 1)
+    let slow = Slow()
+    await downloader.replace(slow)
+    source.release()
+    await time.sleeper(dueIn: .seconds(1), purpose: .pace)
+    #expect(slow.counted.value == ["a": 50_000])
+    await downloader.removeRatePolicy(id: "Slow")
+    time.advance(by: .seconds(1))
+    _ = try await download.value
+    await downloader.shutdown()
+  }
+
+  @Test func theLongestPauseCountsAndCancellingEndsIt() async throws {
+    let (slow, other) = (Slow(), Slow(id: "Other"))
+    let source = FakeSource([url: [.init(bytes).with { $0.chunkSize = 50_000 }]])
+    let downloader = try await downloader(source, [slow, other])
+    let download = try await downloader.add(DownloadRequest(url, id: "a"))
+    await time.sleeper(dueIn: .seconds(1), purpose: .pace)
+    #expect(try await download.pause())
+    #expect(storage.partials.values.map(\.count) == [50_000])
+    #expect(slow.counted.value == other.counted.value)
+    await downloader.shutdown()
+  }
+
+  @Test func equalIDsAreRefused() async throws {
+    let error = await #expect(throws: DownloadError.self) { try await downloader(FakeSource(), [Slow(), Slow()]) }
+    #expect(error?.code == .invalidPipeline)
+  }
+
+  @Test func thePipelineNamesItsRates() {
+    let pipeline = Pipeline {
+      FakeSource()
+      storage
+      Slow()
+    }
+    #expect(pipeline.description.contains("\n  rate          Slow\n"))
+  }
+}
