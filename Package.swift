@@ -188,7 +188,7 @@ let package = Package(
     tests(
       "DownpipeSQLite",
       [
-        "DownpipeSQLite", "DownpipeCore", "DownpipePOSIX", "DownpipeTesting",
+        "DownpipeSQLite", "DownpipeCore", "DownpipePOSIX", "DownpipeScheduling", "DownpipeTesting",
         .product(name: "GRDB", package: "GRDB.swift", condition: sqlite),
       ]),
     tests("DownpipeGzip", ["DownpipeGzip", "DownpipeCore", "DownpipeTesting"]),

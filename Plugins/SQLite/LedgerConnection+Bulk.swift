@@ -54,7 +54,9 @@
         for (source, effect) in effects {
           for part in parts(of: source, filter).map({ ($0.from, $0.where + " AND " + effect.condition) }) {
             try appendIDs(filter, part, to: &result.ids)
+            let restarted = event == .restart ? try generations(filter, part) : []
             let count = try move(filter, part, effect, event, at: now)
+            for generation in restarted { try rankAnew(generation) }
             moved(count, from: source, to: effect.next)
             result.count += count
           }
@@ -81,6 +83,16 @@
       statement.bind(Int64(room))
       defer { statement.reset() }
       while try statement.step() { ids.append(DownloadID(statement.text())) }
+    }
+
+    /// The generations of the records that the event is about to change.
+    private func generations(_ filter: Filter, _ part: (from: String, where: String)) throws -> [Int64] {
+      let statement = try prepared("SELECT generation FROM \(part.from) WHERE \(part.where)")
+      filter.bind(to: statement)
+      defer { statement.reset() }
+      var generations: [Int64] = []
+      while try statement.step() { generations.append(statement.int64()) }
+      return generations
     }
 
     private func move(
@@ -136,6 +148,8 @@
       if isTaken(effect, event) { statement.bind(try opening()) }
       statement.bind(generation)
       guard try statement.run() == 1 else { return false }
+      // The size of the file is no longer known.
+      if event == .restart { try rankAnew(generation) }
       if effect.next == .waiting { try noteWaiting(generation) }
       return true
     }

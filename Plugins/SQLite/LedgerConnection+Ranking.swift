@@ -37,26 +37,29 @@
     /// - Returns: `false` if another ranking has replaced this one meanwhile.
     func rank(_ generations: [Int64], as number: Int) throws -> Bool {
       guard number == rankingNumber else { return false }
+      forgetLanes()
+      for generation in generations { try rankAnew(generation) }
+      return true
+    }
+
+    /// Ranks a download that is in no list of lanes, unless its record is damaged.
+    func rankAnew(_ generation: Int64) throws {
       // Another store may be ranking the same downloads differently: then the ranks get no name.
       let ranking = try rankingToWrite()
-      forgetLanes()
       let find = try prepared(.rankable)
+      find.bind(generation)
+      let found: (record: DownloadRecord, kind: Int64)?
+      do {
+        found = try find.first { (try record($0, RecordColumns.ranking), $0.int64()) }
+      } catch is DamagedRow { return }
+      // The host is read from the kind, which saves parsing the URL.
+      guard let (record, kindNumber) = found, let host = try kind(kindNumber)?.candidate.host else { return }
+      let rank = ranking.rank(record.rankingContext(host: host))
+      guard rank != record.rank else { return }
       let update = try prepared(.setRank)
-      for generation in generations {
-        find.bind(generation)
-        let found: (record: DownloadRecord, kind: Int64)?
-        do {
-          found = try find.first { (try record($0, RecordColumns.ranking), $0.int64()) }
-        } catch is DamagedRow { continue }
-        // The host is read from the kind, which saves parsing the URL.
-        guard let (record, kindNumber) = found, let host = try kind(kindNumber)?.candidate.host else { continue }
-        let rank = ranking.rank(record.rankingContext(host: host))
-        guard rank != record.rank else { continue }
-        update.bind(rank.columnValue)
-        update.bind(generation)
-        try update.run()
-      }
-      return true
+      update.bind(rank.columnValue)
+      update.bind(generation)
+      try update.run()
     }
 
     /// Ends ranking. The name is written unless another store has written ranks of another ranking meanwhile.

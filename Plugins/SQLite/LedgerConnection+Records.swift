@@ -194,6 +194,8 @@
         guard let linked = try linked(record) else { return false }
         (record, kind) = (linked.record, linked.kind)
       }
+      let mayLearnSize = fields.contains(.checkpoint) && record.phase != .finished
+      let total = mayLearnSize ? try total(of: record.generation) : record.checkpoint.total
       let text = SaveText(fields, keepsLease: record.phase.isActive)
       let statement = try prepared(text)
       for column in text.columns { statement.bind(try column.value(record)) }
@@ -203,12 +205,21 @@
       statement.bind(RecordColumns.key(record.id.rawValue))
       statement.bind(try opening())
       guard try statement.run() == 1 else { return false }
+      if total != record.checkpoint.total { try rankAnew(record.generation) }
       if fields.contains(.state) {
         // A held record was active.
         moved(from: .transferring, to: record.phase)
         if record.phase == .waiting, record.notBefore == nil { try noteWaiting(record.generation) }
       }
       return true
+    }
+
+    /// The stored size of a file.
+    private func total(of generation: Int64) throws -> ByteCount {
+      let row = try prepared(.total)
+      row.bind(generation)
+      let bytes: Int64?? = try row.first { if case .integer(let bytes)? = $0.value() { bytes } else { nil } }
+      return ByteCount(bytes ?? nil)
     }
 
     /// A record with the link to save, and with the rank and kind that follow from it; `nil` if the record does not

@@ -109,6 +109,7 @@
       .required("rank", .link, { $0.rank }, { $0.rank = $1 }),
       .optional(
         "expected_size", [], { $0.request.expectedSize.bytes }, { $0.request.expectedSize = ByteCount($1) }),
+      .optional("deadline", [], { $0.request.deadline }, { $0.request.deadline = $1 }),
       .optional("size_hint", [], { $0.request.sizeHint.bytes }, { $0.request.sizeHint = ByteCount($1) }),
       .json(
         "step_selection", [], { $0.request.steps.names.map { $0.sorted() } }, { $0.request.steps = .only(Set($1)) }),
@@ -195,7 +196,8 @@
     /// The columns that a ranking uses, and the rank.
     static let ranking = all.filter { rankingNames.contains($0.name) }
     private static let rankingNames: Set<String> = [
-      "generation", "id", "arrival", "created_at", "rank", "expected_size", "size_hint", "metadata",
+      "generation", "id", "arrival", "created_at", "rank", "total", "expected_size", "size_hint", "deadline",
+      "metadata",
     ]
 
     /// The columns that can change.

@@ -22,6 +22,9 @@
           try db.execute(sql: "ALTER TABLE download ADD COLUMN \(column)")
         }
       }
+      migrator.registerMigration("6: deadlines") { db in
+        try db.execute(sql: "ALTER TABLE download ADD COLUMN deadline REAL")
+      }
       return migrator
     }
 

@@ -3,7 +3,7 @@ public import DownpipeCore
 /// A policy that starts downloads in the order in which they were added, across restarts.
 ///
 /// It ignores priorities; see ``PriorityQueue``.
-public struct FIFO: SchedulingPolicy {
+public struct FIFO: SchedulingPolicy, Hashable {
   /// Creates a policy for the order of arrival.
   public init() {}
 

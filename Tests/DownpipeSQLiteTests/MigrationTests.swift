@@ -1,5 +1,6 @@
 #if SQLite
   import DownpipeCore
+  import DownpipeScheduling
   import Foundation
   import GRDB
   import Synchronization
@@ -168,6 +169,28 @@
         #expect(leased.map(\.id) == [records[3].id, records[2].id])
         #expect(try await store.add([try addition("new")], at: start).map(\.record.generation) == [7])
         try await store.close()
+      }
+    }
+
+    @Test("Downloads of the last version have no deadline and can be given one")
+    func deadlines() async throws {
+      try await withFolder { folder in
+        let path = "\(folder)/l.sqlite"
+        let old = try DatabaseQueue(path: path)
+        try await old.writeWithoutTransaction { try $0.execute(sql: OldLedger.dump) }
+        try Schema.migrator.migrate(old, upTo: "5: steps of a request, hints of its size")
+        try old.close()
+        let ledger = SQLiteLedger(path)
+        let store = try await ledger.open()
+        let records = try await store.records(DownloadQuery())
+        #expect(records.count == 4 && records.allSatisfy { $0.request.deadline == nil })
+        try await store.rank(by: Ranking(EarliestDeadlineFirst()))
+        _ = try await store.update("48cd3ffaf8599173", at: start) { $0.request.deadline = time(0.5) }
+        try await store.close()
+        let next = try await ledger.open()
+        #expect(try await next.record("48cd3ffaf8599173")?.request.deadline == time(0.5))
+        #expect(try await next.records(DownloadQuery(order: .rank)).first?.id == "48cd3ffaf8599173")
+        try await next.close()
       }
     }
 

@@ -235,8 +235,10 @@ struct MemoryLedgerState: Sendable {
   mutating func transition(
     _ selection: LedgerSelection, _ event: Lifecycle.Event, owner: String, at now: Date
   ) -> LedgerTransitionResult {
+    let ranking = event == .restart ? rankingToWrite(owner) : nil
     let moved = update(chosen(selection), at: now) { entry in
       guard entry.record.owner == nil, entry.record.apply(event) else { return false }
+      if let ranking { entry.record.rank = ranking.rank(entry.record.rankingContext(host: entry.candidate.host)) }
       if event != .becameDue { entry.addedBy = owner }
       return true
     }

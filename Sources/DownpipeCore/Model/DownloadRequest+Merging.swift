@@ -22,6 +22,7 @@ extension DownloadRequest {
       MergedPart("mirrors", \.mirrors),
       MergedPart("priority", \.priority),
       MergedPart("intent", \.intent),
+      MergedPart("deadline", \.deadline),
       MergedPart("tags", \.tags),
       MergedPart("metadata", \.metadata),
       MergedPart("expectedSize", \.expectedSize),

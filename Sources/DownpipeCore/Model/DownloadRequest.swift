@@ -17,6 +17,9 @@ public struct DownloadRequest: Sendable, Hashable {
   public var priority: Priority
   /// Why the file is wanted; gates and policies use it.
   public var intent: Intent
+  /// The time by which the file is wanted; `nil` when there is none. `EarliestDeadlineFirst` ranks by it. A download
+  /// that has missed its deadline goes on.
+  public var deadline: Date?
   /// Labels for queries, limits and bulk operations.
   public var tags: Set<String>
   /// Values that the app attaches to the download. Downpipe keeps them and does not interpret them.
@@ -107,6 +110,7 @@ public struct DownloadRequest: Sendable, Hashable {
     mirrors: [URL] = [],
     priority: Priority = .normal,
     intent: Intent = .userInitiated,
+    deadline: Date? = nil,
     tags: Set<String> = [],
     metadata: [String: String] = [:],
     expectedSize: ByteCount = .unknown,
@@ -123,6 +127,7 @@ public struct DownloadRequest: Sendable, Hashable {
     self.mirrors = mirrors
     self.priority = priority
     self.intent = intent
+    self.deadline = deadline
     self.tags = tags
     self.metadata = metadata
     self.expectedSize = expectedSize
@@ -144,6 +149,7 @@ public struct DownloadRequest: Sendable, Hashable {
     mirrors: [URL] = [],
     priority: Priority = .normal,
     intent: Intent = .userInitiated,
+    deadline: Date? = nil,
     tags: Set<String> = [],
     metadata: [String: String] = [:],
     expectedSize: ByteCount = .unknown,
@@ -162,9 +168,9 @@ public struct DownloadRequest: Sendable, Hashable {
       )
     }
     self.init(
-      url, id: id, mirrors: mirrors, priority: priority, intent: intent, tags: tags, metadata: metadata,
-      expectedSize: expectedSize, sizeHint: sizeHint, expectedDigests: expectedDigests, maximumSize: maximumSize,
-      headers: headers, destination: destination, steps: steps, headStart: headStart)
+      url, id: id, mirrors: mirrors, priority: priority, intent: intent, deadline: deadline, tags: tags,
+      metadata: metadata, expectedSize: expectedSize, sizeHint: sizeHint, expectedDigests: expectedDigests,
+      maximumSize: maximumSize, headers: headers, destination: destination, steps: steps, headStart: headStart)
   }
 
   /// The host that limits per host apply to: in lower case, with the port if the URL has one.
@@ -185,6 +191,7 @@ extension DownloadRequest: Codable {
     try read(.mirrors, into: &mirrors)
     try read(.priority, into: &priority)
     try read(.intent, into: &intent)
+    deadline = try container.decodeIfPresent(Date.self, forKey: .deadline)
     try read(.tags, into: &tags)
     try read(.metadata, into: &metadata)
     try read(.expectedSize, into: &expectedSize)

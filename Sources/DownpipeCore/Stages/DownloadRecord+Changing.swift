@@ -56,7 +56,12 @@ extension DownloadRecord {
     _ fields: RecordFields, of record: DownloadRecord, ranking: @autoclosure () -> Ranking
   ) {
     if fields.contains(.link) { setLink(of: record, ranking: ranking()) }
-    if fields.contains(.checkpoint) { checkpoint = record.checkpoint }
+    if fields.contains(.checkpoint) {
+      let isLearned = checkpoint.total != record.checkpoint.total
+      checkpoint = record.checkpoint
+      // Policies rank by the size, which the server has stated now. A finished download is not ranked any more.
+      if isLearned, record.phase != .finished { rank = ranking().rank(rankingContext) }
+    }
     if fields.contains(.steps) { steps = record.steps }
     guard fields.contains(.state) else { return }
     phase = record.phase

@@ -3,7 +3,8 @@ public import Foundation
 /// A policy that gives each waiting download a ``Rank``, which decides the order of the queue.
 ///
 /// A policy only ranks; it never starts a download. The ledger keeps and indexes the ranks, so that ten million waiting
-/// downloads cost disk and not memory.
+/// downloads cost disk and not memory. A rank is computed when the download is added, when its request changes and when
+/// the size of its file becomes known; it does not change with time.
 ///
 /// The ledger stores the ranks together with the ``Stage/name``, the ``version`` and the ``Stage/summary`` of the
 /// policy. If one of the three differs at the next launch, all downloads are ranked again. **A change that affects ranks
@@ -59,14 +60,17 @@ public struct RankingContext: Sendable, Hashable {
   public var tags: Set<String>
   /// The metadata of the request.
   public var metadata: [String: String]
-  /// The expected size of the file; if there is none, the size hint of the request.
+  /// The size of the file as the server has stated it; before its first reply, the expected size of the request, or
+  /// else the size hint.
   public var size: ByteCount
+  /// The time by which the file is wanted; `nil` when there is none.
+  public var deadline: Date?
 
   /// Creates a context.
   public init(
     id: DownloadID, priority: Priority = .normal, intent: Intent = .userInitiated, arrival: Int64,
     createdAt: Date = Date(timeIntervalSince1970: 0), host: String = "", tags: Set<String> = [],
-    metadata: [String: String] = [:], size: ByteCount = .unknown
+    metadata: [String: String] = [:], size: ByteCount = .unknown, deadline: Date? = nil
   ) {
     self.id = id
     self.priority = priority
@@ -77,6 +81,7 @@ public struct RankingContext: Sendable, Hashable {
     self.tags = tags
     self.metadata = metadata
     self.size = size
+    self.deadline = deadline
   }
 }
 
@@ -89,6 +94,7 @@ extension DownloadRecord {
   package func rankingContext(host: String) -> RankingContext {
     RankingContext(
       id: request.id, priority: request.priority, intent: request.intent, arrival: arrival, createdAt: createdAt,
-      host: host, tags: request.tags, metadata: request.metadata, size: request.likelySize)
+      host: host, tags: request.tags, metadata: request.metadata,
+      size: checkpoint.total == .unknown ? request.likelySize : checkpoint.total, deadline: request.deadline)
   }
 }

@@ -43,7 +43,7 @@ extension LedgerConformance {
     return try DownloadRequest(
       "https://user@example.org:8443/a%20b?token=1#part", id: id,
       mirrors: [try mirror("https://one.example/f"), try mirror("ftp://two.example/f")], priority: Priority(-32768),
-      intent: Intent(odd), tags: [odd, "", "plain"], metadata: [odd: odd, "": ""],
+      intent: Intent(odd), deadline: time(86_400.125), tags: [odd, "", "plain"], metadata: [odd: odd, "": ""],
       expectedSize: .known(.max), sizeHint: 12,
       expectedDigests: [FileDigest(.md5, bytes: Array(0..<16)), FileDigest(.sha1, bytes: Array(0..<20))],
       maximumSize: 0,

@@ -61,6 +61,40 @@ extension LedgerConformance {
       try expectEqual(seen.last, seen.first, "the later context")
       try expectEqual(seen.first, try await second.known("a").rankingContext, "the first context")
     }
+    await report.check(
+      "ranking-learns-size", "a save of another size ranks the download anew, and a restart ranks it without the size"
+    ) {
+      let (_, store) = try await filled(["a", "b", "c", "d", "e"])
+      let ranking = Ranking(name: "shortest") { Rank().ascending($0.size.bytes ?? 500) }
+      try await store.rank(by: ranking)
+      // “a” learns its size when it goes back to waiting, “b” and “c” while they run.
+      try await store.bring("a", to: .waiting) { $0.checkpoint.total = 900 }
+      for (record, total) in zip(try await store.leased(["b", "c"]), [100, 800] as [ByteCount]) {
+        var record = record
+        record.checkpoint.total = total
+        try expect(
+          try await store.save(record, .checkpoint, at: Self.start), "the owner's save of “\(record.id)” was refused")
+        try expectEqual(
+          try await store.known(record.id).rank, ranking.rank(record.rankingContext), "the rank of “\(record.id)”")
+        record.apply(.suspended)
+        try expect(
+          try await store.save(record, .state, at: Self.start), "the owner's save of “\(record.id)” was refused")
+      }
+      try expectEqual(try await store.leased().map(\.id), ["b", "d", "e", "c", "a"], "the order")
+      for id in ["a", "b", "c"] as [DownloadID] {
+        var record = try await store.known(id)
+        record.apply(.pause)
+        _ = try await store.save(record, .state, at: Self.start)
+      }
+      _ = try await store.transition(.ids(["a", "b"]), .restart, at: Self.start)
+      _ = try await store.transition(.all, .resume, at: Self.start)
+      try expectEqual(try await store.leased().map(\.id), ["a", "b", "c"], "the order after restarts of “a” and “b”")
+      var again = try await store.known("c")
+      again.apply(.pause)
+      _ = try await store.save(again, .state, at: Self.start)
+      _ = try await store.transition(.all, .restart, at: Self.start)
+      try expectEqual(try await store.known("c").rank, Rank().ascending(500), "the rank after a restart of all")
+    }
     await report.check("ranking-is-known", "an opening ranks again only when the ranking has another name") {
       let (ledger, first) = try await filled(["a", "b", "c"])
       try await first.rank(by: Backwards().ranking())

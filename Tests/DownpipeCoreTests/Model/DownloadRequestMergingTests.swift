@@ -19,6 +19,9 @@ struct DownloadRequestMergingTests {
     Part(name: "mirrors", change: { $0.mirrors = [url("a")] }, changeOtherwise: { $0.mirrors = [url("b")] }),
     Part(name: "priority", change: { $0.priority = .high }, changeOtherwise: { $0.priority = .low }),
     Part(name: "intent", change: { $0.intent = .prefetch }, changeOtherwise: { $0.intent = Intent("other") }),
+    Part(
+      name: "deadline", change: { $0.deadline = Date(timeIntervalSince1970: 1) },
+      changeOtherwise: { $0.deadline = Date(timeIntervalSince1970: 2) }),
     Part(name: "tags", change: { $0.tags = ["a"] }, changeOtherwise: { $0.tags = ["b"] }),
     Part(name: "metadata", change: { $0.metadata = ["a": "a"] }, changeOtherwise: { $0.metadata = ["a": "b"] }),
     Part(name: "expectedSize", change: { $0.expectedSize = 1 }, changeOtherwise: { $0.expectedSize = 2 }),

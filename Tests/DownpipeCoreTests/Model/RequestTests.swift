@@ -24,10 +24,10 @@ struct RequestTests {
 
   @Test func aRequestComesBackWhole() throws {
     let request = try DownloadRequest(
-      "https://example.org/x", id: "a", mirrors: [URL(filePath: "/m")], priority: .high, intent: .silent, tags: ["t"],
-      metadata: ["k": "v"], expectedSize: 7, sizeHint: 8, expectedDigests: [FileDigest(.md5, bytes: Array(0..<16))],
-      maximumSize: 9, headers: ["A": "b"], destination: .init(directory: "d", name: "n", nameUse: .fallback),
-      steps: .only("Gunzip"), headStart: .init(file: "/f", count: 3))
+      "https://example.org/x", id: "a", mirrors: [URL(filePath: "/m")], priority: .high, intent: .silent,
+      deadline: Date(timeIntervalSince1970: 1.5), tags: ["t"], metadata: ["k": "v"], expectedSize: 7, sizeHint: 8,
+      expectedDigests: [FileDigest(.md5, bytes: Array(0..<16))], maximumSize: 9, headers: ["A": "b"],
+      destination: .init(directory: "d", name: "n", nameUse: .fallback), steps: .only("Gunzip"), headStart: .init(file: "/f", count: 3))
     let data = try JSONEncoder().encode(request)
     #expect(try JSONDecoder().decode(DownloadRequest.self, from: data) == request)
   }
@@ -40,6 +40,9 @@ struct RequestTests {
     let record = DownloadRecord(
       request: request, generation: 1, arrival: 1, rank: Rank(), createdAt: Date(timeIntervalSince1970: 0))
     #expect(record.rankingContext.size == 9 && record.rankingContext.host == "example.org")
+    var learned = record
+    learned.checkpoint.total = 10
+    #expect(learned.rankingContext.size == 10, "the server's size replaces the expected one")
   }
 
   @Test func literalsAreCounts() {

@@ -193,6 +193,9 @@ extension DownloadRequest {
     for case .known(let size) in [expectedSize, sizeHint] where size < 0 {
       throw DownloadError(.invalidRequest, "the expected size is \(size) bytes: leave it out if it is unknown")
     }
+    if let deadline, !deadline.timeIntervalSince1970.isFinite {
+      throw DownloadError(.invalidRequest, "the deadline is not a point in time: leave it out if there is none")
+    }
     do {
       try pipeline.storage.check(destination)
     } catch {

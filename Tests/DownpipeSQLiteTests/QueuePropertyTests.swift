@@ -1,0 +1,24 @@
+#if SQLite
+  import DownpipeCore
+  import DownpipeSQLite
+  import DownpipeScheduling
+  import DownpipeTesting
+  import Testing
+
+  /// The queue has its properties with a ledger in a file, too.
+  @Suite(.timeLimit(.minutes(5)))
+  struct QueuePropertyTests {
+    static let policies: [any SchedulingPolicy] = [
+      PriorityQueue(), PriorityQueue(ageing: .seconds(1)), ShortestFirst(assuming: 4_000), EarliestDeadlineFirst(),
+    ]
+
+    @Test("random operations", arguments: policies.indices)
+    func properties(of index: Int) async throws {
+      try await withFolder { folder in
+        let policy = Self.policies[index]
+        try await QueueProperties(ledger: { SQLiteLedger("\(folder)/\(DownloadID()).sqlite") }) { policy }
+          .run(seeds: 0..<10)
+      }
+    }
+  }
+#endif
