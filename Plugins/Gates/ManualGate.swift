@@ -1,5 +1,4 @@
 public import DownpipeCore
-import Synchronization
 
 /// A gate that the program opens and closes: for a pause button, a setting or office hours.
 ///
@@ -15,7 +14,7 @@ public struct ManualGate: Gate {
   public let name: String
   /// Identifies the gate in its pipeline; the name by default.
   public let id: String
-  private let lever: Lever
+  private let closedBecause: SharedState<String?>
 
   /// Creates an open gate.
   ///
@@ -25,7 +24,7 @@ public struct ManualGate: Gate {
   public init(_ name: String = "ManualGate", id: String? = nil) {
     self.name = name
     self.id = id ?? name
-    lever = Lever(reason: nil)
+    closedBecause = SharedState(nil)
   }
 
   /// Creates a closed gate.
@@ -37,22 +36,22 @@ public struct ManualGate: Gate {
   public init(_ name: String = "ManualGate", id: String? = nil, closed reason: String) {
     self.name = name
     self.id = id ?? name
-    lever = Lever(reason: reason)
+    closedBecause = SharedState(reason)
   }
 
   /// Opens the gate: suspended transfers resume.
-  public func open() { lever.set(nil) }
+  public func open() { closedBecause.change { $0 = nil } }
 
   /// Closes the gate: transfers are suspended, and wait with the reason `"QuietHours: it is night"`.
   ///
   /// - Parameter reason: Why, in a few words. Closing a closed gate changes the reason.
-  public func close(_ reason: String) { lever.set(reason) }
+  public func close(_ reason: String) { closedBecause.change { $0 = reason } }
 
   /// Whether the gate is open.
-  public var isOpen: Bool { lever.reason == nil }
+  public var isOpen: Bool { closedBecause.value == nil }
 
   /// Why the gate is closed; `nil` when it is open.
-  public var reason: String? { lever.reason }
+  public var reason: String? { closedBecause.value }
 
   /// `open`, or `closed: ` and the reason.
   public var summary: String { reason.map { "closed: \($0)" } ?? "open" }
@@ -61,48 +60,9 @@ public struct ManualGate: Gate {
   ///
   /// A slow watcher can miss rules that were replaced since, but not the current one.
   public func watch(_ publish: @escaping @Sendable (GateRule) -> Void) async throws {
-    for await _ in lever.changes() {
+    for await _ in closedBecause.changes() {
       publish(reason.map { .closed("\(name): \($0)") } ?? .open)
     }
     try Task.checkCancellation()
-  }
-}
-
-/// The shared state of the copies of a gate.
-private final class Lever: Sendable {
-  private struct State {
-    var reason: String?
-    var lastWatcher: UInt64 = 0
-    var watchers: [UInt64: AsyncStream<Void>.Continuation] = [:]
-  }
-
-  private let state: Mutex<State>
-
-  init(reason: String?) { state = Mutex(State(reason: reason)) }
-
-  var reason: String? { state.withLock(\.reason) }
-
-  func set(_ reason: String?) {
-    let watchers: [AsyncStream<Void>.Continuation] = state.withLock { state in
-      guard state.reason != reason else { return [] }
-      state.reason = reason
-      return Array(state.watchers.values)
-    }
-    for watcher in watchers { watcher.yield() }
-  }
-
-  /// An element at once and one after each change; unread elements are merged.
-  func changes() -> AsyncStream<Void> {
-    let (stream, continuation) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
-    let id = state.withLock { state in
-      state.lastWatcher += 1
-      state.watchers[state.lastWatcher] = continuation
-      return state.lastWatcher
-    }
-    continuation.onTermination = { [weak self] _ in
-      self?.state.withLock { state in _ = state.watchers.removeValue(forKey: id) }
-    }
-    continuation.yield()
-    return stream
   }
 }

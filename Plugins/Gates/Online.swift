@@ -17,16 +17,10 @@ public import DownpipeCore
 /// that, it reads the tables every 5 seconds and mentions this in its reasons. On Apple platforms it uses
 /// `NWPathMonitor`.
 public struct Online: Gate {
-  private let routes: (any RouteSource)?
-  private let time: any TimeSource
+  private let routes: RouteWatch?
   private let namesNeedDefaultRoute: Bool
   /// Identifies the gate in its pipeline; `Online` by default.
   public let id: String
-
-  /// The time to wait for more changes, since an address and its routes change one after the other.
-  package static let settlingTime: Duration = .milliseconds(100)
-  /// The time between two reads where the system does not report changes.
-  package static let interval: Duration = .seconds(5)
 
   /// Creates a gate.
   ///
@@ -47,8 +41,7 @@ public struct Online: Gate {
   ) {
     self.id = id
     self.namesNeedDefaultRoute = namesNeedDefaultRoute
-    self.routes = routes
-    self.time = time
+    self.routes = routes.map { RouteWatch($0, time: time) }
   }
 
   /// `names need no default route`, if that was set.
@@ -60,61 +53,10 @@ public struct Online: Gate {
   /// - Throws: `DownloadError` with `.network`, `.permission` or `.tooManyOpenFiles` when the routes cannot be read at
   ///   the start; `CancellationError`.
   public func watch(_ publish: @escaping @Sendable (GateRule) -> Void) async throws {
-    if let routes {
-      try await watch(routes, publish)
-    } else {
-      try await watchSystem(publish)
-    }
-  }
-
-  /// The routes that were published last.
-  private enum Sight: Equatable {
-    case nothing
-    case unknown
-    case table(RouteTable, isTold: Bool)
-  }
-
-  private func watch(_ routes: any RouteSource, _ publish: @Sendable (GateRule) -> Void) async throws {
-    var sight = Sight.nothing
-    // Listening starts before reading, so that no change is missed.
-    if let changes = routes.changes() {
-      try await look(at: routes, isTold: true, &sight, publish)
-      for await _ in changes {
-        try await time.sleep(for: Self.settlingTime)
-        try await look(at: routes, isTold: true, &sight, publish)
-      }
-      try Task.checkCancellation()
-    }
-    while true {
-      try await look(at: routes, isTold: false, &sight, publish)
-      try await time.sleep(for: Self.interval)
-    }
-  }
-
-  /// Reads the routes, repeatedly if that fails, and publishes the rule if it may have changed.
-  private func look(
-    at routes: any RouteSource, isTold: Bool, _ sight: inout Sight, _ publish: @Sendable (GateRule) -> Void
-  ) async throws {
-    while true {
-      do {
-        let table = try routes.read()
-        let new = Sight.table(table, isTold: isTold)
-        if new != sight {
-          sight = new
-          let remark =
-            isTold
-            ? "" : " (checked every \(Self.interval.components.seconds) s, since the system does not report changes)"
-          publish(table.rule(name: name, namesNeedDefaultRoute: namesNeedDefaultRoute, remark: remark))
-        }
-        return
-      } catch {
-        if sight == .nothing { throw error }
-        if sight != .unknown {
-          sight = .unknown
-          publish(.open)
-        }
-      }
-      try await time.sleep(for: Self.interval)
+    guard let routes else { return try await watchSystem(publish) }
+    let (name, namesNeedDefaultRoute) = (name, namesNeedDefaultRoute)
+    try await routes.run(publish) { table, remark in
+      table.rule(name: name, namesNeedDefaultRoute: namesNeedDefaultRoute, remark: remark)
     }
   }
 

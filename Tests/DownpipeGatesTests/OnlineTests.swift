@@ -1,48 +1,7 @@
 import DownpipeCore
 import DownpipeGates
 import DownpipeTesting
-import Foundation
-import Synchronization
 import Testing
-
-/// Routes that a test changes.
-private final class FakeRoutes: RouteSource {
-  private struct State {
-    var result: Result<RouteTable, DownloadError>
-    var reads = 0
-  }
-
-  private let state: Mutex<State>
-  private let events: AsyncStream<Void>?
-  private let continuation: AsyncStream<Void>.Continuation?
-
-  init(_ table: RouteTable, tells: Bool = true) {
-    state = Mutex(State(result: .success(table)))
-    if tells {
-      let (events, continuation) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
-      self.events = events
-      self.continuation = continuation
-    } else {
-      events = nil
-      continuation = nil
-    }
-  }
-
-  func set(_ table: RouteTable) { state.withLock { $0.result = .success(table) } }
-  func fail() { state.withLock { $0.result = .failure(DownloadError(.network, "unreadable")) } }
-  func tell() { continuation?.yield() }
-  func stopTelling() { continuation?.finish() }
-  var reads: Int { state.withLock(\.reads) }
-
-  func read() throws -> RouteTable {
-    try state.withLock { state in
-      state.reads += 1
-      return try state.result.get()
-    }
-  }
-
-  func changes() -> AsyncStream<Void>? { events }
-}
 
 @Suite(.timeLimit(.minutes(1)))
 struct OnlineTests {
@@ -60,12 +19,12 @@ struct OnlineTests {
     routes.set(Self.some)
     routes.tell()
     await time.sleepers(atLeast: 1)
-    time.advance(by: Online.settlingTime)
+    time.advance(by: RouteWatch.settlingTime)
     #expect(await watch.verdict() == .open)
     routes.set(Self.none)
     routes.tell()
     await time.sleepers(atLeast: 1)
-    time.advance(by: Online.settlingTime)
+    time.advance(by: RouteWatch.settlingTime)
     #expect(await watch.verdict() == Self.closed)
   }
 
@@ -77,12 +36,12 @@ struct OnlineTests {
     for _ in 0..<3 {
       routes.tell()
       await time.sleepers(atLeast: 1)
-      time.advance(by: Online.settlingTime)
+      time.advance(by: RouteWatch.settlingTime)
     }
     routes.set(Self.some)
     routes.tell()
     await time.sleepers(atLeast: 1)
-    time.advance(by: Online.settlingTime)
+    time.advance(by: RouteWatch.settlingTime)
     #expect(await watch.verdict() == .open)
   }
 
@@ -95,7 +54,7 @@ struct OnlineTests {
     await time.sleepers(atLeast: 1)
     for _ in 0..<100 { routes.tell() }
     routes.set(Self.some)
-    time.advance(by: Online.settlingTime)
+    time.advance(by: RouteWatch.settlingTime)
     #expect(await watch.verdict() == .open)
     // One read at the start and one now; the hundred changes cause one more.
     #expect(routes.reads == 2)
@@ -109,9 +68,9 @@ struct OnlineTests {
     let watch = GateWatch(Online(routes: routes, time: time))
     #expect(await watch.verdict() == Self.closedUntold)
     await time.sleepers(atLeast: 1)
-    #expect(time.pendingSleeps == [Online.interval])
+    #expect(time.pendingSleeps == [RouteWatch.interval])
     routes.set(Self.some)
-    time.advance(by: Online.interval)
+    time.advance(by: RouteWatch.interval)
     #expect(await watch.verdict() == .open)
   }
 
@@ -124,7 +83,7 @@ struct OnlineTests {
     #expect(await watch.verdict() == Self.closedUntold)
     routes.set(Self.some)
     await time.sleepers(atLeast: 1)
-    time.advance(by: Online.interval)
+    time.advance(by: RouteWatch.interval)
     #expect(await watch.verdict() == .open)
   }
 
@@ -136,12 +95,12 @@ struct OnlineTests {
     routes.fail()
     routes.tell()
     await time.sleepers(atLeast: 1)
-    time.advance(by: Online.settlingTime)
+    time.advance(by: RouteWatch.settlingTime)
     #expect(await watch.verdict() == .open)
     // It reads again without a notification.
     routes.set(Self.none)
     await time.sleepers(atLeast: 1)
-    time.advance(by: Online.interval)
+    time.advance(by: RouteWatch.interval)
     #expect(await watch.verdict() == Self.closed)
   }
 

@@ -7,27 +7,31 @@
     import Musl
   #endif
 
-  /// The tables of the kernel: routes from `/proc/net`, links and addresses from `getifaddrs`, changes from rtnetlink.
+  /// The tables of the kernel: routes from `/proc/net`, links and addresses from `getifaddrs`, kinds of interfaces from
+  /// `/sys/class/net`, changes from rtnetlink.
   package struct LinuxRoutes: RouteSource {
     /// The bytes read from one table at most: about 16,000 routes.
     private static let sizeLimit = 4 << 20
 
     private let folder: String
-    private let interfaces: @Sendable () -> Interfaces?
+    private let kinds: InterfaceFolder
+    private let interfaces: @Sendable () -> InterfaceStates?
     private let openEvents: @Sendable () -> AsyncStream<Void>?
 
     /// The routes of the process's network namespace.
     package init() {
       self.init(
-        folder: "/proc/net", interfaces: Interfaces.read, events: { RouteEvents.open().map(RouteEvents.stream) })
+        folder: "/proc/net", interfaces: InterfaceStates.read, events: { RouteEvents.open().map(RouteEvents.stream) })
     }
 
-    /// The routes in a folder with the layout of `/proc/net`.
+    /// The routes in a folder with the layout of `/proc/net`, and the interfaces in one with the layout of
+    /// `/sys/class/net`.
     package init(
-      folder: String, interfaces: @escaping @Sendable () -> Interfaces?,
+      folder: String, sysfs: String = InterfaceFolder.system, interfaces: @escaping @Sendable () -> InterfaceStates?,
       events: @escaping @Sendable () -> AsyncStream<Void>?
     ) {
       self.folder = folder
+      self.kinds = InterfaceFolder(sysfs)
       self.interfaces = interfaces
       self.openEvents = events
     }
@@ -46,6 +50,7 @@
         table.downInterfaces = interfaces.down
         table.ownAddresses = interfaces.addresses
       }
+      for name in Set(table.routes.lazy.compactMap(\.interface)) { table.kinds[name] = kinds.kind(of: name) }
       return table
     }
 
@@ -68,7 +73,7 @@
   }
 
   /// The properties of network interfaces that routing needs.
-  package struct Interfaces: Sendable, Hashable {
+  package struct InterfaceStates: Sendable, Hashable {
     /// The interfaces that are down or have no link.
     package var down: Set<String>
     /// The addresses of the machine.
@@ -80,13 +85,13 @@
     }
 
     /// Reads the interfaces from the system; `nil` when that fails.
-    package static func read() -> Interfaces? {
+    package static func read() -> InterfaceStates? {
       var list: UnsafeMutablePointer<ifaddrs>?
       guard getifaddrs(&list) == 0 else { return nil }
       defer { freeifaddrs(list) }
       // The kernel sets IFF_RUNNING (0x40) while the link works, and where the state is unknown (RFC 2863).
       let upAndRunning: UInt32 = 0x41
-      var result = Interfaces()
+      var result = InterfaceStates()
       var next = list
       while let entry = next?.pointee {
         next = entry.ifa_next

@@ -36,33 +36,56 @@ package struct RouteTable: Sendable, Hashable {
   package var ownAddresses: Set<IPAddress>
   /// Whether some routes were not read.
   package var isTruncated: Bool
+  /// The kinds of the interfaces that have routes.
+  package var kinds: [String: InterfaceKind]
+  /// Interfaces that the system reports as metered, with what it says: `which the system counts as expensive`.
+  package var metered: [String: String]
 
   package init(
     _ routes: [Route] = [], downInterfaces: Set<String> = [], ownAddresses: Set<IPAddress> = [],
-    isTruncated: Bool = false
+    isTruncated: Bool = false, kinds: [String: InterfaceKind] = [:], metered: [String: String] = [:]
   ) {
     self.routes = routes
     self.downInterfaces = downInterfaces
     self.ownAddresses = ownAddresses
     self.isTruncated = isTruncated
+    self.kinds = kinds
+    self.metered = metered
   }
 
-  /// Why an address cannot be reached; `nil` when there is a route. Of the routes with a link, the one with the longest
-  /// prefix decides.
-  package func obstacle(to address: IPAddress, zone: String? = nil) -> String? {
-    if address.isLoopback || ownAddresses.contains(address) { return nil }
+  /// How an address is reached.
+  package enum Choice: Sendable, Hashable {
+    /// It is an address of the machine.
+    case local
+    /// Over this route, which has an interface.
+    case route(Route)
+    /// It is not reached, for the given reason.
+    case obstacle(String)
+    /// Some routes were not read, and none of the others leads to it.
+    case unknown
+  }
+
+  /// Returns how an address is reached. Of the routes with a link, the one with the longest prefix decides.
+  package func choice(to address: IPAddress, zone: String? = nil) -> Choice {
+    if address.isLoopback || ownAddresses.contains(address) { return .local }
     let matching = routes.filter {
       address.begins(with: $0.prefix, length: $0.prefixLength) && (zone == nil || $0.interface == zone)
     }
     let linked = matching.filter { route in route.interface.map { !downInterfaces.contains($0) } ?? true }
     guard let best = linked.min(by: Self.isBetter) else {
-      if isTruncated { return nil }
-      if let down = matching.min(by: Self.isBetter)?.interface { return "\(down) has no link" }
-      return "there is no route to the address"
+      if isTruncated { return .unknown }
+      if let down = matching.min(by: Self.isBetter)?.interface { return .obstacle("\(down) has no link") }
+      return .obstacle("there is no route to the address")
     }
-    guard best.isReject || best.interface == nil else { return nil }
+    guard best.isReject || best.interface == nil else { return .route(best) }
     // Linux ends its IPv6 table with a default route that rejects all packets.
-    return best.prefixLength == 0 ? "there is no route to the address" : "the route to the address rejects packets"
+    return .obstacle(
+      best.prefixLength == 0 ? "there is no route to the address" : "the route to the address rejects packets")
+  }
+
+  /// Why an address cannot be reached; `nil` when there is a route, or may be one.
+  package func obstacle(to address: IPAddress, zone: String? = nil) -> String? {
+    if case .obstacle(let reason) = choice(to: address, zone: zone) { reason } else { nil }
   }
 
   /// Why host names cannot be reached; `nil` when there is a default route for IPv4 or IPv6. The address of a name is
@@ -89,12 +112,12 @@ package struct RouteTable: Sendable, Hashable {
 
   private func isUsable(_ route: Route) -> Bool { !route.isReject && route.interface != nil && !route.isLoopback }
 
-  private func leadsOut(_ route: Route) -> Bool {
+  func leadsOut(_ route: Route) -> Bool {
     isUsable(route) && route.interface.map { !downInterfaces.contains($0) } ?? false
       && !(route.prefix.family == .v6 && route.prefix.bits >> 120 == 0xFF)
   }
 
-  private static func isBetter(_ left: Route, _ right: Route) -> Bool {
+  static func isBetter(_ left: Route, _ right: Route) -> Bool {
     left.prefixLength != right.prefixLength
       ? left.prefixLength > right.prefixLength
       : left.metric < right.metric
@@ -102,7 +125,7 @@ package struct RouteTable: Sendable, Hashable {
 
   /// Prefixes that together have the effect of a default route. VPNs add two halves in order not to replace the default
   /// route, and all public IPv6 addresses start with the bits 001.
-  private static func defaultCovers(_ family: IPAddress.Family) -> [[(IPAddress, Int)]] {
+  static func defaultCovers(_ family: IPAddress.Family) -> [[(IPAddress, Int)]] {
     let zero = IPAddress(family: family, bits: 0)
     let upperHalf = IPAddress(family: family, bits: 1 << UInt128(family.bitCount - 1))
     let covers = [[(zero, 0)], [(zero, 1), (upperHalf, 1)]]

@@ -1,0 +1,42 @@
+#if canImport(Network)
+  import DownpipeCore
+  import Network
+
+  extension RouteWatch {
+    /// Publishes the rule for the default path of `NWPathMonitor`, as a table with a default route over the first
+    /// interface of the path. It has no test, since the tests run on Linux.
+    static func runOnPaths(
+      _ publish: @Sendable (GateRule) -> Void, rule: @Sendable (RouteTable, String) -> GateRule
+    ) async throws {
+      for await path in NWPathMonitor() { publish(rule(table(path), "")) }
+      try Task.checkCancellation()
+    }
+
+    private static func table(_ path: NWPath) -> RouteTable {
+      // With `requiresConnection`, a connection activates the path.
+      guard path.status != .unsatisfied, let interface = path.availableInterfaces.first else { return RouteTable() }
+      let name = interface.name
+      var table = RouteTable(
+        [IPAddress.Family.v4, .v6].map { Route(IPAddress(family: $0, bits: 0), length: 0, interface: name) })
+      table.kinds = [name: kind(interface.type)]
+      if path.isExpensive {
+        table.metered[name] = "which the system counts as expensive"
+      } else if path.isConstrained {
+        table.metered[name] = "which is in Low Data Mode"
+      }
+      return table
+    }
+
+    private static func kind(_ type: NWInterface.InterfaceType) -> InterfaceKind {
+      switch type {
+      case .wifi: .wifi
+      case .wiredEthernet: .ethernet
+      case .cellular: .cellular
+      case .loopback: .loopback
+      // VPNs have this type.
+      case .other: .tunnel
+      @unknown default: .unknown
+      }
+    }
+  }
+#endif

@@ -1,0 +1,86 @@
+public import DownpipeCore
+
+/// A gate that is open while the download's host is reached over a network whose use costs nothing.
+///
+/// ```swift
+/// let downloader = try await Downloader {
+///   HTTPSource()
+///   FileStore("~/Downloads")
+///   Unmetered(unless: .userInitiated)
+/// }
+/// ```
+/// The gate closes only when the system says that the network is metered, or that there is no route; ``WiFiOnly`` has
+/// the table of interfaces and the rules for routes.
+///
+/// - **Linux**: only mobile networks (`wwan`) are known to be metered. The kernel does not know whether a Wi-Fi network
+///   or an Ethernet cable leads to a metered connection, such as a telephone that shares its own. NetworkManager may
+///   know, but is not asked.
+/// - **Apple platforms**: the gate is closed while `NWPath` is expensive (mobile networks, personal hotspots) or
+///   constrained (Low Data Mode).
+public struct Unmetered: Gate {
+  /// Identifies the gate in its pipeline; `Unmetered` by default.
+  public let id: String
+  private let namesNeedDefaultRoute: Bool
+  private let exemption: Exemption
+  private let routes: RouteWatch
+
+  /// Creates a gate that does not apply to downloads of the given intents.
+  ///
+  /// - Parameters:
+  ///   - intents: Intents of downloads that may use metered networks; none by default.
+  ///   - namesNeedDefaultRoute: Whether a host name needs a default route. Use `false` in a network without a default
+  ///     route whose names lead to its own machines.
+  ///   - id: Identifies the gate in its pipeline.
+  public init(unless intents: Intent..., namesNeedDefaultRoute: Bool = true, id: String = "Unmetered") {
+    self.init(exemption: Exemption(intents), namesNeedDefaultRoute: namesNeedDefaultRoute, id: id, routes: .system)
+  }
+
+  /// Creates a gate that does not apply to some downloads.
+  ///
+  /// - Parameters:
+  ///   - exempts: Whether a download may use metered networks. It must be pure and cheap, and can be called on any thread.
+  ///   - namesNeedDefaultRoute: Whether a host name needs a default route. Use `false` in a network without a default
+  ///     route whose names lead to its own machines.
+  ///   - id: Identifies the gate in its pipeline.
+  public init(
+    unless exempts: @escaping @Sendable (Candidate) -> Bool, namesNeedDefaultRoute: Bool = true,
+    id: String = "Unmetered"
+  ) {
+    self.init(exemption: Exemption(exempts), namesNeedDefaultRoute: namesNeedDefaultRoute, id: id, routes: .system)
+  }
+
+  private init(exemption: Exemption, namesNeedDefaultRoute: Bool, id: String, routes: RouteWatch) {
+    self.id = id
+    self.namesNeedDefaultRoute = namesNeedDefaultRoute
+    self.exemption = exemption
+    self.routes = routes
+  }
+
+  package init(unless intents: Intent..., routes: any RouteSource, time: any TimeSource) {
+    self.init(
+      exemption: Exemption(intents), namesNeedDefaultRoute: true, id: "Unmetered",
+      routes: RouteWatch(routes, time: time))
+  }
+
+  /// The exempt downloads.
+  public var summary: String { exemption.summary() }
+
+  /// Publishes the rule for the current routes and then each change, until the task is cancelled.
+  ///
+  /// While the routes cannot be read, the gate is open.
+  /// - Throws: `DownloadError` with `.network`, `.permission` or `.tooManyOpenFiles` when the routes cannot be read at
+  ///   the start; `CancellationError`.
+  public func watch(_ publish: @escaping @Sendable (GateRule) -> Void) async throws {
+    let (name, exemption, namesNeedDefaultRoute) = (name, exemption, namesNeedDefaultRoute)
+    try await routes.run(publish) { table, remark in
+      exemption.apply(
+        to: table.rule(
+          name: name, namesNeedDefaultRoute: namesNeedDefaultRoute, remark: remark, interfaces: Self.verdict))
+    }
+  }
+
+  @Sendable private static func verdict(_ interface: NetworkInterface) -> InterfaceVerdict {
+    if let reason = interface.metered { return .refused(", \(reason)") }
+    return interface.kind == .cellular ? .refused(", a mobile network") : .allowed
+  }
+}
