@@ -7,7 +7,7 @@ final class EngineContext: Sendable {
   let store: any LedgerStore
   let ledgerName: String
   let storage: any Storage
-  let hub = EventHub()
+  let hub: EventHub
   let mailbox = Mailbox()
   let trust = RangeMemory()
   let furthest = FurthestBytes()
@@ -18,6 +18,7 @@ final class EngineContext: Sendable {
     self.store = store
     ledgerName = pipeline.ledger.name
     storage = pipeline.storage
+    hub = EventHub(time: options.time)
   }
 
   var time: any TimeSource { options.time }
