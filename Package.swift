@@ -61,6 +61,9 @@ let package = Package(
     .library(name: "DownpipeSQLite", targets: ["DownpipeSQLite"]),
     .library(name: "DownpipeGzip", targets: ["DownpipeGzip"]),
     .library(name: "DownpipeChecksum", targets: ["DownpipeChecksum"]),
+    .library(name: "DownpipeLogging", targets: ["DownpipeLogging"]),
+    .library(name: "DownpipeMetrics", targets: ["DownpipeMetrics"]),
+    .library(name: "DownpipeTracing", targets: ["DownpipeTracing"]),
     .library(name: "DownpipeService", targets: ["DownpipeService"]),
     .executable(name: "downpipe", targets: ["DownpipeTool"]),
   ],
@@ -75,6 +78,9 @@ let package = Package(
     .package(url: "https://github.com/apple/swift-crypto", from: "4.5.2"),
     .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),
     .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
+    .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
+    .package(url: "https://github.com/apple/swift-metrics", from: "2.13.0"),
+    .package(url: "https://github.com/apple/swift-distributed-tracing", from: "1.7.3"),
     .package(url: "https://github.com/swift-server/swift-service-lifecycle", from: "2.13.0"),
   ],
   targets: [
@@ -83,6 +89,8 @@ let package = Package(
     // What plug-ins share of the operating system: descriptors, the table of errors, blocking threads, process owners.
     // No product.
     .target(name: "DownpipePOSIX", dependencies: ["DownpipeCore"], swiftSettings: strict),
+    // What the observers share: intervals from events, texts without secrets. No product.
+    .target(name: "DownpipeTimeline", dependencies: ["DownpipeCore"], swiftSettings: strict),
     .systemLibrary(
       name: "CZlib", pkgConfig: "zlib", providers: [.apt(["zlib1g-dev"]), .brew(["zlib"])]),
 
@@ -113,6 +121,9 @@ let package = Package(
       ]),
     plugin("Gzip", ["DownpipePOSIX", "CZlib"]),
     plugin("Checksum", ["DownpipePOSIX", "CZlib", .product(name: "Crypto", package: "swift-crypto")]),
+    plugin("Logging", ["DownpipeTimeline", .product(name: "Logging", package: "swift-log")]),
+    plugin("Metrics", ["DownpipeTimeline", .product(name: "CoreMetrics", package: "swift-metrics")]),
+    plugin("Tracing", ["DownpipeTimeline", .product(name: "Tracing", package: "swift-distributed-tracing")]),
     plugin("Service", [.product(name: "ServiceLifecycle", package: "swift-service-lifecycle")]),
 
     // The batteries, and the test kit
@@ -193,6 +204,27 @@ let package = Package(
       ]),
     tests("DownpipeGzip", ["DownpipeGzip", "DownpipeCore", "DownpipeTesting"]),
     tests("DownpipeChecksum", ["DownpipeChecksum", "DownpipeCore", "DownpipeTesting"]),
+    tests("DownpipeTimeline", ["DownpipeTimeline", "DownpipeCore", "DownpipeTesting"]),
+    tests(
+      "DownpipeLogging",
+      [
+        "DownpipeLogging", "DownpipeCore", "DownpipeTesting",
+        .product(name: "Logging", package: "swift-log"), .product(name: "InMemoryLogging", package: "swift-log"),
+      ]),
+    tests(
+      "DownpipeMetrics",
+      [
+        "DownpipeMetrics", "DownpipeCore", "DownpipeTesting",
+        .product(name: "CoreMetrics", package: "swift-metrics"),
+        .product(name: "MetricsTestKit", package: "swift-metrics"),
+      ]),
+    tests(
+      "DownpipeTracing",
+      [
+        "DownpipeTracing", "DownpipeCore", "DownpipeTesting",
+        .product(name: "Tracing", package: "swift-distributed-tracing"),
+        .product(name: "InMemoryTracing", package: "swift-distributed-tracing"),
+      ]),
     tests(
       "DownpipeService",
       [
@@ -207,7 +239,7 @@ let package = Package(
       "Documentation",
       [
         "Downpipe", "DownpipeTesting", "DownpipeService", "DownpipeAppleResumeData", "DownpipeURLSession",
-        "DownpipeBackgroundURLSession",
+        "DownpipeBackgroundURLSession", "DownpipeLogging", "DownpipeMetrics", "DownpipeTracing",
       ]),
     // A disk that fails under storage and ledger.
     .target(

@@ -42,11 +42,14 @@ struct OutsidePackageTests {
     let resolved = try String(contentsOf: Compiler.package.appending(path: "Package.resolved"), encoding: .utf8)
     try write(resolved, to: "Package.resolved")
     var harness = ExampleHarness.documentation
-    let missing = ["DownpipeService", "Logging", "ServiceLifecycle"]
+    let missing = [
+      "DownpipeService", "DownpipeLogging", "DownpipeMetrics", "DownpipeTracing", "Logging", "ServiceLifecycle",
+    ]
     harness.modules.removeAll { missing.contains($0) }
     harness.surroundings.removeAll { $0.type == "Logger" }
-    let examples = try ExampleTests.examples(sqlite: withTraits).filter {
-      !$0.path.hasPrefix("Plugins/Service/")
+    let excluded = ["Service", "Logging", "Metrics", "Tracing"].map { "Plugins/\($0)/" }
+    let examples = try ExampleTests.examples(sqlite: withTraits).filter { example in
+      !excluded.contains { example.path.hasPrefix($0) }
     }
     try write(harness.source(of: examples), to: "Tests/ExamplesTests/Examples.swift")
     // The first example is a program as it is.

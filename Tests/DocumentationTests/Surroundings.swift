@@ -16,7 +16,8 @@ extension ExampleHarness {
     ],
     modules: [
       "Downpipe", "DownpipeTesting", "DownpipeService", "DownpipeAppleResumeData", "DownpipeURLSession",
-      "DownpipeBackgroundURLSession", "Foundation", "Logging", "ServiceLifecycle", "Testing",
+      "DownpipeBackgroundURLSession", "DownpipeLogging", "DownpipeMetrics", "DownpipeTracing", "Foundation", "Logging",
+      "ServiceLifecycle", "Testing",
     ],
     declarations: """
       typealias MyGate = FakeGate

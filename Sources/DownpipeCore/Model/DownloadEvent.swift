@@ -1,9 +1,16 @@
+public import Foundation
+
 /// A change of a download.
 public struct DownloadEvent: Sendable, Hashable {
   /// The request of the download, with id, host, tags and metadata.
   public let request: DownloadRequest
   /// The kind of change, with its values.
   public let kind: Kind
+  /// The calendar time of the change. It may jump when the system's date is set.
+  public let date: Date
+  /// The time of the change on the downloader's clock, ``TimeSource/now``. It never jumps: compute intervals with it,
+  /// because an observer may read an event late.
+  public let instant: Duration
   /// The id of the download.
   public var id: DownloadID { request.id }
 
@@ -11,7 +18,7 @@ public struct DownloadEvent: Sendable, Hashable {
   public enum Kind: Sendable, Hashable {
     /// The download has entered a state.
     case state(DownloadState)
-    /// Bytes have arrived. Sent at most a few times a second.
+    /// Bytes have arrived. Sent at most a few times a second, and at the end of each transfer.
     case progress(TransferProgress)
     /// An attempt has begun, and continues at an offset.
     case started(attempt: Int, from: Int64)
@@ -33,9 +40,13 @@ public struct DownloadEvent: Sendable, Hashable {
     case removed
   }
 
-  /// Creates an event.
-  public init(_ request: DownloadRequest, _ kind: Kind) {
+  /// Creates an event, by default of the present time.
+  public init(
+    _ request: DownloadRequest, _ kind: Kind, date: Date = Date(), instant: Duration = SystemTime().now
+  ) {
     self.request = request
     self.kind = kind
+    self.date = date
+    self.instant = instant
   }
 }

@@ -61,10 +61,16 @@ public struct TransferProgress: Sendable, Hashable {
   public var total: ByteCount
   /// The speed over the last few seconds, in bytes per second; `nil` when no transfer is running.
   public var bytesPerSecond: Double?
+  /// The number of bytes received over the network since the download was last started, including bytes that were
+  /// fetched again; 0 when it does not run.
+  public var fetched: Int64
 
   /// Creates a progress value.
-  public init(received: Int64 = 0, total: ByteCount = .unknown, bytesPerSecond: Double? = nil) {
+  public init(
+    received: Int64 = 0, total: ByteCount = .unknown, bytesPerSecond: Double? = nil, fetched: Int64 = 0
+  ) {
     self.received = received
+    self.fetched = fetched
     self.total = total
     self.bytesPerSecond = bytesPerSecond
   }

@@ -28,6 +28,7 @@ public struct ObserverConformance: Sendable {
     let events = try Self.events()
     await report.check("ends-with-the-events", "it returns when the sequence ends, even without an event") {
       await observer.observe(AsyncStream { nil })
+      await observer.observe(AsyncStream { nil }, in: Self.context)
     }
     report.build(on: "ends-with-the-events")
     await report.check("reads-to-the-end", "it reads events of every kind until the sequence ends") {
@@ -63,16 +64,30 @@ public struct ObserverConformance: Sendable {
     _ events: [DownloadEvent], _ begin: @escaping @Sendable () async -> Void = {}
   ) async throws {
     let asked = Watched(0)
-    await observer.observe(
-      AsyncStream {
-        let number = asked.update { count in
-          count += 1
-          return count
-        }
-        if number == 1 { await begin() }
-        return number <= events.count ? events[number - 1] : nil
-      })
+    let stream = AsyncStream<DownloadEvent> {
+      let number = asked.update { count in
+        count += 1
+        return count
+      }
+      if number == 1 { await begin() }
+      return number <= events.count ? events[number - 1] : nil
+    }
+    // As a downloader calls it.
+    await observer.observe(stream, in: Self.context)
     try expect(asked.value > events.count, "it returned after \(asked.value) of \(events.count) events")
+  }
+
+  /// A context whose counts fail every second time.
+  private static var context: ObserverContext {
+    let readings = Watched(0)
+    return ObserverContext {
+      let number = readings.update { count in
+        count += 1
+        return count
+      }
+      if number.isMultiple(of: 2) { throw DownloadError(.ledger, "conformance") }
+      return [.waiting: number]
+    }
   }
 
   /// Events of every kind, for downloads with unusual names.
@@ -85,8 +100,8 @@ public struct ObserverConformance: Sendable {
       .transferring, .processing(step: "Conformance"), .paused, .failed(error), .cancelled, .finished(artifact),
     ]
     let progress = [
-      TransferProgress(), TransferProgress(received: 5, total: .known(10), bytesPerSecond: 2.5),
-      TransferProgress(received: .max, total: .known(0), bytesPerSecond: .infinity),
+      TransferProgress(), TransferProgress(received: 5, total: .known(10), bytesPerSecond: 2.5, fetched: 7),
+      TransferProgress(received: .max, total: .known(0), bytesPerSecond: .infinity, fetched: .max),
     ]
     var kinds: [DownloadEvent.Kind] = [
       .started(attempt: 1, from: 0), .started(attempt: 2, from: 5), .restarted(error), .refused(error),

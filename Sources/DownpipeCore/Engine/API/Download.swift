@@ -146,7 +146,8 @@ public struct DownloadEvents: AsyncSequence, Sendable {
         // Subscribe before reading the status, so that no change in between is missed.
         stream = downloader.engine.hub.events(of: id).makeAsyncIterator()
         let status = try? await downloader.status(of: id)
-        event = status.map { DownloadEvent($0.request, .state($0.state)) }
+        let time = downloader.engine.options.time
+        event = status.map { DownloadEvent($0.request, .state($0.state), date: time.date, instant: time.now) }
       } else {
         event = await stream?.next(isolation: actor)
       }

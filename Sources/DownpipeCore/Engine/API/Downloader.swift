@@ -231,21 +231,22 @@ public final class Downloader: Sendable {
   /// Returns the changes of all downloads, in batches.
   ///
   /// A batch has the latest status of each changed download and the ids of removed downloads. A new reason to wait is
-  /// a change, too. The same status may be reported twice. The sequence ends when the downloader shuts down.
+  /// a change, too. The same status may be reported twice.
+  ///
+  /// The first change after a quiet interval is reported at once, the changes that follow it together after
+  /// `interval`. Changes that the reader has not taken are merged, and at most 10,000 downloads are kept for it; see
+  /// ``DownloadChanges/isComplete``. When the downloader shuts down, the last batch is reported at once and the
+  /// sequence ends.
   ///
   /// Changes that other users of the ledger make are only reported for downloads that are watched individually, with
   /// ``Download/events``. If a ledger has other users, read ``statuses(_:)`` from time to time.
-  /// - Parameter interval: The least time between two batches.
+  /// - Parameter interval: The least time between two batches, and before the first one. Progress changes at most every
+  ///   ``DownloaderOptions/progressInterval``.
   /// - Returns: A sequence for one reader.
   public func changes(every interval: Duration = .milliseconds(100)) -> AsyncStream<DownloadChanges> {
     let buffer = engine.hub.changeBuffer()
     // From now on the loop has to keep the reasons of waiting downloads up to date.
     engine.context.mailbox.wake()
-    let time = engine.options.time
-    return AsyncStream {
-      // After the end the last batch is delivered without delay.
-      if !buffer.isFinished { try? await time.sleep(for: interval, purpose: .changes) }
-      return await buffer.next()
-    }
+    return AsyncStream { await buffer.next(every: interval) }
   }
 }

@@ -30,88 +30,120 @@ final class ChangeBuffer: Sendable {
     var isRemoval: Bool { if case .removed = self { true } else { false } }
   }
 
-  private static let capacity = 10_000
+  static let capacity = 10_000
+  private typealias Waiter = CheckedContinuation<Void, Never>
   private struct State {
     var latest: [DownloadID: Change] = [:]
     var isComplete = true
     var isFinished = false
-    var waiter: CheckedContinuation<Void, Never>?
+    /// When the reader took the previous batch, or when the buffer was made.
+    var previous: Duration
+    /// Waits for a change.
+    var reader: Waiter?
+    /// Waits for the end, while the reader sleeps.
+    var ender: Waiter?
+
+    var hasNews: Bool { !latest.isEmpty || !isComplete || isFinished }
   }
-  private let state = Mutex(State())
+  private let state: Mutex<State>
+  private let time: any TimeSource
   private let onEnd: @Sendable () -> Void
 
-  init(onEnd: @escaping @Sendable () -> Void) { self.onEnd = onEnd }
+  init(time: any TimeSource, onEnd: @escaping @Sendable () -> Void) {
+    self.time = time
+    self.onEnd = onEnd
+    state = Mutex(State(previous: time.now))
+  }
 
   deinit { onEnd() }
 
   func record(_ change: Change, of id: DownloadID) {
-    let waiter = state.withLock { state in
+    tell { state in
       if state.latest.count >= Self.capacity, state.latest[id] == nil {
         state.isComplete = false
       } else {
         state.latest[id] = change
       }
-      defer { state.waiter = nil }
-      return state.waiter
     }
-    waiter?.resume()
   }
 
   /// Records that changes were left out.
-  func recordIncomplete() {
-    let waiter = state.withLock { state in
-      state.isComplete = false
-      defer { state.waiter = nil }
-      return state.waiter
-    }
-    waiter?.resume()
-  }
+  func recordIncomplete() { tell { $0.isComplete = false } }
 
   func finish() {
-    let waiter = state.withLock { state in
-      state.isFinished = true
-      defer { state.waiter = nil }
-      return state.waiter
-    }
-    waiter?.resume()
+    tell { $0.isFinished = true }
+    resume(\.ender)
   }
 
-  var isFinished: Bool { state.withLock { $0.isFinished } }
+  private func tell(_ change: (inout State) -> Void) {
+    let reader = state.withLock { state in
+      change(&state)
+      defer { state.reader = nil }
+      return state.reader
+    }
+    reader?.resume()
+  }
+
+  /// Waits for changes, and until `interval` has passed since the previous batch; takes all changes. `nil` at the end.
+  func next(every interval: Duration) async -> DownloadChanges? {
+    await sleep(until: state.withLock { $0.previous } + interval)
+    let batch = await next()
+    state.withLock { $0.previous = time.now }
+    return batch
+  }
+
+  /// Sleeps until the instant or the end: the last batch is delivered without delay.
+  private func sleep(until instant: Duration) async {
+    guard time.now < instant, !state.withLock({ $0.isFinished }) else { return }
+    await withTaskGroup(of: Void.self) { group in
+      group.addTask { [time] in try? await time.sleep(until: instant, purpose: .changes) }
+      group.addTask { await self.wait(in: \.ender) { $0.isFinished } }
+      await group.next()
+      group.cancelAll()
+    }
+  }
 
   /// Waits until there are changes and takes all of them; `nil` at the end.
-  func next() async -> DownloadChanges? {
-    while !Task.isCancelled {
-      let taken = state.withLock { state -> (changes: [DownloadID: Change], isComplete: Bool)? in
-        if state.latest.isEmpty && state.isComplete { return nil }
-        defer {
-          state.latest = [:]
-          state.isComplete = true
-        }
-        return (state.latest, state.isComplete)
+  private func next() async -> DownloadChanges? {
+    await wait(in: \.reader) { $0.hasNews }
+    guard !Task.isCancelled else { return nil }
+    let taken = state.withLock { state -> (changes: [DownloadID: Change], isComplete: Bool)? in
+      if state.latest.isEmpty && state.isComplete { return nil }
+      defer {
+        state.latest = [:]
+        state.isComplete = true
       }
-      if let taken {
-        return DownloadChanges(
-          statuses: taken.changes.values.compactMap(\.status),
-          removed: taken.changes.filter { $0.value.isRemoval }.map(\.key), isComplete: taken.isComplete)
-      }
-      if isFinished { return nil }
-      await withTaskCancellationHandler {
-        await withCheckedContinuation { continuation in
-          let now = state.withLock { state in
-            if !state.latest.isEmpty || !state.isComplete || state.isFinished || Task.isCancelled { return true }
-            state.waiter = continuation
-            return false
-          }
-          if now { continuation.resume() }
-        }
-      } onCancel: {
-        let waiter = state.withLock { state in
-          defer { state.waiter = nil }
-          return state.waiter
-        }
-        waiter?.resume()
-      }
+      return (state.latest, state.isComplete)
     }
-    return nil
+    guard let taken else { return nil }
+    return DownloadChanges(
+      statuses: taken.changes.values.compactMap(\.status),
+      removed: taken.changes.filter { $0.value.isRemoval }.map(\.key), isComplete: taken.isComplete)
+  }
+
+  /// Waits until the waiter is resumed or the task is cancelled; returns at once if the condition holds.
+  private func wait(
+    in slot: any WritableKeyPath<State, Waiter?> & Sendable, unless isOver: @Sendable (State) -> Bool
+  ) async {
+    await withTaskCancellationHandler {
+      await withCheckedContinuation { continuation in
+        let now = state.withLock { state in
+          if isOver(state) || Task.isCancelled { return true }
+          state[keyPath: slot] = continuation
+          return false
+        }
+        if now { continuation.resume() }
+      }
+    } onCancel: {
+      resume(slot)
+    }
+  }
+
+  private func resume(_ slot: any WritableKeyPath<State, Waiter?> & Sendable) {
+    let waiter = state.withLock { state in
+      defer { state[keyPath: slot] = nil }
+      return state[keyPath: slot]
+    }
+    waiter?.resume()
   }
 }

@@ -18,6 +18,9 @@ final class EventHub: Sendable {
     weak var buffer: ChangeBuffer?
   }
   private let state = Mutex(State())
+  private let time: any TimeSource
+
+  init(time: any TimeSource) { self.time = time }
 
   /// Whether events of the download have a watcher.
   func isWatched(_ id: DownloadID) -> Bool {
@@ -34,17 +37,21 @@ final class EventHub: Sendable {
   var watchedDownloads: [DownloadID] { state.withLock { Array($0.byDownload.keys) } }
 
   func publish(_ kind: DownloadEvent.Kind, of run: Run) {
-    publish(run.id, .run(run)) { DownloadEvent(run.read { $0.request }, kind) }
+    publish(run.id, .run(run)) { event(run.read { $0.request }, kind) }
   }
 
   func publish(stateOf status: DownloadStatus) {
-    publish(status.id, .status(status)) { DownloadEvent(status.request, .state(status.state)) }
+    publish(status.id, .status(status)) { event(status.request, .state(status.state)) }
   }
 
   /// Publishes the removal of a download, and ends its streams.
   func publish(removalOf request: DownloadRequest) {
-    publish(request.id, .removed) { DownloadEvent(request, .removed) }
+    publish(request.id, .removed) { event(request, .removed) }
     finish(request.id)
+  }
+
+  private func event(_ request: DownloadRequest, _ kind: DownloadEvent.Kind) -> DownloadEvent {
+    DownloadEvent(request, kind, date: time.date, instant: time.now)
   }
 
   /// Ends the streams of a removed download.
@@ -142,7 +149,7 @@ final class EventHub: Sendable {
       state.nextToken += 1
       state.watchersOfAll += 1
       let token = state.nextToken
-      let buffer = ChangeBuffer { [weak self] in self?.state.withLock { $0.changes[token] = nil } }
+      let buffer = ChangeBuffer(time: time) { [weak self] in self?.state.withLock { $0.changes[token] = nil } }
       if state.isFinished { buffer.finish() } else { state.changes[token] = WeakBuffer(buffer: buffer) }
       return buffer
     }

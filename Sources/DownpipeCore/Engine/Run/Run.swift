@@ -72,6 +72,8 @@ final class Run: Sendable {
   func start(after earlier: Run? = nil) {
     let task = Task {
       await earlier?.end()
+      // The wait is over: watchers measure it, and the time until the reply.
+      if stopReason == nil { announce(state: .transferring) }
       let outcome = await work()
       context.mailbox.post(outcome, of: self)
     }
@@ -176,7 +178,7 @@ final class Run: Sendable {
   private func progress(in state: State) -> TransferProgress {
     TransferProgress(
       received: received.load(ordering: .relaxed), total: state.record.checkpoint.total,
-      bytesPerSecond: state.meter.bytesPerSecond)
+      bytesPerSecond: state.meter.bytesPerSecond, fetched: fetched.load(ordering: .relaxed))
   }
 
   var status: DownloadStatus {

@@ -58,7 +58,8 @@ actor Engine {
       await withDiscardingTaskGroup { group in
         for observer in pipeline.observers {
           let events = hub.allEvents()
-          group.addTask { await observer.observe(events) }
+          let context = ObserverContext(time: time) { [store] in try await store.counts(tag: nil) }
+          group.addTask { await observer.observe(events, in: context) }
         }
         group.addTask { await self.maintain() }
         group.addTask { await self.followOthers() }

@@ -7,7 +7,7 @@ final class EngineContext: Sendable {
   let store: any LedgerStore
   let ledgerName: String
   let storage: any Storage
-  let hub = EventHub()
+  let hub: EventHub
   let mailbox = Mailbox()
   let trust = RangeMemory()
   let furthest = FurthestBytes()
@@ -20,6 +20,7 @@ final class EngineContext: Sendable {
     ledgerName = pipeline.ledger.name
     storage = pipeline.storage
     rates = LiveRates(pipeline.rates)
+    hub = EventHub(time: options.time)
   }
 
   var time: any TimeSource { options.time }

@@ -151,6 +151,7 @@ extension Transfer {
       throw DownloadError(.lengthMismatch, "the server sent more than the \(end) bytes it announced")
     }
     run.received.store(size, ordering: .relaxed)
+    run.fetched.wrappingAdd(size, ordering: .relaxed)
     return size
   }
 

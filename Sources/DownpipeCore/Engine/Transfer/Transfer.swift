@@ -30,7 +30,10 @@ struct Transfer: Sendable {
         if let headStart = run.read({ $0.request.headStart }) { try await take(headStart, into: partial) }
       }
       try await transferFromAny(into: partial)
+      // Watchers get the last bytes, too: a small file arrives between two reports of progress.
+      run.announce(.progress(run.progress))
     } catch {
+      run.announce(.progress(run.progress))
       await book.keepBytes(of: partial)
       throw error
     }

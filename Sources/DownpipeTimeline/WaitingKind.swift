@@ -1,0 +1,29 @@
+package import DownpipeCore
+
+/// A reason to wait without its text, for labels.
+package enum WaitingKind: String, Hashable, Sendable, CaseIterable {
+  case turn, limit, gate, retry, missing, suspended, elsewhere
+
+  /// Creates the kind of a reason.
+  package init(_ reason: WaitingReason) {
+    switch reason {
+    case .turn: self = .turn
+    case .limit: self = .limit
+    case .gate: self = .gate
+    case .retry: self = .retry
+    case .missing: self = .missing
+    case .suspended: self = .suspended
+    case .elsewhere: self = .elsewhere
+    }
+  }
+}
+
+extension WaitingReason {
+  /// The error after which the download waits; `nil` if it waits for another reason.
+  package var error: DownloadError? {
+    switch self {
+    case .retry(_, let error), .missing(_, _, let error): error
+    case .turn, .limit, .gate, .suspended, .elsewhere: nil
+    }
+  }
+}
