@@ -12,7 +12,7 @@ import Synchronization
 /// arrive at full speed, so the average over five seconds is exact to a few percent. Several limits can be combined with
 /// an `id` for each.
 ///
-/// The rate can be changed while downloads run: ``Downloader/replace(_:)-(RatePolicy)``.
+/// The rate can be changed while downloads run, with `replace(_:)` of ``/DownpipeCore/Downloader``.
 public struct RateLimit: RatePolicy, Hashable {
   /// The downloads that share a rate.
   public enum Scope: String, Sendable, Hashable {

@@ -38,11 +38,15 @@ struct HTTPEarlyCloseTLSTests {
     let server = try await CutOffServer.start(
       "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n", [1, 2, 3], announcesEnd: isAnnounced)
     let source = HTTPSource { $0.tls.trustRoots = .only(.text(TestCertificate.certificate)) }
-    let begun = ContinuousClock.now
-    let error = await downloadError { try await source.fetch(server.url) }
-    #expect(error?.code == .network)
-    // The time limit of TLS for it.
-    #expect(ContinuousClock.now - begun < .seconds(5))
+    // The wait of TLS for it is 5 seconds. A busy machine may delay one attempt, but not each of three.
+    var shortest = Duration.seconds(60)
+    for _ in 0..<3 where shortest >= .seconds(5) {
+      let begun = ContinuousClock.now
+      let error = await downloadError { try await source.fetch(server.url) }
+      #expect(error?.code == .network)
+      shortest = min(shortest, ContinuousClock.now - begun)
+    }
+    #expect(shortest < .seconds(5))
     await server.shutdown()
   }
 }

@@ -40,10 +40,8 @@ public struct DownloadEvent: Sendable, Hashable {
     case removed
   }
 
-  /// Creates an event, by default of the present time.
-  public init(
-    _ request: DownloadRequest, _ kind: Kind, date: Date = Date(), instant: Duration = SystemTime().now
-  ) {
+  /// Creates an event, by default with the current date and the instant zero.
+  public init(_ request: DownloadRequest, _ kind: Kind, date: Date = Date(), instant: Duration = .zero) {
     self.request = request
     self.kind = kind
     self.date = date

@@ -1,6 +1,8 @@
 /// A started admission policy, which may learn from the downloads that it admitted.
 ///
 /// ```swift
+/// import Synchronization
+///
 /// final class OneEverySecond: AdmissionSession {
 ///   private let next = Mutex<Duration>(.zero)
 ///

@@ -32,13 +32,7 @@ public protocol RateSession: Sendable {
 /// The pace of one transfer, which a source keeps after each chunk.
 ///
 /// A source that pushes from an event loop or a thread of its own calls ``pause(after:)`` and sets a timer. A source that
-/// pushes from a task calls ``keep(after:)``.
-/// ```swift
-/// for try await chunk in chunks {
-///   try sink(chunk.span.bytes)
-///   try await request.pace.keep(after: chunk.count)
-/// }
-/// ```
+/// pushes from a task calls ``keep(after:)``; ``Body/init(_:pace:discard:)`` does so for an asynchronous sequence.
 public struct TransferPace: Sendable {
   private let limits: (@Sendable (Int) -> Duration)?
   private let time: any TimeSource
