@@ -13,8 +13,8 @@ do {
     do { try await server.downloader.add(line) } catch { print(error.localizedDescription) }
   }
   try await server.downloader.waitUntilIdle()
-  print(server.metrics)
   await server.shutdown()
+  print(server.metrics)
 } catch {
   print(error.localizedDescription)
   exit(1)
