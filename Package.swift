@@ -174,6 +174,16 @@ let package = Package(
     example(
       "ExpiringLinks", ["Downpipe", "DownpipeTesting", .product(name: "Crypto", package: "swift-crypto")],
       exclude: ["README.md"]),
+    // Not called `Metrics`: that is a module of swift-metrics.
+    .executableTarget(
+      name: "MetricsExample",
+      dependencies: [
+        "Downpipe", "DownpipeMetrics",
+        .product(name: "MetricsTestKit", package: "swift-metrics"),
+        .product(name: "NIOCore", package: "swift-nio"), .product(name: "NIOPosix", package: "swift-nio"),
+        .product(name: "NIOHTTP1", package: "swift-nio"),
+      ],
+      path: "Examples/Metrics", exclude: ["README.md"], swiftSettings: strict),
 
     // Tests
     tests("DownpipeCore", ["DownpipeCore", "DownpipeTesting"]),
@@ -221,7 +231,9 @@ let package = Package(
     tests(
       "DownpipeTracing",
       [
-        "DownpipeTracing", "DownpipeCore", "DownpipeTesting",
+        "DownpipeTracing", "DownpipeLogging", "DownpipeMetrics", "DownpipeCore", "DownpipeTesting",
+        .product(name: "Logging", package: "swift-log"), .product(name: "InMemoryLogging", package: "swift-log"),
+        .product(name: "MetricsTestKit", package: "swift-metrics"),
         .product(name: "Tracing", package: "swift-distributed-tracing"),
         .product(name: "InMemoryTracing", package: "swift-distributed-tracing"),
       ]),
@@ -255,6 +267,7 @@ let package = Package(
       [
         "ResumableLibrary", "Downpipe", "DownpipeURLSession", "DownpipeAppleResumeData", "DownpipeTesting",
       ]),
+    tests("MetricsExample", ["MetricsExample", "Downpipe", "DownpipeTesting"]),
     tests("Podcasts", ["Podcasts", "Downpipe", "DownpipeTesting"]),
     tests("ExpiringLinks", ["ExpiringLinks", "Downpipe", "DownpipeTesting"]),
   ]

@@ -29,13 +29,44 @@ public struct DownloadTotals: Sendable, Hashable {
 }
 
 extension DownloadTotals {
+  /// The received share of all files, from 0 to 1; `nil` while a size is unknown, and when there are no downloads.
+  public var fraction: Double? {
+    guard unknownSizes == 0, !counts.isEmpty else { return nil }
+    return expected == 0 ? 1 : min(1, Double(received) / Double(expected))
+  }
+
+  /// The remaining time at the present speed, if all downloads run; `nil` while it cannot be computed.
+  public var timeRemaining: Duration? {
+    guard unknownSizes == 0, let bytesPerSecond, bytesPerSecond > 0 else { return nil }
+    return .seconds(min(Double(max(0, expected.addingSaturated(-received))) / bytesPerSecond, 1e9))
+  }
+
+  /// Replaces what the ledger has of a download with what its run knows: the ledger has the last checkpoint.
+  package mutating func replace(_ saved: DownloadRecord, by current: DownloadRecord, received bytes: Int64) {
+    received = received.addingSaturated(bytes - onDisk(saved))
+    switch (size(of: saved), size(of: current)) {
+    case (let old?, let new?): expected = expected.addingSaturated(new - old)
+    case (nil, let new?):
+      expected = expected.addingSaturated(new)
+      unknownSizes -= 1
+    case (let old?, nil):
+      expected = expected.addingSaturated(-old)
+      unknownSizes += 1
+    case (nil, nil): break
+    }
+  }
+
   /// Adds the bytes of a download.
   package mutating func add(_ record: DownloadRecord) {
     guard record.phase != .cancelled else { return }
-    let size = record.phase == .finished ? record.steps.artifact?.size : nil
-    let total = size ?? record.checkpoint.total.bytes ?? record.request.likelySize.bytes
+    let total = size(of: record)
     received = received.addingSaturated(record.phase == .finished ? total ?? onDisk(record) : onDisk(record))
     if let total { expected = expected.addingSaturated(total) } else { unknownSizes += 1 }
+  }
+
+  private func size(of record: DownloadRecord) -> Int64? {
+    let size = record.phase == .finished ? record.steps.artifact?.size : nil
+    return size ?? record.checkpoint.total.bytes ?? record.request.likelySize.bytes
   }
 
   private func onDisk(_ record: DownloadRecord) -> Int64 { record.checkpoint.ranges.byteCount }

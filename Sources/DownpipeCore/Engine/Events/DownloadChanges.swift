@@ -127,12 +127,13 @@ final class ChangeBuffer: Sendable {
   ) async {
     await withTaskCancellationHandler {
       await withCheckedContinuation { continuation in
-        let now = state.withLock { state in
-          if isOver(state) || Task.isCancelled { return true }
-          state[keyPath: slot] = continuation
-          return false
+        // A second reader takes the place of the first one, which ends.
+        let released = state.withLock { state -> Waiter? in
+          if isOver(state) || Task.isCancelled { return continuation }
+          defer { state[keyPath: slot] = continuation }
+          return state[keyPath: slot]
         }
-        if now { continuation.resume() }
+        released?.resume()
       }
     } onCancel: {
       resume(slot)

@@ -115,12 +115,12 @@ extension Engine {
   func totals(tag: String?) async throws -> DownloadTotals {
     try checkOpen()
     var totals = try await store.totals(tag: tag)
-    for run in slots.runs(tag: tag) {
-      // The ledger only knows the bytes of the last checkpoint.
-      let (known, isActive) = run.read { ($0.checkpoint.ranges.prefixLength, $0.phase == .transferring) }
-      guard isActive else { continue }
+    for saved in try await store.records(of: slots.runs(tag: tag).map(\.id)) {
+      guard let run = slots.runs[saved.id], saved.phase == .transferring else { continue }
+      let record = run.record
+      guard record.phase == .transferring else { continue }
       let progress = run.progress
-      totals.received += max(0, progress.received - known)
+      totals.replace(saved, by: record, received: progress.received)
       if let speed = progress.bytesPerSecond { totals.bytesPerSecond = (totals.bytesPerSecond ?? 0) + speed }
     }
     return totals
