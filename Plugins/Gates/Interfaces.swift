@@ -64,8 +64,7 @@ public struct Interfaces: Gate {
   public let id: String
   private let allowed: [Selector]
   private let denied: [Selector]
-  private let exemption: Exemption
-  private let routes: RouteWatch
+  private let watch: InterfaceWatch
 
   /// Creates a gate that does not apply to downloads of the given intents.
   ///
@@ -77,7 +76,7 @@ public struct Interfaces: Gate {
   public init(
     allow allowed: Selector..., deny denied: Selector..., unless intents: Intent..., id: String = "Interfaces"
   ) {
-    self.init(allowed, denied, exemption: Exemption(intents), id: id, routes: .system)
+    self.init(allowed, denied, InterfaceWatch(Exemption(intents)), id: id)
   }
 
   /// Creates a gate that does not apply to some downloads.
@@ -91,17 +90,14 @@ public struct Interfaces: Gate {
     allow allowed: Selector..., deny denied: Selector..., unless exempts: @escaping @Sendable (Candidate) -> Bool,
     id: String = "Interfaces"
   ) {
-    self.init(allowed, denied, exemption: Exemption(exempts), id: id, routes: .system)
+    self.init(allowed, denied, InterfaceWatch(Exemption(exempts)), id: id)
   }
 
-  private init(
-    _ allowed: [Selector], _ denied: [Selector], exemption: Exemption, id: String, routes: RouteWatch
-  ) {
+  private init(_ allowed: [Selector], _ denied: [Selector], _ watch: InterfaceWatch, id: String) {
     self.id = id
     self.allowed = allowed
     self.denied = denied
-    self.exemption = exemption
-    self.routes = routes
+    self.watch = watch
   }
 
   package init(
@@ -109,7 +105,7 @@ public struct Interfaces: Gate {
     time: any TimeSource
   ) {
     self.init(
-      allowed, denied, exemption: Exemption(intents), id: "Interfaces", routes: RouteWatch(routes, time: time))
+      allowed, denied, InterfaceWatch(Exemption(intents), routes: RouteWatch(routes, time: time)), id: "Interfaces")
   }
 
   /// The allowed and the denied interfaces, and the exempt downloads.
@@ -118,7 +114,7 @@ public struct Interfaces: Gate {
       selectors.isEmpty ? nil : "\(title) \(selectors.map(\.description).joined(separator: " and "))"
     }
     let settings = [list("allow", allowed), list("deny", denied)].compactMap(\.self).joined(separator: ", ")
-    return exemption.summary(beside: settings)
+    return watch.exemption.summary(beside: settings)
   }
 
   /// Publishes the rule for the current routes and then each change, until the task is cancelled.
@@ -127,14 +123,11 @@ public struct Interfaces: Gate {
   /// - Throws: `DownloadError` with `.network`, `.permission` or `.tooManyOpenFiles` when the routes cannot be read at
   ///   the start; `CancellationError`.
   public func watch(_ publish: @escaping @Sendable (GateRule) -> Void) async throws {
-    let (name, exemption, allowed, denied) = (name, exemption, allowed, denied)
-    try await routes.run(publish) { table, remark in
-      exemption.apply(
-        to: table.rule(name: name, remark: remark) { interface in
-          if denied.contains(where: { $0.contains(interface) }) { return .refused(", which is denied") }
-          if allowed.isEmpty || interface.kind == .loopback { return .allowed }
-          return allowed.contains { $0.contains(interface) } ? .allowed : .refused(", which is not allowed")
-        })
+    let (allowed, denied) = (allowed, denied)
+    try await watch.run(for: name, publish) { interface in
+      if denied.contains(where: { $0.contains(interface) }) { return .refused(", which is denied") }
+      if allowed.isEmpty || interface.kind == .loopback { return .allowed }
+      return allowed.contains { $0.contains(interface) } ? .allowed : .refused(", which is not allowed")
     }
   }
 }

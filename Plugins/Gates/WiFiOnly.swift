@@ -36,9 +36,7 @@ public import DownpipeCore
 public struct WiFiOnly: Gate {
   /// Identifies the gate in its pipeline; `WiFiOnly` by default.
   public let id: String
-  private let namesNeedDefaultRoute: Bool
-  private let exemption: Exemption
-  private let routes: RouteWatch
+  private let watch: InterfaceWatch
 
   /// Creates a gate that does not apply to downloads of the given intents.
   ///
@@ -48,7 +46,8 @@ public struct WiFiOnly: Gate {
   ///     route whose names lead to its own machines.
   ///   - id: Identifies the gate in its pipeline.
   public init(unless intents: Intent..., namesNeedDefaultRoute: Bool = true, id: String = "WiFiOnly") {
-    self.init(exemption: Exemption(intents), namesNeedDefaultRoute: namesNeedDefaultRoute, id: id, routes: .system)
+    self.id = id
+    watch = InterfaceWatch(Exemption(intents), namesNeedDefaultRoute: namesNeedDefaultRoute)
   }
 
   /// Creates a gate that does not apply to some downloads.
@@ -62,24 +61,17 @@ public struct WiFiOnly: Gate {
     unless exempts: @escaping @Sendable (Candidate) -> Bool, namesNeedDefaultRoute: Bool = true,
     id: String = "WiFiOnly"
   ) {
-    self.init(exemption: Exemption(exempts), namesNeedDefaultRoute: namesNeedDefaultRoute, id: id, routes: .system)
-  }
-
-  private init(exemption: Exemption, namesNeedDefaultRoute: Bool, id: String, routes: RouteWatch) {
     self.id = id
-    self.namesNeedDefaultRoute = namesNeedDefaultRoute
-    self.exemption = exemption
-    self.routes = routes
+    watch = InterfaceWatch(Exemption(exempts), namesNeedDefaultRoute: namesNeedDefaultRoute)
   }
 
   package init(unless intents: Intent..., routes: any RouteSource, time: any TimeSource) {
-    self.init(
-      exemption: Exemption(intents), namesNeedDefaultRoute: true, id: "WiFiOnly",
-      routes: RouteWatch(routes, time: time))
+    id = "WiFiOnly"
+    watch = InterfaceWatch(Exemption(intents), routes: RouteWatch(routes, time: time))
   }
 
   /// The exempt downloads.
-  public var summary: String { exemption.summary() }
+  public var summary: String { watch.exemption.summary() }
 
   /// Publishes the rule for the current routes and then each change, until the task is cancelled.
   ///
@@ -87,12 +79,7 @@ public struct WiFiOnly: Gate {
   /// - Throws: `DownloadError` with `.network`, `.permission` or `.tooManyOpenFiles` when the routes cannot be read at
   ///   the start; `CancellationError`.
   public func watch(_ publish: @escaping @Sendable (GateRule) -> Void) async throws {
-    let (name, exemption, namesNeedDefaultRoute) = (name, exemption, namesNeedDefaultRoute)
-    try await routes.run(publish) { table, remark in
-      exemption.apply(
-        to: table.rule(
-          name: name, namesNeedDefaultRoute: namesNeedDefaultRoute, remark: remark, interfaces: Self.verdict))
-    }
+    try await watch.run(for: name, publish, verdict: Self.verdict)
   }
 
   @Sendable private static func verdict(_ interface: NetworkInterface) -> InterfaceVerdict {

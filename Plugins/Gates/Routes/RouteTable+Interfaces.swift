@@ -23,7 +23,7 @@ package enum InterfaceVerdict: Sendable, Hashable {
 }
 
 extension RouteTable {
-  /// Returns the rule of a gate that permits some interfaces.
+  /// Returns the rule of a gate that permits some interfaces, all by default.
   ///
   /// A host name is reached over the default routes: if there is one for IPv4 and one for IPv6, both interfaces must be
   /// allowed, since either may be used. An address is reached over its own route. For names on the local link, and for
@@ -35,7 +35,7 @@ extension RouteTable {
   ///   - verdict: decides for an interface; pure and cheap.
   package func rule(
     name: String, namesNeedDefaultRoute: Bool = true, remark: String = "",
-    interfaces verdict: @escaping @Sendable (NetworkInterface) -> InterfaceVerdict
+    interfaces verdict: @escaping @Sendable (NetworkInterface) -> InterfaceVerdict = { _ in .allowed }
   ) -> GateRule {
     let neighbours = obstacleToNeighbours ?? refusalOfNeighbours(verdict)
     let strangers =
@@ -45,14 +45,16 @@ extension RouteTable {
         switch RoutedHost(candidate.host) {
         case .local: nil
         case .address(let address, let zone): self.obstacle(to: address, zone: zone, verdict)
+        // RFC 6762 §3: names that end in .local are on the same link.
         case .name(let host): host.lowercased().hasSuffix(".local") ? neighbours : strangers
         }
       return obstacle.map { .closed("\(name): \($0)\(remark)") } ?? .open
     }
   }
 
-  private func obstacle(
-    to address: IPAddress, zone: String?, _ verdict: (NetworkInterface) -> InterfaceVerdict
+  /// Why an address cannot be reached over a permitted interface; `nil` when there is a route, or may be one.
+  package func obstacle(
+    to address: IPAddress, zone: String? = nil, _ verdict: (NetworkInterface) -> InterfaceVerdict = { _ in .allowed }
   ) -> String? {
     switch choice(to: address, zone: zone) {
     case .local, .unknown: return nil

@@ -83,11 +83,6 @@ package struct RouteTable: Sendable, Hashable {
       best.prefixLength == 0 ? "there is no route to the address" : "the route to the address rejects packets")
   }
 
-  /// Why an address cannot be reached; `nil` when there is a route, or may be one.
-  package func obstacle(to address: IPAddress, zone: String? = nil) -> String? {
-    if case .obstacle(let reason) = choice(to: address, zone: zone) { reason } else { nil }
-  }
-
   /// Why host names cannot be reached; `nil` when there is a default route for IPv4 or IPv6. The address of a name is
   /// unknown before it is resolved, which needs the network.
   package var obstacleToNames: String? {
@@ -131,28 +126,5 @@ package struct RouteTable: Sendable, Hashable {
     let covers = [[(zero, 0)], [(zero, 1), (upperHalf, 1)]]
     let unicast = IPAddress(family: .v6, bits: 1 << 125)
     return family == .v6 ? covers + [[(unicast, 3)]] : covers
-  }
-}
-
-extension RouteTable {
-  /// The rule of the gate for each download's host.
-  ///
-  /// - Parameters:
-  ///   - name: The name of the gate, for its reasons.
-  ///   - namesNeedDefaultRoute: Whether a host name needs a default route.
-  ///   - remark: Text to add to each reason.
-  package func rule(name: String, namesNeedDefaultRoute: Bool = true, remark: String = "") -> GateRule {
-    let strangers = namesNeedDefaultRoute ? obstacleToNames : obstacleToNeighbours
-    let neighbours = obstacleToNeighbours
-    return .each { candidate in
-      let obstacle: String? =
-        switch RoutedHost(candidate.host) {
-        case .local: nil
-        case .address(let address, let zone): self.obstacle(to: address, zone: zone)
-        // RFC 6762 §3: names that end in .local are on the same link.
-        case .name(let host): host.lowercased().hasSuffix(".local") ? neighbours : strangers
-        }
-      return obstacle.map { .closed("\(name): \($0)\(remark)") } ?? .open
-    }
   }
 }
