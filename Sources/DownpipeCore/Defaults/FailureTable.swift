@@ -126,11 +126,7 @@ public struct FailureTable: Sendable, Hashable {
   public func row(_ key: Key) -> Row? { rows.first { $0.key == key } }
 
   private mutating func set(_ row: Row) {
-    if let index = rows.firstIndex(where: { $0.key == row.key }) {
-      rows[index] = row
-    } else {
-      rows.append(row)
-    }
+    rows.set(row, by: \.key)
   }
 }
 

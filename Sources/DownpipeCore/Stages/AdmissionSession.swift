@@ -13,8 +13,8 @@
 ///   func started(_ candidate: Candidate, at now: Duration) { next.withLock { $0 = now + .seconds(1) } }
 /// }
 /// ```
-/// All instants are values of ``TimeSource/now``. The calls come from one thread at a time; ``started(_:at:)`` and
-/// ``ended(_:_:)`` are called inside transactions of the ledger or the engine's loop and must be cheap.
+/// All instants are values of ``TimeSource/now``. The calls may come from several threads at once: the ledger selects
+/// downloads while the engine explains why others wait. They must be cheap: leases are transactions of the ledger.
 public protocol AdmissionSession: Sendable {
   /// Returns whether `candidate` may start beside the downloads that run. See ``AdmissionPolicy/admit(_:beside:)``.
   ///

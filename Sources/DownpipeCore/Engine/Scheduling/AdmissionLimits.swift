@@ -11,15 +11,10 @@ struct AdmissionLimits: Sendable {
 
   /// Replaces the policy with the same id, or adds it; the sessions of the other policies go on.
   mutating func replace(_ policy: any AdmissionPolicy, in pipeline: Pipeline) {
-    let limit = Limit(id: policy.id, session: policy.start())
     let known = Set(pipeline.admission.map(\.id))
     // A pipeline without policies has a default limit, which its first policy replaces.
     limits.removeAll { !known.contains($0.id) }
-    if let index = limits.firstIndex(where: { $0.id == policy.id }) {
-      limits[index] = limit
-    } else {
-      limits.append(limit)
-    }
+    limits.set(Limit(id: policy.id, session: policy.start()), by: \.id)
   }
 
   /// The answer of the first policy that does not admit a download; `.admitted` if all do.

@@ -42,13 +42,7 @@ extension Engine {
 
   func replace(rate policy: any RatePolicy) {
     context.rates.replace(policy)
-    stages.change { pipeline in
-      if let index = pipeline.rates.firstIndex(where: { $0.id == policy.id }) {
-        pipeline.rates[index] = policy
-      } else {
-        pipeline.rates.append(policy)
-      }
-    }
+    stages.change { $0.rates.set(policy, by: \.id) }
   }
 
   func removeRate(id: String) -> Bool {

@@ -21,13 +21,7 @@ struct LiveStages: Sendable {
 
   /// Replaces the admission policy with the same id, or adds the policy after the others.
   mutating func replace(_ policy: any AdmissionPolicy) {
-    change { pipeline in
-      if let index = pipeline.admission.firstIndex(where: { $0.id == policy.id }) {
-        pipeline.admission[index] = policy
-      } else {
-        pipeline.admission.append(policy)
-      }
-    }
+    change { $0.admission.set(policy, by: \.id) }
     limits.replace(policy, in: current.pipeline)
   }
 

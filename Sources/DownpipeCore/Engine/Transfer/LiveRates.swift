@@ -16,36 +16,54 @@ final class LiveRates: Sendable {
     isEmpty = Atomic(policies.isEmpty)
   }
 
+  /// Whether there is a policy.
+  var isLimited: Bool { !isEmpty.load(ordering: .acquiring) }
+
   /// Replaces the policy with the same id, or adds it.
   func replace(_ policy: any RatePolicy) {
-    let limit = Limit(id: policy.id, session: policy.start())
-    limits.withLock { limits in
-      if let index = limits.firstIndex(where: { $0.id == policy.id }) {
-        limits[index] = limit
-      } else {
-        limits.append(limit)
-      }
-    }
-    isEmpty.store(false, ordering: .releasing)
+    change { $0.set(Limit(id: policy.id, session: policy.start()), by: \.id) }
   }
 
   /// - Returns: `false` if there is no such policy.
   func remove(id: String) -> Bool {
+    change { limits in
+      let count = limits.count
+      limits.removeAll { $0.id == id }
+      return limits.count < count
+    }
+  }
+
+  private func change<Result: Sendable>(_ body: (inout [Limit]) -> Result) -> Result {
     limits.withLock { limits in
-      guard let index = limits.firstIndex(where: { $0.id == id }) else { return false }
-      limits.remove(at: index)
-      isEmpty.store(limits.isEmpty, ordering: .releasing)
-      return true
+      defer { isEmpty.store(limits.isEmpty, ordering: .releasing) }
+      return body(&limits)
     }
   }
 
   /// The longest pause that a policy asks for.
-  func pause(after bytes: Int, of id: DownloadID, _ candidate: Candidate, at now: @autoclosure () -> Duration)
-    -> Duration
-  {
-    if isEmpty.load(ordering: .acquiring) { return .zero }
-    let sessions = limits.withLock { $0.map(\.session) }
-    let now = now()
-    return sessions.map { $0.pause(after: bytes, of: id, candidate, at: now) }.max() ?? .zero
+  func pause(after bytes: Int, of id: DownloadID, _ candidate: Candidate, at now: Duration) -> Duration {
+    let limits = limits.withLock { $0 }
+    var longest = Duration.zero
+    for limit in limits { longest = max(longest, limit.session.pause(after: bytes, of: id, candidate, at: now)) }
+    return longest
+  }
+}
+
+/// The pace of one transfer of a run. Rate policies that are replaced meanwhile take effect at once.
+final class RunPace: Sendable {
+  private let run: Run
+  private let candidate = Mutex<Candidate?>(nil)
+
+  init(_ run: Run) { self.run = run }
+
+  func pause(after bytes: Int) -> Duration {
+    guard run.context.rates.isLimited else { return .zero }
+    let candidate = candidate.withLock { candidate in
+      // Parses the URL, which downloads without a rate limit must not pay for.
+      let known = candidate ?? run.read { $0.candidate }
+      candidate = known
+      return known
+    }
+    return run.context.rates.pause(after: bytes, of: run.id, candidate, at: run.context.time.now)
   }
 }

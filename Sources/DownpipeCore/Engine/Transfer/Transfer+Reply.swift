@@ -27,7 +27,8 @@ extension Transfer {
         trust: checkpoint.isElsewhere(than: url) ? min(trust, .overlap) : trust)
       let ask = SourceRequest(
         url: url, id: run.id, range: question.range, validator: question.validator, headers: headers,
-        attempt: attempt, hasFreshLink: run.state.withLock { $0.hasFreshLink }, pace: pace)
+        attempt: attempt, hasFreshLink: run.state.withLock { $0.hasFreshLink },
+        pace: TransferPace(time: run.context.time, limits: RunPace(run).pause))
       let reply = try await open(ask, in: session)
       do {
         let plan = ResumePlan.decide(
@@ -43,12 +44,6 @@ extension Transfer {
       throw DownloadError(error, as: .network, stage: source.name).located(
         stage: source.name, url: url, attempt: attempt)
     }
-  }
-
-  /// The pace of this transfer: rate policies that are replaced meanwhile take effect at once.
-  private var pace: TransferPace {
-    let (context, id, candidate) = (run.context, run.id, run.read { $0.candidate })
-    return TransferPace(time: context.time) { context.rates.pause(after: $0, of: id, candidate, at: context.time.now) }
   }
 
   /// Remembers that a server ignores ranges: this downloader requests no more ranges of the URL.
