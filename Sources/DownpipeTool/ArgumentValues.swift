@@ -5,4 +5,12 @@ public import Downpipe
 
 extension ConflictPolicy: ExpressibleByArgument {}
 extension DownloadState.Phase: ExpressibleByArgument {}
+extension GateSettings.Window: ExpressibleByArgument {
+  init?(argument: String) { self.init(argument) }
+}
+
+extension ByteSize: ExpressibleByArgument {
+  init?(argument: String) { self.init(argument) }
+}
+
 extension PipelineSettings.Transport: ExpressibleByArgument {}

@@ -13,6 +13,7 @@ struct GetCommand: AsyncParsableCommand {
   @OptionGroup(title: "File options") var input: GetOptions
   @OptionGroup(title: "Folder options") var folder: FolderOptions
   @OptionGroup(title: "Transfer options") var transfer: TransferOptions
+  @OptionGroup(title: "Options for when to download") var gates: GateOptions
   @OptionGroup(title: "Output options") var reporting: OutputOptions
 
   func run() async throws {
@@ -32,6 +33,7 @@ struct GetCommand: AsyncParsableCommand {
 
     let ledger = try folder.usableLedgerPath(directory: directory)
     var settings = transfer.settings(directory: directory, ledger: ledger)
+    settings.gates = gates.settings
     settings.scope = PathScope(directory: directory, ledger: ledger, more: plan.steps.folder.map { [$0] } ?? [])
     if input.dryRun {
       settings.showsAll = true

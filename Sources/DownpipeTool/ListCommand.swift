@@ -5,9 +5,16 @@ import Foundation
 /// `downpipe list`: shows the records of a ledger, and starts nothing.
 struct ListCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "list", abstract: "List the downloads of a ledger.")
+    commandName: "list", abstract: "List the downloads of a ledger.",
+    discussion: """
+      The ledger does not know the options of a command that waits. Give the same options for when to download, and the \
+      list shows why each download has to wait now.
+      """
+  )
 
   @OptionGroup(title: "Folder options") var folder: LedgerOptions
+
+  @OptionGroup(title: "Options for when to download") var gates: GateOptions
 
   @Option(help: ArgumentHelp("List only downloads in this state. Can be given several times.", valueName: "state"))
   var state: [DownloadState.Phase] = []
@@ -36,11 +43,15 @@ struct ListCommand: AsyncParsableCommand {
   private func show(_ downloader: Downloader) async throws {
     let page = 1000
     var query = DownloadQuery(phases: state.isEmpty ? nil : Set(state), limit: page)
+    let rules = await GateRules(gates.settings.gates(directory: Folder.absolutePath(folder.directory)))
     if !json { try OutputFile.standardOutput.write(RecordTable.heading + "\n") }
     while true {
       let statuses = try await downloader.statuses(query)
       var text = ""
-      for status in statuses { text += (json ? RecordTable.json(status) : RecordTable.row(status)) + "\n" }
+      for status in statuses {
+        let reason = rules.reason(for: status)
+        text += (json ? RecordTable.json(status, reason: reason) : RecordTable.row(status, reason: reason)) + "\n"
+      }
       try OutputFile.standardOutput.write(text)
       guard statuses.count == page else { break }
       query.offset += page

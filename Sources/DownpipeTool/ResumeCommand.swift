@@ -16,6 +16,7 @@ struct ResumeCommand: AsyncParsableCommand {
   @OptionGroup(title: "Folder options") var folder: LedgerOptions
   @OptionGroup var outside: OutsideOptions
   @OptionGroup(title: "Transfer options") var transfer: TransferOptions
+  @OptionGroup(title: "Options for when to download") var gates: GateOptions
   @OptionGroup(title: "Output options") var reporting: OutputOptions
 
   func run() async throws {
@@ -30,6 +31,7 @@ struct ResumeCommand: AsyncParsableCommand {
     let (existing, ledger) = try folder.existing()
     let directory = try Folder.prepare(existing, option: "--directory")
     var settings = transfer.settings(directory: directory, ledger: ledger)
+    settings.gates = gates.settings
     settings.scope = outside.scope(directory: directory, ledger: ledger)
 
     let choice = reporting.choice

@@ -23,16 +23,38 @@
     }
 
     private final class Worker: Sendable {
-      let jobs = Mutex<[@Sendable () -> Void]>([])
-      let wake = DispatchSemaphore(value: 0)
-      let isOver = Mutex(false)
+      private struct State {
+        var jobs: [@Sendable () -> Void] = []
+        var isOver = false
+      }
+
+      private let state = Mutex(State())
+      private let wake = DispatchSemaphore(value: 0)
+
+      /// Returns false when the thread has ended or will end: a watch can outlive its namespace for a moment.
+      func add(_ job: @escaping @Sendable () -> Void) -> Bool {
+        let isAdded = state.withLock { state in
+          if !state.isOver { state.jobs.append(job) }
+          return !state.isOver
+        }
+        if isAdded { wake.signal() }
+        return isAdded
+      }
+
+      /// Ends the thread after the jobs that were added.
+      func end() {
+        state.withLock { $0.isOver = true }
+        wake.signal()
+      }
 
       func run() {
         while true {
           wake.wait()
-          if isOver.withLock(\.self) { return }
-          let job = jobs.withLock { $0.isEmpty ? nil : $0.removeFirst() }
+          let (job, isOver) = state.withLock { state in
+            (state.jobs.isEmpty ? nil : state.jobs.removeFirst(), state.isOver)
+          }
           job?()
+          if job == nil, isOver { return }
         }
       }
     }
@@ -58,8 +80,7 @@
           events: { (try? Self.perform(on: worker) { RouteEvents.open() })?.map(RouteEvents.stream) })
         try ip("link set lo up", "link add near type veth peer name far", "link set near up", "link set far up")
       } catch {
-        worker.isOver.withLock { $0 = true }
-        worker.wake.signal()
+        worker.end()
         throw error
       }
     }
@@ -75,8 +96,7 @@
 
     /// Ends the thread, and with it the namespace.
     func leave() {
-      worker.isOver.withLock { $0 = true }
-      worker.wake.signal()
+      worker.end()
     }
 
     /// Runs `ip` with each line of arguments in the namespace: a child process inherits it from the calling thread.
@@ -108,14 +128,12 @@
     ) throws -> Value {
       let done = DispatchSemaphore(value: 0)
       let result = Mutex<Result<Value, any Error>?>(nil)
-      worker.jobs.withLock { jobs in
-        jobs.append {
-          let outcome = Result { try work() }
-          result.withLock { $0 = outcome }
-          done.signal()
-        }
+      let isAdded = worker.add {
+        let outcome = Result { try work() }
+        result.withLock { $0 = outcome }
+        done.signal()
       }
-      worker.wake.signal()
+      guard isAdded else { throw Refused(what: "the namespace after its end") }
       done.wait()
       return try result.withLock { try $0?.get() ?? { throw Refused(what: "nothing") }() }
     }

@@ -70,6 +70,7 @@ struct SessionGateTests {
     let received = try await download.status.progress.received
     #expect(received > 0)
     sessions.logIn("user:anna")
+    await source.held(atLeast: 1)
     source.release()
     let artifact = try await download.value
     #expect(storage.bytes(of: artifact) == bytes)

@@ -4,7 +4,8 @@ import Downpipe
 enum RecordTable {
   static let heading = row("ID", "STATE", "DONE", "SIZE", "NAME")
 
-  static func row(_ download: DownloadStatus) -> String {
+  /// - Parameter reason: why a waiting download has to wait, where that is known.
+  static func row(_ download: DownloadStatus, reason: String? = nil) -> String {
     let progress = download.progress
     let received = progress.received > 0 ? ByteFormat.binary.format(progress.received) : "–"
     let done = download.artifact == nil ? progress.fraction.map(ProgressFormat.percent) ?? received : "100%"
@@ -12,15 +13,15 @@ enum RecordTable {
     return row(
       download.id.rawValue, download.listedPhase.rawValue, done,
       (download.artifact?.size ?? progress.total).formatted(),
-      name + (download.error.map { "  (\($0.message))" } ?? ""))
+      name + ((reason ?? download.error?.message).map { "  (\($0))" } ?? ""))
   }
 
-  static func json(_ download: DownloadStatus) -> String {
+  static func json(_ download: DownloadStatus, reason: String? = nil) -> String {
     let object: JSONObject = [
       "id": download.id.rawValue, "state": download.listedPhase.rawValue, "url": download.request.shownURL,
       "path": download.artifact?.path, "bytes": download.artifact?.size.bytes ?? download.progress.received,
       "total": download.progress.total.bytes, "attempts": download.attempts, "resumedFrom": download.resumedFrom,
-      "bytesFetched": download.bytesFetched, "error": download.error.map(JSONOutput.object),
+      "bytesFetched": download.bytesFetched, "reason": reason, "error": download.error.map(JSONOutput.object),
     ]
     return object.json
   }

@@ -21,6 +21,7 @@ struct PipelineSettings: Sendable, Hashable {
   var perHost: Int?
   /// How often a failure is retried.
   var retries = 4
+  var gates = GateSettings()
   /// The absolute path of the folder.
   var directory: String
   var conflict = ConflictPolicy.keepBoth
