@@ -1,6 +1,7 @@
 import DownpipeCore
 import DownpipeGates
 import DownpipeTesting
+import Foundation
 import Testing
 
 @Suite(.timeLimit(.minutes(1)))
@@ -46,7 +47,8 @@ struct SessionGateTests {
   @Test("LYF: stop everything at log-out keeping resume state, go on at log-in")
   func logOutKeepsTheBytes() async throws {
     let bytes = [UInt8](repeating: 7, count: 300_000)
-    let source = FakeSource(everyURL: .init(bytes).holding(after: 200_000))
+    let url = try #require(URL(string: "https://example.org/film"))
+    let source = FakeSource([url: [.init(bytes).holding(after: 200_000), .init(bytes)]])
     let storage = FakeStorage()
     let sessions = SessionGate(tagPrefix: "user:")
     let downloader = try await Downloader {
@@ -56,8 +58,8 @@ struct SessionGateTests {
     }
     sessions.logIn("user:anna")
     let download = try await downloader.add(
-      DownloadRequest("https://example.org/film", tags: ["user:anna"]))
-    let other = try await downloader.add(DownloadRequest("https://example.org/other", tags: ["user:bert"]))
+      DownloadRequest(url, tags: ["user:anna"]))
+    let other = try await downloader.add(DownloadRequest(url, tags: ["user:bert"]))
     await source.held(atLeast: 1)
     sessions.logOut("user:anna")
     for await event in download.events {
@@ -70,8 +72,6 @@ struct SessionGateTests {
     let received = try await download.status.progress.received
     #expect(received > 0)
     sessions.logIn("user:anna")
-    await source.held(atLeast: 1)
-    source.release()
     let artifact = try await download.value
     #expect(storage.bytes(of: artifact) == bytes)
     #expect(try await download.status.resumedFrom == received)
