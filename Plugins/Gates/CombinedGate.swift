@@ -5,7 +5,7 @@ extension Gate {
   /// Returns a gate that is open where both gates are open.
   ///
   /// The gates of a pipeline must all be open in any case; use this in a combination with
-  /// `or(_:)`. Where both are closed, the reason has both: `WiFiOnly: the default route is over eth0;
+  /// ``or(_:)``. Where both are closed, the reason has both: `WiFiOnly: the default route is over eth0;
   /// and TimeWindow: opens at 22:00`.
   ///
   /// ```swift
