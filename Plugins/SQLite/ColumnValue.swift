@@ -1,6 +1,7 @@
 #if SQLite
   import DownpipeCore
   import Foundation
+  import Synchronization
 
   /// The value of a column.
   enum ColumnValue: Hashable, Sendable {
@@ -146,6 +147,32 @@
         let value = try? JSONDecoder().decode(Value.self, from: Data(text.utf8))
       else { return nil }
       self.value = value
+    }
+  }
+
+  /// The last JSON text that was decoded or encoded, with its value.
+  final class LastJSON<Value: Codable & Sendable & Equatable>: Sendable {
+    private let last = Mutex<(text: String, value: Value)?>(nil)
+
+    /// The column for a value.
+    func column(for value: Value) throws -> ColumnValue {
+      try last.withLock { last in
+        if let last, last.value == value { return .text(last.text) }
+        let column = try JSONText(value).columnValue
+        if case .text(let text) = column { last = (text, value) }
+        return column
+      }
+    }
+
+    /// The value of a column; `nil` if it is not such JSON.
+    func value(of column: ColumnValue) -> Value? {
+      guard case .text(let text) = column else { return nil }
+      return last.withLock { last in
+        if let last, last.text == text { return last.value }
+        guard let value = JSONText<Value>(columnValue: column)?.value else { return nil }
+        last = (text, value)
+        return value
+      }
     }
   }
 #endif

@@ -52,6 +52,22 @@
     ) -> Self {
       optional(name, fields, { record in get(record).map { JSONText($0) } }, { set(&$0, $1.value) })
     }
+
+    /// A column with JSON that is often the same in many rows: repeated values are converted only once.
+    static func repeatedJSON<Value: Codable & Sendable & Equatable>(
+      _ name: String, _ fields: RecordFields, _ get: @escaping @Sendable (DownloadRecord) -> Value?,
+      _ set: @escaping @Sendable (inout DownloadRecord, Value) -> Void
+    ) -> Self {
+      let last = LastJSON<Value>()
+      return Self(
+        name: name, fields: fields, isOptional: true,
+        value: { record in try get(record).map { try last.column(for: $0) } ?? .null },
+        read: { column, record in
+          guard let value = last.value(of: column) else { return false }
+          set(&record, value)
+          return true
+        })
+    }
   }
 
   extension Int {
@@ -102,7 +118,7 @@
     /// Host, priority, intent, tags and location are in the ``Kind``.
     private static let request: [RecordColumn] = [
       .required("url", .link, { $0.request.url }, { $0.request.url = $1 }),
-      .json(
+      .repeatedJSON(
         "headers", .link, { $0.request.headers.fields.isEmpty ? nil : $0.request.headers },
         { $0.request.headers = $1 }),
       .json("head_start", .link, { $0.request.headStart }, { $0.request.headStart = $1 }),
@@ -111,7 +127,7 @@
         "expected_size", [], { $0.request.expectedSize.bytes }, { $0.request.expectedSize = ByteCount($1) }),
       .optional("deadline", [], { $0.request.deadline }, { $0.request.deadline = $1 }),
       .optional("size_hint", [], { $0.request.sizeHint.bytes }, { $0.request.sizeHint = ByteCount($1) }),
-      .json(
+      .repeatedJSON(
         "step_selection", [], { $0.request.steps.names.map { $0.sorted() } }, { $0.request.steps = .only(Set($1)) }),
       .optional("maximum_size", [], { $0.request.maximumSize }, { $0.request.maximumSize = $1 }),
       .optional(

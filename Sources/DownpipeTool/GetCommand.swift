@@ -49,8 +49,9 @@ struct GetCommand: AsyncParsableCommand {
     let choice = reporting.choice
     let monitor = RunMonitor(output: choice.make())
     let run = DownloadRun(pipeline: try Pipeline(settings), monitor: monitor, isAnimated: choice.drawsBars)
-    let feeder = Feeder(plan: plan)
     let ending = try await run.run { downloader, monitor in
+      var feeder = Feeder(plan: plan)
+      try await feeder.lookForHistory(downloader)
       try await feeder.add(plan.urls, to: downloader, monitor)
       while let urls = try await list?.next() { try await feeder.add(urls, to: downloader, monitor) }
     }

@@ -3,12 +3,12 @@
 /// It is neither the URL, which may expire or move, nor the name of the file. Use the key by which the app itself
 /// identifies the file, such as an episode's GUID or the primary key of a row:
 /// ```swift
-/// try await downloader.add(DownloadRequest(episode.url, id: DownloadID(episode.guid)))
+/// try await downloader.add(DownloadRequest(episode.url, id: "episode \(episode.number)"))
 /// ```
 /// Adding a request whose id is known updates that download and starts no second one. A request without an id gets a
 /// random id, so each time it is added it becomes a new download.
 public struct DownloadID: Hashable, Sendable, Codable, Comparable, CustomStringConvertible,
-  ExpressibleByStringLiteral
+  ExpressibleByStringInterpolation
 {
   /// The text of the id, as the ledger stores it.
   public let rawValue: String

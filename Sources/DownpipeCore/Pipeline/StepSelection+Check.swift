@@ -3,7 +3,8 @@ extension StepSelection {
   /// - Throws: ``DownloadError`` with `.invalidRequest` for an unknown name, or when the selected steps do not fit.
   func check(_ steps: [PipelineStep]) throws(DownloadError) {
     guard let names else { return }
-    if let unknown = names.subtracting(steps.map(\.name)).min() {
+    if names.isEmpty { return }
+    if let unknown = names.filter({ name in !steps.contains { $0.name == name } }).min() {
       let known = Set(steps.map(\.name)).sorted().joined(separator: ", ")
       throw DownloadError(
         .invalidRequest,

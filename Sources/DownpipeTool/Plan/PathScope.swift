@@ -38,9 +38,10 @@ struct PathScope: Sendable, Hashable {
   func contains(folder path: String) -> Bool {
     guard let folders else { return true }
     guard let place = Self.resolved(path) else { return false }
-    return folders.compactMap(Self.resolved).contains { root in
-      place == root || root == "/" || place.hasPrefix(root + "/")
-    }
+    func isIn(_ root: String) -> Bool { place == root || root == "/" || place.hasPrefix(root + "/") }
+    // In a path without links, the names of the folders have none either.
+    if place == path, folders.contains(where: isIn) { return true }
+    return folders.compactMap(Self.resolved).contains(where: isIn)
   }
 
   /// - Throws: ``DownloadError`` with `.unsafePath` for a path outside.

@@ -4,9 +4,20 @@ import Foundation
 /// Adds URLs to a downloader, many at once.
 struct Feeder: Sendable {
   var plan: GetPlan
+  /// Whether the ledger had downloads before this command, which the command may continue.
+  private var hasHistory = true
 
   /// The first downloads run while the rest is being added.
   private static let mostAtOnce = 200
+
+  init(plan: GetPlan) { self.plan = plan }
+
+  /// Looks whether there are downloads that earlier commands have finished, paused or left waiting: a new ledger is not
+  /// asked for each download.
+  mutating func lookForHistory(_ downloader: Downloader) async throws {
+    let counts = try await downloader.counts()
+    hasHistory = [.finished, .paused, .waiting].contains { counts[$0, default: 0] > 0 }
+  }
 
   /// Adds the URLs that can be used, and records a failure for each of the others.
   func add(_ urls: [String], to downloader: Downloader, _ monitor: RunMonitor) async throws {
@@ -33,7 +44,7 @@ struct Feeder: Sendable {
 
   /// Adds downloads to this command. Files that an earlier command has finished are not fetched again.
   func add(_ requests: [DownloadRequest], to downloader: Downloader, _ monitor: RunMonitor) async throws {
-    let earlier = try await earlier(requests, downloader)
+    let earlier = hasHistory ? try await downloader.statuses(of: requests.map(\.id)) : [:]
     let storage = await downloader.pipeline.storage
     await monitor.beginAdding()
     var taken: Set<DownloadID> = []
@@ -62,16 +73,6 @@ struct Feeder: Sendable {
     for request in new where earlier[request.id]?.isHeldBack ?? false { try await downloader.resume(request.id) }
     await monitor.endAdding()
     try await monitor.tick()
-  }
-
-  /// The downloads that other commands have finished, paused or left waiting.
-  private func earlier(
-    _ requests: [DownloadRequest], _ downloader: Downloader
-  ) async throws -> [DownloadID: DownloadStatus] {
-    // A new ledger is not asked for each download.
-    let counts = try await downloader.counts()
-    guard [.finished, .paused, .waiting].contains(where: { counts[$0, default: 0] > 0 }) else { return [:] }
-    return try await downloader.statuses(of: requests.map(\.id))
   }
 
   /// Whether a finished download has what the request asks for, and its file still exists.

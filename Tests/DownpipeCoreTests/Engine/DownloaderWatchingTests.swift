@@ -70,4 +70,17 @@ struct DownloaderWatchingTests: EngineSuite {
     #expect(latest.count == 50)
     #expect(latest.values.allSatisfy { $0 == .finished })
   }
+
+  @Test func watchersOfNewDownloadsCostTheLedgerNothing() async throws {
+    let faulty = FaultyLedger(ledger)
+    let source = FakeSource(everyURL: .init(bytes))
+    let observer = RecordingObserver()
+    let downloader = try await downloader(source, observers: [observer], ledger: faulty)
+    await downloader.setSuspended(true)
+    let before = faulty.calls.count { $0 == .records }
+    try await downloader.add(contentsOf: (0..<50).map { DownloadRequest(url, id: "\($0)") })
+    _ = await observer.wait { events in Set(events.map(\.id)).count == 50 }
+    #expect(faulty.calls.count { $0 == .records } == before)
+    await downloader.shutdown()
+  }
 }

@@ -5,15 +5,15 @@ extension Transfer {
   /// committed. If the process dies before that, only the copy is repeated.
   func take(_ headStart: DownloadRequest.HeadStart, into partial: any Partial) async throws {
     if run.read({ $0.checkpoint.ranges.isEmpty }), headStart.count > 0 {
-      let count = try await run.located(run.storage.name) {
+      let count = try await run.located(run.storageName) {
         let count = try await partial.copy(headStart.file, count: headStart.count)
         try await partial.synchronize()
         return count
       }
       guard let count else {
         throw DownloadError(
-          .invalidPipeline, "\(run.storage.name) cannot import the partial of another downloader",
-          stage: run.storage.name)
+          .invalidPipeline, "\(run.storageName) cannot import the partial of another downloader",
+          stage: run.storageName)
       }
       run.update { record in
         record.checkpoint = Checkpoint(

@@ -19,7 +19,7 @@ extension Transfer {
         DownloadError(
           .storage,
           "the \(checkpoint.ranges.prefixLength) bytes on disk were damaged or lost after byte \(intact)",
-          stage: run.storage.name)))
+          stage: run.storageName)))
     if intact == 0 { run.forgetBytes() } else { run.update { $0.checkpoint.cut(to: intact) } }
     // The ledger must not claim these bytes while they are overwritten.
     try await run.save([.checkpoint, .steps])

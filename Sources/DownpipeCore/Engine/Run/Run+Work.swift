@@ -93,7 +93,7 @@ extension Run {
         ? record.request : nil
     }
     guard let request else { return nil }
-    return try await located(storage.name) { try await storage.existing(for: request) }
+    return try await located(storageName) { try await storage.existing(for: request) }
   }
 
   /// The complete bytes, from an earlier run or a transfer.
@@ -130,7 +130,7 @@ extension Run {
         return step.name
       }
     }
-    return storage.name
+    return storageName
   }
 
   /// Starts the chain of steps again from the partial, because the chain has changed or its artifact no longer exists;
@@ -158,15 +158,15 @@ extension Run {
 
   /// The partial, kept open while its complete bytes, or the artifacts of steps, are processed.
   private func heldPartial() async throws -> any Partial {
-    try await located(storage.name) { try await storage.openPartial(key, isNew: false) }
+    try await located(storageName) { try await storage.openPartial(key, isNew: false) }
   }
 
   private func publish(_ file: CompleteFile) async throws -> Artifact {
     guard storage.isStaged(file.artifact) else { return file.artifact }
-    if pipeline.steps.isEmpty { announce(state: .processing(step: storage.name)) }
+    if pipeline.steps.isEmpty { announce(state: .processing(step: storageName)) }
     update { _ = $0.apply(.bytesComplete) }
-    let context = try await processingContext(for: file.artifact, of: storage.name, withWorkspace: false)
-    return try await located(storage.name) {
+    let context = try await processingContext(for: file.artifact, of: storageName, withWorkspace: false)
+    return try await located(storageName) {
       try await storage.publish(
         file.artifact, of: file.isUntouched ? file.partial : nil, at: context.request.destination, in: context)
     }

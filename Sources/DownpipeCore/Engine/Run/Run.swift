@@ -65,6 +65,7 @@ final class Run: Sendable {
 
   var pipeline: Pipeline { stages.pipeline }
   var storage: any Storage { context.storage }
+  var storageName: String { context.storageName }
 
   // MARK: The task
 

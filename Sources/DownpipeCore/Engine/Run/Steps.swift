@@ -25,7 +25,7 @@ extension Run {
       }
       // Steps read their input by path, as does the next run after a crash: the partial needs a name.
       if file.isUntouched {
-        try await located(storage.name) { try file.partial.persist() }
+        try await located(storageName) { try file.partial.persist() }
         // If the chain starts again from the partial, the mark proves that its bytes are unchanged.
         if read({ $0.checkpoint.marks.isEmpty }) { markTail(of: file.partial) }
       }
@@ -42,7 +42,7 @@ extension Run {
       try await save([.steps, .checkpoint])
       announce(.stepFinished(name: step.name))
       if output.location != input.location, !file.isUntouched, storage.isStaged(input) {
-        try await located(storage.name) { try await storage.remove(input) }
+        try await located(storageName) { try await storage.remove(input) }
       }
       file.isUntouched = file.isUntouched && output.location == input.location
       file.artifact = output
@@ -62,7 +62,7 @@ extension Run {
   func processingContext(
     for input: Artifact, of step: String, withWorkspace: Bool
   ) async throws -> ProcessingContext {
-    let workspace = withWorkspace ? try await located(storage.name) { try await storage.workspace(key) } : nil
+    let workspace = withWorkspace ? try await located(storageName) { try await storage.workspace(key) } : nil
     return read { record in
       ProcessingContext(
         request: record.request, workspace: workspace,

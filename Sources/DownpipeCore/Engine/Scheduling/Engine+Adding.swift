@@ -16,7 +16,11 @@ extension Engine {
     let before = Dictionary(
       requests.compactMap { request in slots.runs[request.id].map { (request.id, $0.read { $0.request }) } }
     ) { $1 }
+    slots.beginAddition()
+    defer { slots.endAddition() }
+    let commands = mode.commands
     var outcomes = try await store.add(additions, at: now)
+    for outcome in outcomes where !outcome.isNew { slots.noteChange(of: outcome.record.id) }
     for index in outcomes.indices
     where !outcomes[index].isNew && outcomes[index].record.phase == .finished && ifKnown != .keep {
       if let lost = await lostArtifact(of: outcomes[index].record) {
@@ -27,14 +31,30 @@ extension Engine {
     }
     mode.mayLease = true
     context.mailbox.wake()
-    // The downloads may have started or ended meanwhile: their current states are published.
-    let changed = outcomes.filter { outcome in
-      let record = outcome.record
-      return slots.runs[record.id] != nil || record.phase.isActive
-        || (hub.isWatched(record.id) && record.updatedAt >= now.addingTimeInterval(-0.001))
-    }.map(\.record.id)
-    if !changed.isEmpty { await heed(changed, since: before) }
+    await tell(outcomes, addedAt: now, since: before, hadCommands: mode.commands != commands)
     return outcomes.map { Download.Ticket(id: $0.record.id, isNew: $0.isNew) }
+  }
+
+  /// Tells runs and watchers about additions.
+  ///
+  /// The downloads may have started, ended or been changed meanwhile. What may be out of date is read again.
+  private func tell(
+    _ outcomes: [LedgerAddOutcome], addedAt now: Date, since before: [DownloadID: DownloadRequest], hadCommands: Bool
+  ) async {
+    var changed: [DownloadID] = []
+    for outcome in outcomes {
+      let record = outcome.record
+      let runs = slots.runs[record.id] != nil
+      if outcome.isNew, !hadCommands, !slots.changedMeanwhile.contains(record.id) {
+        // A run that has started since publishes its own states.
+        if !runs { publish(record) }
+      } else if runs || record.phase.isActive
+        || (hub.isWatched(record.id) && record.updatedAt >= now.addingTimeInterval(-0.001))
+      {
+        changed.append(record.id)
+      }
+    }
+    if !changed.isEmpty { await heed(changed, since: before) }
   }
 
   /// Takes over changed requests from the ledger.

@@ -27,6 +27,8 @@ actor Engine {
     var ticks = false
     /// Whether a download may have become leasable since the last lease.
     var mayLease = true
+    /// The number of commands that have been carried out.
+    var commands = 0
     /// Whether the ledger has failed, and is not used until a timer fires.
     var ledgerRests = false
     /// Whether that timer is set.
@@ -120,6 +122,7 @@ actor Engine {
   private func carryOutCommands() async {
     guard !outbox.isExchanging else { return }
     for command in context.mailbox.takeCommands() {
+      mode.commands += 1
       await command.perform(self)
       mode.mayLease = true
       reasons.mayHaveChanged = true

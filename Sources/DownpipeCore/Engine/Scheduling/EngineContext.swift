@@ -7,6 +7,8 @@ final class EngineContext: Sendable {
   let store: any LedgerStore
   let ledgerName: String
   let storage: any Storage
+  /// Kept, because the default name is read from the type's metadata.
+  let storageName: String
   let hub: EventHub
   let mailbox = Mailbox()
   let trust = RangeMemory()
@@ -19,6 +21,7 @@ final class EngineContext: Sendable {
     self.store = store
     ledgerName = pipeline.ledger.name
     storage = pipeline.storage
+    storageName = storage.name
     rates = LiveRates(pipeline.rates)
     hub = EventHub(time: options.time)
   }

@@ -10,6 +10,10 @@ struct Slots: Sendable {
   private var starts = 0
   /// The number of runs that have ended.
   private(set) var endings = 0
+  /// The downloads whose runs have ended, or that were added again, since the first of the additions in progress began.
+  private(set) var changedMeanwhile: Set<DownloadID> = []
+  /// The number of additions in progress.
+  private var additions = 0
   /// The largest number of running downloads while descriptors are short; `nil` for no limit.
   private(set) var ceiling: Int?
 
@@ -59,8 +63,23 @@ struct Slots: Sendable {
   /// Removes a run whose outcome has been saved in the ledger.
   mutating func remove(_ run: Run) {
     endings += 1
+    noteChange(of: run.id)
     free(run)
     if runs[run.id] === run { runs[run.id] = nil }
+  }
+
+  /// Begins to collect the downloads that change.
+  mutating func beginAddition() { additions += 1 }
+
+  /// Ends the collection when no other addition is in progress.
+  mutating func endAddition() {
+    additions -= 1
+    if additions == 0 { changedMeanwhile = [] }
+  }
+
+  /// Collects a download that has changed, while an addition is in progress.
+  mutating func noteChange(of id: DownloadID) {
+    if additions > 0 { changedMeanwhile.insert(id) }
   }
 
   /// When a run started; `nil` if the run has no slot.

@@ -76,7 +76,7 @@ final class BodyWriter: Sendable {
       if bytes.isEmpty { return }
     }
     do { try partial.write(bytes, at: offset) } catch {
-      throw DownloadError(error, as: .storage, stage: run.storage.name)
+      throw DownloadError(error, as: .storage, stage: run.storageName)
     }
     offset += Int64(bytes.byteCount)
     position.store(offset, ordering: .releasing)

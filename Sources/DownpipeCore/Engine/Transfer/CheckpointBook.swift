@@ -83,7 +83,7 @@ final class CheckpointBook: Sendable {
       let offset = writer.offset
       guard offset > writer.compareUntil, offset > state.withLock({ $0.committedBytes }) else { continue }
       do {
-        try await run.located(run.storage.name) { try await flush(partial) }
+        try await run.located(run.storageName) { try await flush(partial) }
       } catch {
         // The disk may have lost bytes: write no more to it.
         writer.abort(with: DownloadError(error, as: .storage))
@@ -97,7 +97,7 @@ final class CheckpointBook: Sendable {
   func commitBetweenBodies(_ partial: any Partial) async throws {
     let end = run.read { $0.checkpoint.ranges.prefixLength }
     guard end - state.withLock({ $0.committedBytes }) >= policy.bytes else { return }
-    try await run.located(run.storage.name) { try await flush(partial) }
+    try await run.located(run.storageName) { try await flush(partial) }
     try await commit(end, in: partial)
   }
 

@@ -23,7 +23,7 @@ struct Transfer: Sendable {
       $0.checkpoint.ranges.isEmpty && $0.request.headStart == nil && $0.steps.artifact == nil
         && $0.error?.code != .inUse
     }
-    let partial = try await run.located(storage.name) { try await storage.openPartial(run.key, isNew: isNew) }
+    let partial = try await run.located(run.storageName) { try await storage.openPartial(run.key, isNew: isNew) }
     do {
       if !isNew {
         try await verifyTail(of: partial)
@@ -47,7 +47,7 @@ struct Transfer: Sendable {
 
   /// Ends writing: checks the length of the file and makes the bytes as durable as the storage's durability requires.
   private func finish(_ partial: any Partial, isNew: Bool) async throws -> CompleteFile {
-    try await run.located(run.storage.name) {
+    try await run.located(run.storageName) {
       let checkpoint = run.read { $0.checkpoint }
       let end = checkpoint.ranges.prefixLength
       let size = try partial.size()
