@@ -20,10 +20,15 @@
   /// The list is kept between leases: the cost of a lease grows only with the downloads that it takes and the lanes
   /// that it skips.
   final class LaneList {
-    /// A lane and the key of its first download.
-    struct Head {
+    /// A lane, the key of its first download, and the lane's place before others as far as it is known.
+    struct Head: Comparable {
+      var precedence: UInt64 = 0
       var key: WaitingKey
       var lane: Lane
+
+      static func < (left: Self, right: Self) -> Bool {
+        (left.precedence, left.key) < (right.precedence, right.key)
+      }
     }
 
     /// The downloads that a lease considers.
@@ -48,8 +53,21 @@
     let scope: Scope
     private var named = NamedDownloads()
     private var heads: [Lane: WaitingKey] = [:]
-    /// A heap with the smallest key at the top. It may contain outdated heads.
-    private var heap: [Head] = []
+    /// The heads of the lanes that are not held. It may contain outdated heads.
+    private var heap = MinHeap<Head>()
+    /// The lanes that no lease considers for now.
+    private var held: Set<Lane> = []
+    /// Held lanes, by the instant at which they are considered again.
+    private var releases = MinHeap<Release>()
+    /// The epoch in which the lanes were held.
+    private var epoch = 0
+
+    private struct Release: Comparable {
+      var due: Duration
+      var lane: Lane
+      static func < (left: Self, right: Self) -> Bool { left.due < right.due }
+    }
+
     /// Lanes whose head has been read and is not damaged.
     private var readable: Set<Lane> = []
     /// Lanes whose head must be read from the index before the next lease.
@@ -71,8 +89,8 @@
       guard heads[lane] != key else { return }
       readable.remove(lane)
       heads[lane] = key
-      guard let key else { return }
-      push(Head(key: key, lane: lane))
+      guard let key, !held.contains(lane) else { return }
+      heap.insert(Head(key: key, lane: lane))
       if heap.count > 2 * heads.count + 64 { rebuild() }
     }
 
@@ -119,49 +137,40 @@
 
     /// Removes and returns the smallest head, until it is set again or put back.
     func pop() -> Head? {
-      while let first = heap.first {
-        let last = heap.removeLast()
-        if !heap.isEmpty {
-          heap[0] = last
-          sink(0)
-        }
-        if heads[first.lane] == first.key { return first }
+      while let first = heap.removeFirst() {
+        if heads[first.lane] == first.key, !held.contains(first.lane) { return first }
       }
       return nil
     }
 
-    /// Puts back heads that were not taken.
-    func putBack(_ left: [Head]) { for head in left { push(head) } }
-
-    // MARK: The heap
-
-    private func push(_ head: Head) {
-      heap.append(head)
-      var index = heap.count - 1
-      while index > 0 {
-        let parent = (index - 1) / 2
-        guard heap[index].key < heap[parent].key else { return }
-        heap.swapAt(index, parent)
-        index = parent
-      }
-    }
-
-    private func sink(_ start: Int) {
-      var index = start
-      while true {
-        var least = index
-        let child = 2 * index + 1
-        if child < heap.count, heap[child].key < heap[least].key { least = child }
-        if child + 1 < heap.count, heap[child + 1].key < heap[least].key { least = child + 1 }
-        guard least != index else { return }
-        heap.swapAt(index, least)
-        index = least
-      }
-    }
+    /// Puts back a head that was not taken.
+    func putBack(_ head: Head) { heap.insert(head) }
 
     private func rebuild() {
-      heap = heads.map { Head(key: $1, lane: $0) }
-      for index in stride(from: heap.count / 2, through: 0, by: -1) { sink(index) }
+      heap = MinHeap(heads.compactMap { held.contains($0) ? nil : Head(key: $1, lane: $0) })
+    }
+
+    // MARK: Held lanes
+
+    /// Considers a lane no more until an instant, or until the epoch changes.
+    func hold(_ lane: Lane, until due: Duration?) {
+      held.insert(lane)
+      if let due { releases.insert(Release(due: due, lane: lane)) }
+    }
+
+    /// Considers lanes again whose instant has come, and all lanes in a new epoch.
+    func release(at now: Duration, epoch: Int) {
+      if epoch != self.epoch {
+        self.epoch = epoch
+        held = []
+        releases = MinHeap()
+        return rebuild()
+      }
+      while let first = releases.first, first.due <= now {
+        _ = releases.removeFirst()
+        guard held.remove(first.lane) != nil, let key = heads[first.lane] else { continue }
+        heap.insert(Head(key: key, lane: first.lane))
+      }
     }
   }
 #endif

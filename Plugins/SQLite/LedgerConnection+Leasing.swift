@@ -6,19 +6,29 @@
   extension LedgerConnection {
     /// Leases the downloads that a request selects.
     ///
-    /// The lanes are merged in order of rank. Downloads that are taken are read and written; of a lane that is skipped
-    /// only the first download is read.
+    /// The lanes are merged in order of precedence and rank. Downloads that are taken are read and written; of a lane
+    /// that is skipped only the first download is read, and a lane that is held is not visited again.
     func lease(_ request: LeaseRequest) throws -> [DownloadRecord] {
       try promote(at: request.now)
       let list = try lanes(for: request)
+      list.release(at: request.instant, epoch: request.epoch)
       var taken: [DownloadRecord] = []
       var skipped: Set<Candidate> = []
+      var held: [Candidate: Duration?] = [:]
       var left: [LaneList.Head] = []
       var cursors: [Lane: Cursor] = [:]
       search: while let head = list.pop() {
         guard let candidate = try kind(head.lane.kind)?.candidate else { continue }
         if skipped.contains(candidate) {
           left.append(head)
+          continue
+        }
+        if let due = held[candidate] {
+          list.hold(head.lane, until: due)
+          continue
+        }
+        if let place = request.precedence?(candidate), place > head.precedence {
+          list.putBack(LaneList.Head(precedence: place, key: head.key, lane: head.lane))
           continue
         }
         // A damaged record is skipped without calling `select`.
@@ -35,6 +45,10 @@
             skipped.insert(candidate)
             left.append(head)
             continue search
+          case .hold(let due):
+            held[candidate] = .some(due)
+            list.hold(head.lane, until: due)
+            continue search
           case .stop:
             left.append(head)
             break search
@@ -42,7 +56,7 @@
         }
         list.setHead(try next(after: head, in: list, &cursors), of: head.lane)
       }
-      list.putBack(left)
+      for head in left { list.putBack(head) }
       // Other lists may have a leased download as a head; this list is up to date.
       if !taken.isEmpty, laneLists.count > 1 { forgetLanes(but: list) }
       list.forget(taken)

@@ -78,6 +78,16 @@ public struct LeaseRequest: Sendable {
   public var scope: LeaseScope
   /// The ``Storage/location`` that downloads must belong to, unless they belong to none; all locations when `nil`.
   public var location: String?
+  /// The current instant of ``TimeSource/now``, for ``LeaseSelection/hold(until:)``.
+  public var instant: Duration = .zero
+  /// A number that differs from that of the previous request when candidates that were held must be considered again.
+  public var epoch = 0
+  /// The place of a candidate before others; `nil` if only the rank decides.
+  ///
+  /// Candidates are considered in the order of this number, the smallest first, and candidates with equal numbers in
+  /// the order of rank. The number of a candidate can grow with each candidate that is taken, but it never falls while
+  /// ``epoch`` stays the same. It must be cheap, like ``select``.
+  public var precedence: (@Sendable (Candidate) -> UInt64)?
   /// Decides whether a candidate is leased. It must be cheap, because it is called inside the ledger's transaction.
   public var select: @Sendable (Candidate) -> LeaseSelection
 
@@ -100,6 +110,12 @@ public enum LeaseSelection: Sendable, Hashable {
   case take
   /// Skips the candidate and its equals, and goes on with the next.
   case skip
+  /// Like ``skip``, and the ledger may skip them in later leases too, without asking: until the given instant of
+  /// ``TimeSource/now``, or without a limit if there is none, and while the requests have the same
+  /// ``LeaseRequest/epoch``.
+  ///
+  /// So a million downloads behind a closed gate cost one question and not one with each lease.
+  case hold(until: Duration?)
   /// Skips the candidate and ends the search.
   case stop
 }

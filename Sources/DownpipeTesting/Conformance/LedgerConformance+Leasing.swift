@@ -68,6 +68,7 @@ extension LedgerConformance {
       try expectEqual(
         try await store.leased().map(\.id.rawValue), ["0", "2", "6", "7"], "the downloads left for the next lease")
     }
+    await checkHoldingAndPrecedence(report)
     await report.check("lease-once", "each download is leased once, with any number of concurrent leases") {
       let ids = (0..<60).map { DownloadID("\($0)") }
       let (ledger, first) = try await filled(ids)

@@ -138,7 +138,7 @@ private final class SelectionLog: Sendable {
       self.state.withLock { state in
         switch answer {
         case .take: break
-        case .skip: state.skipped.insert(candidate)
+        case .skip, .hold: state.skipped.insert(candidate)
         case .stop: state.isStopped = true
         }
       }

@@ -30,7 +30,7 @@ struct LedgerConformanceTests {
 
 enum Fault: String, CaseIterable, Sendable {
   case sharesOwner, forgetsOnClose, addsTwice, revivesFinished, losesHeaders, repeatsGeneration
-  case leasesEarly, leasesHeld, ignoresSkip, asksTwice, ignoresStop, keepsAttempts, ignoresScope, ignoresLocation
+  case holdsForever, ignoresPrecedence, leasesEarly, leasesHeld, ignoresSkip, asksTwice, ignoresStop, keepsAttempts, ignoresScope, ignoresLocation
   case savesAlways, savesEverything, keepsLease, reclaimsNothing, reclaimsAll, leasesFirst
   case movesHeld, movesSilently, staysInterrupted, forgetsLost, forgetsLocation, namesAll, removesHeld, ignoresLimit,
     ignoresOrder, ignoresTag, findsOne, miscounts, neverDue
@@ -47,6 +47,8 @@ enum Fault: String, CaseIterable, Sendable {
     case .revivesFinished: ["finished-stays"]
     case .losesHeaders: ["request-is-kept"]
     case .repeatsGeneration: ["generation-grows", "save-after-remove"]
+    case .holdsForever: ["hold-ends"]
+    case .ignoresPrecedence: ["precedence"]
     case .leasesEarly: ["not-before-is-honoured"]
     case .leasesHeld: ["lease-once", "lease-takes-over"]
     case .ignoresSkip, .asksTwice, .ignoresStop: ["select-is-obeyed"]
@@ -121,6 +123,7 @@ private final class FaultyStore: LedgerStoreWrapper {
   let ledger: FaultyLedger
   private let present: Mutex<any LedgerStore>
   private let hasRanked = Atomic(false)
+  private let held = Mutex<Set<Candidate>>([])
 
   init(fault: Fault, ledger: FaultyLedger, real: any LedgerStore) {
     self.fault = fault
@@ -204,10 +207,13 @@ private final class FaultyStore: LedgerStoreWrapper {
     default: break
     }
     if fault == .ignoresLocation { request.location = nil }
+    if fault == .ignoresPrecedence { request.precedence = nil }
     request.select = { candidate in
       if fault == .ignoresStop, stopped.withLock({ $0 }) { return .take }
       if fault == .asksTwice { _ = select(candidate) }
+      if fault == .holdsForever, self.held.withLock({ $0.contains(candidate) }) { return .skip }
       let selection = select(candidate)
+      if case .hold = selection { self.held.withLock { _ = $0.insert(candidate) } }
       if fault == .ignoresSkip, selection == .skip { return .take }
       if fault == .ignoresStop, selection == .stop {
         stopped.withLock { $0 = true }

@@ -6,8 +6,16 @@ struct AdmissionLimits: Sendable {
   }
 
   private var limits: [Limit]
+  /// Grows with each replaced policy.
+  private(set) var replacements = 0
 
   init(_ policies: [any AdmissionPolicy]) { limits = policies.map { Limit(id: $0.id, session: $0.start()) } }
+
+  /// The order that the first ordering policy gives the candidates; `nil` if there is none.
+  var precedence: (@Sendable (Candidate) -> UInt64)? {
+    guard let session = limits.first(where: { $0.session.ordersCandidates })?.session else { return nil }
+    return session.precedence
+  }
 
   /// Replaces the policy with the same id, or adds it; the sessions of the other policies go on.
   mutating func replace(_ policy: any AdmissionPolicy, in pipeline: Pipeline) {
@@ -15,6 +23,7 @@ struct AdmissionLimits: Sendable {
     // A pipeline without policies has a default limit, which its first policy replaces.
     limits.removeAll { !known.contains($0.id) }
     limits.set(Limit(id: policy.id, session: policy.start()), by: \.id)
+    replacements &+= 1
   }
 
   /// The answer of the first policy that does not admit a download; `.admitted` if all do.

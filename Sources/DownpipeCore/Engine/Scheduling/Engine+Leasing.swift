@@ -61,13 +61,22 @@ extension Engine {
   }
 
   private func leaseRequest() -> LeaseRequest? {
+    selector = nil
     guard mode.mayLease, !mode.isSuspended, !mode.isStopping, !ledgerNeedsRest, !gates.isClosedForAll,
       outbox.waiting.count < Self.mostUnsaved
     else { return nil }
+    // Read before the rules: a rule that is reported in between begins another epoch.
+    let epoch = epoch
     let selector = LeaseSelector(limits: stages.limits, rules: gates.rules, slots: slots, now: time.now)
     self.selector = selector
-    return leaseRequest(scope: options.scope, selector.select)
+    var request = leaseRequest(scope: options.scope, selector.select)
+    request.epoch = epoch
+    request.precedence = stages.limits.precedence
+    return request
   }
+
+  /// Changes when the gates or the admission policies decide by other rules.
+  private var epoch: Int { gates.reports &+ gates.replacements &+ stages.limits.replacements }
 
   /// A request to lease downloads that are due now, for the duration in the options.
   func leaseRequest(
@@ -75,9 +84,11 @@ extension Engine {
   ) -> LeaseRequest {
     // The timer of a due time has a precision of a microsecond, so the same precision decides what is due.
     let now = time.date.addingTimeInterval(1e-6)
-    return LeaseRequest(
+    var request = LeaseRequest(
       now: now, until: now.addingTimeInterval(options.lease / .seconds(1)), scope: scope,
       location: context.storage.location, select: select)
+    request.instant = time.now
+    return request
   }
 
   /// The number of outcomes that may wait for a failing ledger before no more downloads are leased.
@@ -99,7 +110,7 @@ extension Engine {
         if isSaved { await settle(settling) } else { abandon(settling.run, in: &group) }
       }
       for record in exchange.leased { start(record) }
-      if let due = selector?.due { armAdmission(due, in: &group) }
+      if let dues = selector?.dues { armAdmission(dues, in: &group) }
     case .failure(let error):
       let error = DownloadError(error, as: .ledger, stage: context.ledgerName)
       if mode.isStopping {

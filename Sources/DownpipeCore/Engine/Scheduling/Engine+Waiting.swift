@@ -70,9 +70,12 @@ extension Engine {
     arm(due, in: &group)
   }
 
-  /// Sets a timer for the instant at which an admission policy is to be asked again, unless there is an earlier one.
-  func armAdmission(_ due: Duration, in group: inout DiscardingTaskGroup) {
-    guard mode.admissionDue.map({ due < $0 }) ?? true else { return }
+  /// Sets a timer for the first of the instants at which admission policies are to be asked again.
+  func armAdmission(_ dues: [Duration], in group: inout DiscardingTaskGroup) {
+    waits.noteAdmissions(dues)
+    // The instant may have come while the ledger was leasing.
+    if waits.passAdmissions(through: time.now) { askAdmissionAgain() }
+    guard let due = waits.nextAdmission, mode.admissionDue.map({ due < $0 }) ?? true else { return }
     mode.admissionDue = due
     group.addTask { await self.askAdmission(at: due) }
   }
@@ -81,6 +84,11 @@ extension Engine {
     let slept: Void? = try? await time.sleep(until: due, purpose: .dueTime)
     if mode.admissionDue == due { mode.admissionDue = nil }
     guard slept != nil else { return }
+    _ = waits.passAdmissions(through: due)
+    askAdmissionAgain()
+  }
+
+  private func askAdmissionAgain() {
     mode.mayLease = true
     reasons.mayHaveChanged = true
     context.mailbox.wake()

@@ -14,7 +14,7 @@ actor Engine {
   var outbox = Outbox()
   var reasons = WaitingReasons()
   var mode = Mode()
-  /// Selects the downloads of the latest lease.
+  /// Selects the downloads of the exchange in progress; `nil` if it leases none.
   var selector: LeaseSelector?
 
   /// The state of the engine apart from its downloads.

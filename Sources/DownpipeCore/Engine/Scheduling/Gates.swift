@@ -3,6 +3,8 @@ struct Gates: Sendable {
   private(set) var slots: [GateSlot] = []
   /// The number of reports when the loop last checked.
   private var seenReports = 0
+  /// Grows when a gate is added, replaced or removed.
+  private(set) var replacements = 0
 
   init(_ gates: [any Gate]) { slots = gates.map(GateSlot.init) }
 
@@ -32,9 +34,12 @@ struct Gates: Sendable {
     }
   }
 
+  /// The number of rules that the gates have reported.
+  var reports: Int { slots.reduce(0) { $0 &+ $1.latest.reports } }
+
   /// Whether a gate has reported a new rule since the last call.
   mutating func takeNews() -> Bool {
-    let reports = slots.reduce(0) { $0 &+ $1.latest.reports }
+    let reports = reports
     defer { seenReports = reports }
     return reports != seenReports
   }
@@ -54,6 +59,7 @@ struct Gates: Sendable {
 
   /// Replaces the gate with the same id, or adds the gate.
   mutating func replace(_ gate: any Gate) {
+    noteReplacement()
     guard let index = slots.firstIndex(where: { $0.gate.id == gate.id }) else { return slots.append(GateSlot(gate)) }
     slots[index].stop.stop(())
     slots[index] = GateSlot(gate)
@@ -64,9 +70,13 @@ struct Gates: Sendable {
   /// - Returns: Whether there was such a gate.
   mutating func remove(id: String) -> Bool {
     guard let index = slots.firstIndex(where: { $0.gate.id == id }) else { return false }
+    noteReplacement()
     slots[index].stop.stop(())
     slots.remove(at: index)
     seenReports = -1
     return true
   }
+
+  /// Grows by more than the reports that go with a gate, so that no sum of both comes again.
+  private mutating func noteReplacement() { replacements &+= reports &+ 1 }
 }

@@ -10,7 +10,7 @@ final class LeaseSelector: Sendable {
 
   private struct State {
     var running: RunningDownloads
-    var due: Duration?
+    var dues: [Duration] = []
   }
 
   init(limits: AdmissionLimits, rules: [GateRule], slots: Slots, now: Duration) {
@@ -21,11 +21,12 @@ final class LeaseSelector: Sendable {
     state = Mutex(State(running: slots.counts))
   }
 
-  /// The earliest instant before which a policy lets no refused download start; `nil` if no policy named one.
-  var due: Duration? { state.withLock { $0.due } }
+  /// The instants before which policies let refused downloads not start.
+  var dues: [Duration] { state.withLock { $0.dues } }
 
   func select(_ candidate: Candidate) -> LeaseSelection {
-    guard rules.areOpen(for: candidate) else { return .skip }
+    // A new rule of a gate begins a new epoch.
+    guard rules.areOpen(for: candidate) else { return .hold(until: nil) }
     return state.withLock { state in
       guard slots.hasDescriptors(beside: state.running) else { return .stop }
       switch limits.admit(candidate, beside: state.running, at: now) {
@@ -36,8 +37,8 @@ final class LeaseSelector: Sendable {
       case .full: return .stop
       case .hostFull, .refused: return .skip
       case .wait(_, let due, let scope):
-        state.due = min(state.due ?? due, due)
-        return scope == .all ? .stop : .skip
+        state.dues.append(due)
+        return scope == .all ? .stop : .hold(until: due)
       }
     }
   }

@@ -26,6 +26,28 @@ struct Waits: Sendable {
   /// The time up to which the last lease took due downloads, if there was a lease in this round.
   var lastLook: Date?
 
+  /// The instants at which admission policies are to be asked again, each once.
+  private var admissions = MinHeap<Duration>()
+  private var knownAdmissions: Set<Duration> = []
+
+  // MARK: Admission policies
+
+  /// Records instants at which admission policies are to be asked again.
+  mutating func noteAdmissions(_ dues: [Duration]) {
+    for due in dues where knownAdmissions.insert(due).inserted { admissions.insert(due) }
+  }
+
+  /// The next instant at which admission policies are to be asked; `nil` if there is none.
+  var nextAdmission: Duration? { admissions.first }
+
+  /// Removes the instants that have come.
+  /// - Returns: Whether there were any.
+  mutating func passAdmissions(through now: Duration) -> Bool {
+    let passed = admissions.removeAll(through: now)
+    for due in passed { knownAdmissions.remove(due) }
+    return !passed.isEmpty
+  }
+
   // MARK: Missing resources
 
   var isAnythingMissing: Bool { missing.values.contains { !$0.isEmpty } }

@@ -40,11 +40,11 @@ struct LeaseSelectorTests {
     #expect(selector.select(Candidate()) == .stop)
   }
 
-  @Test func aClosedGateSkipsAndNoPolicyIsAsked() {
+  @Test func aClosedGateHoldsAndNoPolicyIsAsked() {
     let policy = limit(5)
     let rule = GateRule.each { $0.host == "shut" ? .closed("shut") : .open }
     let selector = LeaseSelector(limits: AdmissionLimits([policy]), rules: [.open, rule], slots: Slots(), now: .zero)
-    #expect(selector.select(Candidate(host: "shut")) == .skip)
+    #expect(selector.select(Candidate(host: "shut")) == .hold(until: nil))
     #expect(policy.questions.isEmpty)
     #expect(selector.select(Candidate(host: "open")) == .take)
   }
