@@ -79,10 +79,20 @@
       return try find.first { _ in true } ?? false
     }
 
-    private func set(_ name: String, to ranking: Ranking) throws {
+    private func set(_ name: String, to ranking: Ranking) throws { try set(name, to: ranking.name) }
+
+    // MARK: Settings
+
+    func setting(_ name: String) throws -> String? {
+      let find = try prepared(.setting)
+      find.bind(name)
+      return try find.first { $0.optionalText() } ?? nil
+    }
+
+    func set(_ name: String, to value: String) throws {
       let statement = try prepared(.setSetting)
       statement.bind(name)
-      statement.bind(ranking.name)
+      statement.bind(value)
       try statement.run()
     }
   }

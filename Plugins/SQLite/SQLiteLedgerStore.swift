@@ -190,6 +190,18 @@
       try await queue.commit { try $0.endRanking(as: number) }
     }
 
+    func settings() async throws -> Data? {
+      try await read { try $0.setting(Self.settingsName) }.map { Data($0.utf8) }
+    }
+
+    func keep(settings: Data) async throws {
+      let text = String(decoding: settings, as: UTF8.self)
+      try await queue.commit { try $0.set(Self.settingsName, to: text) }
+    }
+
+    /// The row with the settings of the app. The other rows are the ledger's own.
+    private static let settingsName = "settings of the app"
+
     func close() async throws {
       let pool = pool
       let path = path

@@ -9,7 +9,7 @@
     case record, recordOfGeneration, place, total, insert, rewrite, insertTag, deleteTag, deleteRow
     case isAnyDue, promoteDue, promoteJumped, nextLane, nextOwnLane, waitingKeys, lease
     case renew, held, letGo, nextDue, placeOfID, setOpening
-    case unlikeRanking, isRanked, setSetting, clearSetting, rankPage, rankable, setRank
+    case unlikeRanking, isRanked, setting, setSetting, clearSetting, rankPage, rankable, setRank
 
     /// The condition for downloads that wait and are due.
     private static let isReady = "phase = 'waiting' AND not_before IS NULL"
@@ -117,6 +117,7 @@
       case .setOpening: "UPDATE download SET opening = ? WHERE generation = ?"
       case .unlikeRanking: "DELETE FROM setting WHERE name IN ('ranking', 'ranking under way') AND value <> ?"
       case .isRanked: "SELECT 1 FROM setting WHERE name = ? AND value = ?"
+      case .setting: "SELECT value FROM setting WHERE name = ?"
       case .setSetting: "INSERT OR REPLACE INTO setting (name, value) VALUES (?, ?)"
       case .clearSetting: "DELETE FROM setting WHERE name = ?"
       case .rankPage:

@@ -126,6 +126,10 @@ final class MemoryLedgerStore: LedgerStore {
 
   func rank(by ranking: Ranking) async throws { try withState { $0.rank(by: ranking, owner: owner) } }
 
+  func settings() async throws -> Data? { try withState { $0.settings } }
+
+  func keep(settings: Data) async throws { try withState { $0.settings = settings } }
+
   func close() async throws {
     let gaveBack = box.state.withLock { state in
       guard state.close(owner) else { return 0 }

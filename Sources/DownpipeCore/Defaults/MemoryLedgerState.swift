@@ -23,10 +23,12 @@ struct MemoryLedgerState: Sendable {
   private var owners: [String: Owner] = [:]
   /// The name of the ranking of all records; `nil` when they have ranks of several rankings.
   private var rankingName: String?
-  private var entries: [DownloadID: Entry] = [:]
+  var entries: [DownloadID: Entry] = [:]
   private var lastGeneration: Int64 = 0
-  private var queue = MemoryLedgerQueue()
+  var queue = MemoryLedgerQueue()
   private var tally: [DownloadState.Phase: Int] = [:]
+  /// The settings of the app.
+  var settings: Data?
 
   /// The number of keys in the queue, including obsolete ones.
   var queueCount: Int { queue.count }
@@ -81,7 +83,7 @@ struct MemoryLedgerState: Sendable {
 
   /// Changes the chosen records for which `change` returns `true`.
   /// - Returns: The changed records, in the order of `chosen`.
-  private mutating func update(
+  mutating func update(
     _ chosen: [DownloadID], at now: Date?, _ change: (inout Entry) -> Bool
   ) -> [DownloadRecord] {
     chosen.compactMap { id in
@@ -178,102 +180,7 @@ struct MemoryLedgerState: Sendable {
       .filter { $0 > now && $0 <= now.furthestDue }.min()
   }
 
-  // MARK: Leasing and saving
-
-  mutating func lease(_ request: LeaseRequest, owner: String) -> [DownloadRecord] {
-    if let precedence = request.precedence { return lease(request, precedence, owner: owner) }
-    var taken: [DownloadID] = []
-    var skipped: Set<Candidate> = []
-    func visit(_ key: MemoryLedgerQueue.Key) -> MemoryLedgerQueue.Visit {
-      guard let entry = entries[key.id], entry.isWaiting(as: key) else { return .drop }
-      guard entry.record.isDue(at: request.now), request.scope.contains(entry, for: owner),
-        entry.record.belongs(to: request.location), !skipped.contains(entry.candidate)
-      else { return .keep }
-      switch request.select(entry.candidate) {
-      case .take:
-        taken.append(key.id)
-        return .drop
-      // The queue is read from its beginning with each lease anyway.
-      case .skip, .hold:
-        skipped.insert(entry.candidate)
-        return .keep
-      case .stop: return .stop
-      }
-    }
-    if case .ids(let ids) = request.scope {
-      // The keys of taken downloads stay in the queue, where they no longer apply.
-      for key in ids.compactMap({ entries[$0]?.record }).map(MemoryLedgerQueue.Key.init).sorted() {
-        if visit(key) == .stop { break }
-      }
-    } else {
-      queue.scan(visit)
-    }
-    return take(taken, request, owner: owner)
-  }
-
-  private mutating func take(_ ids: [DownloadID], _ request: LeaseRequest, owner: String) -> [DownloadRecord] {
-    update(ids, at: request.now) { entry in
-      entry.record.owner = owner
-      return entry.record.apply(.leased)
-    }
-  }
-
-  /// Leases in the order of precedence: the downloads are sorted into a queue for each candidate.
-  private mutating func lease(
-    _ request: LeaseRequest, _ precedence: (Candidate) -> UInt64, owner: String
-  ) -> [DownloadRecord] {
-    var queues: [Candidate: ArraySlice<MemoryLedgerQueue.Key>] = [:]
-    for key in waitingKeys(request.scope) {
-      guard let entry = entries[key.id], entry.record.isDue(at: request.now),
-        request.scope.contains(entry, for: owner), entry.record.belongs(to: request.location)
-      else { continue }
-      queues[entry.candidate, default: []].append(key)
-    }
-    struct Head: Comparable {
-      var place: UInt64
-      let key: MemoryLedgerQueue.Key
-      let candidate: Candidate
-      static func < (left: Self, right: Self) -> Bool { (left.place, left.key) < (right.place, right.key) }
-    }
-    var heads = MinHeap(queues.compactMap { candidate, keys in
-      keys.first.map { Head(place: precedence(candidate), key: $0, candidate: candidate) }
-    })
-    var taken: [DownloadID] = []
-    search: while var head = heads.removeFirst() {
-      let place = precedence(head.candidate)
-      if place > head.place {
-        head.place = place
-        heads.insert(head)
-        continue
-      }
-      switch request.select(head.candidate) {
-      case .take:
-        taken.append(head.key.id)
-        queues[head.candidate]?.removeFirst()
-        if let next = queues[head.candidate]?.first {
-          heads.insert(Head(place: place, key: next, candidate: head.candidate))
-        }
-      case .skip, .hold: break
-      case .stop: break search
-      }
-    }
-    return take(taken, request, owner: owner)
-  }
-
-  /// The keys of waiting downloads that a scope may contain, in order of rank.
-  private mutating func waitingKeys(_ scope: LeaseScope) -> [MemoryLedgerQueue.Key] {
-    if case .ids(let ids) = scope {
-      return ids.compactMap { entries[$0] }.filter { $0.record.phase == .waiting }.map { MemoryLedgerQueue.Key($0.record) }
-        .sorted()
-    }
-    var keys: [MemoryLedgerQueue.Key] = []
-    queue.scan { key in
-      guard entries[key.id]?.isWaiting(as: key) == true else { return .drop }
-      keys.append(key)
-      return .keep
-    }
-    return keys
-  }
+  // MARK: Saving
 
   mutating func save(_ record: DownloadRecord, _ fields: RecordFields, owner: String, at now: Date) -> Bool {
     guard var entry = entries[record.id], entry.record.generation == record.generation, entry.record.owner == owner
@@ -330,7 +237,7 @@ struct MemoryLedgerState: Sendable {
 }
 
 extension LeaseScope {
-  fileprivate func contains(_ entry: MemoryLedgerState.Entry, for owner: String) -> Bool {
+  func contains(_ entry: MemoryLedgerState.Entry, for owner: String) -> Bool {
     switch self {
     case .all: true
     case .own: entry.addedBy == owner
@@ -342,9 +249,9 @@ extension LeaseScope {
 
 extension DownloadRecord {
   /// Whether the download belongs to a location or to none; `true` for `nil`.
-  fileprivate func belongs(to wanted: String?) -> Bool { wanted == nil || location == nil || location == wanted }
+  func belongs(to wanted: String?) -> Bool { wanted == nil || location == nil || location == wanted }
 
-  fileprivate func isDue(at now: Date) -> Bool { notBefore.map { $0 <= now || $0 > now.furthestDue } ?? true }
+  func isDue(at now: Date) -> Bool { notBefore.map { $0 <= now || $0 > now.furthestDue } ?? true }
 
   fileprivate func isElsewhere(than addition: LedgerAddition) -> Bool {
     location != nil && addition.location != nil && location != addition.location

@@ -139,6 +139,15 @@ public protocol LedgerStore: Sendable {
   /// the name is removed and the next opening ranks all downloads again.
   func rank(by ranking: Ranking) async throws
 
+  /// Returns the settings that ``keep(settings:)`` has stored last; `nil` if there are none. The default implementation
+  /// returns `nil`.
+  func settings() async throws -> Data?
+
+  /// Stores the settings of an app, such as the number of downloads at once, in place of earlier ones.
+  ///
+  /// They are at most 1 MiB of UTF-8 text. The default implementation keeps nothing.
+  func keep(settings: Data) async throws
+
   /// A stream that yields after another store of the same ledger in this process has committed a relevant change; `nil`
   /// for a ledger that cannot report such changes.
   ///
@@ -164,6 +173,12 @@ extension LedgerStore {
 
   /// The default: no unsettled moves.
   public func unsettledMoves() async throws -> [DownloadRecord] { [] }
+
+  /// The default: none.
+  public func settings() async throws -> Data? { nil }
+
+  /// The default: keeps nothing.
+  public func keep(settings: Data) async throws {}
 
   /// The default: `nil`, changes by other stores are not reported.
   public var changesByOthers: AsyncStream<Void>? { nil }

@@ -58,6 +58,22 @@ extension LedgerConformance {
     }
   }
 
+  func checkSettings(_ report: ConformanceReport) async {
+    await report.check("settings-are-kept", "the settings kept last are returned, also by a later opening") {
+      let (ledger, store) = try await opened()
+      try expectEqual(try await store.settings(), nil, "the settings of a new ledger")
+      for text in ["{}", #"{"jobs":5,"name":"Ω ' \"","list":[1,null]}"#] {
+        try await store.keep(settings: Data(text.utf8))
+      }
+      let expected = Data(#"{"jobs":5,"name":"Ω ' \"","list":[1,null]}"#.utf8)
+      try expectEqual(try await store.settings(), expected, "the settings")
+      // A ranking is kept in a similar way and must not replace them.
+      try await store.rank(by: .arrival)
+      try await store.close()
+      try expectEqual(try await ledger.open().settings(), expected, "the settings after a restart")
+    }
+  }
+
   /// An addition whose candidate differs from others by its host only.
   private static func shared(_ id: DownloadID, order: Int64, host: String) throws -> LedgerAddition {
     var addition = try addition(id, order: order, host: host)

@@ -46,6 +46,7 @@ public struct LedgerConformance: Sendable {
     await checkRanking(report)
     await checkKeeping(report)
     await checkLeasing(report)
+    await checkSettings(report)
     await checkDueTimes(report)
     await checkSaving(report)
     await checkLeases(report)

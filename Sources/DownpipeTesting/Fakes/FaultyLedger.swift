@@ -46,6 +46,10 @@ public final class FaultyLedger: Ledger {
     case totals
     /// `unsettledMoves`
     case unsettledMoves
+    /// `settings`
+    case settings
+    /// `keep(settings:)`
+    case keepSettings
     /// `close`
     case close
   }
@@ -154,6 +158,12 @@ private struct FaultyLedgerStore: LedgerStoreWrapper {
 
   func record(_ id: DownloadID) async throws -> DownloadRecord? {
     try await ledger.perform(.record) { try await base.record(id) }
+  }
+
+  func settings() async throws -> Data? { try await ledger.perform(.settings) { try await base.settings() } }
+
+  func keep(settings: Data) async throws {
+    try await ledger.perform(.keepSettings) { try await base.keep(settings: settings) }
   }
 
   func records(of ids: [DownloadID]) async throws -> [DownloadRecord] {

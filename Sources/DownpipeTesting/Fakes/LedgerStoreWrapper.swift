@@ -44,5 +44,7 @@ extension LedgerStoreWrapper {
   package func reclaim(at now: Date) async throws -> Int { try await base.reclaim(at: now) }
   package func nextDue(after now: Date) async throws -> Date? { try await base.nextDue(after: now) }
   package func rank(by ranking: Ranking) async throws { try await base.rank(by: ranking) }
+  package func settings() async throws -> Data? { try await base.settings() }
+  package func keep(settings: Data) async throws { try await base.keep(settings: settings) }
   package func close() async throws { try await base.close() }
 }

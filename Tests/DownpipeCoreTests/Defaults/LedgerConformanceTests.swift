@@ -30,7 +30,9 @@ struct LedgerConformanceTests {
 
 enum Fault: String, CaseIterable, Sendable {
   case sharesOwner, forgetsOnClose, addsTwice, revivesFinished, losesHeaders, repeatsGeneration
-  case holdsForever, ignoresPrecedence, leasesEarly, leasesHeld, ignoresSkip, asksTwice, ignoresStop, keepsAttempts, ignoresScope, ignoresLocation
+  case forgetsSettings, holdsForever, ignoresPrecedence
+  case leasesEarly, leasesHeld, ignoresSkip, asksTwice, ignoresStop, keepsAttempts,
+    ignoresScope, ignoresLocation
   case savesAlways, savesEverything, keepsLease, reclaimsNothing, reclaimsAll, leasesFirst
   case movesHeld, movesSilently, staysInterrupted, forgetsLost, forgetsLocation, namesAll, removesHeld, ignoresLimit,
     ignoresOrder, ignoresTag, findsOne, miscounts, neverDue
@@ -47,6 +49,7 @@ enum Fault: String, CaseIterable, Sendable {
     case .revivesFinished: ["finished-stays"]
     case .losesHeaders: ["request-is-kept"]
     case .repeatsGeneration: ["generation-grows", "save-after-remove"]
+    case .forgetsSettings: ["settings-are-kept"]
     case .holdsForever: ["hold-ends"]
     case .ignoresPrecedence: ["precedence"]
     case .leasesEarly: ["not-before-is-honoured"]
@@ -292,6 +295,10 @@ private final class FaultyStore: LedgerStoreWrapper {
       try await base.rank(by: Ranking(name: ranking.name) { ranks[$0.id] ?? ranking.rank($0) })
     default: try await base.rank(by: ranking)
     }
+  }
+
+  func keep(settings: Data) async throws {
+    if fault != .forgetsSettings { try await base.keep(settings: settings) }
   }
 
   func update(

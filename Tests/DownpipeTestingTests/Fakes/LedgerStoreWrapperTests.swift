@@ -37,9 +37,12 @@ struct LedgerStoreWrapperTests {
     _ = try await store.reclaim(at: now)
     _ = try await store.transition(.all, .pause, at: now)
     _ = try await store.remove(.all, limit: 10)
+    try await store.keep(settings: Data("{}".utf8))
+    _ = try await store.settings()
     let single: [FaultyLedger.Operation] = [
       .open, .rank, .add, .update, .record, .records, .counts, .totals, .damaged, .unsettledMoves, .nextDue, .lease,
-      .save, .renewLeases, .reclaim, .transition, .remove,
+      .save, .renewLeases, .reclaim, .transition, .remove, .keepSettings,
+      .settings,
     ]
     #expect(ledger.calls == single)
 

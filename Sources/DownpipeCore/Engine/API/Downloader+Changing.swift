@@ -73,9 +73,19 @@ extension Downloader {
 
   /// Replaces the admission policy that has the same ``Stage/id``, or adds the policy if there is none.
   ///
-  /// The new policy takes effect at once. If more downloads run than it admits, the downloads that the scheduling
-  /// policy ranks last go back to waiting; they keep their bytes.
-  public func replace(_ policy: some AdmissionPolicy) async { await engine.replace(admission: policy) }
+  /// The new policy takes effect at once.
+  /// - Parameters:
+  ///   - policy: The policy.
+  ///   - excess: What happens if more downloads run than the policy admits; by default, those that the scheduling policy
+  ///     ranks last go back to waiting and keep their bytes.
+  public func replace(_ policy: some AdmissionPolicy, excess: Excess = .stops) async {
+    await engine.replace(admission: policy, excess: excess)
+  }
+
+  /// Removes the admission policy with the given ``Stage/id``. Without any, at most five downloads run at once.
+  /// - Returns: `false` if there is no such policy.
+  @discardableResult
+  public func removeAdmissionPolicy(id: String) async -> Bool { await engine.removeAdmission(id: id) }
 
   /// Replaces the scheduling policy, and ranks again every download that has not ended.
   /// - Throws: ``DownloadError`` with `.ledger`.

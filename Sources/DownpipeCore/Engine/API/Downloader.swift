@@ -40,9 +40,22 @@ public final class Downloader: Sendable {
   /// - Throws: ``DownloadError`` with `.ledger` if the ledger cannot be opened; `.invalidPipeline` if a kind of stage
   ///   that a pipeline has once is given twice, if two sources, gates or admission policies have the same id, or if the
   ///   steps of opaque stage groups do not fit together; any error that a source's start throws.
-  public init(_ pipeline: Pipeline, options: DownloaderOptions = DownloaderOptions()) async throws {
+  public convenience init(_ pipeline: Pipeline, options: DownloaderOptions = DownloaderOptions()) async throws {
     try pipeline.check()
     let store = try await pipeline.ledger.open()
+    do {
+      try await self.init(pipeline, store: store, settings: nil, options: options)
+    } catch {
+      try? await store.close()
+      throw error
+    }
+  }
+
+  /// - Parameter settings: The ``LiveSettings`` of the pipeline, if it has settings.
+  /// - Throws: The errors of ``init(_:options:)``; the caller closes the store.
+  init(
+    _ pipeline: Pipeline, store: any LedgerStore, settings: (any Sendable)?, options: DownloaderOptions
+  ) async throws {
     var sessions: [any SourceSession] = []
     do {
       // A downloader that only lists and removes must not change the ranks in a ledger that others use.
@@ -50,10 +63,9 @@ public final class Downloader: Sendable {
       for source in pipeline.sources { sessions.append(try await source.start(in: pipeline.sourceContext)) }
     } catch {
       for session in sessions { await session.stop() }
-      try? await store.close()
       throw error
     }
-    let engine = Engine(pipeline: pipeline, sessions: sessions, store: store, options: options)
+    let engine = Engine(pipeline: pipeline, sessions: sessions, store: store, settings: settings, options: options)
     self.engine = engine
     // A downloader that only lists and removes renames nothing on its own.
     if !options.startsSuspended { await engine.finishRenaming() }

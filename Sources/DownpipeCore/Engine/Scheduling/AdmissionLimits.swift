@@ -26,6 +26,14 @@ struct AdmissionLimits: Sendable {
     replacements &+= 1
   }
 
+  /// Removes the policy with an id; the sessions of the other policies go on.
+  mutating func remove(id: String, in pipeline: Pipeline) {
+    limits.removeAll { $0.id == id }
+    // Without policies, the default limit of the pipeline applies.
+    if limits.isEmpty { limits = AdmissionLimits(pipeline.limits).limits }
+    replacements &+= 1
+  }
+
   /// The answer of the first policy that does not admit a download; `.admitted` if all do.
   func admit(_ candidate: Candidate, beside running: RunningDownloads, at now: Duration) -> Admission {
     for limit in limits {

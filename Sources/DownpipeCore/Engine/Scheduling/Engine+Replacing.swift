@@ -12,7 +12,7 @@ extension Engine {
   }
 
   /// Updates the gates of the pipeline, which has no list of its own.
-  private func showGates() {
+  func showGates() {
     let gates = gates.stages
     stages.change { $0.gates = gates }
     lookAgain()
@@ -20,11 +20,21 @@ extension Engine {
 
   /// Replaces an admission policy and applies it to running downloads. Done by the loop, so that nothing is leased with
   /// the old policy meanwhile.
-  func replace(admission policy: any AdmissionPolicy) async {
+  func replace(admission policy: any AdmissionPolicy, excess: Excess) async {
     _ = try? await context.mailbox.perform { engine in
       engine.stages.replace(policy)
-      engine.enforceLimits()
+      if excess == .stops { engine.enforceLimits() }
     }
+  }
+
+  func removeAdmission(id: String) async -> Bool {
+    let removed = try? await context.mailbox.perform { engine in
+      let isRemoved = engine.stages.removeAdmission(id: id)
+      // Without policies there is a default limit.
+      engine.enforceLimits()
+      return isRemoved
+    }
+    return removed ?? false
   }
 
   func replace(scheduling policy: any SchedulingPolicy) async throws {

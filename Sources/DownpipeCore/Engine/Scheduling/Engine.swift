@@ -37,8 +37,11 @@ actor Engine {
     var admissionDue: Duration?
   }
 
-  init(pipeline: Pipeline, sessions: [any SourceSession], store: any LedgerStore, options: DownloaderOptions) {
-    context = EngineContext(options: options, store: store, pipeline: pipeline)
+  init(
+    pipeline: Pipeline, sessions: [any SourceSession], store: any LedgerStore, settings: (any Sendable)? = nil,
+    options: DownloaderOptions
+  ) {
+    context = EngineContext(options: options, store: store, settings: settings, pipeline: pipeline)
     stages = LiveStages(pipeline, sessions: sessions)
     gates = Gates(pipeline.gates)
     mode.isSuspended = options.startsSuspended

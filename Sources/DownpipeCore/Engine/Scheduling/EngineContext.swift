@@ -14,9 +14,14 @@ final class EngineContext: Sendable {
   let trust = RangeMemory()
   let furthest = FurthestBytes()
   let rates: LiveRates
+  /// The ``LiveSettings`` of the downloader; `nil` if it has none.
+  let settings: (any Sendable)?
   private let lastArrival = Mutex<Int64>(0)
 
-  init(options: DownloaderOptions, store: any LedgerStore, pipeline: Pipeline) {
+  init(
+    options: DownloaderOptions, store: any LedgerStore, settings: (any Sendable)? = nil, pipeline: Pipeline
+  ) {
+    self.settings = settings
     self.options = options
     self.store = store
     ledgerName = pipeline.ledger.name

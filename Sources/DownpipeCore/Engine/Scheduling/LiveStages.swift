@@ -25,6 +25,17 @@ struct LiveStages: Sendable {
     limits.replace(policy, in: current.pipeline)
   }
 
+  /// Removes the admission policy with an id.
+  /// - Returns: Whether there was such a policy.
+  @discardableResult
+  mutating func removeAdmission(id: String) -> Bool {
+    let count = current.pipeline.admission.count
+    change { $0.admission.removeAll { $0.id == id } }
+    guard current.pipeline.admission.count < count else { return false }
+    limits.remove(id: id, in: current.pipeline)
+    return true
+  }
+
   /// Replaces the source with the same id, or adds the source after the others.
   ///
   /// - Parameters:

@@ -1,0 +1,89 @@
+// Settings that the user of an app changes: kept in the ledger, applied to what runs.
+extension Downloader {
+  /// Creates a downloader whose stages depend on settings that the user of an app changes, and starts it.
+  ///
+  /// ```swift
+  /// struct Settings: Codable, Sendable {
+  ///   var jobs = 3
+  ///   var allowsCellular = false
+  /// }
+  /// let downloader = try await Downloader(settings: Settings()) { settings in
+  ///   HTTPSource()
+  ///   Limits(concurrent: settings.jobs)
+  ///   if !settings.allowsCellular { WiFiOnly() }
+  ///   FileStore("~/Downloads")
+  ///   SQLiteLedger("~/Downloads/.downpipe/ledger.sqlite")
+  /// }
+  /// try await downloader.updateSettings { (settings: inout Settings) in settings.jobs = 5 }
+  /// ```
+  /// The ledger keeps what ``updateSettings(excess:_:)`` has changed, and the next start continues with it. A property
+  /// that the kept settings do not have, because it is new, has its value in `defaults`. Kept settings that cannot be
+  /// decoded at all, because a property has another type now, count as `defaults`; they are replaced by the next change.
+  /// Two downloaders on one ledger share the settings; each reads them when it starts. The settings are no place for
+  /// secrets: the ledger stores them as JSON.
+  /// - Parameters:
+  ///   - defaults: The settings of the first start.
+  ///   - options: The settings of the downloader apart from its stages.
+  ///   - stages: Builds the stages from the settings. It is called at each start and at each change, and must be pure.
+  ///     The ledger must not depend on the settings.
+  /// - Throws: The errors of ``init(_:options:)``; `.invalidPipeline` if the ledger depends on the settings.
+  public convenience init<Settings: Codable & Sendable>(
+    settings defaults: Settings, options: DownloaderOptions = DownloaderOptions(),
+    @PipelineBuilder _ stages: @escaping @Sendable (Settings) -> PipelineStages
+  ) async throws {
+    let first = Pipeline(stages(defaults))
+    try first.check()
+    let store = try await first.ledger.open()
+    do {
+      let live = LiveSettings(try await store.settings(), defaults: defaults) { Pipeline(stages($0)) }
+      let pipeline = live.pipeline
+      try pipeline.check()
+      guard (pipeline.ledger.id, pipeline.ledger.summary) == (first.ledger.id, first.ledger.summary) else {
+        throw DownloadError(
+          .invalidPipeline, "the ledger keeps the settings and must not depend on them", stage: first.ledger.name)
+      }
+      try await self.init(pipeline, store: store, settings: live, options: options)
+    } catch {
+      try? await store.close()
+      throw error
+    }
+  }
+
+  /// Returns the current settings.
+  /// - Throws: ``DownloadError`` with `.invalidRequest` if the downloader was created without settings of this type.
+  public func settings<Settings: Codable & Sendable>(_ type: Settings.Type = Settings.self) async throws -> Settings {
+    try liveSettings(type).value
+  }
+
+  /// Changes the settings, keeps them in the ledger, and applies them to what waits and runs.
+  ///
+  /// The stages are built again. Gates, admission policies, rate policies, the scheduling policy and the retry policy
+  /// that differ from before are replaced, as ``replace(_:)-(Gate)`` and its companions do; those that are no longer
+  /// built are removed. Sources, storage, steps and observers follow with the next start. A stage that is `Equatable` and
+  /// equal to the former one, or the same object, goes on without interruption. Stages that the app has replaced or
+  /// added by other calls stay unless the settings change a stage with the same id.
+  ///
+  /// When the method returns, the settings are durable and in effect.
+  /// - Parameters:
+  ///   - excess: What happens to downloads that run beyond lowered limits.
+  ///   - change: Changes the settings. It is called once. If it throws, nothing is changed.
+  /// - Returns: The settings after the change.
+  /// - Throws: ``DownloadError`` with `.invalidRequest` if the downloader was created without settings of this type or
+  ///   the settings cannot be encoded, `.invalidPipeline` if the new stages do not form a pipeline, `.ledger` or
+  ///   `.shutDown`; the error that `change` throws.
+  @discardableResult
+  public func updateSettings<Settings: Codable & Sendable>(
+    excess: Excess = .stops, _ change: @escaping @Sendable (inout Settings) throws -> Void
+  ) async throws -> Settings {
+    let live = try liveSettings(Settings.self)
+    return try await engine.update(live, excess: excess, change)
+  }
+
+  private func liveSettings<Settings>(_ type: Settings.Type) throws -> LiveSettings<Settings> {
+    guard let live = engine.context.settings as? LiveSettings<Settings> else {
+      throw DownloadError(
+        .invalidRequest, "this downloader has no settings of the type \(type): pass them when it is created")
+    }
+    return live
+  }
+}
