@@ -7,7 +7,7 @@ import Synchronization
 /// Its store performs one call at a time, so that what a lease took can be compared with what it left.
 final class ObservedLedger: Ledger {
   struct State: Sendable {
-    /// The ranking in force.
+    /// The ranking in force; `nil` while it is replaced.
     var ranking: Ranking?
     /// How much later a download may be added and still go first; `nil` if there is no bound.
     var bound: (@Sendable (RankingContext) -> Duration?)?
@@ -232,7 +232,6 @@ private struct ObservedStore: LedgerStoreWrapper {
     try await turns.take {
       ledger.update { $0.ranking = nil }
       try await base.rank(by: ranking)
-      ledger.update { $0.ranking = ranking }
     }
   }
 
