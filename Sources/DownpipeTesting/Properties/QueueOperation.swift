@@ -2,8 +2,8 @@ public import DownpipeCore
 
 /// One operation of a random sequence on a queue; see ``QueueProperties``.
 ///
-/// Downloads are named by a number, 0 to ``downloads`` − 1. An operation on a download that does not exist, or that is in
-/// no state for it, has no effect, so that a sequence stays valid when operations are left out of it.
+/// Downloads are named by a number from 0 to 7. An operation on a download that does not exist, or that is in no state
+/// for it, has no effect, so that a sequence stays valid when operations are left out of it.
 public enum QueueOperation: Sendable, Hashable {
   /// Adds a download, or adds it again.
   ///

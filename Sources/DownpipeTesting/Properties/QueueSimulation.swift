@@ -13,23 +13,29 @@ actor QueueSimulation {
 
   private static let firstLimits = QueueLimits(concurrent: 3, perHost: 2, even: 2)
   private let subject: Subject
-  private let violations = ViolationLog()
-  private let time = VirtualTime()
+  let violations = ViolationLog()
+  let time = VirtualTime()
   private let start: Date
-  private let storage = FakeStorage()
-  private let gate = FakeGate()
-  private let source: QueueSource
-  private let ledger: ObservedLedger
-  private var downloader: Downloader
-  private var limits = firstLimits
+  let storage = FakeStorage()
+  let gate = FakeGate()
+  let source: QueueSource
+  let ledger: ObservedLedger
+  var downloader: Downloader
+  var limits = firstLimits
   private var isByArrival = false
-  private var isGateOpen = true
-  private var isSuspended = false
+  var isGateOpen = true
+  var isSuspended = false
   /// Whether a download was started by hand since the limits were set, so that more may run than they permit.
-  private var mayExceed = false
+  var mayExceed = false
+  /// Whether the last operation was ``QueueOperation/settle``.
+  private var hasSettled = false
 
-  init(_ subject: Subject) async throws {
+  /// How long to wait for the engine to settle.
+  let patience: Duration
+
+  init(_ subject: Subject, patience: Duration) async throws {
     self.subject = subject
+    self.patience = patience
     start = time.date
     source = QueueSource(limits: Self.firstLimits, violations: violations)
     ledger = ObservedLedger(try await subject.ledger(), limits: Self.firstLimits, violations: violations)
@@ -88,7 +94,9 @@ actor QueueSimulation {
   /// Performs an operation, and checks the properties that hold at any time.
   func perform(_ operation: QueueOperation) async throws {
     try await carryOut(operation)
+    hasSettled = operation == .settle
     try violations.check()
+    try ledger.check(try await ledger.records())
   }
 
   private func carryOut(_ operation: QueueOperation) async throws {
@@ -140,7 +148,7 @@ actor QueueSimulation {
       self.isSuspended = isSuspended
       await downloader.setSuspended(isSuspended)
       if isSuspended, !source.active.isEmpty {
-        violations.add(.paused, "\(source.active.map(\.rawValue).sorted()) run although all downloads are suspended")
+        violations.add(.gates, "\(source.active.map(\.rawValue).sorted()) run although all downloads are suspended")
       }
     case .advance(let seconds): time.advance(by: .seconds(seconds))
     case .reopen:
@@ -183,10 +191,14 @@ actor QueueSimulation {
     var isRunning = false
     try await tolerant { isRunning = try await downloader.start(id, preempting: preemption) }
     if !isRunning { source.setForced(id, false) }
+    // A start may still find a run that is about to be stopped, unless the engine has settled before.
+    if isRunning, hasSettled, !isGateOpen || isSuspended {
+      violations.add(.gates, "\(id) was started by hand although the gate is closed or all downloads are suspended")
+    }
     try await forbidResting()
   }
 
-  private func set(_ new: QueueLimits) async {
+  func set(_ new: QueueLimits) async {
     // A run that begins while the limits change may obey the old limits or the new ones.
     let either = limits.union(new)
     source.allow(either)
@@ -196,103 +208,5 @@ actor QueueSimulation {
     source.allow(new)
     ledger.update { $0.limits = new }
     mayExceed = false
-  }
-
-  // MARK: Checks
-
-  /// Waits until the engine has nothing left to do, and checks that each download that may run runs.
-  private func settle() async throws {
-    let clock = ContinuousClock()
-    var (looks, spent, last) = (0, Duration.zero, clock.now)
-    while let reason = try await unsettled() {
-      try violations.check()
-      looks += 1
-      // A pause of the whole process counts little, so that it is not reported as an engine that hangs.
-      let now = clock.now
-      spent += min(now - last, .milliseconds(50))
-      last = now
-      if looks > 2_000, spent > .seconds(10) { throw Violation(property: .slots, text: reason) }
-      await Task.yield()
-    }
-    try ledger.check(try await ledger.records())
-  }
-
-  /// What the engine has yet to do; `nil` if there is nothing.
-  private func unsettled() async throws -> String? {
-    let holding = source.holding
-    let records = try await ledger.records()
-    let active = records.filter(\.phase.isActive)
-    if let idle = active.first(where: { !holding.contains($0.id) }) {
-      return "\(idle.id) is \(idle.phase) but transfers nothing"
-    }
-    if let id = holding.subtracting(active.map(\.id)).first { return "\(id) transfers, but is not active" }
-    guard isGateOpen, !isSuspended else {
-      return active.first.map { "\($0.id) runs although the gate is closed or all downloads are suspended" }
-    }
-    var running = RunningDownloads()
-    for record in active {
-      if !mayExceed, !limits.admit(record.candidate, beside: running) {
-        return "\(active.map(\.id.rawValue)) run although the limits were lowered to \(limits)"
-      }
-      running.insert(record.candidate)
-    }
-    let now = time.date
-    let next = records.first { record in
-      record.phase == .waiting && (record.notBefore ?? now) <= now && limits.admit(record.candidate, beside: running)
-    }
-    return next.map { "\($0.id) waits although \(limits) permit it beside \(active.map(\.id.rawValue))" }
-  }
-
-  /// Releases everything and checks that all downloads end.
-  func end() async throws {
-    try await settle()
-    isGateOpen = true
-    gate.open()
-    source.finishAll()
-    isSuspended = false
-    await downloader.setSuspended(false)
-    await set(QueueLimits(concurrent: 1, perHost: 1, even: 1))
-    try await downloader.resumeAll()
-    let clock = Task { [time] in
-      while !Task.isCancelled {
-        await time.advanceToNextSleeper()
-        await Task.yield()
-      }
-    }
-    defer { clock.cancel() }
-    try await downloader.waitUntilIdle()
-    // A slot that is still taken would hold this download back.
-    let number = QueueOperation.downloads
-    let last = try await downloader.add(QueueSource.request(number))
-    _ = try await last.value
-    try await downloader.waitUntilIdle()
-    try violations.check()
-    try await checkEnds()
-  }
-
-  private func checkEnds() async throws {
-    let statuses = try await downloader.statuses()
-    for status in statuses {
-      guard status.state.phase.isFinal else {
-        throw Violation(property: .ending, text: "\(status.id) is \(status.state.phase) when no download waits or runs")
-      }
-      if status.state.phase == .finished, storage.published[status.id.rawValue] != QueueSource.bytes(of: status.id) {
-        throw Violation(property: .ending, text: "\(status.id) has finished, but its file is missing or wrong")
-      }
-    }
-    let failed = Set(statuses.filter { $0.state.phase == .failed }.map(\.id))
-    if let key = storage.partials.keys.first(where: { !failed.contains($0.id) }) {
-      throw Violation(property: .ending, text: "the partial of \(key.id) is left, although it has not failed")
-    }
-    if !source.active.isEmpty || storage.openPartials > 0 {
-      throw Violation(
-        property: .slots, text: "\(source.active.map(\.rawValue)) run, and \(storage.openPartials) partials are open")
-    }
-  }
-
-  /// Shuts the downloader down.
-  func close() async {
-    source.finishAll()
-    await downloader.shutdown()
   }
 }

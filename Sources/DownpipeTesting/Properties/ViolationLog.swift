@@ -2,7 +2,8 @@ import Synchronization
 
 /// A property that a queue must have; see ``QueueProperties``.
 public enum QueueProperty: String, Sendable, Hashable, CaseIterable {
-  /// No download that was not started by hand begins when a limit is reached, and lowered limits stop running downloads.
+  /// No download begins when a limit is reached, unless it is started by hand, and lowered limits stop running
+  /// downloads.
   case limits = "limits are never exceeded"
   /// The ledger leases the downloads that may start in the order of their ranks.
   case order = "the order of the ranks holds"
@@ -12,6 +13,8 @@ public enum QueueProperty: String, Sendable, Hashable, CaseIterable {
   case bound = "no download starves beyond the bound"
   /// A download that is paused, cancelled, failed or removed does not run.
   case paused = "no paused download runs"
+  /// No download runs while a gate is closed or all downloads are suspended.
+  case gates = "no download runs while a gate is closed"
   /// A download has at most one transfer at a time.
   case oneTransfer = "a download has one transfer at a time"
   /// A download ends once, and a finished one has its file.
