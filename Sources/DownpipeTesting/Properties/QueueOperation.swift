@@ -95,7 +95,14 @@ extension QueueOperation {
   /// Returns the sequence of a seed.
   static func sequence(of seed: UInt64, count: Int) -> [QueueOperation] {
     var generator = SeededGenerator(seed: seed)
-    return (0..<count).map { _ in random(using: &generator) }
+    var sequence: [QueueOperation] = []
+    while sequence.count < count {
+      let operation = random(using: &generator)
+      // Which downloads new limits stop is known only if all that can run do run.
+      if case .limit = operation, Bool.random(using: &generator) { sequence.append(.settle) }
+      sequence.append(operation)
+    }
+    return sequence
   }
 
   private static func random(using generator: inout SeededGenerator) -> QueueOperation {

@@ -19,7 +19,8 @@ public import DownpipeCore
 /// ```
 /// The engine works on several threads, so that a sequence may fail only sometimes.
 public struct QueueProperties: Sendable {
-  private let subject: QueueSimulation.Subject
+  /// The stages that are tested.
+  var subject: QueueSimulation.Subject
   private let length: Int
   private let limit: Duration
 

@@ -9,6 +9,8 @@ actor QueueSimulation {
     var limits: @Sendable (QueueLimits) -> any AdmissionPolicy
     var ledger: @Sendable () async throws -> any Ledger
     var bound: (@Sendable (RankingContext) -> Duration?)?
+    /// Wraps the gate, for tests of the property.
+    var gate: @Sendable (FakeGate) -> any Gate = { $0 }
   }
 
   private static let firstLimits = QueueLimits(concurrent: 3, perHost: 2, even: 2)
@@ -39,13 +41,13 @@ actor QueueSimulation {
     start = time.date
     source = QueueSource(limits: Self.firstLimits, violations: violations)
     ledger = ObservedLedger(try await subject.ledger(), limits: Self.firstLimits, violations: violations)
-    downloader = try await Self.open(source, gate, storage, ledger, time)
+    downloader = try await Self.open(source, subject.gate(gate), storage, ledger, time)
     try await setUp()
   }
 
   /// Opens a downloader that starts nothing until it is set up.
   private static func open(
-    _ source: QueueSource, _ gate: FakeGate, _ storage: FakeStorage, _ ledger: ObservedLedger, _ time: VirtualTime
+    _ source: QueueSource, _ gate: any Gate, _ storage: FakeStorage, _ ledger: ObservedLedger, _ time: VirtualTime
   ) async throws -> Downloader {
     let options = DownloaderOptions(
       time: time, random: { 0.5 }, resumeValidation: .overlap(1_000), minimumSpeed: nil, startsSuspended: true)
@@ -137,7 +139,7 @@ actor QueueSimulation {
       try await stopping { try await self.downloader.cancelAll(tag: even ? "even" : nil) > 0 }
     case .finish(let number): source.finish(Self.id(number))
     case .fail(let number): source.fail(Self.id(number))
-    case .limit(let new): await set(new)
+    case .limit(let new): try await limit(to: new)
     case .replacePolicy(let byArrival):
       isByArrival = byArrival
       try await replacePolicy()
@@ -156,7 +158,7 @@ actor QueueSimulation {
       if !source.active.isEmpty || storage.openPartials > 0 {
         violations.add(.slots, "\(source.active.map(\.rawValue).sorted()) outlived the shutdown")
       }
-      downloader = try await Self.open(source, gate, storage, ledger, time)
+      downloader = try await Self.open(source, subject.gate(gate), storage, ledger, time)
       try await setUp()
     case .settle: try await settle()
     }
@@ -196,6 +198,19 @@ actor QueueSimulation {
       violations.add(.gates, "\(id) was started by hand although the gate is closed or all downloads are suspended")
     }
     try await forbidResting()
+  }
+
+  /// Replaces the limits. When the engine had nothing left to do, the stopped downloads are known exactly.
+  private func limit(to new: QueueLimits) async throws {
+    let expected = hasSettled ? ledger.stops(by: new, of: try await ledger.records()) : nil
+    source.forgetStops()
+    await set(new)
+    guard let expected else { return }
+    try await settle()
+    let stopped = source.stops
+    guard stopped != expected else { return }
+    func names(_ ids: Set<DownloadID>) -> String { ids.map(\.rawValue).sorted().description }
+    throw Violation(property: .stops, text: "\(new) stopped \(names(stopped)) and not \(names(expected))")
   }
 
   func set(_ new: QueueLimits) async {

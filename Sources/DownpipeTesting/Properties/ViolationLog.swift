@@ -5,6 +5,8 @@ public enum QueueProperty: String, Sendable, Hashable, CaseIterable {
   /// No download begins when a limit is reached, unless it is started by hand, and lowered limits stop running
   /// downloads.
   case limits = "limits are never exceeded"
+  /// Lowered limits stop the running downloads that do not fit beside those with smaller ranks, and no others.
+  case stops = "lowered limits stop the lowest ranked downloads only"
   /// The ledger leases the downloads that may start in the order of their ranks.
   case order = "the order of the ranks holds"
   /// The rank in the ledger is the one that the policy gives to the present record.
