@@ -20,7 +20,7 @@ struct RatePolicyTests: EngineSuite {
 
     init(id: String = "Slow") { self.id = id }
 
-    func start() -> any RateSession { self }
+    func start(time: any TimeSource) -> any RateSession { self }
 
     func pause(after bytes: Int, of id: DownloadID, _ candidate: Candidate, at now: Duration) -> Duration {
       counted.update { $0[id, default: 0] += bytes }
