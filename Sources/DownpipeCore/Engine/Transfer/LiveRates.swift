@@ -66,6 +66,8 @@ final class RunPace: Sendable {
       candidate = known
       return known
     }
-    return run.context.rates.pause(after: bytes, of: run.id, candidate, at: run.context.time.now)
+    let pause = run.context.rates.pause(after: bytes, of: run.id, candidate, at: run.context.time.now)
+    if pause > .zero { run.wasPaced.store(true, ordering: .relaxed) }
+    return pause
   }
 }
