@@ -12,6 +12,17 @@ import Synchronization
 /// arrive at full speed, so the average over five seconds is exact to a few percent. Several limits can be combined with
 /// an `id` for each.
 ///
+/// With hours, the limit applies during a part of each day only:
+///
+/// ```swift
+/// let office = DailyWindow(from: TimeOfDay(hour: 8), to: TimeOfDay(hour: 18))
+/// let limits = [
+///   RateLimit(.megabytesPerSecond(2), during: office, id: "office"), RateLimit(.megabytesPerSecond(20)),
+/// ]
+/// ```
+/// A running transfer changes its speed within a second after an hour begins or ends, and within a minute after the clock
+/// or the time zone of the system was set.
+///
 /// The rate can be changed while downloads run, with `replace(_:)` of ``/DownpipeCore/Downloader``.
 public struct RateLimit: RatePolicy, Hashable {
   /// The downloads that share a rate.
@@ -28,6 +39,8 @@ public struct RateLimit: RatePolicy, Hashable {
   public let rate: ByteRate
   /// The downloads that share the rate.
   public let scope: Scope
+  /// The part of each day during which the limit applies; `nil` for the whole day.
+  public let hours: DailyWindow?
   /// The identifier among the rate policies of the pipeline.
   public let id: String
 
@@ -36,35 +49,54 @@ public struct RateLimit: RatePolicy, Hashable {
   /// - Parameters:
   ///   - rate: The highest average speed.
   ///   - scope: The downloads that share the rate.
+  ///   - hours: The part of each day during which the limit applies; `nil` for the whole day.
   ///   - id: The identifier among the rate policies of the pipeline.
-  public init(_ rate: ByteRate, for scope: Scope = .all, id: String = "RateLimit") {
+  public init(
+    _ rate: ByteRate, for scope: Scope = .all, during hours: DailyWindow? = nil, id: String = "RateLimit"
+  ) {
     self.rate = rate
     self.scope = scope
+    self.hours = hours
     self.id = id
   }
 
   /// The limit as text.
   public var summary: String {
-    switch scope {
-    case .all: "\(rate)"
-    case .host: "\(rate) from one host"
-    case .download: "\(rate) for each download"
+    let hours = hours.map { ", \($0)" } ?? ""
+    return switch scope {
+    case .all: "\(rate)\(hours)"
+    case .host: "\(rate) from one host\(hours)"
+    case .download: "\(rate) for each download\(hours)"
     }
   }
 
   /// Returns a session whose buckets are full.
-  public func start() -> any RateSession { Session(limit: self) }
+  public func start(time: any TimeSource) -> any RateSession { Session(limit: self, time: time) }
+
+  /// The longest time between two looks at the date, which can be set.
+  private static let longestView: Duration = .seconds(60)
 
   private final class Session: RateSession {
+    private struct State {
+      /// The instant until which the bytes so far are paid for, by host or download.
+      var paid: [String: Duration] = [:]
+      var applies = true
+      /// The instant at which the date decides again whether the limit applies; `nil` before the first time.
+      var nextView: Duration?
+    }
+
     private let limit: RateLimit
-    /// The instant until which the bytes so far are paid for, by host or download.
-    private let paid = Mutex<[String: Duration]>([:])
+    private let time: any TimeSource
+    private let state = Mutex(State())
     /// The time whose bytes may arrive at full speed after an idle time.
     private static let burst: Duration = .milliseconds(100)
     /// Buckets without a debt are forgotten when there are more.
     private static let mostBuckets = 4_096
 
-    init(limit: RateLimit) { self.limit = limit }
+    init(limit: RateLimit, time: any TimeSource) {
+      self.limit = limit
+      self.time = time
+    }
 
     func pause(after bytes: Int, of id: DownloadID, _ candidate: Candidate, at now: Duration) -> Duration {
       let key =
@@ -74,12 +106,31 @@ public struct RateLimit: RatePolicy, Hashable {
         case .download: id.rawValue
         }
       let cost = Duration.seconds(Double(bytes) / Double(limit.rate.bytesPerSecond))
-      return paid.withLock { paid in
-        if paid.count >= Self.mostBuckets, paid[key] == nil { paid = paid.filter { $0.value > now } }
-        let until = max(paid[key] ?? .zero, now - Self.burst) + cost
-        paid[key] = until
+      return state.withLock { state in
+        guard applies(&state, at: now) else { return .zero }
+        if state.paid.count >= Self.mostBuckets, state.paid[key] == nil {
+          state.paid = state.paid.filter { $0.value > now }
+        }
+        let full = now - Self.burst
+        let until = max(state.paid[key] ?? full, full) + cost
+        state.paid[key] = until
         return max(.zero, until - now)
       }
+    }
+
+    /// Whether the limit applies at an instant. The calendar is asked only when an hour may have begun or ended.
+    private func applies(_ state: inout State, at now: Duration) -> Bool {
+      guard let hours = limit.hours else { return true }
+      if let nextView = state.nextView, now < nextView { return state.applies }
+      let date = time.date
+      let hour = hours.state(at: date)
+      let change = hour.duration(from: date) ?? RateLimit.longestView
+      state.nextView = now + min(change, RateLimit.longestView)
+      let applies = if case .closed = hour { false } else { true }
+      // Debts of the last time do not count when the limit applies again.
+      if applies != state.applies { state.paid = [:] }
+      state.applies = applies
+      return applies
     }
   }
 }

@@ -1,4 +1,5 @@
 import ArgumentParser
+import Downpipe
 
 /// What to download, and what to do with it.
 struct GetOptions: ParsableArguments {
@@ -35,6 +36,14 @@ struct GetOptions: ParsableArguments {
       "Require this digest, such as sha256=<64 digits> (one URL only).", valueName: "algorithm=hex"))
   var checksum: String?
 
+  @Option(
+    parsing: .unconditional,
+    help: ArgumentHelp(
+      "Start these files before or after others of the ledger: high, normal, low, or a number (high is 100, low is "
+        + "-100).", valueName: "priority"),
+    transform: Priority.parse)
+  var priority: Priority?
+
   @Flag(help: "Decompress gzip files.")
   var gunzip = false
 
@@ -50,6 +59,6 @@ struct GetOptions: ParsableArguments {
   func plan() throws(UsageError) -> GetPlan {
     try GetPlan(
       urls: urls, inputFile: inputFile, outputName: outputName, header: header, userAgent: userAgent,
-      referer: referer, checksum: checksum)
+      referer: referer, checksum: checksum, priority: priority ?? .normal)
   }
 }

@@ -7,8 +7,8 @@ struct ListCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "list", abstract: "List the downloads of a ledger.",
     discussion: """
-      The ledger does not know the options of a command that waits. Give the same options for when to download, and the \
-      list shows why each download has to wait now.
+      The list shows why each download has to wait now. The ledger does not know the options of a command that waits: \
+      give the same options for when to download to see which of them holds a download.
       """
   )
 
@@ -43,13 +43,16 @@ struct ListCommand: AsyncParsableCommand {
   private func show(_ downloader: Downloader) async throws {
     let page = 1000
     var query = DownloadQuery(phases: state.isEmpty ? nil : Set(state), limit: page)
-    let rules = await GateRules(gates.settings.gates(directory: Folder.absolutePath(folder.directory)))
+    let active = DownloadQuery(phases: [.transferring, .processing], limit: page)
+    let reasons = ListedReasons(
+      rules: await GateRules(gates.settings.gates(directory: Folder.absolutePath(folder.directory))),
+      running: RunningDownloads(elsewhere: try await downloader.statuses(active)))
     if !json { try OutputFile.standardOutput.write(RecordTable.heading + "\n") }
     while true {
       let statuses = try await downloader.statuses(query)
       var text = ""
       for status in statuses {
-        let reason = rules.reason(for: status)
+        let reason = reasons.reason(for: status)
         text += (json ? RecordTable.json(status, reason: reason) : RecordTable.row(status, reason: reason)) + "\n"
       }
       try OutputFile.standardOutput.write(text)

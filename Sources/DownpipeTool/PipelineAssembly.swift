@@ -26,6 +26,7 @@ extension Pipeline {
 
       PriorityQueue()
       Limits(concurrent: settings.jobs, perHost: settings.perHost)
+      if let limit = settings.rateLimit { limit }
       for gate in settings.gates.gates(directory: settings.directory) { gate }
       Retry(.exponential(attempts: settings.retries + 1), table: .commandLine)
 

@@ -19,6 +19,14 @@ struct ResumeCommand: AsyncParsableCommand {
   @OptionGroup(title: "Options for when to download") var gates: GateOptions
   @OptionGroup(title: "Output options") var reporting: OutputOptions
 
+  @Option(
+    parsing: .unconditional,
+    help: ArgumentHelp(
+      "Change the priority of all unfinished downloads: high, normal, low, or a number (high is 100, low is -100).",
+      valueName: "priority"),
+    transform: Priority.parse)
+  var priority: Priority?
+
   func run() async throws {
     #if !SQLite
       throw UsageError("this downpipe was built without SQLite, and has no ledger to resume from")
@@ -38,8 +46,8 @@ struct ResumeCommand: AsyncParsableCommand {
     let monitor = RunMonitor(output: choice.make())
     let run = DownloadRun(
       pipeline: try Pipeline(settings), monitor: monitor, scope: .all, isAnimated: choice.drawsBars)
-    let ending = try await run.run { downloader, monitor in
-      try await Self.resumeAll(downloader, monitor)
+    let ending = try await run.run { [priority] downloader, monitor in
+      try await Self.resumeAll(downloader, monitor, priority)
     }
     if case .interrupted(let tally) = ending {
       OutputFile.warn(
@@ -48,7 +56,9 @@ struct ResumeCommand: AsyncParsableCommand {
     if ending.exitStatus != 0 { throw ExitCode(ending.exitStatus) }
   }
 
-  private static func resumeAll(_ downloader: Downloader, _ monitor: RunMonitor) async throws {
+  private static func resumeAll(
+    _ downloader: Downloader, _ monitor: RunMonitor, _ priority: Priority?
+  ) async throws {
     // Pages in the order of addition do not shift meanwhile; only phases change.
     let page = 1000
     var offset = 0
@@ -56,7 +66,11 @@ struct ResumeCommand: AsyncParsableCommand {
       let statuses = try await downloader.statuses(DownloadQuery(limit: page, offset: offset))
       await monitor.beginAdding()
       for status in statuses {
-        switch status.state.phase {
+        let phase = status.state.phase
+        if let priority, ![.finished, .cancelled].contains(phase), status.request.priority != priority {
+          try await downloader.update(status.id) { $0.priority = priority }
+        }
+        switch phase {
         case .finished, .cancelled: continue
         case .failed, .paused:
           if await monitor.take(status.id) { try await downloader.resume(status.id) }

@@ -130,6 +130,19 @@ struct TransferOptions: ParsableArguments {
     help: ArgumentHelp("Download this many files at once from one host (default: as --jobs).", valueName: "n"))
   var perHost: Int?
 
+  @Option(
+    help: ArgumentHelp(
+      "Download at this speed at most, all files together, such as 500k or 2M (1024-based, as for curl).",
+      valueName: "speed"),
+    transform: SpeedLimit.rate)
+  var limitRate: ByteRate?
+
+  @Option(
+    help: ArgumentHelp(
+      "Apply --limit-rate during this part of each day only, in the local time zone, such as 08:00-18:00.",
+      valueName: "HH:MM-HH:MM"))
+  var limitRateDuring: GateSettings.Window?
+
   /// Accepted so that scripts can say it already; each file has one connection until segments are implemented.
   @Option(name: [.short, .long], help: .hidden)
   var segments = 1
@@ -168,6 +181,9 @@ struct TransferOptions: ParsableArguments {
       guard let value, !(value >= 0.001 && value <= 1e9) else { continue }
       throw ValidationError("\(option) must be a number of seconds, such as 30 or 2.5")
     }
+    if limitRateDuring != nil, limitRate == nil {
+      throw ValidationError("--limit-rate-during needs --limit-rate: the speed that applies during these hours")
+    }
     if proxy != nil, source == .urlSession {
       throw ValidationError("--proxy works with --source http only")
     }
@@ -176,7 +192,8 @@ struct TransferOptions: ParsableArguments {
   func settings(directory: String, ledger: String?) -> PipelineSettings {
     PipelineSettings(
       transport: source, proxy: proxy, connectTimeLimit: connectTimeout.map { .seconds($0) },
-      timeLimit: timeout.map { .seconds($0) }, jobs: jobs, perHost: perHost, retries: retry, directory: directory,
+      timeLimit: timeout.map { .seconds($0) }, jobs: jobs, perHost: perHost,
+      rateLimit: limitRate.map { RateLimit($0, during: limitRateDuring?.daily) }, retries: retry, directory: directory,
       conflict: onConflict, ledger: ledger)
   }
 }

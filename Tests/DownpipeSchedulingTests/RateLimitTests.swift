@@ -14,7 +14,7 @@ struct RateLimitTests {
   private func transfer(
     _ candidates: [Candidate], with limit: RateLimit, chunk: Int, for time: Duration
   ) -> [Int] {
-    let session = limit.start()
+    let session = limit.start(time: VirtualTime())
     var bytes = candidates.map { _ in 0 }
     var free = candidates.map { _ in Duration.zero }
     var now = Duration.zero
@@ -58,7 +58,7 @@ struct RateLimitTests {
   }
 
   @Test func anIdleTimeIsNotSavedUp() {
-    let session = RateLimit(.bytesPerSecond(1_000)).start()
+    let session = RateLimit(.bytesPerSecond(1_000)).start(time: VirtualTime())
     #expect(session.pause(after: 100, of: "a", here, at: .seconds(100)) == .zero)
     #expect(session.pause(after: 1_000, of: "a", here, at: .seconds(100)) == .seconds(1))
     #expect(session.pause(after: 0, of: "a", here, at: .milliseconds(100_400)) == .milliseconds(600))

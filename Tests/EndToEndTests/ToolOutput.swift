@@ -12,6 +12,7 @@ struct ToolLine: Decodable {
   let id: String?
   let url: String?
   let state: String?
+  let priority: Int?
   let reason: String?
   let until: String?
   let path: String?

@@ -103,7 +103,7 @@ public protocol LedgerStore: Sendable {
   /// Applies an event to all selected records that no owner holds and that have a transition for it.
   ///
   /// Records that wait after the event are in this store's ``LeaseScope/own`` scope. ``Lifecycle/Event/restart``
-  /// computes the rank anew, because the size of the file is no longer known.
+  /// computes the rank again, because the size of the file is no longer known.
   /// - Returns: The ids of the changed records, at most 10,000, and the number of changed records.
   func transition(
     _ selection: LedgerSelection, _ event: Lifecycle.Event, at now: Date
@@ -227,7 +227,7 @@ public struct RecordFields: OptionSet, Sendable, Hashable {
 
   /// The phase, due time, error and counters. A save that leaves the active phases also releases the lease.
   public static let state = RecordFields(rawValue: 1)
-  /// The stored bytes and their representation. When the size of the file has changed, the rank is computed anew.
+  /// The stored bytes and their representation. When the size of the file has changed, the rank is computed again.
   public static let checkpoint = RecordFields(rawValue: 2)
   /// The results of the steps, and the artifact.
   public static let steps = RecordFields(rawValue: 4)

@@ -6,7 +6,9 @@ public protocol RatePolicy: Stage {
   /// Returns a session that counts bytes while the downloader runs.
   ///
   /// It is called once when a downloader starts, and once when the policy replaces another one.
-  func start() -> any RateSession
+  /// - Parameter time: The clock of the downloader, for a policy that depends on the date. The session gets the instants
+  ///   of its calls, so that it need not ask the clock.
+  func start(time: any TimeSource) -> any RateSession
 }
 
 extension RatePolicy {

@@ -62,7 +62,7 @@ extension LedgerConformance {
       try expectEqual(seen.first, try await second.known("a").rankingContext, "the first context")
     }
     await report.check(
-      "ranking-learns-size", "a save of another size ranks the download anew, and a restart ranks it without the size"
+      "ranking-learns-size", "a save of another size ranks the download again, and a restart ranks it without the size"
     ) {
       let (_, store) = try await filled(["a", "b", "c", "d", "e"])
       let ranking = Ranking(name: "shortest") { Rank().ascending($0.size.bytes ?? 500) }

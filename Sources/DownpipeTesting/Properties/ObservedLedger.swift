@@ -7,7 +7,7 @@ import Synchronization
 /// Its store performs one call at a time, so that what a lease took can be compared with what it left.
 final class ObservedLedger: Ledger {
   struct State: Sendable {
-    /// The ranking in force.
+    /// The ranking in force; `nil` while it is replaced.
     var ranking: Ranking?
     /// How much later a download may be added and still go first; `nil` if there is no bound.
     var bound: (@Sendable (RankingContext) -> Duration?)?
@@ -15,6 +15,11 @@ final class ObservedLedger: Ledger {
     var limits: QueueLimits
     /// The downloads that have ended since they were last added, resumed or restarted.
     var ended: Set<DownloadID> = []
+    /// The downloads whose last lease was a start by hand.
+    var forced: Set<DownloadID> = []
+    /// The candidates that the ledger need not offer before an instant, while leases have the same epoch.
+    var held: [Candidate: Duration] = [:]
+    var epoch = 0
     var store: (any LedgerStore)?
   }
 
@@ -46,6 +51,14 @@ final class ObservedLedger: Ledger {
     return try await store.records(DownloadQuery())
   }
 
+  func beginEpoch(_ epoch: Int) {
+    update { state in
+      if epoch != state.epoch { (state.epoch, state.held) = (epoch, [:]) }
+    }
+  }
+
+  func hold(_ candidates: [Candidate: Duration]) { update { $0.held.merge(candidates) { $1 } } }
+
   // MARK: Checks
 
   /// Checks that ranks are those of the policy, and that the records agree with what has ended.
@@ -62,14 +75,19 @@ final class ObservedLedger: Ledger {
   }
 
   /// Checks what a lease took, compared with what it left.
-  fileprivate func check(_ leased: [DownloadRecord], _ log: SelectionLog.State, at now: Date, _ all: [DownloadRecord]) {
+  func check(
+    _ leased: [DownloadRecord], _ log: SelectionLog.State, of request: LeaseRequest, _ all: [DownloadRecord]
+  ) {
     let state = current
+    let now = request.now
+    let held = state.held.filter { $0.value > request.instant }
     let keys = leased.map(Key.init)
     if keys != keys.sorted() {
       violations.add(.order, "\(names(leased)) were leased in this order, which is not that of their ranks")
     }
     let left = all.filter {
       $0.phase == .waiting && ($0.notBefore ?? now) <= now && !log.skipped.contains($0.candidate)
+        && held[$0.candidate] == nil
     }
     for record in left {
       if !log.isStopped {
@@ -101,6 +119,30 @@ final class ObservedLedger: Ledger {
       .bound, "\(first.id) was leased before \(record.id), which was added \(wait) earlier; the bound is \(bound)")
   }
 
+  /// The running downloads that limits should stop: those that do not fit beside the ones that go before them.
+  func stops(by limits: QueueLimits, of records: [DownloadRecord]) -> Set<DownloadID>? {
+    let state = current
+    guard let ranking = state.ranking else { return nil }
+    let active = records.filter(\.phase.isActive).map { record in
+      // The size counts from the moment at which the server has stated it, which the ledger may learn later.
+      var context = record.rankingContext
+      let announced = QueueSource.announcedSize(of: record.id)
+      if announced != .unknown { context.size = announced }
+      return (record: record, key: Key(record, rank: ranking.rank(context)), isForced: state.forced.contains(record.id))
+    }
+    var running = RunningDownloads()
+    var stopped: Set<DownloadID> = []
+    // What was started by hand comes first.
+    for run in active.sorted(by: { $0.isForced == $1.isForced ? $0.key < $1.key : $0.isForced }) {
+      if limits.admit(run.record.candidate, beside: running) {
+        running.insert(run.record.candidate)
+      } else {
+        stopped.insert(run.record.id)
+      }
+    }
+    return stopped
+  }
+
   private func names(_ records: [DownloadRecord]) -> String { records.map(\.id.rawValue).joined(separator: ", ") }
 
   private struct Key: Comparable {
@@ -108,7 +150,11 @@ final class ObservedLedger: Ledger {
     let arrival: Int64
     let generation: Int64
 
-    init(_ record: DownloadRecord) { (rank, arrival, generation) = (record.rank, record.arrival, record.generation) }
+    init(_ record: DownloadRecord) { self.init(record, rank: record.rank) }
+
+    init(_ record: DownloadRecord, rank: Rank) {
+      (self.rank, arrival, generation) = (rank, record.arrival, record.generation)
+    }
 
     static func < (left: Self, right: Self) -> Bool {
       (left.rank, left.arrival, left.generation) < (right.rank, right.arrival, right.generation)
@@ -118,164 +164,4 @@ final class ObservedLedger: Ledger {
 
 extension Rank {
   fileprivate var hexadecimal: String { String(value, radix: 16) }
-}
-
-/// The answers of a lease's `select`.
-private final class SelectionLog: Sendable {
-  struct State: Sendable {
-    var skipped: Set<Candidate> = []
-    var isStopped = false
-  }
-  private let state = Mutex(State())
-
-  var value: State { state.withLock { $0 } }
-
-  func observing(_ request: LeaseRequest) -> LeaseRequest {
-    var request = request
-    let select = request.select
-    request.select = { candidate in
-      let answer = select(candidate)
-      self.state.withLock { state in
-        switch answer {
-        case .take: break
-        case .skip, .hold: state.skipped.insert(candidate)
-        case .stop: state.isStopped = true
-        }
-      }
-      return answer
-    }
-    return request
-  }
-}
-
-private struct ObservedStore: LedgerStoreWrapper {
-  let base: any LedgerStore
-  let ledger: ObservedLedger
-  private let turns = Turns()
-
-  init(base: any LedgerStore, ledger: ObservedLedger) {
-    self.base = base
-    self.ledger = ledger
-  }
-
-  func add(_ additions: [LedgerAddition], at now: Date) async throws -> [LedgerAddOutcome] {
-    try await turns.take {
-      ledger.update { $0.ended.subtract(additions.map(\.request.id)) }
-      return try await base.add(additions, at: now)
-    }
-  }
-
-  func update(
-    _ id: DownloadID, at now: Date, _ change: @escaping @Sendable (inout DownloadRecord) throws -> Void
-  ) async throws -> DownloadRecord? {
-    try await turns.take { try await base.update(id, at: now, change) }
-  }
-
-  func records(of ids: [DownloadID]) async throws -> [DownloadRecord] { try await base.records(of: ids) }
-
-  func lease(_ request: LeaseRequest) async throws -> [DownloadRecord] {
-    try await turns.take {
-      let leased = try await base.lease(request)
-      // A start by hand: neither the order nor the limits apply to it.
-      ledger.update { $0.ended.subtract(leased.map(\.id)) }
-      return leased
-    }
-  }
-
-  func save(_ record: DownloadRecord, _ fields: RecordFields, at now: Date) async throws -> Bool {
-    try await turns.take {
-      let isSaved = try await base.save(record, fields, at: now)
-      note([LedgerSave(record, fields)], [isSaved])
-      return isSaved
-    }
-  }
-
-  func exchange(
-    _ saves: [LedgerSave], leasing request: LeaseRequest?, at now: Date
-  ) async throws -> LedgerExchange {
-    try await turns.take {
-      guard let request else {
-        let exchange = try await base.exchange(saves, leasing: nil, at: now)
-        note(saves, exchange.saved)
-        return exchange
-      }
-      let log = SelectionLog()
-      let exchange = try await base.exchange(saves, leasing: log.observing(request), at: now)
-      note(saves, exchange.saved)
-      ledger.check(exchange.leased, log.value, at: request.now, try await base.records(DownloadQuery()))
-      return exchange
-    }
-  }
-
-  func transition(
-    _ selection: LedgerSelection, _ event: Lifecycle.Event, at now: Date
-  ) async throws -> LedgerTransitionResult {
-    try await turns.take {
-      let result = try await base.transition(selection, event, at: now)
-      let isEnd = Lifecycle.next(.waiting, event)?.isFinal == true
-      ledger.update { isEnd ? $0.ended.formUnion(result.ids) : $0.ended.subtract(result.ids) }
-      return result
-    }
-  }
-
-  func remove(_ selection: LedgerSelection, limit: Int) async throws -> [DownloadRecord] {
-    try await turns.take {
-      let removed = try await base.remove(selection, limit: limit)
-      ledger.update { $0.ended.subtract(removed.map(\.id)) }
-      return removed
-    }
-  }
-
-  func reclaim(at now: Date) async throws -> Int { try await turns.take { try await base.reclaim(at: now) } }
-
-  func rank(by ranking: Ranking) async throws {
-    try await turns.take {
-      ledger.update { $0.ranking = nil }
-      try await base.rank(by: ranking)
-      ledger.update { $0.ranking = ranking }
-    }
-  }
-
-  func close() async throws { try await turns.take { try await base.close() } }
-
-  /// Notes the downloads that have ended.
-  private func note(_ saves: [LedgerSave], _ saved: [Bool]) {
-    for (save, isSaved) in zip(saves, saved)
-    where isSaved && save.fields.contains(.state) && save.record.phase.isFinal {
-      let id = save.record.id
-      if ledger.current.ended.contains(id) { ledger.violations.add(.ending, "\(id) ended twice") }
-      ledger.update { _ = $0.ended.insert(id) }
-    }
-  }
-}
-
-/// Performs one piece of work at a time, in the order of arrival.
-private final class Turns: Sendable {
-  private struct State {
-    var isTaken = false
-    var waiters: [CheckedContinuation<Void, Never>] = []
-  }
-  private let state = Mutex(State())
-
-  func take<Result>(_ work: () async throws -> Result) async rethrows -> Result {
-    await withCheckedContinuation { continuation in
-      let isFree = state.withLock { state in
-        if state.isTaken { state.waiters.append(continuation) }
-        defer { state.isTaken = true }
-        return !state.isTaken
-      }
-      if isFree { continuation.resume() }
-    }
-    defer {
-      let next = state.withLock { state -> CheckedContinuation<Void, Never>? in
-        guard !state.waiters.isEmpty else {
-          state.isTaken = false
-          return nil
-        }
-        return state.waiters.removeFirst()
-      }
-      next?.resume()
-    }
-    return try await work()
-  }
 }

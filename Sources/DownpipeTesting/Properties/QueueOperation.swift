@@ -2,8 +2,8 @@ public import DownpipeCore
 
 /// One operation of a random sequence on a queue; see ``QueueProperties``.
 ///
-/// Downloads are named by a number, 0 to ``downloads`` − 1. An operation on a download that does not exist, or that is in
-/// no state for it, has no effect, so that a sequence stays valid when operations are left out of it.
+/// Downloads are named by a number from 0 to 7. An operation on a download that does not exist, or that is in no state
+/// for it, has no effect, so that a sequence stays valid when operations are left out of it.
 public enum QueueOperation: Sendable, Hashable {
   /// Adds a download, or adds it again.
   ///
@@ -95,7 +95,14 @@ extension QueueOperation {
   /// Returns the sequence of a seed.
   static func sequence(of seed: UInt64, count: Int) -> [QueueOperation] {
     var generator = SeededGenerator(seed: seed)
-    return (0..<count).map { _ in random(using: &generator) }
+    var sequence: [QueueOperation] = []
+    while sequence.count < count {
+      let operation = random(using: &generator)
+      // Which downloads new limits stop is known only if all that can run do run.
+      if case .limit = operation, Bool.random(using: &generator) { sequence.append(.settle) }
+      sequence.append(operation)
+    }
+    return sequence
   }
 
   private static func random(using generator: inout SeededGenerator) -> QueueOperation {

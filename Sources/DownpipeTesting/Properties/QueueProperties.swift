@@ -19,7 +19,8 @@ public import DownpipeCore
 /// ```
 /// The engine works on several threads, so that a sequence may fail only sometimes.
 public struct QueueProperties: Sendable {
-  private let subject: QueueSimulation.Subject
+  /// The stages that are tested.
+  var subject: QueueSimulation.Subject
   private let length: Int
   private let limit: Duration
 
@@ -28,11 +29,11 @@ public struct QueueProperties: Sendable {
   /// - Parameters:
   ///   - length: The number of operations for each seed.
   ///   - limit: The longest time for one operation, and for the end of all downloads.
-  ///   - bound: How much later than a download with the given properties another one may be added and still start before
-  ///     it; `nil` for any time. Sequences use ``QueueOperation/priorities``. Only downloads that may both start are
-  ///     compared.
-  ///   - limits: Makes the admission policy for limits. All policies that it makes must have the same `id`. Without it a
-  ///     ``FakeAdmissionPolicy`` applies the limits.
+  ///   - bound: How much later than a download with the given properties another one may be added and still start
+  ///     before it; `nil` for any time. Sequences use ``QueueOperation/priorities``. Only downloads that may both start
+  ///     are compared.
+  ///   - limits: Makes the admission policy for limits. All policies that it makes must have the same `id`. Without it
+  ///     a ``FakeAdmissionPolicy`` applies the limits.
   ///   - ledger: Makes a new, empty ledger for each sequence; a `MemoryLedger` unless given.
   ///   - policy: Makes the policy. All policies that it makes must rank alike.
   public init(
@@ -61,9 +62,12 @@ public struct QueueProperties: Sendable {
   public func run(seeds: Range<UInt64>) async throws {
     for seed in seeds {
       try Task.checkCancellation()
-      guard let found = await firstFailure(of: QueueOperation.sequence(of: seed, count: length)) else { continue }
+      let operations = QueueOperation.sequence(of: seed, count: length)
+      guard let found = await firstFailure(of: operations, within: limit) else { continue }
       try Task.checkCancellation()
-      let shortest = await Shrinking(found: found) { await firstFailure(of: $0) }.shortest()
+      // A sequence that fails by waiting forever fails this long in each attempt.
+      let limit = min(limit, .seconds(6))
+      let shortest = await Shrinking(found: found) { await firstFailure(of: $0, within: limit) }.shortest()
       throw QueuePropertyFailure(seed: seed, shortest)
     }
   }
@@ -71,16 +75,16 @@ public struct QueueProperties: Sendable {
   /// Performs one sequence.
   /// - Throws: ``QueuePropertyFailure`` with the operations up to the one that failed; `CancellationError`.
   public func run(_ operations: [QueueOperation]) async throws {
-    let failure = await firstFailure(of: operations)
+    let failure = await firstFailure(of: operations, within: limit)
     try Task.checkCancellation()
     if let failure { throw QueuePropertyFailure(seed: nil, failure) }
   }
 
   /// Performs a sequence on a new downloader.
-  private func firstFailure(of operations: [QueueOperation]) async -> FailedSequence? {
+  private func firstFailure(of operations: [QueueOperation], within limit: Duration) async -> FailedSequence? {
     var done: [QueueOperation] = []
     do {
-      let simulation = try await QueueSimulation(subject)
+      let simulation = try await QueueSimulation(subject, patience: limit / 3)
       let outcome: FailedSequence?
       do {
         for operation in operations {

@@ -9,37 +9,45 @@ actor QueueSimulation {
     var limits: @Sendable (QueueLimits) -> any AdmissionPolicy
     var ledger: @Sendable () async throws -> any Ledger
     var bound: (@Sendable (RankingContext) -> Duration?)?
+    /// Wraps the gate, for tests of the property.
+    var gate: @Sendable (FakeGate) -> any Gate = { $0 }
   }
 
   private static let firstLimits = QueueLimits(concurrent: 3, perHost: 2, even: 2)
   private let subject: Subject
-  private let violations = ViolationLog()
-  private let time = VirtualTime()
+  let violations = ViolationLog()
+  let time = VirtualTime()
   private let start: Date
-  private let storage = FakeStorage()
-  private let gate = FakeGate()
-  private let source: QueueSource
-  private let ledger: ObservedLedger
-  private var downloader: Downloader
-  private var limits = firstLimits
+  let storage = FakeStorage()
+  let gate = FakeGate()
+  let source: QueueSource
+  let ledger: ObservedLedger
+  var downloader: Downloader
+  var limits = firstLimits
   private var isByArrival = false
-  private var isGateOpen = true
-  private var isSuspended = false
+  var isGateOpen = true
+  var isSuspended = false
   /// Whether a download was started by hand since the limits were set, so that more may run than they permit.
-  private var mayExceed = false
+  var mayExceed = false
+  /// Whether the last operation was ``QueueOperation/settle``.
+  private var hasSettled = false
 
-  init(_ subject: Subject) async throws {
+  /// How long to wait for the engine to settle.
+  let patience: Duration
+
+  init(_ subject: Subject, patience: Duration) async throws {
     self.subject = subject
+    self.patience = patience
     start = time.date
     source = QueueSource(limits: Self.firstLimits, violations: violations)
     ledger = ObservedLedger(try await subject.ledger(), limits: Self.firstLimits, violations: violations)
-    downloader = try await Self.open(source, gate, storage, ledger, time)
+    downloader = try await Self.open(source, subject.gate(gate), storage, ledger, time)
     try await setUp()
   }
 
   /// Opens a downloader that starts nothing until it is set up.
   private static func open(
-    _ source: QueueSource, _ gate: FakeGate, _ storage: FakeStorage, _ ledger: ObservedLedger, _ time: VirtualTime
+    _ source: QueueSource, _ gate: any Gate, _ storage: FakeStorage, _ ledger: ObservedLedger, _ time: VirtualTime
   ) async throws -> Downloader {
     let options = DownloaderOptions(
       time: time, random: { 0.5 }, resumeValidation: .overlap(1_000), minimumSpeed: nil, startsSuspended: true)
@@ -70,10 +78,11 @@ actor QueueSimulation {
   }
 
   private func replacePolicy() async throws {
-    ledger.update { $0.bound = nil }
+    ledger.update { ($0.ranking, $0.bound) = (nil, nil) }
     let policy = isByArrival ? Arrival() : subject.policy()
     try await downloader.replace(policy)
-    if !isByArrival { ledger.update { [bound = subject.bound] in $0.bound = bound } }
+    let bound = isByArrival ? nil : subject.bound
+    ledger.update { ($0.ranking, $0.bound) = (Ranking(policy), bound) }
   }
 
   private struct Arrival: SchedulingPolicy {
@@ -87,7 +96,9 @@ actor QueueSimulation {
   /// Performs an operation, and checks the properties that hold at any time.
   func perform(_ operation: QueueOperation) async throws {
     try await carryOut(operation)
+    hasSettled = operation == .settle
     try violations.check()
+    try ledger.check(try await ledger.records())
   }
 
   private func carryOut(_ operation: QueueOperation) async throws {
@@ -128,7 +139,7 @@ actor QueueSimulation {
       try await stopping { try await self.downloader.cancelAll(tag: even ? "even" : nil) > 0 }
     case .finish(let number): source.finish(Self.id(number))
     case .fail(let number): source.fail(Self.id(number))
-    case .limit(let new): await set(new)
+    case .limit(let new): try await limit(to: new)
     case .replacePolicy(let byArrival):
       isByArrival = byArrival
       try await replacePolicy()
@@ -139,7 +150,7 @@ actor QueueSimulation {
       self.isSuspended = isSuspended
       await downloader.setSuspended(isSuspended)
       if isSuspended, !source.active.isEmpty {
-        violations.add(.paused, "\(source.active.map(\.rawValue).sorted()) run although all downloads are suspended")
+        violations.add(.gates, "\(source.active.map(\.rawValue).sorted()) run although all downloads are suspended")
       }
     case .advance(let seconds): time.advance(by: .seconds(seconds))
     case .reopen:
@@ -147,7 +158,7 @@ actor QueueSimulation {
       if !source.active.isEmpty || storage.openPartials > 0 {
         violations.add(.slots, "\(source.active.map(\.rawValue).sorted()) outlived the shutdown")
       }
-      downloader = try await Self.open(source, gate, storage, ledger, time)
+      downloader = try await Self.open(source, subject.gate(gate), storage, ledger, time)
       try await setUp()
     case .settle: try await settle()
     }
@@ -182,10 +193,27 @@ actor QueueSimulation {
     var isRunning = false
     try await tolerant { isRunning = try await downloader.start(id, preempting: preemption) }
     if !isRunning { source.setForced(id, false) }
+    // A start may still find a run that is about to be stopped, unless the engine has settled before.
+    if isRunning, hasSettled, !isGateOpen || isSuspended {
+      violations.add(.gates, "\(id) was started by hand although the gate is closed or all downloads are suspended")
+    }
     try await forbidResting()
   }
 
-  private func set(_ new: QueueLimits) async {
+  /// Replaces the limits. When the engine had nothing left to do, the stopped downloads are known exactly.
+  private func limit(to new: QueueLimits) async throws {
+    let expected = hasSettled ? ledger.stops(by: new, of: try await ledger.records()) : nil
+    source.forgetStops()
+    await set(new)
+    guard let expected else { return }
+    try await settle()
+    let stopped = source.stops
+    guard stopped != expected else { return }
+    func names(_ ids: Set<DownloadID>) -> String { ids.map(\.rawValue).sorted().description }
+    throw Violation(property: .stops, text: "\(new) stopped \(names(stopped)) and not \(names(expected))")
+  }
+
+  func set(_ new: QueueLimits) async {
     // A run that begins while the limits change may obey the old limits or the new ones.
     let either = limits.union(new)
     source.allow(either)
@@ -195,100 +223,5 @@ actor QueueSimulation {
     source.allow(new)
     ledger.update { $0.limits = new }
     mayExceed = false
-  }
-
-  // MARK: Checks
-
-  /// Waits until the engine has nothing left to do, and checks that each download that may run runs.
-  private func settle() async throws {
-    let clock = ContinuousClock()
-    let end = clock.now + .seconds(10)
-    var looks = 0
-    while let reason = try await unsettled() {
-      try violations.check()
-      looks += 1
-      if looks > 2_000, clock.now > end { throw Violation(property: .slots, text: reason) }
-      await Task.yield()
-    }
-    try ledger.check(try await ledger.records())
-  }
-
-  /// What the engine has yet to do; `nil` if there is nothing.
-  private func unsettled() async throws -> String? {
-    let holding = source.holding
-    let records = try await ledger.records()
-    let active = records.filter(\.phase.isActive)
-    if let idle = active.first(where: { !holding.contains($0.id) }) {
-      return "\(idle.id) is \(idle.phase) but transfers nothing"
-    }
-    if let id = holding.subtracting(active.map(\.id)).first { return "\(id) transfers, but is not active" }
-    guard isGateOpen, !isSuspended else {
-      return active.first.map { "\($0.id) runs although the gate is closed or all downloads are suspended" }
-    }
-    var running = RunningDownloads()
-    for record in active {
-      if !mayExceed, !limits.admit(record.candidate, beside: running) {
-        return "\(active.map(\.id.rawValue)) run although the limits were lowered to \(limits)"
-      }
-      running.insert(record.candidate)
-    }
-    let now = time.date
-    let next = records.first { record in
-      record.phase == .waiting && (record.notBefore ?? now) <= now && limits.admit(record.candidate, beside: running)
-    }
-    return next.map { "\($0.id) waits although \(limits) permit it beside \(active.map(\.id.rawValue))" }
-  }
-
-  /// Releases everything and checks that all downloads end.
-  func end() async throws {
-    try await settle()
-    isGateOpen = true
-    gate.open()
-    source.finishAll()
-    isSuspended = false
-    await downloader.setSuspended(false)
-    await set(QueueLimits(concurrent: 1, perHost: 1, even: 1))
-    try await downloader.resumeAll()
-    let clock = Task { [time] in
-      while !Task.isCancelled {
-        await time.advanceToNextSleeper()
-        await Task.yield()
-      }
-    }
-    defer { clock.cancel() }
-    try await downloader.waitUntilIdle()
-    // A slot that is still taken would hold this download back.
-    let number = QueueOperation.downloads
-    let last = try await downloader.add(QueueSource.request(number))
-    _ = try await last.value
-    try await downloader.waitUntilIdle()
-    try violations.check()
-    try await checkEnds()
-  }
-
-  private func checkEnds() async throws {
-    let statuses = try await downloader.statuses()
-    for status in statuses {
-      guard status.state.phase.isFinal else {
-        throw Violation(property: .ending, text: "\(status.id) is \(status.state.phase) when no download waits or runs")
-      }
-      if status.state.phase == .finished, storage.published[status.id.rawValue] != QueueSource.bytes(of: status.id) {
-        throw Violation(property: .ending, text: "\(status.id) has finished, but its file is missing or wrong")
-      }
-    }
-    let failed = Set(statuses.filter { $0.state.phase == .failed }.map(\.id))
-    if let key = storage.partials.keys.first(where: { !failed.contains($0.id) }) {
-      throw Violation(property: .ending, text: "the partial of \(key.id) is left, although it has not failed")
-    }
-    if !source.active.isEmpty || storage.openPartials > 0 {
-      throw Violation(
-        property: .slots, text: "\(source.active.map(\.rawValue)) run, and \(storage.openPartials) partials are open")
-    }
-  }
-
-  /// Shuts the downloader down.
-  func close() async {
-    source.finishAll()
-    await downloader.shutdown()
   }
 }

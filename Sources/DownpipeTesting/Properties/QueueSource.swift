@@ -24,6 +24,8 @@ final class QueueSource: Source, SourceSession {
     var limits: QueueLimits
     var forced: Set<DownloadID> = []
     var forbidden: Set<DownloadID> = []
+    /// The downloads whose transfers were stopped by the engine.
+    var stops: Set<DownloadID> = []
   }
 
   private let state: Watched<State>
@@ -43,6 +45,11 @@ final class QueueSource: Source, SourceSession {
   var holding: Set<DownloadID> {
     Set(state.value.transfers.values.filter { $0.isHolding && $0.verdict == nil }.map(\.id))
   }
+
+  /// The downloads whose transfers were stopped by the engine since ``forgetStops()``.
+  var stops: Set<DownloadID> { state.value.stops }
+
+  func forgetStops() { state.update { $0.stops = [] } }
 
   func allow(_ limits: QueueLimits) { state.update { $0.limits = limits } }
 
@@ -92,6 +99,11 @@ final class QueueSource: Source, SourceSession {
     return DownloadFixtures.pattern(size: 1_000 * (1 + number * 5 % 8), seed: UInt64(number + 1))
   }
 
+  /// The length that the server states.
+  static func announcedSize(of id: DownloadID) -> ByteCount {
+    ["d3", "d7"].contains(id) ? .unknown : .known(Int64(bytes(of: id).count))
+  }
+
   // MARK: Source
 
   func accepts(_ url: URL) -> Bool { true }
@@ -99,9 +111,9 @@ final class QueueSource: Source, SourceSession {
   func open(_ request: SourceRequest) async throws -> SourceReply {
     try Task.checkCancellation()
     let bytes = Self.bytes(of: request.id)
-    let announcesLength = !["d3", "d7"].contains(request.id)
     let start = Int(request.range?.start ?? 0)
-    let total: ByteCount = announcesLength ? .known(Int64(bytes.count)) : .unknown
+    let total = Self.announcedSize(of: request.id)
+    let announcesLength = total != .unknown
     let rest = Array(bytes[start...])
     let candidate = Candidate(host: request.url.host() ?? "", tags: Self.tags(of: request.id))
     return SourceReply(
@@ -131,7 +143,10 @@ final class QueueSource: Source, SourceSession {
       state.update { $0.transfers[number]?.isHolding = true }
       await state.wait { $0.finishesAll || $0.transfers[number]?.verdict != nil }
     } onCancel: {
-      state.update { $0.transfers[number]?.isStopped = true }
+      state.update { state in
+        state.transfers[number]?.isStopped = true
+        state.stops.insert(id)
+      }
     }
     try Task.checkCancellation()
     if case .fail = state.value.transfers[number]?.verdict { throw DownloadError(.network, "the connection was cut") }

@@ -2,8 +2,11 @@ import Synchronization
 
 /// A property that a queue must have; see ``QueueProperties``.
 public enum QueueProperty: String, Sendable, Hashable, CaseIterable {
-  /// No download that was not started by hand begins when a limit is reached, and lowered limits stop running downloads.
+  /// No download begins when a limit is reached, unless it is started by hand, and lowered limits stop running
+  /// downloads.
   case limits = "limits are never exceeded"
+  /// Lowered limits stop the running downloads that do not fit beside those with smaller ranks, and no others.
+  case stops = "lowered limits stop the lowest ranked downloads only"
   /// The ledger leases the downloads that may start in the order of their ranks.
   case order = "the order of the ranks holds"
   /// The rank in the ledger is the one that the policy gives to the present record.
@@ -12,6 +15,8 @@ public enum QueueProperty: String, Sendable, Hashable, CaseIterable {
   case bound = "no download starves beyond the bound"
   /// A download that is paused, cancelled, failed or removed does not run.
   case paused = "no paused download runs"
+  /// No download runs while a gate is closed or all downloads are suspended.
+  case gates = "no download runs while a gate is closed"
   /// A download has at most one transfer at a time.
   case oneTransfer = "a download has one transfer at a time"
   /// A download ends once, and a finished one has its file.

@@ -4,6 +4,9 @@ import Downpipe
 struct GateRules: Sendable {
   private var rules: [GateRule] = []
 
+  /// No gates.
+  init() {}
+
   /// Asks each gate once.
   init(_ gates: [any Gate]) async {
     for gate in gates {
@@ -14,11 +17,8 @@ struct GateRules: Sendable {
   /// Why a waiting download has to wait; `nil` when all gates are open, or it waits for something else.
   func reason(for download: DownloadStatus) -> String? {
     guard download.state == .waiting(.suspended) else { return nil }
-    let request = download.request
-    let candidate = Candidate(
-      host: request.host, intent: request.intent, priority: request.priority, tags: request.tags)
     for rule in rules {
-      if case .closed(let reason) = rule.verdict(for: candidate) { return reason }
+      if case .closed(let reason) = rule.verdict(for: download.candidate) { return reason }
     }
     return nil
   }

@@ -51,9 +51,7 @@ struct PlainOutput: RunOutput {
   /// What a download waits for and until when, in local time; `nil` where it waits for its turn only.
   static func message(waiting status: DownloadStatus, in zone: TimeZone = .current) -> String? {
     guard let reason = status.hindrance else { return nil }
-    let style = Date.ISO8601FormatStyle(timeZone: zone).year().month().day().dateTimeSeparator(.space)
-      .time(includingFractionalSeconds: false)
-    let until = reason.until.map { " until \($0.formatted(style))" } ?? ""
+    let until = reason.until.map { " until \($0.shown(in: zone))" } ?? ""
     return "\(status.request.shownURL): waiting\(until): \(reason)".harmless
   }
 

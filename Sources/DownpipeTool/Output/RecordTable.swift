@@ -1,4 +1,5 @@
 import Downpipe
+import Foundation
 
 /// The records of a ledger as rows of a table, or as JSON.
 enum RecordTable {
@@ -21,7 +22,8 @@ enum RecordTable {
       "id": download.id.rawValue, "state": download.listedPhase.rawValue, "url": download.request.shownURL,
       "path": download.artifact?.path, "bytes": download.artifact?.size.bytes ?? download.progress.received,
       "total": download.progress.total.bytes, "attempts": download.attempts, "resumedFrom": download.resumedFrom,
-      "bytesFetched": download.bytesFetched, "reason": reason, "error": download.error.map(JSONOutput.object),
+      "bytesFetched": download.bytesFetched, "priority": Int(download.request.priority.rawValue), "reason": reason,
+      "until": download.hindrance?.until?.formatted(.iso8601), "error": download.error.map(JSONOutput.object),
     ]
     return object.json
   }

@@ -16,6 +16,9 @@ struct GateSettings: Sendable, Hashable {
       self.from = from
       self.to = to
     }
+
+    /// The window in the local time zone.
+    var daily: DailyWindow { DailyWindow(from: from, to: to) }
   }
 
   var wifiOnly = false

@@ -12,6 +12,7 @@ struct GetPlan: Sendable {
   /// The digest that the file must have, for one URL.
   var digest: FileDigest?
   var steps = RequestSteps()
+  var priority = Priority.normal
 
   /// Whether the command is about one file.
   var isSingle: Bool { inputFile == nil && urls.count == 1 }
@@ -23,11 +24,13 @@ struct GetPlan: Sendable {
   ///   - checksum: A digest such as `sha256=…`.
   init(
     urls: [String], inputFile: String? = nil, outputName: String? = nil, header: [String] = [],
-    userAgent: String? = nil, referer: String? = nil, checksum: String? = nil, steps: RequestSteps = RequestSteps()
+    userAgent: String? = nil, referer: String? = nil, checksum: String? = nil, steps: RequestSteps = RequestSteps(),
+    priority: Priority = .normal
   ) throws(UsageError) {
     self.urls = urls
     self.inputFile = inputFile
     self.steps = steps
+    self.priority = priority
     guard !urls.isEmpty || inputFile != nil else {
       throw UsageError("no URL given: add one, or a file of URLs with --input-file")
     }
@@ -67,6 +70,7 @@ struct GetPlan: Sendable {
       throw DownloadError(.unsupportedURL, "the URL has no host: write it as https://host/path")
     }
     request.headers = headers
+    request.priority = priority
     request.destination.name = outputName
     if let digest { request.expectedDigests = [digest] }
     request.givenURL = text

@@ -19,6 +19,8 @@ struct PipelineSettings: Sendable, Hashable {
   var jobs = 5
   /// How many of them from one host; as many as ``jobs`` when `nil`.
   var perHost: Int?
+  /// The speed of all downloads together; no limit when `nil`.
+  var rateLimit: RateLimit?
   /// How often a failure is retried.
   var retries = 4
   var gates = GateSettings()

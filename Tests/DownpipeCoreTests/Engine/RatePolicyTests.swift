@@ -12,20 +12,24 @@ struct RatePolicyTests: EngineSuite {
   let storage = FakeStorage()
   let ledger = MemoryLedger()
 
-  /// A second for each 10,000 bytes; counts them.
+  /// A second for each 10,000 bytes by default; counts them.
   private final class Slow: RatePolicy, RateSession {
     let id: String
     let counted = Watched<[DownloadID: Int]>([:])
     private let until = Watched(Duration.zero)
+    private let rate: Double
 
-    init(id: String = "Slow") { self.id = id }
+    init(id: String = "Slow", rate: Double = 10_000) {
+      self.id = id
+      self.rate = rate
+    }
 
-    func start() -> any RateSession { self }
+    func start(time: any TimeSource) -> any RateSession { self }
 
     func pause(after bytes: Int, of id: DownloadID, _ candidate: Candidate, at now: Duration) -> Duration {
       counted.update { $0[id, default: 0] += bytes }
       return until.update { until in
-        until = max(until, now) + .seconds(Double(bytes) / 10_000)
+        until = max(until, now) + .seconds(Double(bytes) / rate)
         return until - now
       }
     }
@@ -97,6 +101,38 @@ struct RatePolicyTests: EngineSuite {
     #expect(try await download.pause())
     #expect(storage.partials.values.map(\.count) == [50_000])
     #expect(slow.counted.value == other.counted.value)
+    await downloader.shutdown()
+  }
+
+  @Test("A transfer that a policy slows down is not too slow; a server that stalls is")
+  func aLimitIsNoStall() async throws {
+    let rest = bytes.prefix(20_000)
+    let source = FakeSource([
+      url: [.init(Array(rest)).with { $0.chunkSize = 10_000 }.holding(after: 10_000), .init(Array(rest))]
+    ])
+    let retry = FakeRetryPolicy(.resume(after: .zero))
+    var options = options
+    options.minimumSpeed = MinimumSpeed(bytesPerSecond: 1000, over: .seconds(10))
+    let slow = Slow(rate: 200)
+    let downloader = try await Downloader(options: options) {
+      source
+      slow
+      retry
+      storage
+      ledger
+    }
+    let download = try await downloader.add(DownloadRequest(url, id: "a"))
+    // The first chunk takes 50 seconds, in which no other bytes arrive.
+    for _ in 0..<50 {
+      await time.sleeper(dueIn: .seconds(1), purpose: .pace)
+      await time.sleeper(dueIn: .milliseconds(100), purpose: .progress)
+      time.advance(by: .seconds(1))
+    }
+    await source.held(atLeast: 1)
+    #expect(retry.failures.isEmpty)
+    let artifact = try await advancing { try await download.value }
+    #expect(storage.bytes(of: artifact) == Array(rest))
+    #expect(retry.failures.map(\.error.code) == [.timedOut])
     await downloader.shutdown()
   }
 

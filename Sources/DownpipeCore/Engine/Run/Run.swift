@@ -51,6 +51,8 @@ final class Run: Sendable {
   let received: Atomic<Int64>
   /// The number of bytes that this run has received over the network.
   let fetched = Atomic<Int64>(0)
+  /// Whether a rate policy has paused the transfer since the speed was measured.
+  let wasPaced = Atomic<Bool>(false)
   let state: Mutex<State>
 
   init(_ record: DownloadRecord, _ stages: StartedPipeline, _ context: EngineContext) {
@@ -203,6 +205,8 @@ final class Run: Sendable {
     let fetched = fetched.load(ordering: .relaxed)
     let failure = state.withLock { state -> DownloadError? in
       state.meter.record(bytes, at: now)
+      // A transfer that the user has limited may be as slow as the limit says.
+      if wasPaced.exchange(false, ordering: .relaxed) { state.watch?.restart(fetched, at: now) }
       return state.watch?.check(fetched, at: now)
     }
     if let failure { stop(.tooSlow(failure)) }

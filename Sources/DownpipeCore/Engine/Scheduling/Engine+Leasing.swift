@@ -174,8 +174,18 @@ extension Engine {
 
   // MARK: Limits
 
+  /// Ranks the running downloads by what is known now, such as the size that the server has stated.
+  func rankRuns() {
+    let ranking = pipeline.ranking
+    for run in slots.runs.values {
+      run.update { $0.rank = ranking.rank($0.rankingContext) }
+      slots.update(run)
+    }
+  }
+
   /// Applies the limits to the running downloads in order of rank; downloads beyond a limit go back to waiting.
   func enforceLimits() {
+    rankRuns()
     var admitted = RunningDownloads()
     let limits = stages.limits
     let now = time.now

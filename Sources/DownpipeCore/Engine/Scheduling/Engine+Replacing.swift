@@ -41,12 +41,7 @@ extension Engine {
     stages.change { $0.scheduling = policy }
     try await store.rank(by: Ranking(policy))
     mode.isRanked = true
-    _ = try? await context.mailbox.perform { engine in
-      for run in engine.slots.runs.values {
-        run.update { $0.rank = policy.rank($0.rankingContext) }
-        engine.slots.update(run)
-      }
-    }
+    _ = try? await context.mailbox.perform { $0.rankRuns() }
     lookAgain()
   }
 

@@ -27,7 +27,7 @@ final class EngineContext: Sendable {
     ledgerName = pipeline.ledger.name
     storage = pipeline.storage
     storageName = storage.name
-    rates = LiveRates(pipeline.rates)
+    rates = LiveRates(pipeline.rates, time: options.time)
     hub = EventHub(time: options.time)
   }
 

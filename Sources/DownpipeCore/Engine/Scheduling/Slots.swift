@@ -20,7 +20,9 @@ struct Slots: Sendable {
   /// The attributes of a run with a slot.
   private struct Holder: Sendable {
     var candidate: Candidate
+    /// The order in which the ledger leases.
     var rank: Rank
+    let arrival: Int64
     /// Whether the run was started by hand: such runs are preempted last.
     var isForced: Bool
     /// A number that grows with each run.
@@ -35,8 +37,11 @@ struct Slots: Sendable {
   /// - Returns: An earlier run of the same download that has not ended.
   mutating func insert(_ run: Run, isForced: Bool = false, at now: Duration = .zero) -> Run? {
     starts += 1
-    let (candidate, rank) = run.read { ($0.candidate, $0.rank) }
-    let holder = Holder(candidate: candidate, rank: rank, isForced: isForced, start: starts, startedAt: now)
+    let holder = run.read { record in
+      Holder(
+        candidate: record.candidate, rank: record.rank, arrival: record.arrival, isForced: isForced, start: starts,
+        startedAt: now)
+    }
     holders[ObjectIdentifier(run)] = holder
     counts.insert(holder.candidate)
     return runs.updateValue(run, forKey: run.id)
@@ -88,9 +93,12 @@ struct Slots: Sendable {
   /// The candidate of a run; `nil` if the run has no slot.
   func candidate(of run: Run) -> Candidate? { holders[ObjectIdentifier(run)]?.candidate }
 
-  /// The runs with a slot: first those started by hand, then the others in order of rank.
+  /// The runs with a slot: first those started by hand, then the others in order of rank and arrival.
   var ranked: [Run] {
-    sorted { left, right in left.isForced == right.isForced ? left.rank < right.rank : left.isForced }
+    sorted { left, right in
+      guard left.isForced == right.isForced else { return left.isForced }
+      return (left.rank, left.arrival) < (right.rank, right.arrival)
+    }
   }
 
   /// The runs with a slot, in the order of their starts.

@@ -7,12 +7,14 @@ final class LiveRates: Sendable {
     let session: any RateSession
   }
 
+  private let time: any TimeSource
   private let limits: Mutex<[Limit]>
   /// Spares transfers the mutex while there is no limit.
   private let isEmpty: Atomic<Bool>
 
-  init(_ policies: [any RatePolicy]) {
-    limits = Mutex(policies.map { Limit(id: $0.id, session: $0.start()) })
+  init(_ policies: [any RatePolicy], time: any TimeSource) {
+    self.time = time
+    limits = Mutex(policies.map { Limit(id: $0.id, session: $0.start(time: time)) })
     isEmpty = Atomic(policies.isEmpty)
   }
 
@@ -21,7 +23,7 @@ final class LiveRates: Sendable {
 
   /// Replaces the policy with the same id, or adds it.
   func replace(_ policy: any RatePolicy) {
-    change { $0.set(Limit(id: policy.id, session: policy.start()), by: \.id) }
+    change { $0.set(Limit(id: policy.id, session: policy.start(time: time)), by: \.id) }
   }
 
   /// - Returns: `false` if there is no such policy.
@@ -64,6 +66,8 @@ final class RunPace: Sendable {
       candidate = known
       return known
     }
-    return run.context.rates.pause(after: bytes, of: run.id, candidate, at: run.context.time.now)
+    let pause = run.context.rates.pause(after: bytes, of: run.id, candidate, at: run.context.time.now)
+    if pause > .zero { run.wasPaced.store(true, ordering: .relaxed) }
+    return pause
   }
 }

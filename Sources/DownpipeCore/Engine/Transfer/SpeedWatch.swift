@@ -1,6 +1,7 @@
 /// The minimum speed of a transfer: a number of bytes in each window of time.
 ///
-/// A slower transfer fails with `.timedOut` and is subject to the retry policy.
+/// A slower transfer fails with `.timedOut` and is subject to the retry policy. Windows in which a ``RatePolicy`` has
+/// paused the transfer do not count.
 public struct MinimumSpeed: Sendable, Hashable {
   /// The number of bytes that have to arrive in each window.
   public var bytesPerWindow: Int64
@@ -31,13 +32,18 @@ struct SpeedWatch: Sendable {
     self.bytes = bytes
   }
 
+  /// Starts another window.
+  mutating func restart(_ bytes: Int64, at now: Duration) {
+    began = now
+    self.bytes = bytes
+  }
+
   /// Returns an error if a window has ended in which too few bytes arrived.
   mutating func check(_ bytes: Int64, at now: Duration) -> DownloadError? {
     guard now - began >= minimum.window else { return nil }
     let arrived = bytes - self.bytes
     let span = now - began
-    began = now
-    self.bytes = bytes
+    restart(bytes, at: now)
     guard arrived < minimum.bytesPerWindow else { return nil }
     return DownloadError(
       .timedOut,

@@ -19,10 +19,7 @@ public import Foundation
 public struct TimeWindow: Gate {
   /// Identifies the gate in its pipeline; `TimeWindow` by default.
   public let id: String
-  private let from: TimeOfDay
-  private let to: TimeOfDay
-  private let zone: TimeZone
-  private let showsZone: Bool
+  private let window: DailyWindow
   private let time: any TimeSource
 
   /// The longest sleep.
@@ -41,43 +38,30 @@ public struct TimeWindow: Gate {
     time: any TimeSource = SystemTime()
   ) {
     self.id = id
-    self.from = from
-    self.to = to
-    self.zone = zone ?? .autoupdatingCurrent
-    showsZone = zone != nil
+    window = DailyWindow(from: from, to: to, in: zone)
     self.time = time
   }
 
   /// `22:00–06:00`, and the time zone if it was given.
-  public var summary: String { "\(from)–\(to)\(zoneText)" }
-
-  private var zoneText: String { showsZone ? " (\(zone.identifier))" : "" }
+  public var summary: String { window.description }
 
   /// Publishes the current rule and then each change, until the task is cancelled.
   public func watch(_ publish: @escaping @Sendable (GateRule) -> Void) async throws {
-    let window = DailyWindow(from: from, to: to, zone: zone)
     var published: DailyWindow.State?
     while true {
       let now = time.date
       let state = window.state(at: now)
-      let change: Date
       if state != published {
         published = state
-        publish(rule(for: state, window))
+        publish(rule(for: state))
       }
-      switch state {
-      case .alwaysOpen: return
-      case .open(let until), .closed(let until): change = until
-      }
-      // Rounded up: a sleep that ends too early finds the old state.
-      let seconds = change.timeIntervalSince(now)
-      let interval = Duration.milliseconds(Int64((max(0, min(seconds, 86_400 * 3)) * 1000).rounded(.up)))
+      guard let interval = state.duration(from: now) else { return }
       try await time.sleep(for: min(interval, Self.longestSleep))
     }
   }
 
-  private func rule(for state: DailyWindow.State, _ window: DailyWindow) -> GateRule {
+  private func rule(for state: DailyWindow.State) -> GateRule {
     guard case .closed(let until) = state else { return .open }
-    return .closed("\(name): opens at \(window.clock(at: until))\(zoneText)")
+    return .closed("\(name): opens at \(window.clock(at: until))\(window.zoneText)")
   }
 }

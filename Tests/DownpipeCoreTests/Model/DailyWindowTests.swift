@@ -1,4 +1,4 @@
-import DownpipeGates
+import DownpipeCore
 import Foundation
 import Testing
 
@@ -90,7 +90,7 @@ struct DailyWindowTests {
   func hasTheState(row: Row) throws {
     let window = DailyWindow(
       from: try #require(TimeOfDay(row.from)), to: try #require(TimeOfDay(row.to)),
-      zone: try #require(TimeZone(identifier: row.zone)))
+      in: try #require(TimeZone(identifier: row.zone)))
     let until = try Date(row.until, strategy: .iso8601)
     let state = window.state(at: try Date(row.at, strategy: .iso8601))
     #expect(state == (row.isOpen ? .open(until: until) : .closed(until: until)))
@@ -102,7 +102,7 @@ struct DailyWindowTests {
     let zone = try #require(TimeZone(identifier: zone))
     for (from, to) in [("22:00", "06:00"), ("02:30", "02:31"), ("02:31", "02:30"), ("00:00", "24:00")] {
       let window = DailyWindow(
-        from: try #require(TimeOfDay(from)), to: try #require(TimeOfDay(to)), zone: zone)
+        from: try #require(TimeOfDay(from)), to: try #require(TimeOfDay(to)), in: zone)
       var date = try Date("2026-01-01T00:00:00Z", strategy: .iso8601)
       let end = date.addingTimeInterval(2 * 366 * 86_400)
       while date < end {

@@ -1,19 +1,40 @@
-package import Foundation
+public import Foundation
 
 /// A part of each day, in a time zone.
 ///
-/// It opens and closes once a day, also when clocks change. A time that occurs twice, when clocks go back, counts at
+/// ```swift
+/// DailyWindow(from: TimeOfDay(hour: 22), to: TimeOfDay(hour: 6))
+/// ```
+/// The window includes its first minute and ends at the start of its last one. One that ends before it begins crosses
+/// midnight. If both times are equal, it is the whole day.
+///
+/// It begins and ends once a day, also when clocks change. A time that occurs twice, when clocks go back, counts at
 /// its first occurrence. A time that is skipped, when they go forward, is the first moment after the gap.
-package struct DailyWindow: Sendable, Hashable {
-  package var from: TimeOfDay
-  package var to: TimeOfDay
-  package var zone: TimeZone
+public struct DailyWindow: Sendable, Hashable, CustomStringConvertible {
+  /// The time at which it begins.
+  public let from: TimeOfDay
+  /// The time at which it ends.
+  public let to: TimeOfDay
+  /// The given time zone; `nil` for that of the system, also after it has changed.
+  public let zone: TimeZone?
 
-  package init(from: TimeOfDay, to: TimeOfDay, zone: TimeZone) {
+  /// Creates a window.
+  ///
+  /// - Parameters:
+  ///   - from: The time at which it begins.
+  ///   - to: The time at which it ends.
+  ///   - zone: The time zone; by default, that of the system, also after it has changed.
+  public init(from: TimeOfDay, to: TimeOfDay, in zone: TimeZone? = nil) {
     self.from = from
     self.to = to
     self.zone = zone
   }
+
+  /// `22:00–06:00`, and the time zone if it was given.
+  public var description: String { "\(from)–\(to)\(zoneText)" }
+
+  /// The time zone in parentheses, if it was given, after a space.
+  package var zoneText: String { zone.map { " (\($0.identifier))" } ?? "" }
 
   /// The state at a moment, and the moment of the next change.
   package enum State: Sendable, Hashable {
@@ -21,6 +42,17 @@ package struct DailyWindow: Sendable, Hashable {
     case closed(until: Date)
     /// The window is the whole day.
     case alwaysOpen
+
+    /// The time from a moment to the next change, at most three days; `nil` if there is none.
+    package func duration(from date: Date) -> Duration? {
+      switch self {
+      case .alwaysOpen: return nil
+      case .open(let until), .closed(let until):
+        // Rounded up, because a look that comes too early finds the old state.
+        let seconds = max(0, min(until.timeIntervalSince(date), 86_400 * 3))
+        return .milliseconds(Int64((seconds * 1000).rounded(.up)))
+      }
+    }
   }
 
   /// Returns the state at a moment.
@@ -52,7 +84,7 @@ package struct DailyWindow: Sendable, Hashable {
 
   /// The seconds that local clocks are ahead of UTC.
   private func offset(at instant: Double) -> Int64 {
-    Int64(zone.secondsFromGMT(for: Date(timeIntervalSince1970: instant)))
+    Int64((zone ?? .autoupdatingCurrent).secondsFromGMT(for: Date(timeIntervalSince1970: instant)))
   }
 
   /// The first moment at which clocks show a time on a day, counted from 1970-01-01; the end of the gap if they skip it.
