@@ -70,7 +70,7 @@
       func bind(to statement: PreparedStatement) {
         statement.bind(candidate.host)
         statement.bind(kind.location)
-        statement.bind(candidate.intent.rawValue)
+        statement.bind(RecordColumns.key(candidate.intent.rawValue))
         statement.bind(Int64(candidate.priority.rawValue))
         statement.bind(tags)
       }

@@ -4,105 +4,67 @@
   import GRDB
 
   extension LedgerConnection {
-    // MARK: Selections
-
-    /// Selects rows of `download`; its text is bound once.
-    enum Filter {
-      case all
-      case tag(String)
-      case id(String)
-
-      var sql: String {
-        switch self {
-        case .all: "TRUE"
-        case .tag: "generation IN (SELECT generation FROM tag WHERE tag = ?)"
-        case .id: "id = ?"
-        }
-      }
-
-      func bind(to statement: PreparedStatement) {
-        switch self {
-        case .all: break
-        case .tag(let text), .id(let text): statement.bind(RecordColumns.key(text))
-        }
-      }
-    }
-
-    private func filters(_ selection: LedgerSelection) -> [Filter] {
-      switch selection {
-      case .all: [.all]
-      case .tag(let tag): [.tag(tag)]
-      case .ids(let ids): ids.map { .id($0.rawValue) }
-      }
-    }
-
     // MARK: Moving
 
     func transition(
       _ selection: LedgerSelection, _ event: Lifecycle.Event, at now: Date
-    ) throws -> LedgerTransitionResult {
+    ) throws -> LedgerBulkResult {
       // Waiting records come first: records that begin to wait by this event must not be counted again.
       let effects = (EventEffect.all[event] ?? [:]).filter { !$0.key.isActive }
         .sorted { $0.key == .waiting && $1.key != .waiting }
-      var result = LedgerTransitionResult(ids: [], count: 0)
-      if case .ids(let ids) = selection {
+      var result = LedgerBulkResult()
+      let rows: RowFilter
+      switch selection {
+      case .ids(let ids):
         for id in ids { try move(id, effects, event, at: now, &result) }
         return result
+      case .matching(let filter): rows = RowFilter(filter)
       }
       forgetLanes()
-      for filter in filters(selection) {
-        for (source, effect) in effects {
-          for part in parts(of: source, filter).map({ ($0.from, $0.where + " AND " + effect.condition) }) {
-            try appendIDs(filter, part, to: &result.ids)
-            let restarted = event == .restart ? try generations(filter, part) : []
-            let count = try move(filter, part, effect, event, at: now)
-            for generation in restarted { try rankAnew(generation) }
-            moved(count, from: source, to: effect.next)
-            result.count += count
-          }
+      for (source, effect) in effects where rows.phases.contains(source) {
+        for place in rows.places(of: source) {
+          let part = Part(
+            rows: rows, from: place.from, where: "\(place.where) AND owner IS NULL AND \(effect.condition)")
+          try appendIDs(part, to: &result.ids)
+          let restarted = event == .restart ? try generations(part) : []
+          let count = try move(part, effect, event, at: now)
+          for generation in restarted { try rankAnew(generation) }
+          moved(count, from: source, to: effect.next)
+          result.count += count
         }
       }
       return result
     }
 
-    /// The records of a phase without an owner, as `FROM` and `WHERE` clauses that use an index.
-    private func parts(of phase: DownloadState.Phase, _ filter: Filter) -> [(from: String, where: String)] {
-      if case .all = filter { return Self.places(of: phase).map { ($0.from, $0.where + " AND owner IS NULL") } }
-      // The plus keeps SQLite, which has no statistics, from reading a whole phase for the few records of a tag.
-      return [("download", "+phase = '\(phase.rawValue)' AND owner IS NULL AND \(filter.sql)")]
+    /// Records of one phase that an event changes, as `FROM` and `WHERE` clauses that use an index.
+    private struct Part {
+      let rows: RowFilter
+      let from: String
+      let `where`: String
     }
 
     /// Appends the ids of the records that the event is about to change, up to 10,000 in total.
-    private func appendIDs(
-      _ filter: Filter, _ part: (from: String, where: String), to ids: inout [DownloadID]
-    ) throws {
-      let room = 10_000 - ids.count
+    private func appendIDs(_ part: Part, to ids: inout [DownloadID]) throws {
+      let room = LedgerBulkResult.mostIDs - ids.count
       guard room > 0 else { return }
-      let statement = try prepared("SELECT id FROM \(part.from) WHERE \(part.where) LIMIT ?")
-      filter.bind(to: statement)
+      let statement = try prepared("\(part.rows.prefix)SELECT id FROM \(part.from) WHERE \(part.where) LIMIT ?")
+      part.rows.bind(to: statement)
       statement.bind(Int64(room))
       defer { statement.reset() }
       while try statement.step() { ids.append(DownloadID(statement.text())) }
     }
 
     /// The generations of the records that the event is about to change.
-    private func generations(_ filter: Filter, _ part: (from: String, where: String)) throws -> [Int64] {
-      let statement = try prepared("SELECT generation FROM \(part.from) WHERE \(part.where)")
-      filter.bind(to: statement)
-      defer { statement.reset() }
-      var generations: [Int64] = []
-      while try statement.step() { generations.append(statement.int64()) }
-      return generations
+    private func generations(_ part: Part) throws -> [Int64] {
+      try numbers("\(part.rows.prefix)SELECT generation FROM \(part.from) WHERE \(part.where)", part.rows)
     }
 
-    private func move(
-      _ filter: Filter, _ part: (from: String, where: String), _ effect: EventEffect, _ event: Lifecycle.Event,
-      at now: Date
-    ) throws -> Int {
-      let statement = try prepared("UPDATE \(part.from) SET \(changes(effect, event)) WHERE \(part.where)")
+    private func move(_ part: Part, _ effect: EventEffect, _ event: Lifecycle.Event, at now: Date) throws -> Int {
+      let statement = try prepared(
+        "\(part.rows.prefix)UPDATE \(part.from) SET \(changes(effect, event)) WHERE \(part.where)")
+      part.rows.bind(to: statement)
       statement.bind(now)
       if isTaken(effect, event) { statement.bind(try opening()) }
-      filter.bind(to: statement)
       return try statement.run()
     }
 
@@ -118,7 +80,7 @@
 
     private func move(
       _ id: DownloadID, _ effects: [(key: DownloadState.Phase, value: EventEffect)], _ event: Lifecycle.Event,
-      at now: Date, _ result: inout LedgerTransitionResult
+      at now: Date, _ result: inout LedgerBulkResult
     ) throws {
       let find = try prepared("SELECT phase, opening, kind, generation FROM download WHERE id = ? AND owner IS NULL")
       find.bind(RecordColumns.key(id.rawValue))
@@ -132,8 +94,7 @@
       if found.phase == .waiting { noteChange(of: found.generation, in: found.lane) }
       guard try apply(effect, event, to: found.generation, at: now) else { return }
       moved(from: found.phase, to: effect.next)
-      result.count += 1
-      if result.ids.count < 10_000 { result.ids.append(id) }
+      result.note(id)
     }
 
     /// Applies an event to one record.
@@ -152,78 +113,6 @@
       if event == .restart { try rankAnew(generation) }
       if effect.next == .waiting { try noteWaiting(generation) }
       return true
-    }
-
-    // MARK: Forgetting
-
-    func remove(_ selection: LedgerSelection, limit: Int) throws -> [DownloadRecord] {
-      var records: [DownloadRecord] = []
-      for filter in filters(selection) {
-        let room = limit - records.count
-        guard room > 0 else { break }
-        let found = try removable(filter, limit: room)
-        for row in found { try delete(row) }
-        records += found.map(\.record)
-      }
-      return records
-    }
-
-    /// A row to delete.
-    private struct Row {
-      var record: DownloadRecord
-      var lane: Lane
-      /// The phase in which the record is counted; `nil` if that is unknown.
-      var phase: DownloadState.Phase?
-    }
-
-    private func removable(_ filter: Filter, limit: Int) throws -> [Row] {
-      let from = if case .all = filter { "download INDEXED BY download_arrival" } else { "download" }
-      return try rows(
-        """
-        FROM \(from) WHERE \(filter.sql) AND (owner IS NULL OR owner = ?) ORDER BY arrival, generation LIMIT ?
-        """
-      ) { statement in
-        filter.bind(to: statement)
-        statement.bind(try opening())
-        statement.bind(Int64(limit))
-      }
-    }
-
-    private func rows(_ condition: String, _ bind: (PreparedStatement) throws -> Void) throws -> [Row] {
-      let statement = try prepared("SELECT opening, kind, phase, \(RecordColumns.list) \(condition)")
-      try bind(statement)
-      defer { statement.reset() }
-      var rows: [Row] = []
-      while try statement.step() {
-        let lane = Lane(opening: statement.int64(), kind: statement.int64())
-        let phase = DownloadState.Phase(rawValue: statement.text())
-        do {
-          rows.append(Row(record: try record(statement), lane: lane, phase: phase))
-        } catch let damaged as DamagedRow {
-          let isCounted = !["phase", "owner"].contains(damaged.column)
-          rows.append(Row(record: damaged.record, lane: lane, phase: isCounted ? phase : nil))
-        }
-      }
-      return rows
-    }
-
-    /// Deletes the record with an id, damaged or not.
-    func forget(_ id: String) throws {
-      for row in try rows("FROM download WHERE id = ?", { $0.bind(id) }) { try delete(row) }
-    }
-
-    private func delete(_ row: Row) throws {
-      let record = row.record
-      for tag in try kind(row.lane.kind)?.candidate.tags ?? [] { try setTag(tag, of: record.generation, to: false) }
-      let statement = try prepared(.deleteRow)
-      statement.bind(record.generation)
-      guard try statement.run() == 1 else { return }
-      if let phase = row.phase {
-        moved(from: phase, to: nil)
-        if phase == .waiting { noteChange(of: record.generation, in: row.lane) }
-      } else {
-        try recount()
-      }
     }
 
     // MARK: Leases

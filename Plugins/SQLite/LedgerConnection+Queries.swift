@@ -4,9 +4,9 @@
 
   extension LedgerConnection {
     func records(_ query: DownloadQuery) throws -> [DownloadRecord] {
-      let phases = DownloadState.Phase.allCases.filter { query.phases?.contains($0) ?? true }
-      guard !phases.isEmpty, query.limit ?? 1 > 0 else { return [] }
-      let keys = try keys(query, phases)
+      let rows = RowFilter(query.filter, location: query.location)
+      guard !rows.phases.isEmpty, query.limit ?? 1 > 0 else { return [] }
+      let keys = try keys(query, rows)
       let order = order(query)
       var records: [DownloadRecord] = []
       var offset = max(0, query.offset)
@@ -17,11 +17,10 @@
         // The page is selected with indexes only; then its records are read.
         let statement = try prepared(
           """
-          SELECT \(RecordColumns.list) FROM download
+          \(rows.prefix)SELECT \(RecordColumns.list) FROM download
           WHERE generation IN (SELECT generation FROM (\(keys) ORDER BY \(order) LIMIT ? OFFSET ?)) ORDER BY \(order)
           """)
-        if let tag = query.tag { statement.bind(RecordColumns.key(tag)) }
-        if let location = query.location { statement.bind(location) }
+        rows.bind(to: statement)
         statement.bind(Int64(room))
         statement.bind(Int64(offset))
         var count = 0
@@ -44,24 +43,14 @@
       }
     }
 
-    /// Selects generations and sort keys for a query, with the tag and the location as parameters.
-    private func keys(_ query: DownloadQuery, _ phases: [DownloadState.Phase]) throws -> String {
+    /// Selects generations and sort keys for a query.
+    private func keys(_ query: DownloadQuery, _ rows: RowFilter) throws -> String {
       let columns = "generation, rank, arrival, updated_at"
-      let list = phases.map { "'\($0.rawValue)'" }.joined(separator: ", ")
-      let tagged = query.tag == nil ? "" : " AND generation IN (SELECT generation FROM tag WHERE tag = ?)"
-      let located =
-        query.location == nil ? "" : " AND kind IN (SELECT number FROM kind WHERE location IS NULL OR location = ?)"
-      if query.tag != nil {
-        return "SELECT \(columns) FROM download WHERE +phase IN (\(list))" + tagged + located
+      if !rows.hasTag, !rows.namesKinds, query.order == .arrival, try isCommon(rows.phases) {
+        let list = rows.phases.map { "'\($0.rawValue)'" }.joined(separator: ", ")
+        return "SELECT \(columns) FROM download INDEXED BY download_arrival WHERE phase IN (\(list))\(rows.isWanted)"
       }
-      if query.order == .arrival, try isCommon(phases) {
-        return "SELECT \(columns) FROM download INDEXED BY download_arrival WHERE phase IN (\(list))" + located
-      }
-      // Each phase has a `SELECT` of its own, so that SQLite uses the phase's index.
-      let selects = phases.flatMap { phase in
-        Self.places(of: phase).map { "SELECT \(columns), kind FROM \($0) WHERE \($1)" }
-      }
-      return "SELECT \(columns) FROM (\(selects.joined(separator: " UNION ALL "))) WHERE TRUE\(located)"
+      return rows.select(columns)
     }
 
     /// The `FROM` and `WHERE` clauses that find the records of a phase without reading others.
@@ -80,48 +69,62 @@
 
     /// Whether so many records are in the phases that reading all records in order of arrival soon fills a page.
     private func isCommon(_ phases: [DownloadState.Phase]) throws -> Bool {
-      let counts = try counts(tag: nil)
+      let counts = try counts(.all)
       let meant = phases.reduce(0) { $0 + (counts[$1] ?? 0) }
       return meant > 1000 && meant * 20 > counts.values.reduce(0, +)
     }
 
-    func counts(tag: String?) throws -> [DownloadState.Phase: Int] {
-      let statement =
-        if tag == nil {
-          try prepared(
-            """
-            SELECT phase, count FROM tally WHERE count > 0 UNION ALL
-            SELECT phase, count(*) FROM download WHERE owner IS NOT NULL GROUP BY phase
-            """)
-        } else {
-          try prepared(
-            "SELECT phase, count(*) FROM tag JOIN download USING (generation) WHERE tag = ? GROUP BY phase")
+    func counts(_ filter: DownloadFilter) throws -> [DownloadState.Phase: Int] {
+      let rows = RowFilter(filter)
+      let sql: String
+      if rows.hasTag {
+        sql = "\(rows.prefix)\(rows.select("phase, count(*)")) GROUP BY phase"
+      } else if rows.namesKinds {
+        let counts = rows.phases.flatMap { phase in
+          rows.places(of: phase).map { "SELECT '\(phase.rawValue)', count(*) FROM \($0.from) WHERE \($0.where)" }
         }
-      if let tag { statement.bind(RecordColumns.key(tag)) }
+        if counts.isEmpty { return [:] }
+        sql = rows.prefix + counts.joined(separator: " UNION ALL ")
+      } else {
+        sql = """
+          SELECT phase, count FROM tally WHERE count > 0 UNION ALL
+          SELECT phase, count(*) FROM download WHERE owner IS NOT NULL GROUP BY phase
+          """
+      }
+      let statement = try prepared(sql)
+      rows.bind(to: statement)
       defer { statement.reset() }
       var counts: [DownloadState.Phase: Int] = [:]
       while try statement.step() {
-        if let phase = DownloadState.Phase(rawValue: statement.text()) { counts[phase] = Int(statement.int64()) }
+        guard let phase = DownloadState.Phase(rawValue: statement.text()), rows.phases.contains(phase) else { continue }
+        let count = Int(statement.int64())
+        if count > 0 { counts[phase, default: 0] += count }
       }
       return counts
     }
 
     /// Computes the sums of ``DownloadTotals/add(_:)`` in SQL.
-    func totals(tag: String?) throws -> DownloadTotals {
+    func totals(_ filter: DownloadFilter) throws -> DownloadTotals {
       let size =
         "coalesce(iif(phase = 'finished', artifact_size, NULL), total, expected_size, size_hint)"
       let have = "coalesce(iif(phase = 'finished', \(size), NULL), on_disk)"
-      let from = tag == nil ? "download NOT INDEXED" : "tag JOIN download USING (generation)"
+      let columns = "\(have) AS have, \(size) AS size"
+      var counted = filter
+      counted.phases = Set(RowFilter(filter).phases).subtracting([.cancelled])
+      let rows = RowFilter(counted)
+      // Sums over nearly all records read the table in its own order.
+      let selected =
+        filter == .all ? "SELECT \(columns) FROM download NOT INDEXED WHERE phase <> 'cancelled'" : rows.select(columns)
       // The sums are computed in two halves: sizes given by servers and users may overflow 64 bits, which is an error
       // in SQLite.
       let statement = try prepared(
         """
-        SELECT sum(have >> 32), sum(have & 0xffffffff), sum(size >> 32), sum(size & 0xffffffff),
+        \(rows.prefix)SELECT sum(have >> 32), sum(have & 0xffffffff), sum(size >> 32), sum(size & 0xffffffff),
           sum(size IS NULL)
-        FROM (SELECT \(have) AS have, \(size) AS size FROM \(from) WHERE phase <> 'cancelled'\(tag == nil ? "" : " AND tag = ?"))
+        FROM (\(selected))
         """)
-      if let tag { statement.bind(RecordColumns.key(tag)) }
-      var totals = DownloadTotals(counts: try counts(tag: tag))
+      rows.bind(to: statement)
+      var totals = DownloadTotals(counts: try counts(filter))
       defer { statement.reset() }
       guard try statement.step() else { return totals }
       totals.received = Self.sum(statement.int64(), statement.int64())

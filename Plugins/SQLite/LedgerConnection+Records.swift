@@ -121,8 +121,15 @@
       _ id: DownloadID, at now: Date, _ change: (inout DownloadRecord) throws -> Void
     ) throws -> DownloadRecord? {
       guard let known = try record(id) else { return nil }
+      return try update(known, at: now, change) ?? known
+    }
+
+    /// - Returns: The record after the change; `nil` if nothing has changed.
+    func update(
+      _ known: DownloadRecord, at now: Date, _ change: (inout DownloadRecord) throws -> Void
+    ) throws -> DownloadRecord? {
       var record = known
-      guard try record.update(by: owner, at: now, ranking: try rankingToWrite(), change) else { return known }
+      guard try record.update(by: owner, at: now, ranking: try rankingToWrite(), change) else { return nil }
       record.request.makeStorable()
       record.added?.makeStorable()
       try write(record, over: known, opening: nil)

@@ -13,6 +13,11 @@
     var reason: String { "its column “\(column)” cannot be read; remove the download, or add it again" }
   }
 
+  /// An error that a caller's change has thrown. It undoes what the change has written and is passed on.
+  struct RefusedChange: Error {
+    let error: any Error
+  }
+
   /// Translates SQLite's errors into ledger errors that say what to do.
   enum LedgerFault {
     static let stage = "SQLiteLedger"
@@ -26,7 +31,7 @@
     }
 
     static func translate(_ failure: any Error, path: String) -> any Error {
-      if failure is DownloadError { return failure }
+      if failure is DownloadError || failure is RefusedChange { return failure }
       if let damaged = failure as? DamagedRow {
         return error("the ledger's record of “\(damaged.id.rawValue.prefix(300))” is damaged: \(damaged.reason)")
       }

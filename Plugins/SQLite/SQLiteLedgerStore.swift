@@ -81,6 +81,22 @@
       return record
     }
 
+    func update(
+      _ selection: LedgerSelection, at now: Date, _ change: @escaping @Sendable (inout DownloadRecord) throws -> Void
+    ) async throws -> LedgerBulkResult {
+      let now = now.asStored
+      let result: LedgerBulkResult
+      do {
+        result = try await queue.commit { connection in
+          try connection.update(selection, at: now) { record in
+            do { try change(&record) } catch { throw RefusedChange(error: error) }
+          }
+        }
+      } catch let refused as RefusedChange { throw refused.error }
+      if result.count > 0 { watchers.tell(changedBy: owner) }
+      return result
+    }
+
     func record(_ id: DownloadID) async throws -> DownloadRecord? {
       try await read { try $0.record(id) }
     }
@@ -97,12 +113,12 @@
       try await read { try $0.records(query) }
     }
 
-    func counts(tag: String?) async throws -> [DownloadState.Phase: Int] {
-      try await read { try $0.counts(tag: tag) }
+    func counts(_ filter: DownloadFilter) async throws -> [DownloadState.Phase: Int] {
+      try await read { try $0.counts(filter) }
     }
 
-    func totals(tag: String?) async throws -> DownloadTotals {
-      try await read { try $0.totals(tag: tag) }
+    func totals(_ filter: DownloadFilter) async throws -> DownloadTotals {
+      try await read { try $0.totals(filter) }
     }
 
     func unsettledMoves() async throws -> [DownloadRecord] {
@@ -137,7 +153,7 @@
 
     func transition(
       _ selection: LedgerSelection, _ event: Lifecycle.Event, at now: Date
-    ) async throws -> LedgerTransitionResult {
+    ) async throws -> LedgerBulkResult {
       guard event != .leased else {
         throw LedgerFault.error("only a lease makes a download active: call lease(_:) instead")
       }
@@ -146,10 +162,12 @@
       return result
     }
 
-    func remove(_ selection: LedgerSelection, limit: Int) async throws -> [DownloadRecord] {
-      let removed = try await queue.commit { try $0.remove(selection, limit: limit) }
-      if !removed.isEmpty { watchers.tell(changedBy: owner) }
-      return removed
+    func remove(
+      _ selection: LedgerSelection, _ choose: @escaping @Sendable (DownloadRecord) -> Bool
+    ) async throws -> Int {
+      let count = try await queue.commit { try $0.remove(selection, choose) }
+      if count > 0 { watchers.tell(changedBy: owner) }
+      return count
     }
 
     func renewLeases(until lease: Date) async throws {

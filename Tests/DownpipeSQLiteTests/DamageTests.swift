@@ -78,13 +78,13 @@
         #expect(try await store.add([try addition("bad", 9)], at: start).map(\.isNew) == [true])
         #expect(try await store.damaged() == [])
         #expect(try await store.record("bad")?.generation == 4)
-        #expect(try await store.counts(tag: nil) == [.waiting: 3])
+        #expect(try await store.counts(.all) == [.waiting: 3])
         try await damage(ledger, "bad", assignment)
-        #expect(try await store.remove(.ids(["bad"]), limit: 9).map(\.generation) == [4])
-        #expect(try await store.counts(tag: nil) == [.waiting: 2])
+        #expect(try await store.remove(.ids(["bad"])).map(\.generation) == [4])
+        #expect(try await store.counts(.all) == [.waiting: 2])
         try await damage(ledger, "a", assignment)
-        #expect(Set(try await store.remove(.all, limit: 9).map(\.id)) == ["a", "b"])
-        #expect(try await store.counts(tag: nil) == [:])
+        #expect(Set(try await store.remove(.all).map(\.id)) == ["a", "b"])
+        #expect(try await store.counts(.all) == [:])
       }
     }
   }

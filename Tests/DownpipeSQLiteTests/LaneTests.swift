@@ -102,7 +102,7 @@
           case 5:
             guard let id else { continue }
             model[id] = nil
-            #expect(try await store.remove(.ids([id]), limit: 1).map(\.id) == [id])
+            #expect(try await store.remove(.ids([id])).map(\.id) == [id])
           case 6:
             if number(0...9) == 0 { try await store.rank(by: ranking) }
             guard let id else { continue }
@@ -215,7 +215,14 @@
           _ = try await store.add(
             try (0..<1_000).map { try addition(DownloadID("\(batch)-\($0)"), 0, tags: ["\(batch)-\($0)"]) }, at: start)
         }
-        _ = try await store.remove(.all, limit: 10_990)
+        let left = Mutex(10_990)
+        let removed = try await store.remove(.all) { _ in
+          left.withLock { left in
+            left -= 1
+            return left >= 0
+          }
+        }
+        #expect(removed == 10_990)
         try await store.close()
         let other = try DatabaseQueue(path: ledger.path)
         func counts() async throws -> [Int] {

@@ -154,7 +154,7 @@
         for (index, store) in stores.enumerated() {
           _ = try await store.add([try addition(DownloadID("\(index)"))], at: start)
         }
-        #expect(try await stores[0].counts(tag: nil) == [.waiting: 8])
+        #expect(try await stores[0].counts(.all) == [.waiting: 8])
         for store in stores { try await store.close() }
       }
     }

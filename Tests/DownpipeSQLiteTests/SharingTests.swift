@@ -89,7 +89,7 @@
         }
         #expect(taken.count == 400)
         #expect(Set(taken).count == 400)
-        #expect(try await stores[3].counts(tag: nil) == [.finished: 400])
+        #expect(try await stores[3].counts(.all) == [.finished: 400])
         for store in stores { try await store.close() }
       }
     }
@@ -211,14 +211,14 @@
         let other = try await SQLiteLedger(path).open()
         _ = try await store.add([try addition("a", 1), try addition("b", 2)], at: start)
         var record = try #require(try await lease(store, 1).first)
-        #expect(try await other.counts(tag: nil) == [.waiting: 1, .transferring: 1])
+        #expect(try await other.counts(.all) == [.waiting: 1, .transferring: 1])
         record.phase = .processing
         #expect(try await store.save(record, [.state, .steps], at: start))
-        #expect(try await other.counts(tag: nil) == [.waiting: 1, .processing: 1])
+        #expect(try await other.counts(.all) == [.waiting: 1, .processing: 1])
         record.phase = .finished
         #expect(try await store.save(record, [.state, .steps, .checkpoint], at: start))
         #expect(try await !store.save(record, .state, at: start), "it is no longer held")
-        #expect(try await other.counts(tag: nil) == [.waiting: 1, .finished: 1])
+        #expect(try await other.counts(.all) == [.waiting: 1, .finished: 1])
         try await other.close()
         try await store.close()
       }

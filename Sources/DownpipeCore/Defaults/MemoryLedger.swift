@@ -83,13 +83,21 @@ final class MemoryLedgerStore: LedgerStore {
     try self.change({ try $0.update(id, owner: owner, at: now, change) }, concernsOthers: { $0?.updatedAt == now })
   }
 
+  func update(
+    _ selection: LedgerSelection, at now: Date, _ change: @escaping @Sendable (inout DownloadRecord) throws -> Void
+  ) async throws -> LedgerBulkResult {
+    try self.change({ try $0.update(selection, owner: owner, at: now, change) }, concernsOthers: { $0.count > 0 })
+  }
+
   func record(_ id: DownloadID) async throws -> DownloadRecord? { try withState { $0.record(id) } }
 
   func records(_ query: DownloadQuery) async throws -> [DownloadRecord] { try withState { $0.records(query) } }
 
-  func counts(tag: String?) async throws -> [DownloadState.Phase: Int] { try withState { $0.counts(tag: tag) } }
+  func counts(_ filter: DownloadFilter) async throws -> [DownloadState.Phase: Int] {
+    try withState { $0.counts(filter) }
+  }
 
-  func totals(tag: String?) async throws -> DownloadTotals { try withState { $0.totals(tag: tag) } }
+  func totals(_ filter: DownloadFilter) async throws -> DownloadTotals { try withState { $0.totals(filter) } }
 
   func unsettledMoves() async throws -> [DownloadRecord] { try withState { $0.unsettledMoves() } }
 
@@ -104,7 +112,7 @@ final class MemoryLedgerStore: LedgerStore {
 
   func transition(
     _ selection: LedgerSelection, _ event: Lifecycle.Event, at now: Date
-  ) async throws -> LedgerTransitionResult {
+  ) async throws -> LedgerBulkResult {
     guard event != .leased else {
       throw DownloadError(
         .ledger, "only a lease makes a download active: lease it instead", stage: "MemoryLedger")
@@ -112,8 +120,10 @@ final class MemoryLedgerStore: LedgerStore {
     return try change({ $0.transition(selection, event, owner: owner, at: now) }, concernsOthers: { $0.count > 0 })
   }
 
-  func remove(_ selection: LedgerSelection, limit: Int) async throws -> [DownloadRecord] {
-    try change({ $0.remove(selection, limit: limit, owner: owner) }, concernsOthers: { !$0.isEmpty })
+  func remove(
+    _ selection: LedgerSelection, _ choose: @escaping @Sendable (DownloadRecord) -> Bool
+  ) async throws -> Int {
+    try change({ $0.remove(selection, owner: owner, choose) }, concernsOthers: { $0 > 0 })
   }
 
   func renewLeases(until lease: Date) async throws { try withState { _ in } }

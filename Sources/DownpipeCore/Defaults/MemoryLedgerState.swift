@@ -56,7 +56,7 @@ struct MemoryLedgerState: Sendable {
 
   /// Returns the ranking of an owner that is about to write ranks. If the ledger's ranking has another name, the name
   /// is removed.
-  private mutating func rankingToWrite(_ owner: String) -> Ranking {
+  mutating func rankingToWrite(_ owner: String) -> Ranking {
     let ranking = owners[owner]?.ranking ?? .arrival
     if rankingName != ranking.name { rankingName = nil }
     return ranking
@@ -64,7 +64,7 @@ struct MemoryLedgerState: Sendable {
 
   // MARK: Upkeep
 
-  private mutating func set(_ entry: Entry) {
+  mutating func set(_ entry: Entry) {
     let record = entry.record
     let old = entries.updateValue(entry, forKey: record.id)?.record
     if let old { tally[old.phase, default: 0] -= 1 }
@@ -77,7 +77,7 @@ struct MemoryLedgerState: Sendable {
     if queue.count > 2 * entries.count + 1_000 { queue.tidy { entries[$0.id]?.isWaiting(as: $0) != true } }
   }
 
-  private mutating func forget(_ id: DownloadID) {
+  mutating func forget(_ id: DownloadID) {
     if let old = entries.removeValue(forKey: id) { tally[old.record.phase, default: 0] -= 1 }
   }
 
@@ -145,10 +145,7 @@ struct MemoryLedgerState: Sendable {
   func record(_ id: DownloadID) -> DownloadRecord? { entries[id]?.record }
 
   func records(_ query: DownloadQuery) -> [DownloadRecord] {
-    let found = entries.values.lazy.map(\.record).filter { record in
-      query.phases?.contains(record.phase) ?? true && query.tag.map(record.request.tags.contains) ?? true
-        && record.belongs(to: query.location)
-    }
+    let found = matching(query.filter).map(\.record).filter { $0.belongs(to: query.location) }
     let sorted =
       switch query.order {
       case .arrival: found.sorted { ($0.arrival, $0.generation) < ($1.arrival, $1.generation) }
@@ -158,17 +155,17 @@ struct MemoryLedgerState: Sendable {
     return Array(sorted.dropFirst(max(0, query.offset)).prefix(max(0, query.limit ?? .max)))
   }
 
-  func counts(tag: String?) -> [DownloadState.Phase: Int] {
-    if tag == nil { return tally.filter { $0.value > 0 } }
-    return tagged(tag).reduce(into: [:]) { $0[$1.record.phase, default: 0] += 1 }
+  func counts(_ filter: DownloadFilter) -> [DownloadState.Phase: Int] {
+    if filter == .all { return tally.filter { $0.value > 0 } }
+    return matching(filter).reduce(into: [:]) { $0[$1.record.phase, default: 0] += 1 }
   }
 
-  func totals(tag: String?) -> DownloadTotals {
-    tagged(tag).reduce(into: DownloadTotals(counts: counts(tag: tag))) { $0.add($1.record) }
+  func totals(_ filter: DownloadFilter) -> DownloadTotals {
+    matching(filter).reduce(into: DownloadTotals(counts: counts(filter))) { $0.add($1.record) }
   }
 
-  private func tagged(_ tag: String?) -> some Sequence<Entry> {
-    entries.values.lazy.filter { entry in tag.map(entry.candidate.tags.contains) ?? true }
+  func matching(_ filter: DownloadFilter) -> some Sequence<Entry> {
+    entries.values.lazy.filter { filter.matches($0.record, host: $0.candidate.host) }
   }
 
   func unsettledMoves() -> [DownloadRecord] {
@@ -192,35 +189,7 @@ struct MemoryLedgerState: Sendable {
     return true
   }
 
-  // MARK: Bulk operations
-
-  private func chosen(_ selection: LedgerSelection) -> [DownloadID] {
-    switch selection {
-    case .all: Array(entries.keys)
-    case .tag(let tag): tagged(tag).map(\.record.id)
-    case .ids(let ids): Array(Set(ids))
-    }
-  }
-
-  mutating func transition(
-    _ selection: LedgerSelection, _ event: Lifecycle.Event, owner: String, at now: Date
-  ) -> LedgerTransitionResult {
-    let ranking = event == .restart ? rankingToWrite(owner) : nil
-    let moved = update(chosen(selection), at: now) { entry in
-      guard entry.record.owner == nil, entry.record.apply(event) else { return false }
-      if let ranking { entry.record.rank = ranking.rank(entry.record.rankingContext(host: entry.candidate.host)) }
-      if event != .becameDue { entry.addedBy = owner }
-      return true
-    }
-    return LedgerTransitionResult(ids: moved.prefix(10_000).map(\.id), count: moved.count)
-  }
-
-  mutating func remove(_ selection: LedgerSelection, limit: Int, owner: String) -> [DownloadRecord] {
-    let records = chosen(selection).compactMap { entries[$0]?.record }
-      .filter { $0.owner == nil || $0.owner == owner }.prefix(max(0, limit))
-    for record in records { forget(record.id) }
-    return Array(records)
-  }
+  // MARK: Ended owners
 
   /// Releases the downloads that closed owners held.
   mutating func reclaim(at now: Date) -> Int {

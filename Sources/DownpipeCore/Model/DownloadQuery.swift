@@ -1,9 +1,7 @@
 /// A selection of downloads, and their order.
 public struct DownloadQuery: Sendable, Hashable {
-  /// Selects downloads in these phases; all phases when `nil`.
-  public var phases: Set<DownloadState.Phase>?
-  /// Selects downloads with this tag; all downloads when `nil`.
-  public var tag: String?
+  /// Selects the downloads that match the filter.
+  public var filter: DownloadFilter
   /// Selects downloads that belong to this ``Storage/location`` or to none; all downloads when `nil`.
   /// ``Downloader/statuses(_:)`` then selects those of its own storage.
   public var location: String?
@@ -24,16 +22,24 @@ public struct DownloadQuery: Sendable, Hashable {
     case latestChange
   }
 
-  /// Creates a query.
+  /// Creates a query for the downloads that match a filter.
   public init(
-    phases: Set<DownloadState.Phase>? = nil, tag: String? = nil, location: String? = nil, order: Order = .arrival,
-    limit: Int? = nil, offset: Int = 0
+    _ filter: DownloadFilter, location: String? = nil, order: Order = .arrival, limit: Int? = nil, offset: Int = 0
   ) {
+    self.filter = filter
     self.location = location
-    self.phases = phases
-    self.tag = tag
     self.order = order
     self.limit = limit
     self.offset = offset
+  }
+
+  /// Creates a query with the conditions of a ``DownloadFilter``; without arguments, one for all downloads.
+  public init(
+    phases: Set<DownloadState.Phase>? = nil, tag: String? = nil, host: String? = nil, intent: Intent? = nil,
+    location: String? = nil, order: Order = .arrival, limit: Int? = nil, offset: Int = 0
+  ) {
+    self.init(
+      DownloadFilter(phases: phases, tag: tag, host: host, intent: intent), location: location, order: order,
+      limit: limit, offset: offset)
   }
 }

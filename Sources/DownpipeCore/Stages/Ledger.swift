@@ -1,4 +1,5 @@
 public import Foundation
+internal import Synchronization
 
 /// A stage that keeps the record of every download across restarts. It holds no file bytes.
 public protocol Ledger: Stage {
@@ -51,6 +52,22 @@ public protocol LedgerStore: Sendable {
     _ id: DownloadID, at now: Date, _ change: @escaping @Sendable (inout DownloadRecord) throws -> Void
   ) async throws -> DownloadRecord?
 
+  /// Changes the requests of all selected records in one transaction, also while other owners hold them. Either all
+  /// changes are written or none.
+  ///
+  /// What holds for the update of one record holds for each of these. A selection is judged before the first change, so
+  /// a change cannot add records to it or remove records from it. Records that cannot be read are left out. At most the
+  /// keys of the selected records are held in memory, not the records.
+  /// - Parameters:
+  ///   - selection: The records to change.
+  ///   - now: The time of the change, for ``DownloadRecord/updatedAt``.
+  ///   - change: Makes the change. It is called once for each record, inside the ledger's transaction. An error that it
+  ///     throws is passed on, and nothing is written.
+  /// - Returns: The ids of the changed records, at most 10,000, and the number of changed records.
+  func update(
+    _ selection: LedgerSelection, at now: Date, _ change: @escaping @Sendable (inout DownloadRecord) throws -> Void
+  ) async throws -> LedgerBulkResult
+
   /// Returns one record; `nil` when there is no such record.
   func record(_ id: DownloadID) async throws -> DownloadRecord?
 
@@ -66,14 +83,12 @@ public protocol LedgerStore: Sendable {
   /// Returns the records that cannot be read. The default implementation returns none.
   func damaged() async throws -> [DamagedRecord]
 
-  /// Returns the number of records in each phase.
-  /// - Parameter tag: Counts only records with this tag; all records when `nil`.
-  func counts(tag: String?) async throws -> [DownloadState.Phase: Int]
+  /// Returns the number of records in each phase, of the records that match a filter.
+  func counts(_ filter: DownloadFilter) async throws -> [DownloadState.Phase: Int]
 
-  /// Returns how many bytes the downloads have received and how many they expect. It costs far less than reading their
-  /// records.
-  /// - Parameter tag: Counts only downloads with this tag; all downloads when `nil`.
-  func totals(tag: String?) async throws -> DownloadTotals
+  /// Returns how many bytes the downloads that match a filter have received and how many they expect. It costs far less
+  /// than reading their records.
+  func totals(_ filter: DownloadFilter) async throws -> DownloadTotals
 
   /// Returns finished downloads that still have a ``StepLog/note``: their artifact was being moved when the process
   /// ended. The default implementation returns none.
@@ -100,19 +115,30 @@ public protocol LedgerStore: Sendable {
   /// - Returns: For each save the result of ``save(_:_:at:)``, and the leased records.
   func exchange(_ saves: [LedgerSave], leasing request: LeaseRequest?, at now: Date) async throws -> LedgerExchange
 
-  /// Applies an event to all selected records that no owner holds and that have a transition for it.
+  /// Applies an event to all selected records that no owner holds and that have a transition for it, in one
+  /// transaction.
   ///
+  /// The selection is judged before the first change: a record that the event brings into another phase is not moved
+  /// again.
   /// Records that wait after the event are in this store's ``LeaseScope/own`` scope. ``Lifecycle/Event/restart``
   /// computes the rank again, because the size of the file is no longer known.
   /// - Returns: The ids of the changed records, at most 10,000, and the number of changed records.
   func transition(
     _ selection: LedgerSelection, _ event: Lifecycle.Event, at now: Date
-  ) async throws -> LedgerTransitionResult
+  ) async throws -> LedgerBulkResult
 
-  /// Removes records that no other owner holds, including damaged ones.
-  /// - Returns: The removed records, so that their bytes can be removed; at most `limit` of them. For a damaged record
-  ///   only id and generation are certain.
-  func remove(_ selection: LedgerSelection, limit: Int) async throws -> [DownloadRecord]
+  /// Removes records that no other owner holds, including damaged ones, in one transaction. Either all chosen records
+  /// are removed or none.
+  ///
+  /// - Parameters:
+  ///   - selection: The records to remove.
+  ///   - choose: Returns whether a selected record is removed. It is called once for each, inside the ledger's
+  ///     transaction, so it must be cheap. It can note what else has to be removed with the record, such as its partial.
+  ///     When the ledger fails, the notes are void. For a damaged record only id and generation are certain.
+  /// - Returns: The number of removed records.
+  func remove(
+    _ selection: LedgerSelection, _ choose: @escaping @Sendable (DownloadRecord) -> Bool
+  ) async throws -> Int
 
   /// Extends the leases of all downloads that this owner holds.
   func renewLeases(until lease: Date) async throws
@@ -183,6 +209,17 @@ extension LedgerStore {
   /// The default: `nil`, changes by other stores are not reported.
   public var changesByOthers: AsyncStream<Void>? { nil }
 
+  /// Removes records that no other owner holds, including damaged ones, in one transaction.
+  /// - Returns: The removed records, all of them in memory.
+  public func remove(_ selection: LedgerSelection) async throws -> [DownloadRecord] {
+    let removed = Mutex<[DownloadRecord]>([])
+    _ = try await remove(selection) { record in
+      removed.withLock { $0.append(record) }
+      return true
+    }
+    return removed.withLock { $0 }
+  }
+
   /// Saves the records one after the other, then leases.
   public func exchange(
     _ saves: [LedgerSave], leasing request: LeaseRequest?, at now: Date
@@ -196,23 +233,27 @@ extension LedgerStore {
 
 /// The records that a bulk operation applies to.
 public enum LedgerSelection: Sendable, Hashable {
-  /// All records.
-  case all
-  /// The records with the tag.
-  case tag(String)
+  /// The records that match the filter.
+  case matching(DownloadFilter)
   /// The records with these ids.
   case ids([DownloadID])
+
+  /// All records.
+  public static let all = LedgerSelection.matching(.all)
 }
 
-/// The result of a bulk transition.
-public struct LedgerTransitionResult: Sendable, Hashable {
+/// The result of a bulk operation.
+public struct LedgerBulkResult: Sendable, Hashable {
   /// The ids of the changed records, at most 10,000.
   public var ids: [DownloadID]
   /// The number of changed records.
   public var count: Int
 
+  /// The largest number of ids in a result.
+  package static let mostIDs = 10_000
+
   /// Creates a result.
-  public init(ids: [DownloadID], count: Int) {
+  public init(ids: [DownloadID] = [], count: Int = 0) {
     self.ids = ids
     self.count = count
   }

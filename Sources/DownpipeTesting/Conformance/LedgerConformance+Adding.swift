@@ -62,7 +62,7 @@ extension LedgerConformance {
       try expectEqual(outcomes.map(\.isNew), [true, true, true, false], "isNew of the outcomes")
       try expectEqual(
         try await store.known("b").request.priority, .high, "the priority of the download that was added twice")
-      try expectEqual(try await store.counts(tag: nil)[.waiting] ?? 0, 3, "the number of downloads")
+      try expectEqual(try await store.counts(.all)[.waiting] ?? 0, 3, "the number of downloads")
       try expectEqual(try await store.add([], at: Self.start).count, 0, "the outcome of adding nothing")
     }
     await report.check(
@@ -84,7 +84,7 @@ extension LedgerConformance {
       try expectEqual(after.location, "A", "the location of the download that had none")
       try expectEqual(after.createdAt, Self.start, "the time of the first addition")
       try expectEqual(after.updatedAt, Self.time(5), "the time of the last change")
-      try expectEqual(try await store.counts(tag: "new")[.waiting] ?? 0, 1, "the number of downloads with the new tag")
+      try expectEqual(try await store.counts(.tag("new"))[.waiting] ?? 0, 1, "the number of downloads with the new tag")
       try expectEqual(try await store.leased().map(\.id), ["a", "b"], "the order after the update")
     }
     await report.check("active-is-updated", "updating an active download keeps its lease") {
@@ -129,11 +129,11 @@ extension LedgerConformance {
     await report.check("generation-grows", "a generation is never used again, even for an id that was removed") {
       let (ledger, store) = try await filled(["a", "b"])
       let old = try await store.known("b").generation
-      _ = try await store.remove(.ids(["b"]), limit: 10)
+      _ = try await store.remove(.ids(["b"]))
       _ = try await store.add([try Self.addition("b", order: 2)], at: Self.start)
       let new = try await store.known("b").generation
       try expect(new > old, "the generation after remove and add is \(new), before it was \(old)")
-      _ = try await store.remove(.all, limit: 10)
+      _ = try await store.remove(.all)
       try await store.close()
       let second = try await ledger.open()
       _ = try await second.add([try Self.addition("b", order: 2)], at: Self.start)

@@ -1,5 +1,6 @@
 import DownpipeCore
 import Foundation
+import Synchronization
 
 extension LedgerConformance {
   func checkTransitions(_ report: ConformanceReport) async {
@@ -20,7 +21,7 @@ extension LedgerConformance {
       try expectEqual(try await store.known("b").checkpoint, Self.fullCheckpoint, "the checkpoint of a moved record")
       try expectEqual(
         try await store.known("c").phase, .finished, "the phase of a record that the event does not apply to")
-      try expectEqual(try await store.counts(tag: nil)[.paused] ?? 0, 3, "the count of the phase")
+      try expectEqual(try await store.counts(.all)[.paused] ?? 0, 3, "the count of the phase")
     }
     await report.check("transition-to-waiting", "a resumed download is due immediately and has no error") {
       let (_, store) = try await filled(["a", "b", "c"])
@@ -62,7 +63,7 @@ extension LedgerConformance {
       try expectEqual(try await store.known("e"), finished, "the record of the finished download")
     }
     await report.check("paused-together", "resumeTogether applies exactly to the downloads that were paused together") {
-      for selection in [LedgerSelection.all, .tag("t"), .ids(["a", "b", "c"])] {
+      for selection in [LedgerSelection.all, .matching(.tag("t")), .ids(["a", "b", "c"])] {
         let (_, store) = try await opened()
         _ = try await store.add(
           try ["a", "b", "c"].enumerated().map {
@@ -80,7 +81,7 @@ extension LedgerConformance {
           try await store.known("b").phase, .paused, "the phase of the download that was paused separately")
         try expect(try await !store.known("a").isPausedTogether, "“a” is still marked as paused together")
         try expectEqual(
-          try await store.counts(tag: nil).filter { $0.value != 0 }, [.waiting: 2, .paused: 1], "the counts")
+          try await store.counts(.all).filter { $0.value != 0 }, [.waiting: 2, .paused: 1], "the counts")
       }
     }
     await report.check("transition-leaves-held", "records with an owner are not changed") {
@@ -89,7 +90,7 @@ extension LedgerConformance {
       _ = try await store.leased(["a"])
       _ = try await second.leased(["b"])
       let result = try await store.transition(.all, .cancel, at: Self.time(1))
-      try expectEqual(result, LedgerTransitionResult(ids: ["c"], count: 1), "the result")
+      try expectEqual(result, LedgerBulkResult(ids: ["c"], count: 1), "the result")
       try expectEqual(try await store.known("a").owner, store.owner, "the owner of a record of this owner")
       try expectEqual(try await store.known("b").owner, second.owner, "the owner of a record of another owner")
     }
@@ -100,13 +101,13 @@ extension LedgerConformance {
           try Self.addition("a", order: 1, tags: ["x"]), try Self.addition("b", order: 2, tags: ["x", "y"]),
           try Self.addition("c", order: 3),
         ], at: Self.start)
-      let tagged = try await store.transition(.tag("x"), .pause, at: Self.start)
+      let tagged = try await store.transition(.matching(.tag("x")), .pause, at: Self.start)
       try expectEqual(Set(tagged.ids), ["a", "b"], "the downloads with the tag")
-      let none = try await store.transition(.tag("z"), .pause, at: Self.start)
-      try expectEqual(none, LedgerTransitionResult(ids: [], count: 0), "the result for an unused tag")
+      let none = try await store.transition(.matching(.tag("z")), .pause, at: Self.start)
+      try expectEqual(none, LedgerBulkResult(ids: [], count: 0), "the result for an unused tag")
       let named = try await store.transition(
         .ids(["c", "c", "none"]), .pause, at: Self.start)
-      try expectEqual(named, LedgerTransitionResult(ids: ["c"], count: 1), "the result for ids")
+      try expectEqual(named, LedgerBulkResult(ids: ["c"], count: 1), "the result for ids")
     }
     await report.check("transition-many", "a transition moves any number of records and returns at most 10,000 ids") {
       let (_, store) = try await opened()
@@ -115,7 +116,7 @@ extension LedgerConformance {
       let result = try await store.transition(.all, .pause, at: Self.start)
       try expectEqual(result.count, 10_050, "the number of records moved")
       try expectEqual(Set(result.ids).count, 10_000, "the number of ids returned")
-      try expectEqual(try await store.counts(tag: nil)[.paused] ?? 0, 10_050, "the number of paused downloads")
+      try expectEqual(try await store.counts(.all)[.paused] ?? 0, 10_050, "the number of paused downloads")
     }
   }
 
@@ -126,18 +127,18 @@ extension LedgerConformance {
       _ = try await store.leased(["b"])
       var before: Set<DownloadRecord> = []
       for id: DownloadID in ["a", "b", "c"] { before.insert(try await store.known(id)) }
-      let removed = try await store.remove(.all, limit: 100)
+      let removed = try await store.remove(.all)
       try expectEqual(Set(removed), before, "the records removed")
       try expectEqual(try await store.record("a"), nil, "the record after its removal")
-      try expectEqual(try await store.counts(tag: nil).values.reduce(0, +), 0, "the number of records left")
+      try expectEqual(try await store.counts(.all).values.reduce(0, +), 0, "the number of records left")
       try expectEqual(try await store.leased().count, 0, "the number of downloads that can be leased")
     }
     await report.check("remove-leaves-others", "remove keeps records of other owners") {
       let (ledger, store) = try await filled(["a", "b"])
       let second = try await ledger.open()
       let held = try expectValue(try await second.leased(["a"]).first, "nothing was leased")
-      try expectEqual(try await store.remove(.all, limit: 100).map(\.id), ["b"], "the records removed")
-      try expectEqual(try await store.remove(.ids(["a"]), limit: 100).map(\.id), [], "the records removed by id")
+      try expectEqual(try await store.remove(.all).map(\.id), ["b"], "the records removed")
+      try expectEqual(try await store.remove(.ids(["a"])).map(\.id), [], "the records removed by id")
       try expectEqual(try await store.known("a"), held, "the record of the other owner")
     }
     await report.check("remove-selects", "remove deletes exactly the records with the tag or the ids") {
@@ -148,20 +149,24 @@ extension LedgerConformance {
           try Self.addition("c", order: 3, tags: ["y"]), try Self.addition("d", order: 4),
         ], at: Self.start)
       try expectEqual(
-        Set(try await store.remove(.tag("x"), limit: 9).map(\.id)), ["a", "b"], "the records removed by tag")
-      try expectEqual(try await store.counts(tag: "x").values.reduce(0, +), 0, "the number of downloads with the tag")
+        Set(try await store.remove(.matching(.tag("x"))).map(\.id)), ["a", "b"], "the records removed by tag")
+      try expectEqual(try await store.counts(.tag("x")).values.reduce(0, +), 0, "the number of downloads with the tag")
       try expectEqual(
-        try await store.counts(tag: "y").values.reduce(0, +), 1, "the number of downloads with the other tag")
+        try await store.counts(.tag("y")).values.reduce(0, +), 1, "the number of downloads with the other tag")
       try expectEqual(
-        try await store.remove(.ids(["d", "d", "z"]), limit: 9).map(\.id), ["d"], "the records removed by id")
+        try await store.remove(.ids(["d", "d", "z"])).map(\.id), ["d"], "the records removed by id")
     }
-    await report.check("remove-is-limited", "remove deletes at most `limit` records, and the rest on later calls") {
+    await report.check("remove-chooses", "remove deletes exactly the records for which the closure returns true") {
       let (_, store) = try await filled(["a", "b", "c", "d", "e"])
-      try expectEqual(try await store.remove(.all, limit: 0).count, 0, "the number with the limit 0")
-      try expectEqual(try await store.remove(.all, limit: 2).count, 2, "the number of the first call")
-      try expectEqual(try await store.remove(.all, limit: 2).count, 2, "the number of the second call")
-      try expectEqual(try await store.remove(.all, limit: 2).count, 1, "the number of the third call")
-      try expectEqual(try await store.remove(.all, limit: 2).count, 0, "the number when none is left")
+      let asked = Mutex<[DownloadID]>([])
+      let count = try await store.remove(.all) { record in
+        asked.withLock { $0.append(record.id) }
+        return record.id != "b" && record.id != "d"
+      }
+      try expectEqual(count, 3, "the number of records removed")
+      try expectEqual(asked.withLock { $0 }.sorted(), ["a", "b", "c", "d", "e"], "the records that could be chosen")
+      try expectEqual(try await store.records(DownloadQuery()).map(\.id), ["b", "d"], "the records left")
+      try expectEqual(try await store.counts(.all)[.waiting] ?? 0, 2, "the number of records left")
     }
   }
 
@@ -243,18 +248,18 @@ extension LedgerConformance {
       try await store.bring("2", to: .processing)
       _ = try await store.leased(["4"])
       _ = try await store.transition(.ids(["5"]), .pause, at: Self.start)
-      _ = try await store.remove(.ids(["1"]), limit: 1)
-      func counts(_ tag: String?) async throws -> [DownloadState.Phase: Int] {
-        try await store.counts(tag: tag).filter { $0.value != 0 }
+      _ = try await store.remove(.ids(["1"]))
+      func counts(_ filter: DownloadFilter) async throws -> [DownloadState.Phase: Int] {
+        try await store.counts(filter).filter { $0.value != 0 }
       }
       try expectEqual(
-        try await counts(nil), [.failed: 1, .processing: 1, .transferring: 1, .paused: 1, .waiting: 1], "the counts")
-      try expectEqual(try await counts("t"), [.failed: 1, .processing: 1, .waiting: 1], "the counts of the tag")
-      try expectEqual(try await counts("u"), [:], "the counts of an unused tag")
+        try await counts(.all), [.failed: 1, .processing: 1, .transferring: 1, .paused: 1, .waiting: 1], "the counts")
+      try expectEqual(try await counts(.tag("t")), [.failed: 1, .processing: 1, .waiting: 1], "the counts of the tag")
+      try expectEqual(try await counts(.tag("u")), [:], "the counts of an unused tag")
       try await store.close()
       let second = try await ledger.open()
       try expectEqual(
-        try await second.counts(tag: nil).filter { $0.value != 0 }, [.failed: 1, .paused: 1, .waiting: 3],
+        try await second.counts(.all).filter { $0.value != 0 }, [.failed: 1, .paused: 1, .waiting: 3],
         "the counts after the owner has closed")
     }
   }

@@ -62,12 +62,12 @@ extension LedgerConformance {
       try expectEqual(record, outcomes.first?.record, "the record")
       try expect(record.generation > old, "its generation is \(record.generation), before it was \(old)")
       try expectEqual(try await store.damaged().map(\.id), [], "the damaged records")
-      try expectEqual(try await store.counts(tag: nil).values.reduce(0, +), 3, "the number of records")
+      try expectEqual(try await store.counts(.all).values.reduce(0, +), 3, "the number of records")
     }
     for (name, selection) in [("id", LedgerSelection.ids(["bad"])), ("all", .all)] {
       await report.check("damage-is-removed-by-\(name)", "a damaged record can be removed", when: applies) {
         let (_, store, generation) = try await damaged()
-        let removed = try await store.remove(selection, limit: 9)
+        let removed = try await store.remove(selection)
         let expected: Set<DownloadID> = selection == .all ? ["bad", "a", "b"] : ["bad"]
         try expectEqual(Set(removed.map(\.id)), expected, "the records removed")
         try expectEqual(
@@ -75,7 +75,7 @@ extension LedgerConformance {
         try expectEqual(try await store.damaged().map(\.id), [], "the damaged records")
         try expectEqual(try await store.record("bad"), nil, "the record")
         try expectEqual(
-          try await store.counts(tag: nil).values.reduce(0, +), 3 - removed.count, "the number of records left")
+          try await store.counts(.all).values.reduce(0, +), 3 - removed.count, "the number of records left")
       }
     }
   }

@@ -42,7 +42,7 @@ extension LedgerConformance {
       switch Int.random(in: 0..<8, using: &generator) {
       case 0, 1: what = try await transition(.ids([id]), [id], at: now)
       case 2: what = try await transition(.all, Self.ids, at: now)
-      case 3: what = try await transition(.tag("t"), Self.ids, at: now)
+      case 3: what = try await transition(.matching(.tag("t")), Self.ids, at: now)
       case 4:
         what = "add of \(id)"
         let addition = try LedgerConformance.addition(
@@ -60,7 +60,7 @@ extension LedgerConformance {
       }
       let counts = Dictionary(grouping: model.values, by: \.phase).mapValues(\.count)
       try expectEqual(
-        try await store.counts(tag: nil).filter { $0.value != 0 }, counts, "the counts after step \(number), \(what),")
+        try await store.counts(.all).filter { $0.value != 0 }, counts, "the counts after step \(number), \(what),")
     }
 
     /// Removes due times that have passed: a ledger may drop them at any time.

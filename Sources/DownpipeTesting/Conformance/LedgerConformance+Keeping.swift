@@ -105,7 +105,7 @@ extension LedgerConformance {
         )
       }
       for id in Self.oddIDs {
-        try expectEqual(try await store.remove(.ids([id]), limit: 10).map(\.id), [id], "the records removed")
+        try expectEqual(try await store.remove(.ids([id])).map(\.id), [id], "the records removed")
       }
     }
     await report.check("equal-ids-are-one", "ids that are equal strings name one download") {
@@ -114,7 +114,8 @@ extension LedgerConformance {
       let outcome = try await store.add([try Self.addition("cafe\u{301}", order: 2, tags: ["\u{E9}"])], at: Self.start)
       try expectEqual(outcome.map(\.isNew), [false], "isNew of the second spelling of the id")
       _ = try await store.known("cafe\u{301}")
-      try expectEqual(try await store.counts(tag: "e\u{301}")[.waiting] ?? 0, 1, "the number of downloads with the tag")
+      try expectEqual(
+        try await store.counts(.tag("e\u{301}"))[.waiting] ?? 0, 1, "the number of downloads with the tag")
     }
   }
 }

@@ -67,7 +67,7 @@ extension LedgerConformance {
       try expectEqual(second.map(\.id), ["new", "b", "d"], "the downloads leased later")
       try expectEqual(later.withLock { $0 }, 3, "the number of later candidates of select")
       _ = try await store.transition(.ids(["f"]), .resume, at: Self.time(11))
-      _ = try await store.remove(.ids(["f"]), limit: 1)
+      _ = try await store.remove(.ids(["f"]))
       _ = try await store.add([try Self.addition("f", order: 9)], at: Self.time(12))
       try expectEqual(
         try await store.leased(at: Self.time(12), scope: scope).map(\.id), ["f"], "the downloads leased last")
@@ -137,7 +137,7 @@ extension LedgerConformance {
         createdAt: Self.time(1))
       expected.updatedAt = new.updatedAt
       try expectEqual(new, expected, "the record")
-      try expectEqual(try await store.counts(tag: nil)[.waiting] ?? 0, 3, "the number of waiting downloads")
+      try expectEqual(try await store.counts(.all)[.waiting] ?? 0, 3, "the number of waiting downloads")
     }
     await report.check(
       "add-active-elsewhere", "adding a download that is active at another location throws .inUse and adds nothing"
@@ -190,7 +190,7 @@ extension LedgerConformance {
       let (_, store) = try await filled(["a", "b", "c", "d", "e"])
       let held = try await store.leased(["a", "b", "c"])
       try expectEqual(held.count, 3, "the number of downloads leased")
-      _ = try await store.remove(.ids(["b"]), limit: 1)
+      _ = try await store.remove(.ids(["b"]))
       let saves = held.map { record in
         var record = record
         record.apply(record.id == "c" ? .failedForNow : .bytesComplete)

@@ -87,7 +87,7 @@ extension LedgerConformance {
     await report.check("save-after-remove", "save is refused when the record was removed, even if it was added again") {
       let (_, store) = try await filled(["a"])
       let old = try expectValue(try await store.leased().first, "nothing was leased")
-      _ = try await store.remove(.ids(["a"]), limit: 1)
+      _ = try await store.remove(.ids(["a"]))
       try expect(try await !store.save(old, .state, at: Self.time(1)), "a save of a removed record was accepted")
       _ = try await store.add([try Self.addition("a", order: 1)], at: Self.time(1))
       let new = try expectValue(try await store.leased().first, "nothing was leased")

@@ -33,17 +33,17 @@ extension LedgerConformance {
       let expected = DownloadTotals(
         counts: [.finished: 2, .paused: 1, .waiting: 4, .cancelled: 1], received: 30 + 1 + 150,
         expected: 30 + 5_000 + 700 + 40 + 60, unknownSizes: 2)
-      try expectEqual(try await store.totals(tag: nil), expected, "the totals")
+      try expectEqual(try await store.totals(.all), expected, "the totals")
       try expectEqual(
-        try await store.totals(tag: "t"),
+        try await store.totals(.tag("t")),
         DownloadTotals(counts: [.finished: 1, .paused: 1], received: 180, expected: 5_030), "the totals of a tag")
-      try expectEqual(try await store.totals(tag: "none"), DownloadTotals(), "the totals of an unused tag")
+      try expectEqual(try await store.totals(.tag("none")), DownloadTotals(), "the totals of an unused tag")
       try await store.close()
       let second = try await ledger.open()
-      try expectEqual(try await second.totals(tag: nil), expected, "the totals after a restart")
+      try expectEqual(try await second.totals(.all), expected, "the totals after a restart")
       _ = try await second.transition(.ids(["partial"]), .restart, at: Self.time(1))
       try expectEqual(
-        try await second.totals(tag: "t").received, 30, "the received bytes after one download was restarted")
+        try await second.totals(.tag("t")).received, 30, "the received bytes after one download was restarted")
     }
     await report.check("totals-are-bounded", "sums that overflow are the largest number") {
       let (_, store) = try await opened()
@@ -53,7 +53,7 @@ extension LedgerConformance {
           addition.request.expectedSize = .known(.max)
           return addition
         }, at: Self.start)
-      try expectEqual(try await store.totals(tag: nil).expected, .max, "the expected bytes")
+      try expectEqual(try await store.totals(.all).expected, .max, "the expected bytes")
     }
     await report.check("unsettled-moves", "unsettledMoves returns finished downloads with a note") {
       let (ledger, store) = try await filled(["a", "b", "c", "d"])
@@ -80,6 +80,8 @@ extension LedgerConformance {
       try await Self.expectNews(&iterator, "an addition")
       _ = try await second.update("d", at: Self.time(2)) { $0.request.priority = .high }
       try await Self.expectNews(&iterator, "an update")
+      _ = try await second.update(.ids(["d"]), at: Self.time(2)) { $0.request.priority = .low }
+      try await Self.expectNews(&iterator, "an update of selected downloads")
       _ = try await second.transition(.ids(["d"]), .pause, at: Self.time(3))
       try await Self.expectNews(&iterator, "a transition")
       try await second.bring("a", to: .finished)
@@ -88,7 +90,7 @@ extension LedgerConformance {
       held.phase = .failed
       _ = try await second.exchange([LedgerSave(held, .state)], leasing: nil, at: Self.time(4))
       try await Self.expectNews(&iterator, "an exchange")
-      _ = try await second.remove(.ids(["d"]), limit: 1)
+      _ = try await second.remove(.ids(["d"]))
       try await Self.expectNews(&iterator, "a removal")
       _ = try await second.leased(["c"])
       try await second.close()

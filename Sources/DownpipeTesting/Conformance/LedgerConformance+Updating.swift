@@ -141,9 +141,9 @@ extension LedgerConformance {
       try expectEqual(updated, expected, "the result of the update")
       try expectEqual(try await store.known("a"), expected, "the record")
       try expectEqual(
-        try await store.counts(tag: "t").values.reduce(0, +), 0, "the number of downloads with the old tag")
+        try await store.counts(.tag("t")).values.reduce(0, +), 0, "the number of downloads with the old tag")
       try expectEqual(
-        try await store.counts(tag: "plain").values.reduce(0, +), 1, "the number of downloads with the new tag")
+        try await store.counts(.tag("plain")).values.reduce(0, +), 1, "the number of downloads with the new tag")
       try await store.close()
       let second = try await ledger.open()
       try expectEqual(try await second.known("a"), expected, "the record after a restart")

@@ -53,6 +53,8 @@ public struct LedgerConformance: Sendable {
     await checkTransitions(report)
     await checkRemoving(report)
     await checkQueries(report)
+    await checkFilters(report)
+    await checkUpdatingMany(report)
     await checkScopes(report)
     await checkLocations(report)
     await checkExchanges(report)

@@ -40,8 +40,10 @@ public final class FaultyLedger: Ledger {
     case nextDue
     /// `rank`
     case rank
-    /// `update`
+    /// `update` of one record
     case update
+    /// `update` of selected records
+    case updateAll
     /// `totals`
     case totals
     /// `unsettledMoves`
@@ -156,6 +158,12 @@ private struct FaultyLedgerStore: LedgerStoreWrapper {
     try await ledger.perform(.update) { try await base.update(id, at: now, change) }
   }
 
+  func update(
+    _ selection: LedgerSelection, at now: Date, _ change: @escaping @Sendable (inout DownloadRecord) throws -> Void
+  ) async throws -> LedgerBulkResult {
+    try await ledger.perform(.updateAll) { try await base.update(selection, at: now, change) }
+  }
+
   func record(_ id: DownloadID) async throws -> DownloadRecord? {
     try await ledger.perform(.record) { try await base.record(id) }
   }
@@ -174,12 +182,12 @@ private struct FaultyLedgerStore: LedgerStoreWrapper {
     try await ledger.perform(.records) { try await base.records(query) }
   }
 
-  func counts(tag: String?) async throws -> [DownloadState.Phase: Int] {
-    try await ledger.perform(.counts) { try await base.counts(tag: tag) }
+  func counts(_ filter: DownloadFilter) async throws -> [DownloadState.Phase: Int] {
+    try await ledger.perform(.counts) { try await base.counts(filter) }
   }
 
-  func totals(tag: String?) async throws -> DownloadTotals {
-    try await ledger.perform(.totals) { try await base.totals(tag: tag) }
+  func totals(_ filter: DownloadFilter) async throws -> DownloadTotals {
+    try await ledger.perform(.totals) { try await base.totals(filter) }
   }
 
   func unsettledMoves() async throws -> [DownloadRecord] {
@@ -208,12 +216,14 @@ private struct FaultyLedgerStore: LedgerStoreWrapper {
 
   func transition(
     _ selection: LedgerSelection, _ event: Lifecycle.Event, at now: Date
-  ) async throws -> LedgerTransitionResult {
+  ) async throws -> LedgerBulkResult {
     try await ledger.perform(.transition) { try await base.transition(selection, event, at: now) }
   }
 
-  func remove(_ selection: LedgerSelection, limit: Int) async throws -> [DownloadRecord] {
-    try await ledger.perform(.remove) { try await base.remove(selection, limit: limit) }
+  func remove(
+    _ selection: LedgerSelection, _ choose: @escaping @Sendable (DownloadRecord) -> Bool
+  ) async throws -> Int {
+    try await ledger.perform(.remove) { try await base.remove(selection, choose) }
   }
 
   func renewLeases(until lease: Date) async throws {

@@ -22,11 +22,18 @@ extension LedgerStoreWrapper {
   ) async throws -> DownloadRecord? {
     try await base.update(id, at: now, change)
   }
+  package func update(
+    _ selection: LedgerSelection, at now: Date, _ change: @escaping @Sendable (inout DownloadRecord) throws -> Void
+  ) async throws -> LedgerBulkResult {
+    try await base.update(selection, at: now, change)
+  }
   package func record(_ id: DownloadID) async throws -> DownloadRecord? { try await base.record(id) }
   package func records(_ query: DownloadQuery) async throws -> [DownloadRecord] { try await base.records(query) }
   package func damaged() async throws -> [DamagedRecord] { try await base.damaged() }
-  package func counts(tag: String?) async throws -> [DownloadState.Phase: Int] { try await base.counts(tag: tag) }
-  package func totals(tag: String?) async throws -> DownloadTotals { try await base.totals(tag: tag) }
+  package func counts(_ filter: DownloadFilter) async throws -> [DownloadState.Phase: Int] {
+    try await base.counts(filter)
+  }
+  package func totals(_ filter: DownloadFilter) async throws -> DownloadTotals { try await base.totals(filter) }
   package func unsettledMoves() async throws -> [DownloadRecord] { try await base.unsettledMoves() }
   package func lease(_ request: LeaseRequest) async throws -> [DownloadRecord] { try await base.lease(request) }
   package func save(_ record: DownloadRecord, _ fields: RecordFields, at now: Date) async throws -> Bool {
@@ -34,11 +41,13 @@ extension LedgerStoreWrapper {
   }
   package func transition(
     _ selection: LedgerSelection, _ event: Lifecycle.Event, at now: Date
-  ) async throws -> LedgerTransitionResult {
+  ) async throws -> LedgerBulkResult {
     try await base.transition(selection, event, at: now)
   }
-  package func remove(_ selection: LedgerSelection, limit: Int) async throws -> [DownloadRecord] {
-    try await base.remove(selection, limit: limit)
+  package func remove(
+    _ selection: LedgerSelection, _ choose: @escaping @Sendable (DownloadRecord) -> Bool
+  ) async throws -> Int {
+    try await base.remove(selection, choose)
   }
   package func renewLeases(until lease: Date) async throws { try await base.renewLeases(until: lease) }
   package func reclaim(at now: Date) async throws -> Int { try await base.reclaim(at: now) }

@@ -57,6 +57,12 @@ struct ObservedStore: LedgerStoreWrapper {
     try await turns.take { try await base.update(id, at: now, change) }
   }
 
+  func update(
+    _ selection: LedgerSelection, at now: Date, _ change: @escaping @Sendable (inout DownloadRecord) throws -> Void
+  ) async throws -> LedgerBulkResult {
+    try await turns.take { try await base.update(selection, at: now, change) }
+  }
+
   func records(of ids: [DownloadID]) async throws -> [DownloadRecord] { try await base.records(of: ids) }
 
   func lease(_ request: LeaseRequest) async throws -> [DownloadRecord] {
@@ -101,7 +107,7 @@ struct ObservedStore: LedgerStoreWrapper {
 
   func transition(
     _ selection: LedgerSelection, _ event: Lifecycle.Event, at now: Date
-  ) async throws -> LedgerTransitionResult {
+  ) async throws -> LedgerBulkResult {
     try await turns.take {
       let result = try await base.transition(selection, event, at: now)
       let isEnd = Lifecycle.next(.waiting, event)?.isFinal == true
@@ -110,11 +116,19 @@ struct ObservedStore: LedgerStoreWrapper {
     }
   }
 
-  func remove(_ selection: LedgerSelection, limit: Int) async throws -> [DownloadRecord] {
+  func remove(
+    _ selection: LedgerSelection, _ choose: @escaping @Sendable (DownloadRecord) -> Bool
+  ) async throws -> Int {
     try await turns.take {
-      let removed = try await base.remove(selection, limit: limit)
-      ledger.update { $0.ended.subtract(removed.map(\.id)) }
-      return removed
+      let removed = Mutex<[DownloadID]>([])
+      let count = try await base.remove(selection) { record in
+        let isChosen = choose(record)
+        if isChosen { removed.withLock { $0.append(record.id) } }
+        return isChosen
+      }
+      let ids = removed.withLock { $0 }
+      ledger.update { $0.ended.subtract(ids) }
+      return count
     }
   }
 

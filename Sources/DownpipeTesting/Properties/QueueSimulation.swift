@@ -130,13 +130,13 @@ actor QueueSimulation {
       }
       source.permit([Self.id(number)])
     case .pauseAll(let even):
-      try await stopping { try await self.downloader.pauseAll(tag: even ? "even" : nil) > 0 }
+      try await stopping { try await self.downloader.pauseAll(even ? .tag("even") : .all) > 0 }
     case .resumeAll(let even):
       source.permit((0..<QueueOperation.downloads).map(Self.id))
-      try await downloader.resumeAll(tag: even ? "even" : nil)
+      try await downloader.resumeAll(even ? .tag("even") : .all)
       try await forbidResting()
     case .cancelAll(let even):
-      try await stopping { try await self.downloader.cancelAll(tag: even ? "even" : nil) > 0 }
+      try await stopping { try await self.downloader.cancelAll(even ? .tag("even") : .all) > 0 }
     case .finish(let number): source.finish(Self.id(number))
     case .fail(let number): source.fail(Self.id(number))
     case .limit(let new): try await limit(to: new)

@@ -10,9 +10,11 @@ struct LedgerConformanceTests {
   @Test(arguments: Fault.allCases)
   func findsTheFault(_ fault: Fault) async throws {
     // The rule needs thousands of records, or waits for a notification that never comes.
-    let exclusions = ["transition-many", "ranking-many", "ranking-last-counts", "query-all", "changes-by-others"]
-      .filter { !fault.rules.contains($0) }
-      .map { ConformanceExclusion($0, because: "it would take too long for each fault") }
+    let exclusions = [
+      "transition-many", "update-all-many", "ranking-many", "ranking-last-counts", "query-all", "changes-by-others",
+    ]
+    .filter { !fault.rules.contains($0) }
+    .map { ConformanceExclusion($0, because: "it would take too long for each fault") }
     let failure = await #expect(throws: ConformanceFailure.self) {
       try await LedgerConformance(excluding: exclusions) { FaultyLedger(fault: fault) }.run()
     }
@@ -34,10 +36,11 @@ enum Fault: String, CaseIterable, Sendable {
   case leasesEarly, leasesHeld, ignoresSkip, asksTwice, ignoresStop, keepsAttempts,
     ignoresScope, ignoresLocation
   case savesAlways, savesEverything, keepsLease, reclaimsNothing, reclaimsAll, leasesFirst
-  case movesHeld, movesSilently, staysInterrupted, forgetsLost, forgetsLocation, namesAll, removesHeld, ignoresLimit,
+  case movesHeld, movesSilently, staysInterrupted, forgetsLost, forgetsLocation, namesAll, removesHeld, ignoresChoice,
     ignoresOrder, ignoresTag, findsOne, miscounts, neverDue
   case keepsRank, forgetsRanking, ranksOnce, ranksWaitingOnly
   case overwrites, keepsNothing, revivesCancelled, updatesAll, losesRefusal, loses, updatesSilently
+  case ignoresHost, ignoresIntent, ignoresPhases, updatesUntilRefused, updatesOne
   case sumsCancelled, findsNoMoves, hearsNothing, ignoresTagScope, ignoresIDScope, pages
 
   /// The rules that the suite must report as broken, among others.
@@ -71,7 +74,7 @@ enum Fault: String, CaseIterable, Sendable {
     case .movesHeld: ["transition-leaves-held"]
     case .namesAll: ["transition-many"]
     case .removesHeld: ["remove-leaves-others"]
-    case .ignoresLimit: ["remove-is-limited"]
+    case .ignoresChoice: ["remove-chooses"]
     case .ignoresOrder: ["query-orders"]
     case .ignoresTag: ["query-filters", "odd-text-is-kept"]
     case .findsOne: ["query-ids"]
@@ -88,6 +91,10 @@ enum Fault: String, CaseIterable, Sendable {
     case .losesRefusal: ["update-refused"]
     case .loses: ["add-merges", "update-keeps-added"]
     case .updatesSilently: ["update-writes"]
+    case .ignoresHost, .ignoresIntent, .ignoresPhases:
+      ["filter-queries", "filter-transitions", "filter-removals", "update-all-selects"]
+    case .updatesUntilRefused: ["update-all-refused"]
+    case .updatesOne: ["update-all-selects", "update-all-ids", "update-all-ranks"]
     case .sumsCancelled: ["totals"]
     case .findsNoMoves: ["unsettled-moves"]
     case .hearsNothing: ["changes-by-others"]
@@ -189,14 +196,28 @@ private final class FaultyStore: LedgerStoreWrapper {
   func records(_ query: DownloadQuery) async throws -> [DownloadRecord] {
     var query = query
     if fault == .ignoresOrder { query.order = .arrival }
-    if fault == .ignoresTag { query.tag = nil }
+    query.filter = seen(query.filter)
+    if fault == .ignoresTag { query.filter.tag = nil }
     if fault == .ignoresLocation { query.location = nil }
     if fault == .pages { query.limit = query.limit ?? 1_000 }
     return try await base.records(query)
   }
 
-  func counts(tag: String?) async throws -> [DownloadState.Phase: Int] {
-    try await base.counts(tag: fault == .miscounts ? nil : tag)
+  func counts(_ filter: DownloadFilter) async throws -> [DownloadState.Phase: Int] {
+    try await base.counts(fault == .miscounts ? .all : seen(filter))
+  }
+
+  /// A filter without the condition that the fault ignores.
+  private func seen(_ filter: DownloadFilter) -> DownloadFilter {
+    var filter = filter
+    if fault == .ignoresHost { filter.host = nil }
+    if fault == .ignoresIntent { filter.intent = nil }
+    if fault == .ignoresPhases { filter.phases = nil }
+    return filter
+  }
+
+  private func seen(_ selection: LedgerSelection) -> LedgerSelection {
+    if case .matching(let filter) = selection { .matching(seen(filter)) } else { selection }
   }
 
   func lease(_ request: LeaseRequest) async throws -> [DownloadRecord] {
@@ -255,24 +276,50 @@ private final class FaultyStore: LedgerStoreWrapper {
 
   func transition(
     _ selection: LedgerSelection, _ event: Lifecycle.Event, at now: Date
-  ) async throws -> LedgerTransitionResult {
+  ) async throws -> LedgerBulkResult {
     if fault == .movesHeld { try await ledger.takeAll() }
     let now = fault == .movesSilently ? Date(timeIntervalSince1970: 0) : now
-    var result = try await base.transition(selection, event, at: now)
+    var result = try await base.transition(seen(selection), event, at: now)
     if fault == .namesAll, result.count > result.ids.count { result.ids.append("one more") }
     return result
   }
 
-  func remove(_ selection: LedgerSelection, limit: Int) async throws -> [DownloadRecord] {
+  func remove(
+    _ selection: LedgerSelection, _ choose: @escaping @Sendable (DownloadRecord) -> Bool
+  ) async throws -> Int {
     if fault == .removesHeld { try await ledger.takeAll() }
-    return try await base.remove(selection, limit: fault == .ignoresLimit ? .max : limit)
+    let ignoresChoice = fault == .ignoresChoice
+    return try await base.remove(seen(selection)) { choose($0) || ignoresChoice }
+  }
+
+  func update(
+    _ selection: LedgerSelection, at now: Date, _ change: @escaping @Sendable (inout DownloadRecord) throws -> Void
+  ) async throws -> LedgerBulkResult {
+    let fault = fault
+    let calls = Mutex(0)
+    let refusal = Mutex<(any Error)?>(nil)
+    let result = try await base.update(seen(selection), at: now) { record in
+      let call = calls.withLock { calls in
+        calls += 1
+        return calls
+      }
+      if fault == .updatesOne, call > 1 { return }
+      guard fault == .updatesUntilRefused else { return try change(&record) }
+      let before = record
+      do { try change(&record) } catch {
+        record = before
+        refusal.withLock { $0 = error }
+      }
+    }
+    if let error = refusal.withLock({ $0 }) { throw error }
+    return result
   }
 
   func reclaim(at now: Date) async throws -> Int {
     switch fault {
     case .reclaimsNothing: return 0
     case .reclaimsAll:
-      let before = try await base.counts(tag: nil)[.transferring] ?? 0
+      let before = try await base.counts(.all)[.transferring] ?? 0
       try await ledger.takeAll()
       return before
     default: return try await base.reclaim(at: now)
@@ -313,8 +360,8 @@ private final class FaultyStore: LedgerStoreWrapper {
     return fault == .loses ? try await base.update(id, at: now) { $0.added = nil } : updated
   }
 
-  func totals(tag: String?) async throws -> DownloadTotals {
-    var totals = try await base.totals(tag: tag)
+  func totals(_ filter: DownloadFilter) async throws -> DownloadTotals {
+    var totals = try await base.totals(seen(filter))
     if fault == .sumsCancelled { totals.expected += Int64(totals.counts[.cancelled] ?? 0) }
     return totals
   }

@@ -95,6 +95,6 @@ struct MemoryLedgerQueueTests {
     #expect(state.queueCount <= 1_100)
     let leased = state.lease(LeaseRequest(now: start, until: start) { _ in .take }, owner: "owner")
     #expect(leased.map(\.id) == ["a"])
-    #expect(state.counts(tag: nil) == [.transferring: 1])
+    #expect(state.counts(.all) == [.transferring: 1])
   }
 }

@@ -238,7 +238,7 @@ struct ChangingTests: EngineSuite {
     try await downloads[4].cancel()
     #expect(try await downloader.pauseAll() == 3)
     for index in 0..<4 { #expect(try await downloads[index].status.state == .paused) }
-    #expect(try await downloader.resumeAll(.pausedTogether) == 3)
+    #expect(try await downloader.resumeAll(only: .pausedTogether) == 3)
     source.release()
     try await downloader.waitUntilIdle()
     let phases = try await downloader.counts()
@@ -355,7 +355,7 @@ struct ChangingTests: EngineSuite {
     var totals = try await downloader.totals()
     #expect(totals.counts == [.transferring: 2, .cancelled: 1])
     #expect(totals.received == 80_000)
-    totals = try await downloader.totals(tag: "x")
+    totals = try await downloader.totals(.tag("x"))
     #expect(totals.received == 40_000)
     source.release()
     try await downloader.waitUntilIdle()

@@ -32,13 +32,17 @@ struct EnginePropertyTests: EngineSuite {
     _ downloader: Downloader, _ source: DrivenSource, _ gate: FakeGate, _ generator: inout SeededGenerator
   ) async throws -> String {
     let id = ids[Int.random(in: 0..<ids.count, using: &generator)]
-    let tag = Bool.random(using: &generator) ? "even" : nil
+    let filters: [DownloadFilter] = [
+      .all, .all, .tag("even"), .tag("even"), .host("host1.example"), .phases([.waiting]), .phases([.transferring]),
+      DownloadFilter(phases: [.paused, .failed], tag: "even"), .intent(.silent),
+    ]
+    let filter = filters[Int.random(in: 0..<filters.count, using: &generator)]
     func tryCommand(_ command: () async throws -> Bool) async throws -> String {
       do { return try await command() ? "" : " (nothing)" } catch let error as DownloadError
         where error.code == .invalidRequest
       { return " (unknown)" }
     }
-    switch Int.random(in: 0..<46, using: &generator) {
+    switch Int.random(in: 0..<48, using: &generator) {
     case 0..<10:
       source.permit(id)
       try await downloader.add(request(id, &generator))
@@ -55,12 +59,12 @@ struct EnginePropertyTests: EngineSuite {
       let isThere = try await downloader.remove(id)
       source.permit(id)
       return "remove \(id) \(isThere)"
-    case 18: return "pauseAll \(tag ?? "") \(try await downloader.pauseAll(tag: tag))"
+    case 18: return "pauseAll \(filter) \(try await downloader.pauseAll(filter))"
     case 19:
       source.permitAll()
-      return "resumeAll \(tag ?? "") \(try await downloader.resumeAll(tag: tag))"
-    case 20: return "cancelAll \(tag ?? "") \(try await downloader.cancelAll(tag: tag))"
-    case 21: return "removeAll \(tag ?? "") \(try await downloader.removeAll(tag: tag))"
+      return "resumeAll \(filter) \(try await downloader.resumeAll(filter))"
+    case 20: return "cancelAll \(filter) \(try await downloader.cancelAll(filter))"
+    case 21: return "removeAll \(filter) \(try await downloader.removeAll(filter))"
     case 22:
       await downloader.setSuspended(true)
       if !source.active.isEmpty { Issue.record("\(source.active) run although all are suspended") }
@@ -92,7 +96,7 @@ struct EnginePropertyTests: EngineSuite {
       return "restart \(id)" + (try await tryCommand { try await downloader.restart(id) })
     case 42:
       source.permitAll()
-      return "resumeAll together \(tag ?? "") \(try await downloader.resumeAll(.pausedTogether, tag: tag))"
+      return "resumeAll together \(filter) \(try await downloader.resumeAll(filter, only: .pausedTogether))"
     case 43..<45:
       let new = request(id, &generator)
       return "update \(id)"
@@ -102,6 +106,12 @@ struct EnginePropertyTests: EngineSuite {
           }
           return true
         })
+    case 45:
+      source.permitAll()
+      return "restartAll \(filter) \(try await downloader.restartAll(filter))"
+    case 46:
+      let priority = Priority(Int16.random(in: 0..<3, using: &generator))
+      return "updateAll \(filter) \(try await downloader.updateAll(filter) { $0.priority = priority })"
     case 37:
       time.advance(by: .seconds(1))
       return "a second"

@@ -16,6 +16,6 @@ final class OpenLedger: Ledger {
 
   /// Removes a record and its lease, as another process does that removes the download.
   func forget(_ id: DownloadID) async throws {
-    _ = try await opened.value?.remove(.ids([id]), limit: 1)
+    _ = try await opened.value?.remove(.ids([id]))
   }
 }

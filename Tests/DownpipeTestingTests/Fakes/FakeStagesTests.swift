@@ -130,10 +130,10 @@ struct FakeStagesTests {
     }
     await #expect(throws: error) { try await store.rank(by: .arrival) }
     await #expect(throws: error) { _ = try await store.update("a", at: now) { _ in } }
-    await #expect(throws: error) { _ = try await store.totals(tag: nil) }
+    await #expect(throws: error) { _ = try await store.totals(.all) }
     await #expect(throws: error) { _ = try await store.unsettledMoves() }
     #expect(try await store.update("a", at: now) { $0.request.priority = .high }?.request.priority == .high)
-    #expect(try await store.totals(tag: nil).expected == 7)
+    #expect(try await store.totals(.all).expected == 7)
     #expect(try await store.unsettledMoves() == [])
     var heard = try #require(other.changesByOthers).makeAsyncIterator()
     #expect(await heard.next(isolation: #isolation) != nil)

@@ -24,10 +24,11 @@ struct LedgerStoreWrapperTests {
     try await store.rank(by: .arrival)
     let record = try #require(try await store.add([addition], at: now).first?.record)
     _ = try await store.update("a", at: now) { _ in }
+    _ = try await store.update(.all, at: now) { _ in }
     _ = try await store.record("a")
     _ = try await store.records(DownloadQuery())
-    _ = try await store.counts(tag: nil)
-    _ = try await store.totals(tag: nil)
+    _ = try await store.counts(.all)
+    _ = try await store.totals(.all)
     _ = try await store.damaged()
     _ = try await store.unsettledMoves()
     _ = try await store.nextDue(after: now)
@@ -36,13 +37,12 @@ struct LedgerStoreWrapperTests {
     try await store.renewLeases(until: now + 60)
     _ = try await store.reclaim(at: now)
     _ = try await store.transition(.all, .pause, at: now)
-    _ = try await store.remove(.all, limit: 10)
+    _ = try await store.remove(.all)
     try await store.keep(settings: Data("{}".utf8))
     _ = try await store.settings()
     let single: [FaultyLedger.Operation] = [
-      .open, .rank, .add, .update, .record, .records, .counts, .totals, .damaged, .unsettledMoves, .nextDue, .lease,
-      .save, .renewLeases, .reclaim, .transition, .remove, .keepSettings,
-      .settings,
+      .open, .rank, .add, .update, .updateAll, .record, .records, .counts, .totals, .damaged, .unsettledMoves, .nextDue,
+      .lease, .save, .renewLeases, .reclaim, .transition, .remove, .keepSettings, .settings,
     ]
     #expect(ledger.calls == single)
 

@@ -1,4 +1,4 @@
-// Pausing, resuming, starting, cancelling and removing: one download, or many.
+// Pausing, resuming, starting, cancelling and removing one download, and suspending all.
 extension Downloader {
   /// Pauses a download and keeps its bytes.
   ///
@@ -80,49 +80,6 @@ extension Downloader {
   public func discard(_ id: DownloadID) async throws -> Bool {
     try await engine.checkOpen()
     return try await engine.discard(id)
-  }
-
-  /// Pauses every download, or every download with a tag. Waiting downloads are paused in one transaction of the
-  /// ledger.
-  /// - Parameter tag: The tag of the downloads to pause; all downloads if `nil`.
-  /// - Returns: The number of downloads that were paused.
-  /// - Throws: ``DownloadError`` with `.ledger` or `.shutDown`.
-  @discardableResult
-  public func pauseAll(tag: String? = nil) async throws -> Int {
-    try await engine.commandAll(.pauseAll, stopping: .pauseAll, to: .paused, tag: tag)
-  }
-
-  /// Resumes every paused or failed download, or every such download with a tag.
-  ///
-  /// The downloads keep their places in the queue. Cancelled downloads stay cancelled.
-  /// - Parameters:
-  ///   - choice: Which of them to resume; ``ResumeChoice/pausedTogether`` undoes ``pauseAll(tag:)``.
-  ///   - tag: The tag of the downloads to resume; all downloads if `nil`.
-  /// - Returns: The number of downloads that were resumed.
-  /// - Throws: ``DownloadError`` with `.ledger` or `.shutDown`.
-  @discardableResult
-  public func resumeAll(_ choice: ResumeChoice = .pausedAndFailed, tag: String? = nil) async throws -> Int {
-    try await engine.commandAll(choice == .pausedTogether ? .resumeTogether : .resume, to: .waiting, tag: tag)
-  }
-
-  /// Cancels every download, or every download with a tag, and deletes the partials.
-  /// - Parameter tag: The tag of the downloads to cancel; all downloads if `nil`.
-  /// - Returns: The number of downloads that were cancelled.
-  /// - Throws: ``DownloadError`` with `.ledger` or `.shutDown`.
-  @discardableResult
-  public func cancelAll(tag: String? = nil) async throws -> Int {
-    try await engine.commandAll(.cancel, stopping: .cancel, to: .cancelled, tag: tag)
-  }
-
-  /// Removes every download, or every download with a tag, from the ledger, and deletes the partials.
-  /// - Parameters:
-  ///   - tag: The tag of the downloads to remove; all downloads if `nil`.
-  ///   - deletingFiles: Whether the files of finished downloads are deleted, too.
-  /// - Returns: The number of downloads that were removed.
-  /// - Throws: ``DownloadError`` with `.ledger` or `.shutDown`.
-  @discardableResult
-  public func removeAll(tag: String? = nil, deletingFiles: Bool = false) async throws -> Int {
-    try await engine.removeAll(tag: tag, deletingFiles: deletingFiles)
   }
 
   // MARK: The whole downloader

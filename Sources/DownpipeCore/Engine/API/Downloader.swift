@@ -190,18 +190,18 @@ public final class Downloader: Sendable {
     try await engine.statuses(query)
   }
 
-  /// Returns the number of downloads in each phase.
-  /// - Parameter tag: The tag of the downloads to count; all downloads if `nil`.
+  /// Returns the number of downloads in each phase, of the downloads that match a filter.
   /// - Throws: ``DownloadError`` with `.ledger` or `.shutDown`.
-  public func counts(tag: String? = nil) async throws -> [DownloadState.Phase: Int] {
+  public func counts(_ filter: DownloadFilter = .all) async throws -> [DownloadState.Phase: Int] {
     try await engine.checkOpen()
-    return try await engine.store.counts(tag: tag)
+    return try await engine.store.counts(filter)
   }
 
-  /// Returns sums over many downloads, such as the bytes received, without reading each record.
-  /// - Parameter tag: The tag of the downloads to sum up; all downloads if `nil`.
+  /// Returns sums over the downloads that match a filter, such as the bytes received, without reading each record.
   /// - Throws: ``DownloadError`` with `.ledger` or `.shutDown`.
-  public func totals(tag: String? = nil) async throws -> DownloadTotals { try await engine.totals(tag: tag) }
+  public func totals(_ filter: DownloadFilter = .all) async throws -> DownloadTotals {
+    try await engine.totals(filter)
+  }
 
   /// The current pipeline, including replaced stages.
   public var pipeline: Pipeline {

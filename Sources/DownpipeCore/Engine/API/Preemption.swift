@@ -13,11 +13,11 @@ public enum Preemption: Sendable, Hashable {
   case lowestPriority
 }
 
-/// Which downloads ``Downloader/resumeAll(_:tag:)`` resumes.
+/// Which downloads ``Downloader/resumeAll(_:only:)`` resumes.
 public enum ResumeChoice: Sendable, Hashable {
   /// Every paused and every failed download.
   case pausedAndFailed
-  /// The downloads that ``Downloader/pauseAll(tag:)`` paused and that have not changed phase since. Downloads that were
+  /// The downloads that ``Downloader/pauseAll(_:)`` paused and that have not changed phase since. Downloads that were
   /// paused individually, or have failed, are not resumed.
   case pausedTogether
 }

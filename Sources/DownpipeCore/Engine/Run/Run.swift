@@ -108,6 +108,12 @@ final class Run: Sendable {
 
   var stopReason: StopReason? { state.withLock { $0.stopReason } }
 
+  /// Whether stopping the run has completed a command that brings the download into a phase. A run that waits again
+  /// without attempts was restarted; any other was stopped for another reason, or had failed before.
+  func hasBeenStopped(to phase: DownloadState.Phase) -> Bool {
+    read { $0.phase == phase && (phase != .waiting || $0.attempts == 0) }
+  }
+
   /// Returns when the outcome is in the ledger and the run has ended.
   func end() async {
     await withCheckedContinuation { wait($0, makeWaiter()) }

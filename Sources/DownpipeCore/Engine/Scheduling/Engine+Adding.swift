@@ -114,10 +114,7 @@ extension Engine {
   }
 
   /// Whether a download is at this storage's location: paths of other locations are meaningless here.
-  func belongsHere(_ record: DownloadRecord) -> Bool {
-    guard let there = record.location, let here = context.storage.location else { return true }
-    return there == here
-  }
+  func belongsHere(_ record: DownloadRecord) -> Bool { record.belongs(to: context.storage.location) }
 
   func statuses(of ids: [DownloadID]) async throws -> [DownloadID: DownloadStatus] {
     try checkOpen()
@@ -132,10 +129,10 @@ extension Engine {
     return try await store.records(query).map(presentStatus)
   }
 
-  func totals(tag: String?) async throws -> DownloadTotals {
+  func totals(_ filter: DownloadFilter) async throws -> DownloadTotals {
     try checkOpen()
-    var totals = try await store.totals(tag: tag)
-    for saved in try await store.records(of: slots.runs(tag: tag).map(\.id)) {
+    var totals = try await store.totals(filter)
+    for saved in try await store.records(of: slots.runs(matching: filter).map(\.id)) where filter.matches(saved) {
       guard let run = slots.runs[saved.id], saved.phase == .transferring else { continue }
       let record = run.record
       guard record.phase == .transferring else { continue }
@@ -166,13 +163,15 @@ extension Engine {
     case .failed:
       return .failed(record.error ?? DownloadError(.processing, "the reason was not recorded"))
     case .finished:
-      let stored = record.steps.artifact
-      let path = stored?.path.flatMap { try? context.storage.path(forStored: $0) }
-      return .finished(
-        Artifact(
-          kind: stored?.kind ?? .file, location: path.map { .path($0) } ?? .memory([]), name: stored?.name ?? "",
-          size: ByteCount(stored?.size), mediaType: stored?.mediaType, modifiedAt: stored?.modifiedAt))
+      return .finished(record.steps.artifact.map(artifact) ?? Artifact(kind: .file, location: .memory([]), name: ""))
     }
+  }
+
+  func artifact(_ stored: StoredArtifact) -> Artifact {
+    let path = stored.path.flatMap { try? context.storage.path(forStored: $0) }
+    return Artifact(
+      kind: stored.kind, location: path.map { .path($0) } ?? .memory([]), name: stored.name,
+      size: ByteCount(stored.size), mediaType: stored.mediaType, modifiedAt: stored.modifiedAt)
   }
 
   /// Why a waiting download waits, checked in the order of the checks for a lease.

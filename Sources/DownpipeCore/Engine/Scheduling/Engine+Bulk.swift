@@ -1,46 +1,64 @@
 internal import Foundation
 
 // Commands for many downloads.
+//
+// A filter is judged once, in the turn of the loop that begins the command: the ledger changes the matching downloads
+// that no owner holds in one transaction, and the matching runs are stopped. Nothing is leased in between. What follows
+// concerns only the downloads of these runs, so a download that matches later, such as one that a stopped run or a free
+// slot has put into the phase of the filter, is not affected.
 extension Engine {
   /// The number of records to read at a time.
   private static let page = 1000
 
-  /// Applies a command to every download, or to those with a tag. Waiting downloads change in one transaction of the ledger.
+  /// Applies a command to the downloads that match a filter.
   /// - Returns: The number of downloads that have changed.
   func commandAll(
-    _ event: Lifecycle.Event, stopping reason: StopReason? = nil, to phase: DownloadState.Phase, tag: String?
+    _ event: Lifecycle.Event, stopping reason: StopReason? = nil, to phase: DownloadState.Phase,
+    _ filter: DownloadFilter
   ) async throws -> Int {
     try checkOpen()
-    let selection = tag.map(LedgerSelection.tag) ?? .all
-    var count = 0
-    var ids: [DownloadID] = []
-    while true {
-      // Waiting and running downloads are handled in one turn of the loop, so that nothing is leased in between. A run
-      // that ends for another reason waits again, and is handled in the next turn.
-      let (idle, runs) = try await context.mailbox.perform { engine in
-        let result = try await engine.store.transition(selection, event, at: engine.time.date)
-        let runs = reason == nil ? [] : engine.slots.runs(tag: tag)
-        if let reason { for run in runs { run.stop(reason) } }
-        return (result, runs)
+    var (idle, runs) = try await context.mailbox.perform { engine in
+      // A command that stops no run waits for the runs that have ended but are not saved.
+      let runs = engine.slots.runs(matching: filter).filter { reason != nil || !$0.read(\.phase.isActive) }
+      return try await engine.carryOut(event, on: .matching(filter), stopping: runs, reason)
+    }
+    let needsSweep = event == .cancel && idle.count > idle.ids.count
+    var count = idle.count
+    while !runs.isEmpty {
+      for run in runs { try await run.endUnlessCancelled() }
+      // These have ended for another reason.
+      let rest = runs.filter { !$0.hasBeenStopped(to: phase) }.map(\.id)
+      count += runs.count - rest.count
+      if rest.isEmpty { break }
+      (idle, runs) = try await context.mailbox.perform { engine in
+        let runs = rest.compactMap { engine.slots.runs[$0] }
+          .filter { reason != nil || !$0.read(\.phase.isActive) }
+        let idle = rest.filter { engine.slots.runs[$0] == nil }
+        return try await engine.carryOut(event, on: .ids(idle), stopping: runs, reason)
       }
       count += idle.count
-      ids += idle.ids
-      if idle.count > idle.ids.count { hub.publishIncomplete() }
-      if runs.isEmpty { break }
-      for run in runs { try await run.endUnlessCancelled() }
-      count += runs.count { $0.read { $0.phase } == phase }
     }
-    let moved = ids
-    // Done by the loop, so that none of the downloads can start meanwhile.
-    _ = try await context.mailbox.perform { await $0.carriedOut(event, on: moved) }
-    if event == .cancel, count > ids.count { try await removePartials(ofCancelledWith: tag) }
+    if needsSweep { try await removePartials(ofCancelled: filter) }
     context.mailbox.wake()
     return count
   }
 
+  /// Applies an event in the loop, and stops runs.
+  private func carryOut(
+    _ event: Lifecycle.Event, on selection: LedgerSelection, stopping runs: [Run], _ reason: StopReason?
+  ) async throws -> (LedgerBulkResult, [Run]) {
+    // The ledger comes first: if it fails, no run is stopped.
+    let result = try await store.transition(selection, event, at: time.date)
+    if let reason { for run in runs { run.stop(reason) } }
+    if result.count > result.ids.count { hub.publishIncomplete() }
+    await carriedOut(event, on: result.ids)
+    return (result, runs)
+  }
+
   /// Deletes the partials of any number of cancelled downloads, a page at a time.
-  private func removePartials(ofCancelledWith tag: String?) async throws {
-    var query = DownloadQuery(phases: [.cancelled], tag: tag, location: context.storage.location, limit: Self.page)
+  private func removePartials(ofCancelled filter: DownloadFilter) async throws {
+    var query = DownloadQuery(filter, location: context.storage.location, limit: Self.page)
+    query.filter.phases = [.cancelled]
     while true {
       let count = try await context.mailbox.perform { [query] engine in
         let records = try await engine.store.records(query)
@@ -54,38 +72,101 @@ extension Engine {
     }
   }
 
-  /// Removes every download, or those with a tag.
-  /// - Returns: The number of downloads that were removed.
-  func removeAll(tag: String?, deletingFiles: Bool) async throws -> Int {
+  // MARK: Changing requests
+
+  /// Changes the requests of the downloads that match a filter, in one transaction of the ledger.
+  /// - Returns: The number of downloads that have changed.
+  func updateAll(
+    _ filter: DownloadFilter, _ change: @escaping @Sendable (inout DownloadRequest) throws -> Void
+  ) async throws -> Int {
     try checkOpen()
-    // Downloads that other owners run, and downloads at other locations, are not removed.
-    var page = DownloadQuery(tag: tag, location: context.storage.location, limit: Self.page)
-    var count = 0
-    var failure: (any Error)?
-    while true {
-      let (ids, listed, removed, runs) = try await context.mailbox.perform { [page] engine in
-        let runs = engine.slots.runs(tag: tag)
-        for run in runs { run.stop(.remove) }
-        let listed = try await engine.store.records(page).map(\.id)
-        let ids = try await listed + engine.damaged(on: page)
-        let idle = ids.filter { engine.slots.runs[$0] == nil }
-        return (ids, Set(listed), try await engine.store.remove(.ids(idle), limit: idle.count), runs)
+    try await rankOnce()
+    return try await context.mailbox.perform { try await $0.changeAll(filter, change) }
+  }
+
+  private func changeAll(
+    _ filter: DownloadFilter, _ change: @escaping @Sendable (inout DownloadRequest) throws -> Void
+  ) async throws -> Int {
+    let (pipeline, location) = (pipeline, context.storage.location)
+    let before = slots.runs.mapValues { $0.read { $0.request } }
+    let result = try await store.update(.matching(filter), at: time.date) { record in
+      guard record.belongs(to: location) else { return }
+      let destination = record.request.destination
+      try record.changeRequest(change, checkedBy: pipeline)
+      // Runs that begin to publish would have to be waited for, one by one.
+      guard record.request.destination == destination else {
+        throw DownloadError(
+          .invalidRequest, "“\(record.id)”: the destinations of many downloads cannot be changed together: update each")
       }
-      if ids.isEmpty { break }
+    }
+    // The result has a bounded number of ids; there are few runs.
+    for record in (try? await store.records(of: Array(before.keys))) ?? [] {
+      guard let run = slots.runs[record.id] else { continue }
+      let old = run.read { $0.request }
+      heed(record, since: before[record.id])
+      if hub.isWatched(run.id), run.read({ $0.request }) != old { run.announce(state: run.status.state) }
+    }
+    let watched = result.ids.filter { hub.isWatched($0) && slots.runs[$0] == nil }
+    for start in stride(from: 0, to: watched.count, by: Self.page) {
+      await publishStates(of: Array(watched[start..<min(start + Self.page, watched.count)]))
+    }
+    if result.count > result.ids.count { hub.publishIncomplete() }
+    return result.count
+  }
+
+  // MARK: Removing
+
+  /// Removes the downloads that match a filter.
+  /// - Returns: The number of downloads that were removed.
+  func removeAll(_ filter: DownloadFilter, deletingFiles: Bool) async throws -> Int {
+    try checkOpen()
+    let leftovers = Leftovers(of: hub, withFiles: deletingFiles)
+    var (count, runs) = try await context.mailbox.perform { engine in
+      let runs = engine.slots.runs(matching: filter)
+      let (running, location) = (Set(engine.slots.runs.keys), engine.context.storage.location)
+      // Downloads that other owners run, and downloads at other locations, are not removed.
+      let count = try await engine.store.remove(.matching(filter)) { record in
+        guard !running.contains(record.id), record.belongs(to: location) else { return false }
+        leftovers.note(record)
+        return true
+      }
+      for run in runs { run.stop(.remove) }
+      return (count, runs)
+    }
+    var failure: (any Error)?
+    do { try await cleanUp(leftovers) } catch { failure = error }
+    while !runs.isEmpty {
+      for run in runs { try await run.endUnlessCancelled() }
+      // These have ended for another reason.
+      let rest = runs.filter { !$0.wasRemoved }.map(\.id)
+      count += runs.count - rest.count
+      if rest.isEmpty { break }
+      let removed: [DownloadRecord]
+      (removed, runs) = try await context.mailbox.perform { engine in
+        let removed = try await engine.store.remove(.ids(rest.filter { engine.slots.runs[$0] == nil }))
+        let runs = rest.compactMap { engine.slots.runs[$0] }
+        for run in runs { run.stop(.remove) }
+        return (removed, runs)
+      }
       count += removed.count
       do { try await cleanUp(after: removed, deletingFiles: deletingFiles) } catch { failure = failure ?? error }
-      for run in runs { try await run.endUnlessCancelled() }
-      count += runs.count { $0.wasRemoved }
-      if runs.isEmpty { page.offset += listed.subtracting(removed.map(\.id)).count }
     }
     if let failure { throw failure }
     return count
   }
 
-  /// The damaged records, which are part of the first page unless a tag is given.
-  private func damaged(on page: DownloadQuery) async throws -> [DownloadID] {
-    page.tag == nil && page.offset == 0 ? try await store.damaged().map(\.id) : []
+  private func cleanUp(_ leftovers: Leftovers) async throws {
+    var failure: (any Error)?
+    let left = leftovers.taken()
+    for (key, stored) in left.files {
+      do { try await deleteFiles(key, stored) } catch { failure = failure ?? error }
+      if let request = left.watched[key.id] { hub.publish(removalOf: request) }
+    }
+    if left.watched.count < left.files.count { hub.publishIncomplete() }
+    if let failure { throw failure }
   }
+
+  // MARK: Suspending
 
   /// Stops all runs, whose downloads wait again, and starts no download until ``unsuspend()`` is called.
   func suspend() async {

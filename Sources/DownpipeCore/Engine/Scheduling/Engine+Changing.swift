@@ -43,16 +43,7 @@ extension Engine {
     let pipeline = pipeline
     let before = slots.runs[id]?.read { $0.request }
     let record = try await store.update(id, at: time.date) { record in
-      let old = record.request
-      try change(&record.request)
-      guard record.request.id == old.id else {
-        throw DownloadError(
-          .invalidRequest, "a download keeps its id: add another one instead of “\(record.request.id)”")
-      }
-      guard record.phase != .finished || record.request.destination == old.destination else {
-        throw DownloadError(.invalidRequest, "“\(id)” is finished: rename it instead of changing its destination")
-      }
-      try record.request.check(against: pipeline)
+      try record.changeRequest(change, checkedBy: pipeline)
     }
     guard let record else { throw DownloadError.unknownDownload(id) }
     heed(record, since: before)
@@ -63,5 +54,23 @@ extension Engine {
     }
     publish(record)
     return status(of: record)
+  }
+}
+
+extension DownloadRecord {
+  /// Changes the request, and checks the result.
+  mutating func changeRequest(
+    _ change: (inout DownloadRequest) throws -> Void, checkedBy pipeline: Pipeline
+  ) throws {
+    let old = request
+    try change(&request)
+    guard request != old else { return }
+    guard request.id == old.id else {
+      throw DownloadError(.invalidRequest, "a download keeps its id: add another one instead of “\(request.id)”")
+    }
+    guard phase != .finished || request.destination == old.destination else {
+      throw DownloadError(.invalidRequest, "“\(id)” is finished: rename it instead of changing its destination")
+    }
+    try request.check(against: pipeline)
   }
 }

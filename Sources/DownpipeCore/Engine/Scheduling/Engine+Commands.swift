@@ -20,9 +20,7 @@ extension Engine {
     // The run is stopped at once; the loop stops a run that begins in between.
     if let reason { slots.runs[id]?.stop(reason) }
     return try await takeTurns { run in
-      // The run may have ended for another reason.
-      guard let phase, run.read({ $0.phase }) == phase else { return nil }
-      return phase != .waiting || run.stopReason == reason ? true : nil
+      phase.map { run.hasBeenStopped(to: $0) } == true ? true : nil
     } _: { engine in
       if let run = engine.slots.runs[id] {
         if let reason { run.stop(reason) }
@@ -84,24 +82,25 @@ extension Engine {
   private func forget(_ id: DownloadID) async throws -> [DownloadRecord] {
     let isDamaged = try await store.damaged().contains { $0.id == id }
     if !isDamaged, try await record(id) == nil { return [] }
-    return try await store.remove(.ids([id]), limit: 1)
+    return try await store.remove(.ids([id]))
   }
 
   func cleanUp(after records: [DownloadRecord], deletingFiles: Bool) async throws {
     var failure: (any Error)?
     for record in records {
-      let state = state(of: record)
-      do {
-        try await context.storage.removePartial(record.partialKey)
-        if deletingFiles, case .finished(let artifact) = state { try await context.storage.remove(artifact) }
-      } catch {
-        failure = failure ?? error
-      }
-      reasons.forget(record.id)
+      let stored = deletingFiles && record.phase == .finished ? record.steps.artifact : nil
+      do { try await deleteFiles(record.partialKey, stored) } catch { failure = failure ?? error }
       hub.publish(removalOf: record.request)
-      context.furthest.forget(record.id)
     }
     if let failure { throw failure }
+  }
+
+  /// Deletes the partial and the file of a removed download.
+  func deleteFiles(_ key: PartialKey, _ stored: StoredArtifact?) async throws {
+    reasons.forget(key.id)
+    context.furthest.forget(key.id)
+    try await context.storage.removePartial(key)
+    if let stored { try await context.storage.remove(artifact(stored)) }
   }
 }
 

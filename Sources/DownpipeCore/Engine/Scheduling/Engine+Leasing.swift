@@ -153,7 +153,7 @@ extension Engine {
 
   /// Removes the record of a run that was stopped by a removal.
   private func removeRecord(of run: Run) async {
-    guard let records = try? await store.remove(.ids([run.id]), limit: 1), !records.isEmpty else {
+    guard let records = try? await store.remove(.ids([run.id])), !records.isEmpty else {
       // The caller tries again; otherwise the download stays cancelled.
       return run.announce(state: .cancelled)
     }

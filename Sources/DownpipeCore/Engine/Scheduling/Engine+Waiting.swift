@@ -179,7 +179,7 @@ extension Engine {
   func settleIdle() async {
     guard !idleWaiters.isEmpty else { return }
     if outbox.failures >= 5, let error = outbox.lastError { return idleWaiters.finish(.failure(error)) }
-    guard slots.isEmpty, outbox.isEmpty, let counts = try? await store.counts(tag: nil) else { return }
+    guard slots.isEmpty, outbox.isEmpty, let counts = try? await store.counts(.all) else { return }
     let unfinished = [.waiting, .transferring, .processing].reduce(0) { $0 + counts[$1, default: 0] }
     if unfinished == 0, slots.isEmpty, outbox.isEmpty { idleWaiters.finish(.success(())) }
   }

@@ -63,7 +63,7 @@ actor Engine {
       await withDiscardingTaskGroup { group in
         for observer in pipeline.observers {
           let events = hub.allEvents()
-          let context = ObserverContext(time: time) { [store] in try await store.counts(tag: nil) }
+          let context = ObserverContext(time: time) { [store] in try await store.counts(.all) }
           group.addTask { await observer.observe(events, in: context) }
         }
         group.addTask { await self.maintain() }

@@ -109,10 +109,8 @@ struct Slots: Sendable {
       .sorted { isBefore($0.1, $1.1) }.map(\.0)
   }
 
-  /// All runs, or those whose download has a tag.
-  func runs(tag: String?) -> [Run] {
-    runs.values.filter { run in tag.map { tag in run.read { $0.request.tags.contains(tag) } } ?? true }
-  }
+  /// The runs whose records match a filter.
+  func runs(matching filter: DownloadFilter) -> [Run] { runs.values.filter { $0.read(filter.matches) } }
 
   // MARK: Preemption
 

@@ -61,16 +61,16 @@ struct SlotsTests {
     #expect(slots.isEmpty && slots.counts == RunningDownloads())
   }
 
-  @Test func theBestRankComesFirstAndTagsSelect() async throws {
+  @Test func theBestRankComesFirstAndFiltersSelect() async throws {
     let fixture = try await RunFixture()
     var slots = Slots()
     for (id, rank) in [("c", 3), ("a", 1), ("b", 2)] as [(DownloadID, Int64)] {
       _ = slots.insert(try fixture.run(id, tags: id == "b" ? [] : ["odd"], rank: rank))
     }
     #expect(slots.ranked.map(\.id) == ["a", "b", "c"])
-    #expect(Set(slots.runs(tag: "odd").map(\.id)) == ["a", "c"])
-    #expect(slots.runs(tag: "none").isEmpty)
-    #expect(slots.runs(tag: nil).count == 3)
+    #expect(Set(slots.runs(matching: .tag("odd")).map(\.id)) == ["a", "c"])
+    #expect(slots.runs(matching: .tag("none")).isEmpty)
+    #expect(slots.runs(matching: .all).count == 3)
   }
 
   // MARK: Descriptors

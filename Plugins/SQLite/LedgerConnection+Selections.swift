@@ -1,0 +1,132 @@
+#if SQLite
+  import DownpipeCore
+  import Foundation
+  import GRDB
+
+  extension LedgerConnection {
+    // MARK: Selections
+
+    /// The generations of the selected records, without duplicates. A million of them take 8 MB, far less than their
+    /// records; what a change does to a record cannot affect which records are changed.
+    private func generations(_ selection: LedgerSelection) throws -> [Int64] {
+      switch selection {
+      case .ids(let ids):
+        let find = try prepared("SELECT generation FROM download WHERE id = ?")
+        var found: Set<Int64> = []
+        return try ids.compactMap { id in
+          let statement = find.begin()
+          statement.bind(RecordColumns.key(id.rawValue))
+          return try statement.first { $0.int64() }
+        }.filter { found.insert($0).inserted }
+      case .matching(let filter):
+        let rows = RowFilter(filter)
+        // Records whose phase is damaged are in no other index.
+        if filter == .all { return try numbers("SELECT generation FROM download INDEXED BY download_arrival", rows) }
+        return try numbers(rows.prefix + rows.select("generation"), rows)
+      }
+    }
+
+    /// The results of a statement that selects numbers of the filtered rows.
+    func numbers(_ sql: String, _ rows: RowFilter) throws -> [Int64] {
+      let statement = try prepared(sql)
+      rows.bind(to: statement)
+      defer { statement.reset() }
+      var numbers: [Int64] = []
+      while try statement.step() { numbers.append(statement.int64()) }
+      return numbers
+    }
+
+    /// The largest number of records for which the lists of lanes are kept up to date.
+    private static var fewRecords: Int { 1_000 }
+
+    // MARK: Updating
+
+    func update(
+      _ selection: LedgerSelection, at now: Date, _ change: (inout DownloadRecord) throws -> Void
+    ) throws -> LedgerBulkResult {
+      let generations = try generations(selection)
+      if generations.count > Self.fewRecords { forgetLanes() }
+      var result = LedgerBulkResult()
+      for generation in generations {
+        let row = try prepared(.recordOfGeneration)
+        row.bind(generation)
+        let known: DownloadRecord?
+        do { known = try row.first(record) } catch is DamagedRow { continue }
+        if let known, try update(known, at: now, change) != nil { result.note(known.id) }
+      }
+      return result
+    }
+
+    // MARK: Removing
+
+    func remove(_ selection: LedgerSelection, _ choose: (DownloadRecord) -> Bool) throws -> Int {
+      let generations = try generations(selection)
+      if generations.count > Self.fewRecords { forgetLanes() }
+      let find = try prepared(Row.select("generation = ? AND (owner IS NULL OR owner = ?)"))
+      let opening = try opening()
+      var count = 0
+      for generation in generations {
+        let statement = find.begin()
+        statement.bind(generation)
+        statement.bind(opening)
+        guard let row = try statement.first(row), choose(row.record) else { continue }
+        try delete(row)
+        count += 1
+      }
+      return count
+    }
+
+    /// Deletes the record with an id, damaged or not.
+    func forget(_ id: String) throws {
+      let statement = try prepared(Row.select("id = ?"))
+      statement.bind(id)
+      if let row = try statement.first(row) { try delete(row) }
+    }
+
+    /// A row to delete.
+    private struct Row {
+      var record: DownloadRecord
+      var lane: Lane
+      /// The phase in which the record is counted; `nil` if that is unknown.
+      var phase: DownloadState.Phase?
+
+      static func select(_ condition: String) -> String {
+        "SELECT opening, kind, phase, \(RecordColumns.list) FROM download WHERE \(condition)"
+      }
+    }
+
+    /// The current row of a statement of ``Row/select(_:)``.
+    private func row(_ statement: PreparedStatement) throws -> Row {
+      let lane = Lane(opening: statement.int64(), kind: statement.int64())
+      let phase = DownloadState.Phase(rawValue: statement.text())
+      do {
+        return Row(record: try record(statement), lane: lane, phase: phase)
+      } catch let damaged as DamagedRow {
+        let isCounted = !["phase", "owner"].contains(damaged.column)
+        return Row(record: damaged.record, lane: lane, phase: isCounted ? phase : nil)
+      }
+    }
+
+    private func delete(_ row: Row) throws {
+      let record = row.record
+      for tag in try kind(row.lane.kind)?.candidate.tags ?? [] { try setTag(tag, of: record.generation, to: false) }
+      let statement = try prepared(.deleteRow)
+      statement.bind(record.generation)
+      guard try statement.run() == 1 else { return }
+      if let phase = row.phase {
+        moved(from: phase, to: nil)
+        if phase == .waiting { noteChange(of: record.generation, in: row.lane) }
+      } else {
+        try recount()
+      }
+    }
+  }
+
+  extension LedgerBulkResult {
+    /// Counts a changed record.
+    mutating func note(_ id: DownloadID) {
+      count += 1
+      if ids.count < Self.mostIDs { ids.append(id) }
+    }
+  }
+#endif

@@ -1,0 +1,91 @@
+#if SQLite
+  import DownpipeCore
+
+  /// A ``DownloadFilter`` as SQL for the rows of `download`.
+  ///
+  /// Host, intent and location are stored once for each kind, so the filter finds the kinds first and compares numbers
+  /// in the rows. A statement begins with ``prefix``, and its first parameters are those of ``bind(to:)``.
+  struct RowFilter {
+    private let filter: DownloadFilter
+    private let location: String?
+
+    init(_ filter: DownloadFilter, location: String? = nil) {
+      self.filter = filter
+      self.location = location
+    }
+
+    /// The phases of the rows.
+    var phases: [DownloadState.Phase] {
+      DownloadState.Phase.allCases.filter { filter.phases?.contains($0) ?? true }
+    }
+
+    var hasTag: Bool { filter.tag != nil }
+    /// Whether probably only some of the kinds match. Most kinds match a location.
+    var namesKinds: Bool { filter.host != nil || filter.intent != nil }
+
+    /// The beginning of a statement: the table `tagged` of generations and the table `wanted` of kinds, as needed.
+    var prefix: String {
+      var kinds: [String] = []
+      if filter.host != nil { kinds.append("host = ?") }
+      if filter.intent != nil { kinds.append("intent = ?") }
+      if location != nil { kinds.append("(location IS NULL OR location = ?)") }
+      var tables: [String] = []
+      if hasTag { tables.append("tagged(generation) AS (SELECT generation FROM tag WHERE tag = ?)") }
+      if !kinds.isEmpty {
+        tables.append("wanted(number) AS (SELECT number FROM kind WHERE \(kinds.joined(separator: " AND ")))")
+      }
+      return tables.isEmpty ? "" : "WITH \(tables.joined(separator: ", ")) "
+    }
+
+    /// Binds the parameters of ``prefix``.
+    func bind(to statement: PreparedStatement) {
+      if let tag = filter.tag { statement.bind(RecordColumns.key(tag)) }
+      if let host = filter.host { statement.bind(host) }
+      if let intent = filter.intent { statement.bind(RecordColumns.key(intent.rawValue)) }
+      if let location { statement.bind(location) }
+    }
+
+    /// The condition for rows of wanted kinds, to be added to another one.
+    ///
+    /// The plus signs here and below keep SQLite, which has no statistics, from choosing another index.
+    var isWanted: String { namesKinds || location != nil ? " AND +kind IN (SELECT number FROM wanted)" : "" }
+
+    /// The `FROM` and `WHERE` clauses that find the matching rows in a phase through indexes.
+    func places(of phase: DownloadState.Phase) -> [(from: String, where: String)] {
+      if hasTag { return [("download", "+phase = '\(phase.rawValue)' AND \(Self.isTagged)\(isWanted)")] }
+      return LedgerConnection.places(of: phase).map { place in
+        let readsLanes = namesKinds && place.from.hasSuffix("download_ready")
+        return (place.from, place.where + (readsLanes ? Self.isInWantedLane : isWanted))
+      }
+    }
+
+    /// Selects columns of the matching rows.
+    func select(_ columns: String) -> String {
+      if hasTag {
+        let list = phases.map { "'\($0.rawValue)'" }.joined(separator: ", ")
+        let isInPhase = filter.phases == nil ? "" : " AND +phase IN (\(list))"
+        return "SELECT \(columns) FROM download WHERE \(Self.isTagged)\(isInPhase)\(isWanted)"
+      }
+      let places = phases.flatMap(places)
+      if places.isEmpty { return "SELECT \(columns) FROM download WHERE FALSE" }
+      // Each phase has a `SELECT` of its own, so that SQLite uses the phase's index.
+      return places.map { "SELECT \(columns) FROM \($0.from) WHERE \($0.where)" }.joined(separator: " UNION ALL ")
+    }
+
+    private static let isTagged = "generation IN (SELECT generation FROM tagged)"
+
+    /// The condition for rows in the lanes of the wanted kinds. `download_ready` begins with opening and kind, so that
+    /// the other lanes are not read. There are few openings; each is found by one look-up, from the one before.
+    private static let isInWantedLane = """
+       AND opening IN (
+        WITH RECURSIVE opened(number) AS (
+          SELECT min(opening) FROM \(ready) UNION ALL
+          SELECT (SELECT min(opening) FROM \(ready) AND opening >= number + 1) FROM opened
+          WHERE typeof(number) = 'integer')
+        SELECT number FROM opened)
+      AND kind IN (SELECT number FROM wanted)
+      """
+    private static let ready =
+      "download INDEXED BY download_ready WHERE phase = 'waiting' AND not_before IS NULL"
+  }
+#endif

@@ -1,0 +1,54 @@
+import Foundation
+
+// Operations on many records. Each is atomic, because the ledger's lock is held.
+extension MemoryLedgerState {
+  private func chosen(_ selection: LedgerSelection) -> [DownloadID] {
+    switch selection {
+    case .matching(let filter): matching(filter).map(\.record.id)
+    case .ids(let ids): Array(Set(ids))
+    }
+  }
+
+  mutating func transition(
+    _ selection: LedgerSelection, _ event: Lifecycle.Event, owner: String, at now: Date
+  ) -> LedgerBulkResult {
+    let ranking = event == .restart ? rankingToWrite(owner) : nil
+    let moved = update(chosen(selection), at: now) { entry in
+      guard entry.record.owner == nil, entry.record.apply(event) else { return false }
+      if let ranking { entry.record.rank = ranking.rank(entry.record.rankingContext(host: entry.candidate.host)) }
+      if event != .becameDue { entry.addedBy = owner }
+      return true
+    }
+    return LedgerBulkResult(moved)
+  }
+
+  mutating func remove(_ selection: LedgerSelection, owner: String, _ choose: (DownloadRecord) -> Bool) -> Int {
+    let removed = chosen(selection).filter { id in
+      guard let record = entries[id]?.record, record.owner == nil || record.owner == owner else { return false }
+      return choose(record)
+    }
+    for id in removed { forget(id) }
+    return removed.count
+  }
+
+  /// Changes the chosen records, or none if a change fails.
+  mutating func update(
+    _ selection: LedgerSelection, owner: String, at now: Date, _ change: (inout DownloadRecord) throws -> Void
+  ) rethrows -> LedgerBulkResult {
+    let ranking = rankingToWrite(owner)
+    let changed = try chosen(selection).compactMap { id -> Entry? in
+      guard var entry = entries[id], try entry.record.update(by: owner, at: now, ranking: ranking, change)
+      else { return nil }
+      entry.candidate = entry.record.candidate
+      return entry
+    }
+    for entry in changed { set(entry) }
+    return LedgerBulkResult(changed.lazy.map(\.record))
+  }
+}
+
+extension LedgerBulkResult {
+  fileprivate init(_ records: some Collection<DownloadRecord>) {
+    self.init(ids: records.prefix(Self.mostIDs).map(\.id), count: records.count)
+  }
+}
