@@ -174,6 +174,10 @@ let package = Package(
     example(
       "ExpiringLinks", ["Downpipe", "DownpipeTesting", .product(name: "Crypto", package: "swift-crypto")],
       exclude: ["README.md"]),
+    .executableTarget(
+      name: "Benchmark",
+      dependencies: ["Downpipe", .product(name: "ArgumentParser", package: "swift-argument-parser")],
+      path: "Examples/Benchmark", swiftSettings: strict),
     // Not called `Metrics`: that is a module of swift-metrics.
     .executableTarget(
       name: "MetricsExample",

@@ -15,7 +15,7 @@ struct RateLimitHoursTests {
   private func window(_ from: String, _ to: String, _ zone: String = "GMT") throws -> DailyWindow {
     DailyWindow(
       from: try #require(TimeOfDay(from)), to: try #require(TimeOfDay(to)),
-      in: try #require(TimeZone(identifier: zone)))
+      in: try #require(TimeZone(identifier: zone)) as TimeZone)
   }
 
   private func time(_ text: String) throws -> VirtualTime { VirtualTime(date: try Date(text, strategy: .iso8601)) }

@@ -90,7 +90,7 @@ struct DailyWindowTests {
   func hasTheState(row: Row) throws {
     let window = DailyWindow(
       from: try #require(TimeOfDay(row.from)), to: try #require(TimeOfDay(row.to)),
-      in: try #require(TimeZone(identifier: row.zone)))
+      in: try #require(TimeZone(identifier: row.zone)) as TimeZone)
     let until = try Date(row.until, strategy: .iso8601)
     let state = window.state(at: try Date(row.at, strategy: .iso8601))
     #expect(state == (row.isOpen ? .open(until: until) : .closed(until: until)))

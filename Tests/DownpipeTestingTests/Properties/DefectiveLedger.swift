@@ -50,9 +50,11 @@ struct DefectiveLedger: Ledger {
       return isSaved
     }
 
-    func remove(_ selection: LedgerSelection, limit: Int) async throws -> [DownloadRecord] {
+    func remove(
+      _ selection: LedgerSelection, _ choose: @escaping @Sendable (DownloadRecord) -> Bool
+    ) async throws -> Int {
       if defect == .refusesRemovals { throw DownloadError(.ledger, "the disk is read-only") }
-      return try await base.remove(selection, limit: limit)
+      return try await base.remove(selection, choose)
     }
   }
 }
