@@ -83,6 +83,15 @@ private struct CombinedGate: Gate {
       try await group.waitForAll()
     }
   }
+
+  func room(for candidate: Candidate) async throws -> Int64? {
+    var rooms: [Int64] = []
+    for gate in gates {
+      if let room = try await gate.room(for: candidate) { rooms.append(room) }
+    }
+    // Where one open gate is enough, a gate without a disk lets the download go on.
+    return operation == .and ? rooms.min() : rooms.count == gates.count ? rooms.max() : nil
+  }
 }
 
 extension CombinedGate.Operation {

@@ -12,8 +12,10 @@ import DownpipePOSIX
 ///
 /// The free space is that which the process may use, without blocks for the superuser (statvfs(3)). The gate checks it
 /// every second while less than 4 GiB above the reserve is free, every 5 seconds while it is closed, and otherwise every
-/// 10 seconds. Between two checks the transfers can use a part of the reserve: choose it accordingly. The size of a
-/// download is not known to a gate: a download that does not fit is suspended on the way.
+/// 10 seconds. Between two checks the transfers can use a part of the reserve: choose it accordingly.
+///
+/// A download whose size is known does not start while it does not fit above the reserve, beside what the running
+/// downloads have yet to receive: see ``/DownpipeCore/Gate/room(for:)``. Others are suspended on the way.
 public struct DiskSpace: Gate {
   /// Identifies the gate in its pipeline; `DiskSpace` by default.
   public let id: String
@@ -75,6 +77,9 @@ public struct DiskSpace: Gate {
       try await time.sleep(for: interval(isOpen: verdict == .open, free: free))
     }
   }
+
+  /// Returns the free space above the reserve.
+  public func room(for candidate: Candidate) async throws -> Int64? { try await readFreeBytes() - reserve }
 
   /// Reads the free space on another thread, since the call waits while a network file system does not answer.
   private func readFreeBytes() async throws -> Int64 {

@@ -21,6 +21,8 @@ struct Exemption: Sendable {
     self.exempts = exempts
   }
 
+  func applies(to candidate: Candidate) -> Bool { exempts?(candidate) ?? false }
+
   func apply(to rule: GateRule) -> GateRule {
     guard let exempts else { return rule }
     if case .all(.open) = rule.extent { return rule }
@@ -62,5 +64,9 @@ private struct ExemptingGate: Gate {
   func watch(_ publish: @escaping @Sendable (GateRule) -> Void) async throws {
     let exemption = exemption
     try await base.watch { publish(exemption.apply(to: $0)) }
+  }
+
+  func room(for candidate: Candidate) async throws -> Int64? {
+    exemption.applies(to: candidate) ? nil : try await base.room(for: candidate)
   }
 }

@@ -21,6 +21,9 @@ package struct SystemError: Error, Hashable {
   /// Whether the path does not exist.
   package var isAbsence: Bool { code == ENOENT || code == ENOTDIR }
 
+  /// Whether the process or the system has too many open files.
+  package var isShortageOfDescriptors: Bool { code == EMFILE || code == ENFILE }
+
   /// Whether the file system cannot create files without a name (`O_TMPFILE`). Kernels that do not know the flag take
   /// the call for opening a folder, hence `EISDIR`.
   package var saysNoUnnamedFiles: Bool { [EOPNOTSUPP, ENOTSUP, EISDIR, EINVAL, ENOSYS].contains(code) }

@@ -28,7 +28,9 @@ extension Pipeline {
       Limits(concurrent: settings.jobs, perHost: settings.perHost)
       if let limit = settings.rateLimit { limit }
       for gate in settings.gates.gates(directory: settings.directory) { gate }
-      Retry(.exponential(attempts: settings.retries + 1), table: .commandLine)
+      Retry(
+        .exponential(attempts: settings.retries + 1),
+        table: settings.gates.minFree == nil ? .commandLine : .commandLineWithReserve)
 
       // Each request names the steps that it needs.
       VerifyChecksum()
@@ -73,6 +75,11 @@ extension FailureTable {
     .with(.code(.noSpace), .giveUp, because: "the user of the command has to make room")
     .with(.code(.offline), .resume, because: "the network may come back within the attempts")
     .with(.code(.inUse), .resume, because: "the other command may end within the attempts")
+
+  /// With `--min-free`, the command waits for space.
+  fileprivate static let commandLineWithReserve =
+    commandLine
+    .with(.code(.noSpace), .waitForDisk, because: "the user of the command wants it to wait for space")
 }
 
 extension HTTPSource.Configuration {

@@ -1,7 +1,10 @@
 #if os(Linux)
   import DownpipeCore
   import DownpipeGates
+  import DownpipePOSIX
+  import DownpipeTesting
   import Foundation
+  import Glibc
   import Testing
 
   @Suite(.timeLimit(.minutes(1)))
@@ -18,6 +21,30 @@
       let task = Task { for await _ in changes {} }
       task.cancel()
       await task.value
+    }
+
+    @Test(
+      "A table that cannot be read is an error of the network",
+      arguments: [
+        (EIO, .network), (EACCES, .network), (EPERM, .network), (ENOSYS, .network), (EMFILE, .tooManyOpenFiles),
+        (ENFILE, .tooManyOpenFiles),
+      ] as [(CInt, DownloadError.Code)])
+    func failures(number: CInt, code: DownloadError.Code) {
+      let error = LinuxRoutes.failure(SystemError(number), reading: "/proc/net/route")
+      #expect(error.code == code)
+      #expect(error.message.hasPrefix("could not read /proc/net/route: "))
+      #expect(!error.message.contains("disk") && !error.message.contains("folder"), "\(error.message)")
+    }
+
+    @Test("A table that is a folder, or fails while it is read, is an error of the network")
+    func unreadableTables() throws {
+      for target in ["/proc/self/mem", "/proc"] {
+        let folder = try TemporaryFolder()
+        try FileManager.default.createSymbolicLink(atPath: folder.path("route"), withDestinationPath: target)
+        let routes = LinuxRoutes(folder: folder.path, interfaces: { nil }, events: { nil })
+        let error = #expect(throws: DownloadError.self) { try routes.read() }
+        #expect(error?.code == .network, "\(String(describing: error))")
+      }
     }
 
     @Test func readsFoldersWithTheSameLayout() throws {

@@ -1,6 +1,6 @@
 #if os(Linux)
-  import DownpipeCore
-  import DownpipePOSIX
+  package import DownpipeCore
+  package import DownpipePOSIX
   #if canImport(Glibc)
     import Glibc
   #elseif canImport(Musl)
@@ -56,6 +56,16 @@
 
     package func changes() -> AsyncStream<Void>? { openEvents() }
 
+    /// The error for a table that cannot be read. It is one of the network and not of the disk or of the storage's
+    /// folder, unless the process is out of descriptors.
+    package static func failure(_ error: SystemError, reading path: String) -> DownloadError {
+      if error.isShortageOfDescriptors { return error.downloadError("read", path) }
+      return DownloadError(
+        .network,
+        "could not read \(path): \(String(cString: strerror(error.code))); give the process access to /proc, or do not "
+          + "use this gate", cause: error)
+    }
+
     private func text(_ name: String) throws -> (text: String, isCut: Bool)? {
       let path = "\(folder)/\(name)"
       var bytes: [UInt8] = []
@@ -63,7 +73,7 @@
         guard let file = try OpenFile.ifPresent(Entry(path), O_RDONLY) else { return nil }
         bytes = try file.read(Self.sizeLimit, at: 0)
       } catch {
-        throw error.downloadError("read", path, otherwise: .network)
+        throw Self.failure(error, reading: path)
       }
       if bytes.count < Self.sizeLimit { return (String(decoding: bytes, as: UTF8.self), false) }
       // The last line may be incomplete and would then be parsed as another route.

@@ -20,9 +20,18 @@ public protocol Gate: Stage {
   /// throws, the gate opens, because its state is unknown. Cancelling the task ends the watch. Several downloaders may
   /// watch the same gate, also at the same time.
   func watch(_ publish: @escaping @Sendable (GateRule) -> Void) async throws
+
+  /// Returns the number of bytes that the gate leaves for a download, for gates that protect a disk; `nil` for others.
+  ///
+  /// A download whose size is known starts only if its missing bytes fit, beside those of the running downloads. It
+  /// waits for disk space otherwise. The size is known if the request has an
+  /// ``DownloadRequest/expectedSize`` or the server has stated it; less than 1 MiB always fits.
+  func room(for candidate: Candidate) async throws -> Int64?
 }
 
 extension Gate {
+  /// The default: `nil`, the gate protects no disk.
+  public func room(for candidate: Candidate) async throws -> Int64? { nil }
   /// Adds the gate to the pipeline's gates, which must all be open.
   public func contribute(to parts: inout PipelineParts) { parts.gates.append(self) }
 }

@@ -32,6 +32,8 @@ final class Run: Sendable {
     var place = 0
     /// Whether discarded bytes may still be on disk, because the ledger could not be written.
     var mayHoldBytes = false
+    /// The available bytes of the storage with which the file would have fitted beside the reserve of a gate.
+    var neededRoom: Int64?
     var stopReason: StopReason?
     /// Whether the download was removed after the run had ended.
     var wasRemoved = false

@@ -1,4 +1,5 @@
 internal import Foundation
+internal import Synchronization
 
 // Gates, timers, and resources that may become available before a due time: the network, disk space, descriptors.
 extension Engine {
@@ -118,13 +119,11 @@ extension Engine {
   /// Records the resource that a download waits for after its run, if any.
   func noteMissing(of run: Run) async {
     let record = run.record
-    let available: Int64? = record.awaited == .disk ? await availableBytes() : nil
+    let available: Int64? = record.awaited == .disk ? await context.availableBytes() : nil
     guard slots.runs[run.id] == nil else { return }
-    waits.note(record, available: available)
+    waits.note(record, available: available, needed: run.state.withLock { $0.neededRoom })
     if record.awaited == .disk { context.mailbox.wake() }
   }
-
-  private func availableBytes() async -> Int64? { (try? await context.storage.availableBytes()) ?? nil }
 
   /// The time between two checks of a full disk.
   private static let lookInterval: Duration = .seconds(2)
@@ -133,7 +132,7 @@ extension Engine {
   func watchForRoom() async {
     while waits.isRoomMissing {
       guard (try? await time.sleep(for: Self.lookInterval, purpose: .room)) != nil else { break }
-      let room = await availableBytes()
+      let room = await context.availableBytes()
       await makeDue(waits.take(withRoom: room, at: time.date))
     }
     waits.isWatchingForRoom = false

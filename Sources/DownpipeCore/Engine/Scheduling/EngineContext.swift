@@ -14,6 +14,7 @@ final class EngineContext: Sendable {
   let trust = RangeMemory()
   let furthest = FurthestBytes()
   let rates: LiveRates
+  let room = RoomClaims()
   /// The ``LiveSettings`` of the downloader; `nil` if it has none.
   let settings: (any Sendable)?
   private let lastArrival = Mutex<Int64>(0)
@@ -29,6 +30,12 @@ final class EngineContext: Sendable {
     storageName = storage.name
     rates = LiveRates(pipeline.rates, time: options.time)
     hub = EventHub(time: options.time)
+  }
+
+  /// The space of the storage that no running download has claimed; `nil` if the storage cannot tell.
+  func availableBytes() async -> Int64? {
+    let available = (try? await storage.availableBytes()) ?? nil
+    return available.map { $0 - room.total }
   }
 
   var time: any TimeSource { options.time }

@@ -8,8 +8,9 @@ struct Waits: Sendable {
   struct Missing: Sendable {
     /// The number of bytes that the download still has to write.
     let needed: Int64
-    /// The number of bytes available when there was not enough space.
-    let available: Int64
+    /// The free space at which it tries again: more than there was when there was not enough, or what it needs beside
+    /// a reserve.
+    let threshold: Int64
     /// When the download is due in any case.
     let until: Date
   }
@@ -55,21 +56,23 @@ struct Waits: Sendable {
 
   /// Records the resource that a download waits for after its run, if any.
   ///
-  /// - Parameter available: The free space in bytes; `nil` if the storage cannot tell, and the download waits for its
-  ///   due time.
-  mutating func note(_ record: DownloadRecord, available: Int64?) {
+  /// - Parameters:
+  ///   - available: The free space in bytes; `nil` if the storage cannot tell, and the download waits for its due time.
+  ///   - needed: The free space with which the download can start, if that is known.
+  mutating func note(_ record: DownloadRecord, available: Int64?, needed: Int64? = nil) {
     for what in missing.keys { missing[what]?[record.id] = nil }
     guard record.phase == .waiting, let until = record.notBefore, let what = record.awaited,
       missing[what, default: [:]].count < Self.mostMissing
     else { return }
     switch what {
     case .network, .descriptors:
-      missing[what, default: [:]][record.id] = Missing(needed: 0, available: 0, until: until)
+      missing[what, default: [:]][record.id] = Missing(needed: 0, threshold: 0, until: until)
     case .disk:
       guard let available else { return }
       let rest = record.checkpoint.total.bytes.map { $0 - record.checkpoint.ranges.byteCount }
       missing[what, default: [:]][record.id] = Missing(
-        needed: max(rest ?? 0, 1 << 20), available: available, until: until)
+        needed: max(rest ?? 0, 1 << 20), threshold: needed ?? available.addingReportingOverflow(1).partialValue,
+        until: until)
     case .owner, .link:
       break
     }
@@ -88,7 +91,7 @@ struct Waits: Sendable {
     var waiting = missing[.disk, default: [:]].filter { $0.value.until > now }
     var ready: [DownloadID] = []
     if var room {
-      for (id, need) in waiting where room > need.available && room >= need.needed {
+      for (id, need) in waiting where room >= need.threshold && room >= need.needed {
         room -= need.needed
         ready.append(id)
       }

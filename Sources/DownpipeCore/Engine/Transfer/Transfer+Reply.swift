@@ -105,6 +105,8 @@ extension Transfer {
     if let maximum, let end, end > maximum {
       throw DownloadError(.tooLarge, "the file has \(end) bytes, but the maximum is \(maximum)")
     }
+    // The server has stated the size now.
+    if start == compareUntil { try await claimRoom() }
     run.announce(.started(attempt: attempt, from: isWhole ? 0 : compareUntil))
     if let final = reply.finalURL, final != asked.url { run.announce(.redirected(to: final.redacted)) }
 

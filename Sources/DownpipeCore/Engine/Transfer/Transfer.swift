@@ -17,6 +17,7 @@ struct Transfer: Sendable {
   ///   checkpoint.
   func perform() async throws -> CompleteFile {
     let storage = run.storage
+    try await claimRoom()
     // After `.inUse` the partial is not treated as new: it is opened by its name, which fails while another owner has
     // it.
     let isNew = run.read {
