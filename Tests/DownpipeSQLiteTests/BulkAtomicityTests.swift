@@ -155,10 +155,15 @@
           ($1.request.priority, $0.arrival) < ($0.request.priority, $1.arrival)
         }.map(\.id)
         let isNew = Set(model.filter { $0.request.tags == ["new"] }.map(\.id))
-        var request = LeaseRequest(now: time(3), until: time(60), scope: .tag("new")) { _ in .take }
+        let selected = Mutex(0)
+        var request = LeaseRequest(now: time(3), until: time(60), scope: .tag("new")) { _ in
+          selected.withLock { $0 += 1 }
+          return .take
+        }
         #expect(try await store.lease(request).map(\.id) == expected.filter(isNew.contains))
         request.scope = .own
         #expect(try await store.lease(request).map(\.id) == expected.filter { !isNew.contains($0) })
+        #expect(selected.withLock { $0 } == expected.count, "a download that does not wait takes no slot of another one")
         try await store.close()
       }
     }
