@@ -174,6 +174,7 @@ let package = Package(
     example(
       "ExpiringLinks", ["Downpipe", "DownpipeTesting", .product(name: "Crypto", package: "swift-crypto")],
       exclude: ["README.md"]),
+    example("AssetManager", ["Downpipe", "DownpipeTesting"], exclude: ["README.md"]),
     // Not called `Metrics`: that is a module of swift-metrics.
     .executableTarget(
       name: "MetricsExample",
@@ -270,5 +271,6 @@ let package = Package(
     tests("MetricsExample", ["MetricsExample", "Downpipe", "DownpipeTesting"]),
     tests("Podcasts", ["Podcasts", "Downpipe", "DownpipeTesting"]),
     tests("ExpiringLinks", ["ExpiringLinks", "Downpipe", "DownpipeTesting"]),
+    tests("AssetManager", ["AssetManager", "Downpipe", "DownpipeGates", "DownpipeTesting"]),
   ]
 )
