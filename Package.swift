@@ -175,6 +175,7 @@ let package = Package(
       "ExpiringLinks", ["Downpipe", "DownpipeTesting", .product(name: "Crypto", package: "swift-crypto")],
       exclude: ["README.md"]),
     example("AssetManager", ["Downpipe", "DownpipeTesting"], exclude: ["README.md"]),
+    example("MediaLibrary", ["Downpipe", "DownpipeTesting"], exclude: ["README.md"]),
     // Not called `Metrics`: that is a module of swift-metrics.
     .executableTarget(
       name: "MetricsExample",
@@ -272,5 +273,6 @@ let package = Package(
     tests("Podcasts", ["Podcasts", "Downpipe", "DownpipeTesting"]),
     tests("ExpiringLinks", ["ExpiringLinks", "Downpipe", "DownpipeTesting"]),
     tests("AssetManager", ["AssetManager", "Downpipe", "DownpipeGates", "DownpipeTesting"]),
+    tests("MediaLibrary", ["MediaLibrary", "Downpipe", "DownpipeGates", "DownpipeTesting"]),
   ]
 )
