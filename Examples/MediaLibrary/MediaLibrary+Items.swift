@@ -20,14 +20,16 @@ extension MediaLibrary {
   /// The number of items in each phase.
   func counts() async throws -> [DownloadState.Phase: Int] { try await downloader.counts() }
 
-  /// Starts every paused and every failed item: the earliest at once, the rest wait.
-  func startAll() async throws { try await downloader.resumeAll() }
+  /// Starts all paused and failed items: the earliest at once, the rest wait.
+  func startAll(_ which: DownloadFilter = .all) async throws { try await downloader.resumeAll(which) }
 
-  /// Pauses every item. The bytes are kept.
-  func pauseAll() async throws { try await downloader.pauseAll() }
+  /// Pauses all items. The bytes are kept.
+  func pauseAll(_ which: DownloadFilter = .all) async throws { try await downloader.pauseAll(which) }
 
-  /// Deletes every item with its file.
-  func deleteAll() async throws { try await downloader.removeAll(deletingFiles: true) }
+  /// Deletes all items with their files.
+  func deleteAll(_ which: DownloadFilter = .all) async throws {
+    try await downloader.removeAll(which, deletingFiles: true)
+  }
 
   /// Calls back with all items that have changed, as copies, at most once per interval; returns when the library is
   /// closed.
@@ -36,4 +38,9 @@ extension MediaLibrary {
       changed(batch.statuses.sorted { ($0.createdAt, $0.id) < ($1.createdAt, $1.id) })
     }
   }
+}
+
+extension DownloadFilter {
+  /// Selects the items of a user.
+  static func user(_ name: String) -> DownloadFilter { .tag(MediaLibrary.tag(of: name)) }
 }

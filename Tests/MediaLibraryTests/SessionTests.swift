@@ -81,6 +81,27 @@ struct SessionTests {
     await test.shutdown()
   }
 
+  @Test("LYF: commands for all can select the items of a user")
+  func allOfAUser() async throws {
+    let test = try await TestMedia()
+    try await test.open { library in
+      for (key, user) in [("a", "anna"), ("b", "bert"), ("c", "anna")] {
+        try await library.add(test.item(key, of: user))
+      }
+      func phases() async throws -> [DownloadState.Phase] { try await library.items().map(\.state.phase) }
+      try await library.waitForHeldBytes(of: "a")
+      try await library.pauseAll(.user("anna"))
+      #expect(try await phases() == [.paused, .waiting, .paused])
+      try await library.deleteAll(.user("bert"))
+      #expect(try await library.items().map(\.id) == ["a", "c"])
+      test.gate.open()
+      try await library.startAll(.user("anna"))
+      try await library.downloader.waitUntilIdle()
+      #expect(try await phases() == [.finished, .finished])
+    }
+    await test.shutdown()
+  }
+
   @Test("LYF: up to 3 attempts to recover, then a failure notice")
   func notice() async throws {
     let test = try await TestMedia()
