@@ -176,6 +176,9 @@ let package = Package(
       exclude: ["README.md"]),
     example("AssetManager", ["Downpipe", "DownpipeTesting"], exclude: ["README.md"]),
     example("MediaLibrary", ["Downpipe", "DownpipeTesting"], exclude: ["README.md"]),
+    example(
+      "LargeFiles",
+      ["Downpipe", "DownpipeURLSession", "DownpipeBackgroundURLSession", "DownpipeTesting"], exclude: ["README.md"]),
     // Not called `Metrics`: that is a module of swift-metrics.
     .executableTarget(
       name: "MetricsExample",
@@ -274,5 +277,11 @@ let package = Package(
     tests("ExpiringLinks", ["ExpiringLinks", "Downpipe", "DownpipeTesting"]),
     tests("AssetManager", ["AssetManager", "Downpipe", "DownpipeGates", "DownpipeTesting"]),
     tests("MediaLibrary", ["MediaLibrary", "Downpipe", "DownpipeGates", "DownpipeTesting"]),
+    tests(
+      "LargeFiles",
+      [
+        "LargeFiles", "Downpipe", "DownpipeGates", "DownpipeURLSession", "DownpipeBackgroundURLSession",
+        "DownpipeTesting",
+      ]),
   ]
 )
