@@ -178,6 +178,11 @@ let package = Package(
       name: "Benchmark",
       dependencies: ["Downpipe", .product(name: "ArgumentParser", package: "swift-argument-parser")],
       path: "Examples/Benchmark", swiftSettings: strict),
+    example("AssetManager", ["Downpipe", "DownpipeTesting"], exclude: ["README.md"]),
+    example("MediaLibrary", ["Downpipe", "DownpipeTesting"], exclude: ["README.md"]),
+    example(
+      "LargeFiles",
+      ["Downpipe", "DownpipeURLSession", "DownpipeBackgroundURLSession", "DownpipeTesting"], exclude: ["README.md"]),
     // Not called `Metrics`: that is a module of swift-metrics.
     .executableTarget(
       name: "MetricsExample",
@@ -274,5 +279,13 @@ let package = Package(
     tests("MetricsExample", ["MetricsExample", "Downpipe", "DownpipeTesting"]),
     tests("Podcasts", ["Podcasts", "Downpipe", "DownpipeTesting"]),
     tests("ExpiringLinks", ["ExpiringLinks", "Downpipe", "DownpipeTesting"]),
+    tests("AssetManager", ["AssetManager", "Downpipe", "DownpipeGates", "DownpipeTesting"]),
+    tests("MediaLibrary", ["MediaLibrary", "Downpipe", "DownpipeGates", "DownpipeTesting"]),
+    tests(
+      "LargeFiles",
+      [
+        "LargeFiles", "Downpipe", "DownpipeGates", "DownpipeURLSession", "DownpipeBackgroundURLSession",
+        "DownpipeTesting",
+      ]),
   ]
 )

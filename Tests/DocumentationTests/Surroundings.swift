@@ -40,6 +40,7 @@ extension ExampleHarness {
       func MyLedger(_ path: String) -> MemoryLedger { MemoryLedger() }
 
       struct Episode: Sendable {
+        let number: Int
         let title: String
         let guid: String
         let url: URL

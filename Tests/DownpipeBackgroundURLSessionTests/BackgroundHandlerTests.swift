@@ -78,7 +78,8 @@ struct BackgroundHandlerTests {
     #expect(world.called == [[1]])
   }
 
-  @Test func handlersWaitForEveryFile() throws {
+  @Test("CX: the app's completion handler is called after all background events were handled")
+  func handlersWaitForEveryFile() throws {
     let tags = try ["a", "b", "c"].map { try makeTag($0) }
     for order in orders(3, before: []) {
       var world = World()

@@ -92,6 +92,35 @@ struct ExpiringLinksTests {
     await east.server.shutdown()
   }
 
+  /// The file on the server changes with each request: bytes of an earlier download would be seen.
+  @Test("delete and download again the same item many times, safely")
+  func again() async throws {
+    let folder = try TemporaryFolder()
+    let gates = (1...20).map { _ in ServerGate() }
+    let server = try await ScriptedHTTPServer.start { request in
+      let film = ScriptedContent.pattern(size: 300_000, seed: UInt64(request.number))
+      let reply = ScriptedReply.file(film, etag: "\"\(request.number)\"", for: request)
+      return request.number > 20 ? reply : reply.held(at: gates[request.number - 1], after: 200_000)
+    }
+    let downloader = try await Downloader {
+      HTTPSource()
+      FileStore(folder.path)
+    }
+    let request = DownloadRequest(server.url("/film.mkv"), id: "film")
+    for (number, gate) in gates.enumerated() {
+      #expect(try await downloader.add(request).isNew)
+      // At different moments: before and after bytes have been sent.
+      if number % 2 == 0 { await gate.arrivals(1) } else { try await server.until { $0.requestCount == number + 1 } }
+      #expect(try await downloader.remove("film"))
+    }
+    _ = try await downloader.add(request).value
+    #expect(try folder.read("film.mkv") == ScriptedContent.pattern(size: 300_000, seed: 21).allBytes)
+    #expect(server.requests.allSatisfy { $0.range == nil })
+    await downloader.shutdown()
+    for gate in gates { gate.open() }
+    await server.shutdown()
+  }
+
   @Test("a link with a changed expiry is invalid")
   func signature() {
     let signer = LinkSigner()

@@ -20,7 +20,8 @@ public struct DownloadStatus: Sendable, Hashable, Identifiable {
   public let name: String?
   /// The time at which the download was first added.
   public let createdAt: Date
-  /// The time at which the download last changed.
+  /// The time at which the download last changed. During a transfer, the time at which its last bytes were measured,
+  /// which happens several times a second.
   public let updatedAt: Date
 
   package init(

@@ -55,6 +55,24 @@ struct DownloaderWatchingTests: EngineSuite {
     #expect(observer.hasEnded)
   }
 
+  @Test func theTimeOfATransferIsThatOfItsLastBytes() async throws {
+    let source = FakeSource([url: [.init(bytes).holding(after: 50_000)]])
+    let downloader = try await downloader(source)
+    let download = try await downloader.add(DownloadRequest(url, id: "a"))
+    await source.held(atLeast: 1)
+    let start = time.date
+    for tenths in 1...3 {
+      await time.sleeper(dueIn: .milliseconds(100), purpose: .progress)
+      time.advance(by: .milliseconds(100))
+      await time.sleeper(dueIn: .milliseconds(100), purpose: .progress)
+      // The bytes have arrived before the first measurement, and none since.
+      #expect(try await download.status.updatedAt == start.addingTimeInterval(0.1), "\(tenths)")
+    }
+    source.release()
+    _ = try await download.value
+    await downloader.shutdown()
+  }
+
   @Test func changesComeInBatchesWithTheLatestStatus() async throws {
     let source = FakeSource(everyURL: .init(bytes))
     let downloader = try await downloader(source)

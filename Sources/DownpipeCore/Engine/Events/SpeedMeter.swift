@@ -11,6 +11,9 @@ struct SpeedMeter: Sendable {
     while samples.count > 2, let first = samples.first, now - first.at > Self.window { samples.removeFirst() }
   }
 
+  /// The number of bytes that was recorded last; `nil` before the first record.
+  var latest: Int64? { samples.last?.bytes }
+
   /// The speed; `nil` until there are two samples at different times.
   var bytesPerSecond: Double? {
     guard let first = samples.first, let last = samples.last, last.at > first.at else { return nil }

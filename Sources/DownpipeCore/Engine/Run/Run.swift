@@ -212,6 +212,8 @@ final class Run: Sendable {
     let bytes = received.load(ordering: .relaxed)
     let fetched = fetched.load(ordering: .relaxed)
     let failure = state.withLock { state -> DownloadError? in
+      // The ledger keeps the time of the last checkpoint.
+      if bytes != state.meter.latest ?? bytesAtStart { state.record.updatedAt = context.time.date }
       state.meter.record(bytes, at: now)
       // A transfer that the user has limited may be as slow as the limit says.
       if wasPaced.exchange(false, ordering: .relaxed) { state.watch?.restart(fetched, at: now) }
