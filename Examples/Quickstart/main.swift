@@ -10,6 +10,7 @@ let downloader = try await Downloader {
   PriorityQueue()
   Limits(concurrent: 3, perHost: 2)
   Online()
+  WiFiOnly(unless: .userInitiated)
   Retry(.exponential(attempts: 5))
   FileStore(folder)
   #if SQLite
