@@ -163,7 +163,7 @@
         #expect(try await store.lease(request).map(\.id) == expected.filter(isNew.contains))
         request.scope = .own
         #expect(try await store.lease(request).map(\.id) == expected.filter { !isNew.contains($0) })
-        #expect(selected.withLock { $0 } == expected.count, "a download that does not wait takes no slot of another one")
+        #expect(selected.withLock { $0 } == expected.count, "only waiting downloads are selected")
         try await store.close()
       }
     }
