@@ -42,6 +42,7 @@ extension ExampleHarness {
       struct Episode: Sendable {
         let title: String
         let guid: String
+        let number: Int
         let url: URL
       }
 
