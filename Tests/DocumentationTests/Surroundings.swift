@@ -43,6 +43,7 @@ extension ExampleHarness {
         let number: Int
         let title: String
         let guid: String
+        let number: Int
         let url: URL
       }
 

@@ -39,8 +39,8 @@ public enum QueueOperation: Sendable, Hashable {
   /// Makes the transfer of a download fail, if it runs. It is tried again at once, tried again from the first byte
   /// after a second, or given up, depending on the number of its attempts.
   case fail(_ number: Int)
-  /// Replaces the limits.
-  case limit(QueueLimits)
+  /// Replaces the limits. Downloads that run beyond lower limits stop or finish.
+  case limit(QueueLimits, excess: Excess = .stops)
   /// Replaces the policy by another instance of itself, or by the order of arrival.
   case replacePolicy(byArrival: Bool)
   /// Opens or closes a gate that all downloads need.
@@ -131,7 +131,8 @@ extension QueueOperation {
       return .limit(
         QueueLimits(
           concurrent: Int.random(in: 1...4, using: &generator), perHost: Int.random(in: 1...3, using: &generator),
-          even: Int.random(in: 1...3, using: &generator)))
+          even: Int.random(in: 1...3, using: &generator)),
+        excess: Int.random(in: 0..<4, using: &generator) == 0 ? .finishes : .stops)
     case 76..<79: return .replacePolicy(byArrival: isOne)
     case 79..<82: return .gate(isOpen: Int.random(in: 0..<3, using: &generator) > 0)
     case 82..<85: return .suspend(Int.random(in: 0..<3, using: &generator) == 0)
@@ -167,8 +168,9 @@ extension QueueOperation: CustomStringConvertible {
     case .cancelAll(let even): return ".cancelAll(even: \(even))"
     case .finish(let number): return ".finish(\(number))"
     case .fail(let number): return ".fail(\(number))"
-    case .limit(let limits):
-      return ".limit(QueueLimits(concurrent: \(limits.concurrent), perHost: \(limits.perHost), even: \(limits.even)))"
+    case .limit(let limits, let excess):
+      let numbers = "concurrent: \(limits.concurrent), perHost: \(limits.perHost), even: \(limits.even)"
+      return ".limit(QueueLimits(\(numbers))" + (excess == .stops ? ")" : ", excess: .\(excess))")
     case .replacePolicy(let byArrival): return ".replacePolicy(byArrival: \(byArrival))"
     case .gate(let isOpen): return ".gate(isOpen: \(isOpen))"
     case .suspend(let isSuspended): return ".suspend(\(isSuspended))"

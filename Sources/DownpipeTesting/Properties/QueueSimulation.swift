@@ -11,6 +11,8 @@ actor QueueSimulation {
     var bound: (@Sendable (RankingContext) -> Duration?)?
     /// Wraps the gate, for tests of the property.
     var gate: @Sendable (FakeGate) -> any Gate = { $0 }
+    /// Changes what happens to downloads beyond lowered limits, for tests of the property.
+    var excess: @Sendable (Excess) -> Excess = { $0 }
   }
 
   private static let firstLimits = QueueLimits(concurrent: 3, perHost: 2, even: 2)
@@ -27,7 +29,8 @@ actor QueueSimulation {
   private var isByArrival = false
   var isGateOpen = true
   var isSuspended = false
-  /// Whether a download was started by hand since the limits were set, so that more may run than they permit.
+  /// Whether more may run than the limits permit: a download was started by hand since they were set, or those that ran
+  /// beyond them may finish.
   var mayExceed = false
   /// Whether the last operation was ``QueueOperation/settle``.
   private var hasSettled = false
@@ -72,9 +75,9 @@ actor QueueSimulation {
     await downloader.setSuspended(isSuspended)
   }
 
-  private func replaceLimits() async {
+  private func replaceLimits(_ excess: Excess = .stops) async {
     let policy = subject.limits(limits)
-    await downloader.replace(policy)
+    await downloader.replace(policy, excess: subject.excess(excess))
   }
 
   private func replacePolicy() async throws {
@@ -139,7 +142,7 @@ actor QueueSimulation {
       try await stopping { try await self.downloader.cancelAll(even ? .tag("even") : .all) > 0 }
     case .finish(let number): source.finish(Self.id(number))
     case .fail(let number): source.fail(Self.id(number))
-    case .limit(let new): try await limit(to: new)
+    case .limit(let new, let excess): try await limit(to: new, excess)
     case .replacePolicy(let byArrival):
       isByArrival = byArrival
       try await replacePolicy()
@@ -201,10 +204,11 @@ actor QueueSimulation {
   }
 
   /// Replaces the limits. When the engine had nothing left to do, the stopped downloads are known exactly.
-  private func limit(to new: QueueLimits) async throws {
-    let expected = hasSettled ? ledger.stops(by: new, of: try await ledger.records()) : nil
+  private func limit(to new: QueueLimits, _ excess: Excess) async throws {
+    let stops = hasSettled ? ledger.stops(by: new, of: try await ledger.records()) : nil
+    let expected = excess == .stops ? stops : hasSettled ? [] : nil
     source.forgetStops()
-    await set(new)
+    await set(new, excess)
     guard let expected else { return }
     try await settle()
     let stopped = source.stops
@@ -213,15 +217,16 @@ actor QueueSimulation {
     throw Violation(property: .stops, text: "\(new) stopped \(names(stopped)) and not \(names(expected))")
   }
 
-  func set(_ new: QueueLimits) async {
+  func set(_ new: QueueLimits, _ excess: Excess = .stops) async {
     // A run that begins while the limits change may obey the old limits or the new ones.
     let either = limits.union(new)
     source.allow(either)
     ledger.update { $0.limits = either }
     limits = new
-    await replaceLimits()
+    await replaceLimits(excess)
     source.allow(new)
     ledger.update { $0.limits = new }
-    mayExceed = false
+    // Downloads that were started by hand may still run, too.
+    mayExceed = excess == .finishes
   }
 }

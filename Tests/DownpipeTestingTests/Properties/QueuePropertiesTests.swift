@@ -88,11 +88,13 @@ struct QueuePropertiesTests {
     let operations: [QueueOperation] = [
       .add(3, priority: 100, size: 2_000, deadline: 5), .add(1), .start(2, preempting: .oldest), .start(1),
       .limit(QueueLimits(concurrent: 1, perHost: 2, even: 3)), .setPriority(1, -1), .reopen,
+      .limit(QueueLimits(concurrent: 1, perHost: 2, even: 3), excess: .finishes),
     ]
     #expect(
       operations.map(\.description) == [
         ".add(3, priority: 100, size: 2000, deadline: 5)", ".add(1)", ".start(2, preempting: .oldest)", ".start(1)",
         ".limit(QueueLimits(concurrent: 1, perHost: 2, even: 3))", ".setPriority(1, -1)", ".reopen",
+        ".limit(QueueLimits(concurrent: 1, perHost: 2, even: 3), excess: .finishes)",
       ])
   }
 }

@@ -98,6 +98,19 @@ struct QueuePropertyDefectTests {
     try await properties.run(seeds: 0..<20)
   }
 
+  @Test("An engine that stops downloads that may finish is found")
+  func excess() async throws {
+    let operations: [QueueOperation] = [
+      .add(1), .add(2), .settle, .limit(Self.one, excess: .finishes), .settle, .finish(1), .settle,
+    ]
+    var properties = QueueProperties { Self.byPriority }
+    try await properties.run(operations)
+    properties.subject.excess = { _ in .stops }
+    let stopping = properties
+    let found = try #require(await failure { try await stopping.run(operations) })
+    #expect(found.property == .stops && found.happened.contains("d2"), "\(found)")
+  }
+
   @Test("Random sequences find limits that stop the wrong downloads")
   func wrongStops() async throws {
     let properties = QueueProperties(ledger: { DefectiveLedger(.losesPriorities) }) { Self.byPriority }
