@@ -16,13 +16,10 @@ struct Item: Sendable, Hashable {
   /// Whether the system chooses the time of the transfer.
   var isDiscretionary = false
 
-  /// The id of the download: the key.
-  var id: DownloadID { DownloadID(key) }
-
-  /// The request for the download. The server names the file.
+  /// The request for the download. The key is its id, and the server names the file.
   var request: DownloadRequest {
     DownloadRequest(
-      url, id: id, intent: isDiscretionary ? .silent : .userInitiated, tags: [MediaLibrary.tag(of: user)],
-      metadata: info, destination: .init(directory: folder))
+      url, id: DownloadID(key), intent: isDiscretionary ? .silent : .userInitiated,
+      tags: [MediaLibrary.tag(of: user)], metadata: info, destination: .init(directory: folder))
   }
 }
