@@ -59,8 +59,9 @@
       return switch phase {
       case .waiting:
         [
-          ("download INDEXED BY download_ready", "\(isIn) AND not_before IS NULL"),
-          ("download INDEXED BY download_delayed", "\(isIn) AND not_before IS NOT NULL"),
+          ("download INDEXED BY download_ready", StatementText.isReady),
+          ("download INDEXED BY download_delayed", StatementText.isDelayed),
+          ("download INDEXED BY download_dependent", StatementText.isDependent),
         ]
       case .transferring, .processing: [("download INDEXED BY download_held", "\(isIn) AND owner IS NOT NULL")]
       default: [("download INDEXED BY download_resting", isIn)]

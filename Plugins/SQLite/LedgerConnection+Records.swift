@@ -82,6 +82,7 @@
         location: addition.location, createdAt: now)
       let kind = Kind(record)
       record.rank = try rankingToWrite().rank(record.rankingContext(host: kind.candidate.host))
+      try record.follow(since: [], isFinished)
       let lane = Lane(opening: try opening(), kind: try number(of: kind))
       let insert = try prepared(.insert)
       for column in RecordColumns.new { insert.bind(try column.value(record)) }
@@ -92,8 +93,9 @@
         return nil
       }
       for tag in record.request.tags { try setTag(tag, of: record.generation, to: true) }
+      try setDependencies(record.waitsFor, of: record.generation, before: [])
       moved(from: nil, to: .waiting)
-      noteWaiting(record, in: lane)
+      if record.isReady { noteWaiting(record, in: lane) }
       return LedgerAddOutcome(isNew: true, record: record)
     }
 
@@ -102,7 +104,7 @@
     ) throws -> LedgerAddOutcome {
       var record = known
       let opening = try opening()
-      if record.addAgain(addition, at: now, ranking: try rankingToWrite()) {
+      if try record.addAgain(addition, at: now, ranking: try rankingToWrite(), isFinished) {
         try write(record, over: known, opening: opening)
       } else if let lane = try lane(of: known.generation), lane.opening != opening {
         // The download is assigned to this opening even if the addition changes nothing.
@@ -121,15 +123,22 @@
       _ id: DownloadID, at now: Date, _ change: (inout DownloadRecord) throws -> Void
     ) throws -> DownloadRecord? {
       guard let known = try record(id) else { return nil }
-      return try update(known, at: now, change) ?? known
+      guard let record = try update(known, at: now, change) else { return known }
+      var dependents = NewDependents()
+      try note(record, since: known, in: &dependents)
+      try checkCycles(dependents)
+      return record
     }
 
+    /// Changes a record without looking for cycles of dependencies.
     /// - Returns: The record after the change; `nil` if nothing has changed.
     func update(
       _ known: DownloadRecord, at now: Date, _ change: (inout DownloadRecord) throws -> Void
     ) throws -> DownloadRecord? {
       var record = known
-      guard try record.update(by: owner, at: now, ranking: try rankingToWrite(), change) else { return nil }
+      guard
+        try record.update(by: owner, at: now, ranking: try rankingToWrite(), isFinished: isFinished, change)
+      else { return nil }
       record.request.makeStorable()
       record.added?.makeStorable()
       try write(record, over: known, opening: nil)
@@ -150,6 +159,7 @@
       update.bind(record.generation)
       try update.run()
       try setTags(record.request.tags, of: record.generation, before: known.request.tags)
+      try setDependencies(record.waitsFor, of: record.generation, before: known.waitsFor)
       if record.phase != known.phase { moved(from: known.phase, to: record.phase) }
       if record.isReady { noteWaiting(record, in: lane) }
     }
@@ -217,6 +227,7 @@
         // A held record was active.
         moved(from: .transferring, to: record.phase)
         if record.phase == .waiting, record.notBefore == nil { try noteWaiting(record.generation) }
+        if record.phase == .finished { try release(by: record.id, at: now) }
       }
       return true
     }
@@ -244,9 +255,9 @@
       return (record, try number(of: Kind(location: known.location, candidate: known.candidate)))
     }
 
-    /// Adds a waiting download to the lists of lanes, with the lane and key from its row.
+    /// Adds a download to the lists of lanes if it waits and is due, with the lane and key from its row.
     func noteWaiting(_ generation: Int64) throws {
-      let row = try prepared(.place)
+      let row = try prepared(.readyPlace)
       row.bind(generation)
       defer { row.reset() }
       if try row.step() { noteWaiting(row) }
@@ -254,14 +265,15 @@
   }
 
   extension DownloadRecord {
-    /// Whether the download waits, but not for a time.
-    fileprivate var isReady: Bool { phase == .waiting && notBefore == nil }
+    /// Whether the download waits, but neither for a time nor for another download.
+    fileprivate var isReady: Bool { isQueued && notBefore == nil }
   }
 
   extension DownloadRequest {
     /// Changes the request to the form that is read back from the file.
     fileprivate mutating func makeStorable() {
       if !tags.isEmpty { tags = Set(tags.map(RecordColumns.key)) }
+      if !after.isEmpty { after = Set(after.map { DownloadID(RecordColumns.key($0.rawValue)) }) }
       // A relative URL is stored as an absolute URL.
       if url.baseURL != nil { url = url.absoluteURL }
       for index in mirrors.indices where mirrors[index].baseURL != nil { mirrors[index] = mirrors[index].absoluteURL }

@@ -47,13 +47,17 @@
       let generations = try generations(selection)
       if generations.count > Self.fewRecords { forgetLanes() }
       var result = LedgerBulkResult()
+      var dependents = NewDependents()
       for generation in generations {
         let row = try prepared(.recordOfGeneration)
         row.bind(generation)
         let known: DownloadRecord?
         do { known = try row.first(record) } catch is DamagedRow { continue }
-        if let known, try update(known, at: now, change) != nil { result.note(known.id) }
+        guard let known, let record = try update(known, at: now, change) else { continue }
+        result.note(known.id)
+        try note(record, since: known, in: &dependents)
       }
+      try checkCycles(dependents)
       return result
     }
 
@@ -113,6 +117,7 @@
       let statement = try prepared(.deleteRow)
       statement.bind(record.generation)
       guard try statement.run() == 1 else { return }
+      try setDependencies([], of: record.generation, before: record.waitsFor)
       if let phase = row.phase {
         moved(from: phase, to: nil)
         if phase == .waiting { noteChange(of: record.generation, in: row.lane) }

@@ -126,6 +126,9 @@
       .optional(
         "expected_size", [], { $0.request.expectedSize.bytes }, { $0.request.expectedSize = ByteCount($1) }),
       .optional("deadline", [], { $0.request.deadline }, { $0.request.deadline = $1 }),
+      .repeatedJSON(
+        "dependencies", [], { IDList($0.request.after) }, { $0.request.after = $1.ids }),
+      .repeatedJSON("waits_for", [], { IDList($0.waitsFor) }, { $0.waitsFor = $1.ids }),
       .optional("size_hint", [], { $0.request.sizeHint.bytes }, { $0.request.sizeHint = ByteCount($1) }),
       .repeatedJSON(
         "step_selection", [], { $0.request.steps.names.map { $0.sorted() } }, { $0.request.steps = .only(Set($1)) }),
@@ -230,6 +233,26 @@
     /// equivalence, SQLite by bytes.
     static func key(_ text: String) -> String {
       text.utf8.allSatisfy { $0 < 0x80 } ? text : text.precomposedStringWithCanonicalMapping
+    }
+  }
+
+  /// The ids of other downloads in their stored form, stored as a JSON array of strings.
+  struct IDList: Codable, Equatable, Sendable {
+    var ids: Set<DownloadID>
+
+    /// - Returns: `nil` for no ids.
+    init?(_ ids: Set<DownloadID>) {
+      if ids.isEmpty { return nil }
+      self.ids = ids
+    }
+
+    init(from decoder: any Decoder) throws {
+      ids = try Set(decoder.singleValueContainer().decode([DownloadID].self))
+    }
+
+    func encode(to encoder: any Encoder) throws {
+      var container = encoder.singleValueContainer()
+      try container.encode(ids.map { RecordColumns.key($0.rawValue) }.sorted())
     }
   }
 

@@ -86,6 +86,6 @@
       AND kind IN (SELECT number FROM wanted)
       """
     private static let ready =
-      "download INDEXED BY download_ready WHERE phase = 'waiting' AND not_before IS NULL"
+      "download INDEXED BY download_ready WHERE \(StatementText.isReady)"
   }
 #endif

@@ -51,7 +51,7 @@
 
     func add(_ additions: [LedgerAddition], at now: Date) async throws -> [LedgerAddOutcome] {
       let now = now.asStored
-      let outcomes = try await queue.commit { connection in try additions.map { try connection.add($0, at: now) } }
+      let outcomes = try await queue.commit { try $0.add(additions, at: now) }
       if outcomes.contains(where: { $0.isChanged(at: now) }) { watchers.tell(changedBy: owner) }
       return outcomes
     }
@@ -135,7 +135,7 @@
     }
 
     func save(_ record: DownloadRecord, _ fields: RecordFields, at now: Date) async throws -> Bool {
-      let isSaved = try await queue.commit(isSingleStatement: !fields.contains(.link)) {
+      let isSaved = try await queue.commit(isSingleStatement: !fields.contains(.link) && record.phase != .finished) {
         try $0.save(record, fields, at: now)
       }
       if isSaved, LedgerSave(record, fields).endsRun { watchers.tell(changedBy: owner) }
@@ -193,6 +193,10 @@
 
     func nextDue(after now: Date) async throws -> Date? {
       try await read { try $0.nextDue(after: now) }
+    }
+
+    func isBusy() async throws -> Bool {
+      try await read { try $0.isBusy() }
     }
 
     func rank(by ranking: Ranking) async throws {

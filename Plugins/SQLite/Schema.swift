@@ -25,6 +25,7 @@
       migrator.registerMigration("6: deadlines") { db in
         try db.execute(sql: "ALTER TABLE download ADD COLUMN deadline REAL")
       }
+      migrator.registerMigration("7: dependencies") { db in try db.execute(sql: dependencies) }
       return migrator
     }
 

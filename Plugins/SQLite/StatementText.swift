@@ -9,12 +9,16 @@
     case record, recordOfGeneration, place, total, insert, rewrite, insertTag, deleteTag, deleteRow
     case isAnyDue, promoteDue, promoteJumped, nextLane, nextOwnLane, waitingKeys, lease
     case renew, held, letGo, nextDue, placeOfID, setOpening
+    case isBusy, readyPlace, phaseOfID, isNeeded, dependents, waitsFor, waitsForOfID, setWaitsFor
+    case insertDependency, deleteDependency
     case unlikeRanking, isRanked, setting, setSetting, clearSetting, rankPage, rankable, setRank
 
     /// The condition for downloads that wait and are due.
-    private static let isReady = "phase = 'waiting' AND not_before IS NULL"
+    static let isReady = "phase = 'waiting' AND not_before IS NULL AND waits_for IS NULL"
     /// The condition for downloads that wait for a time.
-    private static let isDelayed = "phase = 'waiting' AND not_before IS NOT NULL"
+    static let isDelayed = "phase = 'waiting' AND not_before IS NOT NULL AND waits_for IS NULL"
+    /// The condition for downloads that wait for another download.
+    static let isDependent = "phase = 'waiting' AND waits_for IS NOT NULL"
     private static let placeColumns = "opening, kind, rank, arrival, generation"
 
     // The indexes are named because SQLite, without statistics, would choose another one and read all of it.
@@ -107,7 +111,7 @@
         """
         UPDATE download SET \(EventEffect.all[.leased]?[.waiting]?.assignments ?? ""),
           owner = ?, lease = ?, updated_at = ?
-        WHERE generation = ? AND phase = 'waiting' AND owner IS NULL
+        WHERE generation = ? AND phase = 'waiting' AND owner IS NULL AND waits_for IS NULL
         """
 
       case .renew: "UPDATE download SET lease = ? WHERE owner = ?"
@@ -115,6 +119,23 @@
       case .letGo: "UPDATE download SET owner = NULL, lease = NULL WHERE generation = ?"
       case .placeOfID: "SELECT \(Self.placeColumns), \(Self.isReady) FROM download WHERE id = ?"
       case .setOpening: "UPDATE download SET opening = ? WHERE generation = ?"
+
+      case .isBusy:
+        """
+        SELECT EXISTS (SELECT 1 FROM download INDEXED BY download_held WHERE owner IS NOT NULL)
+        OR EXISTS (SELECT 1 FROM download INDEXED BY download_ready WHERE \(Self.isReady))
+        OR EXISTS (SELECT 1 FROM download INDEXED BY download_delayed WHERE \(Self.isDelayed))
+        """
+      case .readyPlace: "SELECT \(Self.placeColumns) FROM download WHERE generation = ? AND \(Self.isReady)"
+      case .phaseOfID: "SELECT phase FROM download WHERE id = ?"
+      case .isNeeded: "SELECT 1 FROM dependency WHERE needed = ? LIMIT 1"
+      case .dependents: "SELECT generation FROM dependency WHERE needed = ?"
+      case .waitsFor: "SELECT waits_for FROM download WHERE generation = ?"
+      case .waitsForOfID: "SELECT waits_for FROM download WHERE id = ?"
+      case .setWaitsFor: "UPDATE download SET waits_for = ?, updated_at = ? WHERE generation = ?"
+      case .insertDependency: "INSERT OR IGNORE INTO dependency (needed, generation) VALUES (?, ?)"
+      case .deleteDependency: "DELETE FROM dependency WHERE needed = ? AND generation = ?"
+
       case .unlikeRanking: "DELETE FROM setting WHERE name IN ('ranking', 'ranking under way') AND value <> ?"
       case .isRanked: "SELECT 1 FROM setting WHERE name = ? AND value = ?"
       case .setting: "SELECT value FROM setting WHERE name = ?"

@@ -2,7 +2,7 @@ package import DownpipeCore
 
 /// A reason to wait without its text, for labels.
 package enum WaitingKind: String, Hashable, Sendable, CaseIterable {
-  case turn, limit, gate, retry, missing, suspended, elsewhere
+  case turn, limit, gate, retry, missing, suspended, elsewhere, dependency
 
   /// Creates the kind of a reason.
   package init(_ reason: WaitingReason) {
@@ -14,6 +14,7 @@ package enum WaitingKind: String, Hashable, Sendable, CaseIterable {
     case .missing: self = .missing
     case .suspended: self = .suspended
     case .elsewhere: self = .elsewhere
+    case .dependency: self = .dependency
     }
   }
 }
@@ -23,7 +24,7 @@ extension WaitingReason {
   package var error: DownloadError? {
     switch self {
     case .retry(_, let error), .missing(_, _, let error): error
-    case .turn, .limit, .gate, .suspended, .elsewhere: nil
+    case .turn, .limit, .gate, .suspended, .elsewhere, .dependency: nil
     }
   }
 }

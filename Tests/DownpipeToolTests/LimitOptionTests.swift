@@ -80,6 +80,9 @@ struct LimitOptionTests {
     #expect(
       reasons.reason(for: Samples.status(.waiting(.missing(.disk, until: Samples.now, after: error))), in: zone)
         == "until 2027-01-15 08:00:00: waiting for disk space: the server answered 503")
+    #expect(
+      reasons.reason(for: Samples.status(.waiting(.dependency("a", .failed))), in: zone)
+        == "waits for “a”, which has failed")
     #expect(reasons.reason(for: Samples.status(.waiting(.elsewhere)), in: zone) == nil)
     #expect(reasons.reason(for: Samples.status(.failed(error)), in: zone) == nil)
 

@@ -134,6 +134,8 @@ final class MemoryLedgerStore: LedgerStore {
 
   func nextDue(after now: Date) async throws -> Date? { try withState { $0.nextDue(after: now) } }
 
+  func isBusy() async throws -> Bool { try withState { $0.isBusy } }
+
   func rank(by ranking: Ranking) async throws { try withState { $0.rank(by: ranking, owner: owner) } }
 
   func settings() async throws -> Data? { try withState { $0.settings } }

@@ -31,18 +31,21 @@ extension MemoryLedgerState {
     return removed.count
   }
 
-  /// Changes the chosen records, or none if a change fails.
+  /// Changes the chosen records, or none if a change fails or downloads would wait for each other.
   mutating func update(
     _ selection: LedgerSelection, owner: String, at now: Date, _ change: (inout DownloadRecord) throws -> Void
-  ) rethrows -> LedgerBulkResult {
+  ) throws -> LedgerBulkResult {
     let ranking = rankingToWrite(owner)
     let changed = try chosen(selection).compactMap { id -> Entry? in
-      guard var entry = entries[id], try entry.record.update(by: owner, at: now, ranking: ranking, change)
+      guard var entry = entries[id],
+        try entry.record.update(by: owner, at: now, ranking: ranking, isFinished: { isFinished($0) }, change)
       else { return nil }
       entry.candidate = entry.record.candidate
       return entry
     }
-    for entry in changed { set(entry) }
+    try keepingOrder(of: changed.map(\.record.request)) { state in
+      for entry in changed { state.set(entry) }
+    }
     return LedgerBulkResult(changed.lazy.map(\.record))
   }
 }

@@ -84,10 +84,7 @@ extension MemoryLedgerState {
   /// The keys of waiting downloads that a scope may contain, in order of rank.
   private mutating func waitingKeys(_ scope: LeaseScope) -> [MemoryLedgerQueue.Key] {
     if case .ids(let ids) = scope {
-      return ids.compactMap { entries[$0] }.filter { $0.record.phase == .waiting }.map {
-        MemoryLedgerQueue.Key($0.record)
-      }
-      .sorted()
+      return ids.compactMap { entries[$0]?.record }.filter(\.isQueued).map(MemoryLedgerQueue.Key.init).sorted()
     }
     var keys: [MemoryLedgerQueue.Key] = []
     queue.scan { key in

@@ -11,7 +11,7 @@ struct MemoryLedgerState: Sendable {
     var candidate: Candidate
 
     func isWaiting(as key: MemoryLedgerQueue.Key) -> Bool {
-      record.phase == .waiting && MemoryLedgerQueue.Key(record) == key
+      record.isQueued && MemoryLedgerQueue.Key(record) == key
     }
   }
 
@@ -24,6 +24,8 @@ struct MemoryLedgerState: Sendable {
   /// The name of the ranking of all records; `nil` when they have ranks of several rankings.
   private var rankingName: String?
   var entries: [DownloadID: Entry] = [:]
+  /// The downloads that wait for a download, by its id.
+  var dependents: [DownloadID: Set<DownloadID>] = [:]
   private var lastGeneration: Int64 = 0
   var queue = MemoryLedgerQueue()
   private var tally: [DownloadState.Phase: Int] = [:]
@@ -69,16 +71,19 @@ struct MemoryLedgerState: Sendable {
     let old = entries.updateValue(entry, forKey: record.id)?.record
     if let old { tally[old.phase, default: 0] -= 1 }
     tally[record.phase, default: 0] += 1
-    guard record.phase == .waiting else { return }
+    noteDependencies(of: record, since: old)
+    guard record.isQueued else { return }
     let key = MemoryLedgerQueue.Key(record)
-    if let old, old.phase == .waiting, MemoryLedgerQueue.Key(old) == key { return }
+    if let old, old.isQueued, MemoryLedgerQueue.Key(old) == key { return }
     queue.append(key)
     // A download that changes often must not fill the memory with obsolete keys.
     if queue.count > 2 * entries.count + 1_000 { queue.tidy { entries[$0.id]?.isWaiting(as: $0) != true } }
   }
 
   mutating func forget(_ id: DownloadID) {
-    if let old = entries.removeValue(forKey: id) { tally[old.record.phase, default: 0] -= 1 }
+    guard let old = entries.removeValue(forKey: id) else { return }
+    tally[old.record.phase, default: 0] -= 1
+    setDependent(id, of: old.record.waitsFor, to: false)
   }
 
   /// Changes the chosen records for which `change` returns `true`.
@@ -98,7 +103,7 @@ struct MemoryLedgerState: Sendable {
 
   mutating func add(
     _ additions: [LedgerAddition], owner: String, at now: Date
-  ) throws(DownloadError) -> [LedgerAddOutcome] {
+  ) throws -> [LedgerAddOutcome] {
     for addition in additions {
       guard let known = record(addition.request.id), known.isElsewhere(than: addition), known.phase.isActive
       else { continue }
@@ -106,7 +111,9 @@ struct MemoryLedgerState: Sendable {
         .inUse, "“\(known.id)” is being downloaded to \(known.location ?? ""): wait until it has ended",
         stage: "MemoryLedger")
     }
-    return additions.map { add($0, owner: owner, at: now) }
+    return try keepingOrder(of: additions.map(\.request)) { state in
+      additions.map { state.add($0, owner: owner, at: now) }
+    }
   }
 
   private mutating func add(_ addition: LedgerAddition, owner: String, at now: Date) -> LedgerAddOutcome {
@@ -114,7 +121,7 @@ struct MemoryLedgerState: Sendable {
     if var record = record(addition.request.id) {
       let isLost = record.phase == .finished && addition.lost != nil && record.steps.artifact == addition.lost
       if !isLost, !record.isElsewhere(than: addition) {
-        _ = record.addAgain(addition, at: now, ranking: ranking)
+        _ = record.addAgain(addition, at: now, ranking: ranking) { isFinished($0) }
         set(Entry(record: record, addedBy: owner, candidate: record.candidate))
         return LedgerAddOutcome(isNew: false, record: record)
       }
@@ -126,19 +133,21 @@ struct MemoryLedgerState: Sendable {
       location: addition.location, createdAt: now)
     let candidate = record.candidate
     record.rank = ranking.rank(record.rankingContext(host: candidate.host))
+    record.follow(since: []) { isFinished($0) }
     set(Entry(record: record, addedBy: owner, candidate: candidate))
     return LedgerAddOutcome(isNew: true, record: record)
   }
 
   mutating func update(
     _ id: DownloadID, owner: String, at now: Date, _ change: (inout DownloadRecord) throws -> Void
-  ) rethrows -> DownloadRecord? {
+  ) throws -> DownloadRecord? {
     guard var entry = entries[id] else { return nil }
-    guard try entry.record.update(by: owner, at: now, ranking: rankingToWrite(owner), change) else {
-      return entry.record
-    }
+    let ranking = rankingToWrite(owner)
+    guard
+      try entry.record.update(by: owner, at: now, ranking: ranking, isFinished: { isFinished($0) }, change)
+    else { return entry.record }
     entry.candidate = entry.record.candidate
-    set(entry)
+    try keepingOrder(of: [entry.record.request]) { $0.set(entry) }
     return entry.record
   }
 
@@ -173,7 +182,7 @@ struct MemoryLedgerState: Sendable {
   }
 
   func nextDue(after now: Date) -> Date? {
-    entries.values.compactMap { $0.record.phase == .waiting ? $0.record.notBefore : nil }
+    entries.values.compactMap { $0.record.isQueued ? $0.record.notBefore : nil }
       .filter { $0 > now && $0 <= now.furthestDue }.min()
   }
 

@@ -22,6 +22,9 @@ public struct DownloadRecord: Sendable, Hashable {
   public var isPausedTogether: Bool
   /// The missing resource that the download waits for; `nil` when it waits only for its turn or for a time.
   public var awaited: Awaited?
+  /// The downloads of ``DownloadRequest/after`` that have not finished since they were named there. Until the set is
+  /// empty, the download is not leased.
+  public var waitsFor: Set<DownloadID>
   /// The owner that holds the download while it is active; otherwise `nil`.
   public var owner: String?
   /// The last error, while the download waits for another attempt or has failed; otherwise `nil`.
@@ -64,6 +67,7 @@ public struct DownloadRecord: Sendable, Hashable {
     self.rank = rank
     self.phase = .waiting
     self.isPausedTogether = false
+    self.waitsFor = []
     self.attempts = 0
     self.consecutiveFailures = 0
     self.repeatedFailures = 0

@@ -23,6 +23,7 @@ extension DownloadRequest {
       MergedPart("priority", \.priority),
       MergedPart("intent", \.intent),
       MergedPart("deadline", \.deadline),
+      MergedPart("after", \.after),
       MergedPart("tags", \.tags),
       MergedPart("metadata", \.metadata),
       MergedPart("expectedSize", \.expectedSize),

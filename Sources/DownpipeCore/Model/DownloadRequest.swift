@@ -20,6 +20,16 @@ public struct DownloadRequest: Sendable, Hashable {
   /// The time by which the file is wanted; `nil` when there is none. `EarliestDeadlineFirst` ranks by it. A download
   /// that has missed its deadline goes on.
   public var deadline: Date?
+  /// The downloads that have to finish first, at most 1,000; none by default.
+  ///
+  /// ```swift
+  /// try DownloadRequest("https://example.org/index", id: "index", after: ["part 1", "part 2"])
+  /// ```
+  /// The download waits until each of them has finished, and ``WaitingReason/dependency(_:_:)`` says for which one. It goes
+  /// on waiting while one of them is paused, has failed, was cancelled or removed; they may also be added later than the
+  /// download. Once one has finished it stays met, also when it starts again. Changing the set does not stop a run in
+  /// progress. Downloads that would wait for each other in a cycle are refused with `.invalidRequest`.
+  public var after: Set<DownloadID>
   /// Labels for queries, limits and bulk operations.
   public var tags: Set<String>
   /// Values that the app attaches to the download. Downpipe keeps them and does not interpret them.
@@ -111,6 +121,7 @@ public struct DownloadRequest: Sendable, Hashable {
     priority: Priority = .normal,
     intent: Intent = .userInitiated,
     deadline: Date? = nil,
+    after: Set<DownloadID> = [],
     tags: Set<String> = [],
     metadata: [String: String] = [:],
     expectedSize: ByteCount = .unknown,
@@ -128,6 +139,7 @@ public struct DownloadRequest: Sendable, Hashable {
     self.priority = priority
     self.intent = intent
     self.deadline = deadline
+    self.after = after
     self.tags = tags
     self.metadata = metadata
     self.expectedSize = expectedSize
@@ -150,6 +162,7 @@ public struct DownloadRequest: Sendable, Hashable {
     priority: Priority = .normal,
     intent: Intent = .userInitiated,
     deadline: Date? = nil,
+    after: Set<DownloadID> = [],
     tags: Set<String> = [],
     metadata: [String: String] = [:],
     expectedSize: ByteCount = .unknown,
@@ -168,8 +181,8 @@ public struct DownloadRequest: Sendable, Hashable {
       )
     }
     self.init(
-      url, id: id, mirrors: mirrors, priority: priority, intent: intent, deadline: deadline, tags: tags,
-      metadata: metadata, expectedSize: expectedSize, sizeHint: sizeHint, expectedDigests: expectedDigests,
+      url, id: id, mirrors: mirrors, priority: priority, intent: intent, deadline: deadline, after: after,
+      tags: tags, metadata: metadata, expectedSize: expectedSize, sizeHint: sizeHint, expectedDigests: expectedDigests,
       maximumSize: maximumSize, headers: headers, destination: destination, steps: steps, headStart: headStart)
   }
 
@@ -192,6 +205,7 @@ extension DownloadRequest: Codable {
     try read(.priority, into: &priority)
     try read(.intent, into: &intent)
     deadline = try container.decodeIfPresent(Date.self, forKey: .deadline)
+    try read(.after, into: &after)
     try read(.tags, into: &tags)
     try read(.metadata, into: &metadata)
     try read(.expectedSize, into: &expectedSize)

@@ -71,6 +71,23 @@ public enum WaitingReason: Sendable, Hashable, CustomStringConvertible {
   case suspended
   /// Another process holds the download.
   case elsewhere
+  /// Another download has to finish first; see ``DownloadRequest/after``. If there are several, this one is the first
+  /// that needs a command, or else the first by id.
+  case dependency(DownloadID, Dependency)
+
+  /// What a download does that another one waits for.
+  public enum Dependency: String, Sendable, Hashable, CaseIterable {
+    /// It waits or runs.
+    case unfinished
+    /// It was paused.
+    case paused
+    /// It was cancelled.
+    case cancelled
+    /// It has failed for good.
+    case failed
+    /// The ledger has no such download. It may be added later.
+    case unknown
+  }
 
   /// The reason as text.
   public var description: String {
@@ -86,6 +103,11 @@ public enum WaitingReason: Sendable, Hashable, CustomStringConvertible {
     case .missing(.descriptors, _, let error): "waiting for file descriptors: \(error.message)"
     case .suspended: "all downloads are suspended"
     case .elsewhere: "another process is working on it"
+    case .dependency(let id, .unfinished): "waits for “\(id)” to finish"
+    case .dependency(let id, .paused): "waits for “\(id)”, which is paused"
+    case .dependency(let id, .cancelled): "waits for “\(id)”, which was cancelled"
+    case .dependency(let id, .failed): "waits for “\(id)”, which has failed"
+    case .dependency(let id, .unknown): "waits for “\(id)”, which does not exist"
     }
   }
 }

@@ -43,7 +43,8 @@ public enum Lifecycle {
 
   /// Returns the phase after an event; `nil` when the event has no effect in this phase.
   ///
-  /// ``Event/resumeTogether`` depends on more than the phase: it affects only downloads that were paused together.
+  /// Two events depend on more than the phase: ``Event/resumeTogether`` affects only downloads that were paused together,
+  /// and ``Event/leased`` only downloads that wait for no other one; see ``DownloadRecord/waitsFor``.
   public static func next(_ phase: DownloadState.Phase, _ event: Event) -> DownloadState.Phase? {
     switch (phase, event) {
     case (.waiting, .leased): .transferring
@@ -84,7 +85,9 @@ extension DownloadRecord {
   /// - Returns: `false`, and nothing has changed, when the event has no effect on the record.
   @discardableResult
   public mutating func apply(_ event: Lifecycle.Event) -> Bool {
-    guard let next = Lifecycle.next(phase, event), event != .resumeTogether || isPausedTogether else { return false }
+    guard let next = Lifecycle.next(phase, event), event != .resumeTogether || isPausedTogether,
+      event != .leased || waitsFor.isEmpty
+    else { return false }
     if [.cancel, .discard, .restart, .artifactLost].contains(event) {
       // The bytes are or will be removed, and with them everything known about them.
       checkpoint = Checkpoint()

@@ -3,8 +3,12 @@ package import Foundation
 // Every ledger changes requests through these functions, so that the rules for what a change keeps exist once.
 extension DownloadRecord {
   /// Applies another addition of the same download.
+  ///
+  /// - Parameter isFinished: Whether another download has finished, for new dependencies.
   /// - Returns: Whether the record has changed.
-  package mutating func addAgain(_ addition: LedgerAddition, at now: Date, ranking: Ranking) -> Bool {
+  package mutating func addAgain(
+    _ addition: LedgerAddition, at now: Date, ranking: Ranking, _ isFinished: (DownloadID) throws -> Bool
+  ) rethrows -> Bool {
     guard addition.ifKnown == .update else { return false }
     let before = self
     var new = request.takingOver(addition.request, since: added ?? request)
@@ -16,6 +20,7 @@ extension DownloadRecord {
     {
       awaited = nil
     }
+    try follow(since: before.request.after, isFinished)
     location = location ?? addition.location
     apply(.addedAgain)
     return finish(since: before, at: now)
@@ -23,10 +28,13 @@ extension DownloadRecord {
 
   /// Applies a change. Only the request, `added`, the location, and the artifact and note of `steps` are taken from it.
   ///
-  /// - Parameter owner: The owner that makes the change.
+  /// - Parameters:
+  ///   - owner: The owner that makes the change.
+  ///   - isFinished: Whether another download has finished, for new dependencies.
   /// - Returns: Whether the record has changed.
   package mutating func update(
-    by owner: String, at now: Date, ranking: Ranking, _ change: (inout DownloadRecord) throws -> Void
+    by owner: String, at now: Date, ranking: Ranking, isFinished: (DownloadID) throws -> Bool,
+    _ change: (inout DownloadRecord) throws -> Void
   ) rethrows -> Bool {
     let before = self
     var wish = self
@@ -34,6 +42,7 @@ extension DownloadRecord {
     // A change that sets `added` to `nil` declares that the request is as it was added.
     let base = wish.added ?? (added == nil ? request : wish.request)
     if set(wish.request, added: base, ranking), request.url != before.request.url { awaited = nil }
+    try follow(since: before.request.after, isFinished)
     location = wish.location
     if self.owner == nil || self.owner == owner {
       steps.artifact = wish.steps.artifact

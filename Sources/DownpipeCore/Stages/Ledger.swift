@@ -30,24 +30,29 @@ public protocol LedgerStore: Sendable {
 
   /// Adds downloads, or updates the downloads whose id is known. Either all additions are applied or none.
   ///
+  /// ``DownloadRecord/waitsFor`` is set from ``DownloadRequest/after``: to the downloads that have not finished.
+  ///
   /// A known download keeps its arrival; ``LedgerAddition/ifKnown`` decides what else is updated. The download starts
   /// again, with a new generation, in three cases: its artifact is ``LedgerAddition/lost``, it belongs to another
   /// location and is not active, or its record is damaged. All additions are in this store's ``LeaseScope/own`` scope.
   /// - Returns: The outcomes, in the order of `additions`.
-  /// - Throws: ``DownloadError`` with `.inUse` for a download that is active at another location.
+  /// - Throws: ``DownloadError`` with `.inUse` for a download that is active at another location; with
+  ///   `.invalidRequest` if downloads would wait for each other in a cycle after the call.
   func add(_ additions: [LedgerAddition], at now: Date) async throws -> [LedgerAddOutcome]
 
   /// Changes the request of a download in one transaction, also while another owner holds the download.
   ///
   /// Only `request`, `added` and `location` of the record are written, and `artifact` and `note` of `steps` unless
   /// another owner holds the download. The id cannot be changed. If `added` was `nil` and the request changes, `added`
-  /// becomes the previous request. The rank is computed again. If nothing has changed, nothing is written.
+  /// becomes the previous request. The rank and ``DownloadRecord/waitsFor`` are computed again; a dependency that the
+  /// request had already is not. If nothing has changed, nothing is written.
   /// - Parameters:
   ///   - id: The download.
   ///   - now: The time of the change, for ``DownloadRecord/updatedAt``.
   ///   - change: Makes the change. It must be cheap, because it is called inside the ledger's transaction. An error
   ///     that it throws is passed on, and nothing is written.
   /// - Returns: The record after the change; `nil` when there is no such record.
+  /// - Throws: ``DownloadError`` with `.invalidRequest` if downloads would wait for each other in a cycle.
   func update(
     _ id: DownloadID, at now: Date, _ change: @escaping @Sendable (inout DownloadRecord) throws -> Void
   ) async throws -> DownloadRecord?
@@ -94,7 +99,7 @@ public protocol LedgerStore: Sendable {
   /// ended. The default implementation returns none.
   func unsettledMoves() async throws -> [DownloadRecord]
 
-  /// Leases waiting downloads that are due, in order of rank.
+  /// Leases waiting downloads that are due and wait for no other download, in order of rank.
   ///
   /// ``Lifecycle/Event/leased`` is applied to each download that the request selects, and ``owner`` holds it until the
   /// lease expires.
@@ -106,6 +111,8 @@ public protocol LedgerStore: Sendable {
 
   /// Writes the given fields of a record that this owner holds.
   ///
+  /// A save that finishes a download removes its id from the ``DownloadRecord/waitsFor`` of all records, in the same
+  /// transaction and at a cost that grows only with their number.
   /// - Returns: `false`, and nothing is written, when the record does not exist, has another generation or is held by
   ///   another owner. The caller must stop at once.
   func save(_ record: DownloadRecord, _ fields: RecordFields, at now: Date) async throws -> Bool
@@ -149,8 +156,14 @@ public protocol LedgerStore: Sendable {
   func reclaim(at now: Date) async throws -> Int
 
   /// Returns the earliest time after `now` at which a waiting download becomes due; `nil` when no download waits for a
-  /// time.
+  /// time. Downloads that wait for another one are left out.
   func nextDue(after now: Date) async throws -> Date?
+
+  /// Returns whether a download is active, or can become active without a command for a download.
+  ///
+  /// A download that waits for another one does not count: the other one counts itself, unless it is paused, has failed,
+  /// was cancelled or does not exist. The default implementation reads the records of the waiting downloads.
+  func isBusy() async throws -> Bool
 
   /// Sets the ranking for the downloads that this store adds or changes, and ranks existing downloads again when their
   /// ranks come from another ranking.
@@ -192,6 +205,19 @@ extension LedgerStore {
     var records: [DownloadRecord] = []
     for id in ids { if let record = try await record(id) { records.append(record) } }
     return records
+  }
+
+  /// Reads the records of the waiting downloads, until one of them waits for no other download.
+  public func isBusy() async throws -> Bool {
+    let counts = try await counts(.all)
+    if counts.contains(where: { $0.key.isActive && $0.value > 0 }) { return true }
+    var page = DownloadQuery(phases: [.waiting], limit: 1_000)
+    while true {
+      let records = try await records(page)
+      if records.contains(where: { $0.waitsFor.isEmpty }) { return true }
+      guard records.count == page.limit else { return false }
+      page.offset += records.count
+    }
   }
 
   /// The default: no damaged records.

@@ -66,8 +66,9 @@ extension LedgerConformance {
   func checkKeeping(_ report: ConformanceReport) async {
     await report.check("request-is-kept", "a record keeps its whole request, also after a restart") {
       let (ledger, store) = try await opened()
-      let addition = LedgerAddition(
+      var addition = LedgerAddition(
         request: try Self.fullRequest("full"), arrival: .max)
+      addition.request.after = Set(Self.oddIDs)
       try await store.rank(by: Ranking(name: "test") { _ in Rank(value: .max) })
       _ = try await store.add([addition], at: Self.start)
       try expectEqual(try await store.known("full").request, addition.request, "the request")
@@ -75,6 +76,7 @@ extension LedgerConformance {
       let second = try await ledger.open()
       let record = try await second.known("full")
       try expectEqual(record.request, addition.request, "the request after a restart")
+      try expectEqual(record.waitsFor, addition.request.after, "the dependencies after a restart")
       try expectEqual(record.rank, Rank(value: .max), "the rank after a restart")
       try expectEqual(record.arrival, .max, "the order of arrival after a restart")
     }

@@ -60,6 +60,7 @@ public struct LedgerConformance: Sendable {
     await checkExchanges(report)
     await checkEvents(report)
     await checkTotals(report)
+    await checkDependencies(report)
     await checkOthers(report)
     await checkDamage(report)
     try report.finish()

@@ -97,7 +97,8 @@ public struct ObserverConformance: Sendable {
     let later = Date(timeIntervalSince1970: 4_000_000_000)
     let states: [DownloadState] = [
       .waiting(.turn), .waiting(.gate("conformance")), .waiting(.retry(at: later, after: error)), .waiting(.elsewhere),
-      .transferring, .processing(step: "Conformance"), .paused, .failed(error), .cancelled, .finished(artifact),
+      .waiting(.dependency("conformance", .failed)), .transferring, .processing(step: "Conformance"), .paused,
+      .failed(error), .cancelled, .finished(artifact),
     ]
     let progress = [
       TransferProgress(), TransferProgress(received: 5, total: .known(10), bytesPerSecond: 2.5, fetched: 7),

@@ -52,6 +52,7 @@ extension LedgerStoreWrapper {
   package func renewLeases(until lease: Date) async throws { try await base.renewLeases(until: lease) }
   package func reclaim(at now: Date) async throws -> Int { try await base.reclaim(at: now) }
   package func nextDue(after now: Date) async throws -> Date? { try await base.nextDue(after: now) }
+  package func isBusy() async throws -> Bool { try await base.isBusy() }
   package func rank(by ranking: Ranking) async throws { try await base.rank(by: ranking) }
   package func settings() async throws -> Data? { try await base.settings() }
   package func keep(settings: Data) async throws { try await base.keep(settings: settings) }

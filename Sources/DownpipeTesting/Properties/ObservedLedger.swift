@@ -86,8 +86,8 @@ final class ObservedLedger: Ledger {
       violations.add(.order, "\(names(leased)) were leased in this order, which is not that of their ranks")
     }
     let left = all.filter {
-      $0.phase == .waiting && ($0.notBefore ?? now) <= now && !log.skipped.contains($0.candidate)
-        && held[$0.candidate] == nil
+      $0.phase == .waiting && $0.waitsFor.isEmpty && ($0.notBefore ?? now) <= now
+        && !log.skipped.contains($0.candidate) && held[$0.candidate] == nil
     }
     for record in left {
       if !log.isStopped {

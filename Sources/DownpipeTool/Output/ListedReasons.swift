@@ -17,6 +17,8 @@ struct ListedReasons: Sendable {
       }
     case .waiting(.suspended):
       rules.reason(for: download) ?? turn(of: download)
+    case .waiting(let reason):
+      if case .dependency = reason { reason.description } else { nil }
     default: nil
     }
   }

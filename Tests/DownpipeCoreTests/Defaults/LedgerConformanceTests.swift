@@ -42,6 +42,7 @@ enum Fault: String, CaseIterable, Sendable {
   case overwrites, keepsNothing, revivesCancelled, updatesAll, losesRefusal, loses, updatesSilently
   case ignoresHost, ignoresIntent, ignoresPhases, updatesUntilRefused, updatesOne
   case sumsCancelled, findsNoMoves, hearsNothing, ignoresTagScope, ignoresIDScope, pages
+  case ignoresAfter, leasesDependents, neverReleases, alwaysBusy
 
   /// The rules that the suite must report as broken, among others.
   var rules: Set<String> {
@@ -101,6 +102,10 @@ enum Fault: String, CaseIterable, Sendable {
     case .ignoresTagScope: ["lease-tag"]
     case .ignoresIDScope: ["lease-ids"]
     case .pages: ["query-all"]
+    case .ignoresAfter: ["after-holds", "after-exchange", "after-unknown", "after-cycle", "request-is-kept"]
+    case .leasesDependents: ["after-holds", "after-unknown", "after-resting", "after-due"]
+    case .neverReleases: ["after-holds", "after-exchange", "after-unknown", "after-others"]
+    case .alwaysBusy: ["is-busy"]
     }
   }
 }
@@ -157,6 +162,7 @@ private final class FaultyStore: LedgerStoreWrapper {
     var additions = additions
     for index in additions.indices {
       if fault == .losesHeaders { additions[index].request.headers = [] }
+      if fault == .ignoresAfter { additions[index].request.after = [] }
       if fault == .forgetsLost { additions[index].lost = nil }
       if fault == .forgetsLocation { additions[index].location = nil }
       if fault == .keepsNothing { additions[index].ifKnown = .update }
@@ -222,6 +228,11 @@ private final class FaultyStore: LedgerStoreWrapper {
 
   func lease(_ request: LeaseRequest) async throws -> [DownloadRecord] {
     if fault == .leasesHeld { try await ledger.takeAll() }
+    if fault == .leasesDependents {
+      for record in try await base.records(DownloadQuery()) where !record.waitsFor.isEmpty {
+        _ = try await base.update(record.id, at: record.updatedAt) { $0.request.after = [] }
+      }
+    }
     let stopped = Mutex(false)
     let (fault, select) = (fault, request.select)
     var request = request
@@ -269,6 +280,11 @@ private final class FaultyStore: LedgerStoreWrapper {
     let all: RecordFields = [.state, .checkpoint, .steps, .link]
     if fault == .keepsLease {
       return try await base.save(record, fields.subtracting(.state), at: now)
+    }
+    if fault == .neverReleases, record.phase == .finished, let known = try await base.record(record.id) {
+      // The dependents wait for a download that never finishes.
+      let dependents = try await base.records(DownloadQuery()).filter { $0.waitsFor.contains(known.id) }
+      for dependent in dependents { _ = try await base.update(dependent.id, at: now) { $0.request.after = ["never"] } }
     }
     let saved = try await base.save(record, fault == .savesEverything ? all : fields, at: now)
     return fault == .savesAlways ? true : saved
@@ -329,6 +345,8 @@ private final class FaultyStore: LedgerStoreWrapper {
   func nextDue(after now: Date) async throws -> Date? {
     fault == .neverDue ? nil : try await base.nextDue(after: now)
   }
+
+  func isBusy() async throws -> Bool { fault == .alwaysBusy ? true : try await base.isBusy() }
 
   func rank(by ranking: Ranking) async throws {
     switch fault {

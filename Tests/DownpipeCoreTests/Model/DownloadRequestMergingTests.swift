@@ -22,6 +22,7 @@ struct DownloadRequestMergingTests {
     Part(
       name: "deadline", change: { $0.deadline = Date(timeIntervalSince1970: 1) },
       changeOtherwise: { $0.deadline = Date(timeIntervalSince1970: 2) }),
+    Part(name: "after", change: { $0.after = ["a"] }, changeOtherwise: { $0.after = ["b"] }),
     Part(name: "tags", change: { $0.tags = ["a"] }, changeOtherwise: { $0.tags = ["b"] }),
     Part(name: "metadata", change: { $0.metadata = ["a": "a"] }, changeOtherwise: { $0.metadata = ["a": "b"] }),
     Part(name: "expectedSize", change: { $0.expectedSize = 1 }, changeOtherwise: { $0.expectedSize = 2 }),
@@ -44,6 +45,12 @@ struct DownloadRequestMergingTests {
   private static func url(_ name: String) -> URL { URL(filePath: "/\(name)") }
 
   private let base = DownloadRequest(Self.url("base"), id: "a")
+
+  private func update(
+    _ record: inout DownloadRecord, at now: Date = Date(), _ change: (inout DownloadRecord) -> Void
+  ) {
+    _ = record.update(by: "me", at: now, ranking: .arrival, isFinished: { _ in false }, change)
+  }
 
   /// Fails for a new property of requests that is not merged.
   @Test func noFieldIsForgotten() {
@@ -94,9 +101,9 @@ struct DownloadRequestMergingTests {
       var request = base
       request.url = url
       request.priority = .high
-      _ = added.addAgain(LedgerAddition(request: request, arrival: 2), at: Date(), ranking: .arrival)
+      _ = added.addAgain(LedgerAddition(request: request, arrival: 2), at: Date(), ranking: .arrival) { _ in false }
       #expect(added.awaited == awaited)
-      _ = updated.update(by: "me", at: Date(), ranking: .arrival) { $0.request = request }
+      update(&updated) { $0.request = request }
       #expect(updated.awaited == awaited)
     }
   }
@@ -104,10 +111,11 @@ struct DownloadRequestMergingTests {
   /// A refresh of a feed must neither reorder the queue nor reset the user's changes.
   @Test func aFeedThatIsReadAgainChangesNothing() throws {
     var record = record()
-    _ = record.update(by: "me", at: Date(timeIntervalSince1970: 2), ranking: .arrival) { $0.request.priority = .high }
+    update(&record, at: Date(timeIntervalSince1970: 2)) { $0.request.priority = .high }
     let before = record
     let isChanged = record.addAgain(
-      LedgerAddition(request: base, arrival: 99), at: Date(timeIntervalSince1970: 3), ranking: .arrival)
+      LedgerAddition(request: base, arrival: 99), at: Date(timeIntervalSince1970: 3), ranking: .arrival
+    ) { _ in false }
     #expect(!isChanged)
     #expect(record == before)
   }
@@ -115,9 +123,9 @@ struct DownloadRequestMergingTests {
   /// Setting `added` to `nil` declares that the request is as it was added.
   @Test func whatWasAddedCanBeSetAnew() {
     var record = record()
-    _ = record.update(by: "me", at: Date(), ranking: .arrival) { $0.request.priority = .high }
+    update(&record) { $0.request.priority = .high }
     #expect(record.added == base)
-    _ = record.update(by: "me", at: Date(), ranking: .arrival) { $0.added = nil }
+    update(&record) { $0.added = nil }
     #expect(record.added == nil)
     #expect(record.request.priority == .high)
   }

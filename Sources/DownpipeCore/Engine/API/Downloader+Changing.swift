@@ -2,7 +2,8 @@
 extension Downloader {
   // MARK: Changing
 
-  /// Changes the request of a download: its priority, tags, metadata, header fields, destination or expected digests.
+  /// Changes the request of a download: its priority, tags, metadata, header fields, destination, expected digests or
+  /// dependencies.
   ///
   /// ```swift
   /// try await downloader.update(id) { $0.priority = .high }

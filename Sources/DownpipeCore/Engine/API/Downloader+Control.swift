@@ -23,7 +23,9 @@ extension Downloader {
 
   /// Starts a download now, even if a limit is reached. A paused or failed download is resumed.
   ///
-  /// A closed gate is not overridden: the download waits for it, and also while the downloader is suspended.
+  /// A closed gate is not overridden: the download waits for it, and also while the downloader is suspended. Neither are
+  /// downloads that have to finish first (``DownloadRequest/after``): to start it without them, remove them from the
+  /// request with ``update(_:_:)``.
   ///
   /// Preempted downloads keep their bytes and go back to waiting; the method returns when they have stopped. A paused
   /// download is never started in their place.

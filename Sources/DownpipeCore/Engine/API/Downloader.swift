@@ -89,7 +89,9 @@ public final class Downloader: Sendable {
 
   /// Returns when no download waits or runs: every download is finished, failed, cancelled or paused.
   ///
-  /// A download that waits for a closed gate, for the network, for free space or for another owner counts as waiting.
+  /// A download that waits for a closed gate, for the network, for free space or for another owner counts as waiting. A
+  /// download that waits for another download (``DownloadRequest/after``) counts as long as that one waits or runs. If it
+  /// has failed, is paused, was cancelled or does not exist, both need a command, and neither of them counts.
   /// - Throws: ``DownloadError`` with `.shutDown`, or with `.ledger` if the ledger fails repeatedly;
   ///   `CancellationError` if the waiting task is cancelled.
   public func waitUntilIdle() async throws {
@@ -115,8 +117,8 @@ public final class Downloader: Sendable {
   ///   - request: The URL to download, its destination and its options.
   ///   - ifKnown: How the request affects a download with the same id.
   /// - Returns: A handle for the download.
-  /// - Throws: ``DownloadError`` with `.unsupportedURL`, `.invalidRequest` or `.unsafePath` if the request is invalid,
-  ///   `.inUse` if the download is active at another location, `.ledger` or `.shutDown`.
+  /// - Throws: ``DownloadError`` with `.unsupportedURL`, `.invalidRequest` or `.unsafePath` if the request is invalid
+  ///   or downloads would wait for each other in a cycle (``DownloadRequest/after``), `.inUse` if the download is active at another location, `.ledger` or `.shutDown`.
   @discardableResult
   public func add(_ request: DownloadRequest, ifKnown: KnownDownload = .update) async throws -> Download {
     try await add(contentsOf: [request], ifKnown: ifKnown)[0]

@@ -9,9 +9,11 @@ extension Engine {
     for request in requests { try check(request) }
     try await rankOnce()
     let now = time.date
+    let lost = ifKnown == .keep ? [:] : try await lostDependencies(among: requests)
     let additions = requests.map { request in
       LedgerAddition(
-        request: request, arrival: context.nextArrival(at: now), location: context.storage.location, ifKnown: ifKnown)
+        request: request, arrival: context.nextArrival(at: now), location: context.storage.location,
+        lost: lost[request.id], ifKnown: ifKnown)
     }
     let before = Dictionary(
       requests.compactMap { request in slots.runs[request.id].map { (request.id, $0.read { $0.request }) } }
@@ -19,8 +21,11 @@ extension Engine {
     slots.beginAddition()
     defer { slots.endAddition() }
     let commands = mode.commands
-    var outcomes = try await store.add(additions, at: now)
+    var outcomes = try await addLostFirst(additions, at: now)
     for outcome in outcomes where !outcome.isNew { slots.noteChange(of: outcome.record.id) }
+    reasons.noteChange(of: outcomes.lazy.map(\.record.id))
+    // A watcher that comes later learns why they wait even if nothing else happens.
+    if requests.contains(where: { !$0.after.isEmpty }) { reasons.mayHaveChanged = true }
     for index in outcomes.indices
     where !outcomes[index].isNew && outcomes[index].record.phase == .finished && ifKnown != .keep {
       if let lost = await lostArtifact(of: outcomes[index].record) {
@@ -45,7 +50,7 @@ extension Engine {
     for outcome in outcomes {
       let record = outcome.record
       let runs = slots.runs[record.id] != nil
-      if outcome.isNew, !hadCommands, !slots.changedMeanwhile.contains(record.id) {
+      if outcome.isNew, record.waitsFor.isEmpty, !hadCommands, !slots.changedMeanwhile.contains(record.id) {
         // A run that has started since publishes its own states.
         if !runs { publish(record) }
       } else if runs || record.phase.isActive
@@ -60,15 +65,17 @@ extension Engine {
   /// Takes over changed requests from the ledger.
   private func heed(_ ids: [DownloadID], since before: [DownloadID: DownloadRequest]) async {
     var records: [DownloadRecord] = []
+    var dependencies = Dependencies.unread
     // If a run has ended while the ledger was read, it is read again. The loop does not do this: it has to lease first.
     for _ in 0..<3 {
       let endings = slots.endings
       guard let found = try? await store.records(of: ids) else { return }
       records = found
+      dependencies = await self.dependencies(of: records)
       if slots.endings == endings { break }
     }
     for record in records {
-      if slots.runs[record.id] != nil { heed(record, since: before[record.id]) } else { publish(record) }
+      if slots.runs[record.id] != nil { heed(record, since: before[record.id]) } else { publish(record, dependencies) }
     }
   }
 
@@ -79,7 +86,7 @@ extension Engine {
     guard let run = slots.runs[record.id] else { return }
     run.update { mine in
       mine.request = mine.request.takingOver(record.request, since: before ?? mine.request)
-      (mine.rank, mine.added) = (record.rank, record.added)
+      (mine.rank, mine.added, mine.waitsFor) = (record.rank, record.added, record.waitsFor)
     }
     slots.update(run)
   }
@@ -90,7 +97,7 @@ extension Engine {
   }
 
   /// The artifact of a finished download if it no longer exists; otherwise `nil`.
-  private func lostArtifact(of record: DownloadRecord) async -> StoredArtifact? {
+  func lostArtifact(of record: DownloadRecord) async -> StoredArtifact? {
     // An artifact in memory ends with its process and does not count as lost.
     guard let stored = await renamed(record).steps.artifact, stored.path != nil else { return nil }
     if let artifact = try? context.storage.artifact(from: stored), await context.storage.contains(artifact) {
@@ -105,7 +112,7 @@ extension Engine {
     try checkOpen()
     if let run = slots.runs[id] { return run.status }
     guard let record = try await record(id) else { return nil }
-    return presentStatus(of: record)
+    return presentStatus(of: record, await dependencies(of: [record]))
   }
 
   /// The record of a download at this location; `nil` if there is none.
@@ -119,14 +126,17 @@ extension Engine {
   func statuses(of ids: [DownloadID]) async throws -> [DownloadID: DownloadStatus] {
     try checkOpen()
     let records = try await store.records(of: ids).filter(belongsHere)
-    return Dictionary(records.map { ($0.id, presentStatus(of: $0)) }) { $1 }
+    let dependencies = await dependencies(of: records)
+    return Dictionary(records.map { ($0.id, presentStatus(of: $0, dependencies)) }) { $1 }
   }
 
   func statuses(_ query: DownloadQuery) async throws -> [DownloadStatus] {
     try checkOpen()
     var query = query
     query.location = query.location ?? context.storage.location
-    return try await store.records(query).map(presentStatus)
+    let records = try await store.records(query)
+    let dependencies = await dependencies(of: records)
+    return records.map { presentStatus(of: $0, dependencies) }
   }
 
   func totals(_ filter: DownloadFilter) async throws -> DownloadTotals {
@@ -144,17 +154,17 @@ extension Engine {
   }
 
   /// The status of a record, or of its run if it has started since the record was read.
-  private func presentStatus(of record: DownloadRecord) -> DownloadStatus {
-    slots.runs[record.id]?.status ?? status(of: record)
+  private func presentStatus(of record: DownloadRecord, _ dependencies: Dependencies) -> DownloadStatus {
+    slots.runs[record.id]?.status ?? status(of: record, dependencies)
   }
 
-  func status(of record: DownloadRecord) -> DownloadStatus {
-    DownloadStatus(record: record, state: state(of: record))
+  func status(of record: DownloadRecord, _ dependencies: Dependencies = .unread) -> DownloadStatus {
+    DownloadStatus(record: record, state: state(of: record, dependencies))
   }
 
-  func state(of record: DownloadRecord) -> DownloadState {
+  func state(of record: DownloadRecord, _ dependencies: Dependencies = .unread) -> DownloadState {
     switch record.phase {
-    case .waiting: return .waiting(reason(for: record))
+    case .waiting: return .waiting(reason(for: record, dependencies))
     case .transferring, .processing:
       // The runs of this owner are in the slots; others are of other owners.
       return record.owner == store.owner ? .transferring : .waiting(.elsewhere)
@@ -175,7 +185,8 @@ extension Engine {
   }
 
   /// Why a waiting download waits, checked in the order of the checks for a lease.
-  private func reason(for record: DownloadRecord) -> WaitingReason {
+  private func reason(for record: DownloadRecord, _ dependencies: Dependencies) -> WaitingReason {
+    if let reason = dependencies.reason(for: record) { return reason }
     if let due = record.notBefore, due > time.date, let error = record.error {
       return WaitingReason(record.awaited, until: due, after: error)
     }
@@ -209,6 +220,7 @@ extension DownloadRequest {
     if let field = headers.fields.first(where: { !$0.isValid }) {
       throw DownloadError(.invalidRequest, "“\(field.name.prefix(50))” is not a valid header field")
     }
+    try checkDependencies()
     for case .known(let size) in [expectedSize, sizeHint] where size < 0 {
       throw DownloadError(.invalidRequest, "the expected size is \(size) bytes: leave it out if it is unknown")
     }
@@ -222,4 +234,23 @@ extension DownloadRequest {
     }
     try steps.check(pipeline.steps)
   }
+
+  private func checkDependencies() throws(DownloadError) {
+    guard after.count <= Self.mostDependencies else {
+      throw DownloadError(
+        .invalidRequest,
+        "a download can wait for at most \(Self.mostDependencies) others, but “\(id)” waits for \(after.count)")
+    }
+    guard !after.contains(id) else {
+      throw DownloadError(.invalidRequest, "“\(id)” waits for “\(id)”: a download cannot wait for itself")
+    }
+    if let odd = after.first(where: { !(1...255).contains($0.rawValue.utf8.count) }) {
+      throw DownloadError(
+        .invalidRequest,
+        "a download's id must have 1 to 255 bytes of UTF-8, but one in “after” has \(odd.rawValue.utf8.count)")
+    }
+  }
+
+  /// The largest number of ids in ``after``.
+  static var mostDependencies: Int { 1_000 }
 }

@@ -48,12 +48,13 @@ extension Engine {
     guard let record else { throw DownloadError.unknownDownload(id) }
     heed(record, since: before)
     mode.mayLease = true
+    let dependencies = await dependencies(of: [record])
     if let run = slots.runs[id] {
       if hub.isWatched(id) { run.announce(state: run.status.state) }
       return run.status
     }
-    publish(record)
-    return status(of: record)
+    publish(record, dependencies)
+    return status(of: record, dependencies)
   }
 }
 

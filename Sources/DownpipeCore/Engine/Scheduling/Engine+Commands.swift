@@ -39,10 +39,14 @@ extension Engine {
 
   /// Deletes the partials of cancelled downloads, and publishes the new states.
   func carriedOut(_ event: Lifecycle.Event, on ids: [DownloadID]) async {
+    // With so many ids, others may have been left out.
+    if ids.count < LedgerBulkResult.mostIDs { reasons.noteChange(of: ids) } else { reasons.noteChangeOfAll() }
     for id in ids where event == .cancel || hub.isWatched(id) {
-      guard let record = try? await store.record(id), slots.runs[id] == nil else { continue }
+      guard let record = try? await store.record(id) else { continue }
+      let dependencies = await dependencies(of: [record])
+      guard slots.runs[id] == nil else { continue }
       if event == .cancel, record.phase == .cancelled { try? await context.storage.removePartial(record.partialKey) }
-      publish(record)
+      publish(record, dependencies)
     }
   }
 
@@ -98,6 +102,7 @@ extension Engine {
   /// Deletes the partial and the file of a removed download.
   func deleteFiles(_ key: PartialKey, _ stored: StoredArtifact?) async throws {
     reasons.forget(key.id)
+    reasons.noteChange(of: CollectionOfOne(key.id))
     context.furthest.forget(key.id)
     try await context.storage.removePartial(key)
     if let stored { try await context.storage.remove(artifact(stored)) }

@@ -139,7 +139,8 @@ extension Engine {
       run.announce(state: settling.state)
     }
     if hub.isWatched(run.id) { reasons.note(run.id, run.read { $0.candidate }, settling.state) }
-    let (notBefore, awaited) = run.read { ($0.notBefore, $0.awaited) }
+    reasons.noteChange(of: CollectionOfOne(run.id))
+    let (notBefore, awaited, isHeld) = run.read { ($0.notBefore, $0.awaited, !$0.waitsFor.isEmpty) }
     if run.state.withLock({ $0.mayHoldBytes }), run.read({ $0.checkpoint.ranges.isEmpty }) {
       try? await context.storage.removePartial(run.key)
     }
@@ -148,6 +149,8 @@ extension Engine {
     // This comes last, because a disk that does not answer must not delay other downloads.
     if awaited != nil || waits.isAnythingMissing { await noteMissing(of: run) }
     if case .finished = settling.state { await makeDescriptorsDue() }
+    // The download was told during its run to wait for another one.
+    if isHeld, case .waiting = settling.state { await publishStates(of: [run.id]) }
     if slots.isEmpty { context.mailbox.wake() }
   }
 

@@ -1,25 +1,29 @@
 // Publishing the states of downloads that do not run. Runs publish their own states.
 extension Engine {
   /// Publishes the state of a download that does not run, and follows its reason to wait.
-  func publish(_ record: DownloadRecord) {
+  func publish(_ record: DownloadRecord, _ dependencies: Dependencies = .unread) {
     guard hub.isWatched(record.id) else { return }
-    let status = status(of: record)
-    reasons.note(record.id, record.candidate, status.state)
+    // Leased, but not started yet: its run is about to publish that, after the ends of the runs that made room for it.
+    if record.phase.isActive, record.owner == store.owner { return }
+    let status = status(of: record, dependencies)
+    reasons.note(record.id, record.candidate, status.state, waitsFor: record.waitsFor)
+    // A dependency may have changed since it was read: the reason is compared once more.
+    if record.phase == .waiting, !record.waitsFor.isEmpty { reasons.setStale(record.id) }
     hub.publish(stateOf: status)
   }
 
   /// Publishes the states of those downloads that do not run.
   func publishStates(of ids: [DownloadID]) async {
     guard !ids.isEmpty else { return }
-    guard let records = try? await store.records(of: ids) else { return }
-    for record in records where slots.runs[record.id] == nil { publish(record) }
+    guard let (records, dependencies) = await readForPublishing(ids) else { return }
+    for record in records where slots.runs[record.id] == nil { publish(record, dependencies) }
   }
 
   /// Publishes the states of individually watched downloads that do not run here: other owners may have changed them.
   func publishWatched() async {
     let ids = hub.watchedDownloads.filter { slots.runs[$0] == nil }
-    guard !ids.isEmpty, let records = try? await store.records(of: ids) else { return }
-    for record in records where slots.runs[record.id] == nil { publish(record) }
+    guard !ids.isEmpty, let (records, dependencies) = await readForPublishing(ids) else { return }
+    for record in records where slots.runs[record.id] == nil { publish(record, dependencies) }
     let found = Set(records.map(\.id))
     for id in ids where !found.contains(id) && slots.runs[id] == nil {
       // Read once more, because the download may just have been added.
@@ -39,6 +43,7 @@ extension Engine {
     for start in stride(from: 0, to: changed.count, by: 500) {
       await publishStates(of: Array(changed[start..<min(start + 500, changed.count)]))
     }
+    await tellDependents()
   }
 
   /// Publishes new reasons after a short delay, in which free slots are filled again and most reasons change back.
@@ -62,7 +67,8 @@ extension Engine {
     for record in records where slots.runs[record.id] == nil && reasons.told[record.id] == nil {
       // The published reason is not known; assume the initial one.
       if case .waiting(let reason) = state(of: record), reason.dependsOnOthers {
-        reasons.note(record.id, record.candidate, .waiting(.turn))
+        reasons.note(record.id, record.candidate, .waiting(.turn), waitsFor: record.waitsFor)
+        if !record.waitsFor.isEmpty { reasons.setStale(record.id) }
       }
     }
     if records.count == WaitingReasons.most { hub.publishIncomplete() }

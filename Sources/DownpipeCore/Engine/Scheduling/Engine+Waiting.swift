@@ -154,7 +154,7 @@ extension Engine {
 
   // MARK: Idleness
 
-  /// Returns when no download of the ledger waits or runs, here or with another owner.
+  /// Returns when no download of the ledger runs or can start, here or with another owner.
   func waitUntilIdle() async throws {
     let number = idleWaiters.makeNumber()
     let result: Result<Void, any Error> = await withTaskCancellationHandler {
@@ -178,8 +178,7 @@ extension Engine {
   func settleIdle() async {
     guard !idleWaiters.isEmpty else { return }
     if outbox.failures >= 5, let error = outbox.lastError { return idleWaiters.finish(.failure(error)) }
-    guard slots.isEmpty, outbox.isEmpty, let counts = try? await store.counts(.all) else { return }
-    let unfinished = [.waiting, .transferring, .processing].reduce(0) { $0 + counts[$1, default: 0] }
-    if unfinished == 0, slots.isEmpty, outbox.isEmpty { idleWaiters.finish(.success(())) }
+    guard slots.isEmpty, outbox.isEmpty, let isBusy = try? await store.isBusy() else { return }
+    if !isBusy, slots.isEmpty, outbox.isEmpty { idleWaiters.finish(.success(())) }
   }
 }

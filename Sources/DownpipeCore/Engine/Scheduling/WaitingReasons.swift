@@ -6,12 +6,21 @@ struct WaitingReasons: Sendable {
   struct Told: Sendable {
     let candidate: Candidate
     var reason: WaitingReason
+    /// The downloads that it waits for.
+    var waitsFor: Set<DownloadID> = []
   }
 
   /// The largest number of downloads to follow, as in a batch of changes; with more, batches are marked incomplete.
   static let most = 10_000
+  /// The largest number of dependencies to follow.
+  private static let mostDependencies = 100_000
 
   private(set) var told: [DownloadID: Told] = [:]
+  /// The followed downloads that wait for a download, by its id.
+  private var dependents: [DownloadID: Set<DownloadID>] = [:]
+  private var dependencyCount = 0
+  /// The followed downloads of which a dependency has changed.
+  private var stale: Set<DownloadID> = []
   /// Individually watched downloads that do not wait.
   private var settled: Set<DownloadID> = []
   /// Whether more downloads wait than are followed.
@@ -24,19 +33,26 @@ struct WaitingReasons: Sendable {
   var isLooking = false
 
   /// Records a published state of a download, and follows its reason if it waits and is due.
-  mutating func note(_ id: DownloadID, _ candidate: @autoclosure () -> Candidate, _ state: DownloadState) {
+  ///
+  /// - Parameter waitsFor: The downloads that have to finish first.
+  mutating func note(
+    _ id: DownloadID, _ candidate: @autoclosure () -> Candidate, _ state: DownloadState,
+    waitsFor: Set<DownloadID> = []
+  ) {
     settled.remove(id)
+    forget(id)
     switch state {
     case .waiting(let reason) where reason.dependsOnOthers:
-      if told.count >= Self.most, told[id] == nil {
+      if told.count >= Self.most || dependencyCount + waitsFor.count > Self.mostDependencies {
         isIncomplete = true
       } else {
-        told[id] = Told(candidate: candidate(), reason: reason)
+        told[id] = Told(candidate: candidate(), reason: reason, waitsFor: waitsFor)
+        for other in waitsFor { dependents[other, default: []].insert(id) }
+        dependencyCount += waitsFor.count
       }
     case .waiting:
-      told[id] = nil
+      break
     default:
-      told[id] = nil
       // An ended download has no watchers.
       if !state.phase.isFinal { settled.insert(id) }
     }
@@ -48,17 +64,46 @@ struct WaitingReasons: Sendable {
     return watched.filter { told[$0] == nil && !settled.contains($0) }
   }
 
-  mutating func forget(_ id: DownloadID) { told[id] = nil }
+  mutating func forget(_ id: DownloadID) {
+    guard let old = told.removeValue(forKey: id) else { return }
+    dependencyCount -= old.waitsFor.count
+    for other in old.waitsFor {
+      dependents[other]?.remove(id)
+      if dependents[other]?.isEmpty == true { dependents[other] = nil }
+    }
+  }
 
   /// Forgets all downloads, because there are no watchers.
   mutating func forgetAll() { self = WaitingReasons() }
 
-  /// The downloads whose reason has changed. The closure is called once for each distinct candidate.
+  /// Notes that downloads have changed: the reasons of those that wait for them may have changed, too.
+  mutating func noteChange(of ids: some Sequence<DownloadID>) {
+    guard !dependents.isEmpty else { return }
+    for id in ids { dependents[id].map { stale.formUnion($0) } }
+    if !stale.isEmpty { mayHaveChanged = true }
+  }
+
+  /// Notes that the reason of a download has to be compared with the published one.
+  mutating func setStale(_ id: DownloadID) {
+    stale.insert(id)
+    mayHaveChanged = true
+  }
+
+  /// Notes that any number of downloads have changed.
+  mutating func noteChangeOfAll() { noteChange(of: Array(dependents.keys)) }
+
+  /// Removes and returns the downloads whose dependencies have changed.
+  mutating func takeStale() -> [DownloadID] {
+    defer { stale = [] }
+    return Array(stale)
+  }
+
+  /// The downloads whose reason has changed, except those that wait for another download. The closure is called once for each distinct candidate.
   mutating func takeChanged(_ reason: (Candidate) -> WaitingReason) -> [DownloadID] {
     mayHaveChanged = false
     var reasons: [Candidate: WaitingReason] = [:]
     var changed: [DownloadID] = []
-    for (id, old) in told {
+    for (id, old) in told where old.waitsFor.isEmpty {
       let now = reasons[old.candidate] ?? reason(old.candidate)
       reasons[old.candidate] = now
       guard now != old.reason else { continue }
@@ -70,10 +115,10 @@ struct WaitingReasons: Sendable {
 }
 
 extension WaitingReason {
-  /// Whether the reason depends on other downloads, limits or gates, and is therefore not in the ledger.
+  /// Whether the reason depends on other downloads, limits or gates, and is therefore not in the record.
   var dependsOnOthers: Bool {
     switch self {
-    case .turn, .limit, .gate, .suspended: true
+    case .turn, .limit, .gate, .suspended, .dependency: true
     case .retry, .missing, .elsewhere: false
     }
   }
