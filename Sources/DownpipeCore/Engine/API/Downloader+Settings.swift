@@ -27,9 +27,9 @@ extension Downloader {
   ///   - stages: Builds the stages from the settings. It is called at each start and at each change, and must be pure.
   ///     The ledger must not depend on the settings.
   /// - Throws: The errors of ``init(_:options:)``; `.invalidPipeline` if the ledger depends on the settings.
-  public convenience init<Settings: Codable & Sendable>(
-    settings defaults: Settings, options: DownloaderOptions = DownloaderOptions(),
-    @PipelineBuilder _ stages: @escaping @Sendable (Settings) -> PipelineStages
+  public convenience init<Value: Codable & Sendable>(
+    settings defaults: Value, options: DownloaderOptions = DownloaderOptions(),
+    @PipelineBuilder _ stages: @escaping @Sendable (Value) -> PipelineStages
   ) async throws {
     let first = Pipeline(stages(defaults))
     try first.check()
@@ -51,7 +51,7 @@ extension Downloader {
 
   /// Returns the current settings.
   /// - Throws: ``DownloadError`` with `.invalidRequest` if the downloader was created without settings of this type.
-  public func settings<Settings: Codable & Sendable>(_ type: Settings.Type = Settings.self) async throws -> Settings {
+  public func settings<Value: Codable & Sendable>(_ type: Value.Type = Value.self) async throws -> Value {
     try liveSettings(type).value
   }
 
@@ -72,15 +72,15 @@ extension Downloader {
   ///   the settings cannot be encoded, `.invalidPipeline` if the new stages do not form a pipeline, `.ledger` or
   ///   `.shutDown`; the error that `change` throws.
   @discardableResult
-  public func updateSettings<Settings: Codable & Sendable>(
-    excess: Excess = .stops, _ change: @escaping @Sendable (inout Settings) throws -> Void
-  ) async throws -> Settings {
-    let live = try liveSettings(Settings.self)
+  public func updateSettings<Value: Codable & Sendable>(
+    excess: Excess = .stops, _ change: @escaping @Sendable (inout Value) throws -> Void
+  ) async throws -> Value {
+    let live = try liveSettings(Value.self)
     return try await engine.update(live, excess: excess, change)
   }
 
-  private func liveSettings<Settings>(_ type: Settings.Type) throws -> LiveSettings<Settings> {
-    guard let live = engine.context.settings as? LiveSettings<Settings> else {
+  private func liveSettings<Value>(_ type: Value.Type) throws -> LiveSettings<Value> {
+    guard let live = engine.context.settings as? LiveSettings<Value> else {
       throw DownloadError(
         .invalidRequest, "this downloader has no settings of the type \(type): pass them when it is created")
     }

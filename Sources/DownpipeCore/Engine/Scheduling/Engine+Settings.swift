@@ -1,9 +1,9 @@
 // Applying changed settings to the stages in use.
 extension Engine {
   /// Changes the settings in one turn of the loop, so that concurrent changes do not overwrite each other.
-  func update<Settings>(
-    _ live: LiveSettings<Settings>, excess: Excess, _ change: @escaping @Sendable (inout Settings) throws -> Void
-  ) async throws -> Settings {
+  func update<Value>(
+    _ live: LiveSettings<Value>, excess: Excess, _ change: @escaping @Sendable (inout Value) throws -> Void
+  ) async throws -> Value {
     try checkOpen()
     let (value, ranking) = try await context.mailbox.perform { engine in
       let old = live.pipeline

@@ -2,24 +2,24 @@ internal import Foundation
 internal import Synchronization
 
 /// The current settings of a downloader, and the stages that they stand for.
-final class LiveSettings<Settings: Codable & Sendable>: Sendable {
-  private let build: @Sendable (Settings) -> Pipeline
-  private let state: Mutex<(value: Settings, pipeline: Pipeline)>
+final class LiveSettings<Value: Codable & Sendable>: Sendable {
+  private let build: @Sendable (Value) -> Pipeline
+  private let state: Mutex<(value: Value, pipeline: Pipeline)>
 
   /// - Parameters:
   ///   - kept: The JSON that the ledger has kept, if any.
   ///   - defaults: The values of properties that the JSON does not have.
-  init(_ kept: Data?, defaults: Settings, _ build: @escaping @Sendable (Settings) -> Pipeline) {
+  init(_ kept: Data?, defaults: Value, _ build: @escaping @Sendable (Value) -> Pipeline) {
     self.build = build
     let value = kept.flatMap { try? Self.decode($0, over: defaults) } ?? defaults
     state = Mutex((value, build(value)))
   }
 
-  var value: Settings { state.withLock { $0.value } }
+  var value: Value { state.withLock { $0.value } }
   var pipeline: Pipeline { state.withLock { $0.pipeline } }
 
   /// The settings and the stages after a change, which are not in effect yet.
-  func changed(_ change: (inout Settings) throws -> Void) throws -> (value: Settings, pipeline: Pipeline, json: Data) {
+  func changed(_ change: (inout Value) throws -> Void) throws -> (value: Value, pipeline: Pipeline, json: Data) {
     var value = value
     try change(&value)
     let pipeline = build(value)
@@ -31,15 +31,15 @@ final class LiveSettings<Settings: Codable & Sendable>: Sendable {
     }
   }
 
-  func set(_ value: Settings, _ pipeline: Pipeline) { state.withLock { $0 = (value, pipeline) } }
+  func set(_ value: Value, _ pipeline: Pipeline) { state.withLock { $0 = (value, pipeline) } }
 
   /// Decodes kept settings; properties that they do not have get their default values.
-  private static func decode(_ kept: Data, over defaults: Settings) throws -> Settings {
+  private static func decode(_ kept: Data, over defaults: Value) throws -> Value {
     let decoder = JSONDecoder()
-    do { return try decoder.decode(Settings.self, from: kept) } catch DecodingError.keyNotFound {
+    do { return try decoder.decode(Value.self, from: kept) } catch DecodingError.keyNotFound {
       let old = try decoder.decode(JSONValue.self, from: kept)
       let new = try decoder.decode(JSONValue.self, from: JSONEncoder().encode(defaults))
-      return try decoder.decode(Settings.self, from: JSONEncoder().encode(old.filled(from: new)))
+      return try decoder.decode(Value.self, from: JSONEncoder().encode(old.filled(from: new)))
     }
   }
 }
