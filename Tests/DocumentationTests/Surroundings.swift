@@ -43,7 +43,6 @@ extension ExampleHarness {
         let number: Int
         let title: String
         let guid: String
-        let number: Int
         let url: URL
       }
 
