@@ -62,6 +62,30 @@ extension EndToEnd {
 
     #if os(Linux)
       @Test(.enabled(if: RootAccess.isExpected, Comment(rawValue: RootAccess.absence)))
+      func aFileThatDoesNotFitAboveTheReserveWaitsBeforeItStarts() async throws {
+        let content = ScriptedContent.pattern(size: 8 << 20, seed: 29)
+        let server = try await ScriptedHTTPServer.start { .file(content, etag: "\"v1\"", for: $0) }
+        let disk = try await SmallDisk(megabytes: 48)
+        let other = disk.path("other")
+        try Data(count: 20 << 20).write(to: URL(filePath: other))
+        let get = try Command.downpipe([
+          "get", "\(server.url("/film"))", "-d", disk.path, "--min-free", "24M", "--json",
+        ])
+        let outcome = try await get.run { line, _ in
+          guard let line = ToolLine(line), line.state == "waiting" else { return }
+          if line.reason?.hasPrefix("waiting for disk space: the download needs 8.00 MiB, and ") == true {
+            try? FileManager.default.removeItem(atPath: other)
+          }
+        }
+        #expect(outcome.status == 0, "\(outcome.everything)")
+        #expect(!FileManager.default.fileExists(atPath: other), "\(outcome.everything)")
+        #expect(server.requests.map(\.range) == [nil, nil], "not a byte was kept")
+        let isIdentical = try disk.read("film") == content.allBytes
+        #expect(isIdentical)
+        await server.shutdown()
+      }
+
+      @Test(.enabled(if: RootAccess.isExpected, Comment(rawValue: RootAccess.absence)))
       func aDiskThatFillsUpSuspendsTheDownload() async throws {
         let content = ScriptedContent.pattern(size: 8 << 20, seed: 29)
         let before: Int64 = 2 << 20
