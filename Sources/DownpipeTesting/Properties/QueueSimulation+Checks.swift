@@ -14,7 +14,7 @@ extension QueueSimulation {
       let now = clock.now
       spent += min(now - last, .milliseconds(50))
       last = now
-      if looks > 2_000, spent > patience { throw violation }
+      if looks > 100, spent > patience { throw violation }
       await Task.yield()
     }
   }
