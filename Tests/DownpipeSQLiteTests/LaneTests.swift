@@ -26,6 +26,15 @@
       var due: Date?
     }
 
+    /// What a store's owner holds back, and by which order it leases, until the next epoch.
+    private struct Rule {
+      var epoch = 0
+      var closed = ""
+      var isOrdered = false
+
+      static func precedence(of host: String) -> UInt64 { host == "host2" ? 0 : host == "host0" ? 7 : 3 }
+    }
+
     /// With an even seed a single store makes all changes, so that no other store's changes empty its cache.
     @Test(arguments: 1...8 as ClosedRange<UInt64>)
     func twoStoresAgreeWithAModel(_ seed: UInt64) async throws {
@@ -38,6 +47,7 @@
         var model: [DownloadID: Waiting] = [:]
         func number(_ range: ClosedRange<Int>) -> Int { Int.random(in: range, using: &generator) }
         var chosen: Set<DownloadID> = []
+        var rules = [Rule(), Rule()]
         for step in 0..<400 {
           let now = time(Double(step))
           let index = seed % 2 == 0 ? 0 : number(0...1)
@@ -123,22 +133,35 @@
             let scope = [LeaseScope.own, .all, .tag("t"), .ids(chosen)][number(0...3)]
             let location = [nil, "A"][number(0...1)]
             let full = number(0...1) == 0 ? "host\(number(0...3))" : ""
+            if number(0...3) == 0 {
+              rules[index].epoch += 1
+              rules[index].closed = number(0...1) == 0 ? "host\(number(0...3))" : ""
+              rules[index].isOrdered = number(0...1) == 0
+            }
+            let rule = rules[index]
             let ready = model.filter { id, waiting in
               !waiting.isPaused && waiting.due.map { $0 <= now } ?? true && waiting.host != full
+                && waiting.host != rule.closed
                 && (scope != .own || waiting.store == index) && (scope != .tag("t") || waiting.tags.contains("t"))
                 && (scope != .ids(chosen) || chosen.contains(id))
                 && (location == nil || waiting.location == nil || waiting.location == location)
             }
             let taken = Mutex(0)
-            let leased = try await store.lease(
-              LeaseRequest(now: now, until: now + 60, scope: scope, location: location) { candidate in
-                if candidate.host == full { return .skip }
-                taken.withLock { $0 += 1 }
-                return .take
-              })
+            var request = LeaseRequest(now: now, until: now + 60, scope: scope, location: location) { candidate in
+              if candidate.host == rule.closed { return .hold(until: nil) }
+              if candidate.host == full { return .skip }
+              taken.withLock { $0 += 1 }
+              return .take
+            }
+            request.epoch = rule.epoch
+            if rule.isOrdered { request.precedence = { Rule.precedence(of: $0.host) } }
+            let leased = try await store.lease(request)
             // A download that no longer waits must not be selected: it would take another one's slot.
             #expect(taken.withLock { $0 } == leased.count, "step \(step), \(scope)")
-            let keys = leased.map { [$0.rank.value, UInt128($0.arrival), UInt128($0.generation)] }
+            let keys = leased.map { record in
+              let place = rule.isOrdered ? UInt128(Rule.precedence(of: record.request.host)) : 0
+              return [place, record.rank.value, UInt128(record.arrival), UInt128(record.generation)]
+            }
             guard Set(leased.map(\.id)) == Set(ready.keys) else {
               Issue.record("step \(step), \(scope): \(leased.map(\.id).sorted()) for \(ready.keys.sorted())")
               return
