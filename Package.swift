@@ -177,7 +177,7 @@ let package = Package(
     .executableTarget(
       name: "Benchmark",
       dependencies: ["Downpipe", .product(name: "ArgumentParser", package: "swift-argument-parser")],
-      path: "Examples/Benchmark", swiftSettings: strict),
+      path: "Examples/Benchmark", exclude: ["README.md"], swiftSettings: strict),
     example("AssetManager", ["Downpipe", "DownpipeTesting"], exclude: ["README.md"]),
     example("MediaLibrary", ["Downpipe", "DownpipeTesting"], exclude: ["README.md"]),
     example(

@@ -65,7 +65,7 @@ struct LongQueue {
         switch spread {
         case .saturated: Rank().ascending(context.host == "host0.example" ? 0 : 1).ascending(context.arrival)
         case .gated: Rank().ascending(context.tags.contains("even") ? 0 : 1).ascending(context.arrival)
-        case .hosts, .others: Rank().ascending(context.arrival)
+        case .hosts, .others, .shares: Rank().ascending(context.arrival)
         }
       })
     if spread == .others {
@@ -76,20 +76,23 @@ struct LongQueue {
             arrival: .max / 2 + Int64(number))
         }, at: now)
     }
+    let shares = FairShare(by: .host).start()
     var times: [Duration] = []
     for _ in 0..<samples + 10 {
-      let request = request { candidate in
+      var request = request { candidate in
         switch spread {
         case .saturated: candidate.host == "host0.example" ? .skip : .take
         case .gated: candidate.tags.contains("even") ? .hold(until: nil) : .take
-        case .hosts, .others: .take
+        case .hosts, .others, .shares: .take
         }
       }
+      if spread == .shares { request.precedence = shares.precedence }
       let clock = ContinuousClock()
       let start = clock.now
       let leased = try await store.lease(request)
       times.append(clock.now - start)
       guard leased.count == 1 else { throw DownloadError(.ledger, "\(leased.count) downloads were chosen") }
+      shares.started(leased[0].candidate, at: .zero)
     }
     try await store.close()
     // The first choices read the index, once for each opening of a ledger.

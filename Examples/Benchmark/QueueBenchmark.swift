@@ -52,6 +52,7 @@ enum Spread: String, CaseIterable {
   case saturated = "those in front all of one saturated host"
   case gated = "those in front all behind a closed gate"
   case others = "those in front all of another command"
+  case shares = "hosts in turn by FairShare"
 }
 
 extension Duration {
