@@ -65,7 +65,7 @@ struct LongQueue {
         switch spread {
         case .saturated: Rank().ascending(context.host == "host0.example" ? 0 : 1).ascending(context.arrival)
         case .gated: Rank().ascending(context.tags.contains("even") ? 0 : 1).ascending(context.arrival)
-        case .hosts, .others, .shares: Rank().ascending(context.arrival)
+        case .hosts, .others, .shares, .tags: Rank().ascending(context.arrival)
         }
       })
     if spread == .others {
@@ -76,17 +76,17 @@ struct LongQueue {
             arrival: .max / 2 + Int64(number))
         }, at: now)
     }
-    let shares = FairShare(by: .host).start()
+    let shares = FairShare(by: spread == .tags ? .tag : .host).start()
     var times: [Duration] = []
     for _ in 0..<samples + 10 {
       var request = request { candidate in
         switch spread {
         case .saturated: candidate.host == "host0.example" ? .skip : .take
         case .gated: candidate.tags.contains("even") ? .hold(until: nil) : .take
-        case .hosts, .others, .shares: .take
+        case .hosts, .others, .shares, .tags: .take
         }
       }
-      if spread == .shares { request.precedence = shares.precedence }
+      if spread.isShared { request.order = shares.order }
       let clock = ContinuousClock()
       let start = clock.now
       let leased = try await store.lease(request)

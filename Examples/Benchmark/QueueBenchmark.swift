@@ -53,6 +53,9 @@ enum Spread: String, CaseIterable {
   case gated = "those in front all behind a closed gate"
   case others = "those in front all of another command"
   case shares = "hosts in turn by FairShare"
+  case tags = "two tags in turn by FairShare"
+
+  var isShared: Bool { self == .shares || self == .tags }
 }
 
 extension Duration {

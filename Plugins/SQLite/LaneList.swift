@@ -20,15 +20,12 @@
   /// The list is kept between leases: the cost of a lease grows only with the downloads that it takes and the lanes
   /// that it skips.
   final class LaneList {
-    /// A lane, the key of its first download, and the lane's place before others as far as it is known.
+    /// A lane and the key of its first download.
     struct Head: Comparable {
-      var precedence: UInt64 = 0
       var key: WaitingKey
       var lane: Lane
 
-      static func < (left: Self, right: Self) -> Bool {
-        (left.precedence, left.key) < (right.precedence, right.key)
-      }
+      static func < (left: Self, right: Self) -> Bool { (left.key, left.lane) < (right.key, right.lane) }
     }
 
     /// The downloads that a lease considers.
@@ -54,13 +51,19 @@
     private var named = NamedDownloads()
     private var heads: [Lane: WaitingKey] = [:]
     /// The heads of the lanes that are not held. It may contain outdated heads.
-    private var heap = MinHeap<Head>()
+    private var queue = GroupedQueue<Head>()
+    /// The order of the groups of candidates; `nil` if there are no groups.
+    private var order: CandidateOrder?
+    /// The groups of the lanes, if there is an order.
+    private var groups: [Lane: String] = [:]
+    /// Heads of lanes whose group is not known.
+    private var ungrouped: [Head] = []
     /// The lanes that no lease considers for now.
     private var held: Set<Lane> = []
     /// Held lanes, by the instant at which they are considered again.
     private var releases = MinHeap<Release>()
-    /// The epoch in which the lanes were held.
-    private var epoch = 0
+    /// The epoch in which the lanes were held; `nil` before the first lease.
+    private var epoch: Int?
 
     private struct Release: Comparable {
       var due: Duration
@@ -90,8 +93,8 @@
       readable.remove(lane)
       heads[lane] = key
       guard let key, !held.contains(lane) else { return }
-      heap.insert(Head(key: key, lane: lane))
-      if heap.count > 2 * heads.count + 64 { rebuild() }
+      putBack(Head(key: key, lane: lane))
+      if queue.count > 2 * heads.count + 64 { rebuild() }
     }
 
     /// Adds a download that waits in a lane.
@@ -135,19 +138,57 @@
     /// Records that the head of a lane can be read.
     func setReadable(_ lane: Lane) { readable.insert(lane) }
 
-    /// Removes and returns the smallest head, until it is set again or put back.
+    /// Removes and returns the first head, until it is set again or put back.
     func pop() -> Head? {
-      while let first = heap.removeFirst() {
+      while let first = queue.removeFirst(order?.precedence) {
         if heads[first.lane] == first.key, !held.contains(first.lane) { return first }
       }
       return nil
     }
 
     /// Puts back a head that was not taken.
-    func putBack(_ head: Head) { heap.insert(head) }
+    func putBack(_ head: Head) {
+      if order == nil {
+        queue.insert(head, in: "")
+      } else if let group = groups[head.lane] {
+        queue.insert(head, in: group)
+      } else {
+        ungrouped.append(head)
+      }
+    }
 
     private func rebuild() {
-      heap = MinHeap(heads.compactMap { held.contains($0) ? nil : Head(key: $1, lane: $0) })
+      queue = GroupedQueue()
+      ungrouped = []
+      groups = groups.filter { heads[$0.key] != nil }
+      for (lane, key) in heads where !held.contains(lane) { putBack(Head(key: key, lane: lane)) }
+    }
+
+    /// Prepares the list for a lease: considers held lanes again whose instant has come, and all lanes in a new epoch.
+    ///
+    /// - Parameter candidate: Returns the candidate of the downloads in a lane.
+    func begin(_ request: LeaseRequest, candidate: (Lane) throws -> Candidate?) rethrows {
+      if request.epoch != epoch || (request.order == nil) != (order == nil) {
+        epoch = request.epoch
+        order = request.order
+        groups = [:]
+        held = []
+        releases = MinHeap()
+        rebuild()
+      }
+      while let first = releases.first, first.due <= request.instant {
+        _ = releases.removeFirst()
+        guard held.remove(first.lane) != nil, let key = heads[first.lane] else { continue }
+        putBack(Head(key: key, lane: first.lane))
+      }
+      guard let order else { return }
+      for head in ungrouped {
+        guard let candidate = try candidate(head.lane) else { continue }
+        let group = groups[head.lane] ?? order.group(candidate)
+        groups[head.lane] = group
+        queue.insert(head, in: group)
+      }
+      ungrouped = []
     }
 
     // MARK: Held lanes
@@ -156,21 +197,6 @@
     func hold(_ lane: Lane, until due: Duration?) {
       held.insert(lane)
       if let due { releases.insert(Release(due: due, lane: lane)) }
-    }
-
-    /// Considers lanes again whose instant has come, and all lanes in a new epoch.
-    func release(at now: Duration, epoch: Int) {
-      if epoch != self.epoch {
-        self.epoch = epoch
-        held = []
-        releases = MinHeap()
-        return rebuild()
-      }
-      while let first = releases.first, first.due <= now {
-        _ = releases.removeFirst()
-        guard held.remove(first.lane) != nil, let key = heads[first.lane] else { continue }
-        heap.insert(Head(key: key, lane: first.lane))
-      }
     }
   }
 #endif

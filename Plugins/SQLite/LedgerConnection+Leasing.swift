@@ -11,7 +11,7 @@
     func lease(_ request: LeaseRequest) throws -> [DownloadRecord] {
       try promote(at: request.now)
       let list = try lanes(for: request)
-      list.release(at: request.instant, epoch: request.epoch)
+      try list.begin(request) { try kind($0.kind)?.candidate }
       var taken: [DownloadRecord] = []
       var skipped: Set<Candidate> = []
       var held: [Candidate: Duration?] = [:]
@@ -25,10 +25,6 @@
         }
         if let due = held[candidate] {
           list.hold(head.lane, until: due)
-          continue
-        }
-        if let place = request.precedence?(candidate), place > head.precedence {
-          list.putBack(LaneList.Head(precedence: place, key: head.key, lane: head.lane))
           continue
         }
         // A damaged record is skipped without calling `select`.

@@ -14,7 +14,7 @@ import Synchronization
 ///
 /// The policy limits each host only; add ``Limits`` for a total. What it has learned is kept in memory, for the
 /// 4,096 hosts used last, and is lost when the policy is replaced.
-public struct Adaptive: AdmissionPolicy {
+public struct Adaptive: AdmissionPolicy, Hashable {
   /// The limit of a host before anything is known about it.
   public let initial: Int
   /// The lowest limit.

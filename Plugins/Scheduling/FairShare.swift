@@ -18,7 +18,8 @@ import Synchronization
 /// beside the others and does not make up for the past. So of two groups that wait all the time, neither is ever more
 /// than one start (by its weight) ahead of its share. Nothing is stored: after a restart all groups are level.
 ///
-/// It limits nothing: combine it with ``Limits``.
+/// It limits nothing: combine it with ``Limits``. With `SQLiteLedger` a choice costs the same for any number of downloads
+/// and groups; `MemoryLedger` reads its whole queue for each choice.
 public struct FairShare: AdmissionPolicy {
   /// What the downloads of a group have in common.
   public enum Grouping: Sendable {
@@ -106,14 +107,13 @@ public struct FairShare: AdmissionPolicy {
 
     init(policy: FairShare) { self.policy = policy }
 
-    var ordersCandidates: Bool { true }
+    var order: CandidateOrder? {
+      CandidateOrder(group: policy.group) { [self] group in
+        state.withLock { max($0.advance[group] ?? 0, $0.level) }
+      }
+    }
 
     func admit(_ candidate: Candidate, beside running: RunningDownloads, at now: Duration) -> Admission { .admitted }
-
-    func precedence(of candidate: Candidate) -> UInt64 {
-      let group = policy.group(of: candidate)
-      return state.withLock { max($0.advance[group] ?? 0, $0.level) }
-    }
 
     func started(_ candidate: Candidate, at now: Duration) {
       let group = policy.group(of: candidate)

@@ -13,7 +13,7 @@ import Synchronization
 /// that are started by hand start at once, and count.
 ///
 /// The counts are kept in memory, and begin again when the policy is replaced.
-public struct RequestRate: AdmissionPolicy {
+public struct RequestRate: AdmissionPolicy, Hashable {
   /// The downloads that share a rate.
   public enum Scope: String, Sendable, Hashable {
     /// Downloads from the same host with its port.

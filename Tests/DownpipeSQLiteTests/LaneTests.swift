@@ -154,7 +154,7 @@
               return .take
             }
             request.epoch = rule.epoch
-            if rule.isOrdered { request.precedence = { Rule.precedence(of: $0.host) } }
+            if rule.isOrdered { request.order = CandidateOrder(group: \.host, precedence: Rule.precedence) }
             let leased = try await store.lease(request)
             // A download that no longer waits must not be selected: it would take another one's slot.
             #expect(taken.withLock { $0 } == leased.count, "step \(step), \(scope)")

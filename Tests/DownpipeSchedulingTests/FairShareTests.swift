@@ -12,10 +12,14 @@ struct FairShareTests {
   private func starts(_ policy: FairShare, _ candidates: [Candidate], count: Int) -> [Candidate] {
     let session = policy.start()
     return (0..<count).map { _ in
-      let next = candidates.min { session.precedence(of: $0) < session.precedence(of: $1) } ?? Candidate()
+      let next = candidates.min { place(of: $0, session) < place(of: $1, session) } ?? Candidate()
       session.started(next, at: .zero)
       return next
     }
+  }
+
+  private func place(of candidate: Candidate, _ session: any AdmissionSession) -> UInt64 {
+    session.order.map { $0.precedence($0.group(candidate)) } ?? 0
   }
 
   private let hosts = ["a", "b", "c"].map { Candidate(host: $0) }
@@ -41,7 +45,7 @@ struct FairShareTests {
     // "b" comes late: from now on the two take turns.
     var order: [String] = []
     for _ in 0..<10 {
-      let next = session.precedence(of: hosts[1]) <= session.precedence(of: hosts[0]) ? hosts[1] : hosts[0]
+      let next = place(of: hosts[1], session) <= place(of: hosts[0], session) ? hosts[1] : hosts[0]
       session.started(next, at: .zero)
       order.append(next.host)
     }
@@ -67,10 +71,10 @@ struct FairShareTests {
     let policy = FairShare(by: .host, weights: ["0": 5, "1": 0.1])
     let session = policy.start()
     let candidates = (0..<50).map { Candidate(host: "\($0)") }
-    var last = candidates.map(session.precedence)
+    var last = candidates.map { place(of: $0, session) }
     for _ in 0..<2000 {
       session.started(candidates.randomElement(using: &generator) ?? Candidate(), at: .zero)
-      let now = candidates.map(session.precedence)
+      let now = candidates.map { place(of: $0, session) }
       #expect(zip(last, now).allSatisfy { $0 <= $1 })
       last = now
     }

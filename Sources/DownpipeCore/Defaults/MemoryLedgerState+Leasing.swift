@@ -1,7 +1,7 @@
 // Leasing downloads in order of rank, or of precedence.
 extension MemoryLedgerState {
   mutating func lease(_ request: LeaseRequest, owner: String) -> [DownloadRecord] {
-    if let precedence = request.precedence { return lease(request, precedence, owner: owner) }
+    if let order = request.order { return lease(request, order, owner: owner) }
     var taken: [DownloadID] = []
     var skipped: Set<Candidate> = []
     func visit(_ key: MemoryLedgerQueue.Key) -> MemoryLedgerQueue.Visit {
@@ -38,10 +38,13 @@ extension MemoryLedgerState {
     }
   }
 
-  /// Leases in the order of precedence: the downloads are sorted into a queue for each candidate.
-  private mutating func lease(
-    _ request: LeaseRequest, _ precedence: (Candidate) -> UInt64, owner: String
-  ) -> [DownloadRecord] {
+  /// Leases in an order of groups: the downloads are sorted into a queue for each candidate.
+  private mutating func lease(_ request: LeaseRequest, _ order: CandidateOrder, owner: String) -> [DownloadRecord] {
+    struct Head: Comparable {
+      let key: MemoryLedgerQueue.Key
+      let candidate: Candidate
+      static func < (left: Self, right: Self) -> Bool { left.key < right.key }
+    }
     var queues: [Candidate: ArraySlice<MemoryLedgerQueue.Key>] = [:]
     for key in waitingKeys(request.scope) {
       guard let entry = entries[key.id], entry.record.isDue(at: request.now),
@@ -49,30 +52,18 @@ extension MemoryLedgerState {
       else { continue }
       queues[entry.candidate, default: []].append(key)
     }
-    struct Head: Comparable {
-      var place: UInt64
-      let key: MemoryLedgerQueue.Key
-      let candidate: Candidate
-      static func < (left: Self, right: Self) -> Bool { (left.place, left.key) < (right.place, right.key) }
+    var heads = GroupedQueue<Head>()
+    for (candidate, keys) in queues {
+      if let key = keys.first { heads.insert(Head(key: key, candidate: candidate), in: order.group(candidate)) }
     }
-    var heads = MinHeap(
-      queues.compactMap { candidate, keys in
-        keys.first.map { Head(place: precedence(candidate), key: $0, candidate: candidate) }
-      })
     var taken: [DownloadID] = []
-    search: while var head = heads.removeFirst() {
-      let place = precedence(head.candidate)
-      if place > head.place {
-        head.place = place
-        heads.insert(head)
-        continue
-      }
+    search: while let head = heads.removeFirst(order.precedence) {
       switch request.select(head.candidate) {
       case .take:
         taken.append(head.key.id)
         queues[head.candidate]?.removeFirst()
         if let next = queues[head.candidate]?.first {
-          heads.insert(Head(place: place, key: next, candidate: head.candidate))
+          heads.insert(Head(key: next, candidate: head.candidate), in: order.group(head.candidate))
         }
       case .skip, .hold: break
       case .stop: break search

@@ -27,14 +27,11 @@ public protocol AdmissionSession: Sendable {
   /// Records that a run has ended.
   func ended(_ candidate: Candidate, _ end: RunEnd)
 
-  /// Whether ``precedence(of:)`` decides which candidates are considered first. The value must not change.
-  var ordersCandidates: Bool { get }
-
-  /// The place of a candidate before others: the smallest is considered first, and of equal ones the rank decides.
+  /// The order of groups of candidates, such as hosts that start in turn; `nil`, the default, if the rank alone decides.
   ///
-  /// It is only called if ``ordersCandidates`` is `true`. It can grow with ``started(_:at:)`` and never falls. Of several
-  /// policies that order candidates, the first one of the pipeline decides.
-  func precedence(of candidate: Candidate) -> UInt64
+  /// It is read once for each lease and must not change. Of several policies with an order, the first one of the
+  /// pipeline decides.
+  var order: CandidateOrder? { get }
 }
 
 extension AdmissionSession {
@@ -42,10 +39,8 @@ extension AdmissionSession {
   public func started(_ candidate: Candidate, at now: Duration) {}
   /// The default: nothing to record.
   public func ended(_ candidate: Candidate, _ end: RunEnd) {}
-  /// The default: `false`, the rank alone decides.
-  public var ordersCandidates: Bool { false }
-  /// The default: all candidates are equal.
-  public func precedence(of candidate: Candidate) -> UInt64 { 0 }
+  /// The default: `nil`, the rank alone decides.
+  public var order: CandidateOrder? { nil }
 }
 
 /// The end of a run, as admission sessions see it.

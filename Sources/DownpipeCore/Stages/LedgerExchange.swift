@@ -82,12 +82,9 @@ public struct LeaseRequest: Sendable {
   public var instant: Duration = .zero
   /// A number that differs from that of the previous request when candidates that were held must be considered again.
   public var epoch = 0
-  /// The place of a candidate before others; `nil` if only the rank decides.
-  ///
-  /// Candidates are considered in the order of this number, the smallest first, and candidates with equal numbers in
-  /// the order of rank. The number of a candidate can grow with each candidate that is taken, but it never falls while
-  /// ``epoch`` stays the same. It must be cheap, like ``select``.
-  public var precedence: (@Sendable (Candidate) -> UInt64)?
+  /// The order of groups of candidates, before the order of rank; `nil` if only the rank decides. It does not change
+  /// while ``epoch`` stays the same.
+  public var order: CandidateOrder?
   /// Decides whether a candidate is leased. It must be cheap, because it is called inside the ledger's transaction.
   public var select: @Sendable (Candidate) -> LeaseSelection
 
@@ -101,6 +98,24 @@ public struct LeaseRequest: Sendable {
     self.scope = scope
     self.location = location
     self.select = select
+  }
+}
+
+/// An order of groups of waiting downloads, which goes before the order of rank.
+public struct CandidateOrder: Sendable {
+  /// Returns the group of a candidate. It must be pure and cheap.
+  public var group: @Sendable (Candidate) -> String
+  /// Returns the place of a group: the smallest goes first, and of equal ones the group whose first download has the
+  /// smallest rank.
+  ///
+  /// The place of a group can grow with each download that starts, and never falls. The function must be cheap, because
+  /// it is called inside the ledger's transaction.
+  public var precedence: @Sendable (String) -> UInt64
+
+  /// Creates an order.
+  public init(group: @escaping @Sendable (Candidate) -> String, precedence: @escaping @Sendable (String) -> UInt64) {
+    self.group = group
+    self.precedence = precedence
   }
 }
 

@@ -46,7 +46,7 @@ extension LedgerConformance {
           taken.withLock { $0[candidate.host, default: 0] += 1 }
           return .take
         }
-        request.precedence = { candidate in taken.withLock { $0[candidate.host, default: 0] } }
+        request.order = CandidateOrder(group: \.host) { host in taken.withLock { $0[host, default: 0] } }
         return request
       }
       try expectEqual(

@@ -242,7 +242,7 @@ private final class FaultyStore: LedgerStoreWrapper {
     default: break
     }
     if fault == .ignoresLocation { request.location = nil }
-    if fault == .ignoresPrecedence { request.precedence = nil }
+    if fault == .ignoresPrecedence { request.order = nil }
     request.select = { candidate in
       if fault == .ignoresStop, stopped.withLock({ $0 }) { return .take }
       if fault == .asksTwice { _ = select(candidate) }

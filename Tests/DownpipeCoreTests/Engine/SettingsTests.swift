@@ -13,6 +13,13 @@ struct SettingsTests: EngineSuite {
     var isOpen = true
   }
 
+  private struct Jobs: AdmissionPolicy, Equatable {
+    var count: Int
+    func admit(_ candidate: Candidate, beside running: RunningDownloads) -> Admission {
+      running.total < count ? .admitted : .full("\(count) run")
+    }
+  }
+
   let bytes = DownloadFixtures.pattern(size: 100_000)
   let url = URL(string: "https://example.org/file.bin")!
   let time = VirtualTime()
@@ -30,7 +37,7 @@ struct SettingsTests: EngineSuite {
       source
       storage
       ledger
-      FakeAdmissionPolicy { _, running in running.total < settings.jobs ? .admitted : .full("\(settings.jobs) run") }
+      Jobs(count: settings.jobs)
       if !settings.allowsCellular { wifi }
     }
   }
@@ -74,6 +81,33 @@ struct SettingsTests: EngineSuite {
     try await downloader.waitUntilIdle()
     #expect(source.requests.map(\.url).count == 3)
     await downloader.shutdown()
+  }
+
+  @Test("a change of another setting stops no download that was started by hand beyond the limit")
+  func otherSettingsEnforceNoLimit() async throws {
+    let source = source()
+    let downloader = try await downloader(source, defaults: Settings(jobs: 1))
+    try await add(2, to: downloader)
+    await source.held(atLeast: 1)
+    #expect(try await downloader.start("1"))
+    await source.held(atLeast: 2)
+    try await downloader.updateSettings { (settings: inout Settings) in settings.allowsCellular = true }
+    #expect(await !downloader.removeAdmissionPolicy(id: "none"))
+    #expect(try await running(downloader) == 2)
+    source.release()
+    try await downloader.waitUntilIdle()
+    #expect(source.requests.count == 2)
+    await downloader.shutdown()
+  }
+
+  @Test("two downloaders on one ledger change the same settings, and no change is lost")
+  func settingsAreShared() async throws {
+    let (first, second) = (try await downloader(source()), try await downloader(source()))
+    try await first.updateSettings { (settings: inout Settings) in settings.jobs = 5 }
+    let both = try await second.updateSettings { (settings: inout Settings) in settings.allowsCellular = true }
+    #expect(both == Settings(jobs: 5, allowsCellular: true))
+    await first.shutdown()
+    await second.shutdown()
   }
 
   @Test func settingsOutliveARestart() async throws {

@@ -84,9 +84,14 @@ extension Downloader {
   }
 
   /// Removes the admission policy with the given ``Stage/id``. Without any, at most five downloads run at once.
+  /// - Parameters:
+  ///   - id: The identifier of the policy.
+  ///   - excess: What happens if more than five downloads run when the last policy is removed.
   /// - Returns: `false` if there is no such policy.
   @discardableResult
-  public func removeAdmissionPolicy(id: String) async -> Bool { await engine.removeAdmission(id: id) }
+  public func removeAdmissionPolicy(id: String, excess: Excess = .stops) async -> Bool {
+    await engine.removeAdmission(id: id, excess: excess)
+  }
 
   /// Replaces the scheduling policy, and ranks again every download that has not ended.
   /// - Throws: ``DownloadError`` with `.ledger`.

@@ -17,10 +17,11 @@ extension Downloader {
   /// try await downloader.updateSettings { (settings: inout Settings) in settings.jobs = 5 }
   /// ```
   /// The ledger keeps what ``updateSettings(excess:_:)`` has changed, and the next start continues with it. A property
-  /// that the kept settings do not have, because it is new, has its value in `defaults`. Kept settings that cannot be
-  /// decoded at all, because a property has another type now, count as `defaults`; they are replaced by the next change.
-  /// Two downloaders on one ledger share the settings; each reads them when it starts. The settings are no place for
-  /// secrets: the ledger stores them as JSON.
+  /// that the kept settings do not have, because it is new, has its value in `defaults`; a new property that is optional
+  /// is `nil`, unless the type decodes it otherwise. Kept settings that cannot be decoded at all, because a property has
+  /// another type now, count as `defaults`; they are replaced by the next change. Two downloaders on one ledger share
+  /// the settings; each reads them when it starts and when it changes them. The settings are no place for secrets: the
+  /// ledger stores them as JSON.
   /// - Parameters:
   ///   - defaults: The settings of the first start.
   ///   - options: The settings of the downloader apart from its stages.
@@ -59,11 +60,15 @@ extension Downloader {
   ///
   /// The stages are built again. Gates, admission policies, rate policies, the scheduling policy and the retry policy
   /// that differ from before are replaced, as ``replace(_:)-(Gate)`` and its companions do; those that are no longer
-  /// built are removed. Sources, storage, steps and observers follow with the next start. A stage that is `Equatable` and
-  /// equal to the former one, or the same object, goes on without interruption. Stages that the app has replaced or
-  /// added by other calls stay unless the settings change a stage with the same id.
+  /// built are removed. Sources, storage, steps and observers follow with the next start.
   ///
-  /// When the method returns, the settings are durable and in effect.
+  /// A stage that is `Equatable` and equal to the former one, or the same object, goes on without interruption. Every
+  /// other stage counts as changed, because a closure in it may be another one: gates report anew, which delays the
+  /// next starts by a moment, and takes the place of a stage with the same id that the app has set by another call.
+  /// Stages that the app has added under other ids stay.
+  ///
+  /// The change is made to what the ledger has kept last, also by another downloader. When the method returns, the
+  /// settings are durable and in effect. If only the ranking of the queue fails, they are kept all the same.
   /// - Parameters:
   ///   - excess: What happens to downloads that run beyond lowered limits.
   ///   - change: Changes the settings. It is called once. If it throws, nothing is changed.

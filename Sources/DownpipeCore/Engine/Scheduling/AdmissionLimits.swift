@@ -11,11 +11,8 @@ struct AdmissionLimits: Sendable {
 
   init(_ policies: [any AdmissionPolicy]) { limits = policies.map { Limit(id: $0.id, session: $0.start()) } }
 
-  /// The order that the first ordering policy gives the candidates; `nil` if there is none.
-  var precedence: (@Sendable (Candidate) -> UInt64)? {
-    guard let session = limits.first(where: { $0.session.ordersCandidates })?.session else { return nil }
-    return session.precedence
-  }
+  /// The order of the first policy that has one.
+  var order: CandidateOrder? { limits.lazy.compactMap(\.session.order).first }
 
   /// Replaces the policy with the same id, or adds it; the sessions of the other policies go on.
   mutating func replace(_ policy: any AdmissionPolicy, in pipeline: Pipeline) {

@@ -18,8 +18,9 @@ extension Engine {
     let before = Dictionary(
       requests.compactMap { request in slots.runs[request.id].map { (request.id, $0.read { $0.request }) } }
     ) { $1 }
-    slots.beginAddition()
-    defer { slots.endAddition() }
+    let ids = requests.map(\.id)
+    slots.beginAddition(of: ids)
+    defer { slots.endAddition(of: ids) }
     let commands = mode.commands
     var outcomes = try await addLostFirst(additions, at: now)
     for outcome in outcomes where !outcome.isNew { slots.noteChange(of: outcome.record.id) }

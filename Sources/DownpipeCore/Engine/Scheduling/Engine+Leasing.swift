@@ -71,7 +71,7 @@ extension Engine {
     self.selector = selector
     var request = leaseRequest(scope: options.scope, selector.select)
     request.epoch = epoch
-    request.precedence = stages.limits.precedence
+    request.order = stages.limits.order
     return request
   }
 
@@ -103,6 +103,7 @@ extension Engine {
     switch answer.result {
     case .success(let exchange):
       outbox.succeeded()
+      if answer.mustLease { mode.mayLease = true }
       if !answer.settling.isEmpty || !exchange.leased.isEmpty { reasons.mayHaveChanged = true }
       // Timers are set before the states with the due times are published.
       for settling in answer.settling { arm(settling.run.read { $0.notBefore }, in: &group) }

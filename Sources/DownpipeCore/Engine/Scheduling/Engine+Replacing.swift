@@ -27,11 +27,11 @@ extension Engine {
     }
   }
 
-  func removeAdmission(id: String) async -> Bool {
+  func removeAdmission(id: String, excess: Excess) async -> Bool {
     let removed = try? await context.mailbox.perform { engine in
       let isRemoved = engine.stages.removeAdmission(id: id)
       // Without policies there is a default limit.
-      engine.enforceLimits()
+      if isRemoved, excess == .stops { engine.enforceLimits() }
       return isRemoved
     }
     return removed ?? false

@@ -5,17 +5,18 @@ extension Engine {
     _ live: LiveSettings<Value>, excess: Excess, _ change: @escaping @Sendable (inout Value) throws -> Void
   ) async throws -> Value {
     try checkOpen()
-    let (value, ranking) = try await context.mailbox.perform { engine in
+    let (value, isRanked) = try await context.mailbox.perform { engine in
       let old = live.pipeline
-      let new = try live.changed(change)
+      // Another downloader may have changed them.
+      let kept = try await engine.store.settings()
+      let new = try live.changed(from: kept, change)
       try await engine.store.keep(settings: new.json)
       live.set(new.value, new.pipeline)
       engine.adopt(new.pipeline, insteadOf: old, excess: excess)
-      // Ranking takes many turns; the loop leases meanwhile.
-      let isRanked = new.pipeline.ranking.name == old.ranking.name
-      return (new.value, isRanked ? nil : new.pipeline.scheduling ?? Arrival())
+      return (new.value, new.pipeline.ranking.name == old.ranking.name)
     }
-    if let ranking { try await replace(scheduling: ranking) }
+    // Ranking takes many turns; the loop leases meanwhile. The last of concurrent changes decides.
+    if !isRanked { try await replace(scheduling: live.pipeline.scheduling ?? Arrival()) }
     return value
   }
 
@@ -27,12 +28,13 @@ extension Engine {
     let admission = StageChanges(old.admission, new.admission)
     for policy in admission.changed { stages.replace(policy) }
     for id in admission.removed { stages.removeAdmission(id: id) }
+    // Downloads that exceed an unchanged limit were started by hand, or may end.
+    if excess == .stops, !admission.isEmpty { enforceLimits() }
     let rates = StageChanges(old.rates, new.rates)
     for policy in rates.changed { replace(rate: policy) }
     for id in rates.removed { _ = removeRate(id: id) }
     if !StageChanges([old.retry], [new.retry]).changed.isEmpty { replace(retry: new.retry) }
     showGates()
-    if excess == .stops { enforceLimits() }
   }
 }
 
@@ -42,6 +44,7 @@ struct StageChanges<Element> {
   private(set) var changed: [Element] = []
   /// The ids of stages that are no longer there.
   private(set) var removed: [String] = []
+  var isEmpty: Bool { changed.isEmpty && removed.isEmpty }
 
   init(_ old: [Element], _ new: [Element]) {
     func stage(_ element: Element) -> (any Stage)? { element as? any Stage }

@@ -29,6 +29,8 @@ struct Exchange: Sendable {
     let result: Result<LedgerExchange, any Error>
     /// The time up to which downloads counted as due; `nil` if there was no lease.
     let lookedAt: Date?
+    /// Whether the lease of the exchange was left out.
+    let mustLease: Bool
   }
 
   /// Starts the exchange. The answer is posted to the mailbox.
@@ -37,19 +39,26 @@ struct Exchange: Sendable {
   }
 
   private func perform(in context: EngineContext) async -> Answer {
-    var result = await attempt(in: context)
+    var result = await attempt(leasing: request, in: context)
+    var lookedAt = request?.now
     if case .failure = result {
       // On a full disk, space for the ledger is freed once.
       var hasRoom = false
       for one in settling where one.isOutOfRoom {
         if await one.run.makeRoomForTheLedger() { hasRoom = true }
       }
-      if hasRoom { result = await attempt(in: context) }
+      // The request's selector has counted downloads whose lease was rolled back: the next exchange leases.
+      if hasRoom {
+        result = await attempt(leasing: nil, in: context)
+        lookedAt = nil
+      }
     }
-    return Answer(settling: settling, result: result, lookedAt: request?.now)
+    return Answer(settling: settling, result: result, lookedAt: lookedAt, mustLease: request != nil && lookedAt == nil)
   }
 
-  private func attempt(in context: EngineContext) async -> Result<LedgerExchange, any Error> {
+  private func attempt(
+    leasing request: LeaseRequest?, in context: EngineContext
+  ) async -> Result<LedgerExchange, any Error> {
     let saves = settling.map { LedgerSave($0.run.record, [.state, .checkpoint, .steps]) }
     do {
       return .success(

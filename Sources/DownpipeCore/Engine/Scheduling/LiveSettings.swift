@@ -3,6 +3,7 @@ internal import Synchronization
 
 /// The current settings of a downloader, and the stages that they stand for.
 final class LiveSettings<Value: Codable & Sendable>: Sendable {
+  private let defaults: Value
   private let build: @Sendable (Value) -> Pipeline
   private let state: Mutex<(value: Value, pipeline: Pipeline)>
 
@@ -10,6 +11,7 @@ final class LiveSettings<Value: Codable & Sendable>: Sendable {
   ///   - kept: The JSON that the ledger has kept, if any.
   ///   - defaults: The values of properties that the JSON does not have.
   init(_ kept: Data?, defaults: Value, _ build: @escaping @Sendable (Value) -> Pipeline) {
+    self.defaults = defaults
     self.build = build
     let value = kept.flatMap { try? Self.decode($0, over: defaults) } ?? defaults
     state = Mutex((value, build(value)))
@@ -19,8 +21,11 @@ final class LiveSettings<Value: Codable & Sendable>: Sendable {
   var pipeline: Pipeline { state.withLock { $0.pipeline } }
 
   /// The settings and the stages after a change, which are not in effect yet.
-  func changed(_ change: (inout Value) throws -> Void) throws -> (value: Value, pipeline: Pipeline, json: Data) {
-    var value = value
+  /// - Parameter kept: The JSON that the ledger has kept last; without it, the current settings are changed.
+  func changed(
+    from kept: Data?, _ change: (inout Value) throws -> Void
+  ) throws -> (value: Value, pipeline: Pipeline, json: Data) {
+    var value = kept.flatMap { try? Self.decode($0, over: defaults) } ?? value
     try change(&value)
     let pipeline = build(value)
     try pipeline.check()

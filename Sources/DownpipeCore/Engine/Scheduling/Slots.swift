@@ -10,10 +10,10 @@ struct Slots: Sendable {
   private var starts = 0
   /// The number of runs that have ended.
   private(set) var endings = 0
-  /// The downloads whose runs have ended, or that were added again, since the first of the additions in progress began.
+  /// The downloads that are being added, with the number of additions in progress.
+  private var additions: [DownloadID: Int] = [:]
+  /// Those of them that were added again or whose runs have ended, since the first of their additions began.
   private(set) var changedMeanwhile: Set<DownloadID> = []
-  /// The number of additions in progress.
-  private var additions = 0
   /// The largest number of running downloads while descriptors are short; `nil` for no limit.
   private(set) var ceiling: Int?
 
@@ -73,18 +73,22 @@ struct Slots: Sendable {
     if runs[run.id] === run { runs[run.id] = nil }
   }
 
-  /// Begins to collect the downloads that change.
-  mutating func beginAddition() { additions += 1 }
-
-  /// Ends the collection when no other addition is in progress.
-  mutating func endAddition() {
-    additions -= 1
-    if additions == 0 { changedMeanwhile = [] }
+  /// Begins to notice changes of downloads that are being added.
+  mutating func beginAddition(of ids: [DownloadID]) {
+    for id in ids { additions[id, default: 0] += 1 }
   }
 
-  /// Collects a download that has changed, while an addition is in progress.
+  /// Forgets downloads with no other addition in progress.
+  mutating func endAddition(of ids: [DownloadID]) {
+    for id in ids {
+      additions[id] = additions[id].flatMap { $0 > 1 ? $0 - 1 : nil }
+      if additions[id] == nil { changedMeanwhile.remove(id) }
+    }
+  }
+
+  /// Notices that a download has changed, if it is being added.
   mutating func noteChange(of id: DownloadID) {
-    if additions > 0 { changedMeanwhile.insert(id) }
+    if additions[id] != nil { changedMeanwhile.insert(id) }
   }
 
   /// When a run started; `nil` if the run has no slot.
