@@ -36,8 +36,12 @@ struct QueuePropertiesTests {
     #expect(found.property == .bound)
     #expect(found.operations.count <= 8, "\(found)")
     #expect(found.operations.contains { if case .advance = $0 { true } else { false } }, "\(found)")
-    // The shortest sequence shows the same defect again.
-    await #expect(throws: QueuePropertyFailure.self) { try await properties.run(found.operations) }
+    // The shortest sequence shows the same defect again; not each time, because the downloader's tasks run concurrently.
+    var isShownAgain = false
+    for _ in 0..<20 where !isShownAgain {
+      do { try await properties.run(found.operations) } catch is QueuePropertyFailure { isShownAgain = true }
+    }
+    #expect(isShownAgain)
     #expect("\(found)".contains("(seed ") && "\(found)".contains("  .advance(seconds: "))
   }
 
