@@ -114,58 +114,6 @@ extension Engine {
     return result.count
   }
 
-  // MARK: Removing
-
-  /// Removes the downloads that match a filter.
-  /// - Returns: The number of downloads that were removed.
-  func removeAll(_ filter: DownloadFilter, deletingFiles: Bool) async throws -> Int {
-    try checkOpen()
-    let leftovers = Leftovers(of: hub, withFiles: deletingFiles)
-    var (count, runs) = try await context.mailbox.perform { engine in
-      let runs = engine.slots.runs(matching: filter)
-      let (running, location) = (Set(engine.slots.runs.keys), engine.context.storage.location)
-      // Downloads that other owners run, and downloads at other locations, are not removed.
-      let count = try await engine.store.remove(.matching(filter)) { record in
-        guard !running.contains(record.id), record.belongs(to: location) else { return false }
-        leftovers.note(record)
-        return true
-      }
-      for run in runs { run.stop(.remove) }
-      return (count, runs)
-    }
-    var failure: (any Error)?
-    do { try await cleanUp(leftovers) } catch { failure = error }
-    while !runs.isEmpty {
-      for run in runs { try await run.endUnlessCancelled() }
-      // These have ended for another reason.
-      let rest = runs.filter { !$0.wasRemoved }.map(\.id)
-      count += runs.count - rest.count
-      if rest.isEmpty { break }
-      let removed: [DownloadRecord]
-      (removed, runs) = try await context.mailbox.perform { engine in
-        let removed = try await engine.store.remove(.ids(rest.filter { engine.slots.runs[$0] == nil }))
-        let runs = rest.compactMap { engine.slots.runs[$0] }
-        for run in runs { run.stop(.remove) }
-        return (removed, runs)
-      }
-      count += removed.count
-      do { try await cleanUp(after: removed, deletingFiles: deletingFiles) } catch { failure = failure ?? error }
-    }
-    if let failure { throw failure }
-    return count
-  }
-
-  private func cleanUp(_ leftovers: Leftovers) async throws {
-    var failure: (any Error)?
-    let left = leftovers.taken()
-    for (key, stored) in left.files {
-      do { try await deleteFiles(key, stored) } catch { failure = failure ?? error }
-      if let request = left.watched[key.id] { hub.publish(removalOf: request) }
-    }
-    if left.watched.count < left.files.count { hub.publishIncomplete() }
-    if let failure { throw failure }
-  }
-
   // MARK: Suspending
 
   /// Stops all runs, whose downloads wait again, and starts no download until ``unsuspend()`` is called.
