@@ -46,4 +46,33 @@ struct RemovingTests: EngineSuite {
     let finished = try #require(kinds.lastIndex { if case .state(.finished) = $0 { true } else { false } })
     #expect(removed < finished, "the new download was not removed")
   }
+
+  // MARK: Many
+
+  @Test("Commands for very many tell each individual watcher", arguments: ["pause", "update", "cancel"])
+  func individualWatchersOfMany(command: String) async throws {
+    let downloader = try await downloader(FakeSource(everyURL: .init(bytes)))
+    await downloader.setSuspended(true)
+    let downloads = try await downloader.add(contentsOf: requests(20_000))
+    // A result has 10,000 ids: of twenty downloads, some are probably not among them.
+    var watched = stride(from: 0, to: 20_000, by: 1_000).map { downloads[$0].events.makeAsyncIterator() }
+    for index in watched.indices { _ = await watched[index].next(isolation: #isolation) }
+    let count =
+      switch command {
+      case "pause": try await downloader.pauseAll()
+      case "cancel": try await downloader.cancelAll()
+      default: try await downloader.updateAll { $0.priority = .high }
+      }
+    #expect(count == 20_000)
+    await downloader.shutdown()
+    for index in watched.indices {
+      let event = await watched[index].next(isolation: #isolation)
+      switch command {
+      case "pause": #expect(event?.kind == .state(.paused))
+      case "cancel": #expect(event?.kind == .state(.cancelled))
+      default: #expect(event?.request.priority == .high)
+      }
+      #expect(await watched[index].next(isolation: #isolation) == nil, "a watcher is told once")
+    }
+  }
 }

@@ -50,8 +50,8 @@ extension Engine {
     // The ledger comes first: if it fails, no run is stopped.
     let result = try await store.transition(selection, event, at: time.date)
     if let reason { for run in runs { run.stop(reason) } }
-    if result.count > result.ids.count { hub.publishIncomplete() }
     await carriedOut(event, on: result.ids)
+    await publishRest(of: result)
     return (result, runs)
   }
 
@@ -110,8 +110,15 @@ extension Engine {
     for start in stride(from: 0, to: watched.count, by: Self.page) {
       await publishStates(of: Array(watched[start..<min(start + Self.page, watched.count)]))
     }
-    if result.count > result.ids.count { hub.publishIncomplete() }
+    await publishRest(of: result)
     return result.count
+  }
+
+  /// Informs the watchers about changed downloads whose ids do not fit into the result.
+  private func publishRest(of result: LedgerBulkResult) async {
+    guard result.count > result.ids.count else { return }
+    hub.publishIncomplete()
+    await publishWatched(except: Set(result.ids))
   }
 
   // MARK: Suspending
