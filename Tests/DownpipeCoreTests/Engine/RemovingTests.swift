@@ -75,4 +75,56 @@ struct RemovingTests: EngineSuite {
       #expect(await watched[index].next(isolation: #isolation) == nil, "a watcher is told once")
     }
   }
+
+  @Test("Each partial of very many cancelled downloads is removed, although others are restarted meanwhile")
+  func partialsOfManyCancelledDownloads() async throws {
+    let sweep = SweptStorage(storage)
+    let downloader = try await Downloader(options: options) {
+      FakeSource(everyURL: .init(bytes))
+      AnyStorage(sweep)
+      ledger
+    }
+    await downloader.setSuspended(true)
+    var some = requests(20_000)
+    for index in 0..<1_000 { some[index].tags = ["early"] }
+    try await downloader.add(contentsOf: some)
+    // The first 10,000 are those of the result; the next ones are read from the ledger.
+    let restart = Watched<Task<Int, any Error>?>(nil)
+    sweep.afterRemoval(10_500) {
+      restart.update { $0 = Task { try await downloader.restartAll(.tag("early")) } }
+      try? await settle(downloader)
+    }
+    #expect(try await downloader.cancelAll() == 20_000)
+    #expect(try await restart.value?.value == 1_000)
+    let removed = Set(storage.calls.compactMap { $0.operation == .removePartial ? $0.key?.id : nil })
+    #expect(some.count { !removed.contains($0.id) && $0.tags.isEmpty } == 0)
+    await downloader.shutdown()
+  }
+}
+
+/// A storage that does something after a number of removals of partials.
+private final class SweptStorage: StorageWrapper {
+  private struct State: Sendable {
+    var removals = 0
+    var number: Int?
+    var action: (@Sendable () async -> Void)?
+  }
+
+  let base: any Storage
+  private let state = Watched(State())
+
+  init(_ base: FakeStorage) { self.base = base }
+
+  func afterRemoval(_ number: Int, _ action: @escaping @Sendable () async -> Void) {
+    state.update { ($0.number, $0.action) = (number, action) }
+  }
+
+  func removePartial(_ key: PartialKey) async throws {
+    try await base.removePartial(key)
+    let action = state.update { state -> (@Sendable () async -> Void)? in
+      state.removals += 1
+      return state.removals == state.number ? state.action : nil
+    }
+    await action?()
+  }
 }

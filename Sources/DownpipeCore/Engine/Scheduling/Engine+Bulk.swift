@@ -57,18 +57,22 @@ extension Engine {
 
   /// Deletes the partials of any number of cancelled downloads, a page at a time.
   private func removePartials(ofCancelled filter: DownloadFilter) async throws {
-    var query = DownloadQuery(filter, location: context.storage.location, limit: Self.page)
-    query.filter.phases = [.cancelled]
-    while true {
-      let count = try await context.mailbox.perform { [query] engine in
-        let records = try await engine.store.records(query)
-        for record in records where engine.slots.runs[record.id] == nil {
+    var cancelled = filter
+    cancelled.phases = [.cancelled]
+    // The ledger hands out all keys at once. Pages by offset would leave out downloads when others are restarted, and
+    // each would cost more than the one before.
+    let leftovers = Leftovers()
+    _ = try await store.remove(.matching(cancelled)) { [location = context.storage.location] record in
+      if record.belongs(to: location) { leftovers.note(record) }
+      return false
+    }
+    for page in leftovers.taken().pages {
+      try await context.mailbox.perform { engine in
+        let records = try await engine.store.records(of: page.keys.map(\.id))
+        for record in records where record.phase == .cancelled && engine.slots.runs[record.id] == nil {
           try? await engine.context.storage.removePartial(record.partialKey)
         }
-        return records.count
       }
-      guard count == Self.page else { return }
-      query.offset += Self.page
     }
   }
 

@@ -16,15 +16,17 @@ final class Leftovers: Sendable {
   }
 
   private let state = Mutex(State())
-  private let hub: EventHub
+  private let hub: EventHub?
   private let individuals: Set<DownloadID>
   private let withFiles: Bool
 
-  /// - Parameter withFiles: Whether the artifacts of finished downloads are deleted, too.
-  init(of hub: EventHub, withFiles: Bool) {
+  /// - Parameters:
+  ///   - hub: Knows the watchers to inform; `nil` if there is no need to.
+  ///   - withFiles: Whether the artifacts of finished downloads are deleted, too.
+  init(of hub: EventHub? = nil, withFiles: Bool = false) {
     self.hub = hub
     self.withFiles = withFiles
-    individuals = Set(hub.watchedDownloads)
+    individuals = Set(hub?.watchedDownloads ?? [])
   }
 
   func note(_ record: DownloadRecord) {
@@ -33,6 +35,7 @@ final class Leftovers: Sendable {
       if state.pages.last?.isFull ?? true { state.pages.append(LeftoverPage()) }
       state.pages[state.pages.count - 1].append(record.partialKey, artifact)
       state.count += 1
+      guard let hub else { return }
       let isWatched =
         individuals.contains(record.id) || (state.watched.count < LedgerBulkResult.mostIDs && hub.isWatched(record.id))
       if isWatched { state.watched.append(record.request) }
