@@ -36,7 +36,8 @@ public struct DownloadEvent: Sendable, Hashable {
     case linkRefreshed(to: String)
     /// A step has finished.
     case stepFinished(name: String)
-    /// The record and the partial of the download were removed. No other event follows.
+    /// The record of the download was removed; its partial and, on request, its file are deleted next. No other
+    /// event follows until the id is added again.
     case removed
   }
 

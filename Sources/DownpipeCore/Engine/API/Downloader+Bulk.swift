@@ -91,6 +91,9 @@ extension Downloader {
   /// deleted. If the process dies in between, ``orphans()`` finds the partials. Downloads that run are stopped and
   /// removed one by one. The filter is judged once, as in ``pauseAll(_:)``. Downloads that other processes run, and
   /// downloads of other storages, are not removed.
+  ///
+  /// Files of finished downloads are deleted last. A file whose id has been added again meanwhile is kept, and so are
+  /// the files that are left when the process dies or the downloader is shut down.
   /// - Parameters:
   ///   - filter: The downloads to remove; all downloads by default.
   ///   - deletingFiles: Whether the files of finished downloads are deleted, too.

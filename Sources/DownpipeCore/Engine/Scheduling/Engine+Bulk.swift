@@ -50,25 +50,29 @@ extension Engine {
     // The ledger comes first: if it fails, no run is stopped.
     let result = try await store.transition(selection, event, at: time.date)
     if let reason { for run in runs { run.stop(reason) } }
-    if result.count > result.ids.count { hub.publishIncomplete() }
     await carriedOut(event, on: result.ids)
+    await publishRest(of: result)
     return (result, runs)
   }
 
   /// Deletes the partials of any number of cancelled downloads, a page at a time.
   private func removePartials(ofCancelled filter: DownloadFilter) async throws {
-    var query = DownloadQuery(filter, location: context.storage.location, limit: Self.page)
-    query.filter.phases = [.cancelled]
-    while true {
-      let count = try await context.mailbox.perform { [query] engine in
-        let records = try await engine.store.records(query)
-        for record in records where engine.slots.runs[record.id] == nil {
+    var cancelled = filter
+    cancelled.phases = [.cancelled]
+    // The ledger hands out all keys at once. Pages by offset would leave out downloads when others are restarted, and
+    // each would cost more than the one before.
+    let leftovers = Leftovers()
+    _ = try await store.remove(.matching(cancelled)) { [location = context.storage.location] record in
+      if record.belongs(to: location) { leftovers.note(record) }
+      return false
+    }
+    for page in leftovers.taken().pages {
+      try await context.mailbox.perform { engine in
+        let records = try await engine.store.records(of: page.keys.map(\.id))
+        for record in records where record.phase == .cancelled && engine.slots.runs[record.id] == nil {
           try? await engine.context.storage.removePartial(record.partialKey)
         }
-        return records.count
       }
-      guard count == Self.page else { return }
-      query.offset += Self.page
     }
   }
 
@@ -110,60 +114,15 @@ extension Engine {
     for start in stride(from: 0, to: watched.count, by: Self.page) {
       await publishStates(of: Array(watched[start..<min(start + Self.page, watched.count)]))
     }
-    if result.count > result.ids.count { hub.publishIncomplete() }
+    await publishRest(of: result)
     return result.count
   }
 
-  // MARK: Removing
-
-  /// Removes the downloads that match a filter.
-  /// - Returns: The number of downloads that were removed.
-  func removeAll(_ filter: DownloadFilter, deletingFiles: Bool) async throws -> Int {
-    try checkOpen()
-    let leftovers = Leftovers(of: hub, withFiles: deletingFiles)
-    var (count, runs) = try await context.mailbox.perform { engine in
-      let runs = engine.slots.runs(matching: filter)
-      let (running, location) = (Set(engine.slots.runs.keys), engine.context.storage.location)
-      // Downloads that other owners run, and downloads at other locations, are not removed.
-      let count = try await engine.store.remove(.matching(filter)) { record in
-        guard !running.contains(record.id), record.belongs(to: location) else { return false }
-        leftovers.note(record)
-        return true
-      }
-      for run in runs { run.stop(.remove) }
-      return (count, runs)
-    }
-    var failure: (any Error)?
-    do { try await cleanUp(leftovers) } catch { failure = error }
-    while !runs.isEmpty {
-      for run in runs { try await run.endUnlessCancelled() }
-      // These have ended for another reason.
-      let rest = runs.filter { !$0.wasRemoved }.map(\.id)
-      count += runs.count - rest.count
-      if rest.isEmpty { break }
-      let removed: [DownloadRecord]
-      (removed, runs) = try await context.mailbox.perform { engine in
-        let removed = try await engine.store.remove(.ids(rest.filter { engine.slots.runs[$0] == nil }))
-        let runs = rest.compactMap { engine.slots.runs[$0] }
-        for run in runs { run.stop(.remove) }
-        return (removed, runs)
-      }
-      count += removed.count
-      do { try await cleanUp(after: removed, deletingFiles: deletingFiles) } catch { failure = failure ?? error }
-    }
-    if let failure { throw failure }
-    return count
-  }
-
-  private func cleanUp(_ leftovers: Leftovers) async throws {
-    var failure: (any Error)?
-    let left = leftovers.taken()
-    for (key, stored) in left.files {
-      do { try await deleteFiles(key, stored) } catch { failure = failure ?? error }
-      if let request = left.watched[key.id] { hub.publish(removalOf: request) }
-    }
-    if left.watched.count < left.files.count { hub.publishIncomplete() }
-    if let failure { throw failure }
+  /// Informs the watchers about changed downloads whose ids do not fit into the result.
+  private func publishRest(of result: LedgerBulkResult) async {
+    guard result.count > result.ids.count else { return }
+    hub.publishIncomplete()
+    await publishWatched(except: Set(result.ids))
   }
 
   // MARK: Suspending

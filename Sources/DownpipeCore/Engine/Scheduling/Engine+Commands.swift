@@ -1,6 +1,6 @@
 internal import Foundation
 
-// Commands for one download: pause, resume, restart, cancel, remove. A run is stopped at once. Decisions that need the
+// Commands for one download: pause, resume, restart, cancel. A run is stopped at once. Decisions that need the
 // ledger are made in the loop, while no download is being leased.
 extension Engine {
   // MARK: One download
@@ -50,25 +50,6 @@ extension Engine {
     }
   }
 
-  /// Removes a download after stopping its run.
-  func remove(_ id: DownloadID, deletingFile: Bool) async throws -> Bool {
-    try checkOpen()
-    slots.runs[id]?.stop(.remove)
-    var wasRemoved = false
-    let records: [DownloadRecord] = try await takeTurns { run in
-      wasRemoved = wasRemoved || run.wasRemoved
-      return nil
-    } _: { engine in
-      if let run = engine.slots.runs[id] {
-        run.stop(.remove)
-        return .wait(for: run)
-      }
-      return .over(try await engine.forget(id))
-    }
-    try await cleanUp(after: records, deletingFiles: deletingFile)
-    return wasRemoved || !records.isEmpty
-  }
-
   /// Deletes the file or partial of a download, and keeps its record as `cancelled`.
   func discard(_ id: DownloadID) async throws -> Bool {
     let discarded = try await context.mailbox.perform { engine -> Artifact? in
@@ -80,32 +61,6 @@ extension Engine {
     guard let discarded else { return try await command(.cancel, stopping: .cancel, to: .cancelled, id) }
     try await context.storage.remove(discarded)
     return true
-  }
-
-  /// Removes a record of this location, or a damaged record.
-  private func forget(_ id: DownloadID) async throws -> [DownloadRecord] {
-    let isDamaged = try await store.damaged().contains { $0.id == id }
-    if !isDamaged, try await record(id) == nil { return [] }
-    return try await store.remove(.ids([id]))
-  }
-
-  func cleanUp(after records: [DownloadRecord], deletingFiles: Bool) async throws {
-    var failure: (any Error)?
-    for record in records {
-      let stored = deletingFiles && record.phase == .finished ? record.steps.artifact : nil
-      do { try await deleteFiles(record.partialKey, stored) } catch { failure = failure ?? error }
-      hub.publish(removalOf: record.request)
-    }
-    if let failure { throw failure }
-  }
-
-  /// Deletes the partial and the file of a removed download.
-  func deleteFiles(_ key: PartialKey, _ stored: StoredArtifact?) async throws {
-    reasons.forget(key.id)
-    reasons.noteChange(of: CollectionOfOne(key.id))
-    context.furthest.forget(key.id)
-    try await context.storage.removePartial(key)
-    if let stored { try await context.storage.remove(artifact(stored)) }
   }
 }
 

@@ -155,16 +155,6 @@ extension Engine {
     if slots.isEmpty { context.mailbox.wake() }
   }
 
-  /// Removes the record of a run that was stopped by a removal.
-  private func removeRecord(of run: Run) async {
-    guard let records = try? await store.remove(.ids([run.id])), !records.isEmpty else {
-      // The caller tries again; otherwise the download stays cancelled.
-      return run.announce(state: .cancelled)
-    }
-    run.wasRemoved = true
-    try? await cleanUp(after: records, deletingFiles: false)
-  }
-
   /// Starts a run for a leased download.
   func start(_ record: DownloadRecord, isForced: Bool = false) {
     let run = Run(record, stages.current, context)

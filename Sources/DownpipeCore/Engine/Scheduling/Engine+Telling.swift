@@ -20,8 +20,9 @@ extension Engine {
   }
 
   /// Publishes the states of individually watched downloads that do not run here: other owners may have changed them.
-  func publishWatched() async {
-    let ids = hub.watchedDownloads.filter { slots.runs[$0] == nil }
+  /// - Parameter told: The downloads to leave out.
+  func publishWatched(except told: Set<DownloadID> = []) async {
+    let ids = hub.watchedDownloads.filter { slots.runs[$0] == nil && !told.contains($0) }
     guard !ids.isEmpty, let (records, dependencies) = await readForPublishing(ids) else { return }
     for record in records where slots.runs[record.id] == nil { publish(record, dependencies) }
     let found = Set(records.map(\.id))

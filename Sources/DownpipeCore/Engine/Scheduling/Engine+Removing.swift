@@ -1,0 +1,140 @@
+// Removing downloads.
+//
+// The loop removes the records and publishes the removals in the same turn. Files are deleted afterwards. An id can be
+// added again meanwhile, so what happens after that turn must not concern the download that has the id then. Partials
+// have a generation, so they are deleted outside of the loop.
+extension Engine {
+  /// The number of files that are deleted in one turn of the loop.
+  private static let filesInTurn = 100
+
+  /// Removes a download after stopping its run.
+  func remove(_ id: DownloadID, deletingFile: Bool) async throws -> Bool {
+    try checkOpen()
+    slots.runs[id]?.stop(.remove)
+    var wasRemoved = false
+    let removed: Leftovers.State = try await takeTurns { run in
+      wasRemoved = wasRemoved || run.wasRemoved
+      return nil
+    } _: { engine in
+      if let run = engine.slots.runs[id] {
+        run.stop(.remove)
+        return .wait(for: run)
+      }
+      return .over(try await engine.forget(id, deletingFile: deletingFile))
+    }
+    try await cleanUp(removed)
+    return wasRemoved || removed.count > 0
+  }
+
+  /// Removes a record of this location, or a damaged record.
+  private func forget(_ id: DownloadID, deletingFile: Bool) async throws -> Leftovers.State {
+    let isDamaged = try await store.damaged().contains { $0.id == id }
+    if !isDamaged, try await record(id) == nil { return Leftovers.State() }
+    return try await forget(.ids([id]), deletingFiles: deletingFile)
+  }
+
+  /// Removes the downloads that match a filter.
+  /// - Returns: The number of downloads that were removed.
+  func removeAll(_ filter: DownloadFilter, deletingFiles: Bool) async throws -> Int {
+    try checkOpen()
+    var (removed, runs) = try await context.mailbox.perform { engine in
+      let runs = engine.slots.runs(matching: filter)
+      let (running, location) = (Set(engine.slots.runs.keys), engine.context.storage.location)
+      // Downloads that other owners run, and downloads at other locations, are not removed.
+      let removed = try await engine.forget(.matching(filter), deletingFiles: deletingFiles) { record in
+        !running.contains(record.id) && record.belongs(to: location)
+      }
+      for run in runs { run.stop(.remove) }
+      return (removed, runs)
+    }
+    var count = removed.count
+    var failure: (any Error)?
+    do { try await cleanUp(removed) } catch { failure = error }
+    while !runs.isEmpty {
+      for run in runs { try await run.endUnlessCancelled() }
+      // These have ended for another reason.
+      let rest = runs.filter { !$0.wasRemoved }.map(\.id)
+      count += runs.count - rest.count
+      if rest.isEmpty { break }
+      (removed, runs) = try await context.mailbox.perform { engine in
+        let idle = rest.filter { engine.slots.runs[$0] == nil }
+        let removed = try await engine.forget(.ids(idle), deletingFiles: deletingFiles)
+        let runs = rest.compactMap { engine.slots.runs[$0] }
+        for run in runs { run.stop(.remove) }
+        return (removed, runs)
+      }
+      count += removed.count
+      do { try await cleanUp(removed) } catch { failure = failure ?? error }
+    }
+    if let failure { throw failure }
+    return count
+  }
+
+  /// Removes the record of a run that was stopped by a removal. The loop calls this, so it deletes no published file,
+  /// for which it would have to wait for itself.
+  func removeRecord(of run: Run) async {
+    guard let removed = try? await forget(.ids([run.id]), deletingFiles: false), removed.count > 0 else {
+      // The caller tries again; otherwise the download stays cancelled.
+      return run.announce(state: .cancelled)
+    }
+    run.wasRemoved = true
+    try? await cleanUp(removed)
+  }
+
+  /// Removes records in the loop, and publishes the removals.
+  private func forget(
+    _ selection: LedgerSelection, deletingFiles: Bool,
+    where isRemoved: @escaping @Sendable (DownloadRecord) -> Bool = { _ in true }
+  ) async throws -> Leftovers.State {
+    let leftovers = Leftovers(of: hub, withFiles: deletingFiles)
+    _ = try await store.remove(selection) { record in
+      guard isRemoved(record) else { return false }
+      leftovers.note(record)
+      return true
+    }
+    let removed = leftovers.taken()
+    for page in removed.pages {
+      let ids = page.keys.map(\.id)
+      for id in ids {
+        reasons.forget(id)
+        context.furthest.forget(id)
+      }
+      reasons.noteChange(of: ids)
+    }
+    for request in removed.watched { hub.publish(removalOf: request) }
+    if removed.watched.count < removed.count { hub.publishIncomplete() }
+    return removed
+  }
+
+  /// Deletes the partials and the files of removed downloads.
+  /// - Throws: The first error, after everything else has been deleted.
+  private func cleanUp(_ removed: Leftovers.State) async throws {
+    var failure: (any Error)?
+    for page in removed.pages {
+      for key in page.keys {
+        do { try await context.storage.removePartial(key) } catch { failure = failure ?? error }
+      }
+      let artifacts = page.artifacts
+      for start in stride(from: 0, to: artifacts.count, by: Self.filesInTurn) {
+        let batch = Array(artifacts[start..<min(start + Self.filesInTurn, artifacts.count)])
+        do {
+          try await context.mailbox.perform { try await $0.delete(batch) }
+        } catch {
+          failure = failure ?? error
+        }
+      }
+    }
+    if let failure { throw failure }
+  }
+
+  /// Deletes the files of removed downloads. Done by the loop, so that no download starts and publishes meanwhile.
+  private func delete(_ artifacts: [(id: DownloadID, artifact: StoredArtifact)]) async throws {
+    // If an id was added again, the file at the path may be the new one.
+    let known = Set(try await store.records(of: artifacts.map(\.id)).map(\.id))
+    var failure: (any Error)?
+    for (id, stored) in artifacts where !known.contains(id) {
+      do { try await context.storage.remove(artifact(stored)) } catch { failure = failure ?? error }
+    }
+    if let failure { throw failure }
+  }
+}

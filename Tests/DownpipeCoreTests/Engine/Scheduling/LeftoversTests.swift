@@ -1,0 +1,49 @@
+import DownpipeTesting
+import Foundation
+import Testing
+
+@testable import DownpipeCore
+
+@Suite(.timeLimit(.minutes(1)))
+struct LeftoversTests {
+  @Test("Keys and artifacts are kept as they were, for any number of records and any text")
+  func notesAreKept() async throws {
+    let fixture = try await RunFixture()
+    let leftovers = Leftovers(of: fixture.context.hub, withFiles: true)
+    var keys: [PartialKey] = []
+    var artifacts: [StoredArtifact] = []
+    for index in 0..<2_500 {
+      var record = try fixture.record(DownloadID(index % 7 == 0 ? "größer \(index) 🚀" : "\(index)"))
+      record.generation = .max - Int64(index)
+      if index % 3 == 0 {
+        record.phase = index % 2 == 0 ? .finished : .failed
+        record.steps.artifact = StoredArtifact(
+          kind: index % 4 == 0 ? .directory : .file, path: index % 5 == 0 ? nil : "日本/\(index)",
+          name: index % 9 == 0 ? "" : "n\(index)", size: index % 8 == 0 ? nil : Int64(index), mediaType: nil,
+          modifiedAt: index % 10 == 0 ? nil : Date(timeIntervalSince1970: Double(index) / 3))
+        if record.phase == .finished, let artifact = record.steps.artifact { artifacts.append(artifact) }
+      }
+      keys.append(record.partialKey)
+      leftovers.note(record)
+    }
+    let taken = leftovers.taken()
+    #expect(taken.count == 2_500 && taken.watched.isEmpty)
+    #expect(taken.pages.count == 3)
+    #expect(taken.pages.flatMap(\.keys) == keys)
+    #expect(taken.pages.flatMap { $0.artifacts.map(\.artifact) } == artifacts)
+    let ids = keys.enumerated().filter { $0.offset % 6 == 0 }.map(\.element.id)
+    #expect(taken.pages.flatMap { $0.artifacts.map(\.id) } == ids)
+    #expect(leftovers.taken().count == 0)
+  }
+
+  @Test func artifactsAreNotedOnlyOnRequest() async throws {
+    let fixture = try await RunFixture()
+    let leftovers = Leftovers(of: fixture.context.hub, withFiles: false)
+    var record = try fixture.record("a")
+    record.phase = .finished
+    record.steps.artifact = StoredArtifact(kind: .file, path: "a", name: "a", size: 1, mediaType: nil)
+    leftovers.note(record)
+    let taken = leftovers.taken()
+    #expect(taken.pages.allSatisfy(\.artifacts.isEmpty) && taken.pages.flatMap(\.keys) == [record.partialKey])
+  }
+}
