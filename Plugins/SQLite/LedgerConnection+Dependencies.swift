@@ -60,8 +60,11 @@
       try write(.insertDependency, ids.subtracting(before))
     }
 
-    /// Releases the downloads that waited for a finished one: those that wait for no other one are ready now.
-    func release(by id: DownloadID, at now: Date) throws {
+    /// Releases the downloads that waited for a finished one: those that wait for no other one are ready now, or at
+    /// their due time.
+    /// - Returns: Whether there were any that wait for no other one.
+    func release(by id: DownloadID, at now: Date) throws -> Bool {
+      var hasReleased = false
       let key = RecordColumns.key(id.rawValue)
       let find = try prepared(.dependents)
       find.bind(key)
@@ -81,10 +84,14 @@
           update.bind(now)
           update.bind(generation)
           try update.run()
-          if waitsFor.isEmpty { try noteWaiting(generation) }
+          if waitsFor.isEmpty {
+            hasReleased = true
+            try noteWaiting(generation)
+          }
         }
         try setDependencies([], of: generation, before: [id])
       }
+      return hasReleased
     }
 
     /// Whether another download waits for a download.

@@ -197,9 +197,11 @@
     // MARK: Saving
 
     func exchange(_ saves: [LedgerSave], _ request: LeaseRequest?, at now: Date) throws -> LedgerExchange {
+      hasReleased = false
       var exchange = LedgerExchange()
       exchange.saved.reserveCapacity(saves.count)
       for save in saves { exchange.saved.append(try self.save(save.record, save.fields, at: now)) }
+      exchange.mayHaveReleasedDelayed = hasReleased
       if let request { exchange.leased = try lease(request) }
       return exchange
     }
@@ -227,7 +229,7 @@
         // A held record was active.
         moved(from: .transferring, to: record.phase)
         if record.phase == .waiting, record.notBefore == nil { try noteWaiting(record.generation) }
-        if record.phase == .finished { try release(by: record.id, at: now) }
+        if record.phase == .finished, try release(by: record.id, at: now) { hasReleased = true }
       }
       return true
     }

@@ -22,6 +22,9 @@
     private var statements = [PreparedStatement?](repeating: nil, count: StatementText.allCases.count)
     private var saves = [PreparedStatement?](repeating: nil, count: SaveText.count)
 
+    /// Whether a save has released a download since the exchange began.
+    var hasReleased = false
+
     // Caches of tables, valid until another connection changes the file.
     var kinds: [Int64: Kind] = [:]
     var kindNumbers: [Kind: Int64] = [:]

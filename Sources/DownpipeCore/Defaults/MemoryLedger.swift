@@ -110,6 +110,14 @@ final class MemoryLedgerStore: LedgerStore {
       { $0.save(record, fields, owner: owner, at: now) }, concernsOthers: { $0 && LedgerSave(record, fields).endsRun })
   }
 
+  func exchange(
+    _ saves: [LedgerSave], leasing request: LeaseRequest?, at now: Date
+  ) async throws -> LedgerExchange {
+    try change(
+      { $0.exchange(saves, leasing: request, owner: owner, at: now) },
+      concernsOthers: { zip(saves, $0.saved).contains { $0.endsRun && $1 } })
+  }
+
   func transition(
     _ selection: LedgerSelection, _ event: Lifecycle.Event, at now: Date
   ) async throws -> LedgerBulkResult {

@@ -34,6 +34,7 @@ extension MemoryLedgerState {
       guard var entry = entries[id] else { continue }
       entry.record.waitsFor.remove(finished.id)
       entry.record.updatedAt = finished.updatedAt
+      if entry.record.isQueued, entry.record.notBefore != nil { hasReleasedDelayed = true }
       set(entry)
     }
   }

@@ -26,6 +26,8 @@ struct MemoryLedgerState: Sendable {
   var entries: [DownloadID: Entry] = [:]
   /// The downloads that wait for a download, by its id.
   var dependents: [DownloadID: Set<DownloadID>] = [:]
+  /// Whether a download that waits for a due time has been released since the exchange began.
+  var hasReleasedDelayed = false
   private var lastGeneration: Int64 = 0
   var queue = MemoryLedgerQueue()
   private var tally: [DownloadState.Phase: Int] = [:]
@@ -196,6 +198,17 @@ struct MemoryLedgerState: Sendable {
     entry.candidate = entry.record.candidate
     set(entry)
     return true
+  }
+
+  mutating func exchange(
+    _ saves: [LedgerSave], leasing request: LeaseRequest?, owner: String, at now: Date
+  ) -> LedgerExchange {
+    hasReleasedDelayed = false
+    var exchange = LedgerExchange()
+    exchange.saved = saves.map { save($0.record, $0.fields, owner: owner, at: now) }
+    exchange.mayHaveReleasedDelayed = hasReleasedDelayed
+    if let request { exchange.leased = lease(request, owner: owner) }
+    return exchange
   }
 
   // MARK: Ended owners

@@ -11,7 +11,9 @@ public struct Body: Sendable {
 
   /// The path of a file that already holds the whole body; `nil` when there is no such file.
   ///
-  /// URLSession's download tasks hand over a finished file. A storage may move it instead of copying its bytes.
+  /// URLSession's download tasks hand over a finished file. A storage may move it instead of copying its bytes. If it
+  /// was neither moved nor read nor discarded, for example because the disk was full, the same bytes are requested
+  /// again, and the source should then hand over the file again.
   /// ``forEachChunk(_:)`` pushes the bytes of the file too.
   public let file: String?
 

@@ -252,6 +252,10 @@ extension LedgerStore {
   ) async throws -> LedgerExchange {
     var exchange = LedgerExchange()
     for save in saves { exchange.saved.append(try await self.save(save.record, save.fields, at: now)) }
+    // Which downloads a finished one has released is not known here.
+    exchange.mayHaveReleasedDelayed = zip(saves, exchange.saved).contains {
+      $1 && $0.fields.contains(.state) && $0.record.phase == .finished
+    }
     if let request { exchange.leased = try await lease(request) }
     return exchange
   }

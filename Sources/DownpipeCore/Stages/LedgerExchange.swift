@@ -155,6 +155,9 @@ public struct LedgerExchange: Sendable {
   public var saved: [Bool] = []
   /// The leased records, in order of rank.
   public var leased: [DownloadRecord] = []
+  /// Whether the saves may have released downloads that wait for a due time, so that ``LedgerStore/nextDue(after:)`` has
+  /// to be asked again.
+  public var mayHaveReleasedDelayed = false
 
   /// Creates an empty result.
   public init() {}

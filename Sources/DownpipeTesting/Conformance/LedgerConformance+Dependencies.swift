@@ -109,7 +109,9 @@ extension LedgerConformance {
       _ = try await store.update("c", at: Self.start) { $0.request.after = ["a"] }
       var record = try await store.known("a")
       record.phase = .finished
-      try expect(try await store.save(record, .state, at: Self.time(20)), "the owner's save was refused")
+      let exchange = try await store.exchange([LedgerSave(record, .state)], leasing: nil, at: Self.time(20))
+      try expectEqual(exchange.saved, [true], "whether the owner's save succeeded")
+      try expect(exchange.mayHaveReleasedDelayed, "the exchange does not say that there is a new due time")
       try expectEqual(try await store.nextDue(after: Self.time(20)), Self.time(30), "the next due time when released")
       try expectEqual(try await store.leased(at: Self.time(20)).map(\.id), ["b"], "the downloads leased when released")
     }

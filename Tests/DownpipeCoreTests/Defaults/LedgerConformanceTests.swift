@@ -42,7 +42,7 @@ enum Fault: String, CaseIterable, Sendable {
   case overwrites, keepsNothing, revivesCancelled, updatesAll, losesRefusal, loses, updatesSilently
   case ignoresHost, ignoresIntent, ignoresPhases, updatesUntilRefused, updatesOne
   case sumsCancelled, findsNoMoves, hearsNothing, ignoresTagScope, ignoresIDScope, pages
-  case ignoresAfter, leasesDependents, neverReleases, alwaysBusy
+  case ignoresAfter, leasesDependents, neverReleases, hidesDelays, alwaysBusy
 
   /// The rules that the suite must report as broken, among others.
   var rules: Set<String> {
@@ -105,6 +105,7 @@ enum Fault: String, CaseIterable, Sendable {
     case .ignoresAfter: ["after-holds", "after-exchange", "after-unknown", "after-cycle", "request-is-kept"]
     case .leasesDependents: ["after-holds", "after-unknown", "after-resting", "after-due"]
     case .neverReleases: ["after-holds", "after-exchange", "after-unknown", "after-others"]
+    case .hidesDelays: ["after-due"]
     case .alwaysBusy: ["is-busy"]
     }
   }
@@ -268,6 +269,7 @@ private final class FaultyStore: LedgerStoreWrapper {
     var exchange = LedgerExchange()
     if fault == .leasesFirst, let request { exchange.leased = try await lease(request) }
     for save in saves { exchange.saved.append(try await self.save(save.record, save.fields, at: now)) }
+    exchange.mayHaveReleasedDelayed = fault != .hidesDelays
     if fault != .leasesFirst, let request { exchange.leased = try await lease(request) }
     return exchange
   }

@@ -23,7 +23,10 @@ extension Engine {
     defer { slots.endAddition(of: ids) }
     let commands = mode.commands
     var outcomes = try await addLostFirst(additions, at: now)
-    for outcome in outcomes where !outcome.isNew { slots.noteChange(of: outcome.record.id) }
+    for outcome in outcomes where !outcome.isNew {
+      slots.noteChange(of: outcome.record.id)
+      noteDelay(of: outcome.record)
+    }
     reasons.noteChange(of: outcomes.lazy.map(\.record.id))
     // A watcher that comes later learns why they wait even if nothing else happens.
     if requests.contains(where: { !$0.after.isEmpty }) { reasons.mayHaveChanged = true }

@@ -48,6 +48,7 @@ extension Engine {
     guard let record else { throw DownloadError.unknownDownload(id) }
     heed(record, since: before)
     mode.mayLease = true
+    noteDelay(of: record)
     let dependencies = await dependencies(of: [record])
     if let run = slots.runs[id] {
       if hub.isWatched(id) { run.announce(state: run.status.state) }
@@ -55,6 +56,18 @@ extension Engine {
     }
     publish(record, dependencies)
     return status(of: record, dependencies)
+  }
+
+  /// Lets the loop look for the next due time if a change may have released a download that has one: the loop has no
+  /// timer for the due time of a download that waits for others.
+  func noteDelay(of record: DownloadRecord) {
+    if record.isQueued, record.notBefore != nil { waits.mayHaveDelayed = true }
+  }
+
+  /// Like ``noteDelay(of:)``, after a change of many downloads.
+  func noteDelays() {
+    waits.mayHaveDelayed = true
+    context.mailbox.wake()
   }
 }
 

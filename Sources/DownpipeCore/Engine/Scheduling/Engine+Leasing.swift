@@ -105,6 +105,7 @@ extension Engine {
       outbox.succeeded()
       if answer.mustLease { mode.mayLease = true }
       if !answer.settling.isEmpty || !exchange.leased.isEmpty { reasons.mayHaveChanged = true }
+      if exchange.mayHaveReleasedDelayed { waits.mayHaveDelayed = true }
       // Timers are set before the states with the due times are published.
       for settling in answer.settling { arm(settling.run.read { $0.notBefore }, in: &group) }
       for (settling, isSaved) in zip(answer.settling, exchange.saved) {

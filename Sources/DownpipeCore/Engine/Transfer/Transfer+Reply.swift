@@ -37,7 +37,7 @@ extension Transfer {
         noteRanges(of: reply, asked: ask, plan)
         return try await carryOut(plan, of: reply, asked: ask, into: partial)
       } catch {
-        reply.body.discard()
+        if !keepsFile(of: reply, after: error, received: have) { reply.body.discard() }
         throw error
       }
     } catch let error where !(error is CancellationError) {
@@ -45,6 +45,22 @@ extension Transfer {
         stage: source.name, url: url, attempt: attempt)
     }
   }
+
+  /// Whether the source keeps the finished file of a reply, because the next opening requests the same bytes again.
+  ///
+  /// The file is as good as before if the error is one of this device, or if the run was stopped and its download goes
+  /// on later. After another error, and when some of its bytes have been copied, the next request is a different one.
+  /// - Parameter before: The number of bytes on disk before the reply.
+  private func keepsFile(of reply: SourceReply, after error: any Error, received before: Int64) -> Bool {
+    guard reply.body.file != nil, run.read({ $0.checkpoint.ranges.prefixLength }) == before else { return false }
+    if let error = error as? DownloadError { return Self.ofTheDevice.contains(error.code) }
+    return switch run.stopReason {
+    case .gate, .limit, .pause, .pauseAll, .shutdown, .suspend: error is CancellationError
+    default: false
+    }
+  }
+
+  private static let ofTheDevice: Set<DownloadError.Code> = [.noSpace, .permission, .inUse, .ledger]
 
   /// Remembers that a server ignores ranges: this downloader requests no more ranges of the URL.
   private func noteRanges(of reply: SourceReply, asked: SourceRequest, _ plan: ResumePlan) {
@@ -105,8 +121,8 @@ extension Transfer {
     if let maximum, let end, end > maximum {
       throw DownloadError(.tooLarge, "the file has \(end) bytes, but the maximum is \(maximum)")
     }
-    // The server has stated the size now.
-    if start == compareUntil { try await claimRoom() }
+    // The server has stated the size now. A finished file is on the disk already, and needs no room if it is moved.
+    if start == compareUntil, reply.body.file == nil { try await claimRoom() }
     run.announce(.started(attempt: attempt, from: isWhole ? 0 : compareUntil))
     if let final = reply.finalURL, final != asked.url { run.announce(.redirected(to: final.redacted)) }
 
@@ -114,6 +130,7 @@ extension Transfer {
     if compareUntil == 0, let adopted = try adoptFile(of: reply, into: partial, end: end, maximum: maximum) {
       offset = adopted
     } else {
+      if start == compareUntil { try await claimRoom() }
       let writer = BodyWriter(
         partial: partial, run: run, book: book, start: start, compareUntil: compareUntil, end: end,
         maximumSize: maximum)

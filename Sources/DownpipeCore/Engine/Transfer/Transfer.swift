@@ -17,6 +17,8 @@ struct Transfer: Sendable {
   ///   checkpoint.
   func perform() async throws -> CompleteFile {
     let storage = run.storage
+    // A source may have a finished file that needs no room, but that is only known after the opening. The download waits
+    // then although it would not have to, and the source keeps the file.
     try await claimRoom()
     // After `.inUse` the partial is not treated as new: it is opened by its name, which fails while another owner has
     // it.
