@@ -63,11 +63,22 @@ struct LongQueue {
     try await store.rank(
       by: Ranking(name: "\(spread)") { context in
         switch spread {
-        case .saturated: Rank().ascending(context.host == "host0.example" ? 0 : 1).ascending(context.arrival)
+        case .saturated: Rank().ascending(context.host == "busy.example" ? 0 : 1).ascending(context.arrival)
         case .gated: Rank().ascending(context.tags.contains("even") ? 0 : 1).ascending(context.arrival)
         case .hosts, .others, .shares, .tags: Rank().ascending(context.arrival)
         }
       })
+    if spread == .saturated {
+      // A million downloads of a host, in front of all others.
+      for start in stride(from: 0, to: 1_000_000, by: 5_000) {
+        let additions = (start..<start + 5_000).compactMap { number in
+          URL(string: "https://busy.example/\(number)").map {
+            LedgerAddition(request: DownloadRequest($0, id: "busy \(number)"), arrival: .max / 2)
+          }
+        }
+        _ = try await store.add(additions, at: now)
+      }
+    }
     if spread == .others {
       _ = try await store.add(
         (0..<samples + 10).map { number in
@@ -81,7 +92,7 @@ struct LongQueue {
     for _ in 0..<samples + 10 {
       var request = request { candidate in
         switch spread {
-        case .saturated: candidate.host == "host0.example" ? .skip : .take
+        case .saturated: candidate.host == "busy.example" ? .skip : .take
         case .gated: candidate.tags.contains("even") ? .hold(until: nil) : .take
         case .hosts, .others, .shares, .tags: .take
         }

@@ -49,7 +49,7 @@ struct QueueBenchmark: AsyncParsableCommand {
 /// How the downloads that wait in front are spread.
 enum Spread: String, CaseIterable {
   case hosts = "all hosts free"
-  case saturated = "those in front all of one saturated host"
+  case saturated = "a million in front all of one saturated host"
   case gated = "those in front all behind a closed gate"
   case others = "those in front all of another command"
   case shares = "hosts in turn by FairShare"
