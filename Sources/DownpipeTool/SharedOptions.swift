@@ -190,9 +190,13 @@ struct TransferOptions: ParsableArguments {
   }
 
   func settings(directory: String, ledger: String?) -> PipelineSettings {
-    PipelineSettings(
+    let most = DescriptorLimit.mostDownloads
+    if jobs > most {
+      OutputFile.warn("no more than \(most) at once: the limit of open files is too low for more (ulimit -n)")
+    }
+    return PipelineSettings(
       transport: source, proxy: proxy, connectTimeLimit: connectTimeout.map { .seconds($0) },
-      timeLimit: timeout.map { .seconds($0) }, jobs: jobs, perHost: perHost,
+      timeLimit: timeout.map { .seconds($0) }, jobs: min(jobs, most), perHost: perHost,
       rateLimit: limitRate.map { RateLimit($0, during: limitRateDuring?.daily) }, retries: retry, directory: directory,
       conflict: onConflict, ledger: ledger)
   }

@@ -121,7 +121,7 @@ extension EndToEnd {
     // MARK: Descriptors
 
     /// The tool can raise the soft limit; with the hard one it has to run fewer downloads at once.
-    @Test(arguments: ["ulimit -S -n 64", "ulimit -n 64"])
+    @Test(arguments: ["ulimit -S -n 64", "ulimit -n 64", "ulimit -n 30"])
     func fewDescriptorsFailNoDownload(_ limit: String) async throws {
       let count = 40
       let content = ScriptedContent.pattern(size: 20_000, seed: 8)

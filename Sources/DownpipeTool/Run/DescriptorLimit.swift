@@ -6,13 +6,21 @@ enum DescriptorLimit {
   /// More than the highest number of concurrent downloads needs.
   private static let enough: rlim_t = 65_536
 
+  /// How many downloads can run at once: each needs a connection, which is kept for the next one, and a few files.
+  static var mostDownloads: Int {
+    var limit = rlimit()
+    guard getrlimit(resource, &limit) == 0 else { return .max }
+    return max(1, (Int(clamping: limit.rlim_cur) - 24) / 4)
+  }
+
+  #if canImport(Glibc)
+    private static let resource = __rlimit_resource_t(RLIMIT_NOFILE.rawValue)
+  #else
+    private static let resource = RLIMIT_NOFILE
+  #endif
+
   /// Raises the soft limit to the hard one, or to what is enough. A failure changes nothing.
   static func raise() {
-    #if canImport(Glibc)
-      let resource = __rlimit_resource_t(RLIMIT_NOFILE.rawValue)
-    #else
-      let resource = RLIMIT_NOFILE
-    #endif
     var limit = rlimit()
     guard getrlimit(resource, &limit) == 0, limit.rlim_cur < enough else { return }
     let wanted = min(limit.rlim_max, enough)

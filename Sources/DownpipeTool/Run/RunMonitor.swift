@@ -100,6 +100,8 @@ actor RunMonitor {
     for id in ids {
       if let status = statuses[id] {
         if let result = DownloadResult(status) { try close(result) }
+        // Nothing holds the download, and it does not start: another command has taken it over and has ended.
+        if case .waiting(.turn) = status.state { try await downloader.resume(id) }
       } else {
         let error = DownloadError(.removed, "the download was removed from the ledger")
         try close(DownloadResult(id: id, url: "", error: error))

@@ -61,6 +61,31 @@ struct RatePolicyTests: EngineSuite {
     await downloader.shutdown()
   }
 
+  @Test("a transfer that ends before it has paused is paid for by the next one, which then asks the server")
+  func theNextTransferWaits() async throws {
+    struct Hasty: Source, SourceSession {
+      func accepts(_ url: URL) -> Bool { true }
+      func open(_ request: SourceRequest) async throws -> SourceReply {
+        _ = request.pace.pause(after: 10_000)
+        return SourceReply(coverage: .whole, length: .known(3), body: .bytes([1, 2, 3]))
+      }
+    }
+    let (storage, slow) = (storage, Slow())
+    let downloader = try await Downloader(options: options) {
+      Hasty()
+      slow
+      storage
+    }
+    _ = try await downloader.add(DownloadRequest(url, id: "a")).value
+    let next = try await downloader.add(DownloadRequest(url, id: "b"))
+    await time.sleeper(dueIn: .seconds(1), purpose: .pace)
+    #expect(slow.counted.value == ["a": 10_000, "b": 0])
+    time.advance(by: .seconds(1))
+    _ = try await next.value
+    #expect(slow.counted.value == ["a": 10_000, "b": 10_000])
+    await downloader.shutdown()
+  }
+
   @Test func aRemovedPolicyLetsRunningTransfersGo() async throws {
     let slow = Slow()
     let source = FakeSource([url: [.init(bytes).with { $0.chunkSize = 50_000 }]])

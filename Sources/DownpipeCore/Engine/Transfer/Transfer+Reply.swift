@@ -29,6 +29,8 @@ extension Transfer {
         url: url, id: run.id, range: question.range, validator: question.validator, headers: headers,
         attempt: attempt, hasFreshLink: run.state.withLock { $0.hasFreshLink },
         pace: TransferPace(time: run.context.time, limits: RunPace(run).pause))
+      // Small files have arrived before a limit of the rate can hold them up: the next ones wait for it.
+      try await ask.pace.keep(after: 0)
       let reply = try await open(ask, in: session)
       do {
         let plan = ResumePlan.decide(
