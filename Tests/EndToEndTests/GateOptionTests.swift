@@ -23,6 +23,30 @@ extension EndToEnd {
       return ("\(text(hour))-\(text(hour + 2))", text(hour))
     }
 
+    @Test func aDownloadThatAnotherCommandTookOverAndLeftIsTakenBack() async throws {
+      let held = ServerGate()
+      let server = try await ScriptedHTTPServer.start { request in
+        let reply = ScriptedReply.file(.pattern(size: 10_000), etag: "\"v1\"", for: request)
+        return request.path == "/first" ? reply.held(at: held, after: 1000) : reply
+      }
+      let folder = try TemporaryFolder()
+      let get = ["get", "-d", folder.path("out"), "-j", "1", "--json"]
+      async let first = try Command.downpipe(get + ["/first", "/second"].map { "\(server.url($0))" }).run()
+      try await server.until { $0.requestCount == 1 }
+      let second = try await Command.downpipe(
+        get + ["\(server.url("/second"))", "--window", Self.window(in: 3).text]
+      ).run { line, process in
+        if ToolLine(line)?.reason?.hasPrefix("TimeWindow: ") == true { kill(process, SIGINT) }
+      }
+      #expect(second.status == 130, "\(second.everything)")
+      held.open()
+      let outcome = try await first
+      #expect(outcome.status == 0, "\(outcome.everything)")
+      #expect(outcome.results.filter { $0.event == "finished" }.count == 2, "\(outcome.everything)")
+      #expect(server.requests.map(\.path) == ["/first", "/second"])
+      await server.shutdown()
+    }
+
     @Test(arguments: ["--window", "--min-free"])
     func aClosedGateHoldsTheDownloadAndSaysWhy(option: String) async throws {
       let server = try await Self.server()
