@@ -2,9 +2,15 @@ import Downpipe
 import Foundation
 import Synchronization
 
+#if SQLite
+  typealias QueueLedger = SQLiteLedger
+#else
+  typealias QueueLedger = MemoryLedger
+#endif
+
 /// A ledger with a long queue.
 struct LongQueue {
-  let ledger: SQLiteLedger
+  let ledger: QueueLedger
   let hosts: Int
 
   /// Adds downloads in the way of an import: many with each call.

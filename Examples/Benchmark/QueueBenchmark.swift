@@ -22,7 +22,12 @@ struct QueueBenchmark: AsyncParsableCommand {
     let place = URL(filePath: folder).appending(path: "downpipe-benchmark-\(UUID().uuidString)")
     try FileManager.default.createDirectory(at: place, withIntermediateDirectories: true)
     defer { try? FileManager.default.removeItem(at: place) }
-    let queue = LongQueue(ledger: SQLiteLedger(place.appending(path: "ledger.sqlite").path), hosts: hosts)
+    #if SQLite
+      let ledger = SQLiteLedger(place.appending(path: "ledger.sqlite").path)
+    #else
+      let ledger = MemoryLedger()
+    #endif
+    let queue = LongQueue(ledger: ledger, hosts: hosts)
 
     print("\(downloads) downloads over \(hosts) hosts, 2 at once from each")
     report("added", try await queue.add(downloads), per: downloads)
