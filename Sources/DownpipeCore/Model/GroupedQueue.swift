@@ -4,7 +4,7 @@
 /// Inserting and removing cost O(log n), however many elements share a group whose precedence changes.
 package struct GroupedQueue<Element: Comparable> {
   /// The first element of a group, at the group's precedence as far as it is known.
-  private struct Turn: Comparable {
+  private struct Standing: Comparable {
     let precedence: UInt64
     let first: Element
     let group: String
@@ -15,8 +15,8 @@ package struct GroupedQueue<Element: Comparable> {
   }
 
   private var groups: [String: MinHeap<Element>] = [:]
-  /// For each group, the turn of its first element; also outdated turns, which are dropped when they come.
-  private var turns = MinHeap<Turn>()
+  /// For each group, the standing of its first element; also outdated standings, which are dropped when they come.
+  private var standings = MinHeap<Standing>()
   /// The number of elements.
   package private(set) var count = 0
 
@@ -27,12 +27,12 @@ package struct GroupedQueue<Element: Comparable> {
     groups[group, default: MinHeap()].insert(element)
     count += 1
     guard isFirst else { return }
-    turns.insert(Turn(precedence: 0, first: element, group: group))
-    // Outdated turns must not fill the memory.
-    if turns.count > 2 * count + 64 {
-      turns = MinHeap(
+    standings.insert(Standing(precedence: 0, first: element, group: group))
+    // Outdated standings must not fill the memory.
+    if standings.count > 2 * count + 64 {
+      standings = MinHeap(
         groups.compactMap { group, elements in
-          elements.first.map { Turn(precedence: 0, first: $0, group: group) }
+          elements.first.map { Standing(precedence: 0, first: $0, group: group) }
         })
     }
   }
@@ -41,19 +41,19 @@ package struct GroupedQueue<Element: Comparable> {
   /// - Parameter precedence: The precedence of a group, which may have grown since the last call, but never falls; all
   ///   groups are equal if `nil`.
   package mutating func removeFirst(_ precedence: ((String) -> UInt64)? = nil) -> Element? {
-    while let turn = turns.removeFirst() {
-      guard let first = groups[turn.group]?.first, first == turn.first else { continue }
-      let place = precedence?(turn.group) ?? 0
-      if place > turn.precedence {
-        turns.insert(Turn(precedence: place, first: first, group: turn.group))
+    while let standing = standings.removeFirst() {
+      guard let first = groups[standing.group]?.first, first == standing.first else { continue }
+      let place = precedence?(standing.group) ?? 0
+      if place > standing.precedence {
+        standings.insert(Standing(precedence: place, first: first, group: standing.group))
         continue
       }
-      _ = groups[turn.group]?.removeFirst()
+      _ = groups[standing.group]?.removeFirst()
       count -= 1
-      if let next = groups[turn.group]?.first {
-        turns.insert(Turn(precedence: place, first: next, group: turn.group))
+      if let next = groups[standing.group]?.first {
+        standings.insert(Standing(precedence: place, first: next, group: standing.group))
       } else {
-        groups[turn.group] = nil
+        groups[standing.group] = nil
       }
       return first
     }

@@ -66,9 +66,12 @@ public struct Candidate: Sendable, Hashable {
 
 extension DownloadRecord {
   /// The properties of the record that gates and admission policies decide by.
-  public var candidate: Candidate {
-    Candidate(host: request.host, intent: request.intent, priority: request.priority, tags: request.tags)
-  }
+  public var candidate: Candidate { request.candidate }
+}
+
+extension DownloadRequest {
+  /// The properties of the request that gates and admission policies decide by.
+  package var candidate: Candidate { Candidate(host: host, intent: intent, priority: priority, tags: tags) }
 }
 
 /// The number of downloads that run, in total, by host and by tag.

@@ -18,7 +18,7 @@ struct GateRules: Sendable {
   func reason(for download: DownloadStatus) -> String? {
     guard download.state == .waiting(.suspended) else { return nil }
     for rule in rules {
-      if case .closed(let reason) = rule.verdict(for: download.candidate) { return reason }
+      if case .closed(let reason) = rule.verdict(for: download.request.candidate) { return reason }
     }
     return nil
   }

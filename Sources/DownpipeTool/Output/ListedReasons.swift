@@ -36,14 +36,7 @@ extension RunningDownloads {
   /// The downloads of a ledger that other processes are working on.
   init(elsewhere statuses: [DownloadStatus]) {
     self.init()
-    for status in statuses where status.state == .waiting(.elsewhere) { insert(status.candidate) }
-  }
-}
-
-extension DownloadStatus {
-  /// The properties that gates and limits decide by.
-  var candidate: Candidate {
-    Candidate(host: request.host, intent: request.intent, priority: request.priority, tags: request.tags)
+    for status in statuses where status.state == .waiting(.elsewhere) { insert(status.request.candidate) }
   }
 }
 

@@ -82,9 +82,7 @@ extension Downloader {
   public func updateAll(
     _ filter: DownloadFilter = .all, _ change: @escaping @Sendable (inout DownloadRequest) throws -> Void
   ) async throws -> Int {
-    let count = try await engine.updateAll(filter, change)
-    if count > 0 { await engine.noteDelays() }
-    return count
+    try await engine.updateAll(filter, change)
   }
 
   /// Removes the downloads that match a filter from the ledger, and deletes their partials.

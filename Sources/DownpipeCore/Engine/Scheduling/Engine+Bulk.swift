@@ -103,6 +103,8 @@ extension Engine {
           .invalidRequest, "“\(record.id)”: the destinations of many downloads cannot be changed together: update each")
       }
     }
+    // Some may have been released before their due times; the loop looks at them after this command.
+    if result.count > 0 { waits.mayHaveDelayed = true }
     // The result has a bounded number of ids; there are few runs.
     for record in (try? await store.records(of: Array(before.keys))) ?? [] {
       guard let run = slots.runs[record.id] else { continue }

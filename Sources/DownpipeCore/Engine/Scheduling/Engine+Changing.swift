@@ -63,12 +63,6 @@ extension Engine {
   func noteDelay(of record: DownloadRecord) {
     if record.isQueued, record.notBefore != nil { waits.mayHaveDelayed = true }
   }
-
-  /// Like ``noteDelay(of:)``, after a change of many downloads.
-  func noteDelays() {
-    waits.mayHaveDelayed = true
-    context.mailbox.wake()
-  }
 }
 
 extension DownloadRecord {
