@@ -1,6 +1,9 @@
 // swift-tools-version: 6.2
 import PackageDescription
 
+// The platforms that come with a libcurl, or where every user of it can install one.
+let curlPlatforms: [Platform] = [.linux, .macOS]
+
 // Every target is compiled in the Swift 6 language mode with these on top.
 let strict: [SwiftSetting] = [
   .swiftLanguageMode(.v6),
@@ -8,6 +11,8 @@ let strict: [SwiftSetting] = [
   .enableUpcomingFeature("InternalImportsByDefault"),
   .enableUpcomingFeature("MemberImportVisibility"),
   .enableUpcomingFeature("NonisolatedNonsendingByDefault"),
+  // Where DownpipeHTTP has an implementation; elsewhere the umbrella brings DownpipeURLSession in its place.
+  .define("LIBCURL", .when(platforms: curlPlatforms, traits: ["Curl"])),
 ]
 
 /// A plug-in: one target, one product, one folder below `Plugins`.
@@ -41,6 +46,8 @@ func example(_ name: String, _ dependencies: [Target.Dependency], exclude: [Stri
 }
 
 let sqlite: TargetDependencyCondition? = .when(traits: ["SQLite"])
+let curl: TargetDependencyCondition? = .when(platforms: curlPlatforms, traits: ["Curl"])
+let asyncHTTPClient: TargetDependencyCondition? = .when(traits: ["AsyncHTTPClient"])
 
 let package = Package(
   name: "downpipe",
@@ -50,6 +57,7 @@ let package = Package(
     .library(name: "DownpipeCore", targets: ["DownpipeCore"]),
     .library(name: "DownpipeTesting", targets: ["DownpipeTesting"]),
     .library(name: "DownpipeHTTP", targets: ["DownpipeHTTP"]),
+    .library(name: "DownpipeAsyncHTTPClient", targets: ["DownpipeAsyncHTTPClient"]),
     .library(name: "DownpipeURLSession", targets: ["DownpipeURLSession"]),
     .library(name: "DownpipeBackgroundURLSession", targets: ["DownpipeBackgroundURLSession"]),
     .library(name: "DownpipeAppleResumeData", targets: ["DownpipeAppleResumeData"]),
@@ -69,7 +77,13 @@ let package = Package(
   ],
   traits: [
     .trait(name: "SQLite", description: "DownpipeSQLite: a ledger in a SQLite file (needs libsqlite3)."),
-    .default(enabledTraits: ["SQLite"]),
+    .trait(
+      name: "Curl",
+      description: "DownpipeHTTP: HTTP by libcurl (needs libcurl). Without it HTTPSource is Foundation's URLSession."),
+    .trait(
+      name: "AsyncHTTPClient",
+      description: "DownpipeAsyncHTTPClient: HTTP by async-http-client, for servers that use SwiftNIO already."),
+    .default(enabledTraits: ["SQLite", "Curl"]),
   ],
   dependencies: [
     .package(url: "https://github.com/swift-server/async-http-client", from: "1.37.0"),
@@ -93,16 +107,19 @@ let package = Package(
     .target(name: "DownpipeTimeline", dependencies: ["DownpipeCore"], swiftSettings: strict),
     .systemLibrary(
       name: "CZlib", pkgConfig: "zlib", providers: [.apt(["zlib1g-dev"]), .brew(["zlib"])]),
+    .systemLibrary(
+      name: "CCurl", pkgConfig: "libcurl", providers: [.apt(["libcurl4-openssl-dev"]), .brew(["curl"])]),
 
     // Plug-ins
+    plugin("HTTP", ["DownpipePOSIX", .target(name: "CCurl", condition: curl)]),
     plugin(
-      "HTTP",
+      "AsyncHTTPClient",
       [
-        .product(name: "AsyncHTTPClient", package: "async-http-client"),
-        .product(name: "NIOCore", package: "swift-nio"),
-        .product(name: "NIOPosix", package: "swift-nio"),
-        .product(name: "NIOHTTP1", package: "swift-nio"),
-        .product(name: "NIOSSL", package: "swift-nio-ssl"),
+        .product(name: "AsyncHTTPClient", package: "async-http-client", condition: asyncHTTPClient),
+        .product(name: "NIOCore", package: "swift-nio", condition: asyncHTTPClient),
+        .product(name: "NIOPosix", package: "swift-nio", condition: asyncHTTPClient),
+        .product(name: "NIOHTTP1", package: "swift-nio", condition: asyncHTTPClient),
+        .product(name: "NIOSSL", package: "swift-nio-ssl", condition: asyncHTTPClient),
       ]),
     plugin("URLSession"),
     plugin("BackgroundURLSession", ["DownpipeURLSession", "DownpipePOSIX"]),
@@ -130,8 +147,10 @@ let package = Package(
     .target(
       name: "Downpipe",
       dependencies: [
-        "DownpipeCore", "DownpipeHTTP", "DownpipeFiles", "DownpipeMemory", "DownpipeLinks", "DownpipeScheduling",
-        "DownpipeGates", "DownpipeChecksum", "DownpipeGzip",
+        "DownpipeCore", "DownpipeFiles", "DownpipeMemory", "DownpipeLinks", "DownpipeScheduling", "DownpipeGates",
+        "DownpipeChecksum", "DownpipeGzip",
+        // One of the two is exported. The other costs nothing: it needs no third-party code.
+        .target(name: "DownpipeHTTP", condition: curl), "DownpipeURLSession",
         .target(name: "DownpipeSQLite", condition: sqlite),
       ],
       swiftSettings: strict),
@@ -160,8 +179,8 @@ let package = Package(
     example(
       "Demo",
       [
-        "DownpipeCore", "DownpipeHTTP", "DownpipeFiles", "DownpipeScheduling", "DownpipeChecksum", "DownpipeGzip",
-        "DownpipeTesting",
+        "DownpipeCore", .target(name: "DownpipeHTTP", condition: curl), "DownpipeURLSession", "DownpipeFiles",
+        "DownpipeScheduling", "DownpipeChecksum", "DownpipeGzip", "DownpipeTesting",
       ]),
     example("CustomStages", ["Downpipe"]),
     example("Podcasts", ["Downpipe"]),
@@ -203,7 +222,13 @@ let package = Package(
       [
         "DownpipeHTTP", "DownpipeCore", "DownpipeTesting",
         .product(name: "NIOCore", package: "swift-nio"), .product(name: "NIOPosix", package: "swift-nio"),
-        .product(name: "NIOSSL", package: "swift-nio-ssl"),
+      ]),
+    tests(
+      "DownpipeAsyncHTTPClient",
+      [
+        "DownpipeAsyncHTTPClient", "DownpipeCore", "DownpipeTesting",
+        .product(name: "NIOCore", package: "swift-nio"), .product(name: "NIOPosix", package: "swift-nio"),
+        .product(name: "NIOSSL", package: "swift-nio-ssl", condition: asyncHTTPClient),
       ]),
     tests("DownpipeURLSession", ["DownpipeURLSession", "DownpipeCore", "DownpipeTesting"]),
     tests(

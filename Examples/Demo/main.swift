@@ -5,10 +5,17 @@ import DownpipeChecksum
 import DownpipeCore
 import DownpipeFiles
 import DownpipeGzip
-import DownpipeHTTP
 import DownpipeScheduling
 import DownpipeTesting
 import Foundation
+
+#if LIBCURL
+  import DownpipeHTTP
+#else
+  import DownpipeURLSession
+
+  typealias HTTPSource = URLSessionSource
+#endif
 
 let folder = CommandLine.arguments.dropFirst().first ?? NSTemporaryDirectory() + "downpipe-demo"
 

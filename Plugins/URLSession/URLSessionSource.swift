@@ -44,6 +44,13 @@ public struct URLSessionSource: Source, SourceSession {
   /// Creates a source with the given session configuration.
   public init(_ configuration: Configuration = .default) { self.configuration = configuration }
 
+  /// Creates a source whose default settings the closure changes.
+  public init(_ configure: (inout Configuration) -> Void) {
+    var configuration = Configuration.default
+    configure(&configuration)
+    self.init(configuration)
+  }
+
   /// The settings that differ from the default, for the printed pipeline.
   public var summary: String { configuration.summary }
 

@@ -5,7 +5,17 @@ import Foundation
 extension Pipeline {
   /// The pipeline of every command.
   init(_ settings: PipelineSettings) throws(UsageError) {
-    let http = try HTTPSource.Configuration(settings)
+    #if LIBCURL
+      let http = try HTTPSource.Configuration(settings)
+    #else
+      guard settings.proxy == nil else {
+        throw UsageError(
+          "--proxy: this downpipe is built without libcurl; name the proxy in the environment variable http_proxy or "
+            + "https_proxy")
+      }
+      // `HTTPSource` is URLSessionSource here.
+      let http = URLSessionSource.Configuration(settings)
+    #endif
 
     self.init {
       if !settings.hasSource {
@@ -82,15 +92,17 @@ extension FailureTable {
     .with(.code(.noSpace), .waitForDisk, because: "the user of the command wants it to wait for space")
 }
 
-extension HTTPSource.Configuration {
-  fileprivate init(_ settings: PipelineSettings) throws(UsageError) {
-    self.init()
-    if let limit = settings.connectTimeLimit { connectTimeLimit = limit }
-    totalTimeLimit = settings.timeLimit
-    guard let url = settings.proxy else { return }
-    do { proxy = try HTTPSource.Proxy(url: url) } catch { throw UsageError("--proxy: \(error.message)") }
+#if LIBCURL
+  extension HTTPSource.Configuration {
+    fileprivate init(_ settings: PipelineSettings) throws(UsageError) {
+      self.init()
+      if let limit = settings.connectTimeLimit { connectTimeLimit = limit }
+      totalTimeLimit = settings.timeLimit
+      guard let url = settings.proxy else { return }
+      do { proxy = try HTTPSource.Proxy(url: url) } catch { throw UsageError("--proxy: \(error.message)") }
+    }
   }
-}
+#endif
 
 extension URLSessionSource.Configuration {
   fileprivate init(_ settings: PipelineSettings) {

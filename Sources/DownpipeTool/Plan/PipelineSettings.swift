@@ -3,7 +3,7 @@ import Downpipe
 /// The options of a command that its pipeline depends on.
 struct PipelineSettings: Sendable, Hashable {
   enum Transport: String, Sendable, Hashable, CaseIterable {
-    /// The default source, ``HTTPSource``.
+    /// The default source, `HTTPSource`: libcurl, or Foundation's URLSession where there is no libcurl.
     case http
     /// Foundation's URLSession.
     case urlSession = "urlsession"
