@@ -222,6 +222,8 @@ let package = Package(
       [
         "DownpipeHTTP", "DownpipeCore", "DownpipeTesting",
         .product(name: "NIOCore", package: "swift-nio"), .product(name: "NIOPosix", package: "swift-nio"),
+        // A server that speaks TLS.
+        .product(name: "NIOSSL", package: "swift-nio-ssl", condition: asyncHTTPClient),
       ]),
     tests(
       "DownpipeAsyncHTTPClient",

@@ -1,9 +1,27 @@
 #if LIBCURL
-  import CCurl
   public import DownpipeCore
   public import Foundation
 
-  /// Fetches `http:` and `https:` URLs with libcurl. This is a placeholder, which opens nothing yet.
+  /// Fetches `http:` and `https:` URLs with libcurl: HTTP/1.1 and HTTP/2, TLS, redirects, proxies, authentication.
+  ///
+  /// ```swift
+  /// HTTPSource()
+  /// HTTPSource { $0.proxy = try .proxy(HTTPSource.Proxy("socks5h://localhost:1080")) }
+  /// HTTPSource(.untrusted)
+  /// ```
+  /// libcurl reads what real servers send. What it could decide on its own and the engine must decide is switched off:
+  /// redirects, content decoding, repeated attempts. The source follows redirects itself: it counts them, keeps the range,
+  /// sends credentials to the origin that they were given for only, and refuses redirects from `https:` to `http:`.
+  ///
+  /// Bytes go from libcurl's buffer to the sink on one of a few threads, without a copy, a queue or a task hop, and a slow
+  /// sink stops the transfer at the socket. Cancelling a task ends its transfer at once, whatever the server or the name
+  /// look-up does.
+  ///
+  /// A downloader keeps connections open and reuses them; idle ones are bounded in number and closed after a minute. Without
+  /// a downloader each ``open(_:)`` makes a new connection and closes it when the body has ended or is discarded.
+  ///
+  /// It needs libcurl 7.62 or later, on Linux and macOS. Elsewhere the product `Downpipe` brings `URLSessionSource` under
+  /// this name.
   public struct HTTPSource: Source, SourceSession {
     /// The settings of the source.
     public let configuration: Configuration
@@ -12,85 +30,32 @@
     public init(_ configuration: Configuration = Configuration()) { self.configuration = configuration }
 
     /// Creates a source whose default settings the closure changes.
-    public init(_ configure: (inout Configuration) -> Void) {
+    public init(_ configure: (inout Configuration) throws -> Void) rethrows {
       var configuration = Configuration()
-      configure(&configuration)
+      try configure(&configuration)
       self.init(configuration)
     }
 
+    /// The settings that differ from the default, for the printed pipeline.
+    public var summary: String { configuration.summary }
+
     /// Returns whether `url` is an `http:` or `https:` URL.
-    public func accepts(_ url: URL) -> Bool { ["http", "https"].contains(url.scheme?.lowercased()) }
+    public func accepts(_ url: URL) -> Bool { url.isHTTP }
 
-    /// Throws an error.
+    /// Sends the request over a new connection, which closes when the reply is released.
+    ///
+    /// - Throws: `DownloadError` with a code such as `.network`, `.hostNotFound`, `.tls`, `.timedOut`,
+    ///   `.tooManyRedirects` or `.invalidResponse`; `CancellationError`.
     public func open(_ request: SourceRequest) async throws -> SourceReply {
-      throw DownloadError(.unsupportedURL, "this source opens nothing yet (libcurl \(LIBCURL_VERSION))")
-    }
-  }
-
-  extension HTTPSource {
-    /// The settings of an ``HTTPSource``.
-    public struct Configuration: Sendable, Hashable {
-      /// The longest wait for a connection.
-      public var connectTimeLimit: Duration = .seconds(30)
-      /// The longest wait for the next byte from the server.
-      public var idleTimeLimit: Duration? = .seconds(60)
-      /// The longest time for a whole response.
-      public var totalTimeLimit: Duration?
-      /// The most redirects that are followed for one request.
-      public var maximumRedirects = 10
-      /// The proxy.
-      public var proxy: Proxy?
-      /// The versions of HTTP that are offered.
-      public var httpVersion: HTTPVersion = .automatic
-      /// The trust roots.
-      public var tls = TLS()
-      /// The `User-Agent` of requests without one.
-      public var userAgent: String?
-
-      /// Creates a configuration with the default values.
-      public init() {}
+      // The body of the reply holds the session, which closes the connection when it is released.
+      try await HTTPSession(configuration, lanes: 1).open(request)
     }
 
-    /// The versions of HTTP that a source offers.
-    public enum HTTPVersion: Sendable, Hashable {
-      /// HTTP/2 over TLS when the server supports it, otherwise HTTP/1.1.
-      case automatic
-      /// Always HTTP/1.1.
-      case http1Only
-    }
-
-    /// The proxy that a source connects through.
-    public struct Proxy: Sendable, Hashable {
-      /// Parses the URL of a proxy.
-      /// - Throws: `DownloadError` with `.invalidRequest`.
-      public init(url text: String) throws(DownloadError) {}
-    }
-
-    /// The TLS settings of a source.
-    public struct TLS: Sendable, Hashable {
-      /// Certificates in PEM format.
-      public enum PEM: Sendable, Hashable {
-        /// The PEM text.
-        case text(String)
-        /// The path of a file.
-        case file(String)
-      }
-
-      /// The certificate authorities that a source trusts.
-      public enum TrustRoots: Sendable, Hashable {
-        /// The authorities that the system trusts.
-        case system
-        /// The authorities that the system trusts, and the given ones.
-        case systemAnd(PEM)
-        /// Only the given authorities.
-        case only(PEM)
-      }
-
-      /// The certificate authorities that are trusted.
-      public var trustRoots: TrustRoots = .system
-
-      /// Creates the default settings.
-      public init() {}
+    /// Creates the session of a run, with its threads and connections.
+    /// - Throws: ``DownloadError`` with `.tls` when the certificates of the configuration cannot be read; `.invalidPipeline`
+    ///   for settings that contradict each other.
+    public func start(in context: SourceContext) async throws -> any SourceSession {
+      try HTTPSession(configuration, lanes: HTTPSession.usualLanes)
     }
   }
 #endif

@@ -1,1 +1,156 @@
+#ifndef DOWNPIPE_CCURL_H
+#define DOWNPIPE_CCURL_H
+
+// What Swift cannot import from libcurl: its variadic calls, and options that older versions do not have.
+
 #include <curl/curl.h>
+#include <pthread.h>
+#include <stdlib.h>
+
+static inline const curl_version_info_data *downpipe_version_info(void) {
+  return curl_version_info(CURLVERSION_NOW);
+}
+
+// MARK: Options of an easy handle
+
+static inline CURLcode downpipe_set_long(CURL *easy, CURLoption option, long value) {
+  return curl_easy_setopt(easy, option, value);
+}
+
+static inline CURLcode downpipe_set_text(CURL *easy, CURLoption option, const char *value) {
+  return curl_easy_setopt(easy, option, value);
+}
+
+static inline CURLcode downpipe_set_pointer(CURL *easy, CURLoption option, void *value) {
+  return curl_easy_setopt(easy, option, value);
+}
+
+static inline CURLcode downpipe_set_list(CURL *easy, CURLoption option, struct curl_slist *value) {
+  return curl_easy_setopt(easy, option, value);
+}
+
+typedef size_t (*downpipe_data_callback)(char *, size_t, size_t, void *);
+
+// CURLOPT_WRITEFUNCTION and CURLOPT_HEADERFUNCTION.
+static inline CURLcode downpipe_set_data_callback(CURL *easy, CURLoption option, downpipe_data_callback callback) {
+  return curl_easy_setopt(easy, option, callback);
+}
+
+static inline CURLcode downpipe_set_open_socket(CURL *easy, curl_opensocket_callback callback, void *data) {
+  CURLcode code = curl_easy_setopt(easy, CURLOPT_OPENSOCKETFUNCTION, callback);
+  return code != CURLE_OK ? code : curl_easy_setopt(easy, CURLOPT_OPENSOCKETDATA, data);
+}
+
+// Copies the bytes. CURLE_UNKNOWN_OPTION before 7.77.
+static inline CURLcode downpipe_set_blob(CURL *easy, CURLoption option, const void *bytes, size_t count) {
+#if LIBCURL_VERSION_NUM >= 0x074D00
+  struct curl_blob blob = {(void *)bytes, count, CURL_BLOB_COPY};
+  return curl_easy_setopt(easy, option, &blob);
+#else
+  return CURLE_UNKNOWN_OPTION;
+#endif
+}
+
+#if LIBCURL_VERSION_NUM >= 0x074D00
+static const CURLoption downpipe_cainfo_blob = CURLOPT_CAINFO_BLOB;
+static const CURLoption downpipe_sslcert_blob = CURLOPT_SSLCERT_BLOB;
+static const CURLoption downpipe_sslkey_blob = CURLOPT_SSLKEY_BLOB;
+#else
+static const CURLoption downpipe_cainfo_blob = CURLOPT_LASTENTRY;
+static const CURLoption downpipe_sslcert_blob = CURLOPT_LASTENTRY;
+static const CURLoption downpipe_sslkey_blob = CURLOPT_LASTENTRY;
+#endif
+
+typedef int (*downpipe_connected_callback)(void *, char *, char *, int, int);
+
+// Calls back when there is a connection and the request is about to be sent. CURLE_UNKNOWN_OPTION before 7.80.
+static inline CURLcode downpipe_set_connected(CURL *easy, downpipe_connected_callback callback, void *data) {
+#if LIBCURL_VERSION_NUM >= 0x075000
+  CURLcode code = curl_easy_setopt(easy, CURLOPT_PREREQFUNCTION, callback);
+  return code != CURLE_OK ? code : curl_easy_setopt(easy, CURLOPT_PREREQDATA, data);
+#else
+  return CURLE_UNKNOWN_OPTION;
+#endif
+}
+
+// Lets a removed handle leave its name look-up behind. CURLE_UNKNOWN_OPTION before 7.87.
+static inline CURLcode downpipe_set_quick_exit(CURL *easy) {
+#if LIBCURL_VERSION_NUM >= 0x075700
+  return curl_easy_setopt(easy, CURLOPT_QUICK_EXIT, 1L);
+#else
+  return CURLE_UNKNOWN_OPTION;
+#endif
+}
+
+// Only HTTP and HTTPS.
+static inline CURLcode downpipe_set_protocols(CURL *easy) {
+#if LIBCURL_VERSION_NUM >= 0x075500
+  return curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
+#else
+  return curl_easy_setopt(easy, CURLOPT_PROTOCOLS, (long)(CURLPROTO_HTTP | CURLPROTO_HTTPS));
+#endif
+}
+
+// MARK: Information about a transfer
+
+static inline long downpipe_get_long(CURL *easy, CURLINFO info) {
+  long value = 0;
+  return curl_easy_getinfo(easy, info, &value) == CURLE_OK ? value : 0;
+}
+
+static inline void *downpipe_get_private(CURL *easy) {
+  void *value = NULL;
+  return curl_easy_getinfo(easy, CURLINFO_PRIVATE, &value) == CURLE_OK ? value : NULL;
+}
+
+// MARK: Multi handles
+
+static inline CURLMcode downpipe_multi_set_long(CURLM *multi, CURLMoption option, long value) {
+  return curl_multi_setopt(multi, option, value);
+}
+
+// MARK: A cookie jar that several threads share
+
+typedef struct {
+  CURLSH *share;
+  pthread_mutex_t locks[CURL_LOCK_DATA_LAST];
+} downpipe_jar;
+
+static inline void downpipe_jar_lock(CURL *easy, curl_lock_data data, curl_lock_access access, void *jar) {
+  (void)easy, (void)access;
+  pthread_mutex_lock(&((downpipe_jar *)jar)->locks[data]);
+}
+
+static inline void downpipe_jar_unlock(CURL *easy, curl_lock_data data, void *jar) {
+  (void)easy;
+  pthread_mutex_unlock(&((downpipe_jar *)jar)->locks[data]);
+}
+
+static inline downpipe_jar *downpipe_jar_create(void) {
+  downpipe_jar *jar = calloc(1, sizeof(downpipe_jar));
+  if (!jar) return NULL;
+  jar->share = curl_share_init();
+  if (!jar->share) {
+    free(jar);
+    return NULL;
+  }
+  for (int i = 0; i < CURL_LOCK_DATA_LAST; i++) pthread_mutex_init(&jar->locks[i], NULL);
+  curl_share_setopt(jar->share, CURLSHOPT_LOCKFUNC, downpipe_jar_lock);
+  curl_share_setopt(jar->share, CURLSHOPT_UNLOCKFUNC, downpipe_jar_unlock);
+  curl_share_setopt(jar->share, CURLSHOPT_USERDATA, jar);
+  curl_share_setopt(jar->share, CURLSHOPT_SHARE, CURL_LOCK_DATA_COOKIE);
+  curl_share_setopt(jar->share, CURLSHOPT_SHARE, CURL_LOCK_DATA_PSL);
+  return jar;
+}
+
+static inline void downpipe_jar_destroy(downpipe_jar *jar) {
+  curl_share_cleanup(jar->share);
+  for (int i = 0; i < CURL_LOCK_DATA_LAST; i++) pthread_mutex_destroy(&jar->locks[i]);
+  free(jar);
+}
+
+static inline CURLcode downpipe_set_jar(CURL *easy, downpipe_jar *jar) {
+  return curl_easy_setopt(easy, CURLOPT_SHARE, jar->share);
+}
+
+#endif

@@ -1,0 +1,60 @@
+#if LIBCURL
+  import CCurl
+  import DownpipeCore
+  import DownpipePOSIX
+  import Foundation
+
+  /// The cookies of one session, which all lanes share: libcurl's engine (RFC 6265) with the public suffix list.
+  final class CookieJar: Sendable {
+    /// The address of the C value, which has a lock of its own for each kind of data.
+    private let address: UInt
+    private let path: String?
+
+    /// - Throws: ``DownloadError`` with `.storage` when the file is there and cannot be read.
+    init(_ setting: HTTPSource.Cookies) throws(DownloadError) {
+      guard CurlLibrary.version > 0, let jar = downpipe_jar_create() else { throw CurlLibrary.outOfMemory }
+      address = UInt(bitPattern: jar)
+      if case .file(let path) = setting { self.path = path } else { path = nil }
+      guard let path, FileManager.default.fileExists(atPath: path) else { return }
+      guard FileManager.default.isReadableFile(atPath: path) else {
+        throw DownloadError(.permission, "the cookies in \(path) cannot be read: check the permissions of the file")
+      }
+      withHandle { handle in
+        handle.set(CURLOPT_COOKIEFILE, path)
+        handle.set(CURLOPT_COOKIELIST, "RELOAD")
+      }
+    }
+
+    deinit {
+      if let jar = pointer { downpipe_jar_destroy(jar) }
+    }
+
+    private var pointer: UnsafeMutablePointer<downpipe_jar>? { UnsafeMutablePointer(bitPattern: address) }
+
+    /// Lets a transfer send the cookies of the jar, and keep those that it gets.
+    func join(_ handle: EasyHandle) {
+      handle.set(CURLOPT_COOKIEFILE, "")
+      downpipe_set_jar(handle.pointer, pointer)
+    }
+
+    /// Writes the file. libcurl replaces it in one step.
+    func save() {
+      guard let path else { return }
+      if !FileManager.default.fileExists(atPath: path) {
+        // Cookies are secrets: the file is its user's alone. libcurl keeps the permissions.
+        _ = FileManager.default.createFile(atPath: path, contents: nil, attributes: [.posixPermissions: 0o600])
+      }
+      withHandle { handle in
+        handle.set(CURLOPT_COOKIEJAR, path)
+        handle.set(CURLOPT_COOKIELIST, "FLUSH")
+      }
+    }
+
+    private func withHandle(_ body: (EasyHandle) -> Void) {
+      guard let handle = EasyHandle() else { return }
+      join(handle)
+      body(handle)
+      handle.destroy()
+    }
+  }
+#endif

@@ -1,0 +1,138 @@
+#if LIBCURL
+  import DownpipeCore
+  import Foundation
+  import Synchronization
+
+  /// The lanes of one run, and what a request needs before a lane can send it.
+  ///
+  /// The threads are its own, because sinks run on them and may wait for a disk. Without ``stop()`` the release of the last
+  /// reference ends them.
+  final class HTTPSession: SourceSession {
+    /// libcurl's work and the sinks of a few hundred transfers keep one core busy; more lanes than cores gain nothing.
+    static let usualLanes = min(max(2, ProcessInfo.processInfo.activeProcessorCount), 4)
+
+    let configuration: HTTPSource.Configuration
+    private let lanes: [Lane]
+    private let jar: CookieJar?
+    private let names = NameLookup()
+
+    init(_ configuration: HTTPSource.Configuration, lanes count: Int) throws(DownloadError) {
+      guard CurlLibrary.version > 0 else {
+        throw DownloadError(.invalidPipeline, "libcurl does not start: check its installation")
+      }
+      try configuration.check()
+      self.configuration = configuration
+      let jar: CookieJar? = if let cookies = configuration.cookies { try CookieJar(cookies) } else { nil }
+      self.jar = jar
+      lanes = (1...count).map { Lane("downpipe.http.\($0)", configuration: configuration, jar: jar) }
+    }
+
+    deinit {
+      for lane in lanes { lane.send(.stop(nil)) }
+    }
+
+    /// Cancels all exchanges and closes every connection. A second call has no effect.
+    func stop() async {
+      for lane in lanes {
+        await withCheckedContinuation { continuation in
+          if !lane.send(.stop(continuation)) { continuation.resume() }
+        }
+      }
+      jar?.save()
+    }
+
+    /// Sends the request, follows redirects, and returns the reply.
+    func open(_ request: SourceRequest) async throws -> SourceReply {
+      var request = request
+      if request.headers["User-Agent"] == nil { request.headers["User-Agent"] = configuration.userAgent }
+      var redirects = try Redirects(
+        request, fields: HTTPRequestFields.fields(for: request), rules: configuration.redirectRules)
+      let deadline = configuration.totalTimeLimit.map { ContinuousClock.now + $0 }
+      while true {
+        try configuration.check(redirects.url)
+        let addresses = try await names.addresses(for: redirects.url, configuration)
+        let exchange = Exchange(lane(for: redirects.url), self)
+        let head = try await exchange.start { id in
+          order(id, redirects, addresses: addresses, deadline: deadline)
+        }
+        if try redirects.follow(status: head.status, headers: head.fields) {
+          await exchange.drain()
+          continue
+        }
+        return try reply(head, exchange, redirects, pace: request.pace)
+      }
+    }
+
+    private func order(
+      _ id: Order.ID, _ redirects: Redirects, addresses: [String], deadline: ContinuousClock.Instant?
+    ) -> Order {
+      var order = Order(
+        id: id, url: HTTPURL.wireText(redirects.url), fields: redirects.fields, addresses: addresses, deadline: deadline
+      )
+      if redirects.fields["Authorization"] != nil { return order }
+      let credentials = Origin(redirects.url).flatMap { origin in
+        configuration.credentials.first { $0.origin == origin }
+      }
+      if let userInfo = redirects.userInfo {
+        order.login = .password(
+          user: userInfo.user, password: userInfo.password, schemes: credentials?.schemes ?? .basic)
+      } else if let credentials {
+        switch credentials.kind {
+        case .password(let user, let password, let schemes):
+          order.login = .password(user: user, password: password, schemes: schemes)
+        case .bearer(let token): order.fields["Authorization"] = "Bearer \(token)"
+        }
+      } else if let path = configuration.netrc?.path {
+        order.login = .netrc(path: path)
+      }
+      return order
+    }
+
+    private func reply(
+      _ head: ResponseHead, _ exchange: Exchange, _ redirects: Redirects, pace: TransferPace
+    ) throws(DownloadError) -> SourceReply {
+      var limit: Int64?
+      let body = { (limit: Int64?) in
+        Body(
+          discard: { exchange.discard() },
+          push: { sink in try await exchange.push(into: sink, pace: pace, limit: limit) })
+      }
+      var reply = try SourceReply(
+        httpStatus: head.status, headers: head.fields, url: redirects.url, body: body(nil),
+        decodedTransferCodings: ["gzip", "x-gzip", "deflate"])
+      reply.redirects = redirects.hops
+      if let maximum = configuration.maximumSize {
+        limit = try Self.limit(reply, maximum)
+        reply.body = body(limit)
+      }
+      return reply
+    }
+
+    /// The most bytes that the body of a reply may have so that the file keeps its limit.
+    private static func limit(_ reply: SourceReply, _ maximum: Int64) throws(DownloadError) -> Int64 {
+      var start: Int64 = 0
+      var size = reply.length.bytes
+      if case .range(let range, let total) = reply.coverage {
+        start = range.lowerBound
+        size = total.bytes ?? range.upperBound
+      }
+      if case .none = reply.coverage { size = nil }
+      guard size ?? 0 <= maximum, start <= maximum else { throw Exchange.tooLarge(maximum) }
+      return maximum - start
+    }
+
+    /// Downloads of one host stay on one lane, which has connections to it, while no other lane has less to do.
+    private func lane(for url: URL) -> Lane {
+      var hasher = Hasher()
+      hasher.combine(Origin(url))
+      let home = lanes[Int(UInt(bitPattern: hasher.finalize()) % UInt(lanes.count))]
+      var best = home
+      var least = home.load.load(ordering: .relaxed)
+      for lane in lanes {
+        let load = lane.load.load(ordering: .relaxed)
+        if load < least { (best, least) = (lane, load) }
+      }
+      return best
+    }
+  }
+#endif

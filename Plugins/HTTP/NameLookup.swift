@@ -1,0 +1,85 @@
+#if LIBCURL
+  import DownpipeCore
+  import DownpipePOSIX
+  import Foundation
+
+  #if canImport(Glibc)
+    import Glibc
+  #elseif canImport(Musl)
+    import Musl
+  #elseif canImport(Darwin)
+    import Darwin
+  #endif
+
+  /// Looks names up for a libcurl older than 7.87, whose lanes would wait for a name server that does not answer when a
+  /// transfer is cancelled.
+  ///
+  /// A look-up cannot be interrupted: its thread is left behind and its result dropped.
+  struct NameLookup: Sendable {
+    /// Whether names are looked up here.
+    let isNeeded: Bool
+
+    init(isNeeded: Bool = !CurlLibrary.leavesLookups) { self.isNeeded = isNeeded }
+
+    /// Entries for libcurl's table of names, those of the configuration included.
+    /// - Throws: ``DownloadError`` with `.hostNotFound` or `.timedOut`; `CancellationError`.
+    func addresses(for url: URL, _ configuration: HTTPSource.Configuration) async throws -> [String] {
+      var entries = configuration.resolve.map(\.entry)
+      // A proxy resolves the name, or libcurl resolves the proxy's.
+      guard isNeeded, case .none = configuration.proxy.kind, let origin = Origin(url), let port = origin.port,
+        NetworkAddress(origin.host.trimmingBrackets) == nil,
+        !configuration.resolve.contains(where: { $0.host == origin.host && $0.port == port })
+      else { return entries }
+      let found = try await Self.lookUp(origin.host, within: configuration.connectTimeLimit)
+      guard !found.isEmpty else {
+        throw DownloadError(
+          .hostNotFound, "the host name \(origin.host) could not be resolved: check its spelling and the network")
+      }
+      // With “+” the entry is forgotten like any other result.
+      entries.append("+\(origin.host):\(port):\(found.joined(separator: ","))")
+      return entries
+    }
+
+    static func lookUp(_ host: String, within limit: Duration) async throws -> [String] {
+      let (results, continuation) = AsyncThrowingStream<[String], any Error>.makeStream()
+      let thread = Thread {
+        continuation.yield(Self.lookUp(host))
+        continuation.finish()
+      }
+      thread.name = "downpipe.names"
+      thread.start()
+      let timer = Task {
+        try await Task.sleep(for: limit)
+        continuation.finish(
+          throwing: DownloadError(
+            .timedOut, "the name \(host) was not resolved within \(limit.inSeconds); check the name server"))
+      }
+      defer { timer.cancel() }
+      // Ends without a value when the task is cancelled.
+      for try await addresses in results { return addresses }
+      try Task.checkCancellation()
+      return []
+    }
+
+    private static func lookUp(_ host: String) -> [String] {
+      var hints = addrinfo()
+      hints.ai_socktype = Int32(SOCK_STREAM.rawValue)
+      var first: UnsafeMutablePointer<addrinfo>?
+      guard getaddrinfo(host, nil, &hints, &first) == 0 else { return [] }
+      defer { freeaddrinfo(first) }
+      var addresses: [String] = []
+      var next = first
+      while let info = next?.pointee {
+        if let address = info.ai_addr.flatMap({ NetworkAddress($0, length: Int(info.ai_addrlen)) }) {
+          addresses.append(address.bytes.count == 4 ? "\(address)" : "[\(address)]")
+        }
+        next = info.ai_next
+      }
+      return addresses
+    }
+  }
+
+  extension String {
+    fileprivate var trimmingBrackets: String { hasPrefix("[") ? String(dropFirst().dropLast()) : self }
+  }
+#endif

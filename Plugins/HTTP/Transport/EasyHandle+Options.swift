@@ -1,0 +1,139 @@
+#if LIBCURL
+  import CCurl
+  import DownpipeCore
+
+  extension EasyHandle {
+    /// Sets every option of a transfer.
+    ///
+    /// What libcurl would decide on its own and the engine must decide is off, which is libcurl's default for redirects,
+    /// content decoding, repeated attempts, cookies and `.netrc`.
+    func prepare(
+      for transfer: Transfer, _ configuration: HTTPSource.Configuration, _ jar: CookieJar?
+    ) throws(DownloadError) {
+      let order = transfer.order
+      let address = Unmanaged.passUnretained(transfer).toOpaque()
+      set(CURLOPT_PRIVATE, address)
+      guard set(CURLOPT_URL, order.url) == CURLE_OK else { throw CurlLibrary.outOfMemory }
+      // The URL goes out as it was written: whoever made it has resolved its dots.
+      set(CURLOPT_PATH_AS_IS, 1)
+      guard downpipe_set_protocols(pointer) == CURLE_OK else {
+        throw DownloadError(.unsupportedURL, "this libcurl was built without HTTP or without HTTPS")
+      }
+      set(CURLOPT_NOSIGNAL, 1)
+      set(CURLOPT_TCP_KEEPALIVE, 1)
+      set(CURLOPT_SUPPRESS_CONNECT_HEADERS, 1)
+      set(CURLOPT_BUFFERSIZE, configuration.receiveBufferBytes)
+      downpipe_set_quick_exit(pointer)
+
+      downpipe_set_data_callback(pointer, CURLOPT_HEADERFUNCTION) { bytes, size, count, context in
+        guard let transfer = Transfer.of(context) else { return 0 }
+        return transfer.receiveHeader(UnsafeRawBufferPointer(start: bytes, count: size * count)) ? size * count : 0
+      }
+      set(CURLOPT_HEADERDATA, address)
+      downpipe_set_data_callback(pointer, CURLOPT_WRITEFUNCTION) { bytes, size, count, context in
+        guard let transfer = Transfer.of(context) else { return 0 }
+        return transfer.receiveBody(UnsafeRawBufferPointer(start: bytes, count: size * count))
+      }
+      set(CURLOPT_WRITEDATA, address)
+      let notices = downpipe_set_connected(
+        pointer,
+        { context, _, _, _, _ in
+          Transfer.of(context)?.connected()
+          return CURL_PREREQFUNC_OK
+        }, address)
+      if notices != CURLE_OK { transfer.cannotNoticeConnections() }
+      openSockets(address)
+
+      prepareRequest(transfer)
+      prepareTimes(configuration, order)
+      prepareProxy(configuration.proxy)
+      try configuration.tls.prepare(self)
+      if let jar { jar.join(self) }
+    }
+
+    private func prepareRequest(_ transfer: Transfer) {
+      let order = transfer.order
+      // With an empty value libcurl would remove a field of its own.
+      let lines = order.fields.fields.map { $0.value.isEmpty ? "\($0.name);" : "\($0.name): \($0.value)" }
+      let fields = HeaderList(lines)
+      set(CURLOPT_HTTPHEADER, fields)
+      transfer.lists.append(fields)
+      if !order.addresses.isEmpty {
+        let addresses = HeaderList(order.addresses)
+        set(CURLOPT_RESOLVE, addresses)
+        transfer.lists.append(addresses)
+      }
+      switch order.login {
+      case .password(let user, let password, let schemes):
+        set(CURLOPT_USERNAME, user)
+        set(CURLOPT_PASSWORD, password)
+        set(CURLOPT_HTTPAUTH, schemes.bits)
+      case .netrc(let path):
+        set(CURLOPT_NETRC, Int(CURL_NETRC_OPTIONAL.rawValue))
+        set(CURLOPT_NETRC_FILE, path)
+      case nil: break
+      }
+    }
+
+    private func prepareTimes(_ configuration: HTTPSource.Configuration, _ order: Order) {
+      set(CURLOPT_CONNECTTIMEOUT_MS, configuration.connectTimeLimit.wholeMilliseconds)
+      if let deadline = order.deadline {
+        set(CURLOPT_TIMEOUT_MS, (deadline - .now).wholeMilliseconds)
+      }
+      if let speed = configuration.minimumSpeed {
+        set(CURLOPT_LOW_SPEED_LIMIT, speed.bytesPerSecond)
+        set(CURLOPT_LOW_SPEED_TIME, max(1, Int(speed.time.components.seconds)))
+      }
+      let version = configuration.httpVersion == .http1Only ? CURL_HTTP_VERSION_1_1 : CURL_HTTP_VERSION_2TLS
+      set(CURLOPT_HTTP_VERSION, version)
+      // Many requests at once then share the first HTTP/2 connection.
+      if configuration.httpVersion != .http1Only { set(CURLOPT_PIPEWAIT, 1) }
+      set(CURLOPT_MAXAGE_CONN, 60)
+    }
+
+    private func prepareProxy(_ setting: HTTPSource.ProxySetting) {
+      switch setting.kind {
+      case .environment: break
+      case .none: set(CURLOPT_PROXY, "")
+      case .proxy(let proxy, let direct):
+        set(CURLOPT_PROXY, proxy.description)
+        set(CURLOPT_NOPROXY, direct.joined(separator: ","))
+        if let credentials = proxy.credentials {
+          set(CURLOPT_PROXYUSERNAME, credentials.user)
+          set(CURLOPT_PROXYPASSWORD, credentials.password)
+          set(CURLOPT_PROXYAUTH, credentials.schemes.bits)
+        }
+      }
+    }
+
+    private func openSockets(_ transfer: UnsafeMutableRawPointer) {
+      downpipe_set_open_socket(
+        pointer,
+        { context, _, address in
+          guard let address, let transfer = Transfer.of(context) else { return CURL_SOCKET_BAD }
+          return transfer.openSocket(&address.pointee)
+        }, transfer)
+    }
+  }
+
+  extension Transfer {
+    fileprivate static func of(_ context: UnsafeMutableRawPointer?) -> Transfer? {
+      context.map { Unmanaged<Transfer>.fromOpaque($0).takeUnretainedValue() }
+    }
+  }
+
+  extension HTTPSource.PasswordSchemes {
+    var bits: Int {
+      switch self {
+      case .basic: 1 << 0
+      case .digest: 1 << 1
+      case .any: 0b11
+      }
+    }
+  }
+
+  extension Duration {
+    /// For libcurl, to which 0 means no limit.
+    var wholeMilliseconds: Int { Int(min(max(1, (self / .milliseconds(1)).rounded(.up)), 2_000_000_000)) }
+  }
+#endif

@@ -1,0 +1,63 @@
+#if LIBCURL
+  import CCurl
+
+  /// One transfer of libcurl, with its options given by type.
+  ///
+  /// It is used on the thread of its lane only.
+  struct EasyHandle {
+    let pointer: UnsafeMutableRawPointer
+
+    /// - Returns: `nil` when libcurl has no memory.
+    init?() {
+      guard let pointer = curl_easy_init() else { return nil }
+      self.pointer = pointer
+    }
+
+    init(_ pointer: UnsafeMutableRawPointer) { self.pointer = pointer }
+
+    // Options that this libcurl does not have are left at their default: what depends on one asks for the code.
+
+    @discardableResult func set(_ option: CURLoption, _ value: Int) -> CURLcode {
+      downpipe_set_long(pointer, option, value)
+    }
+
+    /// libcurl copies the text.
+    @discardableResult func set(_ option: CURLoption, _ value: String) -> CURLcode {
+      downpipe_set_text(pointer, option, value)
+    }
+
+    @discardableResult func set(_ option: CURLoption, _ list: HeaderList) -> CURLcode {
+      downpipe_set_list(pointer, option, list.first)
+    }
+
+    @discardableResult func set(_ option: CURLoption, bytes: String) -> CURLcode {
+      var bytes = bytes
+      return bytes.withUTF8 { downpipe_set_blob(pointer, option, $0.baseAddress, $0.count) }
+    }
+
+    @discardableResult func set(_ option: CURLoption, _ data: UnsafeMutableRawPointer?) -> CURLcode {
+      downpipe_set_pointer(pointer, option, data)
+    }
+
+    func number(_ info: CURLINFO) -> Int { downpipe_get_long(pointer, info) }
+
+    /// Sets all options back; connections, and the memory for its buffers, are kept.
+    func reset() { curl_easy_reset(pointer) }
+
+    func destroy() { curl_easy_cleanup(pointer) }
+  }
+
+  /// A list of lines for libcurl, which does not copy it: it lives as long as the transfer.
+  final class HeaderList {
+    private(set) var first: UnsafeMutablePointer<curl_slist>?
+
+    init(_ lines: some Sequence<String>) {
+      for line in lines {
+        // On failure the list stays as it was; without memory the process does not live on.
+        if let longer = curl_slist_append(first, line) { first = longer }
+      }
+    }
+
+    deinit { curl_slist_free_all(first) }
+  }
+#endif

@@ -1,0 +1,82 @@
+#if LIBCURL
+  import DownpipeCore
+  import Synchronization
+
+  /// One request and its response, for the tasks that wait for it. Its transfer runs on a lane.
+  final class Exchange: Sendable {
+    private static let lastID = Atomic<Order.ID>(0)
+
+    private let lane: Lane
+    private let id: Order.ID
+    /// Keeps the lanes running.
+    private let session: HTTPSession
+
+    init(_ lane: Lane, _ session: HTTPSession) {
+      self.lane = lane
+      self.session = session
+      id = Self.lastID.add(1, ordering: .relaxed).newValue
+    }
+
+    deinit { lane.send(.discard(id)) }
+
+    /// Sends the request and returns the head of the response.
+    func start(_ makeOrder: (Order.ID) -> Order) async throws -> ResponseHead {
+      let order = makeOrder(id)
+      return try await untilCancelled { continuation in
+        lane.send(.start(order, continuation)) ? nil : { continuation.resume(throwing: Self.shutDown) }
+      }
+    }
+
+    /// Pushes the body and returns after its last byte.
+    func push(into sink: @escaping ChunkSink, pace: TransferPace, limit: Int64?) async throws {
+      // The reply may be released while its body is read.
+      defer { withExtendedLifetime(self) {} }
+      try await untilCancelled { continuation in
+        let reader = Lane.Reader(sink: sink, pace: pace, limit: limit, continuation: continuation)
+        return lane.send(.read(id, reader)) ? nil : { continuation.resume(throwing: Self.shutDown) }
+      }
+    }
+
+    /// Reads and drops the body if it is short, so that the connection can be used again. Returns when that has succeeded
+    /// or failed.
+    func drain() async {
+      await withTaskCancellationHandler {
+        await withCheckedContinuation { continuation in
+          if !lane.send(.drain(id, continuation)) { continuation.resume() }
+          if Task.isCancelled { cancel() }
+        }
+      } onCancel: {
+        cancel()
+      }
+    }
+
+    /// Ends a response that is not wanted.
+    func discard() { lane.send(.discard(id)) }
+
+    /// Puts a command that answers through a continuation into the inbox, and cancels the transfer with the task.
+    private func untilCancelled<Value: Sendable>(
+      _ send: (CheckedContinuation<Value, any Error>) -> (() -> Void)?
+    ) async throws -> Value {
+      try await withTaskCancellationHandler {
+        try await withCheckedThrowingContinuation { continuation in
+          if let refuse = send(continuation) { refuse() }
+          // A cancellation that came before the command has found nothing to cancel.
+          if Task.isCancelled { cancel() }
+        }
+      } onCancel: {
+        cancel()
+      }
+    }
+
+    private func cancel() { lane.send(.cancel(id, CancellationError())) }
+
+    static let readTwice = DownloadError(.invalidRequest, "a body can be read only once")
+    static let unwanted = DownloadError(.cancelled, "the rest of this response is not needed")
+    static let shutDown = DownloadError(.shutDown, "the downloader was shut down")
+
+    static func tooLarge(_ limit: Int64) -> DownloadError {
+      DownloadError(
+        .tooLarge, "the body has more than the \(limit) bytes that are allowed: raise the limit, or skip the file")
+    }
+  }
+#endif

@@ -1,0 +1,235 @@
+#if LIBCURL
+  import CCurl
+  import DownpipeCore
+  import Foundation
+  import Synchronization
+
+  /// The thread of a lane: waits for sockets, times and commands, and lets libcurl work.
+  ///
+  /// Nothing in here waits for anything but its own sockets: names are looked up on libcurl's threads, and a sink returns
+  /// as soon as it has dealt with a chunk.
+  final class LaneLoop {
+    /// A lane without transfers closes its idle connections after this time.
+    private static let idleTime = Duration.seconds(60)
+    /// Handles that are kept for the next transfer: each has its buffers.
+    private static let keptHandles = 16
+
+    private let lane: Lane
+    let configuration: HTTPSource.Configuration
+    private let jar: CookieJar?
+    private var multi: UnsafeMutableRawPointer?
+    private var transfers: [Order.ID: Transfer] = [:]
+    private var handles: [EasyHandle] = []
+    private var alarms = MinHeap<Alarm>()
+    private var stopping: [CheckedContinuation<Void, Never>] = []
+    private var isStopping = false
+    /// Whether there may be idle connections.
+    private var hasConnections = false
+    private var nextWatch: ContinuousClock.Instant
+    /// The start of the present turn of the loop.
+    private(set) var now = ContinuousClock.now
+
+    /// The instant at which a transfer that was too fast goes on.
+    private struct Alarm: Comparable {
+      var instant: ContinuousClock.Instant
+      var id: Order.ID
+      static func < (left: Self, right: Self) -> Bool { left.instant < right.instant }
+    }
+
+    init(_ lane: Lane, _ configuration: HTTPSource.Configuration, _ jar: CookieJar?) {
+      self.lane = lane
+      self.configuration = configuration
+      self.jar = jar
+      nextWatch = now
+    }
+
+    func run() {
+      CurlLibrary.blockBrokenPipeSignal()
+      var idleSince = now
+      while !isStopping {
+        guard let multi = multi ?? makeMulti() else { return refuseAll() }
+        let commands = lane.takeCommands(multi)
+        for command in commands { perform(command) }
+        var running: Int32 = 0
+        curl_multi_perform(multi, &running)
+        finishDone(multi)
+        soundAlarms()
+        watchTimes()
+        if !transfers.isEmpty { idleSince = now }
+        if hasConnections, now - idleSince > Self.idleTime {
+          closeConnections()
+          continue
+        }
+        // A command that came meanwhile has not woken the handle.
+        curl_multi_poll(multi, nil, 0, commands.isEmpty ? pollTime(idleSince) : 0, nil)
+        now = .now
+      }
+      end()
+    }
+
+    // MARK: Commands
+
+    private func perform(_ command: Lane.Command) {
+      switch command {
+      case .start(let order, let continuation): start(order, continuation)
+      case .read(let id, let reader):
+        guard let transfer = transfers[id] else { return reader.continuation.resume(throwing: Exchange.readTwice) }
+        transfer.read(reader)
+        collect(transfer)
+      case .drain(let id, let continuation):
+        guard let transfer = transfers[id] else { return continuation.resume() }
+        transfer.drain(continuation)
+        collect(transfer)
+      case .discard(let id):
+        guard let transfer = transfers[id] else { return }
+        transfer.discard()
+        collect(transfer)
+      case .cancel(let id, let reason):
+        guard let transfer = transfers[id] else { return }
+        transfer.end(reason)
+        collect(transfer)
+      case .stop(let continuation):
+        isStopping = true
+        if let continuation { stopping.append(continuation) }
+      }
+    }
+
+    private func start(_ order: Order, _ continuation: CheckedContinuation<ResponseHead, any Error>) {
+      guard let multi, let handle = handles.popLast() ?? EasyHandle() else {
+        return continuation.resume(throwing: CurlLibrary.outOfMemory)
+      }
+      let transfer = Transfer(order, handle, self, continuation)
+      transfers[order.id] = transfer
+      hasConnections = true
+      lane.load.add(1, ordering: .relaxed)
+      do {
+        try transfer.prepare(jar)
+        let code = curl_multi_add_handle(multi, handle.pointer)
+        guard code == CURLM_OK else { throw CurlLibrary.failure(code) }
+        transfer.isAdded = true
+      } catch {
+        transfer.end(error)
+        collect(transfer)
+      }
+    }
+
+    // MARK: Transfers
+
+    /// Ends what libcurl has finished.
+    private func finishDone(_ multi: UnsafeMutableRawPointer) {
+      var left: Int32 = 0
+      while let message = curl_multi_info_read(multi, &left) {
+        guard message.pointee.msg == CURLMSG_DONE, let easy = message.pointee.easy_handle,
+          let address = downpipe_get_private(easy)
+        else { continue }
+        // The message is invalid once the handle is removed.
+        let code = message.pointee.data.result
+        let transfer = Unmanaged<Transfer>.fromOpaque(address).takeUnretainedValue()
+        transfer.finish(code)
+        collect(transfer)
+      }
+    }
+
+    /// Gives the handle of a transfer back when libcurl has finished with it, and forgets a transfer that is over.
+    private func collect(_ transfer: Transfer) {
+      if transfer.isDone, let handle = transfer.handle {
+        if transfer.isAdded, let multi { curl_multi_remove_handle(multi, handle.pointer) }
+        transfer.handle = nil
+        if handles.count < Self.keptHandles {
+          handle.reset()
+          handles.append(handle)
+        } else {
+          handle.destroy()
+        }
+      }
+      if transfer.isOver, transfers.removeValue(forKey: transfer.order.id) != nil {
+        lane.load.subtract(1, ordering: .relaxed)
+      }
+    }
+
+    // MARK: Times
+
+    /// Wakes a transfer at an instant.
+    func setAlarm(_ instant: ContinuousClock.Instant, for id: Order.ID) {
+      alarms.insert(Alarm(instant: instant, id: id))
+    }
+
+    private func soundAlarms() {
+      while let next = alarms.first, next.instant <= now {
+        _ = alarms.removeFirst()
+        guard let transfer = transfers[next.id] else { continue }
+        transfer.goOn()
+        collect(transfer)
+      }
+    }
+
+    /// Ends the transfers whose server is silent for too long.
+    private func watchTimes() {
+      guard now >= nextWatch else { return }
+      nextWatch = now + watchInterval
+      for transfer in Array(transfers.values) {
+        guard let reason = transfer.exceededLimit(configuration, now) else { continue }
+        transfer.end(reason)
+        collect(transfer)
+      }
+    }
+
+    private var watchInterval: Duration {
+      min(.seconds(1), max(.milliseconds(10), (configuration.idleTimeLimit ?? .seconds(4)) / 4))
+    }
+
+    /// How long the thread may wait, in milliseconds; libcurl shortens it for its own times.
+    private func pollTime(_ idleSince: ContinuousClock.Instant) -> Int32 {
+      if transfers.isEmpty, !hasConnections { return Int32.max }
+      var until = transfers.isEmpty ? idleSince + Self.idleTime + .milliseconds(1) : nextWatch
+      if let alarm = alarms.first { until = min(until, alarm.instant) }
+      let left = (until - .now) / .milliseconds(1)
+      return Int32(min(max(0, left.rounded(.up)), 60_000))
+    }
+
+    // MARK: The multi handle
+
+    private func makeMulti() -> UnsafeMutableRawPointer? {
+      multi = curl_multi_init()
+      if let multi {
+        // Idle connections beyond this number are closed, the oldest first.
+        downpipe_multi_set_long(multi, CURLMOPT_MAXCONNECTS, configuration.idleConnections)
+        downpipe_multi_set_long(multi, CURLMOPT_PIPELINING, Int(CURLPIPE_MULTIPLEX))
+      }
+      return multi
+    }
+
+    private func closeConnections() {
+      lane.forgetHandle()
+      for handle in handles { handle.destroy() }
+      handles = []
+      if let multi { curl_multi_cleanup(multi) }
+      multi = nil
+      hasConnections = false
+    }
+
+    private func refuseAll() {
+      isStopping = true
+      end()
+    }
+
+    private func end() {
+      let reason = DownloadError(.shutDown, "the downloader was shut down")
+      for transfer in Array(transfers.values) {
+        transfer.end(reason)
+        collect(transfer)
+      }
+      for command in lane.close() {
+        switch command {
+        case .start(_, let continuation): continuation.resume(throwing: reason)
+        case .read(_, let reader): reader.continuation.resume(throwing: reason)
+        case .drain(_, let continuation): continuation.resume()
+        case .stop(let continuation?): stopping.append(continuation)
+        case .discard, .cancel, .stop(nil): break
+        }
+      }
+      closeConnections()
+      for continuation in stopping { continuation.resume() }
+    }
+  }
+#endif

@@ -1,0 +1,54 @@
+#if LIBCURL
+  import DownpipeCore
+
+  /// The final head of a response.
+  struct ResponseHead: Sendable {
+    var status: Int
+    var fields: HeaderFields
+  }
+
+  /// Collects the header lines that libcurl hands over one by one.
+  ///
+  /// libcurl has checked that they are HTTP; it accepts what browsers accept, such as lines that end with a bare LF. A
+  /// folded line belongs to the field before it (RFC 9112 §5.2). Octets become the characters up to U+00FF.
+  struct HeadCollector {
+    private(set) var fields = HeaderFields()
+    /// The bytes of all heads of the exchange: interim responses (1xx) and answers to authentication count as well.
+    private(set) var bytes = 0
+
+    /// Takes a line.
+    /// - Returns: Whether it is the empty line at the end of a head.
+    mutating func take(_ line: UnsafeRawBufferPointer) -> Bool {
+      bytes += line.count
+      let content = Self.trimmed(line)
+      if content.isEmpty { return line.first != 0x20 && line.first != 0x09 }
+      if line.starts(with: "HTTP/".utf8) {
+        fields = HeaderFields()
+        return false
+      }
+      if line.first == 0x20 || line.first == 0x09 {
+        if let last = fields.fields.popLast() {
+          fields.fields.append(HeaderField(last.name, "\(last.value) \(Self.text(content))"))
+        }
+        return false
+      }
+      guard let colon = content.firstIndex(of: UInt8(ascii: ":")) else { return false }
+      let name = Self.text(Self.trimmed(UnsafeRawBufferPointer(rebasing: content[..<colon])))
+      let value = Self.text(Self.trimmed(UnsafeRawBufferPointer(rebasing: content[(colon + 1)...])))
+      fields.fields.append(HeaderField(name, value))
+      return false
+    }
+
+    private static func trimmed(_ bytes: UnsafeRawBufferPointer) -> UnsafeRawBufferPointer {
+      func isBlank(_ byte: UInt8) -> Bool { byte == 0x20 || byte == 0x09 || byte == 0x0D || byte == 0x0A }
+      guard let start = bytes.firstIndex(where: { !isBlank($0) }), let end = bytes.lastIndex(where: { !isBlank($0) })
+      else { return UnsafeRawBufferPointer(rebasing: bytes[..<0]) }
+      return UnsafeRawBufferPointer(rebasing: bytes[start...end])
+    }
+
+    private static func text(_ bytes: UnsafeRawBufferPointer) -> String {
+      if bytes.allSatisfy({ $0 < 0x80 }) { return String(decoding: bytes, as: UTF8.self) }
+      return String(String.UnicodeScalarView(bytes.map { Unicode.Scalar($0) }))
+    }
+  }
+#endif

@@ -1,0 +1,287 @@
+#if LIBCURL
+  import CCurl
+  import DownpipeCore
+  import Foundation
+
+  /// One request and its response on the thread of a lane.
+  ///
+  /// Until the body is read, a short body is held in memory, so that libcurl finishes with it; a longer one is paused.
+  /// Then each chunk goes to the sink from libcurl's own buffer.
+  final class Transfer {
+    /// A body of at most this many bytes is held.
+    static let heldBytes = 64 * 1024
+    /// The longest rest of a body, in bytes, that is read to use the connection again, and how long that may take.
+    private static let drainedBytes = 16 * 1024
+    private static let drainTime = Duration.seconds(1)
+
+    enum Phase {
+      /// Waiting for the head of the response.
+      case asking(CheckedContinuation<ResponseHead, any Error>)
+      /// The head was delivered, and the body is not read.
+      case holding
+      /// Chunks go to the sink.
+      case pushing(Lane.Reader)
+      /// Reads at most this many more bytes and drops them.
+      case draining(Int, CheckedContinuation<Void, Never>?)
+      case over
+    }
+
+    let order: Order
+    /// `nil` once libcurl has finished and the handle was given back.
+    var handle: EasyHandle?
+    var isAdded = false
+    private(set) var isDone = false
+    private unowned let loop: LaneLoop
+    private var phase: Phase
+    private var outcome: Result<Void, any Error>?
+    private var collector = HeadCollector()
+    private(set) var hasHead = false
+    private(set) var status = 0
+    private(set) var received: Int64 = 0
+    private var held: [UInt8] = []
+    /// The length of the body, when the response states it.
+    private var length: Int64?
+    /// Why a callback has ended the transfer. libcurl reports only the consequence.
+    private var stopReason: (any Error)?
+    private var isPaused = false
+    private var pausedUntil: ContinuousClock.Instant?
+    /// When the server last sent something; `nil` while the lane does not wait for it.
+    private var lastActivity: ContinuousClock.Instant?
+    private var drainDeadline: ContinuousClock.Instant?
+    var refusal: SocketRefusal?
+    private(set) var isConnected = false
+    /// What libcurl does not copy.
+    var lists: [HeaderList] = []
+
+    init(
+      _ order: Order, _ handle: EasyHandle, _ loop: LaneLoop,
+      _ continuation: CheckedContinuation<ResponseHead, any Error>
+    ) {
+      self.order = order
+      self.handle = handle
+      self.loop = loop
+      phase = .asking(continuation)
+    }
+
+    var isOver: Bool { if case .over = phase { true } else { false } }
+
+    func prepare(_ jar: CookieJar?) throws(DownloadError) {
+      if let handle { try handle.prepare(for: self, configuration, jar) }
+    }
+
+    var configuration: HTTPSource.Configuration { loop.configuration }
+    var blocksPrivateAddresses: Bool { loop.configuration.blocksPrivateAddresses }
+    /// The host of the URL, for messages.
+    var host: String { URL(string: order.url)?.host(percentEncoded: false) ?? "the server" }
+
+    // MARK: What other threads ask for
+
+    func read(_ reader: Lane.Reader) {
+      guard case .holding = phase else { return reader.continuation.resume(throwing: Exchange.readTwice) }
+      phase = .pushing(reader)
+      lastActivity = loop.now
+      if !held.isEmpty {
+        let bytes = held
+        held = []
+        do { try push(bytes.span.bytes, to: reader) } catch { return end(error) }
+      }
+      if let outcome { return settle(outcome) }
+      goOn()
+    }
+
+    func drain(_ continuation: CheckedContinuation<Void, Never>?) {
+      guard case .holding = phase, outcome == nil, canDrain else {
+        end(Exchange.unwanted)
+        continuation?.resume()
+        return
+      }
+      phase = .draining(Self.drainedBytes, continuation)
+      drainDeadline = loop.now + Self.drainTime
+      held = []
+      goOn()
+    }
+
+    private var canDrain: Bool { length.map { $0 - received <= Int64(Self.drainedBytes) } ?? true }
+
+    func discard() {
+      switch phase {
+      // Only what is known to be short.
+      case .holding where length != nil: drain(nil)
+      case .holding, .pushing: end(Exchange.unwanted)
+      case .asking, .draining, .over: break
+      }
+    }
+
+    /// Ends the transfer in any phase.
+    func end(_ reason: any Error) {
+      isDone = true
+      if case .holding = phase { phase = .over }
+      settle(.failure(reason))
+    }
+
+    // MARK: What libcurl reports
+
+    /// There is a connection, and the request is about to be sent.
+    func connected() {
+      isConnected = true
+      lastActivity = loop.now
+    }
+
+    /// An older libcurl does not tell: the server's silence counts when the time to connect is over.
+    func cannotNoticeConnections() { lastActivity = loop.now + configuration.connectTimeLimit }
+
+    func receiveHeader(_ line: UnsafeRawBufferPointer) -> Bool {
+      lastActivity = loop.now
+      // Trailers say nothing that a download needs.
+      if hasHead { return true }
+      let isEnd = collector.take(line)
+      let maximumHeaderBytes = loop.configuration.maximumHeaderBytes
+      if collector.bytes > maximumHeaderBytes {
+        return stop(
+          DownloadError(
+            .invalidResponse,
+            "the header of the response has more than \(maximumHeaderBytes) bytes; ask the operator of the server, or allow "
+              + "more"))
+      }
+      guard isEnd, let handle else { return true }
+      let status = handle.number(CURLINFO_RESPONSE_CODE)
+      // After an interim response there is another one, and perhaps after a question for a password.
+      if (100..<200).contains(status) { return true }
+      if status == 401, order.login?.mayAskAgain == true { return true }
+      if status == 407 { return true }
+      return deliverHead(status)
+    }
+
+    private func deliverHead(_ status: Int) -> Bool {
+      hasHead = true
+      self.status = status
+      let head = ResponseHead(status: status, fields: collector.fields)
+      collector = HeadCollector()
+      length = head.fields["Transfer-Encoding"] == nil ? (try? ContentLength.parse(head.fields))?.bytes : nil
+      guard case .asking(let continuation) = phase else { return stop(Exchange.unwanted) }
+      phase = .holding
+      continuation.resume(returning: head)
+      return true
+    }
+
+    /// - Returns: What a write callback returns.
+    func receiveBody(_ bytes: UnsafeRawBufferPointer) -> Int {
+      if bytes.isEmpty { return 0 }
+      lastActivity = loop.now
+      if !hasHead, let handle, !deliverHead(handle.number(CURLINFO_RESPONSE_CODE)) { return Self.refused }
+      if pausedUntil != nil { return pause() }
+      switch phase {
+      case .holding:
+        guard (length ?? 0) <= Int64(Self.heldBytes), held.count + bytes.count <= Self.heldBytes else { return pause() }
+        held.append(contentsOf: bytes)
+        received += Int64(bytes.count)
+      case .pushing(let reader):
+        received += Int64(bytes.count)
+        do { try push(bytes.bytes, to: reader) } catch {
+          _ = stop(error)
+          return Self.refused
+        }
+      case .draining(let left, let continuation):
+        guard bytes.count <= left else {
+          _ = stop(Exchange.unwanted)
+          return Self.refused
+        }
+        phase = .draining(left - bytes.count, continuation)
+      case .asking, .over:
+        return Self.refused
+      }
+      return bytes.count
+    }
+
+    /// What a callback returns to end the transfer: neither the number of bytes nor a pause.
+    private static let refused = 0
+
+    /// libcurl has finished.
+    func finish(_ code: CURLcode) {
+      isDone = true
+      if !hasHead, code == CURLE_OK, let handle { _ = deliverHead(handle.number(CURLINFO_RESPONSE_CODE)) }
+      if let stopReason {
+        settle(.failure(stopReason))
+      } else if code == CURLE_OK {
+        settle(.success(()))
+      } else {
+        settle(.failure(TransferFailure.error(code, self)))
+      }
+    }
+
+    // MARK: Speed
+
+    private func push(_ bytes: RawSpan, to reader: Lane.Reader) throws {
+      if let limit = reader.limit, received > limit { throw Exchange.tooLarge(limit) }
+      try reader.sink(bytes)
+      let pause = reader.pace.pause(after: bytes.byteCount)
+      if pause > .zero { wait(pause) }
+    }
+
+    private func wait(_ pause: Duration) {
+      // The sink may have taken long.
+      let until = ContinuousClock.now + pause
+      pausedUntil = until
+      loop.setAlarm(until, for: order.id)
+    }
+
+    private func pause() -> Int {
+      isPaused = true
+      return Int(CURL_WRITEFUNC_PAUSE)
+    }
+
+    /// Goes on after a pause, unless the transfer is still too fast.
+    func goOn() {
+      if let pausedUntil {
+        guard loop.now >= pausedUntil else { return }
+        self.pausedUntil = nil
+        lastActivity = loop.now
+        if case .pushing(let reader) = phase {
+          let more = reader.pace.pause(after: 0)
+          if more > .zero { return wait(more) }
+        }
+      }
+      guard isPaused, let handle, !isDone else { return }
+      isPaused = false
+      lastActivity = loop.now
+      // Calls back with what libcurl holds.
+      curl_easy_pause(handle.pointer, CURLPAUSE_CONT)
+    }
+
+    // MARK: Ends
+
+    /// The error of the time limit that is exceeded.
+    func exceededLimit(_ configuration: HTTPSource.Configuration, _ now: ContinuousClock.Instant) -> (any Error)? {
+      if isDone || isOver { return nil }
+      if let drainDeadline, now > drainDeadline { return Exchange.unwanted }
+      if case .holding = phase { return nil }
+      if isPaused || pausedUntil != nil { return nil }
+      guard let limit = configuration.idleTimeLimit, let lastActivity, now - lastActivity > limit else { return nil }
+      return DownloadError(.timedOut, "the server sent nothing for \(limit.inSeconds); try again later")
+    }
+
+    /// Ends the transfer from a callback.
+    private func stop(_ reason: any Error) -> Bool {
+      stopReason = stopReason ?? reason
+      return false
+    }
+
+    private func settle(_ outcome: Result<Void, any Error>) {
+      switch phase {
+      case .asking(let continuation):
+        phase = .over
+        if case .failure(let error) = outcome { continuation.resume(throwing: error) }
+      case .holding:
+        // For the reader, after the bytes that came before it.
+        self.outcome = outcome
+      case .pushing(let reader):
+        phase = .over
+        reader.continuation.resume(with: outcome)
+      case .draining(_, let continuation):
+        phase = .over
+        continuation?.resume()
+      case .over: break
+      }
+    }
+  }
+#endif

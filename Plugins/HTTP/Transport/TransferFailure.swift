@@ -1,0 +1,124 @@
+#if LIBCURL
+  import CCurl
+  public import DownpipeCore
+
+  #if canImport(Glibc)
+    import Glibc
+  #elseif canImport(Musl)
+    import Musl
+  #elseif canImport(Darwin)
+    import Darwin
+  #endif
+
+  /// Maps libcurl's results to download errors whose messages suggest a remedy.
+  enum TransferFailure {
+    static func error(_ code: CURLcode, _ transfer: Transfer) -> DownloadError {
+      let text = String(cString: curl_easy_strerror(code))
+      let limits = transfer.configuration
+      switch code {
+      case CURLE_COULDNT_RESOLVE_HOST:
+        return DownloadError(
+          .hostNotFound, "the host name \(transfer.host) could not be resolved: check its spelling and the network")
+      case CURLE_COULDNT_RESOLVE_PROXY:
+        return DownloadError(.hostNotFound, "the host name of the proxy could not be resolved: check the proxy")
+      case CURLE_OPERATION_TIMEDOUT: return timedOut(transfer, limits)
+      case CURLE_COULDNT_CONNECT, CURLE_RECV_ERROR, CURLE_SEND_ERROR, CURLE_GOT_NOTHING, CURLE_PARTIAL_FILE,
+        CURLE_PROXY:
+        return broken(code, text, transfer)
+      case CURLE_HTTP2, CURLE_HTTP2_STREAM:
+        return DownloadError(.network, "the HTTP/2 connection failed\(after(transfer)): \(text); a retry may help")
+      case CURLE_PEER_FAILED_VERIFICATION, CURLE_SSL_ISSUER_ERROR:
+        return DownloadError(
+          .tls,
+          "the server's certificate is not trusted: it may be expired, for another host, or from an authority that is "
+            + "not a trust root; add it to the trust roots if the authority is yours")
+      case CURLE_SSL_PINNEDPUBKEYNOTMATCH:
+        return DownloadError(.tls, "the server's public key is not one of the pinned ones")
+      case CURLE_SSL_CONNECT_ERROR:
+        return DownloadError(
+          .tls, "the TLS handshake failed; check that the port supports TLS \(limits.tls.minimumVersion) or later")
+      case CURLE_SSL_CERTPROBLEM, CURLE_SSL_CACERT_BADFILE, CURLE_SSL_CIPHER, CURLE_SSL_CRL_BADFILE,
+        CURLE_SSL_ENGINE_NOTFOUND, CURLE_SSL_ENGINE_SETFAILED, CURLE_SSL_ENGINE_INITFAILED:
+        return DownloadError(.tls, "the certificates or the key cannot be used: \(text)")
+      case CURLE_WEIRD_SERVER_REPLY, CURLE_UNSUPPORTED_PROTOCOL:
+        return DownloadError(
+          .invalidResponse, "the response is not HTTP; check that the port belongs to a web server")
+      case CURLE_BAD_CONTENT_ENCODING:
+        return DownloadError(
+          .invalidResponse,
+          "the response has a Transfer-Encoding that was not requested or is malformed\(after(transfer)); ask the operator "
+            + "of the server")
+      case CURLE_URL_MALFORMAT:
+        return DownloadError(.invalidRequest, "the URL cannot be used: check its host and port")
+      default:
+        return DownloadError(.network, "the transfer failed\(after(transfer)): \(text); a retry may help")
+      }
+    }
+
+    private static func broken(_ code: CURLcode, _ text: String, _ transfer: Transfer) -> DownloadError {
+      let reason = Int32(truncatingIfNeeded: transfer.handle?.number(CURLINFO_OS_ERRNO) ?? 0)
+      switch transfer.refusal {
+      case .privateAddress(let address)?:
+        return DownloadError(
+          .privateAddress,
+          "\(transfer.host) is at \(address), which is not an address of the public internet; such addresses are blocked"
+        )
+      case .system(let number)? where [EMFILE, ENFILE].contains(number): return outOfDescriptors
+      case .system, nil: break
+      }
+      if transfer.handle?.number(CURLINFO_HTTP_CONNECTCODE) == 407 || transfer.status == 407 {
+        return DownloadError(
+          .httpStatus, "the proxy requires a user name and a password: set them in the proxy's credentials",
+          httpStatus: 407)
+      }
+      let why = reason == 0 ? text : "\(String(cString: strerror(reason))) (errno \(reason))"
+      guard transfer.received == 0, !transfer.hasHead else {
+        return DownloadError(
+          .network, "the connection ended during the body, after \(transfer.received) bytes; a retry may help")
+      }
+      if code == CURLE_PROXY {
+        return DownloadError(.network, "the proxy refused the connection; check the proxy and the host")
+      }
+      if code == CURLE_COULDNT_CONNECT {
+        if [ENETUNREACH, ENETDOWN].contains(reason) {
+          return DownloadError(
+            .offline, "there is no route to \(transfer.host): \(why); check the network connection")
+        }
+        return DownloadError(
+          .network, "no connection to \(transfer.host): \(why); check host, port and network, or try again later")
+      }
+      return DownloadError(.network, "the connection was closed without a response; a retry may help")
+    }
+
+    private static func timedOut(_ transfer: Transfer, _ limits: HTTPSource.Configuration) -> DownloadError {
+      if let deadline = transfer.order.deadline, deadline <= .now {
+        return DownloadError(
+          .timedOut,
+          "the response was not complete within the time limit\(limits.totalTimeLimit.map { " of \($0.inSeconds)" } ?? ""); "
+            + "try again later, or allow more time")
+      }
+      if transfer.isConnected {
+        let speed = limits.minimumSpeed.map { " of \($0.bytesPerSecond) bytes a second" } ?? ""
+        return DownloadError(.timedOut, "the server was slower than the minimum speed\(speed); try again later")
+      }
+      return DownloadError(
+        .timedOut,
+        "there was no connection within the time limit of \(limits.connectTimeLimit.inSeconds); check host and network, "
+          + "or try again later")
+    }
+
+    private static func after(_ transfer: Transfer) -> String {
+      transfer.hasHead ? " after \(transfer.received) bytes" : ""
+    }
+
+    private static let outOfDescriptors = DownloadError(
+      .tooManyOpenFiles,
+      "no connection could be opened: too many files and connections are open; run fewer downloads at once, or raise the "
+        + "limit (ulimit -n)")
+  }
+
+  extension DownloadError.Code {
+    /// The host is at an address that is not public, and such addresses are blocked.
+    public static let privateAddress = DownloadError.Code("privateAddress")
+  }
+#endif

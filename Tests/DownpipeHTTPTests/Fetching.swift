@@ -1,0 +1,34 @@
+#if LIBCURL
+  import DownpipeCore
+  import DownpipeHTTP
+  import DownpipeTesting
+  import Foundation
+
+  /// A reply and its whole body.
+  struct Fetched: Sendable {
+    var reply: SourceReply
+    var bytes: [UInt8]
+  }
+
+  extension SourceSession {
+    /// Opens the URL and reads the whole body.
+    func fetch(
+      _ url: URL, range: RequestedRange? = nil, validator: Validator? = nil, headers: HeaderFields = []
+    ) async throws -> Fetched {
+      let reply = try await open(SourceRequest(url: url, range: range, validator: validator, headers: headers))
+      return Fetched(reply: reply, bytes: try await reply.bytes())
+    }
+  }
+
+  /// Calls `body` with the session of a source and stops the session afterwards.
+  func withRunning<R>(
+    _ source: HTTPSource = HTTPSource(), _ body: (any SourceSession) async throws -> R
+  ) async throws -> R {
+    let session = try await source.start(in: SourceContext())
+    return try await withCleanup {
+      await session.stop()
+    } _: {
+      try await body(session)
+    }
+  }
+#endif
