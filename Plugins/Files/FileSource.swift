@@ -92,6 +92,11 @@ public struct FileSource: Source, SourceSession {
       throw DownloadError(.unsupportedURL, "the file is on the host “\(host)”: only files of this machine can be read")
     }
     let path = url.path(percentEncoded: false)
+    // Foundation returns nothing for escapes that are not UTF-8.
+    guard !path.isEmpty || url.path(percentEncoded: true).isEmpty else {
+      throw DownloadError(
+        .unsupportedURL, "the path of the URL is not UTF-8: link to the file under another name, and use that")
+    }
     guard path.hasPrefix("/"), !path.utf8.contains(0), !url.path(percentEncoded: true).contains("%00") else {
       throw DownloadError(.unsupportedURL, "the URL has no absolute path: use file:///folder/file")
     }
