@@ -42,7 +42,7 @@ public enum SafeFileName {
 
   /// Returns the last non-empty component of the path, percent-decoded after splitting.
   private static func lastPart(of url: URL) -> String? {
-    let path = url.path(percentEncoded: true)
+    let path = URLText(url).path
     // Other URLs, such as `data:` URLs, have no hierarchical path.
     guard path.hasPrefix("/"), let part = path.split(separator: "/").last else { return nil }
     let octets = Array(part.utf8)

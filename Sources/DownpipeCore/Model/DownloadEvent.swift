@@ -30,7 +30,8 @@ public struct DownloadEvent: Sendable, Hashable {
     /// An attempt has failed, or a checkpoint could not be saved. In the first case a state follows; in the second the
     /// transfer continues.
     case attemptFailed(DownloadError)
-    /// The request was redirected to the URL, whose secrets are hidden.
+    /// The request was redirected to the URL, whose secrets are hidden. Sent for each redirect when the reply has
+    /// arrived, before ``started(attempt:from:)``.
     case redirected(to: String)
     /// The link had expired and was replaced by a fresh one, whose secrets are hidden.
     case linkRefreshed(to: String)

@@ -1,3 +1,5 @@
+package import Foundation
+
 // The effect of adding a request again.
 extension DownloadRequest {
   /// A property of a request that is merged as a whole.
@@ -39,9 +41,30 @@ extension DownloadRequest {
 
   /// Returns this request with the changes of a new one: the properties in which the new request differs from the one
   /// that was last added. Other properties keep changes that were made since then.
+  ///
+  /// Header fields and the URL may then come from different requests: the fields stay bound to the origin of theirs.
   package func takingOver(_ new: DownloadRequest, since base: DownloadRequest) -> DownloadRequest {
     var merged = self
     for part in MergedPart.all { part.merge(new, base, &merged) }
+    merged.bindHeaders(givenFor: merged.headers == new.headers ? new.url : url)
     return merged
+  }
+
+  /// Binds the header fields to the origin of the URL that they were given for, if the request has a URL of another
+  /// origin now.
+  package mutating func bindHeaders(givenFor earlier: URL) {
+    guard !headers.isEmpty, url != earlier else { return }
+    let origin = Origin(earlier)
+    if origin == nil || origin != Origin(url) { headers = headers.bound(to: origin) }
+  }
+
+  /// The header fields that may be sent to one of the request's URLs; a mirror of another origin gets only those that
+  /// are meant for it.
+  package func headers(for target: URL) -> HeaderFields {
+    if headers.isEmpty { return headers }
+    let origin = Origin(target)
+    let isOwn = target == url || (origin != nil && origin == Origin(url))
+    return HeaderFields(
+      headers.fields.filter { isOwn && $0.scope == .automatic || $0.reaches(origin, from: nil) })
   }
 }

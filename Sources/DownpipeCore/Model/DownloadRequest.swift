@@ -45,8 +45,10 @@ public struct DownloadRequest: Sendable, Hashable {
   public var expectedDigests: [FileDigest]
   /// The maximum number of bytes in the body; unlimited when `nil`. A longer body fails with `.tooLarge`.
   public var maximumSize: Int64?
-  /// The header fields to send. The ledger keeps them, including `Authorization`, because the download needs them to
-  /// continue.
+  /// The header fields to send, by default to the origin of the URL only: not to a mirror, a fresh link or a redirect on
+  /// another origin; see ``HeaderField/Scope``.
+  ///
+  /// The ledger keeps them, including `Authorization`, because the download needs them to continue.
   public var headers: HeaderFields
   /// The folder and name of the finished file, relative to the storage's root.
   public var destination: Destination
@@ -156,6 +158,8 @@ public struct DownloadRequest: Sendable, Hashable {
 
   /// Creates a request from the text of a URL.
   ///
+  /// The text may have what a person or a list writes: blanks and characters of any script, which are encoded once, as
+  /// browsers do it (WHATWG's URL standard). An escape such as `%E9` is sent as it is written.
   /// - Throws: ``DownloadError`` with `.unsupportedURL` when the text is not an absolute URL.
   public init(
     _ text: String,
@@ -176,16 +180,21 @@ public struct DownloadRequest: Sendable, Hashable {
     steps: StepSelection = .all,
     headStart: HeadStart? = nil
   ) throws(DownloadError) {
-    guard let url = URL(string: text), let scheme = url.scheme, !scheme.isEmpty else {
-      throw DownloadError(
-        .unsupportedURL,
-        "“\(text.redactedURL.prefix(200))” is not an absolute URL: write it with its scheme, such as https://example.org/file"
-      )
-    }
+    guard let url = HTTPURL.parse(text) else { throw Self.unreadable(text) }
     self.init(
       url, id: id, mirrors: mirrors, priority: priority, intent: intent, deadline: deadline, after: after,
       tags: tags, metadata: metadata, expectedSize: expectedSize, sizeHint: sizeHint, expectedDigests: expectedDigests,
       maximumSize: maximumSize, headers: headers, destination: destination, steps: steps, headStart: headStart)
+  }
+
+  private static func unreadable(_ text: String) -> DownloadError {
+    let start = "“\(text.redactedURL.prefix(200))” is not"
+    let isHTTP = ["http:", "https:"].contains { text.prefix($0.count).caseInsensitivelyEquals($0) }
+    return DownloadError(
+      .unsupportedURL,
+      isHTTP
+        ? "\(start) a valid URL: check its host and port"
+        : "\(start) an absolute URL: write it with its scheme, such as https://example.org/file")
   }
 
   /// The host that limits per host apply to: in lower case, with the port if the URL has one.
@@ -240,15 +249,12 @@ extension DownloadRequest: CustomStringConvertible {
 extension URL {
   /// The host that limits per host apply to: in lower case, with the port if the URL has one; empty for URLs without a
   /// host.
-  package var hostKey: String {
-    guard var host = host(percentEncoded: true)?.lowercased() else { return "" }
-    if host.utf8.contains(UInt8(ascii: ":")), !host.hasPrefix("[") { host = "[\(host)]" }
-    return port.map { "\(host):\($0)" } ?? host
-  }
+  package var hostKey: String { URLText(self).hostKey }
 
   /// The resource that a validator applies to: the URL without user information, query and fragment, which may change
   /// while the resource stays the same.
   package var resourceKey: String {
-    "\(scheme?.lowercased() ?? "")://\(hostKey)\(path(percentEncoded: true))"
+    let text = URLText(self)
+    return "\(text.scheme.lowercased())://\(text.hostKey)\(text.path)"
   }
 }

@@ -1,14 +1,17 @@
 /// A header field of a request or a reply.
-public struct HeaderField: Hashable, Sendable, Codable {
+public struct HeaderField: Hashable, Sendable {
   /// The name. Fields are looked up without regard to its case.
   public let name: String
   /// The value, without line breaks.
   public let value: String
+  /// The origins that the field of a request is sent to.
+  public let scope: Scope
 
   /// Creates a field.
-  public init(_ name: String, _ value: String) {
+  public init(_ name: String, _ value: String, scope: Scope = .automatic) {
     self.name = name
     self.value = value
+    self.scope = scope
   }
 
   /// Whether the field may be sent: its name is a token, and its value has no control characters (RFC 9110 §5).

@@ -38,7 +38,8 @@ public struct ExpiredLink: Sendable, Hashable {
 public struct FreshLink: Sendable, Hashable {
   /// The URL that serves the same bytes. Its host may be another one.
   public var url: URL
-  /// The header fields to send with the URL; `nil` keeps those of the request.
+  /// The header fields to send with the URL; `nil` keeps those of the request. If the URL is of another origin, kept
+  /// fields that are bound to an origin are not sent to it; see ``HeaderField/Scope``.
   public var headers: HeaderFields?
 
   /// Creates a fresh link.

@@ -82,7 +82,8 @@ public struct SourceRequest: Sendable, Hashable {
   public var range: RequestedRange?
   /// The validator of the stored bytes. It is sent as `If-Range` when it is strong.
   public var validator: Validator?
-  /// The header fields to send.
+  /// The header fields to send. The engine has removed those that must not reach the origin of the URL. A source that
+  /// follows redirects removes them for each redirect to another origin; see ``HeaderField/Scope``.
   public var headers: HeaderFields
   /// The number of the attempt, from 1.
   public var attempt: Int
@@ -173,6 +174,9 @@ public struct SourceReply: Sendable {
   public var digests: [FileDigest]
   /// The URL that served the reply, after redirects; `nil` for the requested URL.
   public var finalURL: URL?
+  /// The URLs that the source requested after the first one, because of redirects; ``finalURL`` is the last one. Each
+  /// is reported as an event.
+  public var redirects: [URL]
   /// The delay that the server asks for before the next request.
   public var retryAfter: RetryAfter?
   /// Whether the server says that it serves ranges; `nil` when it does not say.
@@ -184,7 +188,7 @@ public struct SourceReply: Sendable {
   public init(
     coverage: Coverage, length: ByteCount = .unknown, validator: Validator? = nil, contentCoding: String? = nil,
     suggestedName: String? = nil, mediaType: String? = nil, digests: [FileDigest] = [], finalURL: URL? = nil,
-    retryAfter: RetryAfter? = nil, acceptsRanges: Bool? = nil, body: Body
+    redirects: [URL] = [], retryAfter: RetryAfter? = nil, acceptsRanges: Bool? = nil, body: Body
   ) {
     self.coverage = coverage
     self.length = length
@@ -194,6 +198,7 @@ public struct SourceReply: Sendable {
     self.mediaType = mediaType
     self.digests = digests
     self.finalURL = finalURL
+    self.redirects = redirects
     self.retryAfter = retryAfter
     self.acceptsRanges = acceptsRanges
     self.body = body

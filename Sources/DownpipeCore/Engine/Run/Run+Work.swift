@@ -191,12 +191,17 @@ extension Run {
     }
     var request = record.request
     request.url = fresh.url
-    request.headers = fresh.headers ?? request.headers
+    if let headers = fresh.headers {
+      request.headers = headers
+    } else {
+      request.bindHeaders(givenFor: record.request.url)
+    }
     try request.check(against: pipeline)
+    let headers = request.headers
     state.withLock { $0.hasFreshLink = true }
     update { record in
       record.request.url = fresh.url
-      if let headers = fresh.headers { record.request.headers = headers }
+      record.request.headers = headers
       record.awaited = nil
     }
     try await save([.link, .state])

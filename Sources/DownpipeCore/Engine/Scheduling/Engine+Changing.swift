@@ -72,6 +72,8 @@ extension DownloadRecord {
   ) throws {
     let old = request
     try change(&request)
+    // Credentials that were not changed belong to the URL that they were given for.
+    if request.headers == old.headers { request.bindHeaders(givenFor: old.url) }
     guard request != old else { return }
     guard request.id == old.id else {
       throw DownloadError(.invalidRequest, "a download keeps its id: add another one instead of “\(request.id)”")

@@ -17,7 +17,7 @@ extension Transfer {
     }
     do {
       let (headers, expectedSize, expectsDigest) = run.read {
-        ($0.request.headers, $0.request.expectedSize.bytes, !$0.request.expectedDigests.isEmpty)
+        ($0.request.headers(for: url), $0.request.expectedSize.bytes, !$0.request.expectedDigests.isEmpty)
       }
       let hasDigest = expectsDigest && run.read { $0.request.steps }.verifiesDigests(of: run.pipeline.steps)
       let validation = run.context.options.resumeValidation
@@ -32,6 +32,7 @@ extension Transfer {
       // Small files have arrived before a limit of the rate can hold them up: the next ones wait for it.
       try await ask.pace.keep(after: 0)
       let reply = try await open(ask, in: session)
+      announceRedirects(of: reply, asked: url)
       do {
         let plan = ResumePlan.decide(
           checkpoint: checkpoint, request: ask, reply: reply, validation: validation, expectedSize: expectedSize,
@@ -46,6 +47,13 @@ extension Transfer {
       throw DownloadError(error, as: .network, stage: source.name).located(
         stage: source.name, url: url, attempt: attempt)
     }
+  }
+
+  private func announceRedirects(of reply: SourceReply, asked url: URL) {
+    for hop in reply.redirects { run.announce(.redirected(to: hop.redacted)) }
+    // Some sources know only where they ended.
+    guard reply.redirects.isEmpty, let final = reply.finalURL, final != url else { return }
+    run.announce(.redirected(to: final.redacted))
   }
 
   /// Whether the source keeps the finished file of a reply, because the next opening requests the same bytes again.
@@ -126,7 +134,6 @@ extension Transfer {
     // The server has stated the size now. A finished file is on the disk already, and needs no room if it is moved.
     if start == compareUntil, reply.body.file == nil { try await claimRoom() }
     run.announce(.started(attempt: attempt, from: isWhole ? 0 : compareUntil))
-    if let final = reply.finalURL, final != asked.url { run.announce(.redirected(to: final.redacted)) }
 
     let offset: Int64
     if compareUntil == 0, let adopted = try adoptFile(of: reply, into: partial, end: end, maximum: maximum) {
