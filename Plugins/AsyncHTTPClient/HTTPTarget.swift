@@ -1,5 +1,5 @@
 #if AsyncHTTPClient
-  public import DownpipeCore
+  import DownpipeCore
   import Foundation
 
   /// Checks request URLs and resolves redirects: pure functions.
@@ -87,10 +87,5 @@
       guard let port = url.port, port != (isSecure(url) ? 443 : 80) else { return bracketed }
       return "\(bracketed):\(port)"
     }
-  }
-
-  extension DownloadError.Code {
-    /// A redirect from `https:` to `http:`, which is not followed.
-    public static let insecureRedirect = DownloadError.Code("insecureRedirect")
   }
 #endif
