@@ -87,8 +87,3 @@ enum HTTPTarget {
     return "\(bracketed):\(port)"
   }
 }
-
-extension DownloadError.Code {
-  /// A redirect from `https:` to `http:`, which is not followed.
-  public static let insecureRedirect = DownloadError.Code("insecureRedirect")
-}
