@@ -11,10 +11,11 @@
     private static let text = Array("hello, content coding\n".utf8)
     /// `text` in each coding, made by gzip, zlib, brotli and zstd.
     private static let coded: [(coding: String, base64: String)] = [
-      ("gzip", "H4sIAAAAAAACA8tIzcnJ11FIzs8rSc0rUUjOT8nMS+cCAFYFwPgWAAAA"),
-      ("deflate", "eJzLSM3JyddRSM7PK0nNK1FIzk/JzEvnAgBhyggJ"),
-      ("deflate", "y0jNycnXUUjOzytJzStRSM5PycxL5wIA"),
-      ("zstd", "KLUv/SAWsQAAaGVsbG8sIGNvbnRlbnQgY29kaW5nCg=="),
+      ("gzip", "H4sIAAAAAAACA8tIzcnJ11FIzs8rSc0rAdIpmXnpXAAaNXF2FgAAAA=="),
+      ("deflate", "eNrLSM3JyddRSM7PK0nNKwHSKZl56VwAXiIH+g=="),
+      ("deflate", "y0jNycnXUUjOzytJzSsB0imZeelcAA=="),
+      ("br", "HxUA+KUVQMbe9CCFKKKJ5ECXi9iptrMA"),
+      ("zstd", "KLUv/QBYsQAAaGVsbG8sIGNvbnRlbnQgY29kaW5nCg=="),
     ]
 
     private func decode(
@@ -34,23 +35,21 @@
       let decoded = try await decode(bytes, coding)
       #expect(try decoded.artifact.readBytes() == Self.text)
       #expect(decoded.artifact.size == .known(Int64(Self.text.count)))
-      try await withTemporaryFolder { folder in
-        let decoded = try await decode(bytes, coding, workspace: folder.path)
-        #expect(decoded.name == "a.txt")
-        #expect(try decoded.artifact.readBytes() == Self.text)
-      }
+      let folder = try TemporaryFolder()
+      let file = try await decode(bytes, coding, workspace: folder.path)
+      #expect(file.name == "a.txt")
+      #expect(try file.artifact.readBytes() == Self.text)
     }
 
     @Test(arguments: coded)
     func bytesThatEndTooEarlyAreAnError(_ coding: String, _ base64: String) async throws {
       let bytes = Array(try #require(Data(base64Encoded: base64)))
-      try await withTemporaryFolder { folder in
-        let error = await downloadError {
-          try await decode(Array(bytes.dropLast(9)), coding, workspace: folder.path)
-        }
-        #expect(error?.code == .processing)
-        #expect(try FileManager.default.contentsOfDirectory(atPath: folder.path).isEmpty)
+      let folder = try TemporaryFolder()
+      let error = await downloadError {
+        try await decode(Array(bytes.dropLast(9)), coding, workspace: folder.path)
       }
+      #expect(error?.code == .processing)
+      #expect(try folder.contents().isEmpty)
     }
 
     @Test func otherBytesAreAnError() async throws {
@@ -60,9 +59,11 @@
 
     @Test func theOutputIsLimited() async throws {
       let bytes = Array(try #require(Data(base64Encoded: Self.coded[0].base64)))
-      #expect(await downloadError { try await decode(bytes, "gzip", maximumSize: 21) }?.code == .tooLarge)
+      let ofTheSource = await downloadError { try await decode(bytes, "gzip", maximumSize: 21) }
+      #expect(ofTheSource?.code == .tooLarge)
       let request = try DownloadRequest("http://a/a.txt", maximumSize: 21)
-      #expect(await downloadError { try await decode(bytes, "gzip", request: request) }?.code == .tooLarge)
+      let ofTheRequest = await downloadError { try await decode(bytes, "gzip", request: request) }
+      #expect(ofTheRequest?.code == .tooLarge)
       _ = try await decode(bytes, "gzip", maximumSize: 22)
     }
 

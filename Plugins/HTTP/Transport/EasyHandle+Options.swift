@@ -47,7 +47,8 @@
 
       prepareRequest(transfer)
       prepareTimes(configuration, order)
-      prepareProxy(configuration.proxy)
+      // A proxy would look the names up that this source has to check.
+      prepareProxy(configuration.blocksPrivateAddresses ? .none : configuration.proxy)
       try configuration.tls.prepare(self)
       if let jar { jar.join(self) }
     }
