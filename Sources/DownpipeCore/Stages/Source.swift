@@ -108,6 +108,11 @@ public struct SourceRequest: Sendable, Hashable {
   }
 }
 
+extension SourceRequest: CustomStringConvertible {
+  /// The id, the URL and the range, without secrets, suitable for logs.
+  public var description: String { "\(id.rawValue) \(url.redacted)\(range.map { " \($0.field)" } ?? "")" }
+}
+
 /// A requested range of bytes, with or without an end.
 public struct RequestedRange: Sendable, Hashable {
   /// The offset of the first byte.

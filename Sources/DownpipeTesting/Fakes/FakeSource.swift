@@ -48,6 +48,8 @@ public final class FakeSource: Source, SourceSession {
     public var digests: [FileDigest] = []
     /// The URL after redirects.
     public var finalURL: URL?
+    /// The URLs that were requested after the first one.
+    public var redirects: [URL] = []
     /// The `Retry-After` of the reply.
     public var retryAfter: RetryAfter?
 
@@ -202,8 +204,8 @@ public final class FakeSource: Source, SourceSession {
       coverage: script.claimedCoverage ?? coverage,
       length: script.claimedLength ?? (script.announcesLength ? .known(Int64(body.count)) : .unknown),
       validator: script.validator, contentCoding: script.contentCoding, suggestedName: script.suggestedName,
-      mediaType: script.mediaType, digests: script.digests, finalURL: script.finalURL, retryAfter: script.retryAfter,
-      acceptsRanges: script.honoursRanges,
+      mediaType: script.mediaType, digests: script.digests, finalURL: script.finalURL ?? script.redirects.last,
+      redirects: script.redirects, retryAfter: script.retryAfter, acceptsRanges: script.honoursRanges,
       body: Body(discard: { self.state.update { $0.discarded += 1 } }) { sink in
         self.state.update { $0.pushing += 1 }
         defer { self.state.update { $0.pushing -= 1 } }
