@@ -179,6 +179,19 @@ struct ResumePlanTests {
     #expect(ResumePlan.question(for: checkpoint).range == nil)
   }
 
+  @Test(arguments: [204, 205])
+  func noContentIsNoFile(status: Int) throws {
+    let request = SourceRequest(url: Self.url)
+    let reply = try SourceReply(httpStatus: status, headers: [], url: Self.url, body: .empty)
+    let plan = ResumePlan.decide(checkpoint: Checkpoint(), request: request, reply: reply)
+    guard case .reject(let error) = plan else {
+      Issue.record("\(status) is no file")
+      return
+    }
+    #expect(error.code == .httpStatus && error.httpStatus == status)
+    #expect(error.message.contains("there is no file"))
+  }
+
   @Test("the less a server is trusted, the less the request depends on it")
   func trustDecidesTheQuestion() {
     let checkpoint = Self.checkpoint(.some, .sameStrong)

@@ -253,6 +253,8 @@ extension ResumePlan {
       return status(304, "the server answered “Not Modified”, although the request had no such condition")
     case .preconditionFailed:
       return status(412, "a condition in the header fields of the request does not hold")
+    case .status(let code) where code == 204 || code == 205:
+      return status(code, "the server answered \(code): there is no file under this URL, not even an empty one")
     case .status(let code):
       return status(code, "the server answered \(code)")
     case .rangeNotSatisfiable(let total):
