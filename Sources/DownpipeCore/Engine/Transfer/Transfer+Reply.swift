@@ -34,7 +34,9 @@ extension Transfer {
       let reply = try await open(ask, in: session)
       do {
         let plan = ResumePlan.decide(
-          checkpoint: checkpoint, request: ask, reply: reply, validation: validation, expectedSize: expectedSize,
+          checkpoint: checkpoint, request: ask, reply: reply, validation: validation,
+          // The expected size is that of the decoded file.
+          expectedSize: expectedSize != nil && run.decodes(reply, to: ask) ? nil : expectedSize,
           hasDigest: hasDigest)
         noteRanges(of: reply, asked: ask, plan)
         return try await carryOut(plan, of: reply, asked: ask, into: partial)
@@ -173,7 +175,9 @@ extension Transfer {
 
   /// Whether another request is needed after `offset` bytes have been received.
   private func settle(_ offset: Int64, resumedAt start: Int64, isWhole: Bool) throws -> Bool {
-    try run.update { record -> Result<Bool, DownloadError> in
+    // The expected size is that of the decoded file, which is checked after the decoding.
+    let isDecoded = run.read { $0.checkpoint.contentCoding != nil } && run.chain.endOfDecoding > 0
+    return try run.update { record -> Result<Bool, DownloadError> in
       if offset > 0 { record.checkpoint.ranges.insert(contentsOf: 0..<offset) }
       switch record.checkpoint.total {
       case .known(let total) where offset < total:
@@ -181,18 +185,19 @@ extension Transfer {
         if offset > start { return .success(true) }
         return .failure(DownloadError(.lengthMismatch, "the server sends no bytes after byte \(offset) of \(total)"))
       case .known:
-        break
+        return .success(false)
       case .unknown where !isWhole && offset > start:
         // A range of a file of unknown size may be less than the rest: only a reply without new bytes proves the end.
         return .success(true)
       case .unknown:
+        // The bytes may be fewer because the connection ended early: they are not the whole file then.
+        if !isDecoded, let expected = record.request.expectedSize.bytes, expected != offset {
+          return .failure(
+            DownloadError(.lengthMismatch, "the file has \(offset) bytes, but \(expected) were expected"))
+        }
         record.checkpoint.total = .known(offset)
+        return .success(false)
       }
-      if let expected = record.request.expectedSize.bytes, expected != offset {
-        return .failure(
-          DownloadError(.lengthMismatch, "the file has \(offset) bytes, but \(expected) were expected"))
-      }
-      return .success(false)
     }.get()
   }
 
