@@ -94,7 +94,7 @@ extension Transfer {
     _ plan: ResumePlan, of reply: SourceReply, asked: SourceRequest, into partial: any Partial
   ) async throws -> Bool {
     let start: Int64
-    let compareUntil: Int64
+    var compareUntil: Int64
     let isWhole = reply.coverage == .whole
     switch plan {
     case .reject(let error):
@@ -121,7 +121,7 @@ extension Transfer {
       return (record.request.maximumSize, record.attempts, record.checkpoint.total.bytes)
     }
     // A reply without a length has to end where the file is known to end.
-    let end = end(of: reply) ?? (compareUntil > 0 && isWhole ? knownTotal : nil)
+    var end = end(of: reply) ?? (compareUntil > 0 && isWhole ? knownTotal : nil)
     if let maximum, let end, end > maximum {
       throw DownloadError(.tooLarge, "the file has \(end) bytes, but the maximum is \(maximum)")
     }
@@ -137,8 +137,10 @@ extension Transfer {
       if start == compareUntil { try await claimRoom() }
       let writer = BodyWriter(
         partial: partial, run: run, book: book, start: start, compareUntil: compareUntil, end: end,
-        maximumSize: maximum)
+        maximumSize: maximum,
+        replacement: isWhole && compareUntil > 0 ? Adoption(reply, to: asked, keeping: 0, of: Checkpoint()) : nil)
       offset = try await write(reply.body, with: writer, into: partial, adopting: adoption)
+      if writer.hasReplaced { (end, compareUntil) = (reply.length.bytes, writer.compareUntil) }
     }
     if let end, offset < end {
       throw DownloadError(.lengthMismatch, "the body ended after \(offset) of \(end) bytes")
