@@ -1,4 +1,5 @@
 import DownpipeCore
+import DownpipeTesting
 import Foundation
 import Testing
 
@@ -42,6 +43,29 @@ struct ContentDispositionTests {
     let name = SafeFileName.make(
       from: ContentDisposition(field: "attachment; " + field).fileName, url: URL(string: "https://example.org/u"))
     #expect(name == expected)
+  }
+
+  @Test("whatever a server sends, the name is one visible component of a path", arguments: 0..<4)
+  func randomFields(seed: UInt64) {
+    var generator = SeededGenerator(seed: seed)
+    let pieces = [
+      "attachment", "; ", "filename", "*", "0", "1", "=", "\"", "\\", "'", "UTF-8''", "EUC-JP''", "%2F", "%5C", "%00",
+      "%", "..",
+      "/", "=?utf-8?Q?", "=?euc-jp?b?", "?=", "a", " ", "\t", "\u{E9}", "\u{8E}", "\u{A1}\u{C0}", "文", "\u{7F}", "CON",
+      "C:",
+    ]
+    for _ in 0..<5000 {
+      let count = Int.random(in: 0..<24, using: &generator)
+      let field = (0..<count).map { _ in pieces.randomElement(using: &generator) ?? "" }.joined()
+      let suggested = ContentDisposition(field: "attachment; filename=" + field).fileName
+      #expect(suggested?.isEmpty != true)
+      let name = SafeFileName.make(from: suggested, url: nil)
+      let isSafe =
+        !name.isEmpty && name.first != "." && name.utf8.count <= SafeFileName.maximumLength
+        && !name.unicodeScalars.contains { "/\\:\"".unicodeScalars.contains($0) || $0.value < 0x20 || $0.value == 0x7F }
+        && SafeFileName.make(from: name, url: nil) == name
+      if !isSafe { Issue.record("“\(field)” gives “\(name)”") }
+    }
   }
 
   @Test func type() {

@@ -111,7 +111,9 @@ extension PipelineStep {
         output.mediaType = input.mediaType
         return output
       } catch var error as DownloadError where error.code == .processing {
-        error.message = "the content coding \(coding) cannot be removed: \(error.message); the coded bytes are kept"
+        error.message =
+          "the content coding \(coding) cannot be removed: \(error.message). The coded bytes are kept: restart the download "
+          + "to fetch them again, or let its source keep content codings"
         throw error
       }
     }
