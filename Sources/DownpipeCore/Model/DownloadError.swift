@@ -51,7 +51,7 @@ public struct DownloadError: Error, Sendable {
     public static let sizeChanged = Code("sizeChanged")
     /// The link has expired, and there is no fresh one.
     public static let linkExpired = Code("linkExpired")
-    /// The content coding of the reply differs from that of the stored bytes.
+    /// The content coding of the reply differs from that of the stored bytes, or is not decoded.
     public static let wrongContentCoding = Code("wrongContentCoding")
     /// The body is shorter or longer than announced.
     public static let lengthMismatch = Code("lengthMismatch")

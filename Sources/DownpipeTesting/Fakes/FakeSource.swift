@@ -123,18 +123,28 @@ public final class FakeSource: Source, SourceSession {
   private let state: Watched<State>
   /// The name in messages.
   public let name: String
+  private let decoders: [String: any PostProcessor<File, File>]
 
   /// Creates a source that accepts the URLs of the scripts. Each opening uses the next script of its URL; the last one
   /// repeats.
-  public init(_ scripts: [URL: [Script]] = [:], name: String = "FakeSource") {
+  /// - Parameters:
+  ///   - scripts: The scripts of each URL.
+  ///   - name: The name in messages.
+  ///   - decoders: The steps that remove content codings, by the names of the codings.
+  public init(
+    _ scripts: [URL: [Script]] = [:], name: String = "FakeSource",
+    decoders: [String: any PostProcessor<File, File>] = [:]
+  ) {
     state = Watched(State(scripts: scripts.mapValues { $0[...] }))
     self.name = name
+    self.decoders = decoders
   }
 
   /// Creates a source that accepts every URL and always replies with the same script.
   public init(everyURL script: Script, name: String = "FakeSource") {
     state = Watched(State(scripts: [:], everyURL: script))
     self.name = name
+    decoders = [:]
   }
 
   /// Replaces the remaining scripts of a URL.
@@ -172,6 +182,9 @@ public final class FakeSource: Source, SourceSession {
   public func accepts(_ url: URL) -> Bool {
     state.value.everyURL != nil || state.value.scripts[url] != nil
   }
+
+  /// Returns the decoder that the source was created with.
+  public func decoder(for coding: String) -> (any PostProcessor<File, File>)? { decoders[coding] }
 
   /// Records the start and returns itself.
   public func start(in context: SourceContext) async throws -> any SourceSession {
