@@ -88,9 +88,4 @@
       return "\(bracketed):\(port)"
     }
   }
-
-  extension DownloadError.Code {
-    /// A redirect from `https:` to `http:`, which is not followed.
-    public static let insecureRedirect = DownloadError.Code("insecureRedirect")
-  }
 #endif
