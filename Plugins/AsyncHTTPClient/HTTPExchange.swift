@@ -8,9 +8,9 @@
   /// One request and its response.
   ///
   /// Until the body is read, the parts that arrive are buffered; after ``heldBytes`` reading from the connection
-  /// pauses. A connection that breaks meanwhile loses nothing. Then every part goes to the sink on the event loop,
-  /// as it was read. AsyncHTTPClient calls the delegate methods on that loop; ``start(_:_:deadline:)``, ``push(into:pace:)``,
-  /// ``drain(atMost:)`` and ``cancel(_:)`` can be called on any thread, hence the mutex.
+  /// pauses. A connection that breaks meanwhile loses nothing. Then every part goes to the sink on the event loop, as
+  /// it was read. AsyncHTTPClient calls the delegate methods on that loop; ``start(_:_:deadline:)``,
+  /// ``push(into:pace:)``, ``drain(atMost:)`` and ``cancel(_:)`` can be called on any thread, hence the mutex.
   final class HTTPExchange: Sendable {
     let session: HTTPSession
     let lane: HTTPSession.Lane

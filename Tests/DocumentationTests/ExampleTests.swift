@@ -4,25 +4,40 @@ import Testing
 /// Compiles the examples of the README, of the articles and of the comments.
 @Suite(.timeLimit(.minutes(5)))
 struct ExampleTests {
-  /// The examples whose stages a build has, with the trait `SQLite` or without it.
-  static func examples(sqlite: Bool) throws -> [DocumentedExample] {
+  /// The examples whose stages a build has.
+  /// - Parameter missing: The texts that only examples with missing stages have.
+  static func examples(without missing: [String]) throws -> [DocumentedExample] {
     let folders = ["README.md", "Sources", "Plugins", "Examples"]
     return try DocumentedExample.all(in: Compiler.package, below: folders).filter { example in
       func mentions(_ text: String) -> Bool { example.code.contains { $0.contains(text) } }
       if ExampleHarness.exclusions.contains(where: { example.path.hasSuffix($0.path) && mentions($0.text) }) {
         return false
       }
-      return sqlite || !mentions("SQLiteLedger")
+      return !missing.contains(where: mentions)
     }
   }
 
+  /// What the examples of optional stages mention, by the trait that the stages need.
+  static let optional = [
+    "SQLite": ["SQLiteLedger"],
+    // Without the trait HTTPSource is Foundation's URLSession, which has fewer settings.
+    "Curl": [" HTTPSource {", " HTTPSource(.", "HTTPSource.Configuration"],
+    "AsyncHTTPClient": ["AsyncHTTPClientSource"],
+  ]
+
   private static var ours: [DocumentedExample] {
     get throws {
+      var optional = optional
       #if SQLite
-        try examples(sqlite: true)
-      #else
-        try examples(sqlite: false)
+        optional["SQLite"] = nil
       #endif
+      #if LIBCURL
+        optional["Curl"] = nil
+      #endif
+      #if AsyncHTTPClient
+        optional["AsyncHTTPClient"] = nil
+      #endif
+      return try examples(without: optional.values.flatMap(\.self))
     }
   }
 

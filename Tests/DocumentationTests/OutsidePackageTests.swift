@@ -48,7 +48,9 @@ struct OutsidePackageTests {
     harness.modules.removeAll { missing.contains($0) }
     harness.surroundings.removeAll { $0.type == "Logger" }
     let excluded = ["Service", "Logging", "Metrics", "Tracing"].map { "Plugins/\($0)/" }
-    let examples = try ExampleTests.examples(sqlite: withTraits).filter { example in
+    // AsyncHTTPClient is none of the default traits.
+    let missingTexts = ExampleTests.optional.filter { $0.key == "AsyncHTTPClient" || !withTraits }.flatMap(\.value)
+    let examples = try ExampleTests.examples(without: missingTexts).filter { example in
       !excluded.contains { example.path.hasPrefix($0) }
     }
     try write(harness.source(of: examples), to: "Tests/ExamplesTests/Examples.swift")

@@ -18,7 +18,7 @@ extension ExampleHarness {
       "Downpipe", "DownpipeTesting", "DownpipeService", "DownpipeAppleResumeData", "DownpipeURLSession",
       "DownpipeBackgroundURLSession", "DownpipeLogging", "DownpipeMetrics", "DownpipeTracing", "Foundation", "Logging",
       "ServiceLifecycle", "Testing",
-    ],
+    ] + optionalModules,
     declarations: """
       typealias MyGate = FakeGate
       typealias MyLimit = FakeAdmissionPolicy
@@ -52,6 +52,14 @@ extension ExampleHarness {
         func freshLink() async -> URL { URL(filePath: "/") }
       }
       """)
+
+  private static var optionalModules: [String] {
+    #if AsyncHTTPClient
+      ["DownpipeAsyncHTTPClient"]
+    #else
+      []
+    #endif
+  }
 
   /// Examples that cannot be compiled here, and why.
   static let exclusions: [(path: String, text: String, because: String)] = [

@@ -1,0 +1,11 @@
+#if LIBCURL
+  import DownpipeHTTP
+  import DownpipeTesting
+  import Testing
+
+  @Suite(.timeLimit(.minutes(2)))
+  struct RawAnswerTests {
+    @Test("libcurl reads what real servers send, and refuses the rest")
+    func keepsTheTable() async throws { try await RawAnswers(HTTPSource()).run() }
+  }
+#endif
