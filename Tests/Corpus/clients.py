@@ -93,7 +93,7 @@ class Downpipe:
             return Result(files, True, None, f"refuses: {errors}", output + process.stderr, lacks)
         failure = {}
         for line in output.splitlines():
-            failure = json.loads(line).get("error", {})
+            failure = json.loads(line).get("error") or {}
         detail = f"fails: {failure.get('code')}: {failure.get('message')}" if process.returncode else "finishes"
         return Result(files, process.returncode != 0, failure.get("httpStatus"), detail, output + process.stderr)
 
