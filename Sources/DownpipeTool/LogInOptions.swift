@@ -10,8 +10,8 @@ struct LogInOptions: ParsableArguments {
       "Log in with this name at the hosts of the URLs.",
       discussion: """
         Redirects to other hosts do not get it, and a name in a URL wins. Without a password, it is the first line of \
-        --password-file, or the variable DOWNPIPE_PASSWORD, or the command asks for it. Nothing is stored: “resume” \
-        needs the options again.
+        --password-file, or the variable DOWNPIPE_PASSWORD, or the command asks for it: other users of the computer can \
+        read a command line. Nothing is stored: “resume” needs the options again.
         """, valueName: "name[:password]"))
   var user: String?
 
@@ -56,13 +56,19 @@ struct LogInOptions: ParsableArguments {
       settings.logIn = try LogIn(
         user, option: "--user", file: passwordFile.map { ("--password-file", $0) }, variable: "DOWNPIPE_PASSWORD")
     }
-    if let netrcFile {
-      guard Folder.kind(netrcFile) == .file else { throw UsageError("--netrc-file: “\(netrcFile)” is not a file") }
-      settings.netrc = .file(Folder.absolutePath(netrcFile))
-    } else if netrc {
-      settings.netrc = .home
-    }
+    settings.netrc = try netrcPath()
     return settings
+  }
+
+  private func netrcPath() throws(UsageError) -> String? {
+    guard netrc || netrcFile != nil else { return nil }
+    // As for curl; the user database may name another folder.
+    let home = ProcessInfo.processInfo.environment["HOME"] ?? NSHomeDirectory()
+    let path = Folder.absolutePath(netrcFile ?? home + "/.netrc")
+    guard Folder.kind(path) == .file else {
+      throw UsageError("\(netrcFile == nil ? "--netrc" : "--netrc-file"): “\(path)” is not a file")
+    }
+    return path
   }
 
   private func token() throws(UsageError) -> String? {

@@ -22,7 +22,12 @@ struct NetworkOptions: ParsableArguments {
 
   /// Options that not every source has.
   private func checkSource(_ source: PipelineSettings.Transport) throws(UsageError) {
-    if let option = missing(in: source) { throw UsageError("\(option) works with --source curl only") }
+    guard let option = missing(in: source) else { return }
+    #if LIBCURL
+      throw UsageError("\(option) works with --source curl only")
+    #else
+      throw UsageError("\(option) needs libcurl, and this downpipe was built without it")
+    #endif
   }
 
   /// The first option that is given and that a source does not have.

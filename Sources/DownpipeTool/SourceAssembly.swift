@@ -82,12 +82,7 @@ private struct NoSource: Source, SourceSession {
           .password(user: user.user, password: user.password, schemes: .init(logIn.method), for: $0)
         }
       }
-      netrc =
-        switch logIn.netrc {
-        case .home: .home
-        case .file(let path): .file(path)
-        case nil: nil
-        }
+      netrc = logIn.netrc.map { .file($0) }
       cookies = logIn.cookieJar.map { .file($0) }
     }
   }

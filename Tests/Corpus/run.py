@@ -45,8 +45,10 @@ def leaks(case, output, folder, setup):
                 # Locks are links that lead nowhere.
                 if os.path.isfile(path):
                     with open(path, "rb") as file:
-                        if secret in file.read():
-                            found.append(os.path.relpath(path, folder))
+                        content = file.read()
+                    content += b"".join(os.getxattr(path, key) for key in os.listxattr(path))
+                    if secret in content:
+                        found.append(os.path.relpath(path, folder))
     return found
 
 

@@ -38,19 +38,14 @@ struct LogInSettings: Sendable, Hashable {
     case any
   }
 
-  enum Netrc: Sendable, Hashable {
-    /// The file `.netrc` of the user.
-    case home
-    case file(String)
-  }
-
   var logIn: LogIn?
   var method = Method.basic
   /// The origins that get the name or the token. `nil` for those of all URLs; the methods that ask the server first need
   /// to know them.
   var origins: Set<Origin>?
   var bearerToken: String?
-  var netrc: Netrc?
+  /// The absolute path of the file with names and passwords of hosts.
+  var netrc: String?
   /// The absolute path of the file with cookies.
   var cookieJar: String?
 
