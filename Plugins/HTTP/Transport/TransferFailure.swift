@@ -102,7 +102,8 @@
     }
 
     private static func timedOut(_ transfer: Transfer, _ limits: HTTPSource.Configuration) -> DownloadError {
-      if let deadline = transfer.order.deadline, deadline <= .now {
+      // libcurl's clock counts whole milliseconds.
+      if let deadline = transfer.order.deadline, deadline <= .now + .milliseconds(10) {
         return DownloadError(
           .timedOut,
           "the response was not complete within the time limit\(limits.totalTimeLimit.map { " of \($0.inSeconds)" } ?? ""); "
