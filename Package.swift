@@ -109,9 +109,16 @@ let package = Package(
       name: "CZlib", pkgConfig: "zlib", providers: [.apt(["zlib1g-dev"]), .brew(["zlib"])]),
     .systemLibrary(
       name: "CCurl", pkgConfig: "libcurl", providers: [.apt(["libcurl4-openssl-dev"]), .brew(["curl"])]),
+    .systemLibrary(
+      name: "CBrotli", pkgConfig: "libbrotlidec", providers: [.apt(["libbrotli-dev"]), .brew(["brotli"])]),
+    .systemLibrary(
+      name: "CZstd", pkgConfig: "libzstd", providers: [.apt(["libzstd-dev"]), .brew(["zstd"])]),
 
     // Plug-ins
-    plugin("HTTP", ["DownpipePOSIX", .target(name: "CCurl", condition: curl)]),
+    plugin(
+      "HTTP",
+      ["DownpipePOSIX", "CZlib"]
+        + ["CCurl", "CBrotli", "CZstd"].map { .target(name: $0, condition: curl) }),
     plugin(
       "AsyncHTTPClient",
       [

@@ -30,7 +30,7 @@
     }
 
     @Test(arguments: coded)
-    func decodesWhatLibcurlDecodes(_ coding: String, _ base64: String) async throws {
+    func decodes(_ coding: String, _ base64: String) async throws {
       let bytes = Array(try #require(Data(base64Encoded: base64)))
       let decoded = try await decode(bytes, coding)
       #expect(try decoded.artifact.readBytes() == Self.text)

@@ -1,14 +1,13 @@
 #if LIBCURL
-  import CCurl
   import DownpipeCore
   import DownpipePOSIX
   import Foundation
 
   /// Removes a content coding that the server has applied to a file although none was requested.
   ///
-  /// libcurl decodes what it decodes for its own users: gzip, deflate (with and without the header of zlib), br and zstd,
-  /// as far as it was built for them. The output is limited like that of `Gunzip`: to the size that the request or the
-  /// source allow, to 64 GiB, and, beyond the first GiB, to 256 times the size of the input.
+  /// It decodes gzip, deflate (with and without the header of zlib), br and zstd, and checks that the data is complete. (The
+  /// decoders in libcurl take data that ends too early.) The output is limited like that of `Gunzip`: to the size that the
+  /// request or the source allow, to 64 GiB, and, beyond the first GiB, to 256 times the size of the input.
   struct DecodeContent: PostProcessor {
     static let maximumOutput: Int64 = 64 << 30
     static let freeOutput: Int64 = 1 << 30
@@ -16,14 +15,14 @@
     /// Without a workspace the output is in memory.
     static let maximumInMemory: Int64 = 256 << 20
 
-    let coding: String
+    let coding: ContentCoding
     let maximumSize: Int64?
 
-    var summary: String { coding }
+    var summary: String { coding.rawValue }
 
-    /// - Returns: `nil` when libcurl does not decode the coding.
+    /// - Returns: `nil` when there is no decoder for the coding.
     init?(_ coding: String, maximumSize: Int64?) {
-      guard CurlLibrary.codings.contains(coding) else { return nil }
+      guard let coding = ContentCoding(rawValue: coding) else { return nil }
       self.coding = coding
       self.maximumSize = maximumSize
     }
@@ -58,42 +57,34 @@
     }
 
     private func decode(
-      _ input: borrowing ArtifactBytes, limit: Int64, emit: @escaping (RawSpan) throws -> Void
+      _ input: borrowing ArtifactBytes, limit: Int64, emit: (RawSpan) throws -> Void
     ) throws -> Int64 {
       try Task.checkCancellation()
       var size: Int64 = 0
-      // The closures are called within this function only.
-      return try withoutActuallyEscaping(emit) { emit in
-        let decoder = try CurlDecoder(coding) { block in
-          size += Int64(block.byteCount)
-          guard size <= limit else {
-            throw DownloadError(
-              .tooLarge,
-              "the file decodes to more than the \(limit) bytes that are allowed: raise the limit, or keep the "
-                + "content coding")
-          }
-          try emit(block)
-        }
+      let decoder = try coding.makeDecoder()
+      do {
         try input.forEachBlock { block in
-          try decoder.update(block)
-          try Task.checkCancellation()
+          try decoder.decode(block) { decoded in
+            size += Int64(decoded.byteCount)
+            guard size <= limit else {
+              throw DownloadError(
+                .tooLarge,
+                "the file decodes to more than the \(limit) bytes that are allowed: raise the limit, or keep the content "
+                  + "coding")
+            }
+            try emit(decoded)
+            try Task.checkCancellation()
+          }
           return true
         }
-        try decoder.finish()
-        return size
+        guard decoder.isComplete else { throw DamagedContent() }
+      } catch is DamagedContent {
+        throw DownloadError(
+          .processing,
+          "the file cannot be decoded: its bytes are not complete \(coding.rawValue) data; keep the content coding to get "
+            + "them")
       }
+      return size
     }
-  }
-
-  extension CurlLibrary {
-    /// The content codings that this libcurl decodes.
-    static let codings: Set<String> = {
-      guard version > 0, let info = downpipe_version_info()?.pointee else { return [] }
-      var codings: Set<String> = []
-      if info.features & CURL_VERSION_LIBZ != 0 { codings.formUnion(["gzip", "deflate"]) }
-      if info.features & (1 << 23) != 0 { codings.insert("br") }
-      if info.features & (1 << 26) != 0 { codings.insert("zstd") }
-      return codings
-    }()
   }
 #endif

@@ -1,0 +1,39 @@
+#if LIBCURL
+  import CBrotli
+  import DownpipeCore
+
+  /// Decodes `br` (RFC 7932).
+  final class BrotliContentDecoder: ContentDecoder {
+    private let state: OpaquePointer
+    private let output = UnsafeMutableRawBufferPointer.allocate(byteCount: ContentCoding.blockSize, alignment: 16)
+    private(set) var isComplete = false
+
+    init() throws(DownloadError) {
+      guard let state = BrotliDecoderCreateInstance(nil, nil, nil) else { throw ContentCoding.outOfMemory }
+      self.state = state
+    }
+
+    deinit {
+      BrotliDecoderDestroyInstance(state)
+      output.deallocate()
+    }
+
+    func decode(_ block: RawSpan, emit: (RawSpan) throws -> Void) throws {
+      try block.withUnsafeBytes { block in
+        guard !isComplete else { throw DamagedContent() }
+        var left = block.count
+        var next = block.baseAddress?.assumingMemoryBound(to: UInt8.self)
+        var result: BrotliDecoderResult
+        repeat {
+          var room = output.count
+          var target = output.baseAddress?.assumingMemoryBound(to: UInt8.self)
+          result = BrotliDecoderDecompressStream(state, &left, &next, &room, &target, nil)
+          let count = output.count - room
+          if count > 0 { try emit(UnsafeRawBufferPointer(rebasing: output[..<count]).bytes) }
+        } while result == BROTLI_DECODER_RESULT_NEEDS_MORE_OUTPUT
+        guard result != BROTLI_DECODER_RESULT_ERROR, left == 0 else { throw DamagedContent() }
+        isComplete = result == BROTLI_DECODER_RESULT_SUCCESS
+      }
+    }
+  }
+#endif

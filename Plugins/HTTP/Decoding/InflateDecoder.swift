@@ -1,0 +1,56 @@
+#if LIBCURL
+  import CZlib
+  import DownpipeCore
+
+  /// Decodes `gzip` (one member, RFC 1952) and `deflate`, which is zlib's format (RFC 1950) by the rules (RFC 9110 §8.4.1.2)
+  /// and its bare content (RFC 1951) from some servers.
+  final class InflateDecoder: ContentDecoder {
+    enum Format { case gzip, deflate }
+
+    private let format: Format
+    private let stream: UnsafeMutablePointer<z_stream>
+    private let output = UnsafeMutableRawBufferPointer.allocate(byteCount: ContentCoding.blockSize, alignment: 16)
+    private var isStarted = false
+    private(set) var isComplete = false
+
+    init(_ format: Format) throws(DownloadError) {
+      self.format = format
+      stream = .allocate(capacity: 1)
+      stream.initialize(to: z_stream())
+    }
+
+    deinit {
+      if isStarted { inflateEnd(stream) }
+      stream.deallocate()
+      output.deallocate()
+    }
+
+    private func start(_ block: UnsafeRawBufferPointer) throws {
+      // The first two bytes of zlib's format: a window of at most 32 KiB, deflate, and a multiple of 31.
+      let isZlib = block.count >= 2 && block[0] & 0x8F == 8 && (Int(block[0]) * 256 + Int(block[1])) % 31 == 0
+      let window: Int32 = format == .gzip ? 15 + 16 : isZlib ? 15 : -15
+      let size = Int32(MemoryLayout<z_stream>.size)
+      guard inflateInit2_(stream, window, ZLIB_VERSION, size) == Z_OK else { throw ContentCoding.outOfMemory }
+      isStarted = true
+    }
+
+    func decode(_ block: RawSpan, emit: (RawSpan) throws -> Void) throws {
+      try block.withUnsafeBytes { block in
+        guard !isComplete, let first = block.baseAddress else { throw DamagedContent() }
+        if !isStarted { try start(block) }
+        stream.pointee.next_in = UnsafeMutablePointer(mutating: first.assumingMemoryBound(to: UInt8.self))
+        stream.pointee.avail_in = UInt32(block.count)
+        repeat {
+          stream.pointee.next_out = output.baseAddress?.assumingMemoryBound(to: UInt8.self)
+          stream.pointee.avail_out = UInt32(output.count)
+          let code = inflate(stream, Z_NO_FLUSH)
+          guard [Z_OK, Z_STREAM_END, Z_BUF_ERROR].contains(code) else { throw DamagedContent() }
+          let count = output.count - Int(stream.pointee.avail_out)
+          if count > 0 { try emit(UnsafeRawBufferPointer(rebasing: output[..<count]).bytes) }
+          isComplete = code == Z_STREAM_END
+        } while !isComplete && stream.pointee.avail_out == 0
+        guard !isComplete || stream.pointee.avail_in == 0 else { throw DamagedContent() }
+      }
+    }
+  }
+#endif

@@ -1,0 +1,38 @@
+#if LIBCURL
+  import CZstd
+  import DownpipeCore
+
+  /// Decodes `zstd` (RFC 8878): frames one after the other, with a window of at most 8 MiB (RFC 9659).
+  final class ZstandardDecoder: ContentDecoder {
+    private static let windowLog: Int32 = 23
+    private let stream: OpaquePointer
+    private let output = UnsafeMutableRawBufferPointer.allocate(byteCount: ContentCoding.blockSize, alignment: 16)
+    private(set) var isComplete = false
+
+    init() throws(DownloadError) {
+      guard let stream = ZSTD_createDStream() else { throw ContentCoding.outOfMemory }
+      self.stream = stream
+      ZSTD_DCtx_setParameter(stream, ZSTD_d_windowLogMax, Self.windowLog)
+    }
+
+    deinit {
+      ZSTD_freeDStream(stream)
+      output.deallocate()
+    }
+
+    func decode(_ block: RawSpan, emit: (RawSpan) throws -> Void) throws {
+      try block.withUnsafeBytes { block in
+        var input = ZSTD_inBuffer(src: block.baseAddress, size: block.count, pos: 0)
+        var isFull = false
+        while input.pos < input.size || isFull {
+          var room = ZSTD_outBuffer(dst: output.baseAddress, size: output.count, pos: 0)
+          let hint = ZSTD_decompressStream(stream, &room, &input)
+          guard ZSTD_isError(hint) == 0 else { throw DamagedContent() }
+          if room.pos > 0 { try emit(UnsafeRawBufferPointer(rebasing: output[..<room.pos]).bytes) }
+          isComplete = hint == 0
+          isFull = room.pos == room.size && hint != 0
+        }
+      }
+    }
+  }
+#endif
