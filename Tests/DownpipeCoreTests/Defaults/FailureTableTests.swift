@@ -9,6 +9,7 @@ struct FailureTableTests {
     .tls: .giveUp,
     .timedOut: .resume,
     .httpStatus: .giveUp, .invalidResponse: .resume, .tooManyRedirects: .giveUp, .insecureRedirect: .giveUp,
+    .privateAddress: .giveUp,
     .contentChanged: .restart,
     .sizeChanged: .restart, .unproven: .resume, .wrongRange: .resume, .wrongRangeEnd: .resume,
     .unreadableRange: .resume, .multipartRange: .resume, .rangeIgnored: .resume, .rangeNotSatisfiable: .resume,
