@@ -19,8 +19,8 @@ extension AppleResumeData {
   /// The validator decides whether the new URL has the same content.
   /// - Parameters:
   ///   - url: The fresh link.
-  ///   - headers: The header fields that replace the present ones. When `nil`, the present ones stay, except
-  ///     `Authorization` and `Cookie` when the new URL has another origin.
+  ///   - headers: The header fields that replace the present ones. When `nil`, the present ones stay; when
+  ///     the new URL has another origin, only those that say nothing about the user, such as `Accept`.
   /// - Throws: `DownloadError` with the code `resumeData` for a URL that is not http or https, and
   ///   `.invalidRequest` for malformed header fields and for more than 64 KiB of them.
   public mutating func refresh(url: URL, headers: HeaderFields? = nil) throws(DownloadError) {
@@ -107,7 +107,7 @@ extension ArchivedRequest {
     var kept = headers ?? self.headers
     if headers == nil {
       kept["Host"] = nil
-      if !self.url.isSameOrigin(as: url) { kept.removeCredentials() }
+      kept = kept.reaching(Origin(url), from: Origin(self.url))
     } else {
       // A range that the app requested stays: the partial file starts at its first byte.
       kept["Range"] = self.headers["Range"]
@@ -120,19 +120,5 @@ extension ArchivedRequest {
     var headers = headers
     headers["Range"] = range
     if headers != self.headers { set(headers: headers) }
-  }
-}
-
-extension HeaderFields {
-  /// Removes the fields that authenticate the client.
-  mutating func removeCredentials() {
-    for name in ["Authorization", "Cookie", "Proxy-Authorization"] { self[name] = nil }
-  }
-}
-
-extension URL {
-  /// Whether credentials for one URL may be sent to the other.
-  func isSameOrigin(as other: URL) -> Bool {
-    hostKey == other.hostKey && (scheme ?? "").caseInsensitivelyEquals(other.scheme ?? "")
   }
 }

@@ -45,7 +45,7 @@ extension AppleResumeData {
   /// Creates a request for the same file.
   ///
   /// It has the header fields of the original request, except those of ranges, connections and caches, which the source
-  /// sets, and except credentials when the URL has another origin.
+  /// sets, and except those for the origin of the request when the URL has another one.
   /// - Throws: `DownloadError` with `.invalidRequest` when the method of the archived request is not GET.
   public func request(id: DownloadID = DownloadID()) throws(DownloadError) -> DownloadRequest {
     var headers: HeaderFields = []
@@ -56,7 +56,7 @@ extension AppleResumeData {
           "the resume data is of a \(request.method.prefix(32).escaped) request; only GET is supported")
       }
       headers.fields = request.headers.fields.filter { $0.isValid && !Self.unsafe.contains($0.name.lowercased()) }
-      if !request.url.isSameOrigin(as: url) { headers.removeCredentials() }
+      headers = headers.reaching(Origin(url), from: Origin(request.url))
     }
     return DownloadRequest(url, id: id, headers: headers)
   }

@@ -18,6 +18,8 @@ enum LogInPage {
   /// Whether the name in a URL may denote a page. A URL without an extension may.
   private static func mayBePage(_ url: URL) -> Bool {
     let pages: Set<String> = ["", "html", "htm", "xhtml", "xht", "shtml", "php", "asp", "aspx", "jsp", "do", "cgi"]
-    return pages.contains(url.pathExtension.lowercased())
+    // Foundation finds no extension in a path with escapes that are not UTF-8.
+    let name = URLText(url).path.split(separator: "/").last ?? ""
+    return pages.contains(name.lastIndex(of: ".").map { name[$0...].dropFirst().lowercased() } ?? "")
   }
 }

@@ -50,6 +50,8 @@ struct RefreshURLTests {
       ("https://cdn.example/film.mkv", "text/html", true, true),
       ("https://cdn.example/film.mkv", "text/html; charset=utf-8", true, true),
       ("https://cdn.example/film.mkv", "Application/XHTML+XML", true, true),
+      ("https://cdn.example/caf%E9.mkv", "text/html", true, true),
+      ("https://cdn.example/caf%E9.html", "text/html", true, false),
       ("https://cdn.example/film.mkv", "text/html", false, false),
       ("https://cdn.example/film.mkv", "video/mp4", true, false),
       ("https://cdn.example/film.mkv", nil, true, false),

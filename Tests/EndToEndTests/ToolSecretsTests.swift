@@ -53,8 +53,8 @@ extension EndToEnd {
         import os, sys
         for root, folders, files in os.walk(sys.argv[1]):
           for path in [os.path.join(root, name) for name in folders + files]:
-            for name in os.listxattr(path):
-              print(path, name, os.getxattr(path, name))
+            for name in os.listxattr(path, follow_symlinks=False):
+              print(path, name, os.getxattr(path, name, follow_symlinks=False))
         """
       let outcome = try await Command("python3", ["-c", script, folder]).run()
       try #require(outcome.status == 0, "\(outcome.everything)")

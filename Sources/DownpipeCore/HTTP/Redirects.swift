@@ -6,14 +6,8 @@ package import Foundation
 /// to the origin of the first URL only, also when a redirect leads back to it; user information only to the origin that
 /// it was given for.
 ///
-/// ```swift
-/// var redirects = try Redirects(request, fields: try HTTPRequestFields.fields(for: request), rules: rules)
-/// while true {
-///   let answer = try await send(HTTPURL.wireText(redirects.url), redirects.fields, redirects.userInfo)
-///   if try redirects.follow(status: answer.status, headers: answer.headers) { continue }
-///   …
-/// }
-/// ```
+/// A source requests ``url`` (as ``HTTPURL/wireText(_:)``) with ``fields`` and ``userInfo`` as long as
+/// ``follow(status:headers:)`` returns `true`, and puts ``hops`` into its reply.
 package struct Redirects: Sendable {
   /// What is followed.
   package struct Rules: Sendable, Hashable {

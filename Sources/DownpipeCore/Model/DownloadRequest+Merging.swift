@@ -46,7 +46,11 @@ extension DownloadRequest {
   package func takingOver(_ new: DownloadRequest, since base: DownloadRequest) -> DownloadRequest {
     var merged = self
     for part in MergedPart.all { part.merge(new, base, &merged) }
-    merged.bindHeaders(givenFor: merged.headers == new.headers ? new.url : url)
+    switch (new.url != base.url, new.headers != base.headers) {
+    case (false, true): merged.bindHeaders(givenFor: new.url)
+    case (true, false) where headers != new.headers: merged.bindHeaders(givenFor: url)
+    default: break
+    }
     return merged
   }
 

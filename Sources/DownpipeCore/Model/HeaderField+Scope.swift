@@ -6,14 +6,13 @@ extension HeaderField {
   /// request.headers = HeaderFields([
   ///   HeaderField("Authorization", "Bearer …"),                       // for the host of the URL only
   ///   HeaderField("Referer", "https://example.org/", scope: .everywhere),
-  ///   HeaderField("X-Mirror-Key", "…", scope: .origin(mirror)),
   /// ])
   /// ```
   public enum Scope: Hashable, Sendable {
     /// The origin of the request's URL only, unless the field says nothing about the user, as `Accept`, `Range` and
     /// `User-Agent` do.
     case automatic
-    /// One origin, whatever the URL of the request is.
+    /// One origin, whatever the URL of the request is: such as a mirror that needs another key.
     indirect case origin(Origin)
     /// Every origin. The field must not contain a secret.
     case everywhere

@@ -72,7 +72,8 @@ struct DownloadRequestMergingTests {
       #expect(
         other.takingOver(third, since: base) == third, "\(part.name): if both have changed it, the new request wins")
       #expect(other.takingOver(other, since: other) == other)
-      for unlike in Self.parts where unlike.name != part.name {
+      // Header fields stay bound to the origin that they were given for: see `BoundHeadersTests`.
+      for unlike in Self.parts where unlike.name != part.name && Set([unlike.name, part.name]) != ["url", "headers"] {
         var mine = base
         unlike.change(&mine)
         var both = mine
