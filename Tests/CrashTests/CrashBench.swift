@@ -18,12 +18,26 @@
       /// Whether it is small and has no step. Then its file has no name before it is published, where the system
       /// supports that.
       var isPlain = false
-      var description: String { "\(durability), \(isPlain ? "plain" : isMoved ? "moved" : "published")" }
+      /// What the server does beside sending the file.
+      var server = Server.sound
+      var description: String {
+        "\(durability), \(isPlain ? "plain" : isMoved ? "moved" : "published")\(server == .sound ? "" : ", \(server)")"
+      }
+
+      enum Server: Sendable {
+        case sound
+        /// It sends the file in a content coding: the bytes are inverted by the source's decoder instead of a step.
+        case coding
+        /// It sends another file until the first connection breaks, and always sends the whole file.
+        case changing
+      }
     }
 
     static let chunkSize = 40 << 10
     /// Five checkpoints and a remainder.
     static let content = DownloadFixtures.pattern(size: 5 * chunkSize + 5000)
+    /// Another file, which begins with the same bytes.
+    static let former = content[..<50_000] + content[50_000...].map { ~$0 }[...]
     static let id = DownloadID("film")
     static let name = "film.bin"
     static let limit = Duration.seconds(30)
@@ -71,11 +85,14 @@
         checkpoints: CheckpointPolicy(bytes: Int64(Self.chunkSize), interval: Pace.never),
         progressInterval: Pace.tick, lease: Pace.lease)
       return try await Downloader(options: options) {
-        PacedSource(content, chunkSize: Self.chunkSize, cut: cut, pace: pace)
+        PacedSource(
+          content, former: setup.server == .changing ? Self.former : nil, chunkSize: Self.chunkSize, cut: cut,
+          pace: pace,
+          decoder: setup.server == .coding ? Invert(system: system) : nil)
         Retry(.exponential(attempts: 5))
         FileStore(root, durability: setup.durability, system: system)
         PacedLedger(base: SQLiteLedger(ledger, durability: setup.durability, lockTimeout: .zero), pace: pace)
-        if !setup.isPlain { Invert(system: system) }
+        if !setup.isPlain, setup.server != .coding { Invert(system: system) }
         if setup.isMoved { MoveInto(moved, durability: setup.durability, system: system) }
       }
     }

@@ -6,20 +6,39 @@
   /// A ``FakeSource`` that pushes its bytes at the ``Pace`` of the run: a checkpoint after each chunk.
   struct PacedSource: Source, SourceSession {
     let bytes: [UInt8]
+    /// The bytes on the server until the first connection breaks.
+    let former: [UInt8]?
     /// The bytes of each chunk, and of each checkpoint.
     let chunkSize: Int
     /// The bytes after which the first connection breaks.
     let cut: Int?
     let pace: Pace
     private let server: FakeSource
+    private let decoder: (any PostProcessor<File, File>)?
 
-    init(_ bytes: [UInt8], chunkSize: Int, cut: Int?, pace: Pace) {
+    /// - Parameters:
+    ///   - former: The bytes on the server until the first connection breaks. Such a server has no ranges and validators.
+    ///   - decoder: The step for the content coding of the bytes; `nil` without a coding.
+    init(
+      _ bytes: [UInt8], former: ArraySlice<UInt8>? = nil, chunkSize: Int, cut: Int?, pace: Pace,
+      decoder: (any PostProcessor<File, File>)? = nil
+    ) {
       self.bytes = bytes
+      self.former = former.map { Array($0) }
+      self.decoder = decoder
       self.chunkSize = chunkSize
       self.cut = cut
       self.pace = pace
-      server = FakeSource(everyURL: .init(bytes))
+      var script = FakeSource.Script(bytes)
+      if decoder != nil { script.contentCoding = "gzip" }
+      if former != nil {
+        script.honoursRanges = false
+        script.validator = nil
+      }
+      server = FakeSource(everyURL: script)
     }
+
+    func decoder(for coding: String) -> (any PostProcessor<File, File>)? { decoder }
 
     var requests: [SourceRequest] { server.requests }
 
@@ -27,13 +46,14 @@
 
     func open(_ request: SourceRequest) async throws -> SourceReply {
       var reply = try await server.open(request)
+      let cut = server.requests.count == 1 ? cut : nil
+      let bytes = cut == nil ? bytes : former ?? bytes
       let body: ArraySlice<UInt8>
       switch reply.coverage {
       case .whole: body = bytes[...]
       case .range(let range, _): body = bytes[Int(range.lowerBound)..<Int(range.upperBound)]
       default: body = []
       }
-      let cut = server.requests.count == 1 ? cut : nil
       reply.body = Body { sink in
         var sent = 0
         while sent < body.count {

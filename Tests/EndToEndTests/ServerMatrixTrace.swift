@@ -51,11 +51,11 @@ struct ServerMatrixClient {
     switch start == nil ? cell.outcomeOfWhole : cell.outcome {
     case .takes: break
     case .isComplete: keepsWhatIsOnDisk = true
-    case .compares: compare()
+    case .compares: if start == nil { compareWhole() } else { compare() }
     case .ignored:
       trace.notes.append(.refused(.rangeIgnored))
       believesRanges = false
-      compare()
+      compareWhole()
     case .startsOver(let code): trace.notes.append(.restarted(code))
     case .takesPart:
       compare()
@@ -127,11 +127,16 @@ struct ServerMatrixClient {
       keepsWhatIsOnDisk = true
     } else {
       if ofARange { trace.notes.append(.refused(.rangeIgnored)) }
-      compare()
+      compareWhole()
     }
   }
 
-  /// Bytes are compared with those on disk.
+  /// A whole body is compared with the bytes on disk, and takes their place if it differs.
+  private mutating func compareWhole() {
+    if !cell.fits { trace.notes.append(.restarted(.contentChanged)) }
+  }
+
+  /// A part is compared with the bytes on disk.
   private mutating func compare() {
     if !cell.fits { begin(after: .contentChanged) }
   }

@@ -93,6 +93,29 @@ struct ReplacedFileTests: EngineSuite {
     await downloader.shutdown()
   }
 
+  @Test("a web page takes the place of a page only", arguments: [nil, "text/html; charset=utf-8"])
+  func aPageInPlaceOfTheFile(former: String?) async throws {
+    let other = changed(at: 30_000)
+    let page = FakeSource.Script(other).with { $0.mediaType = "text/html" }
+    let source = changingSource(page)
+    source.script(
+      url,
+      FakeSource.Script(bytes).with {
+        $0.honoursRanges = false
+        $0.validator = nil
+        $0.mediaType = former
+      }.failing(after: 60_000, with: cut),
+      page.with {
+        $0.honoursRanges = false
+        $0.validator = nil
+      }, .init(bytes))
+    let downloader = try await downloader(source, retry: restarting)
+    let artifact = try await downloader.add(DownloadRequest(url, id: "a")).value
+    #expect(storage.bytes(of: artifact) == (former == nil ? bytes : other))
+    #expect(source.requests.count == (former == nil ? 3 : 2))
+    await downloader.shutdown()
+  }
+
   @Test("where the retry policy would not restart, the other file is not taken")
   func anotherFileIsNotWanted() async throws {
     let source = changingSource(.init(changed(at: 30_000)))

@@ -145,7 +145,8 @@ extension Transfer {
       let writer = BodyWriter(
         partial: partial, run: run, book: book, start: start, compareUntil: compareUntil, end: end,
         maximumSize: maximum,
-        replacement: isWhole && compareUntil > 0 ? Adoption(reply, to: asked, keeping: 0, of: Checkpoint()) : nil)
+        replacement: isWhole && compareUntil > 0 && mayReplace(reply)
+          ? Adoption(reply, to: asked, keeping: 0, of: Checkpoint()) : nil)
       offset = try await write(reply.body, with: writer, into: partial, adopting: adoption)
       if writer.hasReplaced { (end, compareUntil) = (reply.length.bytes, writer.compareUntil) }
     }
@@ -159,6 +160,12 @@ extension Transfer {
         : DownloadError(.lengthMismatch, "the body ended before all bytes on disk were compared")
     }
     return try settle(offset, resumedAt: compareUntil, isWhole: isWhole)
+  }
+
+  /// Whether a whole reply that differs from the bytes on disk may take their place. A web page is most likely a log-in
+  /// page: the server is asked again, as before.
+  private func mayReplace(_ reply: SourceReply) -> Bool {
+    !MediaType.isPage(reply.mediaType) || MediaType.isPage(run.read { $0.checkpoint.mediaType })
   }
 
   private func end(of reply: SourceReply) -> Int64? {
