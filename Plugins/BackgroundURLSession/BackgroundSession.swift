@@ -36,12 +36,11 @@ struct BackgroundSession: SourceSession {
 
   func open(_ request: SourceRequest) async throws -> SourceReply {
     try Task.checkCancellation()
-    guard RequestURL.isSupported(request.url) else {
-      throw DownloadError(.unsupportedURL, "URLSessionSource takes http and https URLs with a host only")
-    }
     let fields = try HTTPRequestFields.fields(for: request)
+    // The system follows redirects itself.
+    let first = try Redirects(request, fields: fields, rules: .init(maximum: 0))
     let tag = try TransferTag(request, ifRange: fields["If-Range"])
-    var urlRequest = RequestURL.request(request.url, fields)
+    var urlRequest = RequestURL.request(first)
     urlRequest.timeoutInterval = configuration.idleTimeLimit / .seconds(1)
     switch try await channel.open(BackgroundOpening(tag, urlRequest)) {
     case .refusal(let answer, let tag):

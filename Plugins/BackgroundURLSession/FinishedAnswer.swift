@@ -41,13 +41,14 @@ extension FinishedAnswer {
   ///   - size: The size of the finished file; ignored when the response has no content of the file.
   ///   - body: The file.
   /// - Throws: ``DownloadError`` with `.lengthMismatch` when response and file disagree, `.unproven` when the system
-  ///   resumed without a validator, `.tls` after a redirect from https to http, `.invalidResponse`.
+  ///   resumed without a validator, `.insecureRedirect` after a redirect from https to http, `.invalidResponse`.
   func reply(to tag: TransferTag, size: Int64, body: Body) throws(DownloadError) -> SourceReply {
     guard let asked = URL(string: tag.url), let url = URL(string: url), RequestURL.isSupported(url) else {
       throw DownloadError(.invalidResponse, "the response is from a URL that is not HTTP")
     }
     if asked.scheme?.lowercased() == "https", url.scheme?.lowercased() != "https" {
-      throw DownloadError(.tls, "the server redirected from https to \(url.redacted), which is not encrypted")
+      throw DownloadError(
+        .insecureRedirect, "the server redirected from https to \(url.redacted), which is not encrypted")
     }
     var reply = try SourceReply(httpStatus: status, headers: headers, url: url, body: body)
     guard !reply.noteUndoneCoding() else { return reply }

@@ -34,7 +34,8 @@ extension URLSessionSource.Configuration {
   /// - **A download that is removed** while its task runs, before it was opened in this process: the task runs to its
   ///   end, and its file is deleted after seven days. A download with the same id, URL and range receives it.
   /// - **Redirects** are followed by the system without asking. A transfer that is redirected from https to http fails
-  ///   with `.tls`. The system decides which origins receive fields such as `Authorization`.
+  ///   with `.insecureRedirect`. The system decides which origins receive fields such as `Authorization`; other secret
+  ///   fields of the request may reach the target of a redirect, and `HeaderField.Scope` has no effect on it.
   /// - **Time limits.** The system applies `idleTimeLimit` and `totalTimeLimit` of the configuration and retries by
   ///   itself; `connectTimeLimit` and `maximumRedirects` have no effect.
   /// - The session is made at the first start in a process, with the settings of that moment, and lives as long as the

@@ -1,4 +1,5 @@
 public import DownpipeCore
+import DownpipePOSIX
 
 /// A step that decompresses a gzip file (RFC 1952).
 ///
@@ -104,7 +105,7 @@ public struct Gunzip: PostProcessor {
   /// Decompresses the file into the workspace, or into memory if there is none.
   public func process(_ input: File, in context: ProcessingContext) async throws -> File {
     if otherFiles == .keep, try !isPacked(input) { return input }
-    let packed = try GzipInput(input.artifact)
+    let packed = try ArtifactBytes(input.artifact)
     guard let workspace = context.workspace else {
       var bytes: [UInt8] = []
       let unpacked = try unpack(packed, limit: limit(forInput: packed.byteCount, inMemory: true)) { block in
@@ -113,7 +114,7 @@ public struct Gunzip: PostProcessor {
       let name = try name(for: input.artifact, unpacked, context)
       return File(artifact(input.artifact, at: .memory(bytes), named: name, size: unpacked.byteCount))
     }
-    var output = try GzipOutput(in: workspace, beside: input.path)
+    var output = try WorkspaceFile(in: workspace, folder: "gunzip", beside: input.path)
     let unpacked = try unpack(packed, limit: limit(forInput: packed.byteCount, inMemory: false)) { block in
       try output.write(block)
     }
@@ -126,7 +127,7 @@ public struct Gunzip: PostProcessor {
   private func isPacked(_ file: File) throws -> Bool {
     if UnpackedName.stripping(file.name) != file.name { return true }
     var isPacked = false
-    try GzipInput(file.artifact).forEachBlock { block in
+    try ArtifactBytes(file.artifact).forEachBlock { block in
       block.withUnsafeBytes { isPacked = $0.starts(with: [0x1F, 0x8B]) }
       return false
     }
@@ -140,7 +141,7 @@ public struct Gunzip: PostProcessor {
 
   /// Decompresses all members, and checks for cancellation after each block.
   func unpack(
-    _ input: borrowing GzipInput, limit: OutputLimit, emit: (RawSpan) throws -> Void
+    _ input: borrowing ArtifactBytes, limit: OutputLimit, emit: (RawSpan) throws -> Void
   ) throws -> Unpacked {
     var decoder = try GzipDecoder(limit: limit, trailingBytes: trailingBytes)
     try Task.checkCancellation()

@@ -51,6 +51,12 @@
       try await HTTPSession(configuration, lanes: 1).open(request)
     }
 
+    /// Returns the step that removes a content coding which libcurl decodes; `nil` with
+    /// ``Configuration/keepsContentCoding``.
+    public func decoder(for coding: String) -> (any PostProcessor<File, File>)? {
+      configuration.keepsContentCoding ? nil : DecodeContent(coding, maximumSize: configuration.maximumSize)
+    }
+
     /// Creates the session of a run, with its threads and connections.
     /// - Throws: ``DownloadError`` with `.tls` when the certificates of the configuration cannot be read; `.invalidPipeline`
     ///   for settings that contradict each other.

@@ -1,4 +1,5 @@
 #if LIBCURL
+  import CCurl
   import DownpipeCore
   import DownpipePOSIX
   import Foundation

@@ -20,9 +20,13 @@ extension URLSessionSource {
     /// How long an unread reply may block the delegate queue once 1 MiB of it is buffered, 2 seconds by
     /// default. Then it fails with `.network`.
     public var unreadTimeLimit: Duration = .seconds(2)
-    /// The most redirects that are followed, 10 by default. A redirect from `https` to `http` is an error; a redirect to another
-    /// origin (scheme, host or port) drops `Authorization`, `Cookie` and `Host`.
+    /// The most redirects that are followed, 10 by default; with 0 a redirect is an answer without a file.
+    ///
+    /// Fields that are bound to the origin of the URL, such as `Authorization`, are not sent to another one; see
+    /// `HeaderField.Scope`.
     public var maximumRedirects = 10
+    /// Whether a redirect from `https` to `http` is followed. By default it fails with `.insecureRedirect`.
+    public var allowsInsecureRedirects = false
 
     /// Foundation's default session: the system's settings and credentials.
     public static let `default` = Configuration(base: .default)
@@ -46,6 +50,7 @@ extension URLSessionSource {
       if idleTimeLimit != usual.idleTimeLimit { parts.append("idle at most \(idleTimeLimit)") }
       if let totalTimeLimit { parts.append("\(totalTimeLimit) in all") }
       if maximumRedirects != usual.maximumRedirects { parts.append("at most \(maximumRedirects) redirects") }
+      if allowsInsecureRedirects { parts.append("redirects from https to http") }
       return parts.joined(separator: ", ")
     }
 

@@ -12,22 +12,23 @@ struct Opening {
 
   func open(_ request: SourceRequest) async throws -> SourceReply {
     try Task.checkCancellation()
-    guard RequestURL.isSupported(request.url) else {
-      throw DownloadError(.unsupportedURL, "URLSessionSource takes http and https URLs with a host only")
-    }
     let deadline = configuration.totalTimeLimit.map { ContinuousClock.now + $0 }
-    var redirects = Redirects(
-      request.url, try HTTPRequestFields.fields(for: request), maximum: configuration.maximumRedirects)
+    var redirects = try Redirects(
+      request, fields: try HTTPRequestFields.fields(for: request),
+      rules: .init(
+        maximum: configuration.maximumRedirects, allowsInsecure: configuration.allowsInsecureRedirects))
     while true {
       let transfer = Transfer(configuration, deadline: deadline, pace: request.pace, session: session)
-      session.begin(transfer, RequestURL.request(redirects.url, redirects.fields))
+      session.begin(transfer, RequestURL.request(redirects))
       let answer = try await transfer.answer()
       do {
-        if try redirects.follow(status: answer.status, location: answer.headers["Location"]) {
+        if try redirects.follow(status: answer.status, headers: answer.headers.withOctetsOfLocation) {
           transfer.discard()
           continue
         }
-        return try reply(answer, from: redirects.url, transfer)
+        var reply = try reply(answer, from: redirects.url, transfer)
+        reply.redirects = redirects.hops
+        return reply
       } catch {
         transfer.discard()
         throw error

@@ -19,6 +19,23 @@ extension HeaderFields {
   }
 }
 
+extension HeaderFields {
+  /// The fields with one character an octet in each `Location`, as `Redirects` expects them.
+  var withOctetsOfLocation: HeaderFields {
+    #if canImport(FoundationNetworking)
+      // Foundation on Linux decodes fields as UTF-8; Apple's decodes them as Latin-1.
+      guard values("Location").contains(where: { $0.utf8.contains { $0 >= 0x80 } }) else { return self }
+      return HeaderFields(
+        fields.map { field in
+          guard field.name.caseInsensitivelyEquals("Location") else { return field }
+          return HeaderField(field.name, String(decoding: field.value.utf8.map(UInt16.init), as: UTF16.self))
+        })
+    #else
+      return self
+    #endif
+  }
+}
+
 extension DownloadError {
   /// The error for what Foundation reports about a failed task.
   package init(transport error: any Error) {

@@ -36,6 +36,7 @@ public import Foundation
 ///   and for a response with several `Transfer-Encoding` fields, and the source cannot prevent that. URLSession also
 ///   keeps the body of a redirect in memory until its end (limited by ``Configuration/connectTimeLimit``), and rejects
 ///   responses whose header fields are not UTF-8 or end in a bare line feed. Use `HTTPSource` for untrusted servers.
+/// - On Linux a response with a field that is not UTF-8 fails, such as a redirect to a Latin-1 name.
 /// - On Linux the proxy comes from the environment (`http_proxy`, `https_proxy`, `no_proxy`).
 /// - The time to connect and the time to the head of the response cannot be limited separately.
 public struct URLSessionSource: Source, SourceSession {

@@ -41,6 +41,16 @@ static inline CURLcode downpipe_set_open_socket(CURL *easy, curl_opensocket_call
   return code != CURLE_OK ? code : curl_easy_setopt(easy, CURLOPT_OPENSOCKETDATA, data);
 }
 
+static inline int downpipe_is_connected(void *data, curl_socket_t socket, curlsocktype purpose) {
+  (void)data, (void)socket, (void)purpose;
+  return CURL_SOCKOPT_ALREADY_CONNECTED;
+}
+
+// The socket that CURLOPT_OPENSOCKETFUNCTION returns is connected.
+static inline CURLcode downpipe_set_connected_socket(CURL *easy) {
+  return curl_easy_setopt(easy, CURLOPT_SOCKOPTFUNCTION, downpipe_is_connected);
+}
+
 // Copies the bytes. CURLE_UNKNOWN_OPTION before 7.77.
 static inline CURLcode downpipe_set_blob(CURL *easy, CURLoption option, const void *bytes, size_t count) {
 #if LIBCURL_VERSION_NUM >= 0x074D00

@@ -99,7 +99,9 @@ extension FailureTable {
       if let limit = settings.connectTimeLimit { connectTimeLimit = limit }
       totalTimeLimit = settings.timeLimit
       guard let url = settings.proxy else { return }
-      do { proxy = try HTTPSource.Proxy(url: url) } catch { throw UsageError("--proxy: \(error.message)") }
+      do throws(DownloadError) { proxy = .proxy(try HTTPSource.Proxy(url)) } catch {
+        throw UsageError("--proxy: \(error.message)")
+      }
     }
   }
 #endif

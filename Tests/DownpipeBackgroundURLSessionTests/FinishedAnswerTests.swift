@@ -84,7 +84,7 @@ struct FinishedAnswerTests {
   }
 
   @Test(arguments: [
-    ("https://a/", "http://a/", DownloadError.Code.tls), ("https://a/", "HTTP://a/", .tls),
+    ("https://a/", "http://a/", DownloadError.Code.insecureRedirect), ("https://a/", "HTTP://a/", .insecureRedirect),
     ("http://a/", "ftp://a/", .invalidResponse), ("http://a/", "", .invalidResponse),
   ])
   func redirectsThatEndBadly(_ asked: String, _ final: String, _ code: DownloadError.Code) throws {

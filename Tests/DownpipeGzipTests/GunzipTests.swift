@@ -183,7 +183,7 @@ struct GunzipTests {
     let blocks = Counter()
     let task = Task {
       let gunzip = Gunzip()
-      let input = try GzipInput(Artifact(location: .memory(file), name: "a.gz"))
+      let input = try ArtifactBytes(Artifact(location: .memory(file), name: "a.gz"))
       _ = try gunzip.unpack(input, limit: gunzip.limit(forInput: input.byteCount, inMemory: true)) { _ in
         blocks.increment()
         if blocks.value == 3 { withUnsafeCurrentTask { $0?.cancel() } }

@@ -3,6 +3,7 @@
   import DownpipeHTTP
   import DownpipeTesting
   import Foundation
+  import Testing
 
   /// A reply and its whole body.
   struct Fetched: Sendable {
@@ -19,6 +20,8 @@
       return Fetched(reply: reply, bytes: try await reply.bytes())
     }
   }
+
+  func url(_ text: String) throws -> URL { try #require(URL(string: text)) }
 
   /// Calls `body` with the session of a source and stops the session afterwards.
   func withRunning<R>(

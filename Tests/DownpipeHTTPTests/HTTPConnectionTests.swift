@@ -11,8 +11,6 @@
     static let hello = Array("hello".utf8)
     static let roots = HTTPSource.TLS.TrustRoots.only(.text(TestCertificate.certificate))
 
-    private func url(_ text: String) throws -> URL { try #require(URL(string: text)) }
-
     // MARK: TLS
 
     @Test(arguments: [roots, .systemAnd(.text(TestCertificate.certificate))])

@@ -5,7 +5,7 @@
   import Foundation
   import Testing
 
-  /// Transfer codings over real sockets: NIO's parser reads the field before the core does.
+  /// Transfer codings over real sockets: libcurl reads the field before the core does.
   @Suite(.timeLimit(.minutes(1)))
   struct HTTPTransferCodingTests {
     private static let text = "hello, world"

@@ -116,7 +116,10 @@
       case .connect(let authorization):
         if greetings > 0 { return answer(context) }
         guard let head = head() else { return }
-        guard authorization == nil || head.contains("roxy-authorization: \(authorization ?? "")") else {
+        guard
+          authorization == nil
+            || head.lowercased().contains("roxy-authorization: \((authorization ?? "").lowercased())")
+        else {
           write("HTTP/1.1 407 Proxy Authentication Required\r\nContent-Length: 0\r\n\r\n", context)
           return
         }

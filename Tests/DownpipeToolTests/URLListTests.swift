@@ -22,6 +22,13 @@ struct URLListTests {
     #expect(parser.end().isEmpty)
   }
 
+  @Test("Octets that are not UTF-8 are requested as they are")
+  func otherEncodings() {
+    var parser = URLListParser()
+    let lines = Array("http://a/caf".utf8) + [0xE9, 0x0A] + Array("http://a/café\n".utf8)
+    #expect(parser.take(lines) == ["http://a/caf%E9", "http://a/café"])
+  }
+
   @Test("A line without an end does not grow without limit")
   func endless() {
     var parser = URLListParser()

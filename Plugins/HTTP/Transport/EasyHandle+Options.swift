@@ -13,6 +13,7 @@
       let order = transfer.order
       let address = Unmanaged.passUnretained(transfer).toOpaque()
       set(CURLOPT_PRIVATE, address)
+      set(CURLOPT_ERRORBUFFER, UnsafeMutableRawPointer(transfer.message))
       guard set(CURLOPT_URL, order.url) == CURLE_OK else { throw CurlLibrary.outOfMemory }
       // The URL goes out as it was written: whoever made it has resolved its dots.
       set(CURLOPT_PATH_AS_IS, 1)
@@ -46,7 +47,8 @@
 
       prepareRequest(transfer)
       prepareTimes(configuration, order)
-      prepareProxy(configuration.proxy)
+      // A proxy would look the names up that this source has to check.
+      prepareProxy(configuration.blocksPrivateAddresses ? .none : configuration.proxy)
       try configuration.tls.prepare(self)
       if let jar { jar.join(self) }
     }

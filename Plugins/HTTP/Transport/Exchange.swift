@@ -8,6 +8,8 @@
 
     private let lane: Lane
     private let id: Order.ID
+    /// Why the exchange was ended before its body was read.
+    private let end = Mutex<DownloadError?>(nil)
     /// Keeps the lanes running.
     private let session: HTTPSession
 
@@ -31,6 +33,8 @@
     func push(into sink: @escaping ChunkSink, pace: TransferPace, limit: Int64?) async throws {
       // The reply may be released while its body is read.
       defer { withExtendedLifetime(self) {} }
+      try Task.checkCancellation()
+      if let end = end.withLock({ $0 }) { throw end }
       try await untilCancelled { continuation in
         let reader = Lane.Reader(sink: sink, pace: pace, limit: limit, continuation: continuation)
         return lane.send(.read(id, reader)) ? nil : { continuation.resume(throwing: Self.shutDown) }
@@ -51,7 +55,10 @@
     }
 
     /// Ends a response that is not wanted.
-    func discard() { lane.send(.discard(id)) }
+    func discard() {
+      end.withLock { $0 = Self.unwanted }
+      lane.send(.discard(id))
+    }
 
     /// Puts a command that answers through a continuation into the inbox, and cancels the transfer with the task.
     private func untilCancelled<Value: Sendable>(

@@ -1,4 +1,5 @@
 #if LIBCURL
+  import CCurl
   #if canImport(Glibc)
     import Glibc
   #elseif canImport(Musl)

@@ -37,6 +37,8 @@
     private var collector = HeadCollector()
     private(set) var hasHead = false
     private(set) var status = 0
+    /// Whether there is a head that libcurl may follow up with another request.
+    private var isHeadPending = false
     private(set) var received: Int64 = 0
     private var held: [UInt8] = []
     /// The length of the body, when the response states it.
@@ -50,6 +52,8 @@
     private var drainDeadline: ContinuousClock.Instant?
     var refusal: SocketRefusal?
     private(set) var isConnected = false
+    /// Where libcurl describes a failure.
+    let message = UnsafeMutablePointer<CChar>.allocate(capacity: Int(CURL_ERROR_SIZE))
     /// What libcurl does not copy.
     var lists: [HeaderList] = []
 
@@ -61,7 +65,10 @@
       self.handle = handle
       self.loop = loop
       phase = .asking(continuation)
+      message.pointee = 0
     }
+
+    deinit { message.deallocate() }
 
     var isOver: Bool { if case .over = phase { true } else { false } }
 
@@ -147,8 +154,10 @@
       let status = handle.number(CURLINFO_RESPONSE_CODE)
       // After an interim response there is another one, and perhaps after a question for a password.
       if (100..<200).contains(status) { return true }
-      if status == 401, order.login?.mayAskAgain == true { return true }
-      if status == 407 { return true }
+      if status == 407 || (status == 401 && order.login?.mayAskAgain == true) {
+        isHeadPending = true
+        return true
+      }
       return deliverHead(status)
     }
 
@@ -164,11 +173,17 @@
       return true
     }
 
+    /// Delivers the last head if it was complete: libcurl forgives a response that ends in its head.
+    private func deliverPendingHead() -> Bool {
+      guard isHeadPending, let handle else { return false }
+      return deliverHead(handle.number(CURLINFO_RESPONSE_CODE))
+    }
+
     /// - Returns: What a write callback returns.
     func receiveBody(_ bytes: UnsafeRawBufferPointer) -> Int {
-      if bytes.isEmpty { return 0 }
+      if bytes.isEmpty || stopReason != nil { return Self.refused }
       lastActivity = loop.now
-      if !hasHead, let handle, !deliverHead(handle.number(CURLINFO_RESPONSE_CODE)) { return Self.refused }
+      if !hasHead, !deliverPendingHead() { return Self.refused }
       if pausedUntil != nil { return pause() }
       switch phase {
       case .holding:
@@ -199,10 +214,10 @@
     /// libcurl has finished.
     func finish(_ code: CURLcode) {
       isDone = true
-      if !hasHead, code == CURLE_OK, let handle { _ = deliverHead(handle.number(CURLINFO_RESPONSE_CODE)) }
+      if !hasHead, code == CURLE_OK { _ = deliverPendingHead() }
       if let stopReason {
         settle(.failure(stopReason))
-      } else if code == CURLE_OK {
+      } else if code == CURLE_OK, hasHead {
         settle(.success(()))
       } else {
         settle(.failure(TransferFailure.error(code, self)))
@@ -244,8 +259,9 @@
       guard isPaused, let handle, !isDone else { return }
       isPaused = false
       lastActivity = loop.now
-      // Calls back with what libcurl holds.
-      curl_easy_pause(handle.pointer, CURLPAUSE_CONT)
+      // Calls back with what libcurl holds. If that ends the transfer, libcurl does not finish with it.
+      let code = curl_easy_pause(handle.pointer, CURLPAUSE_CONT)
+      if code != CURLE_OK { finish(code) }
     }
 
     // MARK: Ends

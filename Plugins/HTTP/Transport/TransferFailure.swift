@@ -1,6 +1,6 @@
 #if LIBCURL
   import CCurl
-  public import DownpipeCore
+  import DownpipeCore
 
   #if canImport(Glibc)
     import Glibc
@@ -12,6 +12,9 @@
 
   /// Maps libcurl's results to download errors whose messages suggest a remedy.
   enum TransferFailure {
+    /// CURLE_TOO_LARGE of 8.6 and later.
+    private static let tooLarge = CURLcode(rawValue: 100)
+
     static func error(_ code: CURLcode, _ transfer: Transfer) -> DownloadError {
       let text = String(cString: curl_easy_strerror(code))
       let limits = transfer.configuration
@@ -22,7 +25,14 @@
       case CURLE_COULDNT_RESOLVE_PROXY:
         return DownloadError(.hostNotFound, "the host name of the proxy could not be resolved: check the proxy")
       case CURLE_OPERATION_TIMEDOUT: return timedOut(transfer, limits)
-      case CURLE_COULDNT_CONNECT, CURLE_RECV_ERROR, CURLE_SEND_ERROR, CURLE_GOT_NOTHING, CURLE_PARTIAL_FILE,
+      // libcurl has no code for malformed chunks before 8.11.
+      case CURLE_RECV_ERROR where String(cString: transfer.message).contains("chunk"):
+        return DownloadError(.invalidResponse, "the chunks of the response are malformed\(after(transfer))")
+      case CURLE_OUT_OF_MEMORY where !transfer.hasHead && transfer.isConnected, tooLarge:
+        return DownloadError(
+          .invalidResponse,
+          "a line in the header of the response is too long for libcurl; ask the operator of the server")
+      case CURLE_OK, CURLE_COULDNT_CONNECT, CURLE_RECV_ERROR, CURLE_SEND_ERROR, CURLE_GOT_NOTHING, CURLE_PARTIAL_FILE,
         CURLE_PROXY:
         return broken(code, text, transfer)
       case CURLE_HTTP2, CURLE_HTTP2_STREAM:
@@ -43,7 +53,8 @@
       case CURLE_WEIRD_SERVER_REPLY, CURLE_UNSUPPORTED_PROTOCOL:
         return DownloadError(
           .invalidResponse, "the response is not HTTP; check that the port belongs to a web server")
-      case CURLE_BAD_CONTENT_ENCODING:
+      // A callback that ends a transfer gives its own reason: this is libcurl's decoder.
+      case CURLE_BAD_CONTENT_ENCODING, CURLE_WRITE_ERROR:
         return DownloadError(
           .invalidResponse,
           "the response has a Transfer-Encoding that was not requested or is malformed\(after(transfer)); ask the operator "
@@ -115,10 +126,5 @@
       .tooManyOpenFiles,
       "no connection could be opened: too many files and connections are open; run fewer downloads at once, or raise the "
         + "limit (ulimit -n)")
-  }
-
-  extension DownloadError.Code {
-    /// The host is at an address that is not public, and such addresses are blocked.
-    public static let privateAddress = DownloadError.Code("privateAddress")
   }
 #endif

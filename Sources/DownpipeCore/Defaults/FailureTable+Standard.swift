@@ -21,6 +21,7 @@ extension FailureTable {
       attempts: 2),
     Row(.code(.tooManyRedirects), .giveUp, because: "the same request leads into the same loop"),
     Row(.code(.insecureRedirect), .giveUp, because: "the server redirects to http every time"),
+    Row(.code(.privateAddress), .giveUp, because: "the source blocks the address every time"),
     Row(.code(.contentChanged), .restart, because: "the bytes on disk are from a file that the server no longer has"),
     Row(.code(.sizeChanged), .restart, because: "the bytes on disk are from a file that the server no longer has"),
     Row(.code(.unproven), .resume, because: "the next attempt compares the bytes on disk with the whole file"),

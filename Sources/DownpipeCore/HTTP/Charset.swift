@@ -21,16 +21,30 @@ struct Charset: Sendable {
   func decode(_ bytes: [UInt8]) -> String? {
     switch encoding {
     case .utf8: String(validating: bytes, as: UTF8.self)
-    case .isoLatin1: String(String.UnicodeScalarView(bytes.map { Unicode.Scalar($0) }))
+    case .isoLatin1: String(String.UnicodeScalarView(bytes.map(Self.windows1252)))
+    case .japaneseEUC: ShiftJIS.bytes(fromEUC: bytes).flatMap { String(bytes: $0, encoding: .shiftJIS) }
     default: String(bytes: bytes, encoding: encoding)
     }
   }
+
+  /// Returns the character of a byte of Latin-1. As in browsers, bytes that are control characters there are those of
+  /// Windows-1252, which Windows servers send under this name (WHATWG Encoding).
+  private static func windows1252(_ byte: UInt8) -> Unicode.Scalar {
+    guard (0x80..<0xA0).contains(byte) else { return Unicode.Scalar(byte) }
+    return highCharacters[Int(byte) - 0x80]
+  }
+
+  /// The characters 0x80 to 0x9F of Windows-1252.
+  private static let highCharacters: [Unicode.Scalar] = [
+    "€", "\u{81}", "‚", "ƒ", "„", "…", "†", "‡", "ˆ", "‰", "Š", "‹", "Œ", "\u{8D}", "Ž", "\u{8F}",
+    "\u{90}", "‘", "’", "“", "”", "•", "–", "—", "˜", "™", "š", "›", "œ", "\u{9D}", "ž", "Ÿ",
+  ]
 
   /// RFC 8187 requires UTF-8, and RFC 5987 required ISO-8859-1. Asian and Greek servers still send the others.
   private static let encodings: [String: String.Encoding] = [
     "utf8": .utf8, "usascii": .ascii, "ascii": .ascii,
     "iso88591": .isoLatin1, "latin1": .isoLatin1,
-    "windows1250": .windowsCP1250, "windows1251": .windowsCP1251, "windows1252": .windowsCP1252,
+    "windows1250": .windowsCP1250, "windows1251": .windowsCP1251, "windows1252": .isoLatin1,
     "windows1253": .windowsCP1253, "windows1254": .windowsCP1254,
     "shiftjis": .shiftJIS, "sjis": .shiftJIS, "eucjp": .japaneseEUC, "iso2022jp": .iso2022JP,
     "iso88597": .coreFoundation(0x0207), "euckr": .coreFoundation(0x0940), "ksc5601": .coreFoundation(0x0940),
@@ -46,78 +60,31 @@ extension String.Encoding {
   }
 }
 
-/// Percent-encoding (RFC 3986 §2.1).
-enum PercentEncoding {
-  /// Returns the decoded octets; `nil` when a percent sign is not followed by two hexadecimal digits.
-  static func decode(_ octets: [UInt8]) -> [UInt8]? {
+/// Shift JIS, which Foundation decodes on all platforms, unlike EUC-JP.
+private enum ShiftJIS {
+  /// Converts EUC-JP: both are encodings of the rows and cells of JIS X 0208, and of half-width katakana.
+  /// - Returns: `nil` for bytes that are not EUC-JP, and for the rare characters of JIS X 0212, which Shift JIS lacks.
+  static func bytes(fromEUC octets: [UInt8]) -> [UInt8]? {
     var result: [UInt8] = []
-    result.reserveCapacity(octets.count)
-    var index = 0
-    while index < octets.count {
-      if octets[index] == UInt8(ascii: "%") {
-        guard index + 2 < octets.count, let high = octets[index + 1].hexDigitValue,
-          let low = octets[index + 2].hexDigitValue
-        else { return nil }
-        result.append(high << 4 | low)
-        index += 3
-      } else {
-        result.append(octets[index])
-        index += 1
+    var rest = octets[...]
+    while let lead = rest.popFirst() {
+      if lead < 0x80 {
+        result.append(lead)
+        continue
+      }
+      guard let trail = rest.popFirst() else { return nil }
+      switch (lead, trail) {
+      case (0x8E, 0xA1...0xDF):
+        result.append(trail)
+      case (0xA1...0xFE, 0xA1...0xFE):
+        let (row, cell) = (lead - 0xA0, trail - 0xA0)
+        result.append((row <= 62 ? 0x81 : 0xC1) + (row - 1) / 2)
+        // Two rows share a lead byte. The trail byte 0x7F is not used.
+        result.append(row.isMultiple(of: 2) ? cell + 0x9E : cell + (cell < 64 ? 0x3F : 0x40))
+      default:
+        return nil
       }
     }
     return result
-  }
-}
-
-/// Encoded words (RFC 2047): `=?charset?B?…?=` and `=?charset?Q?…?=`.
-enum EncodedWord {
-  /// Decodes a text of words separated by blanks, some of which are encoded; `nil` when no word is encoded, or one is
-  /// malformed.
-  ///
-  /// The blanks between the words are removed, as browsers do.
-  static func decode(_ text: String) -> String? {
-    var result = ""
-    var found = false
-    for word in text.split(whereSeparator: { $0 == " " || $0 == "\t" }) {
-      guard word.hasPrefix("=?") else {
-        result += word
-        continue
-      }
-      let parts = word.split(separator: "?", maxSplits: 4, omittingEmptySubsequences: false)
-      guard parts.count == 5, parts[4] == "=", let charset = Charset(name: String(parts[1])) else { return nil }
-      let bytes: [UInt8]?
-      switch parts[2] {
-      case "b", "B":
-        bytes = Data(base64Encoded: String(parts[3])).map { Array($0) }
-      case "q", "Q":
-        let octets = parts[3].utf8.map { octet -> UInt8 in
-          switch octet {
-          case UInt8(ascii: "_"): 0x20
-          case UInt8(ascii: "="): UInt8(ascii: "%")
-          default: octet
-          }
-        }
-        // A percent sign in the word would be mistaken for an escape.
-        bytes = parts[3].contains("%") ? nil : PercentEncoding.decode(octets)
-      default:
-        bytes = nil
-      }
-      guard let bytes, let decoded = charset.decode(bytes) else { return nil }
-      result += decoded
-      found = true
-    }
-    return found ? result : nil
-  }
-}
-
-extension UInt8 {
-  /// The value of an ASCII hexadecimal digit; `nil` for other bytes.
-  var hexDigitValue: UInt8? {
-    switch self {
-    case 0x30...0x39: self - 0x30
-    case 0x41...0x46: self - 0x41 + 10
-    case 0x61...0x66: self - 0x61 + 10
-    default: nil
-    }
   }
 }

@@ -37,8 +37,7 @@ extension SourceReply {
       contentCoding: coding,
       suggestedName: headers["Content-Disposition"].flatMap { ContentDisposition(field: $0).fileName },
       mediaType: Self.mediaType(headers),
-      digests: coverage.hasBytes
-        ? ReprDigest.digests(in: headers, isWholeContent: coverage == .whole && coding == nil) : [],
+      digests: coverage.hasBytes ? ReprDigest.digests(in: headers, isWholeContent: coverage == .whole) : [],
       finalURL: url,
       retryAfter: headers["Retry-After"].flatMap(RetryAfter.init(field:)),
       acceptsRanges: Self.acceptsRanges(headers, coverage),

@@ -57,7 +57,8 @@ package enum HTTPURL {
   private static func canonicalParts(_ text: String) -> URLText? {
     guard text.utf8.allSatisfy({ URLCharacters.isInQuery($0) || $0 == UInt8(ascii: "#") }) else { return nil }
     let parts = URLText(text)
-    guard parts.userInfo == nil, parts.portText == nil, parts.path.utf8.first == UInt8(ascii: "/"),
+    guard parts.userInfo == nil, parts.host?.endIndex == parts.path.startIndex,
+      parts.path.utf8.first == UInt8(ascii: "/"),
       !parts.path.utf8.lazy.split(separator: UInt8(ascii: "/")).contains(where: { $0.first == UInt8(ascii: ".") }),
       let host = parts.host, !host.isEmpty,
       host.utf8.allSatisfy({

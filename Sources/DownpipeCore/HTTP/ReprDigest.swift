@@ -6,8 +6,8 @@ package enum ReprDigest {
   /// this order. Of several digests of one algorithm the first counts.
   ///
   /// `Repr-Digest` and `Digest` apply to the whole representation in its content coding, also in a reply with a part of
-  /// it. `Content-Digest` applies to the content of the message alone, so it is used only if `isWholeContent` says that
-  /// the content is the whole representation without a coding. Malformed members and algorithms without a known length
+  /// it. `Content-Digest` applies to the content of the message alone, also in its coding, so it is used only if
+  /// `isWholeContent` says that the content is the whole representation. Malformed members and algorithms without a known length
   /// are skipped.
   package static func digests(in headers: HeaderFields, isWholeContent: Bool) -> [FileDigest] {
     var found: [FileDigest] = []

@@ -17,9 +17,9 @@ enum URLHost {
     if decoded.allSatisfy({ $0 < 0x80 }) { return allowed(text) }
     // Foundation has the tables of UTS 46; it needs a URL to apply them.
     guard text.unicodeScalars.allSatisfy({ $0.value >= 0x80 || isAllowed(UInt8($0.value)) }),
-      let host = URL(string: "https://\(text)/")?.host(percentEncoded: true)
+      let host = URL(string: "https://\(text)/").flatMap({ URLText($0).host })
     else { return nil }
-    return allowed(host)
+    return allowed(String(host))
   }
 
   private static func allowed(_ text: String) -> String? {

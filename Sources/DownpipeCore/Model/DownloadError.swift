@@ -25,6 +25,8 @@ public struct DownloadError: Error, Sendable {
     public static let timedOut = Code("timedOut")
     /// The server replied with a status that carries no bytes of the file; see ``DownloadError/httpStatus``.
     public static let httpStatus = Code("httpStatus")
+    /// The host is at an address that is not of the public internet, and the source blocks such addresses.
+    public static let privateAddress = Code("privateAddress")
     /// The reply violates the protocol.
     public static let invalidResponse = Code("invalidResponse")
     /// The redirects form a loop, or exceed the limit.
@@ -49,7 +51,7 @@ public struct DownloadError: Error, Sendable {
     public static let sizeChanged = Code("sizeChanged")
     /// The link has expired, and there is no fresh one.
     public static let linkExpired = Code("linkExpired")
-    /// The content coding of the reply differs from that of the stored bytes.
+    /// The content coding of the reply differs from that of the stored bytes, or is not decoded.
     public static let wrongContentCoding = Code("wrongContentCoding")
     /// The body is shorter or longer than announced.
     public static let lengthMismatch = Code("lengthMismatch")

@@ -101,7 +101,7 @@ public struct Checkpoint: Sendable, Hashable {
   public var name: String?
   /// The media type sent by the server; `nil` when there is none.
   public var mediaType: String?
-  /// The digests that the server sent for the whole representation.
+  /// The digests that the server sent for the whole representation, in its content coding.
   public var digests: [FileDigest]
   /// Marks of recorded blocks, in ascending order; see ``BlockMark``.
   public var marks: [BlockMark]

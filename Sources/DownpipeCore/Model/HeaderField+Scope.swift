@@ -59,6 +59,11 @@ extension HeaderFields {
   }
 }
 
+extension HeaderField: CustomStringConvertible {
+  /// The name, and the value if the field says nothing about the user.
+  public var description: String { "\(name): \(Self.impersonal.contains(name.lowercased()) ? value : "…")" }
+}
+
 extension HeaderField: Codable {
   private enum CodingKeys: String, CodingKey {
     case name, value, scope

@@ -11,6 +11,9 @@ public struct PartialExport: Sendable, Hashable {
   public let total: ByteCount
   /// The validator of the representation; `nil` when the server sent none.
   public let validator: Validator?
+  /// The content coding of the bytes, such as `gzip`; `nil` for identity. Only a downloader that requests the same
+  /// coding can continue coded bytes.
+  public let contentCoding: String?
   /// The file name suggested by the server, made safe; `nil` when there is none.
   public let suggestedName: String?
   /// The media type sent by the server; `nil` when there is none.
@@ -22,6 +25,7 @@ public struct PartialExport: Sendable, Hashable {
     self.count = count
     total = record.checkpoint.total
     validator = record.checkpoint.validator
+    contentCoding = record.checkpoint.contentCoding
     suggestedName = record.checkpoint.name
     mediaType = record.checkpoint.mediaType
   }

@@ -14,7 +14,8 @@ public struct StepSelection: Sendable, Hashable {
 
   /// Selects all steps.
   public static let all = StepSelection(names: nil)
-  /// Selects no step: the bytes are published as they were received.
+  /// Selects no step: the file is published as it was downloaded. A content coding is removed all the same, because it
+  /// belongs to the transfer; see ``Source/decoder(for:)``.
   public static let none = StepSelection(names: [])
 
   /// Selects the steps with these names, which run in the order of the pipeline.

@@ -48,3 +48,8 @@ public struct FreshLink: Sendable, Hashable {
     self.headers = headers
   }
 }
+
+extension FreshLink: CustomStringConvertible {
+  /// The URL without its secrets, suitable for logs.
+  public var description: String { url.redacted }
+}

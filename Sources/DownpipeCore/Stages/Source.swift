@@ -23,6 +23,21 @@ public protocol Source: Stage {
   /// It is called once when a downloader starts, and once when the source replaces another one.
   /// - Throws: ``DownloadError``. The downloader then does not start, or keeps the source that was to be replaced.
   func start(in context: SourceContext) async throws -> any SourceSession
+
+  /// Returns a step that removes a content coding (RFC 9110 §8.4) from a complete file; `nil` if the source does not
+  /// decode it. The default implementation returns `nil`.
+  ///
+  /// The stored bytes of a file are always those that the server sent, so that they can be resumed. When they are
+  /// complete, the engine removes their codings with the steps of the source that served them, before all steps of the
+  /// pipeline, unless name or type say that the coded bytes are the file (`a.tar.gz`, `application/gzip`). The function
+  /// must return an equivalent step after a restart of the process. If it returns `nil`, the coded bytes are published,
+  /// and an event says so.
+  ///
+  /// The step has the contract of ``PostProcessor``. It limits its output, because 1 MiB can decode to 1 GiB, to
+  /// ``DownloadRequest/maximumSize`` as well, and fails with `.tooLarge`. It returns the size of its output. Its output's
+  /// name and media type are ignored.
+  /// - Parameter coding: One coding, in lower case and under its registered name, such as `gzip` or `br`.
+  func decoder(for coding: String) -> (any PostProcessor<File, File>)?
 }
 
 /// A started source, which opens URLs and pushes their bytes.
@@ -54,6 +69,9 @@ extension Source where Self: SourceSession {
 }
 
 extension Source {
+  /// The default: `nil`.
+  public func decoder(for coding: String) -> (any PostProcessor<File, File>)? { nil }
+
   /// Adds the source at the end of the pipeline's sources.
   public func contribute(to parts: inout PipelineParts) { parts.sources.append(self) }
 }
@@ -106,6 +124,11 @@ public struct SourceRequest: Sendable, Hashable {
     self.hasFreshLink = hasFreshLink
     self.pace = pace
   }
+}
+
+extension SourceRequest: CustomStringConvertible {
+  /// The id, the URL and the range, without secrets, suitable for logs.
+  public var description: String { "\(id.rawValue) \(url.redacted)\(range.map { " \($0.field)" } ?? "")" }
 }
 
 /// A requested range of bytes, with or without an end.
@@ -164,13 +187,16 @@ public struct SourceReply: Sendable {
   public var length: ByteCount
   /// The validator of the representation; `nil` when the reply has none.
   public var validator: Validator?
-  /// The content coding of the bytes, such as `gzip`; `nil` for identity.
+  /// The content codings of the bytes in the order in which they were applied, such as `gzip` or `gzip, br`; `nil` for
+  /// identity. A source whose transport has decoded the bytes gives `decoded-` and the coding: such bytes are the file,
+  /// and no range continues them.
   public var contentCoding: String?
   /// The file name suggested by the server, as received. It is not safe to use as a path.
   public var suggestedName: String?
   /// The media type of the representation; `nil` when the reply does not say.
   public var mediaType: String?
-  /// The digests that the server sends for the whole representation (RFC 9530 `Repr-Digest` and similar fields).
+  /// The digests that the server sends for the whole representation, in its content coding (RFC 9530 `Repr-Digest` and
+  /// similar fields).
   public var digests: [FileDigest]
   /// The URL that served the reply, after redirects; `nil` for the requested URL.
   public var finalURL: URL?

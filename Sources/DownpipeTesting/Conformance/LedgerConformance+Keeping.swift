@@ -41,20 +41,28 @@ extension LedgerConformance {
   static func fullRequest(_ id: DownloadID) throws -> DownloadRequest {
     let odd = "quote ' double \" back \\ percent % nul \0 line \n emoji 🛰️ accent é"
     return try DownloadRequest(
-      "https://user@example.org:8443/a%20b?token=1#part", id: id,
-      mirrors: [try mirror("https://one.example/f"), try mirror("ftp://two.example/f")], priority: Priority(-32768),
+      "https://user@example.org:8443/a%20b/caf%E9?token=%2e&a%2Fb='#part", id: id,
+      mirrors: [try mirror("https://one.example/caf%E9"), try mirror("ftp://two.example/f")],
+      priority: Priority(-32768),
       intent: Intent(odd), deadline: time(86_400.125), tags: [odd, "", "plain"], metadata: [odd: odd, "": ""],
       expectedSize: .known(.max), sizeHint: 12,
       expectedDigests: [FileDigest(.md5, bytes: Array(0..<16)), FileDigest(.sha1, bytes: Array(0..<20))],
       maximumSize: 0,
-      headers: HeaderFields([HeaderField("Accept", "a"), HeaderField("accept", odd)]),
+      headers: HeaderFields([
+        HeaderField("Accept", "a"), HeaderField("accept", odd), HeaderField("Authorization", odd),
+        HeaderField("X-All", "x", scope: .everywhere), HeaderField("X-One", "y", scope: .origin(try oneOrigin())),
+      ]),
       destination: .init(directory: "deep/er", name: odd, nameUse: .fallback), steps: .only(odd, "Gunzip"),
       headStart: .init(
         file: "/tmp/" + odd, count: 1 << 40, validator: Validator(entityTag: EntityTag("x")), total: .known(1 << 41)))
   }
 
+  private static func oneOrigin() throws -> Origin {
+    try expectValue(Origin("https://one.example:8443"), "the origin of a mirror")
+  }
+
   private static func mirror(_ text: String) throws -> URL {
-    try expectValue(URL(string: text), "“\(text)” is not a URL")
+    try expectValue(HTTPURL.parse(text), "“\(text)” is not a URL")
   }
 
   /// Valid ids that need escaping or are easily confused.

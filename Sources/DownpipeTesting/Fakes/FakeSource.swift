@@ -48,6 +48,8 @@ public final class FakeSource: Source, SourceSession {
     public var digests: [FileDigest] = []
     /// The URL after redirects.
     public var finalURL: URL?
+    /// The URLs that were requested after the first one.
+    public var redirects: [URL] = []
     /// The `Retry-After` of the reply.
     public var retryAfter: RetryAfter?
 
@@ -121,18 +123,28 @@ public final class FakeSource: Source, SourceSession {
   private let state: Watched<State>
   /// The name in messages.
   public let name: String
+  private let decoders: [String: any PostProcessor<File, File>]
 
   /// Creates a source that accepts the URLs of the scripts. Each opening uses the next script of its URL; the last one
   /// repeats.
-  public init(_ scripts: [URL: [Script]] = [:], name: String = "FakeSource") {
+  /// - Parameters:
+  ///   - scripts: The scripts of each URL.
+  ///   - name: The name in messages.
+  ///   - decoders: The steps that remove content codings, by the names of the codings.
+  public init(
+    _ scripts: [URL: [Script]] = [:], name: String = "FakeSource",
+    decoders: [String: any PostProcessor<File, File>] = [:]
+  ) {
     state = Watched(State(scripts: scripts.mapValues { $0[...] }))
     self.name = name
+    self.decoders = decoders
   }
 
   /// Creates a source that accepts every URL and always replies with the same script.
   public init(everyURL script: Script, name: String = "FakeSource") {
     state = Watched(State(scripts: [:], everyURL: script))
     self.name = name
+    decoders = [:]
   }
 
   /// Replaces the remaining scripts of a URL.
@@ -171,6 +183,9 @@ public final class FakeSource: Source, SourceSession {
     state.value.everyURL != nil || state.value.scripts[url] != nil
   }
 
+  /// Returns the decoder that the source was created with.
+  public func decoder(for coding: String) -> (any PostProcessor<File, File>)? { decoders[coding] }
+
   /// Records the start and returns itself.
   public func start(in context: SourceContext) async throws -> any SourceSession {
     state.update { $0.starts.append(context) }
@@ -202,8 +217,8 @@ public final class FakeSource: Source, SourceSession {
       coverage: script.claimedCoverage ?? coverage,
       length: script.claimedLength ?? (script.announcesLength ? .known(Int64(body.count)) : .unknown),
       validator: script.validator, contentCoding: script.contentCoding, suggestedName: script.suggestedName,
-      mediaType: script.mediaType, digests: script.digests, finalURL: script.finalURL, retryAfter: script.retryAfter,
-      acceptsRanges: script.honoursRanges,
+      mediaType: script.mediaType, digests: script.digests, finalURL: script.finalURL ?? script.redirects.last,
+      redirects: script.redirects, retryAfter: script.retryAfter, acceptsRanges: script.honoursRanges,
       body: Body(discard: { self.state.update { $0.discarded += 1 } }) { sink in
         self.state.update { $0.pushing += 1 }
         defer { self.state.update { $0.pushing -= 1 } }

@@ -102,7 +102,9 @@ struct URLListParser {
     while let first = text.first, first <= 0x20 { text.removeFirst() }
     while let last = text.last, last <= 0x20 { text.removeLast() }
     guard let first = text.first, first != UInt8(ascii: "#") else { return nil }
-    return String(decoding: text, as: UTF8.self)
+    if let text = String(validating: text, as: UTF8.self) { return text }
+    // A list in Latin-1 or another encoding: its octets are requested, as browsers and curl do it.
+    return text.map { $0 < 0x80 ? String(UnicodeScalar($0)) : "%" + String($0, radix: 16, uppercase: true) }.joined()
   }
 }
 

@@ -60,24 +60,6 @@ struct ResumeTests {
     #expect(refusals(observer, of: "a") == [.rangeIgnored])
   }
 
-  @Test("a whole body of another file is detected at its first different byte", arguments: [0, 30_000])
-  func anotherFileWithoutRanges(firstDifference: Int) async throws {
-    var other = bytes
-    other[firstDifference] ^= 1
-    func script(_ bytes: [UInt8]) -> FakeSource.Script {
-      FakeSource.Script(bytes).with {
-        $0.honoursRanges = false
-        $0.validator = nil
-      }
-    }
-    let source = FakeSource([url: [script(bytes).failing(after: 60_000, with: cut), script(other)]])
-    let retry = FakeRetryPolicy { $0.error.code == .contentChanged ? .restart(after: .zero) : .resume(after: .zero) }
-    let downloader = try await downloader(source, retry: retry)
-    let artifact = try await downloader.add(DownloadRequest(url, id: "a")).value
-    #expect(storage.bytes(of: artifact) == other)
-    await downloader.shutdown()
-  }
-
   @Test(
     "a reply with an unusable range does not cost any byte on disk",
     arguments: [

@@ -7,6 +7,7 @@ struct ContentLengthTests {
     ([], ByteCount.unknown), (["0"], .known(0)), (["10"], .known(10)), (["010"], .known(10)), (["\t10 "], .known(10)),
     (["5", "5"], .known(5)), (["5, 5"], .known(5)), (["5", "05"], .known(5)),
     (["9223372036854775807"], .known(.max)),
+    (["5 ; a=b"], .known(5)), (["5;"], .known(5)), (["5;a, 5"], .known(5)), (["5 ; a=b", "5"], .known(5)),
   ])
   func legal(_ values: [String], _ expected: ByteCount) throws {
     #expect(try ContentLength.parse(HeaderFields(values.map { HeaderField("content-length", $0) })) == expected)
@@ -14,7 +15,7 @@ struct ContentLengthTests {
 
   @Test(arguments: [
     [""], ["-1"], ["+1"], ["1x"], ["0x10"], ["1 0"], ["1.0"], ["9223372036854775808"], ["40000000000000000000"],
-    ["5", "6"], ["5, 6"], ["5,"], ["\u{0B}10"], ["10\r"], ["١٠"],
+    ["5", "6"], ["5, 6"], ["5,"], [";"], ["; 5"], ["5 ; a, 6"], ["5 5;"], ["\u{0B}10"], ["10\r"], ["١٠"],
   ])
   func illegal(_ values: [String]) {
     let headers = HeaderFields(values.map { HeaderField("Content-Length", $0) })

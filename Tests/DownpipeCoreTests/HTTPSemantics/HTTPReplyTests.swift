@@ -87,10 +87,11 @@ struct HTTPReplyTests {
     #expect(try reply(200, headers).contentCoding == expected)
   }
 
-  @Test func contentDigestOfCodedOrPartialContentIsNotTheFiles() throws {
+  @Test("a digest is that of the coded bytes, and the content's own only if it is whole")
+  func contentDigest() throws {
     let digest = HeaderField("Content-Digest", "sha-256=:\(ReprDigestTests.hello):")
     #expect(try reply(200, HeaderFields([digest])).digests.count == 1)
-    #expect(try reply(200, HeaderFields([digest, HeaderField("Content-Encoding", "gzip")])).digests.isEmpty)
+    #expect(try reply(200, HeaderFields([digest, HeaderField("Content-Encoding", "gzip")])).digests.count == 1)
     #expect(try reply(206, HeaderFields([digest, HeaderField("Content-Range", "bytes 0-1/2")])).digests.isEmpty)
     #expect(try reply(404, HeaderFields([digest])).digests.isEmpty)
   }

@@ -25,6 +25,8 @@ struct AlteredSource: Source, SourceSession {
 
   func accepts(_ url: URL) -> Bool { isAccepted(url) }
 
+  func decoder(for coding: String) -> (any PostProcessor<File, File>)? { base.decoder(for: coding) }
+
   func start(in context: SourceContext) async throws -> any SourceSession {
     try await onStart()
     return self

@@ -16,39 +16,6 @@ package enum ResumePlan: Sendable, Hashable {
   case reject(DownloadError)
 }
 
-/// How far a server's ranges are trusted.
-///
-/// After an unusable reply a URL is requested again in a way that depends less on its server; the bytes on disk are
-/// kept meanwhile.
-package enum RangeTrust: Int, Sendable, Hashable, Comparable {
-  /// Not at all: the whole file is requested, and compared with the bytes on disk before anything is written.
-  case none
-  /// Ranges are trusted, but validators do not prove that the file is unchanged.
-  case overlap
-  /// Ranges and validators are trusted as RFC 9110 defines them.
-  case full
-
-  /// Orders values by trust, the lowest first.
-  package static func < (left: RangeTrust, right: RangeTrust) -> Bool { left.rawValue < right.rawValue }
-}
-
-/// What proves that a partial can be resumed if the server gives no strong validator.
-///
-/// Some bytes are always downloaded again and compared, even if the validator is strong: the last 64 KiB, or the number
-/// given by ``overlap(_:)`` (at least one byte); all bytes if there are fewer.
-public enum ResumeValidation: Sendable, Hashable {
-  /// A comparison of all bytes: the whole file is downloaded again. The partial is kept if every byte is equal.
-  case strict
-  /// A comparison of the last bytes on disk, as many as given. A strong validator does not make it shorter.
-  case overlap(Int64)
-  /// The digest of the whole file, which is checked at the end. The same as `.strict` if the request has no expected
-  /// digest, or the pipeline no ``DigestVerifying`` step.
-  case digest
-
-  /// A comparison of the last 64 KiB, which is the default.
-  public static let standard = ResumeValidation.overlap(65_536)
-}
-
 extension ResumePlan {
   /// The number of bytes to compare unless the validation gives another one.
   private static let standardOverlap: Int64 = 65_536
@@ -73,8 +40,7 @@ extension ResumePlan {
     trust: RangeTrust = .full
   ) -> Question {
     let have = checkpoint.ranges.prefixLength
-    // Bytes in a content coding were produced for one reply: another reply cannot continue them.
-    guard have > 0, checkpoint.contentCoding == nil, trust > .none else { return Question() }
+    guard have > 0, trust > .none, checkpoint.isContinuable(trusting: trust) else { return Question() }
     let isStrong = trust == .full && checkpoint.validator?.isStrong == true
     // Some bytes are always requested again and compared, even if the validator is strong: some servers keep a strong
     // entity tag while the content changes, and some imported partials are not what they claim to be. Besides, a file
@@ -210,6 +176,10 @@ extension ResumePlan {
           .wrongContentCoding,
           "the server sent the range in the content coding “\(reply.contentCoding ?? "identity")”"))
     }
+    if reply.contentCoding != nil, !checkpoint.hasSameStrongTag(as: reply) {
+      return .reject(
+        DownloadError(.unproven, "nothing proves that the server has coded the file as it did before"))
+    }
     if let error = sizeError(total, expected: expectedSize) { return .reject(error) }
     if case .known(let old) = checkpoint.total, case .known(let new) = total, old != new {
       return .reject(DownloadError(.sizeChanged, "the file's size changed from \(old) to \(new) bytes"))
@@ -253,6 +223,8 @@ extension ResumePlan {
       return status(304, "the server answered “Not Modified”, although the request had no such condition")
     case .preconditionFailed:
       return status(412, "a condition in the header fields of the request does not hold")
+    case .status(let code) where code == 204 || code == 205:
+      return status(code, "the server answered \(code): there is no file under this URL, not even an empty one")
     case .status(let code):
       return status(code, "the server answered \(code)")
     case .rangeNotSatisfiable(let total):
@@ -290,4 +262,18 @@ extension ResumePlan {
 extension Checkpoint {
   /// Whether the bytes are known to come from a resource other than that of `url`.
   func isElsewhere(than url: URL) -> Bool { resource.map { $0 != url.resourceKey } ?? false }
+
+  /// Whether a range can continue the bytes.
+  ///
+  /// Coded bytes may differ from reply to reply, because the server codes them anew. A strong entity tag names one coded
+  /// form (RFC 9110 §8.8.3), but a date does not. Of bytes that the transport has decoded there are no ranges.
+  fileprivate func isContinuable(trusting trust: RangeTrust) -> Bool {
+    guard let contentCoding else { return true }
+    return trust == .full && validator?.entityTag?.isWeak == false && !ContentCoding.isDecodedByTransport(contentCoding)
+  }
+
+  fileprivate func hasSameStrongTag(as reply: SourceReply) -> Bool {
+    guard let tag = validator?.entityTag, !tag.isWeak else { return false }
+    return reply.validator?.entityTag == tag
+  }
 }

@@ -107,12 +107,12 @@ extension Run {
   private func earlierFile() async throws -> CompleteFile? {
     let record = record
     guard let stored = record.steps.artifact else { return nil }
-    let names = pipeline.steps.map(\.name)
-    let isSameChain = names.starts(with: record.steps.completed)
+    let chain = chain
+    let isSameChain = chain.names.starts(with: record.steps.completed)
     let artifact = try storage.artifact(from: stored)
     // A step with a note can find its input even if the storage cannot. An artifact in memory is lost in any case.
     let note = record.steps.note.map(StepNote.init(stored:))
-    let next = try await nextStep(after: record.steps.completed.count, artifact)
+    let next = try await nextStep(of: chain, after: record.steps.completed.count, artifact)
     let hasNote = stored.path != nil && note?.isFor(next) == true
     if note != nil, !hasNote { update { $0.steps.note = nil } }
     let isThere = await storage.contains(artifact)
@@ -124,12 +124,12 @@ extension Run {
   }
 
   /// The name of the next step, or that of the storage if only publication is left.
-  private func nextStep(after done: Int, _ artifact: Artifact) async throws -> String {
-    for step in pipeline.steps.dropFirst(done) {
-      guard read({ $0.request.steps.contains(step.name) }) else { continue }
-      if step.isNeeded(try await processingContext(for: artifact, of: step.name, withWorkspace: false)) {
-        return step.name
-      }
+  private func nextStep(of chain: RunChain, after done: Int, _ artifact: Artifact) async throws -> String {
+    for link in chain.links.dropFirst(done) {
+      let name = link.step.name
+      guard link.isDecoder || read({ $0.request.steps.contains(name) }) else { continue }
+      let context = try await processingContext(for: artifact, of: name, digests: link.digests, withWorkspace: false)
+      if link.step.isNeeded(context) { return name }
     }
     return storageName
   }
@@ -164,9 +164,11 @@ extension Run {
 
   private func publish(_ file: CompleteFile) async throws -> Artifact {
     guard storage.isStaged(file.artifact) else { return file.artifact }
-    if pipeline.steps.isEmpty { announce(state: .processing(step: storageName)) }
+    let chain = chain
+    if chain.links.isEmpty { announce(state: .processing(step: storageName)) }
     update { _ = $0.apply(.bytesComplete) }
-    let context = try await processingContext(for: file.artifact, of: storageName, withWorkspace: false)
+    let context = try await processingContext(
+      for: file.artifact, of: storageName, digests: chain.digests, withWorkspace: false)
     return try await located(storageName) {
       try await storage.publish(
         file.artifact, of: file.isUntouched ? file.partial : nil, at: context.request.destination, in: context)

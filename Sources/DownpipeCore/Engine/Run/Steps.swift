@@ -6,14 +6,17 @@ extension Run {
   /// chain continues with the next step. The partial is kept until the final artifact is published: if the chain has
   /// changed, it starts again from the partial.
   func process(_ file: inout CompleteFile) async throws {
-    let steps = pipeline.steps
+    let chain = chain
     let done = read { $0.steps.completed.count }
     // The pipeline may have changed since the request was added.
-    try read { $0.request.steps }.check(steps)
-    for index in steps.indices where index >= done {
-      let step = steps[index]
-      guard read({ $0.request.steps.contains(step.name) }) else { continue }
-      let question = try await processingContext(for: file.artifact, of: step.name, withWorkspace: false)
+    try read { $0.request.steps }.check(pipeline.steps)
+    if let notice = chain.notice, done == 0 { announce(.refused(notice)) }
+    if chain.endOfDecoding == 0, file.isUntouched { try checkSize(of: file.artifact) }
+    for (index, link) in chain.links.enumerated() where index >= done {
+      let step = link.step
+      guard link.isDecoder || read({ $0.request.steps.contains(step.name) }) else { continue }
+      let question = try await processingContext(
+        for: file.artifact, of: step.name, digests: link.digests, withWorkspace: false)
       guard step.isNeeded(question) else { continue }
       update { _ = $0.apply(.bytesComplete) }
       announce(state: .processing(step: step.name))
@@ -30,13 +33,15 @@ extension Run {
         if read({ $0.checkpoint.marks.isEmpty }) { markTail(of: file.partial) }
       }
       file.mayLeaveTraces = true
-      let context = try await processingContext(for: input, of: step.name, withWorkspace: true)
+      let context = try await processingContext(
+        for: input, of: step.name, digests: link.digests, withWorkspace: true)
       let output = try await located(step.name, as: .processing) {
         try await withTaskExecutorPreference(BlockingExecutor.shared) { try await step.process(input, context) }
       }
       try Task.checkCancellation()
+      if index + 1 == chain.endOfDecoding { try await checkDecoded(output) }
       update { record in
-        record.steps = StepLog(completed: steps[...index].map(\.name), artifact: stored(output))
+        record.steps = StepLog(completed: Array(chain.names[...index]), artifact: stored(output))
         record.checkpoint.isComplete = true
       }
       try await save([.steps, .checkpoint])
@@ -47,6 +52,26 @@ extension Run {
       file.isUntouched = file.isUntouched && output.location == input.location
       file.artifact = output
     }
+  }
+
+  /// Checks the size of a decoded file, and removes the file if it is wrong: its coded bytes are still there.
+  private func checkDecoded(_ artifact: Artifact) async throws {
+    do {
+      if let maximum = read({ $0.request.maximumSize }), (artifact.size.bytes ?? 0) > maximum {
+        throw DownloadError(.tooLarge, "the decoded file has more than the maximum of \(maximum) bytes")
+      }
+      try checkSize(of: artifact)
+    } catch {
+      if storage.isStaged(artifact) { try? await storage.remove(artifact) }
+      throw error
+    }
+  }
+
+  /// Checks that a file has the size that the request expects, before the steps of the pipeline see it.
+  private func checkSize(of artifact: Artifact) throws {
+    guard let expected = read({ $0.request.expectedSize.bytes }), let size = artifact.size.bytes, size != expected
+    else { return }
+    throw DownloadError(.lengthMismatch, "the file has \(size) bytes, but \(expected) were expected")
   }
 
   /// The name of the artifact before the first step.
@@ -60,13 +85,13 @@ extension Run {
 
   /// The context for a step, or for the storage when it publishes.
   func processingContext(
-    for input: Artifact, of step: String, withWorkspace: Bool
+    for input: Artifact, of step: String, digests: [FileDigest], withWorkspace: Bool
   ) async throws -> ProcessingContext {
     let workspace = withWorkspace ? try await located(storageName) { try await storage.workspace(key) } : nil
     return read { record in
       ProcessingContext(
         request: record.request, workspace: workspace,
-        digests: record.request.expectedDigests + record.checkpoint.digests,
+        digests: digests,
         priorNote: record.steps.note.map(StepNote.init(stored:)).flatMap { $0.isFor(step) ? $0.text : nil },
         durability: storage.durability, wasInterrupted: record.wasInterrupted
       ) { [self] note in

@@ -2,16 +2,25 @@ internal import Synchronization
 
 /// Writes the chunks of one body to the partial, and checks them: their length, and those that are already on disk.
 ///
+/// If a whole body differs from the bytes on disk, and the retry policy would restart after that, the body takes the
+/// place of these bytes from the first difference on: another request would only fetch the same body again. The partial
+/// is cut there first. So however the process ends, all bytes on disk are of one representation, and the ledger, which
+/// may still have the old checkpoint, finds out by size and marks how many there are.
+///
 /// Runs on the transport's thread, one chunk after the other. Other threads read its atomics.
 final class BodyWriter: Sendable {
   /// The position of the body's first byte.
   let start: Int64
-  /// Bytes before this position are on disk and are compared instead of written.
-  let compareUntil: Int64
-  /// The position after the last announced byte; `nil` if the reply has no length.
-  let end: Int64?
+  /// The number of bytes on disk when the body began.
+  private let kept: Int64
+  private let expectedEnd: Int64?
+  /// The representation of the body, if it may take the place of the bytes on disk.
+  private let replacement: Adoption?
+  /// The position from which the body has taken the place of the bytes on disk; -1 if it has not.
+  private let replacedFrom = Atomic<Int64>(-1)
   private let partial: any Partial
   private let run: Run
+  private let book: CheckpointBook
   private let maximumSize: Int64?
   private let bytesBetweenCheckpoints: Int64
   private let position: Atomic<Int64>
@@ -27,18 +36,32 @@ final class BodyWriter: Sendable {
 
   init(
     partial: any Partial, run: Run, book: CheckpointBook, start: Int64, compareUntil: Int64, end: Int64?,
-    maximumSize: Int64?
+    maximumSize: Int64?, replacement: Adoption? = nil
   ) {
     self.partial = partial
     self.run = run
+    self.book = book
     self.start = start
-    self.compareUntil = compareUntil
-    self.end = end
+    self.kept = compareUntil
+    self.expectedEnd = end
     self.maximumSize = maximumSize
+    self.replacement = replacement
     bytesBetweenCheckpoints = book.bytesBetween
     position = Atomic(start)
     nextCheckpoint = Atomic(.max)
   }
+
+  /// Whether the body has taken the place of the bytes on disk.
+  var hasReplaced: Bool { replacedFrom.load(ordering: .acquiring) >= 0 }
+
+  /// Bytes before this position are on disk and are compared instead of written.
+  var compareUntil: Int64 {
+    let replaced = replacedFrom.load(ordering: .acquiring)
+    return replaced >= 0 ? replaced : kept
+  }
+
+  /// The position after the last announced byte; `nil` if the reply has no length.
+  var end: Int64? { hasReplaced ? replacement?.total?.bytes : expectedEnd }
 
   /// Requests a checkpoint each time enough bytes have been written; the stream's buffer of one coalesces requests.
   func requestsCheckpoints(from request: AsyncStream<Void>.Continuation) {
@@ -61,19 +84,20 @@ final class BodyWriter: Sendable {
     if isAborted.load(ordering: .acquiring), let error = control.withLock({ $0.failure }) { throw error }
     let count = Int64(bytes.byteCount)
     run.fetched.wrappingAdd(count, ordering: .relaxed)
-    if let end, count > end - offset {
-      throw DownloadError(.lengthMismatch, "the server sent more than the \(end) bytes it announced")
-    }
     if let maximumSize, count > maximumSize - offset {
       throw DownloadError(.tooLarge, "the file has more than the maximum of \(maximumSize) bytes")
     }
     if offset < compareUntil {
       let overlap = Int(min(count, compareUntil - offset))
-      try compare(bytes.extracting(first: overlap), at: offset)
-      offset += Int64(overlap)
+      let equal = try compare(bytes.extracting(first: overlap), at: offset)
+      offset += Int64(equal)
+      if equal < overlap { try replace(at: offset) }
       position.store(offset, ordering: .releasing)
-      bytes = bytes.extracting(droppingFirst: overlap)
+      bytes = bytes.extracting(droppingFirst: equal)
       if bytes.isEmpty { return }
+    }
+    if let end, Int64(bytes.byteCount) > end - offset {
+      throw DownloadError(.lengthMismatch, "the server sent more than the \(end) bytes it announced")
     }
     do { try partial.write(bytes, at: offset) } catch {
       throw DownloadError(error, as: .storage, stage: run.storageName)
@@ -87,14 +111,36 @@ final class BodyWriter: Sendable {
     }
   }
 
-  private func compare(_ bytes: RawSpan, at offset: Int64) throws {
+  /// Compares bytes with those on disk, and returns the number of equal bytes before the first difference.
+  private func compare(_ bytes: RawSpan, at offset: Int64) throws -> Int {
     let onDisk = try partial.read(at: offset, count: bytes.byteCount)
-    let isEqual =
-      onDisk.count == bytes.byteCount
-      && bytes.withUnsafeBytes { fresh in onDisk.withUnsafeBytes { kept in fresh.elementsEqual(kept) } }
-    guard isEqual else {
-      throw DownloadError(
-        .contentChanged, "the bytes at \(offset) differ from those on disk: the file on the server has changed")
+    return bytes.withUnsafeBytes { fresh in
+      onDisk.withUnsafeBytes { kept in
+        if kept.count == fresh.count, fresh.elementsEqual(kept) { return fresh.count }
+        return zip(fresh, kept).prefix { $0 == $1 }.count
+      }
     }
+  }
+
+  /// Lets the body take the place of the bytes on disk from their first difference on.
+  /// - Throws: `.contentChanged` if the retry policy would not restart, or if the body is not the whole file.
+  private func replace(at offset: Int64) throws {
+    let error = DownloadError(
+      .contentChanged, "the bytes at \(offset) differ from those on disk: the file on the server has changed")
+    guard let replacement, case .restart = run.decision(on: run.failure(error)) else { throw error }
+    do { try partial.truncate(to: offset) } catch {
+      throw DownloadError(error, as: .storage, stage: run.storageName)
+    }
+    run.forgetBytes()
+    run.update { record in
+      if offset > 0 { record.checkpoint.ranges.insert(contentsOf: 0..<offset) }
+      replacement.apply(to: &record.checkpoint)
+    }
+    book.reset(to: offset)
+    replacedFrom.store(offset, ordering: .releasing)
+    if nextCheckpoint.load(ordering: .relaxed) != .max {
+      nextCheckpoint.store(offset + bytesBetweenCheckpoints, ordering: .relaxed)
+    }
+    run.announce(.restarted(error))
   }
 }

@@ -35,7 +35,9 @@ extension Transfer {
       announceRedirects(of: reply, asked: url)
       do {
         let plan = ResumePlan.decide(
-          checkpoint: checkpoint, request: ask, reply: reply, validation: validation, expectedSize: expectedSize,
+          checkpoint: checkpoint, request: ask, reply: reply, validation: validation,
+          // The expected size is that of the decoded file.
+          expectedSize: expectedSize != nil && run.decodes(reply, to: ask) ? nil : expectedSize,
           hasDigest: hasDigest)
         noteRanges(of: reply, asked: ask, plan)
         return try await carryOut(plan, of: reply, asked: ask, into: partial)
@@ -100,7 +102,7 @@ extension Transfer {
     _ plan: ResumePlan, of reply: SourceReply, asked: SourceRequest, into partial: any Partial
   ) async throws -> Bool {
     let start: Int64
-    let compareUntil: Int64
+    var compareUntil: Int64
     let isWhole = reply.coverage == .whole
     switch plan {
     case .reject(let error):
@@ -127,7 +129,7 @@ extension Transfer {
       return (record.request.maximumSize, record.attempts, record.checkpoint.total.bytes)
     }
     // A reply without a length has to end where the file is known to end.
-    let end = end(of: reply) ?? (compareUntil > 0 && isWhole ? knownTotal : nil)
+    var end = end(of: reply) ?? (compareUntil > 0 && isWhole ? knownTotal : nil)
     if let maximum, let end, end > maximum {
       throw DownloadError(.tooLarge, "the file has \(end) bytes, but the maximum is \(maximum)")
     }
@@ -142,8 +144,10 @@ extension Transfer {
       if start == compareUntil { try await claimRoom() }
       let writer = BodyWriter(
         partial: partial, run: run, book: book, start: start, compareUntil: compareUntil, end: end,
-        maximumSize: maximum)
+        maximumSize: maximum,
+        replacement: isWhole && compareUntil > 0 ? Adoption(reply, to: asked, keeping: 0, of: Checkpoint()) : nil)
       offset = try await write(reply.body, with: writer, into: partial, adopting: adoption)
+      if writer.hasReplaced { (end, compareUntil) = (reply.length.bytes, writer.compareUntil) }
     }
     if let end, offset < end {
       throw DownloadError(.lengthMismatch, "the body ended after \(offset) of \(end) bytes")
@@ -180,7 +184,9 @@ extension Transfer {
 
   /// Whether another request is needed after `offset` bytes have been received.
   private func settle(_ offset: Int64, resumedAt start: Int64, isWhole: Bool) throws -> Bool {
-    try run.update { record -> Result<Bool, DownloadError> in
+    // The expected size is that of the decoded file, which is checked after the decoding.
+    let isDecoded = run.read { $0.checkpoint.contentCoding != nil } && run.chain.endOfDecoding > 0
+    return try run.update { record -> Result<Bool, DownloadError> in
       if offset > 0 { record.checkpoint.ranges.insert(contentsOf: 0..<offset) }
       switch record.checkpoint.total {
       case .known(let total) where offset < total:
@@ -188,18 +194,19 @@ extension Transfer {
         if offset > start { return .success(true) }
         return .failure(DownloadError(.lengthMismatch, "the server sends no bytes after byte \(offset) of \(total)"))
       case .known:
-        break
+        return .success(false)
       case .unknown where !isWhole && offset > start:
         // A range of a file of unknown size may be less than the rest: only a reply without new bytes proves the end.
         return .success(true)
       case .unknown:
+        // The bytes may be fewer because the connection ended early: they are not the whole file then.
+        if !isDecoded, let expected = record.request.expectedSize.bytes, expected != offset {
+          return .failure(
+            DownloadError(.lengthMismatch, "the file has \(offset) bytes, but \(expected) were expected"))
+        }
         record.checkpoint.total = .known(offset)
+        return .success(false)
       }
-      if let expected = record.request.expectedSize.bytes, expected != offset {
-        return .failure(
-          DownloadError(.lengthMismatch, "the file has \(offset) bytes, but \(expected) were expected"))
-      }
-      return .success(false)
     }.get()
   }
 

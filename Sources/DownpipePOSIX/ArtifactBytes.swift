@@ -1,13 +1,12 @@
-import DownpipeCore
-import DownpipePOSIX
+package import DownpipeCore
 
-/// The compressed bytes of an artifact, read from the start in blocks: from a file or from memory.
-struct GzipInput {
+/// The bytes of an artifact, read from the start in blocks: from a file or from memory.
+package struct ArtifactBytes {
   /// The number of bytes in a block.
-  static let blockSize = 256 << 10
+  package static let blockSize = 256 << 10
 
   /// The number of bytes when the artifact was opened.
-  let byteCount: Int64
+  package let byteCount: Int64
   private let content: Content
 
   private enum Content {
@@ -18,7 +17,7 @@ struct GzipInput {
   /// Opens an artifact.
   ///
   /// - Throws: ``DownloadError`` with `.processing` if it is not a regular file, `.permission` or `.storage`.
-  init(_ artifact: Artifact) throws {
+  package init(_ artifact: Artifact) throws {
     switch artifact.location {
     case .memory(let bytes):
       content = .memory(bytes)
@@ -28,9 +27,9 @@ struct GzipInput {
         let file = try OpenFile(reading: path)
         return (file, try file.status())
       }
-      // A FIFO or a device could block, and has no size for the limit on the compression ratio.
+      // A FIFO or a device could block, and has no size for a limit on the compression ratio.
       guard status.kind == .file else {
-        throw DownloadError(.processing, "\(path) is not a regular file: Gunzip decompresses one file")
+        throw DownloadError(.processing, "\(path) is not a regular file")
       }
       content = .file(file, path: path)
       byteCount = status.size
@@ -38,7 +37,7 @@ struct GzipInput {
   }
 
   /// Calls `body` with each block until the end, or until it returns false.
-  func forEachBlock(_ body: (RawSpan) throws -> Bool) throws {
+  package func forEachBlock(_ body: (RawSpan) throws -> Bool) throws {
     switch content {
     case .file(let file, let path):
       try reporting("read", path) { try file.forEachBlock(of: Self.blockSize) { block, _ in try body(block) } }

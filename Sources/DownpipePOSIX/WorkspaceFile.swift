@@ -1,5 +1,4 @@
-import DownpipeCore
-import DownpipePOSIX
+package import DownpipeCore
 
 #if canImport(Glibc)
   import Glibc
@@ -9,32 +8,34 @@ import DownpipePOSIX
   import Darwin
 #endif
 
-/// The decompressed file: written in the workspace under a temporary name, renamed when it is complete, and removed
+/// The output of a step: written in the workspace under a temporary name, renamed when it is complete, and removed
 /// otherwise.
 ///
-/// It has a folder of its own in the workspace. So a name from a gzip header cannot replace another file there, and the
-/// next run finds and removes what a run left that ended with its process.
-struct GzipOutput: ~Copyable {
+/// It has a folder of its own in the workspace. So a name that a server has chosen cannot replace another file there, and
+/// the next run finds and removes what a run left that ended with its process.
+package struct WorkspaceFile: ~Copyable {
   private static let temporaryName = ".unpacking"
 
   private let system = FileSystem.system
   private let folder: String
   private let temporaryPath: String
   private let file: OpenFile
-  private var size: Int64 = 0
+  /// The number of bytes that were written.
+  package private(set) var size: Int64 = 0
   private var isCommitted = false
 
   /// Opens an empty file.
   ///
   /// - Parameters:
   ///   - workspace: The folder of the download's steps; it exists.
-  ///   - input: The path of the compressed file, which stays as it is.
+  ///   - name: The name of the folder for the output.
+  ///   - input: The path of the step's input, which stays as it is.
   /// - Throws: ``DownloadError`` with `.noSpace`, `.permission` or `.storage`.
-  init(in workspace: String, beside input: String?) throws {
+  package init(in workspace: String, folder name: String, beside input: String?) throws {
     let system = FileSystem.system
-    // The input of a second Gunzip is the output of the first one, in the folder of the first one.
-    let first = workspace + "/gunzip"
-    let folder = input.map { isFile($0, in: first, system) } == true ? workspace + "/gunzip-2" : first
+    // The input of a second step of one kind is the output of the first one, in the folder of the first one.
+    let first = workspace + "/" + name
+    let folder = input.map { isFile($0, in: first, system) } == true ? first + "-2" : first
     let temporaryPath = folder + "/" + Self.temporaryName
     try reporting("create the folder", folder) { () throws(SystemError) in
       do throws(SystemError) { try system.makeFolder(Entry(folder)) } catch  where error.code == EEXIST {}
@@ -60,7 +61,7 @@ struct GzipOutput: ~Copyable {
   /// Writes the whole block.
   ///
   /// - Throws: ``DownloadError`` with `.noSpace`, `.permission` or `.storage`.
-  mutating func write(_ bytes: RawSpan) throws {
+  package mutating func write(_ bytes: RawSpan) throws {
     do throws(SystemError) { try file.write(bytes, at: size) } catch {
       throw error.downloadError("write", temporaryPath)
     }
@@ -71,7 +72,7 @@ struct GzipOutput: ~Copyable {
   ///
   /// - Returns: The path of the file.
   /// - Throws: ``DownloadError``, also for errors that the system reports only at flushing or closing.
-  mutating func commit(as name: String, durability: Durability) throws -> String {
+  package mutating func commit(as name: String, durability: Durability) throws -> String {
     let path = folder + "/" + name
     do throws(SystemError) {
       if durability == .power { try file.flush() }

@@ -1,0 +1,163 @@
+#if LIBCURL
+  import DownpipeCore
+  import DownpipeHTTP
+  import DownpipeTesting
+  import Foundation
+  import Testing
+
+  /// User names, passwords, tokens and cookies: each goes to its origin.
+  @Suite(.timeLimit(.minutes(1)))
+  struct HTTPCredentialsTests {
+    private static let basic = "Basic " + Data("me:s3cret".utf8).base64EncodedString()
+
+    private func origin(_ server: ScriptedHTTPServer) throws -> Origin { try #require(Origin(server.url())) }
+
+    @Test func basicIsSentWithTheFirstRequestToItsOrigin() async throws {
+      try await withScriptedServer { _ in
+        ScriptedReply(200)
+      } _: { other in
+        try await withScriptedServer { request in
+          request.path == "/away" ? .redirect(to: other.url("/there").absoluteString) : .redirect(to: "/away")
+        } _: { server in
+          let mine = try origin(server)
+          let source = HTTPSource {
+            $0.credentials = [.password(user: "me", password: "s3cret", for: mine)]
+          }
+          _ = try await source.fetch(server.url())
+          #expect(server.requests.map { $0.headers["Authorization"] } == [Self.basic, Self.basic])
+          #expect(other.requests.map { $0.headers["Authorization"] } == [nil])
+        }
+      }
+    }
+
+    @Test func userInformationOfTheURLPrecedes() async throws {
+      try await withScriptedServer { _ in
+        ScriptedReply(200)
+      } _: { server in
+        let mine = try origin(server)
+        let source = HTTPSource { $0.credentials = [.password(user: "other", password: "x", for: mine)] }
+        _ = try await source.fetch(url("http://me:s3cret@127.0.0.1:\(server.port)/"))
+        _ = try await source.fetch(server.url(), headers: ["Authorization": "Bearer own"])
+        #expect(server.requests.map { $0.headers["Authorization"] } == [Self.basic, "Bearer own"])
+      }
+    }
+
+    @Test func bearer() async throws {
+      try await withScriptedServer { _ in
+        ScriptedReply(200)
+      } _: { server in
+        let mine = try origin(server)
+        _ = try await HTTPSource { $0.credentials = [.bearer("abc", for: mine)] }.fetch(server.url())
+        #expect(server.requests.map { $0.headers["Authorization"] } == ["Bearer abc"])
+      }
+    }
+
+    @Test(arguments: [HTTPSource.PasswordSchemes.digest, .any])
+    func digestIsSentWhenTheServerAsks(_ schemes: HTTPSource.PasswordSchemes) async throws {
+      try await withScriptedServer { request in
+        guard let authorization = request.headers["Authorization"] else {
+          return ScriptedReply(
+            401, ["WWW-Authenticate": "Digest realm=\"r\", nonce=\"n\", qop=\"auth\", algorithm=SHA-256"],
+            body: .text("who are you"))
+        }
+        return authorization.hasPrefix("Digest username=\"me\"")
+          ? ScriptedReply(200, body: .text("file")) : ScriptedReply(403)
+      } _: { server in
+        let mine = try origin(server)
+        let source = HTTPSource {
+          $0.credentials = [.password(user: "me", password: "s3cret", schemes: schemes, for: mine)]
+        }
+        let fetched = try await source.fetch(server.url())
+        #expect(fetched.bytes == Array("file".utf8))
+        #expect(server.requests.count == 2)
+      }
+    }
+
+    /// The answer to a password that is wrong is the answer.
+    @Test(arguments: [HTTPSource.PasswordSchemes.basic, .digest, .any])
+    func aRefusedPasswordIsA401(_ schemes: HTTPSource.PasswordSchemes) async throws {
+      try await withScriptedServer { _ in
+        ScriptedReply(401, ["WWW-Authenticate": "Digest realm=\"r\", nonce=\"n\""], body: .text("no"))
+      } _: { server in
+        let mine = try origin(server)
+        let source = HTTPSource {
+          $0.credentials = [.password(user: "me", password: "wrong", schemes: schemes, for: mine)]
+        }
+        let fetched = try await source.fetch(server.url())
+        #expect(fetched.reply.coverage == .none(.status(401)))
+        #expect(fetched.bytes == Array("no".utf8))
+      }
+    }
+
+    @Test func netrc() async throws {
+      let folder = try TemporaryFolder()
+      let path = try folder.write(
+        Array("machine example.org login x password y\nmachine 127.0.0.1 login me password s3cret\n".utf8), to: "netrc")
+      try await withScriptedServer { _ in
+        ScriptedReply(200)
+      } _: { server in
+        _ = try await HTTPSource { $0.netrc = .file(path) }.fetch(server.url())
+        #expect(server.requests.map { $0.headers["Authorization"] } == [Self.basic])
+      }
+    }
+
+    @Test func cookiesAreKeptForTheSession() async throws {
+      try await withScriptedServer { _ in
+        ScriptedReply(200, ["Set-Cookie": "id=7; Path=/"])
+      } _: { server in
+        try await withRunning(HTTPSource { $0.cookies = .memory }) { source in
+          for _ in 0..<4 { _ = try await source.fetch(server.url()) }
+        }
+        #expect(server.requests.map { $0.headers["Cookie"] } == [nil, "id=7", "id=7", "id=7"])
+      }
+    }
+
+    @Test func noCookiesByDefault() async throws {
+      try await withScriptedServer { _ in
+        ScriptedReply(200, ["Set-Cookie": "id=7; Path=/"])
+      } _: { server in
+        try await withRunning { source in
+          for _ in 0..<2 { _ = try await source.fetch(server.url()) }
+        }
+        #expect(server.requests.map { $0.headers["Cookie"] } == [nil, nil])
+      }
+    }
+
+    @Test func cookiesAreKeptInAFileThatIsTheUsersAlone() async throws {
+      let folder = try TemporaryFolder()
+      try await withScriptedServer { request in
+        ScriptedReply(200, request.number == 1 ? ["Set-Cookie": "id=7; Path=/; Max-Age=1000"] : [])
+      } _: { server in
+        for _ in 0..<2 {
+          try await withRunning(HTTPSource { $0.cookies = .file(folder.path("jar")) }) { source in
+            _ = try await source.fetch(server.url())
+          }
+        }
+        #expect(server.requests.map { $0.headers["Cookie"] } == [nil, "id=7"])
+      }
+      let attributes = try FileManager.default.attributesOfItem(atPath: folder.path("jar"))
+      #expect(attributes[.posixPermissions] as? Int == 0o600)
+    }
+
+    @Test func aCookieForAPublicSuffixIsNotKept() async throws {
+      try await withScriptedServer { request in
+        ScriptedReply(
+          200, [request.number == 1 ? "Set-Cookie" : "X": "id=7; Domain=co.uk; Path=/"])
+      } _: { server in
+        let addresses = [
+          HTTPSource.HostAddress(host: "a.co.uk", port: server.port, addresses: ["127.0.0.1"]),
+          HTTPSource.HostAddress(host: "b.co.uk", port: server.port, addresses: ["127.0.0.1"]),
+        ]
+        let source = HTTPSource {
+          $0.cookies = .memory
+          $0.resolve = addresses
+        }
+        try await withRunning(source) { source in
+          _ = try await source.fetch(url("http://a.co.uk:\(server.port)/"))
+          _ = try await source.fetch(url("http://b.co.uk:\(server.port)/"))
+        }
+        #expect(server.requests.map { $0.headers["Cookie"] } == [nil, nil])
+      }
+    }
+  }
+#endif

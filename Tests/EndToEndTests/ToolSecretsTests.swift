@@ -1,0 +1,64 @@
+import Downpipe
+import DownpipeTesting
+import Foundation
+import Testing
+
+extension EndToEnd {
+  /// A secret in each place of a request: the server gets it, and nobody else.
+  @Suite(.serialized) struct ToolSecretsTests {
+    @Test func nothingSecretComesOut() async throws {
+      try await DefectRun.with { request in
+        switch request.path {
+        case "/ok": .redirect(to: "/served?token=CANARY")
+        case "/served": .file(.pattern(size: 50_000), etag: "\"v1\"", for: request)
+        case "/lost": .redirect(to: "/gone?X-Amz-Signature=CANARY")
+        default: ScriptedReply(404, ["Set-Cookie": "s=CANARY"])
+        }
+      } _: { run in
+        func url(_ path: String) -> String {
+          "\(run.server.url(path))?token=CANARY#token=CANARY".replacing("://", with: "://user:CANARY@")
+        }
+        let folder = run.folder.path("out")
+        let fields = ["Cookie: s=CANARY", "X-Api-Key: CANARY"].flatMap { ["-H", $0] }
+        var outcomes: [Command.Outcome] = []
+        for path in ["/ok", "/lost"] {
+          for style in [[], ["--json"], ["--dry-run"]] {
+            outcomes.append(
+              try await run.tool(["get", url(path), "-d", folder, "-H", "Authorization: x CANARY"] + fields + style))
+          }
+        }
+        for style in [[], ["--json"]] {
+          outcomes.append(try await run.tool(["list", "-d", folder] + style))
+          outcomes.append(try await run.tool(["resume", "-d", folder] + style))
+        }
+        outcomes.append(try await run.tool(["get", url("/ok").replacing("http://", with: "http://["), "-d", folder]))
+        for outcome in outcomes {
+          #expect(!outcome.everything.contains("CANARY"), "\(outcome.everything)")
+        }
+        #expect(outcomes.contains { $0.output.contains("/lost") })
+
+        let first = try #require(run.server.requests.first { $0.path == "/ok" })
+        #expect(first.headers["Authorization"] == "x CANARY" && first.headers["X-Api-Key"] == "CANARY")
+        #expect(first.target == "/ok?token=CANARY")
+        #if canImport(Glibc)
+          #expect(try await !Self.attributes(in: run.folder.path("")).contains("CANARY"))
+        #endif
+        #expect(try run.folder.contents().allSatisfy { !$0.contains("CANARY") })
+      }
+    }
+
+    /// The names and values of the extended attributes of all files in a folder.
+    private static func attributes(in folder: String) async throws -> String {
+      let script = """
+        import os, sys
+        for root, folders, files in os.walk(sys.argv[1]):
+          for path in [os.path.join(root, name) for name in folders + files]:
+            for name in os.listxattr(path):
+              print(path, name, os.getxattr(path, name))
+        """
+      let outcome = try await Command("python3", ["-c", script, folder]).run()
+      try #require(outcome.status == 0, "\(outcome.everything)")
+      return outcome.output
+    }
+  }
+}
