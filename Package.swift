@@ -170,6 +170,7 @@ let package = Package(
       name: "DownpipeTool",
       dependencies: [
         "Downpipe", "DownpipeURLSession", "DownpipeAppleResumeData",
+        .target(name: "DownpipeAsyncHTTPClient", condition: asyncHTTPClient),
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
         .product(name: "Crypto", package: "swift-crypto"),
       ],

@@ -13,6 +13,7 @@ struct GetCommand: AsyncParsableCommand {
   @OptionGroup(title: "File options") var input: GetOptions
   @OptionGroup(title: "Folder options") var folder: FolderOptions
   @OptionGroup(title: "Transfer options") var transfer: TransferOptions
+  @OptionGroup var network: NetworkOptions
   @OptionGroup(title: "Options for when to download") var gates: GateOptions
   @OptionGroup(title: "Output options") var reporting: OutputOptions
 
@@ -22,6 +23,8 @@ struct GetCommand: AsyncParsableCommand {
     if plan.isSingle, let text = plan.urls.first {
       do { _ = try plan.request(for: text) } catch { try refuse(text, plan, error) }
     }
+
+    let servers = try await networkSettings(&plan)
 
     let directory = try prepare(folder.directory, option: "--directory")
     if let name = plan.outputName, Folder.kind(directory + "/" + name) == .directory {
@@ -34,6 +37,7 @@ struct GetCommand: AsyncParsableCommand {
     let ledger = try folder.usableLedgerPath(directory: directory)
     var settings = transfer.settings(directory: directory, ledger: ledger)
     settings.gates = gates.settings
+    settings.network = servers
     settings.scope = PathScope(directory: directory, ledger: ledger, more: plan.steps.folder.map { [$0] } ?? [])
     if input.dryRun {
       settings.showsAll = true
@@ -60,6 +64,17 @@ struct GetCommand: AsyncParsableCommand {
       OutputFile.warn("interrupted: \(tally.finished) of \(tally.total) finished\(hint)")
     }
     if ending.exitStatus != 0 { throw ExitCode(ending.exitStatus) }
+  }
+
+  private func networkSettings(_ plan: inout GetPlan) async throws -> NetworkSettings {
+    var settings = try network.settings(for: transfer.source)
+    plan.logsIn = settings.logIn.isGiven
+    guard plan.logsIn else { return settings }
+    guard plan.headers["Authorization"] == nil else {
+      throw UsageError("--header and --user or --bearer both set Authorization: remove one of them")
+    }
+    if settings.logIn.method != .basic { settings.logIn.origins = try await LogInOrigins.given(plan) }
+    return settings
   }
 
   private func prepare(_ path: String, option: String) throws(UsageError) -> String {

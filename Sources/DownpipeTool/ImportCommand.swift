@@ -27,18 +27,23 @@ struct ImportCommand: AsyncParsableCommand {
 
   @OptionGroup(title: "Folder options") var folder: FolderOptions
   @OptionGroup(title: "Transfer options") var transfer: TransferOptions
+  @OptionGroup var network: NetworkOptions
   @OptionGroup(title: "Output options") var reporting: OutputOptions
 
   func run() async throws {
-    let request = try request()
+    var request = try request()
+    var servers = try network.settings(for: transfer.source)
+    request.logsIn = servers.logIn.isGiven
+    servers.logIn.origins = Origin(request.url).map { [$0] } ?? []
     let directory = try Folder.prepare(folder.directory, option: "--directory")
     let ledger = try folder.usableLedgerPath(directory: directory)
-    let settings = transfer.settings(directory: directory, ledger: ledger)
+    var settings = transfer.settings(directory: directory, ledger: ledger)
+    settings.network = servers
     let choice = reporting.choice
     let monitor = RunMonitor(output: choice.make())
     let run = DownloadRun(pipeline: try Pipeline(settings), monitor: monitor, isAnimated: choice.drawsBars)
     let feeder = Feeder(plan: try GetPlan(urls: [request.givenURL], outputName: output))
-    let ending = try await run.run { downloader, monitor in
+    let ending = try await run.run { [request] downloader, monitor in
       try await feeder.add([request], to: downloader, monitor)
     }
     if case .interrupted = ending {

@@ -1,30 +1,14 @@
 import Downpipe
-import DownpipeURLSession
 import Foundation
 
 extension Pipeline {
   /// The pipeline of every command.
   init(_ settings: PipelineSettings) throws(UsageError) {
-    #if LIBCURL
-      let http = try HTTPSource.Configuration(settings)
-    #else
-      guard settings.proxy == nil else {
-        throw UsageError(
-          "--proxy: this downpipe is built without libcurl; name the proxy in the environment variable http_proxy or "
-            + "https_proxy")
-      }
-      // `HTTPSource` is URLSessionSource here.
-      let http = URLSessionSource.Configuration(settings)
-    #endif
+    let source = try settings.source()
 
     self.init {
-      if !settings.hasSource {
-        NoSource()
-      } else if settings.transport == .urlSession {
-        URLSessionSource(URLSessionSource.Configuration(settings))
-      } else {
-        HTTPSource(http)
-      }
+      source
+      if let logIn = LogInInterceptor(settings.network.logIn) { logIn }
       ScopedStore(
         base: FileStore(settings.directory, onConflict: settings.conflict), scope: settings.scope,
         showsAll: settings.showsAll)
@@ -69,15 +53,6 @@ extension Downloader {
   }
 }
 
-/// Takes the place of a source where nothing is fetched.
-private struct NoSource: Source, SourceSession {
-  func accepts(_ url: URL) -> Bool { true }
-
-  func open(_ request: SourceRequest) async throws -> SourceReply {
-    throw DownloadError(.unsupportedURL, "this command fetches nothing")
-  }
-}
-
 extension FailureTable {
   /// A command ends with an error where an app waits until the cause is gone. All bytes are kept, and the same command
   /// resumes.
@@ -90,26 +65,4 @@ extension FailureTable {
   fileprivate static let commandLineWithReserve =
     commandLine
     .with(.code(.noSpace), .waitForDisk, because: "the user of the command wants it to wait for space")
-}
-
-#if LIBCURL
-  extension HTTPSource.Configuration {
-    fileprivate init(_ settings: PipelineSettings) throws(UsageError) {
-      self.init()
-      if let limit = settings.connectTimeLimit { connectTimeLimit = limit }
-      totalTimeLimit = settings.timeLimit
-      guard let url = settings.proxy else { return }
-      do throws(DownloadError) { proxy = .proxy(try HTTPSource.Proxy(url)) } catch {
-        throw UsageError("--proxy: \(error.message)")
-      }
-    }
-  }
-#endif
-
-extension URLSessionSource.Configuration {
-  fileprivate init(_ settings: PipelineSettings) {
-    self = .default
-    if let limit = settings.connectTimeLimit { connectTimeLimit = limit }
-    totalTimeLimit = settings.timeLimit
-  }
 }

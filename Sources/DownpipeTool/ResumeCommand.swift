@@ -10,12 +10,16 @@ struct ResumeCommand: AsyncParsableCommand {
     discussion: """
       Failed and paused downloads are tried again, and downloads that wait for another attempt start at once. Cancelled \
       downloads stay cancelled. Paths outside the folder need --allow-outside.
+
+      The ledger has no passwords and none of the connection options: give --user, --proxy and the others again. \
+      --user and --bearer are for the hosts of downloads that were added with one of them.
       """
   )
 
   @OptionGroup(title: "Folder options") var folder: LedgerOptions
   @OptionGroup var outside: OutsideOptions
   @OptionGroup(title: "Transfer options") var transfer: TransferOptions
+  @OptionGroup var network: NetworkOptions
   @OptionGroup(title: "Options for when to download") var gates: GateOptions
   @OptionGroup(title: "Output options") var reporting: OutputOptions
 
@@ -40,6 +44,7 @@ struct ResumeCommand: AsyncParsableCommand {
     let directory = try Folder.prepare(existing, option: "--directory")
     var settings = transfer.settings(directory: directory, ledger: ledger)
     settings.gates = gates.settings
+    settings.network = try await networkSettings(ledger: ledger, directory: directory)
     settings.scope = outside.scope(directory: directory, ledger: ledger)
 
     let choice = reporting.choice
@@ -54,6 +59,17 @@ struct ResumeCommand: AsyncParsableCommand {
         "interrupted: \(tally.finished) of \(tally.total) finished; run “downpipe resume” again to resume")
     }
     if ending.exitStatus != 0 { throw ExitCode(ending.exitStatus) }
+  }
+
+  private func networkSettings(ledger: String, directory: String) async throws -> NetworkSettings {
+    var settings = try network.settings(for: transfer.source)
+    guard settings.logIn.isGiven else { return settings }
+    let origins = try await LogInOrigins.unfinished(in: ledger, directory: directory)
+    if origins.isEmpty {
+      OutputFile.warn("no unfinished download was added with --user or --bearer: they are not sent")
+    }
+    settings.logIn.origins = origins
+    return settings
   }
 
   private static func resumeAll(

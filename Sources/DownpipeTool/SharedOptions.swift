@@ -158,15 +158,11 @@ struct TransferOptions: ParsableArguments {
       "End an attempt after this time, including the transfer (default: no limit).", valueName: "seconds"))
   var timeout: Double?
 
-  @Option(
-    help: ArgumentHelp("Use this proxy, such as http://host:3128 or socks5://host:1080.", valueName: "url"))
-  var proxy: String?
-
   @Option(help: ArgumentHelp("Choose what happens if the file exists.", valueName: "policy"))
   var onConflict = ConflictPolicy.keepBoth
 
   @Option(help: ArgumentHelp("Choose the HTTP client.", valueName: "client"))
-  var source = PipelineSettings.Transport.http
+  var source = PipelineSettings.Transport.standard
 
   func validate() throws {
     func check(_ value: Int, _ option: String, _ range: ClosedRange<Int>) throws {
@@ -184,9 +180,6 @@ struct TransferOptions: ParsableArguments {
     if limitRateDuring != nil, limitRate == nil {
       throw ValidationError("--limit-rate-during needs --limit-rate: the speed that applies during these hours")
     }
-    if proxy != nil, source == .urlSession {
-      throw ValidationError("--proxy works with --source http only")
-    }
   }
 
   func settings(directory: String, ledger: String?) -> PipelineSettings {
@@ -195,7 +188,7 @@ struct TransferOptions: ParsableArguments {
       OutputFile.warn("no more than \(most) at once: the limit of open files is too low for more (ulimit -n)")
     }
     return PipelineSettings(
-      transport: source, proxy: proxy, connectTimeLimit: connectTimeout.map { .seconds($0) },
+      transport: source, connectTimeLimit: connectTimeout.map { .seconds($0) },
       timeLimit: timeout.map { .seconds($0) }, jobs: min(jobs, most), perHost: perHost,
       rateLimit: limitRate.map { RateLimit($0, during: limitRateDuring?.daily) }, retries: retry, directory: directory,
       conflict: onConflict, ledger: ledger)

@@ -14,7 +14,7 @@ struct CommandTests {
       "http://a/1", "http://a/2", "-i", "list", "-d", "dir", "-j", "7", "--per-host", "2", "-s", "4", "--ledger",
       "none",
       "--gunzip", "--move-into", "films", "--retry", "9", "-H", "A: b", "--header", "C: d", "--proxy", "http://p:1",
-      "--on-conflict", "replace", "--source", "http", "--json", "-q", "--timeout", "90", "--connect-timeout", "2.5",
+      "--on-conflict", "replace", "--json", "-q", "--timeout", "90", "--connect-timeout", "2.5",
       "-A", "agent",
       "--referer", "http://r/", "--dry-run",
     ])
@@ -27,7 +27,7 @@ struct CommandTests {
     #expect(
       settings
         == PipelineSettings(
-          transport: .http, proxy: "http://p:1", connectTimeLimit: .seconds(2.5), timeLimit: .seconds(90), jobs: 7,
+          connectTimeLimit: .seconds(2.5), timeLimit: .seconds(90), jobs: 7,
           perHost: 2, retries: 9, directory: "/d", conflict: .replace,
           ledger: nil))
     #expect(command.transfer.segments == 4)
@@ -60,7 +60,7 @@ struct CommandTests {
     arguments: [
       ["-j", "0"], ["-j", "x"], ["--per-host", "0"], ["-s", "0"], ["--retry=-1"], ["--on-conflict", "ask"],
       ["--source", "ftp"], ["--nonsense"], ["--timeout", "0"], ["--timeout", "soon"], ["--connect-timeout", "-1"],
-      ["--timeout", "nan"], ["--source", "urlsession", "--proxy", "http://p:1"], ["-o"],
+      ["--timeout", "nan"], ["-o"],
     ])
   func refused(_ arguments: [String]) {
     #expect(throws: (any Error).self) { try GetCommand.parse(["http://a/1"] + arguments) }

@@ -228,7 +228,7 @@
 
     /// `ulimit -f`, which needs no rights: a write beyond it raises SIGXFSZ, which kills a process by default.
     @Suite struct FileSizeLimitTests {
-      @Test(arguments: ["http", "urlsession"])
+      @Test(arguments: ["curl", "urlsession"])
       func aFileSizeLimitIsAnErrorAndNotACrash(source: String) async throws {
         let content = DiskFullTests.content
         let server = try await ScriptedHTTPServer.start { .file(content, etag: "\"v1\"", for: $0) }

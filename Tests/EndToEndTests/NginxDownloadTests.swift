@@ -13,11 +13,11 @@ import Testing
 extension EndToEnd {
   /// The tool against a real nginx: real sockets, real files, a real ledger, real signals.
   @Suite struct NginxDownloadTests {
-    @Test(arguments: ["http", "urlsession"])
+    @Test(arguments: ["curl", "urlsession"])
     func manySmallFilesStoppedHalfWay(source: String) async throws {
       let server = try await NginxServer()
       let folder = try TemporaryFolder()
-      let count = source == "http" ? 2000 : 300
+      let count = source == "curl" ? 2000 : 300
       for index in 0..<count {
         try server.add("\(index).bin", DownloadFixtures.pattern(size: 65_536, seed: UInt64(index)))
       }
@@ -57,11 +57,11 @@ extension EndToEnd {
       #expect(try FileManager.default.contentsOfDirectory(atPath: folder.path("out")).count == count + 1)
     }
 
-    @Test(arguments: ["http", "urlsession"])
+    @Test(arguments: ["curl", "urlsession"])
     func aGibibyteArrivesByteIdentical(source: String) async throws {
       let server = try await NginxServer()
       let folder = try TemporaryFolder()
-      let size = source == "http" ? 1 << 30 : 64 << 20
+      let size = source == "curl" ? 1 << 30 : 64 << 20
       try Self.makeLargeFile(at: server.folder.path("files/big"), size: size)
       let outcome = try await Command.downpipe([
         "get", server.url("/files/big"), "-d", folder.path("out"), "--source", source, "--json",

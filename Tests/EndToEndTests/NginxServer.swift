@@ -20,7 +20,9 @@ final class NginxServer: Sendable {
   private let configuration: String
 
   /// Starts nginx, with TLS and HTTP/2 if there is a certificate.
-  init(certificate: String? = nil, key: String = "") async throws {
+  ///
+  /// - Parameter more: Further lines for the server.
+  init(certificate: String? = nil, key: String = "", more: String = "") async throws {
     folder = try TemporaryFolder()
     let port = try Self.freePort()
     self.port = port
@@ -41,6 +43,7 @@ final class NginxServer: Sendable {
         server {
           listen 127.0.0.1:\(port)\(certificate == nil ? "" : " ssl http2");
           \(certificate.map { "ssl_certificate \($0); ssl_certificate_key \(key);" } ?? "")
+          \(more)
           root \(folder.path);
           location /slow/ { alias \(folder.path("files"))/; limit_rate 1m; }
           location /plain/ { alias \(folder.path("files"))/; etag off; max_ranges 0; add_header Last-Modified ""; }

@@ -35,7 +35,7 @@ extension EndToEnd {
       #expect(outcome.errors.contains(argument) && outcome.errors.contains("--help"), "\(outcome.everything)")
     }
 
-    @Test(arguments: ["http", "urlsession"])
+    @Test(arguments: ["curl", "urlsession"])
     func userAgentAndRefererReachTheServer(_ source: String) async throws {
       try await DefectRun.with {
         .file(.text("film"), etag: "\"v1\"", for: $0)
@@ -49,7 +49,7 @@ extension EndToEnd {
     }
 
     /// The server sends nothing: without the option, the tool waits for a minute.
-    @Test(arguments: ["http", "urlsession"])
+    @Test(arguments: ["curl", "urlsession"])
     func anAttemptEndsAfterItsTimeout(_ source: String) async throws {
       let held = ServerGate()
       defer { held.open() }

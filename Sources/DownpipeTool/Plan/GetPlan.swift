@@ -13,6 +13,8 @@ struct GetPlan: Sendable {
   var digest: FileDigest?
   var steps = RequestSteps()
   var priority = Priority.normal
+  /// Whether the command was given a name or a token to log in with.
+  var logsIn = false
 
   /// Whether the command is about one file.
   var isSingle: Bool { inputFile == nil && urls.count == 1 }
@@ -61,8 +63,8 @@ struct GetPlan: Sendable {
       throw DownloadError(.invalidRequest, "the URL is longer than 8,192 bytes")
     }
     var request = try DownloadRequest(text, id: id(for: text))
-    guard Self.isHTTP(text) else {
-      let scheme = request.url.scheme ?? ""
+    let scheme = request.url.scheme?.lowercased() ?? ""
+    guard ["http", "https"].contains(scheme) else {
       throw DownloadError(
         .unsupportedURL, "the scheme “\(scheme.prefix(32))” is not supported: use a URL with https:// or http://")
     }
@@ -74,16 +76,12 @@ struct GetPlan: Sendable {
     request.destination.name = outputName
     if let digest { request.expectedDigests = [digest] }
     request.givenURL = text
+    request.logsIn = logsIn
     steps.attach(to: &request)
     return request
   }
 
   func id(for text: String) -> DownloadID { DownloadIdentity(url: text, outputName: outputName).id }
-
-  private static func isHTTP(_ text: String) -> Bool {
-    let start = text.prefix(8).lowercased()
-    return start.hasPrefix("http://") || start == "https://"
-  }
 
   private static func check(name: String) throws(UsageError) {
     guard !name.contains("/"), !name.contains("\0") else {

@@ -2,16 +2,30 @@ import Downpipe
 
 /// The options of a command that its pipeline depends on.
 struct PipelineSettings: Sendable, Hashable {
+  /// The sources of this build.
   enum Transport: String, Sendable, Hashable, CaseIterable {
-    /// The default source, `HTTPSource`: libcurl, or Foundation's URLSession where there is no libcurl.
-    case http
-    /// Foundation's URLSession.
+    #if LIBCURL
+      /// `HTTPSource`.
+      case curl
+    #endif
+    #if AsyncHTTPClient
+      /// `AsyncHTTPClientSource`.
+      case asyncHTTPClient = "async-http-client"
+    #endif
+    /// `URLSessionSource`.
     case urlSession = "urlsession"
+
+    static var standard: Transport {
+      #if LIBCURL
+        .curl
+      #else
+        .urlSession
+      #endif
+    }
   }
 
-  var transport = Transport.http
-  /// The URL of the proxy.
-  var proxy: String?
+  var transport = Transport.standard
+  var network = NetworkSettings()
   /// The longest wait for a connection, and the longest time of an attempt; the source's defaults when `nil`.
   var connectTimeLimit: Duration?
   var timeLimit: Duration?

@@ -131,9 +131,10 @@ struct DryRun: Sendable {
   private func ask(
     _ source: any SourceSession, for request: DownloadRequest, _ forecast: inout Forecast
   ) async throws {
-    let reply = try await source.open(
-      SourceRequest(
-        url: request.url, id: request.id, range: RequestedRange(from: 0, to: 1), headers: request.headers))
+    var asked = SourceRequest(
+      url: request.url, id: request.id, range: RequestedRange(from: 0, to: 1), headers: request.headers)
+    if let logIn = LogInInterceptor(settings.network.logIn) { asked = logIn.authorized(asked) }
+    let reply = try await source.open(asked)
     reply.body.discard()
     switch reply.coverage {
     case .range(_, let total): (forecast.total, forecast.isResumable) = (total, true)

@@ -1,0 +1,42 @@
+import Downpipe
+import Foundation
+
+/// Adds the `Authorization` field of `--user` and `--bearer` to each request for the URL that the user gave. Neither the
+/// request of the download nor its record in the ledger has it, and the source does not send it to another origin.
+///
+/// User information in a URL and a field of `--header` win.
+struct LogInInterceptor: RequestInterceptor {
+  /// The value of the field; it is a secret.
+  private let field: String
+  /// Other origins do not get it; all do when `nil`.
+  private let origins: Set<Origin>?
+
+  /// `nil` where requests need no field.
+  init?(_ settings: LogInSettings) {
+    if let token = settings.bearerToken {
+      field = "Bearer " + token
+    } else if let logIn = settings.logIn, settings.method == .basic {
+      field = "Basic " + Data("\(logIn.user):\(logIn.password)".utf8).base64EncodedString()
+    } else {
+      return nil
+    }
+    origins = settings.origins
+  }
+
+  var name: String { "LogIn" }
+
+  func intercept(_ request: SourceRequest, next: RequestInterceptorNext) async throws -> SourceReply {
+    try await next(authorized(request))
+  }
+
+  func authorized(_ request: SourceRequest) -> SourceRequest {
+    let url = request.url
+    guard request.headers["Authorization"] == nil, (url.user(percentEncoded: true) ?? "").isEmpty,
+      (url.password(percentEncoded: true) ?? "").isEmpty
+    else { return request }
+    if let origins, !(Origin(url).map(origins.contains) ?? false) { return request }
+    var request = request
+    request.headers["Authorization"] = field
+    return request
+  }
+}

@@ -1,0 +1,47 @@
+import Downpipe
+
+/// Finds the origins that get a name and a password, or a token.
+enum LogInOrigins {
+  /// The origins of URLs on the command line and of those in a file, which is read an extra time: a server is asked
+  /// first how to log in, and by then its origin must be known.
+  static func given(_ plan: GetPlan) async throws -> Set<Origin> {
+    var origins = Set(plan.urls.compactMap { Origin($0) })
+    guard let path = plan.inputFile else { return origins }
+    guard Folder.kind(path) == .file else {
+      throw UsageError("--auth needs to know all hosts in advance: give --input-file a file that can be read twice")
+    }
+    let list = try URLList(path)
+    while let urls = try await list.next() { origins.formUnion(urls.compactMap { Origin($0) }) }
+    return origins
+  }
+
+  /// The origins of the unfinished downloads that were added with `--user` or `--bearer`. Other hosts of the ledger do
+  /// not get what belongs to these.
+  static func unfinished(in ledger: String, directory: String) async throws -> Set<Origin> {
+    let downloader = try await Downloader.reading(PipelineSettings(directory: directory, ledger: ledger))
+    let origins = await Result { try await unfinished(downloader) }
+    await downloader.shutdown()
+    return try origins.get()
+  }
+
+  private static func unfinished(_ downloader: Downloader) async throws -> Set<Origin> {
+    var query = DownloadQuery(phases: [.waiting, .transferring, .processing, .paused, .failed], limit: 1000)
+    var origins: Set<Origin> = []
+    while true {
+      let statuses = try await downloader.statuses(query)
+      origins.formUnion(statuses.filter(\.request.logsIn).compactMap { Origin($0.request.url) })
+      guard statuses.count == query.limit else { return origins }
+      query.offset += statuses.count
+    }
+  }
+}
+
+extension DownloadRequest {
+  private static let logInKey = "downpipe.log-in"
+
+  /// Whether the command that added the download was given a name or a token. Neither of them is stored.
+  var logsIn: Bool {
+    get { metadata[Self.logInKey] != nil }
+    set { metadata[Self.logInKey] = newValue ? "yes" : nil }
+  }
+}

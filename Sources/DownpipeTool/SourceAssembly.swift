@@ -1,0 +1,145 @@
+import Downpipe
+import DownpipeURLSession
+import Foundation
+
+#if AsyncHTTPClient
+  import DownpipeAsyncHTTPClient
+#endif
+
+extension PipelineSettings {
+  /// The source of the pipeline.
+  ///
+  /// - Throws: ``UsageError`` for a proxy or a certificate that cannot be used.
+  func source() throws(UsageError) -> any Source {
+    guard hasSource else { return NoSource() }
+    switch transport {
+    #if LIBCURL
+      case .curl: return HTTPSource(try HTTPSource.Configuration(self))
+    #endif
+    #if AsyncHTTPClient
+      case .asyncHTTPClient: return AsyncHTTPClientSource(try AsyncHTTPClientSource.Configuration(self))
+    #endif
+    case .urlSession: return URLSessionSource(URLSessionSource.Configuration(self))
+    }
+  }
+}
+
+/// Takes the place of a source where nothing is fetched.
+private struct NoSource: Source, SourceSession {
+  func accepts(_ url: URL) -> Bool { true }
+
+  func open(_ request: SourceRequest) async throws -> SourceReply {
+    throw DownloadError(.unsupportedURL, "this command fetches nothing")
+  }
+}
+
+#if LIBCURL
+  extension HTTPSource.Configuration {
+    fileprivate init(_ settings: PipelineSettings) throws(UsageError) {
+      let network = settings.network
+      self = network.isUntrusted ? .untrusted : HTTPSource.Configuration()
+      if let limit = settings.connectTimeLimit { connectTimeLimit = limit }
+      totalTimeLimit = settings.timeLimit
+      if let speed = network.minimumSpeed {
+        minimumSpeed = .init(bytesPerSecond: Int(speed), over: ConnectionOptions.slowTime)
+      }
+      if let limit = network.maximumRedirects { maximumRedirects = limit }
+      if let limit = network.maximumSize { maximumSize = limit }
+      allowsInsecureRedirects = network.allowsInsecureRedirects
+      if network.usesHTTP1Only { httpVersion = .http1Only }
+      keepsContentCoding = network.keepsContentCoding
+      proxy = try Self.proxy(network)
+      resolve = network.addresses.map { .init(host: $0.host, port: $0.port, addresses: $0.addresses) }
+      tls = HTTPSource.TLS(network.tls)
+      apply(network.logIn)
+    }
+
+    private static func proxy(_ network: NetworkSettings) throws(UsageError) -> HTTPSource.ProxySetting {
+      let text: String
+      switch network.proxy {
+      case .none: return .none
+      case .environment:
+        if network.proxyLogIn == nil { return .environment }
+        throw UsageError("--proxy-user needs --proxy: the proxy to log in to")
+      case .url(let url): text = url
+      }
+      do {
+        var proxy = try HTTPSource.Proxy(text)
+        if let logIn = network.proxyLogIn {
+          proxy.credentials = .init(
+            user: logIn.user, password: logIn.password, schemes: .init(network.proxyMethod))
+        }
+        return .proxy(proxy)
+      } catch {
+        throw UsageError("--proxy: \(error.message)")
+      }
+    }
+
+    /// Basic and tokens are up to ``LogInInterceptor``, as for every source.
+    private mutating func apply(_ logIn: LogInSettings) {
+      if let user = logIn.logIn, logIn.method != .basic {
+        credentials = (logIn.origins ?? []).map {
+          .password(user: user.user, password: user.password, schemes: .init(logIn.method), for: $0)
+        }
+      }
+      netrc = logIn.netrc.map { .file($0) }
+      cookies = logIn.cookieJar.map { .file($0) }
+    }
+  }
+
+  extension HTTPSource.PasswordSchemes {
+    fileprivate init(_ method: LogInSettings.Method) {
+      switch method {
+      case .basic: self = .basic
+      case .digest: self = .digest
+      case .any: self = .any
+      }
+    }
+  }
+
+  extension HTTPSource.TLS {
+    fileprivate init(_ settings: TLSSettings) {
+      self.init()
+      if let path = settings.trustRoots { trustRoots = .only(.file(path)) }
+      if let path = settings.certificate {
+        clientCertificate = .init(chain: .file(path), privateKey: .file(settings.privateKey ?? path))
+      }
+      pinnedPublicKeys = settings.pinnedPublicKeys
+      switch settings.minimumVersion {
+      case .tls12: minimumVersion = .tls12
+      case .tls13: minimumVersion = .tls13
+      case nil: break
+      }
+      verifiesServer = !settings.isInsecure
+    }
+  }
+#endif
+
+#if AsyncHTTPClient
+  extension AsyncHTTPClientSource.Configuration {
+    fileprivate init(_ settings: PipelineSettings) throws(UsageError) {
+      let network = settings.network
+      self.init()
+      if let limit = settings.connectTimeLimit { connectTimeLimit = limit }
+      totalTimeLimit = settings.timeLimit
+      if let limit = network.maximumRedirects { maximumRedirects = limit }
+      if network.usesHTTP1Only { httpVersion = .http1Only }
+      if case .url(let url) = network.proxy {
+        do { proxy = try AsyncHTTPClientSource.Proxy(url: url) } catch { throw UsageError("--proxy: \(error.message)") }
+      }
+      if let path = network.tls.trustRoots { tls.trustRoots = .only(.file(path)) }
+      if let path = network.tls.certificate {
+        tls.clientCertificate = .init(chain: .file(path), privateKey: .file(network.tls.privateKey ?? path))
+      }
+    }
+  }
+#endif
+
+extension URLSessionSource.Configuration {
+  fileprivate init(_ settings: PipelineSettings) {
+    self = .default
+    if let limit = settings.connectTimeLimit { connectTimeLimit = limit }
+    totalTimeLimit = settings.timeLimit
+    if let limit = settings.network.maximumRedirects { maximumRedirects = limit }
+  }
+}

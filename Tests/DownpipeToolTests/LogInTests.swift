@@ -1,0 +1,84 @@
+import Downpipe
+import DownpipeTesting
+import Foundation
+import Testing
+
+@testable import DownpipeTool
+
+@Suite(.timeLimit(.minutes(1)))
+struct LogInTests {
+  @Test("A password comes from the option, a file, a variable or a person, in this order")
+  func passwords() throws {
+    let folder = try TemporaryFolder()
+    let file = ("--password-file", try folder.write(Array("from file\r\nsecond line".utf8), to: "file"))
+    let variables = ["V": "from variable"]
+    let make = { (text: String, file: (String, String)?, variables: [String: String], typed: String?) in
+      try LogIn(text, option: "--user", file: file, variable: "V", environment: variables) { _ in typed }
+    }
+    #expect(try make("me:", nil, variables, "typed") == LogIn(user: "me", password: ""))
+    #expect(try make("me:a:b", nil, variables, "typed") == LogIn(user: "me", password: "a:b"))
+    #expect(try make("me", file, variables, "typed") == LogIn(user: "me", password: "from file"))
+    #expect(try make("me", nil, variables, "typed") == LogIn(user: "me", password: "from variable"))
+    #expect(try make("me", nil, [:], "typed") == LogIn(user: "me", password: "typed"))
+    #expect { try make("me", nil, [:], nil) } throws: { "\($0)".contains("--password-file") && "\($0)".contains("V") }
+  }
+
+  @Test("Text about a log-in is without the password")
+  func description() {
+    let logIn = LogIn(user: "me", password: "hunter2")
+    #expect(!"\(logIn) \([logIn]) \(LogInSettings(logIn: logIn))".contains("hunter2"))
+  }
+
+  private static let field = "Basic bWU6d29yZA=="
+
+  @Test(
+    "User information and --header win",
+    arguments: [
+      ("http://a.test/1", nil, field), ("https://a.test:8443/1", nil, field), ("http://@a.test/1", nil, field),
+      ("http://you@a.test/1", nil, nil), ("http://you:word@a.test/1", nil, nil), ("http://:word@a.test/1", nil, nil),
+      ("http://a.test/1", "Own", "Own"),
+    ] as [(String, String?, String?)])
+  func precedence(url: String, given: String?, sent: String?) throws {
+    let interceptor = try #require(LogInInterceptor(LogInSettings(logIn: LogIn(user: "me", password: "word"))))
+    let request = SourceRequest(
+      url: try #require(URL(string: url)), headers: given.map { ["Authorization": $0] } ?? [:])
+    #expect(interceptor.authorized(request).headers["Authorization"] == sent)
+  }
+
+  @Test("Other origins than the known ones get nothing")
+  func origins() throws {
+    var settings = LogInSettings(bearerToken: "t")
+    settings.origins = [try #require(Origin("https://a.test"))]
+    let interceptor = try #require(LogInInterceptor(settings))
+    let sent = try ["https://a.test/1", "http://a.test/1", "https://a.test:444/1", "https://b.test/1"].map {
+      interceptor.authorized(SourceRequest(url: try #require(URL(string: $0)))).headers["Authorization"]
+    }
+    #expect(sent == ["Bearer t", nil, nil, nil])
+  }
+
+  @Test("Methods that ask the server first are up to the source")
+  func methods() {
+    let logIn = LogIn(user: "me", password: "word")
+    #expect(LogInInterceptor(LogInSettings(logIn: logIn, method: .digest)) == nil)
+    #expect(LogInInterceptor(LogInSettings(logIn: logIn, method: .any)) == nil)
+    #expect(LogInInterceptor(LogInSettings()) == nil)
+  }
+
+  @Test("The origins of a list are known in advance")
+  func givenOrigins() async throws {
+    let folder = try TemporaryFolder()
+    let list = try folder.write(Array("https://b.test/1\n# comment\nnot a URL\nhttps://b.test/2\n".utf8), to: "list")
+    let plan = try GetPlan(urls: ["http://a.test/x"], inputFile: list)
+    #expect(try await LogInOrigins.given(plan) == Set(["http://a.test", "https://b.test"].compactMap { Origin($0) }))
+    let pipe = try GetPlan(urls: [], inputFile: "-")
+    await #expect(throws: UsageError.self) { try await LogInOrigins.given(pipe) }
+  }
+
+  @Test("A request says that it needs a log-in, and not which")
+  func mark() throws {
+    var plan = try GetPlan(urls: ["http://a.test/1"])
+    #expect(try !plan.request(for: "http://a.test/1").logsIn)
+    plan.logsIn = true
+    #expect(try plan.request(for: "http://a.test/1").logsIn)
+  }
+}
