@@ -251,7 +251,7 @@ let package = Package(
         "DownpipeSQLite", "DownpipeCore", "DownpipePOSIX", "DownpipeScheduling", "DownpipeTesting",
         .product(name: "GRDB", package: "GRDB.swift", condition: sqlite),
       ]),
-    tests("DownpipeGzip", ["DownpipeGzip", "DownpipeCore", "DownpipeTesting"]),
+    tests("DownpipeGzip", ["DownpipeGzip", "DownpipeCore", "DownpipePOSIX", "DownpipeTesting"]),
     tests("DownpipeChecksum", ["DownpipeChecksum", "DownpipeCore", "DownpipeTesting"]),
     tests("DownpipeTimeline", ["DownpipeTimeline", "DownpipeCore", "DownpipeTesting"]),
     tests(

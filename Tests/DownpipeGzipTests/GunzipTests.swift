@@ -1,4 +1,5 @@
 import DownpipeCore
+import DownpipePOSIX
 import Foundation
 import Testing
 
