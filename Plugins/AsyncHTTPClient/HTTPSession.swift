@@ -1,5 +1,6 @@
 #if AsyncHTTPClient
   import AsyncHTTPClient
+  import Dispatch
   import DownpipeCore
   import Foundation
   import NIOCore
@@ -41,6 +42,12 @@
       var waitingForEnd: CheckedContinuation<Void, Never>?
     }
 
+    /// The number of connections that may stay open when fewer downloads are running.
+    private static let connections = 32
+
+    /// How long ``stop()`` waits for connections to close.
+    private static let closingTime = DispatchTimeInterval.milliseconds(50)
+
     /// The longest body of a redirect, in bytes, that is read to reuse the connection.
     private static let drainedBytes = 16 * 1024
 
@@ -55,17 +62,11 @@
       threads: Int = min(max(2, System.coreCount), 8)
     ) throws(DownloadError) {
       try configuration.proxy?.check()
-      let settings = try configuration.clientConfiguration(context)
+      let connections = OpenConnections(limit: max(Self.connections, context.concurrentDownloads))
+      let settings = try configuration.clientConfiguration(context, connections, isForward: false)
       var absoluteForm: HTTPClient.Configuration?
       if case .http = configuration.proxy?.kind {
-        var direct = settings
-        direct.proxy = nil
-        let tuning = settings.http1_1ConnectionDebugInitializer
-        direct.http1_1ConnectionDebugInitializer = { channel in
-          channel.eventLoop.makeCompletedFuture { try AbsoluteFormHandler.add(to: channel) }
-            .flatMap { tuning?(channel) ?? channel.eventLoop.makeSucceededVoidFuture() }
-        }
-        absoluteForm = direct
+        absoluteForm = try configuration.clientConfiguration(context, connections, isForward: true)
       }
       let group = MultiThreadedEventLoopGroup(numberOfThreads: threads)
       self.configuration = configuration
@@ -75,16 +76,25 @@
 
     deinit {
       guard !state.withLock({ $0.isStopped }) else { return }
-      Self.shutDown(lanes.flatMap(\.clients)[...], then: group)
+      Self.close(lanes.flatMap(\.clients), then: group) {}
     }
 
-    /// Closes the clients one after the other and then the threads, asynchronously.
-    private static func shutDown(_ clients: ArraySlice<HTTPClient>, then group: MultiThreadedEventLoopGroup) {
-      guard let client = clients.first else { return group.shutdownGracefully { _ in } }
-      client.shutdown { _ in shutDown(clients.dropFirst(), then: group) }
+    /// Closes the clients and then the threads, asynchronously.
+    private static func close(
+      _ clients: [HTTPClient], then group: MultiThreadedEventLoopGroup, _ closed: @escaping @Sendable () -> Void
+    ) {
+      let closing = DispatchGroup()
+      for client in clients {
+        closing.enter()
+        client.shutdown { _ in closing.leave() }
+      }
+      closing.notify(queue: .global()) { group.shutdownGracefully { _ in closed() } }
     }
 
     /// Cancels all exchanges and closes every connection. A second call has no effect.
+    ///
+    /// AsyncHTTPClient cannot abandon a connection that it is opening. Such a connection keeps its thread until the
+    /// connect time limit, but this method does not wait for it.
     func stop() async {
       let exchanges = state.withLock { state -> [HTTPExchange]? in
         guard !state.isStopped else { return nil }
@@ -102,8 +112,13 @@
         }
         if isEmpty { continuation.resume() }
       }
-      for client in lanes.flatMap(\.clients) { try? await client.shutdown() }
-      try? await group.shutdownGracefully()
+      let clients = lanes.flatMap(\.clients)
+      let group = group
+      await withCheckedContinuation { continuation in
+        let end = FirstEnd(continuation)
+        Self.close(clients, then: group) { end.reached() }
+        DispatchQueue.global().asyncAfter(deadline: .now() + Self.closingTime) { end.reached() }
+      }
     }
 
     /// Registers an exchange.
@@ -132,39 +147,46 @@
     func open(_ request: SourceRequest) async throws -> SourceReply {
       var request = request
       if request.headers["User-Agent"] == nil { request.headers["User-Agent"] = configuration.userAgent }
-      var fields = try HTTPRequestFields.fields(for: request)
-      var url = request.url
-      try HTTPTarget.check(url)
+      var redirects = try Redirects(
+        request, fields: HTTPRequestFields.fields(for: request),
+        rules: .init(maximum: max(0, configuration.maximumRedirects)))
       let deadline = configuration.totalTimeLimit.map { NIODeadline.now() + TimeAmount(clamping: $0) }
 
-      for redirects in 0...max(0, configuration.maximumRedirects) {
+      while true {
         let lane = idlestLane
         let exchange = HTTPExchange(session: self, lane: lane)
-        let (client, message) = try message(for: url, fields, on: lane)
+        let (client, message) = try message(redirects, on: lane)
         let head = try await exchange.start(client, message, deadline: deadline)
         let body = UnreadBody(exchange, pace: request.pace)
         let status = Int(head.status.code)
-        let target =
-          configuration.maximumRedirects > 0
-          ? try HTTPTarget.redirect(from: url, status: status, locations: head.headers["Location"]) : nil
-        guard let target else {
-          var headers = HeaderFields()
-          headers.fields = head.headers.map { HeaderField($0.name, $0.value) }
-          return try SourceReply(httpStatus: status, headers: headers, url: url, body: body.body)
+        if try redirects.follow(status: status, headers: Self.locations(head)) {
+          await exchange.drain(atMost: Self.drainedBytes)
+          continue
         }
-        guard redirects < configuration.maximumRedirects else { break }
-        await exchange.drain(atMost: Self.drainedBytes)
-        if !HTTPTarget.haveSameOrigin(url, target) {
-          for name in ["Authorization", "Proxy-Authorization", "Cookie", "Cookie2", "Host", "Origin"] {
-            fields[name] = nil
-          }
-        }
-        url = target
+        var headers = HeaderFields()
+        headers.fields = head.headers.map { HeaderField($0.name, $0.value) }
+        var reply = try SourceReply(httpStatus: status, headers: headers, url: redirects.url, body: body.body)
+        reply.redirects = redirects.hops
+        return reply
       }
-      throw DownloadError(
-        .tooManyRedirects,
-        "the server redirected more than \(configuration.maximumRedirects) times, possibly in a loop: "
-          + "open the URL in a browser, or allow more redirects")
+    }
+
+    /// The `Location` fields of a response, one character an octet.
+    /// - Throws: ``DownloadError`` with `.invalidResponse` for octets that SwiftNIO has replaced, because they are not
+    ///   UTF-8: the request would be for another file.
+    private static func locations(_ head: HTTPResponseHead) throws(DownloadError) -> HeaderFields {
+      var result = HeaderFields()
+      for location in head.headers["Location"] {
+        guard !location.unicodeScalars.contains("\u{FFFD}") else {
+          throw DownloadError(
+            .invalidResponse,
+            "the Location of the redirect has octets that are not UTF-8, which async-http-client cannot read: use "
+              + "HTTPSource", httpStatus: Int(head.status.code))
+        }
+        let octets = String(String.UnicodeScalarView(location.utf8.map { Unicode.Scalar($0) }))
+        result.fields.append(HeaderField("Location", octets))
+      }
+      return result
     }
 
     /// The first lane with the fewest exchanges, so that single downloads reuse the same connection.
@@ -179,69 +201,43 @@
     }
 
     /// The message for a URL, and the client that sends it.
-    private func message(
-      for url: URL, _ fields: HeaderFields, on lane: Lane
-    ) throws -> (HTTPClient, HTTPClient.Request) {
-      var headers = HTTPHeaders(fields.fields.map { ($0.name, $0.value) })
-      if let user = url.user(percentEncoded: false), !headers.contains(name: "Authorization") {
-        let credentials = AsyncHTTPClientSource.Proxy.Credentials(
-          user: user, password: url.password(percentEncoded: false) ?? "")
+    private func message(_ redirects: Redirects, on lane: Lane) throws -> (HTTPClient, HTTPClient.Request) {
+      var headers = HTTPHeaders(redirects.fields.fields.map { ($0.name, $0.value) })
+      if let user = redirects.userInfo {
+        let credentials = AsyncHTTPClientSource.Proxy.Credentials(user: user.user, password: user.password)
         headers.add(name: "Authorization", value: credentials.basic)
       }
-      if let absoluteFormClient = lane.absoluteFormClient, let proxy = configuration.proxy, !HTTPTarget.isSecure(url),
-        let hop = AbsoluteFormHandler.hop(to: proxy, for: url)
-      {
-        headers.replaceOrAdd(name: "Host", value: HTTPTarget.authority(url))
-        if case .http(let credentials?) = proxy.kind {
-          headers.replaceOrAdd(name: "Proxy-Authorization", value: credentials.basic)
-        }
-        return (absoluteFormClient, try HTTPFailure.translating { try HTTPClient.Request(url: hop, headers: headers) })
+      // Only scheme, host and port are taken from the URL of a message: ``TargetHandler`` sends the target.
+      let origin = Origin(redirects.url).map(String.init(describing:)) ?? ""
+      guard let proxy = configuration.proxy, let client = lane.absoluteFormClient, origin.hasPrefix("http://") else {
+        headers.replaceOrAdd(name: TargetHandler.field, value: HTTPURL.target(redirects.url))
+        return (
+          lane.client, try HTTPFailure.translating { try HTTPClient.Request(url: origin + "/", headers: headers) }
+        )
       }
-      return (lane.client, try HTTPFailure.translating { try HTTPClient.Request(url: url, headers: headers) })
+      headers.replaceOrAdd(name: "Host", value: String(origin.dropFirst("http://".count)))
+      headers.replaceOrAdd(name: TargetHandler.field, value: HTTPURL.wireText(redirects.url))
+      if case .http(let credentials?) = proxy.kind {
+        headers.replaceOrAdd(name: "Proxy-Authorization", value: credentials.basic)
+      }
+      let host = proxy.host.contains(":") ? "[\(proxy.host)]" : proxy.host
+      let hop = "http://\(host):\(proxy.port)/"
+      return (client, try HTTPFailure.translating { try HTTPClient.Request(url: hop, headers: headers) })
     }
   }
 
-  extension AsyncHTTPClientSource.Configuration {
-    /// The limit of the connection pool. The engine limits the number of requests, and its limits can change during the
-    /// run; with a smaller pool requests would wait for a connection until they time out.
-    private static let pooledConnectionsPerHost = 1024
+  /// Resumes its continuation once, when the first of several ends is reached.
+  private final class FirstEnd: Sendable {
+    private let continuation: Mutex<CheckedContinuation<Void, Never>?>
 
-    fileprivate func clientConfiguration(_ context: SourceContext) throws(DownloadError) -> HTTPClient.Configuration {
-      var result = HTTPClient.Configuration(
-        tlsConfiguration: try tls.configuration(),
-        redirectConfiguration: .disallow,
-        timeout: .init(connect: TimeAmount(clamping: connectTimeLimit)),
-        decompression: .disabled)
-      result.httpVersion = httpVersion == .http1Only ? .http1Only : .automatic
-      result.connectionPool.concurrentHTTP1ConnectionsPerHostSoftLimit = max(
-        Self.pooledConnectionsPerHost, context.concurrentDownloads, context.downloadsPerHost)
-      // The retry policy decides about further attempts: a refused connection is reported immediately.
-      result.connectionPool.retryConnectionEstablishment = false
-      switch proxy?.kind {
-      case .http(let credentials):
-        result.proxy = proxy.map {
-          .server(
-            host: $0.host, port: $0.port,
-            authorization: credentials.map { .basic(username: $0.user, password: $0.password) })
-        }
-      case .socks5: result.proxy = proxy.map { .socksServer(host: $0.host, port: $0.port) }
-      case nil: break
-      }
-      result.http1_1ConnectionDebugInitializer = { channel in
-        channel.eventLoop.makeCompletedFuture {
-          try channel.syncOptions?.setOption(
-            .recvAllocator, value: AdaptiveRecvByteBufferAllocator(minimum: 4096, initial: 65_536, maximum: 262_144))
-          try EarlyCloseHandler.add(to: channel)
-        }
-      }
-      return result
-    }
-  }
+    init(_ continuation: CheckedContinuation<Void, Never>) { self.continuation = Mutex(continuation) }
 
-  extension TimeAmount {
-    /// The duration, limited to a millisecond at least and ten years at most, so that sums of times do not overflow.
-    init(clamping duration: Duration) {
-      self.init(min(max(duration, .milliseconds(1)), .seconds(10 * 365 * 86_400)))
+    func reached() {
+      let waiting = continuation.withLock { continuation in
+        defer { continuation = nil }
+        return continuation
+      }
+      waiting?.resume()
     }
   }
 #endif

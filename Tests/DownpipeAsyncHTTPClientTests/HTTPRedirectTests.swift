@@ -40,8 +40,8 @@
 
     @Test(arguments: [
       ("file:///etc/passwd", DownloadError.Code.unsupportedURL), ("ftp://127.0.0.1/", .unsupportedURL),
-      ("http+unix://%2Ftmp%2Fs/", .unsupportedURL), ("javascript:1", .unsupportedURL), ("http://", .invalidRequest),
-      ("http://127.0.0.1:99999/", .invalidRequest), ("//[::1/", .invalidResponse),
+      ("http+unix://%2Ftmp%2Fs/", .invalidResponse), ("javascript:1", .unsupportedURL), ("http://", .invalidResponse),
+      ("http://127.0.0.1:99999/", .invalidResponse), ("//[::1/", .invalidResponse),
     ])
     func refuses(_ location: String, _ code: DownloadError.Code) async throws {
       try await withScriptedServer { _ in
@@ -107,8 +107,27 @@
           let request = try #require(other.requests.first)
           #expect(request.headers["Authorization"] == nil)
           #expect(request.headers["Cookie"] == nil)
-          #expect(request.headers["X-Mine"] == "1")
+          #expect(request.headers["X-Mine"] == nil)
+          #expect(request.headers["User-Agent"] == "downpipe")
           #expect(request.headers["Host"] == "127.0.0.1:\(other.port)")
+        }
+      }
+    }
+
+    @Test func boundFieldsComeBackToTheirOrigin() async throws {
+      try await withScriptedServer { request in
+        .redirect(to: "http://127.0.0.1:\(request.target.dropFirst("/from?".count))/back")
+      } _: { other in
+        try await withScriptedServer { request in
+          let port = request.headers["Host"]?.split(separator: ":").last ?? ""
+          return request.path == "/back" ? ScriptedReply(200) : .redirect(to: "\(other.url("/from"))?\(port)")
+        } _: { server in
+          let url = try #require(URL(string: "http://me:secret@127.0.0.1:\(server.port)/start"))
+          let fetched = try await AsyncHTTPClientSource().fetch(url, headers: ["X-Mine": "1"])
+          #expect(other.requests.map { $0.headers["Authorization"] ?? $0.headers["X-Mine"] } == [nil])
+          #expect(server.requests.map { $0.headers["X-Mine"] } == ["1", "1"])
+          #expect(server.requests.allSatisfy { $0.headers["Authorization"]?.hasPrefix("Basic ") ?? false })
+          #expect(fetched.reply.redirects.map(\.path) == ["/from", "/back"])
         }
       }
     }

@@ -36,10 +36,12 @@ struct RawAnswer: Sendable {
     self.expectation = expectation
   }
 
-  /// The answer to a request, then the end of the connection.
+  /// The answer to a request, then the end of the connection. The connection of a redirect stays open, because its end
+  /// would race with the next request.
   func reply(to target: String, host: String) -> ScriptedReply {
     guard let text = target == Self.start ? answer : further[target] else { return .status(404) }
-    return ScriptedReply([.send(Self.octets(text.replacing("@HOST@", with: host))), .close])
+    let send = ScriptedReply.Step.send(Self.octets(text.replacing("@HOST@", with: host)))
+    return ScriptedReply(target == Self.start && !further.isEmpty ? [send] : [send, .close])
   }
 
   /// The bytes of a text with one scalar an octet.
