@@ -6,7 +6,7 @@
   ///
   /// ```swift
   /// HTTPSource()
-  /// HTTPSource { $0.proxy = try .proxy(HTTPSource.Proxy("socks5h://localhost:1080")) }
+  /// HTTPSource { $0.proxy = .proxy(.init(.socks5h, host: "localhost", port: 1080)) }
   /// HTTPSource(.untrusted)
   /// ```
   /// libcurl reads what real servers send. What it could decide on its own and the engine must decide is switched off:
@@ -20,7 +20,7 @@
   /// A downloader keeps connections open and reuses them; idle ones are bounded in number and closed after a minute. Without
   /// a downloader each ``open(_:)`` makes a new connection and closes it when the body has ended or is discarded.
   ///
-  /// It needs libcurl 7.62 or later, on Linux and macOS. Elsewhere the product `Downpipe` brings `URLSessionSource` under
+  /// It needs libcurl 7.68 or later, on Linux and macOS. Elsewhere the product `Downpipe` brings `URLSessionSource` under
   /// this name.
   public struct HTTPSource: Source, SourceSession {
     /// The settings of the source.

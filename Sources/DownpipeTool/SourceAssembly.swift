@@ -48,6 +48,7 @@ private struct NoSource: Source, SourceSession {
       allowsInsecureRedirects = network.allowsInsecureRedirects
       if network.usesHTTP1Only { httpVersion = .http1Only }
       keepsContentCoding = network.keepsContentCoding
+      idleConnections = DescriptorLimit.idleConnections
       proxy = try Self.proxy(network)
       resolve = network.addresses.map { .init(host: $0.host, port: $0.port, addresses: $0.addresses) }
       tls = HTTPSource.TLS(network.tls)

@@ -62,14 +62,16 @@ package struct Redirects: Sendable {
   /// - Throws: ``DownloadError`` with `.tooManyRedirects`, `.invalidResponse` for a `Location` that is not a URL and for
   ///   several different ones, `.unsupportedURL` for a target that is not HTTP, `.insecureRedirect`.
   package mutating func follow(status: Int, headers: HeaderFields) throws(DownloadError) -> Bool {
-    guard rules.maximum > 0, [301, 302, 303, 307, 308].contains(status) else { return false }
     let locations = headers.values("Location").map(\.trimmingHTTPWhitespace)
-    guard let location = locations.first, !location.isEmpty else { return false }
-    guard locations.allSatisfy({ $0 == location }) else {
+    // Whatever the status: there can be only one, and a header that was tampered with looks like this.
+    guard locations.allSatisfy({ $0 == locations.first }) else {
       throw DownloadError(
-        .invalidResponse, "the redirect has several different Location fields; ask the operator of the server",
+        .invalidResponse, "the response has several different Location fields; ask the operator of the server",
         httpStatus: status)
     }
+    guard rules.maximum > 0, [301, 302, 303, 307, 308].contains(status), let location = locations.first,
+      !location.isEmpty
+    else { return false }
     guard location.utf8.count <= Self.longestLocation, let target = HTTPURL.resolve(location, against: url) else {
       throw DownloadError(
         .invalidResponse,

@@ -13,6 +13,13 @@ enum DescriptorLimit {
     return max(1, (Int(clamping: limit.rlim_cur) - 24) / 4)
   }
 
+  /// How many idle connections each thread of the source may keep.
+  static var idleConnections: Int {
+    var limit = rlimit()
+    guard getrlimit(resource, &limit) == 0 else { return 16 }
+    return min(16, max(1, Int(clamping: limit.rlim_cur) / 32))
+  }
+
   #if canImport(Glibc)
     private static let resource = __rlimit_resource_t(RLIMIT_NOFILE.rawValue)
   #else
