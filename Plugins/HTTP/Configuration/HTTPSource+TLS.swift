@@ -110,6 +110,13 @@
       }
     }
 
+    /// The certificate authorities of the environment, read once: each transfer asks for them.
+    private static let environment: (file: String?, folder: String?) = {
+      let variables = ProcessInfo.processInfo.environment
+      func value(_ name: String) -> String? { variables[name].flatMap { $0.isEmpty ? nil : $0 } }
+      return (value("SSL_CERT_FILE"), value("SSL_CERT_DIR"))
+    }()
+
     /// Sets the options of a transfer.
     func prepare(_ handle: EasyHandle) throws(DownloadError) {
       let version = minimumVersion == .tls13 ? CURL_SSLVERSION_TLSv1_3 : CURL_SSLVERSION_TLSv1_2
@@ -120,9 +127,8 @@
       }
       switch trustRoots {
       case .system:
-        let environment = ProcessInfo.processInfo.environment
-        if let file = environment["SSL_CERT_FILE"], !file.isEmpty { handle.set(CURLOPT_CAINFO, file) }
-        if let folder = environment["SSL_CERT_DIR"], !folder.isEmpty { handle.set(CURLOPT_CAPATH, folder) }
+        if let file = Self.environment.file { handle.set(CURLOPT_CAINFO, file) }
+        if let folder = Self.environment.folder { handle.set(CURLOPT_CAPATH, folder) }
       case .systemAnd(let pem):
         try Self.set(pem, CURLOPT_CAINFO, downpipe_cainfo_blob, handle)
         if let folder = CurlLibrary.authorities.folder { handle.set(CURLOPT_CAPATH, folder) }
