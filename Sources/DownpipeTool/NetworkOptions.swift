@@ -43,6 +43,7 @@ struct NetworkOptions: ParsableArguments {
     ]
     let shared = [
       (connection.proxy != nil, "--proxy"), (connection.http1, "--http1.1"),
+      (connection.keepEncoded, "--keep-encoded"),
       (tls.caCertificate != nil, "--ca-certificate"), (tls.cert != nil, "--cert"),
     ]
     let checked: [(Bool, String)] =

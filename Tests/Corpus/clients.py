@@ -39,13 +39,19 @@ class Downpipe:
     def __init__(self, program, source):
         self.program, self.source, self.name = program, source, source
 
+    def not_asked(self, case):
+        """Why the source cannot be asked; None if it can."""
+        if self.source == "async-http-client" and case.ask.get("decode_content_encoding"):
+            return "the source decodes no content codings"
+        return None
+
     def options(self, case, port, setup):
         """- setup: the folder with the files of the case."""
         ask = dict(case.ask)
         options = ["--retry", str(ask.pop("retries", 0))]
         if not ask.pop("follow", False):
             options += ["--max-redirects", "0"]
-        if not ask.pop("decode_content_encoding", False):
+        if not ask.pop("decode_content_encoding", False) and self.source == "curl":
             options += ["--keep-encoded"]
         if "proxy" in ask:
             proxy = case.fill(ask.pop("proxy"), port, setup)
@@ -101,6 +107,9 @@ class Downpipe:
 class Curl:
     """curl as a downloader: the reference for what can be reached."""
     name = "the curl of this machine"
+
+    def not_asked(self, case):
+        return None
 
     def options(self, case, port, setup):
         ask = case.ask

@@ -15,8 +15,8 @@ def exceptions(source):
         with open(path) as file:
             for line in file:
                 if line.strip() and not line.startswith("#"):
-                    name, key, reason = line.rstrip("\n").split("\t")
-                    table[name] = (key, reason)
+                    names, key, reason = line.rstrip("\n").split("\t")
+                    table.update((name, (key, reason)) for name in names.split(","))
     return table
 
 
@@ -64,6 +64,9 @@ def run(case, client, server_type):
         os.mkdir(setup), os.mkdir(out)
         server.subst["@DIR@"] = setup
         known = write_setup(case, server.port, setup, out)
+        reason = client.not_asked(case)
+        if reason:
+            return reason, None
         result = client.run(case, server.port, folder, setup, known)
         if result.unsupported:
             return result.unsupported, None

@@ -129,6 +129,7 @@ struct NetworkOptionTests {
     arguments: [
       "--proxy p:1", "--no-proxy", "-U a:b", "--resolve a:1:1.1.1.1", "--allow-insecure-redirects", "--max-size 1",
       "--min-speed 1", "--untrusted", "-u a:b --auth any", "-n", "--cookie-jar jar", "--tls-min 1.2", "-k",
+      "--keep-encoded",
       "--http1.1",
     ])
   func sources(text: String) throws {

@@ -100,6 +100,18 @@
         }
       }
 
+      @Test("A content coding that was not asked for is removed, or kept", arguments: [false, true])
+      func contentCoding(isKept: Bool) async throws {
+        let coded = Array(try #require(Data(base64Encoded: "H4sIAAAAAAACA0vLzMkFACK+RIIEAAAA")))
+        try await DefectRun.with { _ in
+          ScriptedReply(200, ["Content-Encoding": "gzip"], body: .bytes(coded))
+        } _: { run in
+          let outcome = try await run.get(["/film.txt"], isKept ? ["--keep-encoded"] : [])
+          #expect(outcome.status == 0, "\(outcome.everything)")
+          #expect(try run.published(by: outcome) == (isKept ? coded : Array("film".utf8)))
+        }
+      }
+
       @Test("Links from strangers do not lead into private networks", arguments: ["127.0.0.1", "localhost", "[::1]"])
       func untrusted(host: String) async throws {
         try await withProxy { run in

@@ -3,7 +3,7 @@ extension HeaderField {
   /// than that of the request's URL.
   ///
   /// ```swift
-  /// request.headers = HeaderFields([
+  /// let headers = HeaderFields([
   ///   HeaderField("Authorization", "Bearer …"),                       // for the host of the URL only
   ///   HeaderField("Referer", "https://example.org/", scope: .everywhere),
   /// ])

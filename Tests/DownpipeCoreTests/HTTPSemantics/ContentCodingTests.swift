@@ -51,20 +51,4 @@ struct ContentCodingTests {
   func noCoding(_ text: String?) {
     #expect(ContentCoding(text) == nil)
   }
-
-  @Test("the lowest limit counts: of the request, of the ratio, for memory")
-  func limits() throws {
-    func limit(_ coded: Int64, maximum: Int64? = nil, workspace: String? = "/w") throws -> DecodingLimit {
-      var request = try DownloadRequest("https://example.org/a")
-      request.maximumSize = maximum
-      return DecodingLimit(codedBytes: coded, in: ProcessingContext(request: request, workspace: workspace))
-    }
-    #expect(try limit(10).byteCount == 1 << 30)
-    #expect(try limit(1 << 24).byteCount == 1 << 32)
-    #expect(try limit(.max).byteCount == 64 << 30)
-    #expect(try limit(10, workspace: nil).byteCount == 256 << 20)
-    #expect(try limit(10, maximum: 5, workspace: nil).byteCount == 5)
-    #expect(try limit(10, maximum: 5).error.code == .tooLarge)
-    #expect(try limit(10, maximum: 5).error.message.contains("maximum of the request"))
-  }
 }
