@@ -32,11 +32,13 @@ public import Foundation
 /// - Content codings are decoded even though none was requested. Such a reply has no `SourceReply.length` and no
 ///   digests, and its `SourceReply.contentCoding` is `decoded-gzip` or similar: its bytes must not be combined with
 ///   bytes of the file itself.
-/// - On Linux **a hostile server can end the process**: URLSession calls `fatalError` for trailers after a chunked body
-///   and for a response with several `Transfer-Encoding` fields, and the source cannot prevent that. URLSession also
-///   keeps the body of a redirect in memory until its end (limited by ``Configuration/connectTimeLimit``), and rejects
-///   responses whose header fields are not UTF-8 or end in a bare line feed. Use `HTTPSource` for untrusted servers.
-/// - On Linux a response with a field that is not UTF-8 fails, such as a redirect to a Latin-1 name.
+/// - On Linux **a hostile server can end the process**: URLSession calls `fatalError` for trailers after a chunked
+///   body, for a response with several `Transfer-Encoding` fields and for a head that is cut short, and the source
+///   cannot prevent that. URLSession also keeps the body of a redirect in memory until its end (limited by
+///   ``Configuration/connectTimeLimit``), and rejects responses whose header fields are not UTF-8 or end in a bare line
+///   feed. Use `HTTPSource` for untrusted servers.
+/// - On Linux a response with a field that is not UTF-8 fails, such as a redirect to a Latin-1 name. Fields of one name
+///   are joined, so that a redirect with two `Location` fields leads to a wrong URL.
 /// - On Linux the proxy comes from the environment (`http_proxy`, `https_proxy`, `no_proxy`).
 /// - The time to connect and the time to the head of the response cannot be limited separately.
 public struct URLSessionSource: Source, SourceSession {

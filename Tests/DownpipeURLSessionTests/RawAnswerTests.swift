@@ -1,17 +1,37 @@
 import DownpipeTesting
 import DownpipeURLSession
-import Foundation
 import Testing
 
 extension URLSessionTests {
   @Suite(.timeLimit(.minutes(2)))
   struct RawAnswerTests {
-    @Test func probe() async throws {
-      let rule = ProcessInfo.processInfo.environment["RULE"] ?? ""
-      try await RawAnswers(
-        URLSessionSource(.ephemeral),
-        excluding: RawAnswers.rules.filter { $0 != rule }.map { .init($0, because: "probe") }
-      ).run()
+    @Test func keepsTheTable() async throws {
+      try await RawAnswers(URLSessionSource(.ephemeral), excluding: Self.exclusions).run()
     }
+
+    #if canImport(FoundationNetworking)
+      private static let fatal = "Foundation on Linux ends the process"
+      private static let fields = "Foundation on Linux refuses fields that it cannot parse"
+      private static let joined = "Foundation joins fields of one name, and the source sees one Location, “film, film”"
+
+      /// The limits in the documentation of the source have the same reasons.
+      private static let exclusions: [ConformanceExclusion] = [
+        .init("trailers", because: fatal),
+        .init("unknown-in-second-field", because: fatal),
+        .init("head-cut-short", because: fatal),
+        .init("bare-lf", because: fields),
+        .init("latin-1-field", because: fields),
+        .init("no-reason", because: fields),
+        .init("redirect-latin-1", because: fields),
+        .init("redirect-twice-the-same", because: joined),
+        .init("redirects-differ", because: joined),
+        .init("unknown-content-coding", because: "libcurl refuses what it cannot decode when Foundation uses it"),
+        .init("content-coding", because: "URLSession decodes content codings that were not requested"),
+      ]
+    #else
+      private static let exclusions: [ConformanceExclusion] = [
+        .init("content-coding", because: "URLSession decodes content codings that were not requested")
+      ]
+    #endif
   }
 }
