@@ -37,7 +37,7 @@ struct ConnectionOptions: ParsableArguments {
   @Option(help: ArgumentHelp("Follow this many redirects; 0 for none (default: 10).", valueName: "n"))
   var maxRedirects: Int?
 
-  @Flag(help: "Follow redirects from https:// to http://, which everyone on the way can read and change.")
+  @Flag(help: "Follow redirects from https:// to http://, which computers on the way can read and change.")
   var allowInsecureRedirects = false
 
   @Option(

@@ -63,7 +63,8 @@ struct NetworkOptions: ParsableArguments {
   private func checkTrust() throws(UsageError) {
     let secrets = [
       (logIn.user != nil, "--user"), (logIn.bearer != nil, "--bearer"),
-      (logIn.netrc || logIn.netrcFile != nil, "--netrc"), (tls.insecure, "--insecure"), (tls.cert != nil, "--cert"),
+      (logIn.netrc || logIn.netrcFile != nil, "--netrc"), (logIn.cookieJar != nil, "--cookie-jar"),
+      (tls.insecure, "--insecure"), (tls.cert != nil, "--cert"),
     ]
     guard let option = secrets.first(where: \.0)?.1 else { return }
     throw UsageError("--untrusted and \(option) exclude each other: strangers must not profit from it")

@@ -32,7 +32,7 @@ struct TLSOptions: ParsableArguments {
 
   @Flag(
     name: [.customShort("k"), .long],
-    help: "Do not check who the server is: everyone on the way can read and change everything.")
+    help: "Do not check who the server is: computers on the way can read and change everything.")
   var insecure = false
 
   /// - Throws: ``UsageError`` for files that do not exist.
