@@ -14,8 +14,8 @@
   /// sends credentials to the origin that they were given for only, and refuses redirects from `https:` to `http:`.
   ///
   /// Bytes go from libcurl's buffer to the sink on one of a few threads, without a copy, a queue or a task hop, and a slow
-  /// sink stops the transfer at the socket. Cancelling a task ends its transfer at once, whatever the server or the name
-  /// look-up does.
+  /// sink stops the transfer at the socket. Cancelling a task ends its transfer at once, also while a server or
+  /// a name server does not answer.
   ///
   /// A downloader keeps connections open and reuses them; idle ones are bounded in number and closed after a minute. Without
   /// a downloader each ``open(_:)`` makes a new connection and closes it when the body has ended or is discarded.

@@ -41,6 +41,12 @@ static inline CURLcode downpipe_set_open_socket(CURL *easy, curl_opensocket_call
   return code != CURLE_OK ? code : curl_easy_setopt(easy, CURLOPT_OPENSOCKETDATA, data);
 }
 
+// Closes the socket of a connection; `data` lives as long as the connection.
+static inline CURLcode downpipe_set_close_socket(CURL *easy, curl_closesocket_callback callback, void *data) {
+  CURLcode code = curl_easy_setopt(easy, CURLOPT_CLOSESOCKETFUNCTION, callback);
+  return code != CURLE_OK ? code : curl_easy_setopt(easy, CURLOPT_CLOSESOCKETDATA, data);
+}
+
 // Copies the bytes. CURLE_UNKNOWN_OPTION before 7.77.
 static inline CURLcode downpipe_set_blob(CURL *easy, CURLoption option, const void *bytes, size_t count) {
 #if LIBCURL_VERSION_NUM >= 0x074D00
@@ -96,6 +102,12 @@ static inline CURLcode downpipe_set_protocols(CURL *easy) {
 static inline long downpipe_get_long(CURL *easy, CURLINFO info) {
   long value = 0;
   return curl_easy_getinfo(easy, info, &value) == CURLE_OK ? value : 0;
+}
+
+// The socket of a transfer that has ended, if its connection is kept.
+static inline curl_socket_t downpipe_get_socket(CURL *easy) {
+  curl_socket_t value = CURL_SOCKET_BAD;
+  return curl_easy_getinfo(easy, CURLINFO_ACTIVESOCKET, &value) == CURLE_OK ? value : CURL_SOCKET_BAD;
 }
 
 static inline void *downpipe_get_private(CURL *easy) {

@@ -160,5 +160,39 @@
         }
       }
     }
+
+    /// A response that was not asked for stays in the connection, and would be taken for the next one.
+    @Test func bytesAfterAResponseAreNotTheNextResponse() async throws {
+      try await withScriptedServer { request in
+        ScriptedReply([
+          .head(200, ["Content-Length": "5"]), .send(request.path.dropFirst() == "0" ? "first" : "right"),
+          .send("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nwrong"),
+        ])
+      } _: { server in
+        try await withRunning { source in
+          for number in 0..<20 {
+            let bytes = try await source.fetch(server.url("/\(number)")).bytes
+            #expect(bytes == Array((number == 0 ? "first" : "right").utf8))
+          }
+        }
+      }
+    }
+
+    /// The second request is sent although the server has not answered the first one.
+    @Test func requestsToOneHostDoNotWaitForEachOther() async throws {
+      let held = ServerGate()
+      try await withScriptedServer { request in
+        request.path == "/held"
+          ? ScriptedReply([.hold(held), .head(200, ["Content-Length": "0"])]) : ScriptedReply(200)
+      } _: { server in
+        try await withRunning { source in
+          async let first = source.fetch(server.url("/held"))
+          try await server.until { $0.requestCount == 1 }
+          for _ in 0..<3 { _ = try await source.fetch(server.url("/other")) }
+          held.open()
+          _ = try await first
+        }
+      }
+    }
   }
 #endif

@@ -4,7 +4,7 @@ import Foundation
 import Testing
 
 extension EndToEnd {
-  /// A secret in each place of a request: the server gets it, and nobody else.
+  /// A secret in each place of a request: the server gets it, and no other place.
   @Suite(.serialized) struct ToolSecretsTests {
     @Test func nothingSecretComesOut() async throws {
       try await DefectRun.with { request in

@@ -2,6 +2,14 @@
   import CCurl
   import DownpipeCore
 
+  #if canImport(Glibc)
+    import Glibc
+  #elseif canImport(Musl)
+    import Musl
+  #elseif canImport(Darwin)
+    import Darwin
+  #endif
+
   extension EasyHandle {
     /// Sets every option of a transfer.
     ///
@@ -15,7 +23,7 @@
       set(CURLOPT_PRIVATE, address)
       set(CURLOPT_ERRORBUFFER, UnsafeMutableRawPointer(transfer.message))
       guard set(CURLOPT_URL, order.url) == CURLE_OK else { throw CurlLibrary.outOfMemory }
-      // The URL goes out as it was written: whoever made it has resolved its dots.
+      // The URL goes out as it was written: its dots were resolved when it was made.
       set(CURLOPT_PATH_AS_IS, 1)
       guard downpipe_set_protocols(pointer) == CURLE_OK else {
         throw DownloadError(.unsupportedURL, "this libcurl was built without HTTP or without HTTPS")
@@ -38,12 +46,17 @@
       set(CURLOPT_WRITEDATA, address)
       let notices = downpipe_set_connected(
         pointer,
-        { context, _, _, _, _ in
-          Transfer.of(context)?.connected()
-          return CURL_PREREQFUNC_OK
+        { context, address, _, port, localPort in
+          guard let transfer = Transfer.of(context), let address else { return CURL_PREREQFUNC_ABORT }
+          let isClean = transfer.connected(ConnectionKey(String(cString: address), port, localPort))
+          return isClean ? CURL_PREREQFUNC_OK : CURL_PREREQFUNC_ABORT
         }, address)
-      if notices != CURLE_OK { transfer.cannotNoticeConnections() }
-      openSockets(address)
+      if notices != CURLE_OK {
+        transfer.cannotNoticeConnections()
+        // It could not be checked before it is used again.
+        set(CURLOPT_FORBID_REUSE, 1)
+      }
+      openSockets(transfer)
 
       prepareRequest(transfer)
       prepareTimes(configuration, order)
@@ -88,8 +101,8 @@
       }
       let version = configuration.httpVersion == .http1Only ? CURL_HTTP_VERSION_1_1 : CURL_HTTP_VERSION_2TLS
       set(CURLOPT_HTTP_VERSION, version)
-      // Many requests at once then share the first HTTP/2 connection.
-      if configuration.httpVersion != .http1Only { set(CURLOPT_PIPEWAIT, 1) }
+      // Many requests at once then share the first HTTP/2 connection. Without TLS they would wait for the first response.
+      if configuration.httpVersion != .http1Only, order.url.hasPrefix("https:") { set(CURLOPT_PIPEWAIT, 1) }
       set(CURLOPT_MAXAGE_CONN, 60)
     }
 
@@ -108,13 +121,19 @@
       }
     }
 
-    private func openSockets(_ transfer: UnsafeMutableRawPointer) {
+    private func openSockets(_ transfer: Transfer) {
       downpipe_set_open_socket(
         pointer,
         { context, _, address in
           guard let address, let transfer = Transfer.of(context) else { return CURL_SOCKET_BAD }
           return transfer.openSocket(&address.pointee)
-        }, transfer)
+        }, Unmanaged.passUnretained(transfer).toOpaque())
+      downpipe_set_close_socket(
+        pointer,
+        { context, socket in
+          context.map { Unmanaged<IdleConnections>.fromOpaque($0).takeUnretainedValue() }?.forget(socket)
+          return close(socket)
+        }, Unmanaged.passUnretained(transfer.connections).toOpaque())
     }
   }
 

@@ -8,6 +8,8 @@
 
     private let lane: Lane
     private let id: Order.ID
+    /// Whether the lane has forgotten the transfer.
+    private let isOver = Atomic(false)
     /// Why the exchange was ended before its body was read.
     private let end = Mutex<DownloadError?>(nil)
     /// Keeps the lanes running.
@@ -19,7 +21,9 @@
       id = Self.lastID.add(1, ordering: .relaxed).newValue
     }
 
-    deinit { lane.send(.discard(id)) }
+    deinit {
+      if !isOver.load(ordering: .relaxed) { lane.send(.discard(id)) }
+    }
 
     /// Sends the request and returns the head of the response.
     func start(_ makeOrder: (Order.ID) -> Order) async throws -> ResponseHead {
@@ -35,6 +39,7 @@
       defer { withExtendedLifetime(self) {} }
       try Task.checkCancellation()
       if let end = end.withLock({ $0 }) { throw end }
+      defer { isOver.store(true, ordering: .relaxed) }
       try await untilCancelled { continuation in
         let reader = Lane.Reader(sink: sink, pace: pace, limit: limit, continuation: continuation)
         return lane.send(.read(id, reader)) ? nil : { continuation.resume(throwing: Self.shutDown) }

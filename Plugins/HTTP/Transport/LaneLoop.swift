@@ -17,6 +17,7 @@
     private let lane: Lane
     let configuration: HTTPSource.Configuration
     private let jar: CookieJar?
+    let connections = IdleConnections()
     private var multi: UnsafeMutableRawPointer?
     private var transfers: [Order.ID: Transfer] = [:]
     private var handles: [EasyHandle] = []
@@ -125,6 +126,12 @@
         // The message is invalid once the handle is removed.
         let code = message.pointee.data.result
         let transfer = Unmanaged<Transfer>.fromOpaque(address).takeUnretainedValue()
+        if transfer.needsNewConnection {
+          curl_multi_remove_handle(multi, easy)
+          transfer.retryOverNewConnection()
+          curl_multi_add_handle(multi, easy)
+          continue
+        }
         transfer.finish(code)
         collect(transfer)
       }

@@ -20,7 +20,7 @@
     /// Opens the socket for an address that libcurl is about to connect to.
     ///
     /// This is after the look-up of the name, for each attempt and each hop: an address that is refused here is not
-    /// connected to, whatever name it hides behind.
+    /// connected to, under any name.
     func openSocket(_ address: inout curl_sockaddr) -> curl_socket_t {
       if blocksPrivateAddresses {
         let host = withUnsafePointer(to: &address.addr) { NetworkAddress($0, length: Int(address.addrlen)) }
@@ -35,7 +35,7 @@
         let descriptor = socket(address.family, address.socktype, address.protocol)
         if descriptor >= 0 { _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC) }
       #endif
-      if descriptor < 0 { refusal = .system(errno) }
+      if descriptor < 0 { refusal = .system(errno) } else { hasOpenedSocket = true }
       return descriptor
     }
   }

@@ -31,8 +31,8 @@
     var handle: EasyHandle?
     var isAdded = false
     private(set) var isDone = false
-    private unowned let loop: LaneLoop
-    private var phase: Phase
+    unowned let loop: LaneLoop
+    private(set) var phase: Phase
     private var outcome: Result<Void, any Error>?
     private var collector = HeadCollector()
     private(set) var hasHead = false
@@ -45,13 +45,18 @@
     private var length: Int64?
     /// Why a callback has ended the transfer. libcurl reports only the consequence.
     private var stopReason: (any Error)?
-    private var isPaused = false
-    private var pausedUntil: ContinuousClock.Instant?
+    var isPaused = false
+    var pausedUntil: ContinuousClock.Instant?
     /// When the server last sent something; `nil` while the lane does not wait for it.
-    private var lastActivity: ContinuousClock.Instant?
-    private var drainDeadline: ContinuousClock.Instant?
+    var lastActivity: ContinuousClock.Instant?
+    private(set) var drainDeadline: ContinuousClock.Instant?
     var refusal: SocketRefusal?
     private(set) var isConnected = false
+    /// Whether the connection is this transfer's own, and not one that was idle.
+    var hasOpenedSocket = false
+    /// The idle connection that libcurl has chosen cannot be used.
+    private(set) var needsNewConnection = false
+    private var connection: ConnectionKey?
     /// Where libcurl describes a failure.
     let message = UnsafeMutablePointer<CChar>.allocate(capacity: Int(CURL_ERROR_SIZE))
     /// What libcurl does not copy.
@@ -76,6 +81,7 @@
       if let handle { try handle.prepare(for: self, configuration, jar) }
     }
 
+    var connections: IdleConnections { loop.connections }
     var configuration: HTTPSource.Configuration { loop.configuration }
     var blocksPrivateAddresses: Bool { loop.configuration.blocksPrivateAddresses }
     /// The host of the URL, for messages.
@@ -129,9 +135,22 @@
     // MARK: What libcurl reports
 
     /// There is a connection, and the request is about to be sent.
-    func connected() {
+    /// - Returns: Whether the connection can be used: a new one, or one on which the server has sent nothing since.
+    func connected(_ key: ConnectionKey) -> Bool {
+      if !hasOpenedSocket, !connections.isClean(key) {
+        needsNewConnection = true
+        return false
+      }
+      connection = key
       isConnected = true
       lastActivity = loop.now
+      return true
+    }
+
+    /// Prepares another attempt, over a connection of its own.
+    func retryOverNewConnection() {
+      needsNewConnection = false
+      handle?.set(CURLOPT_FRESH_CONNECT, 1)
     }
 
     /// An older libcurl does not tell: the server's silence counts when the time to connect is over.
@@ -214,6 +233,7 @@
     /// libcurl has finished.
     func finish(_ code: CURLcode) {
       isDone = true
+      noteConnection()
       if !hasHead, code == CURLE_OK { _ = deliverPendingHead() }
       if let stopReason {
         settle(.failure(stopReason))
@@ -224,57 +244,16 @@
       }
     }
 
-    // MARK: Speed
-
-    private func push(_ bytes: RawSpan, to reader: Lane.Reader) throws {
-      if let limit = reader.limit, received > limit { throw Exchange.tooLarge(limit) }
-      try reader.sink(bytes)
-      let pause = reader.pace.pause(after: bytes.byteCount)
-      if pause > .zero { wait(pause) }
-    }
-
-    private func wait(_ pause: Duration) {
-      // The sink may have taken long.
-      let until = ContinuousClock.now + pause
-      pausedUntil = until
-      loop.setAlarm(until, for: order.id)
-    }
-
-    private func pause() -> Int {
-      isPaused = true
-      return Int(CURL_WRITEFUNC_PAUSE)
-    }
-
-    /// Goes on after a pause, unless the transfer is still too fast.
-    func goOn() {
-      if let pausedUntil {
-        guard loop.now >= pausedUntil else { return }
-        self.pausedUntil = nil
-        lastActivity = loop.now
-        if case .pushing(let reader) = phase {
-          let more = reader.pace.pause(after: 0)
-          if more > .zero { return wait(more) }
-        }
+    /// Remembers the socket of a connection that may be used again. On one of HTTP/2 frames come at any time.
+    private func noteConnection() {
+      guard let connection, let handle, handle.number(CURLINFO_HTTP_VERSION) < Int(CURL_HTTP_VERSION_2_0) else {
+        return
       }
-      guard isPaused, let handle, !isDone else { return }
-      isPaused = false
-      lastActivity = loop.now
-      // Calls back with what libcurl holds. If that ends the transfer, libcurl does not finish with it.
-      let code = curl_easy_pause(handle.pointer, CURLPAUSE_CONT)
-      if code != CURLE_OK { finish(code) }
+      let socket = downpipe_get_socket(handle.pointer)
+      if socket != CURL_SOCKET_BAD { connections.add(socket, connection) }
     }
 
     // MARK: Ends
-
-    /// The error of the time limit that is exceeded.
-    func exceededLimit(_ configuration: HTTPSource.Configuration, _ now: ContinuousClock.Instant) -> (any Error)? {
-      if isDone || isOver { return nil }
-      if let drainDeadline, now > drainDeadline { return Exchange.unwanted }
-      if case .holding = phase { return nil }
-      if isPaused || pausedUntil != nil { return nil }
-      guard let limit = configuration.idleTimeLimit, let lastActivity, now - lastActivity > limit else { return nil }
-      return DownloadError(.timedOut, "the server sent nothing for \(limit.inSeconds); try again later")
-    }
 
     /// Ends the transfer from a callback.
     private func stop(_ reason: any Error) -> Bool {

@@ -63,7 +63,7 @@ package struct Redirects: Sendable {
   ///   several different ones, `.unsupportedURL` for a target that is not HTTP, `.insecureRedirect`.
   package mutating func follow(status: Int, headers: HeaderFields) throws(DownloadError) -> Bool {
     let locations = headers.values("Location").map(\.trimmingHTTPWhitespace)
-    // Whatever the status: there can be only one, and a header that was tampered with looks like this.
+    // For every status: there can be only one, and a header that was tampered with looks like this.
     guard locations.allSatisfy({ $0 == locations.first }) else {
       throw DownloadError(
         .invalidResponse, "the response has several different Location fields; ask the operator of the server",

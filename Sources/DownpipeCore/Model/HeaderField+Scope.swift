@@ -12,7 +12,7 @@ extension HeaderField {
     /// The origin of the request's URL only, unless the field says nothing about the user, as `Accept`, `Range` and
     /// `User-Agent` do.
     case automatic
-    /// One origin, whatever the URL of the request is: such as a mirror that needs another key.
+    /// One origin, which need not be that of the request: such as a mirror that needs another key.
     indirect case origin(Origin)
     /// Every origin. The field must not contain a secret.
     case everywhere

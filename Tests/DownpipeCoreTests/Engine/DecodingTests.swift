@@ -3,7 +3,7 @@ import DownpipeTesting
 import Foundation
 import Testing
 
-/// Content codings that nobody requested. In these tests a coded file is a reversed one.
+/// Content codings that were not requested. In these tests a coded file is a reversed one.
 @Suite(.timeLimit(.minutes(1)))
 struct DecodingTests: EngineSuite {
   let bytes = DownloadFixtures.pattern(size: 100_000)

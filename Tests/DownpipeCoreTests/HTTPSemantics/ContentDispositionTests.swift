@@ -45,7 +45,7 @@ struct ContentDispositionTests {
     #expect(name == expected)
   }
 
-  @Test("whatever a server sends, the name is one visible component of a path", arguments: 0..<4)
+  @Test("for every field a server may send, the name is one visible component of a path", arguments: 0..<4)
   func randomFields(seed: UInt64) {
     var generator = SeededGenerator(seed: seed)
     let pieces = [
