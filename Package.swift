@@ -79,7 +79,7 @@ let package = Package(
     .trait(name: "SQLite", description: "DownpipeSQLite: a ledger in a SQLite file (needs libsqlite3)."),
     .trait(
       name: "Curl",
-      description: "DownpipeHTTP: HTTP by libcurl (needs libcurl). Without it HTTPSource is Foundation's URLSession."),
+      description: "DownpipeHTTP: HTTP by libcurl (needs libcurl; on Linux libbrotli and libzstd, too). Without it HTTPSource is Foundation's URLSession."),
     .trait(
       name: "AsyncHTTPClient",
       description: "DownpipeAsyncHTTPClient: HTTP by async-http-client, for servers that use SwiftNIO already."),
@@ -118,8 +118,12 @@ let package = Package(
     // Plug-ins
     plugin(
       "HTTP",
-      ["DownpipePOSIX", "CZlib"]
-        + ["CCurl", "CBrotli", "CZstd"].map { .target(name: $0, condition: curl) }),
+      [
+        "DownpipePOSIX", "CZlib", .target(name: "CCurl", condition: curl),
+        // An app for macOS could not rely on these.
+        .target(name: "CBrotli", condition: .when(platforms: [.linux], traits: ["Curl"])),
+        .target(name: "CZstd", condition: .when(platforms: [.linux], traits: ["Curl"])),
+      ]),
     plugin(
       "AsyncHTTPClient",
       [

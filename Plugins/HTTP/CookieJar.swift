@@ -12,6 +12,12 @@
 
     /// - Throws: ``DownloadError`` with `.storage` when the file is there and cannot be read.
     init(_ setting: HTTPSource.Cookies) throws(DownloadError) {
+      guard CurlLibrary.hasPublicSuffixes else {
+        throw DownloadError(
+          .invalidPipeline,
+          "this libcurl was built without the public suffix list, so that any site could set cookies for "
+            + "others: it keeps no cookies")
+      }
       guard CurlLibrary.version > 0, let jar = downpipe_jar_create() else { throw CurlLibrary.outOfMemory }
       address = UInt(bitPattern: jar)
       if case .file(let path) = setting { self.path = path } else { path = nil }

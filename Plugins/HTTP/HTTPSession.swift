@@ -33,9 +33,13 @@
 
     /// Cancels all exchanges and closes every connection. A second call has no effect.
     func stop() async {
-      for lane in lanes {
-        await withCheckedContinuation { continuation in
-          if !lane.send(.stop(continuation)) { continuation.resume() }
+      await withTaskGroup(of: Void.self) { group in
+        for lane in lanes {
+          group.addTask {
+            await withCheckedContinuation { continuation in
+              if !lane.send(.stop(continuation)) { continuation.resume() }
+            }
+          }
         }
       }
       jar?.save()
@@ -53,7 +57,7 @@
         let addresses = try await names.addresses(for: redirects.url, configuration)
         let exchange = Exchange(lane(for: redirects.url), self)
         let head = try await exchange.start { id in
-          order(id, redirects, addresses: addresses, deadline: deadline)
+          order(id, redirects, first: Origin(request.url), addresses: addresses, deadline: deadline)
         }
         if try redirects.follow(status: head.status, headers: head.fields) {
           await exchange.drain()
@@ -64,13 +68,14 @@
     }
 
     private func order(
-      _ id: Order.ID, _ redirects: Redirects, addresses: [String], deadline: ContinuousClock.Instant?
+      _ id: Order.ID, _ redirects: Redirects, first: Origin?, addresses: [String], deadline: ContinuousClock.Instant?
     ) -> Order {
       var order = Order(
         id: id, url: HTTPURL.wireText(redirects.url), fields: redirects.fields, addresses: addresses, deadline: deadline
       )
       if redirects.fields["Authorization"] != nil { return order }
-      let credentials = Origin(redirects.url).flatMap { origin in
+      let origin = Origin(redirects.url)
+      let credentials = origin.flatMap { origin in
         configuration.credentials.first { $0.origin == origin }
       }
       if let userInfo = redirects.userInfo {
@@ -82,7 +87,8 @@
           order.login = .password(user: user, password: password, schemes: schemes)
         case .bearer(let token): order.fields["Authorization"] = "Bearer \(token)"
         }
-      } else if let path = configuration.netrc?.path {
+      } else if let path = configuration.netrc?.path, origin == first {
+        // A redirect does not choose where passwords go.
         order.login = .netrc(path: path)
       }
       return order

@@ -20,7 +20,7 @@
   /// A downloader keeps connections open and reuses them; idle ones are bounded in number and closed after a minute. Without
   /// a downloader each ``open(_:)`` makes a new connection and closes it when the body has ended or is discarded.
   ///
-  /// It needs libcurl 7.68 or later, on Linux and macOS. Elsewhere the product `Downpipe` brings `URLSessionSource` under
+  /// It needs libcurl 7.75 or later; before 7.80 connections are not used again, on Linux and macOS. Elsewhere the product `Downpipe` brings `URLSessionSource` under
   /// this name.
   public struct HTTPSource: Source, SourceSession {
     /// The settings of the source.
@@ -51,7 +51,7 @@
       try await HTTPSession(configuration, lanes: 1).open(request)
     }
 
-    /// Returns the step that removes a content coding which libcurl decodes; `nil` with
+    /// Returns the step that removes a content coding (gzip, deflate; br and zstd on Linux); `nil` with
     /// ``Configuration/keepsContentCoding``.
     public func decoder(for coding: String) -> (any PostProcessor<File, File>)? {
       configuration.keepsContentCoding ? nil : DecodeContent(coding, maximumSize: configuration.maximumSize)

@@ -27,8 +27,8 @@
     func addresses(for url: URL, _ configuration: HTTPSource.Configuration) async throws -> [String] {
       var entries = configuration.resolve.map(\.entry)
       // A proxy resolves the name, or libcurl resolves the proxy's.
-      guard isNeeded, case .none = configuration.proxy.kind, let origin = Origin(url), let port = origin.port,
-        NetworkAddress(origin.host.trimmingBrackets) == nil,
+      guard isNeeded, !configuration.mayUseProxy, let origin = Origin(url), let port = origin.port,
+        !origin.host.hasPrefix("["), NetworkAddress(origin.host) == nil,
         !configuration.resolve.contains(where: { $0.host == origin.host && $0.port == port })
       else { return entries }
       let found = try await Self.lookUp(origin.host, within: configuration.connectTimeLimit)
@@ -64,7 +64,11 @@
 
     private static func lookUp(_ host: String) -> [String] {
       var hints = addrinfo()
-      hints.ai_socktype = Int32(SOCK_STREAM.rawValue)
+      #if canImport(Glibc)
+        hints.ai_socktype = Int32(SOCK_STREAM.rawValue)
+      #else
+        hints.ai_socktype = SOCK_STREAM
+      #endif
       var first: UnsafeMutablePointer<addrinfo>?
       guard getaddrinfo(host, nil, &hints, &first) == 0 else { return [] }
       defer { freeaddrinfo(first) }
@@ -80,7 +84,18 @@
     }
   }
 
-  extension String {
-    fileprivate var trimmingBrackets: String { hasPrefix("[") ? String(dropFirst().dropLast()) : self }
+  extension HTTPSource.Configuration {
+    /// Whether a proxy may look names up, or has a name itself.
+    fileprivate var mayUseProxy: Bool {
+      switch proxy.kind {
+      case .none: false
+      case .proxy: true
+      case .environment: !blocksPrivateAddresses && Self.environmentHasProxy
+      }
+    }
+
+    private static let environmentHasProxy = ProcessInfo.processInfo.environment.keys.contains {
+      $0.lowercased().hasSuffix("_proxy") && $0.lowercased() != "no_proxy"
+    }
   }
 #endif

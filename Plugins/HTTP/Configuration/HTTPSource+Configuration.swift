@@ -77,7 +77,7 @@
       /// default.
       public var keepsContentCoding = false
 
-      /// The most idle connections that each of the few threads keeps open; 16 by default. They are closed after a minute.
+      /// The most idle connections that each of the few threads keeps open; 16 by default, none with 0. They are closed after a minute.
       public var idleConnections = 16
 
       /// The `User-Agent` of requests without one; `downpipe` when `nil`, the default.

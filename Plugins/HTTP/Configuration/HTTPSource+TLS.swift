@@ -7,11 +7,19 @@
     /// The TLS settings of a source. By default it requires TLS 1.2 or later and verifies certificates and host names.
     public struct TLS: Sendable, Hashable {
       /// Certificates or a key in PEM format.
-      public enum PEM: Sendable, Hashable {
+      public enum PEM: Sendable, Hashable, CustomStringConvertible {
         /// The PEM text.
         case text(String)
         /// The path of a file.
         case file(String)
+
+        /// The path, or the word “text”: the text may be a private key.
+        public var description: String {
+          switch self {
+          case .text: "text"
+          case .file(let path): path
+          }
+        }
       }
 
       /// The certificate authorities that a source trusts.
@@ -98,13 +106,8 @@
     }
 
     private static func check(_ pem: PEM, _ what: String) throws(DownloadError) {
-      let text: String?
-      let place: String
-      switch pem {
-      case .text(let given): (text, place) = (given, "")
-      case .file(let path): (text, place) = (try? String(contentsOfFile: path, encoding: .isoLatin1), " in \(path)")
-      }
-      guard let text, text.contains("-----BEGIN ") else {
+      let place = if case .file(let path) = pem { " in \(path)" } else { "" }
+      guard let text = pem.content, text.contains("-----BEGIN ") else {
         throw DownloadError(
           .tls, "the \(what)\(place) cannot be read: it must exist, in PEM format and without a passphrase")
       }
@@ -130,8 +133,17 @@
         if let file = Self.environment.file { handle.set(CURLOPT_CAINFO, file) }
         if let folder = Self.environment.folder { handle.set(CURLOPT_CAPATH, folder) }
       case .systemAnd(let pem):
-        try Self.set(pem, CURLOPT_CAINFO, downpipe_cainfo_blob, handle)
-        if let folder = CurlLibrary.authorities.folder { handle.set(CURLOPT_CAPATH, folder) }
+        if let folder = CurlLibrary.authorities.folder {
+          try Self.set(pem, CURLOPT_CAINFO, downpipe_cainfo_blob, handle)
+          handle.set(CURLOPT_CAPATH, folder)
+        } else {
+          // One file with the authorities of the system, as on Fedora and macOS.
+          let system = CurlLibrary.authorities.file.flatMap { try? String(contentsOfFile: $0, encoding: .isoLatin1) }
+          guard let system, let own = pem.content else {
+            throw DownloadError(.tls, "the authorities that the system trusts cannot be found: use .only")
+          }
+          try Self.set(.text("\(system)\n\(own)"), CURLOPT_CAINFO, downpipe_cainfo_blob, handle)
+        }
       case .only(let pem):
         try Self.set(pem, CURLOPT_CAINFO, downpipe_cainfo_blob, handle)
         handle.set(CURLOPT_CAPATH, nil)
@@ -141,7 +153,8 @@
         try Self.set(clientCertificate.privateKey, CURLOPT_SSLKEY, downpipe_sslkey_blob, handle)
       }
       if !pinnedPublicKeys.isEmpty {
-        handle.set(CURLOPT_PINNEDPUBLICKEY, pinnedPublicKeys.joined(separator: ";"))
+        try handle.require(
+          handle.set(CURLOPT_PINNEDPUBLICKEY, pinnedPublicKeys.joined(separator: ";")), "pinned keys")
       }
     }
 
@@ -155,6 +168,16 @@
         }
       guard code == CURLE_OK else {
         throw DownloadError(.tls, "this libcurl cannot take certificates from memory: give them in a file")
+      }
+    }
+  }
+
+  extension HTTPSource.TLS.PEM {
+    /// The text; `nil` when the file cannot be read.
+    fileprivate var content: String? {
+      switch self {
+      case .text(let text): text
+      case .file(let path): try? String(contentsOfFile: path, encoding: .isoLatin1)
       }
     }
   }

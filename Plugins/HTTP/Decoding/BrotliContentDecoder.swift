@@ -1,15 +1,15 @@
-#if LIBCURL
+#if LIBCURL && os(Linux)
   import CBrotli
   import DownpipeCore
 
   /// Decodes `br` (RFC 7932).
   final class BrotliContentDecoder: ContentDecoder {
     private let state: OpaquePointer
-    private let output = UnsafeMutableRawBufferPointer.allocate(byteCount: ContentCoding.blockSize, alignment: 16)
+    private let output = UnsafeMutableRawBufferPointer.allocate(byteCount: DecodableCoding.blockSize, alignment: 16)
     private(set) var isComplete = false
 
     init() throws(DownloadError) {
-      guard let state = BrotliDecoderCreateInstance(nil, nil, nil) else { throw ContentCoding.outOfMemory }
+      guard let state = BrotliDecoderCreateInstance(nil, nil, nil) else { throw DecodableCoding.outOfMemory }
       self.state = state
     }
 

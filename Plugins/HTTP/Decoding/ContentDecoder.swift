@@ -17,11 +17,13 @@
   struct DamagedContent: Error {}
 
   /// The content codings of HTTP that have a decoder.
-  enum ContentCoding: String {
+  enum DecodableCoding: String {
     case gzip
     case deflate
-    case brotli = "br"
-    case zstandard = "zstd"
+    #if os(Linux)
+      case brotli = "br"
+      case zstandard = "zstd"
+    #endif
 
     /// The bytes in a block of output, at most.
     static let blockSize = 256 << 10
@@ -30,8 +32,10 @@
       switch self {
       case .gzip: try InflateDecoder(.gzip)
       case .deflate: try InflateDecoder(.deflate)
-      case .brotli: try BrotliContentDecoder()
-      case .zstandard: try ZstandardDecoder()
+      #if os(Linux)
+        case .brotli: try BrotliContentDecoder()
+        case .zstandard: try ZstandardDecoder()
+      #endif
       }
     }
 

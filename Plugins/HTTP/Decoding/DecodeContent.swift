@@ -15,14 +15,14 @@
     /// Without a workspace the output is in memory.
     static let maximumInMemory: Int64 = 256 << 20
 
-    let coding: ContentCoding
+    let coding: DecodableCoding
     let maximumSize: Int64?
 
     var summary: String { coding.rawValue }
 
     /// - Returns: `nil` when there is no decoder for the coding.
     init?(_ coding: String, maximumSize: Int64?) {
-      guard let coding = ContentCoding(rawValue: coding) else { return nil }
+      guard let coding = DecodableCoding(rawValue: coding) else { return nil }
       self.coding = coding
       self.maximumSize = maximumSize
     }

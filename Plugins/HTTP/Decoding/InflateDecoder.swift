@@ -9,7 +9,7 @@
 
     private let format: Format
     private let stream: UnsafeMutablePointer<z_stream>
-    private let output = UnsafeMutableRawBufferPointer.allocate(byteCount: ContentCoding.blockSize, alignment: 16)
+    private let output = UnsafeMutableRawBufferPointer.allocate(byteCount: DecodableCoding.blockSize, alignment: 16)
     private var isStarted = false
     private(set) var isComplete = false
 
@@ -30,7 +30,7 @@
       let isZlib = block.count >= 2 && block[0] & 0x8F == 8 && (Int(block[0]) * 256 + Int(block[1])) % 31 == 0
       let window: Int32 = format == .gzip ? 15 + 16 : isZlib ? 15 : -15
       let size = Int32(MemoryLayout<z_stream>.size)
-      guard inflateInit2_(stream, window, ZLIB_VERSION, size) == Z_OK else { throw ContentCoding.outOfMemory }
+      guard inflateInit2_(stream, window, ZLIB_VERSION, size) == Z_OK else { throw DecodableCoding.outOfMemory }
       isStarted = true
     }
 

@@ -1,4 +1,4 @@
-#if LIBCURL
+#if LIBCURL && os(Linux)
   import CZstd
   import DownpipeCore
 
@@ -6,11 +6,11 @@
   final class ZstandardDecoder: ContentDecoder {
     private static let windowLog: Int32 = 23
     private let stream: OpaquePointer
-    private let output = UnsafeMutableRawBufferPointer.allocate(byteCount: ContentCoding.blockSize, alignment: 16)
+    private let output = UnsafeMutableRawBufferPointer.allocate(byteCount: DecodableCoding.blockSize, alignment: 16)
     private(set) var isComplete = false
 
     init() throws(DownloadError) {
-      guard let stream = ZSTD_createDStream() else { throw ContentCoding.outOfMemory }
+      guard let stream = ZSTD_createDStream() else { throw DecodableCoding.outOfMemory }
       self.stream = stream
       ZSTD_DCtx_setParameter(stream, ZSTD_d_windowLogMax, Self.windowLog)
     }

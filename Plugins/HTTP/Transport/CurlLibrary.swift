@@ -25,6 +25,9 @@
       return downpipe_set_quick_exit(easy.pointer) == CURLE_OK
     }()
 
+    /// Whether libcurl knows which domains belong to no single site (CURL_VERSION_PSL).
+    static let hasPublicSuffixes = version > 0 && (downpipe_version_info()?.pointee.features ?? 0) & (1 << 20) != 0
+
     /// The certificate authorities that libcurl was built to trust.
     static let authorities: (file: String?, folder: String?) = {
       guard version > 0, let info = downpipe_version_info()?.pointee else { return (nil, nil) }

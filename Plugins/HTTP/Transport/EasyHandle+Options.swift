@@ -56,17 +56,23 @@
         // It could not be checked before it is used again.
         set(CURLOPT_FORBID_REUSE, 1)
       }
-      openSockets(transfer)
+      if configuration.idleConnections <= 0 { set(CURLOPT_FORBID_REUSE, 1) }
+      try openSockets(transfer)
 
-      prepareRequest(transfer)
+      try prepareRequest(transfer)
       prepareTimes(configuration, order)
       // A proxy would look the names up that this source has to check.
-      prepareProxy(configuration.blocksPrivateAddresses ? .none : configuration.proxy)
+      try prepareProxy(configuration.blocksPrivateAddresses ? .none : configuration.proxy)
       try configuration.tls.prepare(self)
       if let jar { jar.join(self) }
     }
 
-    private func prepareRequest(_ transfer: Transfer) {
+    /// For an option without which a transfer would be less safe than it was asked to be.
+    func require(_ code: CURLcode, _ what: String) throws(DownloadError) {
+      if code != CURLE_OK { throw DownloadError(.invalidPipeline, "this libcurl was built without \(what)") }
+    }
+
+    private func prepareRequest(_ transfer: Transfer) throws(DownloadError) {
       let order = transfer.order
       // With an empty value libcurl would remove a field of its own.
       let lines = order.fields.fields.map { $0.value.isEmpty ? "\($0.name);" : "\($0.name): \($0.value)" }
@@ -84,7 +90,7 @@
         set(CURLOPT_PASSWORD, password)
         set(CURLOPT_HTTPAUTH, schemes.bits)
       case .netrc(let path):
-        set(CURLOPT_NETRC, Int(CURL_NETRC_OPTIONAL.rawValue))
+        try require(set(CURLOPT_NETRC, Int(CURL_NETRC_OPTIONAL.rawValue)), "netrc files")
         set(CURLOPT_NETRC_FILE, path)
       case nil: break
       }
@@ -101,17 +107,15 @@
       }
       let version = configuration.httpVersion == .http1Only ? CURL_HTTP_VERSION_1_1 : CURL_HTTP_VERSION_2TLS
       set(CURLOPT_HTTP_VERSION, version)
-      // Many requests at once then share the first HTTP/2 connection. Without TLS they would wait for the first response.
-      if configuration.httpVersion != .http1Only, order.url.hasPrefix("https:") { set(CURLOPT_PIPEWAIT, 1) }
       set(CURLOPT_MAXAGE_CONN, 60)
     }
 
-    private func prepareProxy(_ setting: HTTPSource.ProxySetting) {
+    private func prepareProxy(_ setting: HTTPSource.ProxySetting) throws(DownloadError) {
       switch setting.kind {
       case .environment: break
       case .none: set(CURLOPT_PROXY, "")
       case .proxy(let proxy, let direct):
-        set(CURLOPT_PROXY, proxy.description)
+        try require(set(CURLOPT_PROXY, proxy.description), "proxies")
         set(CURLOPT_NOPROXY, direct.joined(separator: ","))
         if let credentials = proxy.credentials {
           set(CURLOPT_PROXYUSERNAME, credentials.user)
@@ -121,13 +125,14 @@
       }
     }
 
-    private func openSockets(_ transfer: Transfer) {
-      downpipe_set_open_socket(
-        pointer,
-        { context, _, address in
-          guard let address, let transfer = Transfer.of(context) else { return CURL_SOCKET_BAD }
-          return transfer.openSocket(&address.pointee)
-        }, Unmanaged.passUnretained(transfer).toOpaque())
+    private func openSockets(_ transfer: Transfer) throws(DownloadError) {
+      try require(
+        downpipe_set_open_socket(
+          pointer,
+          { context, _, address in
+            guard let address, let transfer = Transfer.of(context) else { return CURL_SOCKET_BAD }
+            return transfer.openSocket(&address.pointee)
+          }, Unmanaged.passUnretained(transfer).toOpaque()), "sockets of its caller")
       downpipe_set_close_socket(
         pointer,
         { context, socket in

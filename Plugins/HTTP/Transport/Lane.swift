@@ -43,6 +43,7 @@
     }
 
     private let inbox = Mutex(Inbox())
+    private let bell = DispatchSemaphore(value: 0)
     /// The number of exchanges, for the choice of a lane.
     let load = Atomic<Int>(0)
 
@@ -59,15 +60,32 @@
         if inbox.isClosed { return false }
         inbox.commands.append(command)
         // Under the lock, because the thread may end and destroy the handle.
-        if !inbox.isAwake, let multi = UnsafeMutableRawPointer(bitPattern: inbox.multi) {
+        if !inbox.isAwake {
           inbox.isAwake = true
-          curl_multi_wakeup(multi)
+          if let multi = UnsafeMutableRawPointer(bitPattern: inbox.multi) {
+            curl_multi_wakeup(multi)
+          } else {
+            bell.signal()
+          }
         }
         return true
       }
     }
 
     // MARK: For the thread of the lane
+
+    /// Waits for commands without a handle.
+    func waitForCommands() -> [Command] {
+      while true {
+        let commands = inbox.withLock { inbox in
+          defer { inbox.commands = [] }
+          (inbox.multi, inbox.isAwake) = (0, !inbox.commands.isEmpty)
+          return inbox.commands
+        }
+        if !commands.isEmpty { return commands }
+        bell.wait()
+      }
+    }
 
     /// Takes all commands; without any, the next one wakes the handle.
     func takeCommands(_ multi: UnsafeMutableRawPointer) -> [Command] {

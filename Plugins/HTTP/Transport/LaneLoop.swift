@@ -6,8 +6,10 @@
 
   /// The thread of a lane: waits for sockets, times and commands, and lets libcurl work.
   ///
-  /// Nothing in here waits for anything but its own sockets: names are looked up on libcurl's threads, and a sink returns
-  /// as soon as it has dealt with a chunk.
+  /// Names are looked up on libcurl's threads. The one thing that a lane waits for is a sink: that is the back-pressure,
+  /// which costs nothing and needs no memory. A sink that waits for its disk therefore holds up the other transfers of its
+  /// lane. The downloads of a downloader write to one storage, so they would wait for the same disk; and a transfer that
+  /// handed its chunks to a thread of its own would pay a copy and a task hop for each.
   final class LaneLoop {
     /// A lane without transfers closes its idle connections after this time.
     private static let idleTime = Duration.seconds(60)
@@ -48,7 +50,10 @@
       CurlLibrary.blockBrokenPipeSignal()
       var idleSince = now
       while !isStopping {
-        guard let multi = multi ?? makeMulti() else { return refuseAll() }
+        guard let multi = multi ?? makeMulti() else {
+          for command in lane.waitForCommands() { refuse(command) }
+          continue
+        }
         let commands = lane.takeCommands(multi)
         for command in commands { perform(command) }
         var running: Int32 = 0
@@ -129,7 +134,11 @@
         if transfer.needsNewConnection {
           curl_multi_remove_handle(multi, easy)
           transfer.retryOverNewConnection()
-          curl_multi_add_handle(multi, easy)
+          let added = curl_multi_add_handle(multi, easy)
+          if added == CURLM_OK { continue }
+          transfer.isAdded = false
+          transfer.end(CurlLibrary.failure(added))
+          collect(transfer)
           continue
         }
         transfer.finish(code)
@@ -142,7 +151,7 @@
       if transfer.isDone, let handle = transfer.handle {
         if transfer.isAdded, let multi { curl_multi_remove_handle(multi, handle.pointer) }
         transfer.handle = nil
-        if handles.count < Self.keptHandles {
+        if handles.count < Self.keptHandles, jar == nil, transfer.leavesCleanHandle {
           handle.reset()
           handles.append(handle)
         } else {
@@ -187,7 +196,7 @@
 
     /// How long the thread may wait, in milliseconds; libcurl shortens it for its own times.
     private func pollTime(_ idleSince: ContinuousClock.Instant) -> Int32 {
-      if transfers.isEmpty, !hasConnections { return Int32.max }
+      if transfers.isEmpty, !hasConnections { return 60_000 }
       var until = transfers.isEmpty ? idleSince + Self.idleTime + .milliseconds(1) : nextWatch
       if let alarm = alarms.first { until = min(until, alarm.instant) }
       let left = (until - .now) / .milliseconds(1)
@@ -197,13 +206,19 @@
     // MARK: The multi handle
 
     private func makeMulti() -> UnsafeMutableRawPointer? {
-      multi = curl_multi_init()
-      if let multi {
-        // Idle connections beyond this number are closed, the oldest first.
-        downpipe_multi_set_long(multi, CURLMOPT_MAXCONNECTS, configuration.idleConnections)
-        downpipe_multi_set_long(multi, CURLMOPT_PIPELINING, Int(CURLPIPE_MULTIPLEX))
+      guard let new = curl_multi_init() else { return nil }
+      // Without descriptors libcurl makes a handle that cannot be woken.
+      guard curl_multi_wakeup(new) == CURLM_OK else {
+        curl_multi_cleanup(new)
+        return nil
       }
-      return multi
+      // Idle connections beyond this number are closed, the oldest first. 0 would mean a number of libcurl's.
+      downpipe_multi_set_long(new, CURLMOPT_MAXCONNECTS, max(1, configuration.idleConnections))
+      // While one stream of an HTTP/2 connection is read, libcurl holds up to 32 MiB for each that is paused. With one
+      // stream a connection a slow reader stops the server, as with HTTP/1.1.
+      downpipe_multi_set_long(new, CURLMOPT_MAX_CONCURRENT_STREAMS, 1)
+      multi = new
+      return new
     }
 
     private func closeConnections() {
@@ -215,9 +230,13 @@
       hasConnections = false
     }
 
-    private func refuseAll() {
-      isStopping = true
-      end()
+    /// Without a handle there are no transfers. The next command tries again.
+    private func refuse(_ command: Lane.Command) {
+      if case .start(_, let continuation) = command {
+        continuation.resume(throwing: TransferFailure.outOfDescriptors)
+      } else {
+        perform(command)
+      }
     }
 
     private func end() {

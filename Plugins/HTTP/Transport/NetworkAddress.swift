@@ -57,7 +57,7 @@
     /// 64:ff9b:1::/48 (RFC 8215) translates to addresses of the local network.
     private var isLocalTranslation: Bool { Block("64:ff9b:1::", 48).contains(bytes) }
 
-    /// The IPv4 address that an IPv6 address leads to: mapped (RFC 4291 §2.5.5.2), compatible (§2.5.5.1), translated by
+    /// The IPv4 address that an IPv6 address leads to: mapped (RFC 4291 §2.5.5.2), translated by
     /// NAT64 (RFC 6052, RFC 8215), 6to4 (RFC 3056).
     private var embeddedIPv4: NetworkAddress? {
       guard bytes.count == 16 else { return nil }

@@ -13,6 +13,8 @@
   /// folded line belongs to the field before it (RFC 9112 §5.2). Octets become the characters up to U+00FF.
   struct HeadCollector {
     private(set) var fields = HeaderFields()
+    /// Whether the next line is a status line: the first one, and the first after an interim response.
+    private var isAtStart = true
     /// The bytes of all heads of the exchange: interim responses (1xx) and answers to authentication count as well.
     private(set) var bytes = 0
 
@@ -21,10 +23,14 @@
     mutating func take(_ line: UnsafeRawBufferPointer) -> Bool {
       bytes += line.count
       let content = Self.trimmed(line)
-      if content.isEmpty { return line.first != 0x20 && line.first != 0x09 }
-      if line.starts(with: "HTTP/".utf8) {
+      if content.isEmpty {
+        isAtStart = line.first != 0x20 && line.first != 0x09
+        return isAtStart
+      }
+      if isAtStart {
+        isAtStart = false
         fields = HeaderFields()
-        return false
+        if line.starts(with: "HTTP/".utf8) { return false }
       }
       if line.first == 0x20 || line.first == 0x09 {
         if let last = fields.fields.popLast() {

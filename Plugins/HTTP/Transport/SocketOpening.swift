@@ -29,7 +29,7 @@
           return CURL_SOCKET_BAD
         }
       }
-      #if os(Linux)
+      #if canImport(Glibc)
         let descriptor = socket(address.family, address.socktype | Int32(SOCK_CLOEXEC.rawValue), address.protocol)
       #else
         let descriptor = socket(address.family, address.socktype, address.protocol)

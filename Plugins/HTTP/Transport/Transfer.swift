@@ -75,6 +75,10 @@
 
     deinit { message.deallocate() }
 
+    /// Whether the handle may serve another transfer: `curl_easy_reset` keeps the host of cookies, and the table of names of
+    /// a transfer that has not run.
+    var leavesCleanHandle: Bool { isConnected && order.addresses.isEmpty && order.fields["Host"] == nil }
+
     var isOver: Bool { if case .over = phase { true } else { false } }
 
     func prepare(_ jar: CookieJar?) throws(DownloadError) {
@@ -143,6 +147,8 @@
       }
       connection = key
       isConnected = true
+      // Another address was refused before this one.
+      refusal = nil
       lastActivity = loop.now
       return true
     }
@@ -151,6 +157,7 @@
     func retryOverNewConnection() {
       needsNewConnection = false
       handle?.set(CURLOPT_FRESH_CONNECT, 1)
+      if let deadline = order.deadline { handle?.set(CURLOPT_TIMEOUT_MS, (deadline - .now).wholeMilliseconds) }
     }
 
     /// An older libcurl does not tell: the server's silence counts when the time to connect is over.
@@ -185,7 +192,7 @@
       self.status = status
       let head = ResponseHead(status: status, fields: collector.fields)
       collector = HeadCollector()
-      length = head.fields["Transfer-Encoding"] == nil ? (try? ContentLength.parse(head.fields))?.bytes : nil
+      length = TransferCodings.areIdentity(head.fields) ? (try? ContentLength.parse(head.fields))?.bytes : nil
       guard case .asking(let continuation) = phase else { return stop(Exchange.unwanted) }
       phase = .holding
       continuation.resume(returning: head)

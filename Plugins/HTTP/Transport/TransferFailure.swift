@@ -123,7 +123,7 @@
       transfer.hasHead ? " after \(transfer.received) bytes" : ""
     }
 
-    private static let outOfDescriptors = DownloadError(
+    static let outOfDescriptors = DownloadError(
       .tooManyOpenFiles,
       "no connection could be opened: too many files and connections are open; run fewer downloads at once, or raise the "
         + "limit (ulimit -n)")

@@ -23,8 +23,8 @@ extension SourceReply {
       length = .unknown
     } else {
       try TransferCodings.check(headers, decoded: decodedTransferCodings)
-      // Transfer-Encoding overrides Content-Length (RFC 9112 §6.3).
-      length = headers["Transfer-Encoding"] == nil ? try ContentLength.parse(headers) : .unknown
+      // Transfer-Encoding overrides Content-Length (RFC 9112 §6.3), unless it says nothing.
+      length = TransferCodings.areIdentity(headers) ? try ContentLength.parse(headers) : .unknown
     }
     let validator = Validator(
       entityTag: headers["ETag"].flatMap(EntityTag.init(field:)),

@@ -1,5 +1,5 @@
 /// Validation of the transfer codings of a reply (RFC 9112 §6.1).
-enum TransferCodings {
+package enum TransferCodings {
   /// Throws for a reply whose body the client may have misread.
   ///
   /// If `chunked` is not the last coding, the body ends with the connection. If another coding wraps `chunked`, the
@@ -20,9 +20,17 @@ enum TransferCodings {
     var codings = headers.values("Transfer-Encoding").flatMap { value in
       value.split(separator: ",", omittingEmptySubsequences: false).map { $0.trimmingHTTPWhitespace.lowercased() }
     }
+    let isFramed = codings.last == "chunked"
     while codings.last == "chunked" { codings.removeLast() }
-    if codings.allSatisfy({ $0 == "identity" }) || codings.allSatisfy(decoded.contains) { return }
+    if codings.allSatisfy({ $0 == "identity" }) { return }
+    // Without chunks a body that is cut short ends like a whole one, and decoders take it.
+    if isFramed, codings.allSatisfy(decoded.contains) { return }
     throw refusal(headers)
+  }
+
+  /// Whether the body is sent as it is: without transfer codings, or with `identity` alone.
+  package static func areIdentity(_ headers: HeaderFields) -> Bool {
+    headers.values("Transfer-Encoding").allSatisfy { $0.trimmingHTTPWhitespace.caseInsensitivelyEquals("identity") }
   }
 
   /// Returns the error for codings that the client does not decode.
