@@ -159,5 +159,40 @@
         #expect(server.requests.map { $0.headers["Cookie"] } == [nil, nil])
       }
     }
+
+    @Test(arguments: ["machine 127.0.0.1 login me password s3cret", "default login me password s3cret"])
+    func netrcIsNotReadForARedirectToAnotherOrigin(_ entry: String) async throws {
+      let folder = try TemporaryFolder()
+      let path = try folder.write(Array("\(entry)\n".utf8), to: "netrc")
+      try await withScriptedServer { _ in
+        ScriptedReply(200)
+      } _: { other in
+        try await withScriptedServer { _ in
+          .redirect(to: other.url().absoluteString)
+        } _: { server in
+          _ = try await HTTPSource { $0.netrc = .file(path) }.fetch(server.url())
+          #expect(server.requests.map { $0.headers["Authorization"] } == [Self.basic])
+          #expect(other.requests.map { $0.headers["Authorization"] } == [nil])
+        }
+      }
+    }
+
+    /// libcurl remembers the `Host` field of a handle for its cookies, also when the handle serves another host.
+    @Test func cookiesOfAHostFieldStayWithThatHost() async throws {
+      try await withScriptedServer { _ in
+        ScriptedReply(200)
+      } _: { other in
+        try await withScriptedServer { request in
+          request.number == 1
+            ? ScriptedReply(200, ["Set-Cookie": "sid=secret; Path=/"]) : .redirect(to: other.url().absoluteString)
+        } _: { server in
+          try await withRunning(HTTPSource { $0.cookies = .memory }) { source in
+            for _ in 0..<6 { _ = try await source.fetch(server.url(), headers: ["Host": "bank.test"]) }
+          }
+          #expect(server.requests.dropFirst().allSatisfy { $0.headers["Cookie"] == "sid=secret" })
+          #expect(other.requests.allSatisfy { $0.headers["Cookie"] == nil })
+        }
+      }
+    }
   }
 #endif

@@ -66,5 +66,31 @@
         }
       }
     }
+
+    /// Decoders take a stream that ends too early, so only chunks tell that it is whole.
+    @Test(arguments: ["gzip", "x-gzip", "deflate", "gzip, deflate"])
+    func aCodingWithoutChunksIsRefused(_ value: String) async throws {
+      let result = try await fetch("Transfer-Encoding: \(value)\r\n", Self.text)
+      #expect(result.error?.code == .invalidResponse)
+    }
+
+    @Test func identityDoesNotHideThatABodyIsCutShort() async throws {
+      let source = HTTPSource()
+      try await withScriptedServer { _ in
+        ScriptedReply([
+          .send("HTTP/1.1 200 OK\r\nTransfer-Encoding: identity\r\nContent-Length: 100\r\n\r\n\(Self.text)"), .close,
+        ])
+      } _: { server in
+        let reply = try await source.open(SourceRequest(url: server.url()))
+        #expect(reply.length == .known(100), "the engine compares the body with it")
+        reply.body.discard()
+      }
+    }
+
+    /// A line of the head that looks like a status line does not hide the fields before it.
+    @Test func differentLengthsAreSeenBehindASecondStatusLine() async throws {
+      let result = try await fetch("Content-Length: 5\r\nContent-Length: 7\r\nHTTP/x: y\r\n", "hello w")
+      #expect(result.bytes == nil)
+    }
   }
 #endif
