@@ -51,6 +51,9 @@
         _ = FileManager.default.createFile(atPath: path, contents: nil, attributes: [.posixPermissions: 0o600])
       }
       withHandle { handle in
+        // Another process may have written meanwhile. What this session has set precedes.
+        handle.set(CURLOPT_COOKIEFILE, path)
+        handle.set(CURLOPT_COOKIELIST, "RELOAD")
         handle.set(CURLOPT_COOKIEJAR, path)
         handle.set(CURLOPT_COOKIELIST, "FLUSH")
       }

@@ -57,7 +57,7 @@
         let addresses = try await names.addresses(for: redirects.url, configuration)
         let exchange = Exchange(lane(for: redirects.url), self)
         let head = try await exchange.start { id in
-          order(id, redirects, first: Origin(request.url), addresses: addresses, deadline: deadline)
+          try order(id, redirects, first: Origin(request.url), addresses: addresses, deadline: deadline)
         }
         if try redirects.follow(status: head.status, headers: head.fields) {
           await exchange.drain()
@@ -69,7 +69,7 @@
 
     private func order(
       _ id: Order.ID, _ redirects: Redirects, first: Origin?, addresses: [String], deadline: ContinuousClock.Instant?
-    ) -> Order {
+    ) throws(DownloadError) -> Order {
       var order = Order(
         id: id, url: HTTPURL.wireText(redirects.url), fields: redirects.fields, addresses: addresses, deadline: deadline
       )
@@ -79,6 +79,9 @@
         configuration.credentials.first { $0.origin == origin }
       }
       if let userInfo = redirects.userInfo {
+        guard !userInfo.user.utf8.contains(0), !userInfo.password.utf8.contains(0) else {
+          throw DownloadError(.invalidRequest, "the user name or the password in the URL contains %00")
+        }
         order.login = .password(
           user: userInfo.user, password: userInfo.password, schemes: credentials?.schemes ?? .basic)
       } else if let credentials {

@@ -29,6 +29,10 @@ struct DownpipeCommand: AsyncParsableCommand {
   static func main() async {
     OutputFile.openMissing()
     DescriptorLimit.raise()
+    if let least = DescriptorLimit.missing {
+      OutputFile.warn("the limit of open files is too low: allow \(least) at least (ulimit -n \(least))")
+      Foundation.exit(1)
+    }
     // The write that fails reports these two: a reader that is gone, and a limit on the size of files.
     signal(SIGPIPE, SIG_IGN)
     signal(SIGXFSZ, SIG_IGN)

@@ -108,5 +108,44 @@
         #expect(error?.code == .invalidResponse)
       }
     }
+
+    @Test func trailersAreLimited() async throws {
+      let trailer = "T: \(String(repeating: "b", count: 500))\r\n"
+      try await withScriptedServer { _ in
+        ScriptedReply([
+          .send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n"),
+          .send(String(repeating: trailer, count: 2000)), .send("\r\n"),
+        ])
+      } _: { server in
+        let error = await downloadError { try await HTTPSource().fetch(server.url()) }
+        #expect(error?.code == .invalidResponse)
+      }
+    }
+
+    /// Digest asks again when its nonce is too old; it must not go on for ever.
+    @Test func aServerMayNotAskForThePasswordForEver() async throws {
+      try await withScriptedServer { request in
+        ScriptedReply(401, ["WWW-Authenticate": "Digest realm=\"r\", nonce=\"\(request.number)\", stale=true"])
+      } _: { server in
+        let mine = try #require(Origin(server.url()))
+        let source = HTTPSource {
+          $0.credentials = [.password(user: "me", password: "x", schemes: .digest, for: mine)]
+        }
+        let error = await downloadError { try await source.fetch(server.url()) }
+        #expect(error?.httpStatus == 401)
+        #expect(server.requests.count < 8)
+      }
+    }
+
+    @Test func aHeadMustBeCompleteWithinTheIdleLimit() async throws {
+      let lines = [ScriptedReply.Step](repeating: .send("X: y\r\n"), count: 2000)
+      try await withScriptedServer { _ in
+        ScriptedReply([.send("HTTP/1.1 200 OK\r\n"), .throttle(bytesPerSecond: 500)] + lines)
+      } _: { server in
+        let source = HTTPSource { $0.idleTimeLimit = .milliseconds(300) }
+        let error = await downloadError { try await source.fetch(server.url()) }
+        #expect(error?.code == .timedOut)
+      }
+    }
   }
 #endif

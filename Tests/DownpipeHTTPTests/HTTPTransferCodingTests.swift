@@ -92,5 +92,11 @@
       let result = try await fetch("Content-Length: 5\r\nContent-Length: 7\r\nHTTP/x: y\r\n", "hello w")
       #expect(result.bytes == nil)
     }
+
+    @Test(arguments: ["Transfer-Encoding : chunked", "transfer-encoding\t: chunked"])
+    func aBlankBeforeTheColonIsRefused(_ field: String) async throws {
+      let result = try await fetch("\(field)\r\n", Self.framed)
+      #expect(result.error?.code == .invalidResponse)
+    }
   }
 #endif

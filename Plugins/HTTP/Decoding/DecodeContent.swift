@@ -7,10 +7,10 @@
   ///
   /// It decodes gzip, deflate (with and without the header of zlib), br and zstd, and checks that the data is complete. (The
   /// decoders in libcurl take data that ends too early.) The output is limited like that of `Gunzip`: to the size that the
-  /// request or the source allow, to 64 GiB, and, beyond the first GiB, to 256 times the size of the input.
+  /// request or the source allow, to 64 GiB, and, beyond the first 64 MiB, to 256 times the size of the input.
   struct DecodeContent: PostProcessor {
     static let maximumOutput: Int64 = 64 << 30
-    static let freeOutput: Int64 = 1 << 30
+    static let freeOutput: Int64 = 64 << 20
     static let maximumRatio: Int64 = 256
     /// Without a workspace the output is in memory.
     static let maximumInMemory: Int64 = 256 << 20

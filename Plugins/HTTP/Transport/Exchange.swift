@@ -26,8 +26,8 @@
     }
 
     /// Sends the request and returns the head of the response.
-    func start(_ makeOrder: (Order.ID) -> Order) async throws -> ResponseHead {
-      let order = makeOrder(id)
+    func start(_ makeOrder: (Order.ID) throws -> Order) async throws -> ResponseHead {
+      let order = try makeOrder(id)
       return try await untilCancelled { continuation in
         lane.send(.start(order, continuation)) ? nil : { continuation.resume(throwing: Self.shutDown) }
       }

@@ -15,6 +15,9 @@
     private(set) var fields = HeaderFields()
     /// Whether the next line is a status line: the first one, and the first after an interim response.
     private var isAtStart = true
+    /// Whether there is a blank between `Transfer-Encoding` and its colon, which RFC 9112 §5.1 forbids: libcurl ignores such a
+    /// field and would deliver the chunks as they are.
+    private(set) var hidesCoding = false
     /// The bytes of all heads of the exchange: interim responses (1xx) and answers to authentication count as well.
     private(set) var bytes = 0
 
@@ -40,6 +43,7 @@
       }
       guard let colon = content.firstIndex(of: UInt8(ascii: ":")) else { return false }
       let name = Self.text(Self.trimmed(UnsafeRawBufferPointer(rebasing: content[..<colon])))
+      if name.utf8.count != colon, name.caseInsensitivelyEquals("Transfer-Encoding") { hidesCoding = true }
       let value = Self.text(Self.trimmed(UnsafeRawBufferPointer(rebasing: content[(colon + 1)...])))
       fields.fields.append(HeaderField(name, value))
       return false

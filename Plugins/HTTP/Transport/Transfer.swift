@@ -39,6 +39,10 @@
     private(set) var status = 0
     /// Whether there is a head that libcurl may follow up with another request.
     private var isHeadPending = false
+    /// How often the server or the proxy has asked for a password.
+    private var questions = 0
+    /// Digest asks once, and again when its nonce is too old; a proxy asks for itself.
+    private static let maximumQuestions = 4
     private(set) var received: Int64 = 0
     private var held: [UInt8] = []
     /// The length of the body, when the response states it.
@@ -164,9 +168,7 @@
     func cannotNoticeConnections() { lastActivity = loop.now + configuration.connectTimeLimit }
 
     func receiveHeader(_ line: UnsafeRawBufferPointer) -> Bool {
-      lastActivity = loop.now
-      // Trailers say nothing that a download needs.
-      if hasHead { return true }
+      // Trailers say nothing that a download needs, but libcurl keeps them.
       let isEnd = collector.take(line)
       let maximumHeaderBytes = loop.configuration.maximumHeaderBytes
       if collector.bytes > maximumHeaderBytes {
@@ -176,13 +178,29 @@
             "the header of the response has more than \(maximumHeaderBytes) bytes; ask the operator of the server, or allow "
               + "more"))
       }
+      if hasHead {
+        lastActivity = loop.now
+        return true
+      }
       guard isEnd, let handle else { return true }
+      if collector.hidesCoding {
+        return stop(
+          DownloadError(
+            .invalidResponse,
+            "the response has a blank before the colon of Transfer-Encoding, so that the end of the body is unknown; ask the "
+              + "operator of the server"))
+      }
       let status = handle.number(CURLINFO_RESPONSE_CODE)
       // After an interim response there is another one, and perhaps after a question for a password.
       if (100..<200).contains(status) { return true }
       if status == 407 || (status == 401 && order.login?.mayAskAgain == true) {
         isHeadPending = true
-        return true
+        questions += 1
+        if questions <= Self.maximumQuestions { return true }
+        return stop(
+          DownloadError(
+            .httpStatus, "the server asks for the password again and again: check the user name and the password",
+            httpStatus: status))
       }
       return deliverHead(status)
     }
@@ -191,7 +209,6 @@
       hasHead = true
       self.status = status
       let head = ResponseHead(status: status, fields: collector.fields)
-      collector = HeadCollector()
       length = TransferCodings.areIdentity(head.fields) ? (try? ContentLength.parse(head.fields))?.bytes : nil
       guard case .asking(let continuation) = phase else { return stop(Exchange.unwanted) }
       phase = .holding

@@ -59,6 +59,9 @@
           .invalidResponse,
           "the response has a Transfer-Encoding that was not requested or is malformed\(after(transfer)); ask the operator "
             + "of the server")
+      case CURLE_BAD_FUNCTION_ARGUMENT where transfer.isConnected:
+        return DownloadError(
+          .invalidResponse, "the response is malformed\(after(transfer)): \(text); ask the operator of the server")
       case CURLE_URL_MALFORMAT:
         return DownloadError(.invalidRequest, "the URL cannot be used: check its host and port")
       default:
@@ -67,6 +70,7 @@
     }
 
     private static func broken(_ code: CURLcode, _ text: String, _ transfer: Transfer) -> DownloadError {
+      let limits = transfer.configuration
       let reason = Int32(truncatingIfNeeded: transfer.handle?.number(CURLINFO_OS_ERRNO) ?? 0)
       switch transfer.refusal {
       case .privateAddress(let address)?:
@@ -87,6 +91,12 @@
         return DownloadError(
           .network, "the connection ended during the body, after \(transfer.received) bytes; a retry may help")
       }
+      let connectStatus = transfer.handle?.number(CURLINFO_HTTP_CONNECTCODE) ?? 0
+      if connectStatus >= 300 {
+        return DownloadError(
+          .network,
+          "the proxy refused to connect to \(transfer.host) (status \(connectStatus)); check the rules of the proxy")
+      }
       if code == CURLE_PROXY {
         return DownloadError(.network, "the proxy refused the connection; check the proxy and the host")
       }
@@ -96,7 +106,9 @@
             .offline, "there is no route to \(transfer.host): \(why); check the network connection")
         }
         return DownloadError(
-          .network, "no connection to \(transfer.host): \(why); check host, port and network, or try again later")
+          .network,
+          "no connection to \(transfer.host)\(limits.proxyWords): \(why); check host, port and network, or try again later"
+        )
       }
       return DownloadError(.network, "the connection was closed without a response; a retry may help")
     }
@@ -127,5 +139,12 @@
       .tooManyOpenFiles,
       "no connection could be opened: too many files and connections are open; run fewer downloads at once, or raise the "
         + "limit (ulimit -n)")
+  }
+
+  extension HTTPSource.Configuration {
+    /// For the message about a connection that failed: libcurl does not tell which one.
+    fileprivate var proxyWords: String {
+      if case .proxy(let proxy, _) = proxy.kind { " or to its proxy \(proxy)" } else { "" }
+    }
   }
 #endif

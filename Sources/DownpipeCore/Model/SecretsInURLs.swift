@@ -25,7 +25,11 @@ extension String {
     // Most URLs of a long list contain none of these characters.
     guard utf8.contains(where: { $0 == UInt8(ascii: "@") || $0 == UInt8(ascii: "?") || $0 == UInt8(ascii: "#") })
     else { return self }
-    let end = firstIndex { $0 == "?" || $0 == "#" } ?? endIndex
+    var end = firstIndex { $0 == "?" || $0 == "#" } ?? endIndex
+    // This is not a port: the password contains an unescaped mark, and ends further on.
+    if !self[..<end].contains("@"), self[..<end].hasUnreadablePort, let at = lastIndex(of: "@") {
+      end = self[at...].firstIndex { $0 == "?" || $0 == "#" } ?? endIndex
+    }
     var text = Self.withoutUser(self[..<end])
     for part in self[end...].split(separator: "#", maxSplits: 1, omittingEmptySubsequences: false).enumerated() {
       if part.offset > 0 { text += "#" }
@@ -67,6 +71,16 @@ extension String {
     }
     guard let mark else { return String(text) }
     return text[..<start] + "…" + text[mark...]
+  }
+}
+
+extension Substring {
+  /// Whether the authority of a URL has a colon that is not followed by the digits of a port.
+  fileprivate var hasUnreadablePort: Bool {
+    guard let mark = firstRange(of: "://") else { return false }
+    let authority = self[mark.upperBound...].prefix { !$0.isSlash }
+    guard let colon = authority.lastIndex(of: ":"), authority.last != "]" else { return false }
+    return !authority[colon...].dropFirst().allSatisfy(\.isNumber)
   }
 }
 

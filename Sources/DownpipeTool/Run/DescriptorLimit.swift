@@ -13,6 +13,15 @@ enum DescriptorLimit {
     return max(1, (Int(clamping: limit.rlim_cur) - 24) / 4)
   }
 
+  /// The least number of descriptors, when the process has fewer: the runtime ends a process that cannot open its own.
+  static var missing: Int? {
+    var limit = rlimit()
+    guard getrlimit(resource, &limit) == 0, Int(clamping: limit.rlim_cur) < least else { return nil }
+    return least
+  }
+
+  private static let least = 28
+
   /// How many idle connections each thread of the source may keep.
   static var idleConnections: Int {
     var limit = rlimit()

@@ -10,6 +10,7 @@ struct SecretsInURLsTests {
       ("http://user:pass@host/file", "http://…@host/file"),
       ("https://user@host:8080/file", "https://…@host:8080/file"),
       ("http://us:er:p@ss@host/file", "http://…@host/file"),
+      ("http://bob:URL?SECRET@host/x", "http://…@host/x"), ("http://bob:URL#SECRET@host/x?page=2", "http://…@host/x?page=2"),
       ("http://user:pa%2Fss@[::1]:80/", "http://…@[::1]:80/"),
       ("http://h/f?token=abc&page=2", "http://h/f?token=…&page=2"),
       ("http://h/f?page=2;sig=abc;x", "http://h/f?page=2;sig=…;x"),
