@@ -13,6 +13,8 @@
     private static let idleTime = Duration.seconds(60)
     /// Handles that are kept for the next transfer: each has its buffers.
     private static let keptHandles = 16
+    /// How often a thread that cannot be woken looks for commands, in milliseconds.
+    private static let unawakenedTime: Int32 = 50
 
     private let lane: Lane
     let configuration: HTTPSource.Configuration
@@ -24,6 +26,8 @@
     private var alarms = MinHeap<Alarm>()
     private var stopping: [CheckedContinuation<Void, Never>] = []
     private var isStopping = false
+    /// Whether other threads can wake this one: not when the process had no descriptor left for that.
+    private var canBeWoken = true
     /// Whether there may be idle connections.
     private var hasConnections = false
     private var nextWatch: ContinuousClock.Instant
@@ -142,7 +146,7 @@
       if transfer.isDone, let handle = transfer.handle {
         if transfer.isAdded, let multi { curl_multi_remove_handle(multi, handle.pointer) }
         transfer.handle = nil
-        if handles.count < Self.keptHandles {
+        if CurlLibrary.reusesHandles, handles.count < Self.keptHandles {
           handle.reset()
           handles.append(handle)
         } else {
@@ -187,11 +191,12 @@
 
     /// How long the thread may wait, in milliseconds; libcurl shortens it for its own times.
     private func pollTime(_ idleSince: ContinuousClock.Instant) -> Int32 {
-      if transfers.isEmpty, !hasConnections { return Int32.max }
+      let longest = canBeWoken ? Int32.max : Self.unawakenedTime
+      if transfers.isEmpty, !hasConnections { return longest }
       var until = transfers.isEmpty ? idleSince + Self.idleTime + .milliseconds(1) : nextWatch
       if let alarm = alarms.first { until = min(until, alarm.instant) }
       let left = (until - .now) / .milliseconds(1)
-      return Int32(min(max(0, left.rounded(.up)), 60_000))
+      return min(longest, Int32(min(max(0, left.rounded(.up)), 60_000)))
     }
 
     // MARK: The multi handle
@@ -199,6 +204,7 @@
     private func makeMulti() -> UnsafeMutableRawPointer? {
       multi = curl_multi_init()
       if let multi {
+        canBeWoken = curl_multi_wakeup(multi) == CURLM_OK
         // Idle connections beyond this number are closed, the oldest first.
         downpipe_multi_set_long(multi, CURLMOPT_MAXCONNECTS, configuration.idleConnections)
         downpipe_multi_set_long(multi, CURLMOPT_PIPELINING, Int(CURLPIPE_MULTIPLEX))

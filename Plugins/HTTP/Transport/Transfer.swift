@@ -160,6 +160,8 @@
       lastActivity = loop.now
       // Trailers say nothing that a download needs.
       if hasHead { return true }
+      // The next head has begun: without its end there is no response.
+      if line.starts(with: "HTTP/".utf8) { isHeadPending = false }
       let isEnd = collector.take(line)
       let maximumHeaderBytes = loop.configuration.maximumHeaderBytes
       if collector.bytes > maximumHeaderBytes {
