@@ -13,8 +13,6 @@
   /// folded line belongs to the field before it (RFC 9112 §5.2). Octets become the characters up to U+00FF.
   struct HeadCollector {
     private(set) var fields = HeaderFields()
-    /// The field that further lines may continue. It is a value of its own, so that many lines cost no copies.
-    private var last: (name: String, value: String)?
     /// The bytes of all heads of the exchange: interim responses (1xx) and answers to authentication count as well.
     private(set) var bytes = 0
 
@@ -23,24 +21,21 @@
     mutating func take(_ line: UnsafeRawBufferPointer) -> Bool {
       bytes += line.count
       let content = Self.trimmed(line)
-      if line.first == 0x20 || line.first == 0x09 {
-        if !content.isEmpty {
-          last?.value.append(" ")
-          last?.value.append(Self.text(content))
-        }
-        return false
-      }
-      if let last { fields.fields.append(HeaderField(last.name, last.value)) }
-      last = nil
-      if content.isEmpty { return true }
+      if content.isEmpty { return line.first != 0x20 && line.first != 0x09 }
       if line.starts(with: "HTTP/".utf8) {
         fields = HeaderFields()
+        return false
+      }
+      if line.first == 0x20 || line.first == 0x09 {
+        if let last = fields.fields.popLast() {
+          fields.fields.append(HeaderField(last.name, "\(last.value) \(Self.text(content))"))
+        }
         return false
       }
       guard let colon = content.firstIndex(of: UInt8(ascii: ":")) else { return false }
       let name = Self.text(Self.trimmed(UnsafeRawBufferPointer(rebasing: content[..<colon])))
       let value = Self.text(Self.trimmed(UnsafeRawBufferPointer(rebasing: content[(colon + 1)...])))
-      last = (name, value)
+      fields.fields.append(HeaderField(name, value))
       return false
     }
 
