@@ -53,6 +53,14 @@
         "endless chunk size",
         "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nffffffffffffffffffffffff\r\nhello\r\n", .invalidResponse),
       Case("chunk without end", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhel", .network),
+      // libcurl does not see these two, and would pass the chunks as they are.
+      Case(
+        "folded coding", "HTTP/1.1 200 OK\r\nTransfer-Encoding:\r\n chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n",
+        .invalidResponse),
+      Case(
+        "blank after coding", "HTTP/1.1 200 OK\r\nTransfer-Encoding : chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n",
+        .invalidResponse),
+      Case("short body after a blank", "HTTP/1.1 200 OK\r\nContent-Length : 10\r\n\r\nhello", .network),
       Case("short body", "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhello", .network),
       Case("reset body", [.send("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhello"), .reset], .network),
     ]

@@ -16,6 +16,10 @@
     /// The bytes of all heads of the exchange: interim responses (1xx) and answers to authentication count as well.
     private(set) var bytes = 0
 
+    /// Whether there is a Transfer-Encoding that libcurl does not see: one in several lines, or with a blank
+    /// before its colon.
+    private(set) var hidesTransferCoding = false
+
     /// Takes a line.
     /// - Returns: Whether it is the empty line at the end of a head.
     mutating func take(_ line: UnsafeRawBufferPointer) -> Bool {
@@ -24,10 +28,12 @@
       if content.isEmpty { return line.first != 0x20 && line.first != 0x09 }
       if line.starts(with: "HTTP/".utf8) {
         fields = HeaderFields()
+        hidesTransferCoding = false
         return false
       }
       if line.first == 0x20 || line.first == 0x09 {
         if let last = fields.fields.popLast() {
+          if last.name.isTransferEncoding { hidesTransferCoding = true }
           fields.fields.append(HeaderField(last.name, "\(last.value) \(Self.text(content))"))
         }
         return false
@@ -36,6 +42,7 @@
       let name = Self.text(Self.trimmed(UnsafeRawBufferPointer(rebasing: content[..<colon])))
       let value = Self.text(Self.trimmed(UnsafeRawBufferPointer(rebasing: content[(colon + 1)...])))
       fields.fields.append(HeaderField(name, value))
+      if name.isTransferEncoding, name.utf8.count != colon - content.startIndex { hidesTransferCoding = true }
       return false
     }
 
@@ -50,5 +57,9 @@
       if bytes.allSatisfy({ $0 < 0x80 }) { return String(decoding: bytes, as: UTF8.self) }
       return String(String.UnicodeScalarView(bytes.map { Unicode.Scalar($0) }))
     }
+  }
+
+  extension String {
+    fileprivate var isTransferEncoding: Bool { caseInsensitivelyEquals("Transfer-Encoding") }
   }
 #endif

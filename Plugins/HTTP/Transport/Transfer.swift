@@ -183,6 +183,11 @@
     }
 
     private func deliverHead(_ status: Int) -> Bool {
+      if collector.hidesTransferCoding {
+        return stop(
+          DownloadError(
+            .invalidResponse, "the Transfer-Encoding of the response is malformed; ask the operator of the server"))
+      }
       hasHead = true
       self.status = status
       let head = ResponseHead(status: status, fields: collector.fields)
@@ -240,7 +245,7 @@
       if let stopReason {
         settle(.failure(stopReason))
       } else if code == CURLE_OK, hasHead {
-        settle(.success(()))
+        settle(isLengthRight ? .success(()) : .failure(TransferFailure.error(code, self)))
       } else {
         settle(.failure(TransferFailure.error(code, self)))
       }
@@ -256,6 +261,12 @@
     }
 
     // MARK: Ends
+
+    /// libcurl does not see a Content-Length with a blank before its colon.
+    private var isLengthRight: Bool {
+      if case .draining = phase { return true }
+      return length == nil || received == length || [204, 304].contains(status)
+    }
 
     /// Ends the transfer from a callback.
     private func stop(_ reason: any Error) -> Bool {
