@@ -41,8 +41,14 @@
 
     func number(_ info: CURLINFO) -> Int { downpipe_get_long(pointer, info) }
 
-    /// Sets all options back; connections, and the memory for its buffers, are kept.
-    func reset() { curl_easy_reset(pointer) }
+    /// Sets all options back; the memory for its buffers is kept.
+    func reset() {
+      // A reset of libcurl forgets the first list without releasing it, and keeps the second one although it belongs to
+      // the transfer.
+      downpipe_set_text(pointer, CURLOPT_COOKIEFILE, nil)
+      downpipe_set_list(pointer, CURLOPT_RESOLVE, nil)
+      curl_easy_reset(pointer)
+    }
 
     func destroy() { curl_easy_cleanup(pointer) }
   }

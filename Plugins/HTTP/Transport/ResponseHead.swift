@@ -15,11 +15,12 @@
     private(set) var fields = HeaderFields()
     /// Whether the next line is a status line: the first one, and the first after an interim response.
     private var isAtStart = true
-    /// Whether there is a blank between `Transfer-Encoding` and its colon, which RFC 9112 §5.1 forbids: libcurl ignores such a
-    /// field and would deliver the chunks as they are.
-    private(set) var hidesCoding = false
     /// The bytes of all heads of the exchange: interim responses (1xx) and answers to authentication count as well.
     private(set) var bytes = 0
+
+    /// Whether there is a Transfer-Encoding that libcurl does not see: one in several lines, or with a blank
+    /// before its colon.
+    private(set) var hidesTransferCoding = false
 
     /// Takes a line.
     /// - Returns: Whether it is the empty line at the end of a head.
@@ -33,19 +34,21 @@
       if isAtStart {
         isAtStart = false
         fields = HeaderFields()
+        hidesTransferCoding = false
         if line.starts(with: "HTTP/".utf8) { return false }
       }
       if line.first == 0x20 || line.first == 0x09 {
         if let last = fields.fields.popLast() {
+          if last.name.isTransferEncoding { hidesTransferCoding = true }
           fields.fields.append(HeaderField(last.name, "\(last.value) \(Self.text(content))"))
         }
         return false
       }
       guard let colon = content.firstIndex(of: UInt8(ascii: ":")) else { return false }
       let name = Self.text(Self.trimmed(UnsafeRawBufferPointer(rebasing: content[..<colon])))
-      if name.utf8.count != colon, name.caseInsensitivelyEquals("Transfer-Encoding") { hidesCoding = true }
       let value = Self.text(Self.trimmed(UnsafeRawBufferPointer(rebasing: content[(colon + 1)...])))
       fields.fields.append(HeaderField(name, value))
+      if name.isTransferEncoding, name.utf8.count != colon - content.startIndex { hidesTransferCoding = true }
       return false
     }
 
@@ -60,5 +63,9 @@
       if bytes.allSatisfy({ $0 < 0x80 }) { return String(decoding: bytes, as: UTF8.self) }
       return String(String.UnicodeScalarView(bytes.map { Unicode.Scalar($0) }))
     }
+  }
+
+  extension String {
+    fileprivate var isTransferEncoding: Bool { caseInsensitivelyEquals("Transfer-Encoding") }
   }
 #endif

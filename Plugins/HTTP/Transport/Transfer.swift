@@ -32,21 +32,21 @@
     var isAdded = false
     private(set) var isDone = false
     unowned let loop: LaneLoop
-    private(set) var phase: Phase
+    var phase: Phase
     private var outcome: Result<Void, any Error>?
-    private var collector = HeadCollector()
-    private(set) var hasHead = false
-    private(set) var status = 0
+    var collector = HeadCollector()
+    var hasHead = false
+    var status = 0
     /// Whether there is a head that libcurl may follow up with another request.
-    private var isHeadPending = false
+    var isHeadPending = false
     /// How often the server or the proxy has asked for a password.
-    private var questions = 0
+    var questions = 0
     /// Digest asks once, and again when its nonce is too old; a proxy asks for itself.
-    private static let maximumQuestions = 4
+    static let maximumQuestions = 4
     private(set) var received: Int64 = 0
     private var held: [UInt8] = []
     /// The length of the body, when the response states it.
-    private var length: Int64?
+    var length: Int64?
     /// Why a callback has ended the transfer. libcurl reports only the consequence.
     private var stopReason: (any Error)?
     var isPaused = false
@@ -167,61 +167,6 @@
     /// An older libcurl does not tell: the server's silence counts when the time to connect is over.
     func cannotNoticeConnections() { lastActivity = loop.now + configuration.connectTimeLimit }
 
-    func receiveHeader(_ line: UnsafeRawBufferPointer) -> Bool {
-      // Trailers say nothing that a download needs, but libcurl keeps them.
-      let isEnd = collector.take(line)
-      let maximumHeaderBytes = loop.configuration.maximumHeaderBytes
-      if collector.bytes > maximumHeaderBytes {
-        return stop(
-          DownloadError(
-            .invalidResponse,
-            "the header of the response has more than \(maximumHeaderBytes) bytes; ask the operator of the server, or allow "
-              + "more"))
-      }
-      if hasHead {
-        lastActivity = loop.now
-        return true
-      }
-      guard isEnd, let handle else { return true }
-      if collector.hidesCoding {
-        return stop(
-          DownloadError(
-            .invalidResponse,
-            "the response has a blank before the colon of Transfer-Encoding, so that the end of the body is unknown; ask the "
-              + "operator of the server"))
-      }
-      let status = handle.number(CURLINFO_RESPONSE_CODE)
-      // After an interim response there is another one, and perhaps after a question for a password.
-      if (100..<200).contains(status) { return true }
-      if status == 407 || (status == 401 && order.login?.mayAskAgain == true) {
-        isHeadPending = true
-        questions += 1
-        if questions <= Self.maximumQuestions { return true }
-        return stop(
-          DownloadError(
-            .httpStatus, "the server asks for the password again and again: check the user name and the password",
-            httpStatus: status))
-      }
-      return deliverHead(status)
-    }
-
-    private func deliverHead(_ status: Int) -> Bool {
-      hasHead = true
-      self.status = status
-      let head = ResponseHead(status: status, fields: collector.fields)
-      length = TransferCodings.areIdentity(head.fields) ? (try? ContentLength.parse(head.fields))?.bytes : nil
-      guard case .asking(let continuation) = phase else { return stop(Exchange.unwanted) }
-      phase = .holding
-      continuation.resume(returning: head)
-      return true
-    }
-
-    /// Delivers the last head if it was complete: libcurl forgives a response that ends in its head.
-    private func deliverPendingHead() -> Bool {
-      guard isHeadPending, let handle else { return false }
-      return deliverHead(handle.number(CURLINFO_RESPONSE_CODE))
-    }
-
     /// - Returns: What a write callback returns.
     func receiveBody(_ bytes: UnsafeRawBufferPointer) -> Int {
       if bytes.isEmpty || stopReason != nil { return Self.refused }
@@ -262,7 +207,7 @@
       if let stopReason {
         settle(.failure(stopReason))
       } else if code == CURLE_OK, hasHead {
-        settle(.success(()))
+        settle(isLengthRight ? .success(()) : .failure(TransferFailure.error(code, self)))
       } else {
         settle(.failure(TransferFailure.error(code, self)))
       }
@@ -279,8 +224,14 @@
 
     // MARK: Ends
 
+    /// libcurl does not see a Content-Length with a blank before its colon.
+    private var isLengthRight: Bool {
+      if case .draining = phase { return true }
+      return length == nil || received == length || [204, 304].contains(status)
+    }
+
     /// Ends the transfer from a callback.
-    private func stop(_ reason: any Error) -> Bool {
+    func stop(_ reason: any Error) -> Bool {
       stopReason = stopReason ?? reason
       return false
     }
