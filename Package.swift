@@ -79,7 +79,9 @@ let package = Package(
     .trait(name: "SQLite", description: "DownpipeSQLite: a ledger in a SQLite file (needs libsqlite3)."),
     .trait(
       name: "Curl",
-      description: "DownpipeHTTP: HTTP by libcurl (needs libcurl; on Linux libbrotli and libzstd, too). Without it HTTPSource is Foundation's URLSession."),
+      description:
+        "DownpipeHTTP: HTTP by libcurl (on Linux with libbrotli and libzstd). Without it HTTPSource is URLSession."
+    ),
     .trait(
       name: "AsyncHTTPClient",
       description: "DownpipeAsyncHTTPClient: HTTP by async-http-client, for servers that use SwiftNIO already."),

@@ -185,9 +185,7 @@ extension HeaderFields {
 enum SafeURL {
   /// Returns the URL if it is http or https and has a host.
   static func check(_ url: URL) throws(DownloadError) -> URL {
-    guard let scheme = url.scheme, scheme.caseInsensitivelyEquals("http") || scheme.caseInsensitivelyEquals("https"),
-      let host = url.host(percentEncoded: true), !host.isEmpty
-    else {
+    guard url.isHTTP, let host = url.host(percentEncoded: true), !host.isEmpty else {
       throw .resumeData("its URL \(url.redacted.prefix(200).escaped) is not an http or https URL with a host")
     }
     return url

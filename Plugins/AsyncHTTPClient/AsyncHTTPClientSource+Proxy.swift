@@ -90,7 +90,7 @@
 
       /// Rejects values for which SwiftNIO would stop the process.
       func check() throws(DownloadError) {
-        guard HostText.isPlainHost(host), (1...65_535).contains(port) else {
+        guard host.isHost, (1...65_535).contains(port) else {
           throw DownloadError(
             .invalidRequest,
             "the proxy \(self) cannot be used: its host must be a name or an address, and its port between 1 and 65535")

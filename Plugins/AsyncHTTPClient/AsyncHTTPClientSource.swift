@@ -51,7 +51,7 @@
     public var summary: String { configuration.summary }
 
     /// Returns whether `url` is an `http:` or `https:` URL.
-    public func accepts(_ url: URL) -> Bool { HostText.isHTTP(url) }
+    public func accepts(_ url: URL) -> Bool { url.isHTTP }
 
     /// Sends the request over a new connection, which closes when the reply is released.
     ///

@@ -57,7 +57,10 @@ struct ConnectionOptions: ParsableArguments {
   @Flag(
     help: ArgumentHelp(
       "The URLs are from strangers: no addresses of private networks, no proxy, and low limits.",
-      discussion: "Each redirect is checked, too. --max-size and --max-redirects set other limits."))
+      discussion: """
+        Each redirect is checked, too. --max-size and --max-redirects set other limits. The ledger keeps this: later \
+        commands apply it to these downloads without the option, until they are removed.
+        """))
   var untrusted = false
 
   func validate() throws {
@@ -85,7 +88,7 @@ struct ConnectionOptions: ParsableArguments {
   /// - Throws: ``UsageError`` for a password that cannot be read.
   func apply(to settings: inout NetworkSettings) throws(UsageError) {
     if let proxy {
-      settings.proxy = .url(proxy)
+      settings.proxy = .url(Secret(proxy))
     } else if noProxy || untrusted {
       settings.proxy = .none
     }

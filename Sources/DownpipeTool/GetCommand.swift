@@ -69,6 +69,7 @@ struct GetCommand: AsyncParsableCommand {
   private func networkSettings(_ plan: inout GetPlan) async throws -> NetworkSettings {
     var settings = try network.settings(for: transfer.source)
     plan.logsIn = settings.logIn.isGiven
+    plan.isUntrusted = settings.isUntrusted
     guard plan.logsIn else { return settings }
     guard plan.headers["Authorization"] == nil else {
       throw UsageError("--header and --user or --bearer both set Authorization: remove one of them")

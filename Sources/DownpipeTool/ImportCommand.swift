@@ -34,6 +34,7 @@ struct ImportCommand: AsyncParsableCommand {
     var request = try request()
     var servers = try network.settings(for: transfer.source)
     request.logsIn = servers.logIn.isGiven
+    request.isUntrusted = servers.isUntrusted
     servers.logIn.origins = Origin(request.url).map { [$0] } ?? []
     let directory = try Folder.prepare(folder.directory, option: "--directory")
     let ledger = try folder.usableLedgerPath(directory: directory)

@@ -4,19 +4,19 @@ import Foundation
 /// Adds the `Authorization` field of `--user` and `--bearer` to each request for the URL that the user gave. Neither the
 /// request of the download nor its record in the ledger has it, and the source does not send it to another origin.
 ///
-/// User information in a URL and a field of `--header` win.
+/// User information in a URL and a field of `--header` win. Downloads that were added with `--untrusted` do not get it.
 struct LogInInterceptor: RequestInterceptor {
-  /// The value of the field; it is a secret.
-  private let field: String
+  /// The value of the field.
+  private let field: Secret
   /// Other origins do not get it; all do when `nil`.
   private let origins: Set<Origin>?
 
   /// `nil` where requests need no field.
   init?(_ settings: LogInSettings) {
     if let token = settings.bearerToken {
-      field = "Bearer " + token
+      field = Secret("Bearer " + token.text)
     } else if let logIn = settings.logIn, settings.method == .basic {
-      field = "Basic " + Data("\(logIn.user):\(logIn.password)".utf8).base64EncodedString()
+      field = Secret("Basic " + Data("\(logIn.user):\(logIn.password)".utf8).base64EncodedString())
     } else {
       return nil
     }
@@ -31,12 +31,12 @@ struct LogInInterceptor: RequestInterceptor {
 
   func authorized(_ request: SourceRequest) -> SourceRequest {
     let url = request.url
-    guard request.headers["Authorization"] == nil, (url.user(percentEncoded: true) ?? "").isEmpty,
+    guard !request.isUntrusted, request.headers["Authorization"] == nil, (url.user(percentEncoded: true) ?? "").isEmpty,
       (url.password(percentEncoded: true) ?? "").isEmpty
     else { return request }
     if let origins, !(Origin(url).map(origins.contains) ?? false) { return request }
     var request = request
-    request.headers["Authorization"] = field
+    request.headers["Authorization"] = field.text
     return request
   }
 }

@@ -71,14 +71,14 @@ struct LogInOptions: ParsableArguments {
     return path
   }
 
-  private func token() throws(UsageError) -> String? {
+  private func token() throws(UsageError) -> Secret? {
     guard let bearer else { return nil }
     let token =
       bearer.hasPrefix("@") ? try FirstLine.read(String(bearer.dropFirst()), option: "--bearer") : bearer
     guard !token.isEmpty, token.utf8.allSatisfy({ (0x21...0x7E).contains($0) }) else {
       throw UsageError("--bearer: a token has no spaces and no line breaks")
     }
-    return token
+    return Secret(token)
   }
 
   /// A new file is fine: its folder must exist.

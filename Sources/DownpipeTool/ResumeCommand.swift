@@ -12,7 +12,8 @@ struct ResumeCommand: AsyncParsableCommand {
       downloads stay cancelled. Paths outside the folder need --allow-outside.
 
       The ledger has no passwords and none of the connection options: give --user, --proxy and the others again. \
-      --user and --bearer are for the hosts of downloads that were added with one of them.
+      --user and --bearer are for the hosts of downloads that were added with one of them. Downloads that were added \
+      with --untrusted keep its rules, without the option.
       """
   )
 
@@ -51,8 +52,9 @@ struct ResumeCommand: AsyncParsableCommand {
     let monitor = RunMonitor(output: choice.make())
     let run = DownloadRun(
       pipeline: try Pipeline(settings), monitor: monitor, scope: .all, isAnimated: choice.drawsBars)
+    let isUntrusted = settings.network.isUntrusted
     let ending = try await run.run { [priority] downloader, monitor in
-      try await Self.resumeAll(downloader, monitor, priority)
+      try await Self.resumeAll(downloader, monitor, priority, countsUntrusted: !isUntrusted)
     }
     if case .interrupted(let tally) = ending {
       OutputFile.warn(
@@ -73,7 +75,7 @@ struct ResumeCommand: AsyncParsableCommand {
   }
 
   private static func resumeAll(
-    _ downloader: Downloader, _ monitor: RunMonitor, _ priority: Priority?
+    _ downloader: Downloader, _ monitor: RunMonitor, _ priority: Priority?, countsUntrusted: Bool
   ) async throws {
     // Pages in the order of addition do not shift meanwhile; only phases change.
     let page = 1000
@@ -85,6 +87,9 @@ struct ResumeCommand: AsyncParsableCommand {
         let phase = status.state.phase
         if let priority, ![.finished, .cancelled].contains(phase), status.request.priority != priority {
           try await downloader.update(status.id) { $0.priority = priority }
+        }
+        if countsUntrusted, ![.finished, .cancelled].contains(phase), status.request.isUntrusted {
+          await monitor.countUntrusted()
         }
         switch phase {
         case .finished, .cancelled: continue

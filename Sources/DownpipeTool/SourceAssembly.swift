@@ -14,12 +14,18 @@ extension PipelineSettings {
     guard hasSource else { return NoSource() }
     switch transport {
     #if LIBCURL
-      case .curl: return HTTPSource(try HTTPSource.Configuration(self))
+      case .curl:
+        let usual = HTTPSource(try HTTPSource.Configuration(self))
+        if network.isUntrusted { return usual }
+        var strict = self
+        strict.network = network.forStrangers
+        return TrustSource(usual: usual, strict: HTTPSource(try HTTPSource.Configuration(strict)))
     #endif
     #if AsyncHTTPClient
-      case .asyncHTTPClient: return AsyncHTTPClientSource(try AsyncHTTPClientSource.Configuration(self))
+      case .asyncHTTPClient:
+        return TrustSource(usual: AsyncHTTPClientSource(try AsyncHTTPClientSource.Configuration(self)))
     #endif
-    case .urlSession: return URLSessionSource(URLSessionSource.Configuration(self))
+    case .urlSession: return TrustSource(usual: URLSessionSource(URLSessionSource.Configuration(self)))
     }
   }
 }
@@ -62,7 +68,7 @@ private struct NoSource: Source, SourceSession {
       case .environment:
         if network.proxyLogIn == nil { return .environment }
         throw UsageError("--proxy-user needs --proxy: the proxy to log in to")
-      case .url(let url): text = url
+      case .url(let url): text = url.text
       }
       do {
         var proxy = try HTTPSource.Proxy(text)
@@ -126,7 +132,9 @@ private struct NoSource: Source, SourceSession {
       if let limit = network.maximumRedirects { maximumRedirects = limit }
       if network.usesHTTP1Only { httpVersion = .http1Only }
       if case .url(let url) = network.proxy {
-        do { proxy = try AsyncHTTPClientSource.Proxy(url: url) } catch { throw UsageError("--proxy: \(error.message)") }
+        do { proxy = try AsyncHTTPClientSource.Proxy(url: url.text) } catch {
+          throw UsageError("--proxy: \(error.message)")
+        }
       }
       if let path = network.tls.trustRoots { tls.trustRoots = .only(.file(path)) }
       if let path = network.tls.certificate {

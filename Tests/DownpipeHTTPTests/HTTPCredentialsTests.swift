@@ -210,5 +210,17 @@
         }
       }
     }
+
+    @Test func noDescriptionHasASecret() throws {
+      let origin = try #require(Origin("https://a.test"))
+      var configuration = HTTPSource.Configuration()
+      configuration.credentials = [
+        .password(user: "me", password: "s3cret", for: origin), .bearer("s3cret", for: origin),
+      ]
+      configuration.proxy = .proxy(try HTTPSource.Proxy("http://me:s3cret@p:1"))
+      var text = "\(configuration) \(String(reflecting: configuration)) \(configuration.credentials)"
+      dump(configuration, to: &text)
+      #expect(!text.contains("s3cret") && text.contains("a.test"), "\(text)")
+    }
   }
 #endif

@@ -118,4 +118,28 @@ struct FeederTests {
     }
     #expect(tally.finished == 1)
   }
+
+  @Test("A URL that was added with --untrusted keeps its rules when it is added again")
+  func untrusted() async throws {
+    let url = "http://a/1"
+    let id = DownloadIdentity(url: url, outputName: nil).id
+    let earlier = try await downloader()
+    var plan = try GetPlan(urls: [url])
+    plan.isUntrusted = true
+    let request = try plan.request(for: url)
+    await earlier.setSuspended(true)
+    try await earlier.add(request)
+    await earlier.shutdown()
+
+    let downloader = try await downloader()
+    let monitor = RunMonitor(output: Silence())
+    var feeder = Feeder(plan: try GetPlan(urls: [url, "http://a/2"]))
+    try await feeder.lookForHistory(downloader)
+    try await feeder.add([url, "http://a/2"], to: downloader, monitor)
+    try await downloader.waitUntilIdle()
+    #expect(await monitor.untrusted == 1)
+    #expect(try await downloader.status(of: id)?.request.isUntrusted == true)
+    #expect(source.requests.map(\.isUntrusted).sorted { $0 && !$1 } == [true, false])
+    await downloader.shutdown()
+  }
 }

@@ -24,9 +24,18 @@ struct LogInTests {
   }
 
   @Test("Text about a log-in is without the password")
-  func description() {
+  func description() throws {
     let logIn = LogIn(user: "me", password: "hunter2")
-    #expect(!"\(logIn) \([logIn]) \(LogInSettings(logIn: logIn))".contains("hunter2"))
+    let settings = NetworkSettings(
+      proxy: .url("http://me:hunter2@p:1"), proxyLogIn: logIn,
+      logIn: LogInSettings(logIn: logIn, bearerToken: "hunter2"))
+    var plan = try GetPlan(urls: ["http://me:hunter2@a/1?token=hunter2"], header: ["X-Api-Key: hunter2"])
+    plan.logsIn = true
+    let interceptor = try #require(LogInInterceptor(LogInSettings(bearerToken: "hunter2")))
+    var text = "\(logIn) \([logIn]) \(settings.logIn) \(settings) \(plan) \(interceptor)"
+    text += String(reflecting: PipelineSettings(network: settings, directory: "/d"))
+    dump((logIn, settings, interceptor), to: &text)
+    #expect(!text.contains("hunter2") && text.contains("me"), "\(text)")
   }
 
   private static let field = "Basic bWU6d29yZA=="

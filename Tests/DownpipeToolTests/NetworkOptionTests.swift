@@ -88,7 +88,7 @@ struct NetworkOptionTests {
       "A proxy that cannot be used is named", arguments: ["ftp://me:canary@p:1", "http://", "http://me:canary@p:99999"])
     func proxies(url: String) {
       var settings = PipelineSettings(directory: "/d")
-      settings.network.proxy = .url(url)
+      settings.network.proxy = .url(Secret(url))
       #expect { try Pipeline(settings) } throws: {
         "\($0)".hasPrefix("--proxy: ") && !"\($0)".contains("canary")
       }

@@ -124,6 +124,40 @@
           #expect(run.server.activity.connections == 0)
         }
       }
+
+      @Test("Later commands keep the rules of --untrusted, for these downloads only", arguments: [false, true])
+      func untrustedLater(isAddedAgain: Bool) async throws {
+        try await DefectRun.with { request in
+          request.path == "/own" && request.number == 1
+            ? .status(503) : .file(.text("film"), etag: "\"v1\"", for: request)
+        } _: { run in
+          // The port and the address are refused, each for a reason of its own.
+          let port = "\(run.server.url("/film"))"
+          let links = [port, "http://127.0.0.1/film"]
+          for link in links { #expect(try await get(run, ["--untrusted"], link).status == 1) }
+          #expect(try await get(run, [], "\(run.server.url("/own"))").status == 1)
+          #expect(run.server.requests.map(\.path) == ["/own"])
+
+          let into = ["-d", run.folder.path("out"), "--json", "--retry", "0"]
+          let later = try await run.tool(isAddedAgain ? ["get"] + links + into : ["resume"] + into)
+          #expect(later.status == 1 && later.errors.contains("2 downloads were added with --untrusted"), "\(later)")
+          let errors = Dictionary(
+            later.results.compactMap { line in line.url.map { ($0, line.error?.code) } }, uniquingKeysWith: { $1 })
+          #expect(errors["http://127.0.0.1/film"] == "privateAddress", "\(later.everything)")
+          #expect(errors[port] != nil && errors[port] != .some(nil), "\(later.everything)")
+          #expect(run.server.requests.map(\.path) == (isAddedAgain ? ["/own"] : ["/own", "/own"]))
+          let forecast = try await get(run, ["--dry-run"], port)
+          let other = try await run.tool(["resume", "--source", "urlsession"] + into)
+          #expect(forecast.status == 1 && other.status == 1, "\(forecast.everything) \(other.everything)")
+          #expect(!run.server.requests.contains { $0.path == "/film" })
+
+          // The user takes it back.
+          let id = try #require(forecast.toolLines.first?.id)
+          #expect(try await run.tool(["remove", id, "-d", run.folder.path("out")]).status == 0)
+          let trusted = try await get(run, [], port)
+          #expect(trusted.status == 0 && !trusted.errors.contains("--untrusted"), "\(trusted.everything)")
+        }
+      }
     }
   }
 #endif

@@ -32,8 +32,23 @@ extension EndToEnd {
           outcomes.append(try await run.tool(["resume", "-d", folder] + style))
         }
         outcomes.append(try await run.tool(["get", url("/ok").replacing("http://", with: "http://["), "-d", folder]))
+        let proxy = Data("me:CANARY".utf8).base64EncodedString()
+        #if LIBCURL
+          let address = "127.0.0.1:\(run.server.port)"
+          for options in [["-x", "http://\(address)", "-U", "me:CANARY"], ["-x", "http://me:CANARY@\(address)"]] {
+            for style in [[], ["--json"], ["--dry-run"]] {
+              outcomes.append(try await run.tool(["get", url("/proxied"), "-d", folder] + options + style))
+            }
+            outcomes.append(try await run.tool(["resume", "-d", folder] + options))
+          }
+          outcomes.append(try await run.tool(["get", url("/ok"), "-d", folder, "-x", "ftp://me:CANARY@\(address)"]))
+          outcomes.append(try await run.tool(["get", url("/ok"), "-d", folder, "-U", "me:CANARY"]))
+          let asked = run.server.requests.filter { $0.path.hasSuffix("/proxied") }
+          #expect(!asked.isEmpty && asked.allSatisfy { $0.headers["Proxy-Authorization"] == "Basic \(proxy)" })
+        #endif
         for outcome in outcomes {
-          #expect(!outcome.everything.contains("CANARY"), "\(outcome.everything)")
+          let text = outcome.everything
+          #expect(!text.contains("CANARY") && !text.contains(proxy), "\(text)")
         }
         #expect(outcomes.contains { $0.output.contains("/lost") })
 
@@ -44,6 +59,10 @@ extension EndToEnd {
           #expect(try await !Self.attributes(in: run.folder.path("")).contains("CANARY"))
         #endif
         #expect(try run.folder.contents().allSatisfy { !$0.contains("CANARY") })
+        for name in try run.folder.contents() {
+          let text = (try? run.folder.read(name)).map { String(decoding: $0, as: UTF8.self) } ?? ""
+          #expect(!text.contains("me:CANARY") && !text.contains(proxy), "\(name) has the password of the proxy")
+        }
       }
     }
 

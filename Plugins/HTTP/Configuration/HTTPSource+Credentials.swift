@@ -14,7 +14,7 @@
     }
 
     /// A user name and password, or a token, for one origin.
-    public struct Credentials: Sendable, Hashable, CustomStringConvertible {
+    public struct Credentials: Sendable, Hashable, CustomStringConvertible, CustomReflectable {
       enum Kind: Hashable {
         case password(user: String, password: String, PasswordSchemes)
         case bearer(String)
@@ -42,6 +42,9 @@
 
       /// The origin, without the secret.
       public var description: String { "credentials for \(origin)" }
+
+      /// The origin, without the secret, for `dump`.
+      public var customMirror: Mirror { Mirror(self, children: ["origin": origin]) }
     }
 
     /// A netrc file.

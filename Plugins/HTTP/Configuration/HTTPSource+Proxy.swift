@@ -38,7 +38,7 @@
     /// A proxy that a source connects through.
     public struct Proxy: Sendable, Hashable, CustomStringConvertible {
       /// A user name and a password for a proxy.
-      public struct Credentials: Sendable, Hashable, CustomStringConvertible {
+      public struct Credentials: Sendable, Hashable, CustomStringConvertible, CustomReflectable {
         /// The user name, unencoded.
         public var user: String
         /// The password, unencoded.
@@ -55,6 +55,9 @@
 
         /// The user name without the password.
         public var description: String { user }
+
+        /// The user name without the password, for `dump`.
+        public var customMirror: Mirror { Mirror(self, children: ["user": user]) }
       }
 
       /// What a proxy speaks.

@@ -157,3 +157,8 @@ extension DownloadError.Code {
   /// A redirect from `https:` to `http:`, which is followed only if that is allowed.
   public static let insecureRedirect = DownloadError.Code("insecureRedirect")
 }
+
+extension Redirects: CustomStringConvertible {
+  /// The current URL, without secrets.
+  package var description: String { url.redacted }
+}

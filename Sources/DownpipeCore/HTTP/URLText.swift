@@ -56,7 +56,7 @@ package struct URLText {
   }
 
   /// Whether the scheme is `http` or `https`.
-  package var isHTTP: Bool { scheme.caseInsensitivelyEquals("http") || isHTTPS }
+  package var isHTTP: Bool { scheme.isHTTPScheme }
 
   /// Whether the scheme is `https`.
   package var isHTTPS: Bool { scheme.caseInsensitivelyEquals("https") }

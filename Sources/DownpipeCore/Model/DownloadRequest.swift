@@ -189,10 +189,9 @@ public struct DownloadRequest: Sendable, Hashable {
 
   private static func unreadable(_ text: String) -> DownloadError {
     let start = "“\(text.redactedURL.prefix(200))” is not"
-    let isHTTP = ["http:", "https:"].contains { text.prefix($0.count).caseInsensitivelyEquals($0) }
     return DownloadError(
       .unsupportedURL,
-      isHTTP
+      text.hasHTTPScheme
         ? "\(start) a valid URL: check its host and port"
         : "\(start) an absolute URL: write it with its scheme, such as https://example.org/file")
   }

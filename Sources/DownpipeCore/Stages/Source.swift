@@ -103,6 +103,8 @@ public struct SourceRequest: Sendable, Hashable {
   /// The header fields to send. The engine has removed those that must not reach the origin of the URL. A source that
   /// follows redirects removes them for each redirect to another origin; see ``HeaderField/Scope``.
   public var headers: HeaderFields
+  /// The metadata of the download's request. Sources and interceptors may use it; it is not sent.
+  public var metadata: [String: String]
   /// The number of the attempt, from 1.
   public var attempt: Int
   /// Whether a ``LinkRefresher`` has just supplied the link of this attempt. It is not asked again for this attempt.
@@ -113,13 +115,15 @@ public struct SourceRequest: Sendable, Hashable {
   /// Creates a request.
   public init(
     url: URL, id: DownloadID = DownloadID(), range: RequestedRange? = nil, validator: Validator? = nil,
-    headers: HeaderFields = [], attempt: Int = 1, hasFreshLink: Bool = false, pace: TransferPace = .unlimited
+    headers: HeaderFields = [], metadata: [String: String] = [:], attempt: Int = 1, hasFreshLink: Bool = false,
+    pace: TransferPace = .unlimited
   ) {
     self.url = url
     self.id = id
     self.range = range
     self.validator = validator
     self.headers = headers
+    self.metadata = metadata
     self.attempt = attempt
     self.hasFreshLink = hasFreshLink
     self.pace = pace

@@ -15,6 +15,8 @@ struct GetPlan: Sendable {
   var priority = Priority.normal
   /// Whether the command was given a name or a token to log in with.
   var logsIn = false
+  /// Whether the URLs are from strangers.
+  var isUntrusted = false
 
   /// Whether the command is about one file.
   var isSingle: Bool { inputFile == nil && urls.count == 1 }
@@ -64,7 +66,7 @@ struct GetPlan: Sendable {
     }
     var request = try DownloadRequest(text, id: id(for: text))
     let scheme = request.url.scheme?.lowercased() ?? ""
-    guard ["http", "https"].contains(scheme) else {
+    guard request.url.isHTTP else {
       throw DownloadError(
         .unsupportedURL, "the scheme “\(scheme.prefix(32))” is not supported: use a URL with https:// or http://")
     }
@@ -77,6 +79,7 @@ struct GetPlan: Sendable {
     if let digest { request.expectedDigests = [digest] }
     request.givenURL = text
     request.logsIn = logsIn
+    request.isUntrusted = isUntrusted
     steps.attach(to: &request)
     return request
   }
@@ -111,4 +114,9 @@ struct GetPlan: Sendable {
     }
     return field
   }
+}
+
+extension GetPlan: CustomStringConvertible {
+  /// The URLs without secrets, and no header fields.
+  var description: String { (urls.map(\.redactedURL) + [inputFile].compactMap(\.self)).joined(separator: " ") }
 }

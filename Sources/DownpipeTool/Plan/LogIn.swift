@@ -2,14 +2,16 @@ import Foundation
 
 /// A name and a password. Its description is without the password.
 struct LogIn: Sendable, Hashable, CustomStringConvertible {
-  var user: String
-  var password: String
+  let user: String
+  private let secret: Secret
+
+  var password: String { secret.text }
 
   var description: String { user }
 
   init(user: String, password: String) {
     self.user = user
-    self.password = password
+    secret = Secret(password)
   }
 
   /// Parses `name:password`, or a name whose password is in a file, in a variable, or asked for.

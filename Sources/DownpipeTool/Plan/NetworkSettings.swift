@@ -6,7 +6,8 @@ struct NetworkSettings: Sendable, Hashable {
     /// What `http_proxy` and the other variables say.
     case environment
     case none
-    case url(String)
+    /// It may have a password.
+    case url(Secret)
   }
 
   var proxy = Proxy.environment
@@ -25,6 +26,21 @@ struct NetworkSettings: Sendable, Hashable {
   var isUntrusted = false
   var logIn = LogInSettings()
   var tls = TLSSettings()
+
+  /// The same for URLs from strangers: without all that they could profit from.
+  var forStrangers: NetworkSettings {
+    var settings = self
+    settings.isUntrusted = true
+    settings.proxy = .none
+    settings.proxyLogIn = nil
+    settings.addresses = []
+    settings.allowsInsecureRedirects = false
+    settings.logIn = LogInSettings()
+    settings.tls.isInsecure = false
+    settings.tls.certificate = nil
+    settings.tls.privateKey = nil
+    return settings
+  }
 }
 
 /// The options about names, passwords and cookies.
@@ -43,7 +59,7 @@ struct LogInSettings: Sendable, Hashable {
   /// The origins that get the name or the token. `nil` for those of all URLs; the methods that ask the server first need
   /// to know them.
   var origins: Set<Origin>?
-  var bearerToken: String?
+  var bearerToken: Secret?
   /// The absolute path of the file with names and passwords of hosts.
   var netrc: String?
   /// The absolute path of the file with cookies.

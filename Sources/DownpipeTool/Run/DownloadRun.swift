@@ -47,9 +47,11 @@ struct DownloadRun: Sendable {
       if isInterrupted {
         // An output that cannot be written changes nothing: the ledger has everything.
         try? await monitor.end()
+        await warnOfTrust()
         return .interrupted(tally)
       }
       try await monitor.end()
+      await warnOfTrust()
       return .complete(tally)
     } catch is OutputFile.Abandoned {
       return .interrupted(await monitor.result)
@@ -60,6 +62,14 @@ struct DownloadRun: Sendable {
       try? await monitor.end()
       throw error
     }
+  }
+
+  /// At the end: a display of progress does not cover it.
+  private func warnOfTrust() async {
+    let count = await monitor.untrusted
+    guard count > 0 else { return }
+    let were = count == 1 ? "1 download was" : "\(count) downloads were"
+    OutputFile.warn("\(were) added with --untrusted, and its rules still applied; “downpipe remove” ends them")
   }
 
   /// Follows the downloads. The downloader has shut down when this returns or throws.

@@ -112,8 +112,9 @@ struct DryRun: Sendable {
   ) async throws -> Forecast {
     var forecast = Forecast(id: plan.id(for: text), url: text.redactedURL)
     do {
-      let request = try plan.request(for: text)
+      var request = try plan.request(for: text)
       let known = try await downloader?.status(of: request.id)
+      if known?.request.isUntrusted ?? false { request.isUntrusted = true }
       forecast.phase = known?.state.phase
       forecast.received = known?.artifact == nil ? known?.progress.received ?? 0 : 0
       if let downloader, let known, await Feeder.isDone(known, asked: request, await downloader.pipeline.storage) {
@@ -132,7 +133,8 @@ struct DryRun: Sendable {
     _ source: any SourceSession, for request: DownloadRequest, _ forecast: inout Forecast
   ) async throws {
     var asked = SourceRequest(
-      url: request.url, id: request.id, range: RequestedRange(from: 0, to: 1), headers: request.headers)
+      url: request.url, id: request.id, range: RequestedRange(from: 0, to: 1), headers: request.headers,
+      metadata: request.metadata)
     if let logIn = LogInInterceptor(settings.network.logIn) { asked = logIn.authorized(asked) }
     let reply = try await source.open(asked)
     reply.body.discard()

@@ -12,11 +12,10 @@ struct Feeder: Sendable {
 
   init(plan: GetPlan) { self.plan = plan }
 
-  /// Looks whether there are downloads that earlier commands have finished, paused or left waiting: a new ledger is not
-  /// asked for each download.
+  /// Looks whether there are downloads of earlier commands: a new ledger is not asked for each download.
   mutating func lookForHistory(_ downloader: Downloader) async throws {
     let counts = try await downloader.counts()
-    hasHistory = [.finished, .paused, .waiting].contains { counts[$0, default: 0] > 0 }
+    hasHistory = counts.values.contains { $0 > 0 }
   }
 
   /// Adds the URLs that can be used, and records a failure for each of the others.
@@ -46,6 +45,7 @@ struct Feeder: Sendable {
   func add(_ requests: [DownloadRequest], to downloader: Downloader, _ monitor: RunMonitor) async throws {
     let earlier = hasHistory ? try await downloader.statuses(of: requests.map(\.id)) : [:]
     let storage = await downloader.pipeline.storage
+    let (requests, kept) = Self.keepingTrust(requests, earlier)
     await monitor.beginAdding()
     var taken: Set<DownloadID> = []
     var rest: [DownloadID] = []
@@ -69,10 +69,26 @@ struct Feeder: Sendable {
     for (id, isNew) in zip(rest, await monitor.take(rest)) where isNew { taken.insert(id) }
     let new = requests.filter { taken.remove($0.id) != nil }
     if !new.isEmpty { try await downloader.add(contentsOf: new) }
+    for request in new where kept.contains(request.id) { await monitor.countUntrusted() }
     // A command that is run again does not wait out the back-off of an earlier one.
     for request in new where earlier[request.id]?.isHeldBack ?? false { try await downloader.resume(request.id) }
     await monitor.endAdding()
     try await monitor.tick()
+  }
+
+  /// Marks requests for downloads that an earlier command has added with `--untrusted`: adding a download again must not
+  /// lift its rules. The ids are those of requests without the option.
+  private static func keepingTrust(
+    _ requests: [DownloadRequest], _ earlier: [DownloadID: DownloadStatus]
+  ) -> ([DownloadRequest], Set<DownloadID>) {
+    var (requests, kept) = (requests, Set<DownloadID>())
+    for index in requests.indices where !requests[index].isUntrusted {
+      let id = requests[index].id
+      guard earlier[id]?.request.isUntrusted ?? false else { continue }
+      requests[index].isUntrusted = true
+      kept.insert(id)
+    }
+    return (requests, kept)
   }
 
   /// Whether a finished download has what the request asks for, and its file still exists.

@@ -15,6 +15,8 @@ actor RunMonitor {
   /// Those without a result.
   private var open = Set<UInt64>()
   private var tally: Tally
+  /// How many downloads had rules that the command was not given; see ``TrustSource``.
+  private(set) var untrusted = 0
   private var output: any RunOutput & Sendable
   private var news = StateNews()
   private var lastChange = Date()
@@ -52,6 +54,9 @@ actor RunMonitor {
     adding -= 1
     additions += 1
   }
+
+  /// Counts a download that keeps the rules of an earlier command with `--untrusted`.
+  func countUntrusted() { untrusted += 1 }
 
   /// No more downloads follow.
   func tookAll() { tally.isComplete = true }

@@ -124,4 +124,21 @@ struct HTTPURLTests {
     #expect(url.hostKey == host)
     #expect(url.resourceKey == resource)
   }
+
+  @Test(arguments: [
+    ("http://h/", true), ("HTTPS://h/", true), ("http:x", true), ("httpx://h/", false), ("ftp://h/http:", false),
+    ("file:///http://h/", false), ("http/x:y", false), ("http", false), ("", false), (":", false),
+  ])
+  func isHTTP(_ text: String, _ isHTTP: Bool) {
+    #expect(text.hasHTTPScheme == isHTTP)
+    #expect(URLText(text).isHTTP == isHTTP)
+    if let url = URL(string: text) { #expect(url.isHTTP == isHTTP) }
+  }
+
+  @Test(arguments: [
+    ("a.test", true), ("127.0.0.1", true), ("::1", true), ("a_b", true), ("", false), ("[::1]", false), ("a,b", false),
+    ("a b", false), ("u@h", false), ("h/x", false), ("h?q", false), ("h%00", false), ("é", false), ("h\r\nX: y", false),
+    (String(repeating: "a", count: 253), true), (String(repeating: "a", count: 254), false),
+  ])
+  func isHost(_ text: String, _ isHost: Bool) { #expect(text.isHost == isHost) }
 }

@@ -154,6 +154,8 @@ struct RedirectsTests {
     #expect(try redirects.follow(status: 302, headers: ["Location": "//b.test/4"]))
     check(("u", ""))
     #expect(!"\(redirects.hops)".contains("u@"))
+    let secret = try Self.redirects("https://u:p4ss@a.test/x?token=p4ss", ["Authorization": "Bearer p4ss"])
+    #expect(!"\(secret)".contains("p4ss") && "\(secret)".contains("a.test/x"))
   }
 
   @Test func fieldTakesPrecedence() throws {

@@ -16,8 +16,11 @@ extension Transfer {
       ).located(stage: nil, url: url, attempt: attempt)
     }
     do {
-      let (headers, expectedSize, expectsDigest) = run.read {
-        ($0.request.headers(for: url), $0.request.expectedSize.bytes, !$0.request.expectedDigests.isEmpty)
+      let (headers, metadata, expectedSize, expectsDigest) = run.read {
+        (
+          $0.request.headers(for: url), $0.request.metadata, $0.request.expectedSize.bytes,
+          !$0.request.expectedDigests.isEmpty
+        )
       }
       let hasDigest = expectsDigest && run.read { $0.request.steps }.verifiesDigests(of: run.pipeline.steps)
       let validation = run.context.options.resumeValidation
@@ -27,7 +30,7 @@ extension Transfer {
         trust: checkpoint.isElsewhere(than: url) ? min(trust, .overlap) : trust)
       let ask = SourceRequest(
         url: url, id: run.id, range: question.range, validator: question.validator, headers: headers,
-        attempt: attempt, hasFreshLink: run.state.withLock { $0.hasFreshLink },
+        metadata: metadata, attempt: attempt, hasFreshLink: run.state.withLock { $0.hasFreshLink },
         pace: TransferPace(time: run.context.time, limits: RunPace(run).pause))
       // Small files have arrived before a limit of the rate can hold them up: the next ones wait for it.
       try await ask.pace.keep(after: 0)
