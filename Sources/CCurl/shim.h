@@ -11,6 +11,15 @@ static inline const curl_version_info_data *downpipe_version_info(void) {
   return curl_version_info(CURLVERSION_NOW);
 }
 
+// Names that older headers do not have.
+#if LIBCURL_VERSION_NUM < 0x074900
+static const CURLcode CURLE_PROXY = (CURLcode)97;
+#endif
+#if LIBCURL_VERSION_NUM < 0x075000
+#define CURL_PREREQFUNC_OK 0
+#define CURL_PREREQFUNC_ABORT 1
+#endif
+
 // MARK: Options of an easy handle
 
 static inline CURLcode downpipe_set_long(CURL *easy, CURLoption option, long value) {

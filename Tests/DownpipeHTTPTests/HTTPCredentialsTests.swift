@@ -89,6 +89,22 @@
       }
     }
 
+    /// libcurl forgives a response that ends in its head; the question before it is not the answer either.
+    @Test func aHeadThatIsCutShortAfterTheQuestionIsNoAnswer() async throws {
+      try await withScriptedServer { request in
+        request.headers["Authorization"] == nil
+          ? ScriptedReply(401, ["WWW-Authenticate": "Digest realm=\"r\", nonce=\"n\""])
+          : ScriptedReply([.send("HTTP/1.1 200 OK\r\nETag: \"a\"\r\n"), .close])
+      } _: { server in
+        let mine = try origin(server)
+        let source = HTTPSource {
+          $0.credentials = [.password(user: "me", password: "s3cret", schemes: .digest, for: mine)]
+        }
+        let error = await downloadError { try await source.fetch(server.url()) }
+        #expect(error?.code == .network, "\(error.map(String.init(describing:)) ?? "no error")")
+      }
+    }
+
     @Test func netrc() async throws {
       let folder = try TemporaryFolder()
       let path = try folder.write(

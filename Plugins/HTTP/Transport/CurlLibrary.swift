@@ -28,6 +28,12 @@
     /// Whether libcurl knows which domains belong to no single site (CURL_VERSION_PSL).
     static let hasPublicSuffixes = version > 0 && (downpipe_version_info()?.pointee.features ?? 0) & (1 << 20) != 0
 
+    /// Whether a handle can be used for another transfer.
+    ///
+    /// 7.83 to 8.0 keep a pointer to the last field of the response before, which is released (curl issue 11101): a
+    /// response whose first field begins with a blank would write to that memory.
+    static let reusesHandles = !(0x07_53_00..<0x08_01_00).contains(version)
+
     /// The certificate authorities that libcurl was built to trust.
     static let authorities: (file: String?, folder: String?) = {
       guard version > 0, let info = downpipe_version_info()?.pointee else { return (nil, nil) }

@@ -151,7 +151,7 @@
       if transfer.isDone, let handle = transfer.handle {
         if transfer.isAdded, let multi { curl_multi_remove_handle(multi, handle.pointer) }
         transfer.handle = nil
-        if handles.count < Self.keptHandles, jar == nil, transfer.leavesCleanHandle {
+        if CurlLibrary.reusesHandles, handles.count < Self.keptHandles, jar == nil, transfer.leavesCleanHandle {
           handle.reset()
           handles.append(handle)
         } else {

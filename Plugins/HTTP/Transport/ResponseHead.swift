@@ -15,8 +15,8 @@
     private(set) var fields = HeaderFields()
     /// Whether the next line is a status line: the first one, and the first after an interim response.
     private var isAtStart = true
-    /// Whether there is a blank between `Transfer-Encoding` and its colon, which RFC 9112 §5.1 forbids: libcurl ignores such a
-    /// field and would deliver the chunks as they are.
+    /// Whether there is a blank between `Transfer-Encoding` and its colon, which RFC 9112 §5.1 forbids, or the field
+    /// continues in another line: libcurl ignores either and would deliver the chunks as they are.
     private(set) var hidesCoding = false
     /// The bytes of all heads of the exchange: interim responses (1xx) and answers to authentication count as well.
     private(set) var bytes = 0
@@ -37,6 +37,7 @@
       }
       if line.first == 0x20 || line.first == 0x09 {
         if let last = fields.fields.popLast() {
+          if last.name.caseInsensitivelyEquals("Transfer-Encoding") { hidesCoding = true }
           fields.fields.append(HeaderField(last.name, "\(last.value) \(Self.text(content))"))
         }
         return false

@@ -168,6 +168,8 @@
     func cannotNoticeConnections() { lastActivity = loop.now + configuration.connectTimeLimit }
 
     func receiveHeader(_ line: UnsafeRawBufferPointer) -> Bool {
+      // The next head has begun: without its end there is no response.
+      if line.starts(with: "HTTP/".utf8) { isHeadPending = false }
       // Trailers say nothing that a download needs, but libcurl keeps them.
       let isEnd = collector.take(line)
       let maximumHeaderBytes = loop.configuration.maximumHeaderBytes
@@ -187,8 +189,8 @@
         return stop(
           DownloadError(
             .invalidResponse,
-            "the response has a blank before the colon of Transfer-Encoding, so that the end of the body is unknown; ask the "
-              + "operator of the server"))
+            "the Transfer-Encoding of the response is in several lines or has a blank before its colon, so that the end of the "
+              + "body is unknown; ask the operator of the server"))
       }
       let status = handle.number(CURLINFO_RESPONSE_CODE)
       // After an interim response there is another one, and perhaps after a question for a password.
@@ -261,7 +263,7 @@
       if !hasHead, code == CURLE_OK { _ = deliverPendingHead() }
       if let stopReason {
         settle(.failure(stopReason))
-      } else if code == CURLE_OK, hasHead {
+      } else if code == CURLE_OK, hasHead, isLengthRight {
         settle(.success(()))
       } else {
         settle(.failure(TransferFailure.error(code, self)))
@@ -278,6 +280,12 @@
     }
 
     // MARK: Ends
+
+    /// libcurl does not see a Content-Length with a blank before its colon.
+    private var isLengthRight: Bool {
+      if case .draining = phase { return true }
+      return length == nil || received == length || [204, 304].contains(status)
+    }
 
     /// Ends the transfer from a callback.
     private func stop(_ reason: any Error) -> Bool {
