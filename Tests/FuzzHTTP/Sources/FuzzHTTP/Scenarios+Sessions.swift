@@ -193,6 +193,8 @@ extension Scenarios {
     // Its thread has begun by then.
     try await Task.sleep(for: .milliseconds(100))
     setrlimit(numericCast(RLIMIT_NOFILE.rawValue), &usual)
+    let refusal = await error { _ = try await session.open(SourceRequest(url: url)) }
+    expect((refusal as? DownloadError)?.code == .tooManyOpenFiles, "\(String(describing: refusal))")
     expect(try await read(session.open(SourceRequest(url: url))) == 3000, "the body is not complete")
     await session.stop()
   }
