@@ -20,8 +20,8 @@
   /// A downloader keeps connections open and reuses them; idle ones are bounded in number and closed after a minute. Without
   /// a downloader each ``open(_:)`` makes a new connection and closes it when the body has ended or is discarded.
   ///
-  /// It needs libcurl 7.75 or later; before 7.80 connections are not used again, on Linux and macOS. Elsewhere the product `Downpipe` brings `URLSessionSource` under
-  /// this name.
+  /// It needs libcurl 7.75 or later, on Linux and macOS; before 7.80 a connection serves one request. Elsewhere the product
+  /// `Downpipe` brings `URLSessionSource` under this name.
   public struct HTTPSource: Source, SourceSession {
     /// The settings of the source.
     public let configuration: Configuration
