@@ -206,8 +206,10 @@
       if !hasHead, code == CURLE_OK { _ = deliverPendingHead() }
       if let stopReason {
         settle(.failure(stopReason))
-      } else if code == CURLE_OK, hasHead {
-        settle(isLengthRight ? .success(()) : .failure(TransferFailure.error(code, self)))
+      } else if code == CURLE_OK, hasHead, let length, received > length {
+        settle(.failure(TransferFailure.tooManyBytes))
+      } else if code == CURLE_OK, hasHead, isBodyComplete {
+        settle(.success(()))
       } else {
         settle(.failure(TransferFailure.error(code, self)))
       }
@@ -225,9 +227,9 @@
     // MARK: Ends
 
     /// libcurl does not see a Content-Length with a blank before its colon.
-    private var isLengthRight: Bool {
+    private var isBodyComplete: Bool {
       if case .draining = phase { return true }
-      return length == nil || received == length || [204, 304].contains(status)
+      return received >= length ?? 0 || [204, 304].contains(status)
     }
 
     /// Ends the transfer from a callback.

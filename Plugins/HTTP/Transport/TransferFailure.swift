@@ -15,6 +15,10 @@
     /// CURLE_TOO_LARGE of 8.6 and later.
     private static let tooLarge = CURLcode(rawValue: 100)
 
+    /// Such as `Transfer-Encoding: identity` beside a shorter length, which libcurl ignores then.
+    static let tooManyBytes = DownloadError(
+      .invalidResponse, "the body has more bytes than its Content-Length says; ask the operator of the server")
+
     static func error(_ code: CURLcode, _ transfer: Transfer) -> DownloadError {
       let text = String(cString: curl_easy_strerror(code))
       let limits = transfer.configuration
