@@ -54,7 +54,7 @@
       case CURLE_SSL_CERTPROBLEM, CURLE_SSL_CACERT_BADFILE, CURLE_SSL_CIPHER, CURLE_SSL_CRL_BADFILE,
         CURLE_SSL_ENGINE_NOTFOUND, CURLE_SSL_ENGINE_SETFAILED, CURLE_SSL_ENGINE_INITFAILED:
         return DownloadError(.tls, "the certificates or the key cannot be used: \(text)")
-      case CURLE_WEIRD_SERVER_REPLY, CURLE_UNSUPPORTED_PROTOCOL, CURLE_BAD_FUNCTION_ARGUMENT:
+      case CURLE_WEIRD_SERVER_REPLY, CURLE_UNSUPPORTED_PROTOCOL:
         return DownloadError(
           .invalidResponse, "the response is not HTTP; check that the port belongs to a web server")
       // A callback that ends a transfer gives its own reason: this is libcurl's decoder.
