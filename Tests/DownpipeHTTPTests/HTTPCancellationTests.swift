@@ -157,5 +157,37 @@
         try await server.until { $0.openConnections == 0 }
       }
     }
+
+    /// libcurl reads many buffers of one transfer before it returns: with sinks that take long, a command would wait for
+    /// all of them. The bytes stay complete and in order although the transfers are interrupted.
+    @Test func slowSinksDoNotHoldCommandsUp() async throws {
+      let content = ScriptedContent.pattern(size: 1_000_000)
+      try await withScriptedServer { _ in
+        ScriptedReply(200, body: content)
+      } _: { server in
+        try await withRunning { source in
+          try await withThrowingTaskGroup(of: Void.self) { group in
+            for _ in 0..<4 {
+              group.addTask {
+                let collector = Collector()
+                let reply = try await source.open(SourceRequest(url: server.url()))
+                try await reply.body.forEachChunk { chunk in
+                  collector.append(chunk)
+                  let end = ContinuousClock.now + .milliseconds(5)
+                  while ContinuousClock.now < end {}
+                }
+                let isWhole = collector.bytes == content.bytes(in: 0..<1_000_000)
+                #expect(isWhole)
+              }
+            }
+            for _ in 0..<20 {
+              let reply = try await source.open(SourceRequest(url: server.url()))
+              reply.body.discard()
+            }
+            try await group.waitForAll()
+          }
+        }
+      }
+    }
   }
 #endif

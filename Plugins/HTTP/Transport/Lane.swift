@@ -43,6 +43,8 @@
     }
 
     private let inbox = Mutex(Inbox())
+    /// Whether commands wait, for a thread that has been busy for long.
+    private let isCalled = Atomic(false)
     private let bell = DispatchSemaphore(value: 0)
     /// The number of exchanges, for the choice of a lane.
     let load = Atomic<Int>(0)
@@ -59,6 +61,7 @@
       inbox.withLock { inbox in
         if inbox.isClosed { return false }
         inbox.commands.append(command)
+        isCalled.store(true, ordering: .relaxed)
         // Under the lock, because the thread may end and destroy the handle.
         if !inbox.isAwake {
           inbox.isAwake = true
@@ -73,6 +76,8 @@
     }
 
     // MARK: For the thread of the lane
+
+    var hasCommands: Bool { isCalled.load(ordering: .relaxed) }
 
     /// Waits for commands without a handle.
     func waitForCommands() -> [Command] {
@@ -91,6 +96,7 @@
     func takeCommands(_ multi: UnsafeMutableRawPointer) -> [Command] {
       inbox.withLock { inbox in
         inbox.multi = UInt(bitPattern: multi)
+        isCalled.store(false, ordering: .relaxed)
         inbox.isAwake = !inbox.commands.isEmpty
         let commands = inbox.commands
         inbox.commands.removeAll(keepingCapacity: true)

@@ -24,6 +24,8 @@
     private var transfers: [Order.ID: Transfer] = [:]
     private var handles: [EasyHandle] = []
     private var alarms = MinHeap<Alarm>()
+    /// Transfers that were interrupted for the sake of commands.
+    private var interrupted: [Order.ID] = []
     private var stopping: [CheckedContinuation<Void, Never>] = []
     private var isStopping = false
     /// Whether there may be idle connections.
@@ -56,6 +58,7 @@
         }
         let commands = lane.takeCommands(multi)
         for command in commands { perform(command) }
+        continueInterrupted()
         var running: Int32 = 0
         curl_multi_perform(multi, &running)
         finishDone(multi)
@@ -67,7 +70,7 @@
           continue
         }
         // A command that came meanwhile has not woken the handle.
-        curl_multi_poll(multi, nil, 0, commands.isEmpty ? pollTime(idleSince) : 0, nil)
+        curl_multi_poll(multi, nil, 0, commands.isEmpty && interrupted.isEmpty ? pollTime(idleSince) : 0, nil)
         now = .now
       }
       end()
@@ -160,6 +163,24 @@
       }
       if transfer.isOver, transfers.removeValue(forKey: transfer.order.id) != nil {
         lane.load.subtract(1, ordering: .relaxed)
+      }
+    }
+
+    /// Whether a transfer should wait for the next turn: libcurl reads much of one before it returns, a slow sink makes that
+    /// long, and commands wait.
+    func interrupts(_ id: Order.ID) -> Bool {
+      guard lane.hasCommands, ContinuousClock.now - now > .milliseconds(20) else { return false }
+      interrupted.append(id)
+      return true
+    }
+
+    private func continueInterrupted() {
+      let ids = interrupted
+      interrupted = []
+      for id in ids {
+        guard let transfer = transfers[id] else { continue }
+        transfer.goOn()
+        collect(transfer)
       }
     }
 

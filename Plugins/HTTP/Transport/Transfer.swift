@@ -178,6 +178,7 @@
         guard (length ?? 0) <= Int64(Self.heldBytes), held.count + bytes.count <= Self.heldBytes else { return pause() }
         held.append(contentsOf: bytes)
         received += Int64(bytes.count)
+      case .pushing where loop.interrupts(order.id): return pause()
       case .pushing(let reader):
         received += Int64(bytes.count)
         do { try push(bytes.bytes, to: reader) } catch {
