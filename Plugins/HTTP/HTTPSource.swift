@@ -58,7 +58,7 @@
     }
 
     /// Creates the session of a run, with its threads and connections.
-    /// - Throws: ``DownloadError`` with `.tls` when the certificates of the configuration cannot be read; `.invalidPipeline`
+    /// - Throws: `DownloadError` with `.tls` when the certificates of the configuration cannot be read; `.invalidPipeline`
     ///   for settings that contradict each other.
     public func start(in context: SourceContext) async throws -> any SourceSession {
       try HTTPSession(configuration, lanes: HTTPSession.usualLanes)

@@ -19,8 +19,10 @@
       public static let none = ProxySetting(kind: .none)
 
       /// A proxy for all URLs.
-      /// - Parameter hosts: Hosts that are reached directly: names, names with a leading dot for a whole domain, addresses,
-      ///   blocks such as `10.0.0.0/8`, or `*`.
+      /// - Parameters:
+      ///   - proxy: The proxy.
+      ///   - hosts: Hosts that are reached directly: names, names with a leading dot for a whole domain, addresses, blocks
+      ///     such as `10.0.0.0/8`, or `*`.
       public static func proxy(_ proxy: Proxy, except hosts: [String] = []) -> ProxySetting {
         ProxySetting(kind: .proxy(proxy, except: hosts))
       }
@@ -94,7 +96,7 @@
       }
 
       /// Creates a proxy from a text such as `socks5h://user:password@host:1080`. Without a scheme it is an HTTP proxy.
-      /// - Throws: ``DownloadError`` with `.invalidRequest`.
+      /// - Throws: `DownloadError` with `.invalidRequest`.
       public init(_ text: String) throws(DownloadError) {
         let written = text.contains("://") ? text : "http://\(text)"
         guard let parts = URLComponents(string: written), let scheme = parts.scheme?.lowercased(),
@@ -116,7 +118,7 @@
         try check()
       }
 
-      /// - Throws: ``DownloadError`` with `.invalidRequest` when the host is neither a name nor an address, or the port is
+      /// - Throws: `DownloadError` with `.invalidRequest` when the host is neither a name nor an address, or the port is
       ///   not between 1 and 65535.
       func check() throws(DownloadError) {
         guard host.isHost, (1...65_535).contains(port) else {

@@ -11,7 +11,9 @@ enum URLHost {
     if bytes.first == UInt8(ascii: "[") { return address(bytes) }
     // Most hosts need no change.
     if !bytes.isEmpty, bytes.allSatisfy(isPlain) { return String(decoding: bytes, as: UTF8.self) }
-    guard !bytes.isEmpty, let decoded = PercentEncoding.decode(bytes), let text = Charset.utf8.decode(decoded) else {
+    guard !bytes.isEmpty, let decoded = PercentEncoding.decode(bytes),
+      let text = String(validating: decoded, as: UTF8.self)
+    else {
       return nil
     }
     if decoded.allSatisfy({ $0 < 0x80 }) { return allowed(text) }
