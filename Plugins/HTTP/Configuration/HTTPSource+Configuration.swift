@@ -84,7 +84,7 @@
       public var userAgent: String?
 
       /// The size of libcurl's buffer for one transfer.
-      let receiveBufferBytes = 64 * 1024
+      let receiveBufferBytes = 256 * 1024
 
       /// Creates a configuration with the default values.
       public init() {}
