@@ -53,11 +53,11 @@
         request, fields: HTTPRequestFields.fields(for: request), rules: configuration.redirectRules)
       let deadline = configuration.totalTimeLimit.map { ContinuousClock.now + $0 }
       while true {
-        try configuration.check(redirects.url)
-        let addresses = try await names.addresses(for: redirects.url, configuration)
-        let exchange = Exchange(lane(for: redirects.url), self)
+        try configuration.check(redirects.url, redirects.origin)
+        let addresses = try await names.addresses(for: redirects.origin, configuration)
+        let exchange = Exchange(lane(for: redirects.origin), self)
         let head = try await exchange.start { id in
-          try order(id, redirects, first: Origin(request.url), addresses: addresses, deadline: deadline)
+          try order(id, redirects, addresses: addresses, deadline: deadline)
         }
         if try redirects.follow(status: head.status, headers: head.fields) {
           await exchange.drain()
@@ -68,16 +68,13 @@
     }
 
     private func order(
-      _ id: Order.ID, _ redirects: Redirects, first: Origin?, addresses: [String], deadline: ContinuousClock.Instant?
+      _ id: Order.ID, _ redirects: Redirects, addresses: [String], deadline: ContinuousClock.Instant?
     ) throws(DownloadError) -> Order {
       var order = Order(
         id: id, url: HTTPURL.wireText(redirects.url), fields: redirects.fields, addresses: addresses, deadline: deadline
       )
       if redirects.fields["Authorization"] != nil { return order }
-      let origin = Origin(redirects.url)
-      let credentials = origin.flatMap { origin in
-        configuration.credentials.first { $0.origin == origin }
-      }
+      let credentials = configuration.credentials.first { $0.origin == redirects.origin }
       if let userInfo = redirects.userInfo {
         guard !userInfo.user.utf8.contains(0), !userInfo.password.utf8.contains(0) else {
           throw DownloadError(.invalidRequest, "the user name or the password in the URL contains %00")
@@ -90,7 +87,7 @@
           order.login = .password(user: user, password: password, schemes: schemes)
         case .bearer(let token): order.fields["Authorization"] = "Bearer \(token)"
         }
-      } else if let path = configuration.netrc?.path, origin == first {
+      } else if let path = configuration.netrc?.path, redirects.origin == redirects.firstOrigin {
         // A redirect does not choose where passwords go.
         order.login = .netrc(path: path)
       }
@@ -100,19 +97,17 @@
     private func reply(
       _ head: ResponseHead, _ exchange: Exchange, _ redirects: Redirects, pace: TransferPace
     ) throws(DownloadError) -> SourceReply {
-      var limit: Int64?
-      let body = { (limit: Int64?) in
+      func body(limit: Int64?) -> Body {
         Body(
           discard: { exchange.discard() },
           push: { sink in try await exchange.push(into: sink, pace: pace, limit: limit) })
       }
       var reply = try SourceReply(
-        httpStatus: head.status, headers: head.fields, url: redirects.url, body: body(nil),
+        httpStatus: head.status, headers: head.fields, url: redirects.url, body: body(limit: nil),
         decodedTransferCodings: ["gzip", "x-gzip", "deflate"])
       reply.redirects = redirects.hops
       if let maximum = configuration.maximumSize {
-        limit = try Self.limit(reply, maximum)
-        reply.body = body(limit)
+        reply.body = body(limit: try Self.limit(reply, maximum))
       }
       return reply
     }
@@ -131,9 +126,9 @@
     }
 
     /// Downloads of one host stay on one lane, which has connections to it, while no other lane has less to do.
-    private func lane(for url: URL) -> Lane {
+    private func lane(for origin: Origin) -> Lane {
       var hasher = Hasher()
-      hasher.combine(Origin(url))
+      hasher.combine(origin)
       let home = lanes[Int(UInt(bitPattern: hasher.finalize()) % UInt(lanes.count))]
       var best = home
       var least = home.load.load(ordering: .relaxed)

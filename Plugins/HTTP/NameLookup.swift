@@ -24,10 +24,10 @@
 
     /// Entries for libcurl's table of names, those of the configuration included.
     /// - Throws: ``DownloadError`` with `.hostNotFound` or `.timedOut`; `CancellationError`.
-    func addresses(for url: URL, _ configuration: HTTPSource.Configuration) async throws -> [String] {
+    func addresses(for origin: Origin, _ configuration: HTTPSource.Configuration) async throws -> [String] {
       var entries = configuration.resolve.map(\.entry)
       // A proxy resolves the name, or libcurl resolves the proxy's.
-      guard isNeeded, !configuration.mayUseProxy, let origin = Origin(url), let port = origin.port,
+      guard isNeeded, !configuration.mayUseProxy, let port = origin.port,
         !origin.host.hasPrefix("["), NetworkAddress(origin.host) == nil,
         !configuration.resolve.contains(where: { $0.host == origin.host && $0.port == port })
       else { return entries }

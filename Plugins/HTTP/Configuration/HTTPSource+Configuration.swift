@@ -183,8 +183,8 @@
     }
 
     /// Rejects a URL whose scheme or port is not allowed.
-    func check(_ url: URL) throws(DownloadError) {
-      guard let origin = Origin(url), allowedSchemes.contains(origin.scheme) else {
+    func check(_ url: URL, _ origin: Origin) throws(DownloadError) {
+      guard allowedSchemes.contains(origin.scheme) else {
         throw DownloadError(.unsupportedURL, "the scheme of \(url.redacted) is not allowed: see allowedSchemes")
       }
       guard let port = origin.port, allowedPorts?.contains(port) ?? true else {

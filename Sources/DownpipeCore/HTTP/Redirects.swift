@@ -31,8 +31,10 @@ package struct Redirects: Sendable {
 
   private let rules: Rules
   private let allFields: HeaderFields
-  private let firstOrigin: Origin
-  private var origin: Origin
+  /// The origin of the first URL.
+  package let firstOrigin: Origin
+  /// The origin of ``url``.
+  package private(set) var origin: Origin
   private var users: [Origin: UserInfo] = [:]
 
   /// Creates the state before the first request.

@@ -7,26 +7,20 @@ enum DescriptorLimit {
   private static let enough: rlim_t = 65_536
 
   /// How many downloads can run at once: each needs a connection, which is kept for the next one, and a few files.
-  static var mostDownloads: Int {
-    var limit = rlimit()
-    guard getrlimit(resource, &limit) == 0 else { return .max }
-    return max(1, (Int(clamping: limit.rlim_cur) - 24) / 4)
-  }
+  static var mostDownloads: Int { current.map { max(1, ($0 - 24) / 4) } ?? .max }
 
   /// The least number of descriptors, when the process has fewer: the runtime ends a process that cannot open its own.
-  static var missing: Int? {
-    var limit = rlimit()
-    guard getrlimit(resource, &limit) == 0, Int(clamping: limit.rlim_cur) < least else { return nil }
-    return least
-  }
+  static var missing: Int? { (current ?? least) < least ? least : nil }
 
   private static let least = 28
 
   /// How many idle connections each thread of the source may keep.
-  static var idleConnections: Int {
+  static var idleConnections: Int { current.map { min(16, max(1, $0 / 32)) } ?? 16 }
+
+  /// The soft limit; `nil` when the system does not tell.
+  private static var current: Int? {
     var limit = rlimit()
-    guard getrlimit(resource, &limit) == 0 else { return 16 }
-    return min(16, max(1, Int(clamping: limit.rlim_cur) / 32))
+    return getrlimit(resource, &limit) == 0 ? Int(clamping: limit.rlim_cur) : nil
   }
 
   #if canImport(Glibc)
