@@ -236,16 +236,9 @@ let package = Package(
     tests(
       "DownpipeHTTP",
       [
-        "DownpipeHTTP", "DownpipeCore", "DownpipeTesting",
+        "DownpipeHTTP", "DownpipeAsyncHTTPClient", "DownpipeCore", "DownpipeTesting",
         .product(name: "NIOCore", package: "swift-nio"), .product(name: "NIOPosix", package: "swift-nio"),
         // A server that speaks TLS.
-        .product(name: "NIOSSL", package: "swift-nio-ssl", condition: asyncHTTPClient),
-      ]),
-    tests(
-      "DownpipeAsyncHTTPClient",
-      [
-        "DownpipeAsyncHTTPClient", "DownpipeCore", "DownpipeTesting",
-        .product(name: "NIOCore", package: "swift-nio"), .product(name: "NIOPosix", package: "swift-nio"),
         .product(name: "NIOSSL", package: "swift-nio-ssl", condition: asyncHTTPClient),
       ]),
     tests("DownpipeURLSession", ["DownpipeURLSession", "DownpipeCore", "DownpipeTesting"]),

@@ -1,6 +1,5 @@
-#if LIBCURL && AsyncHTTPClient
+#if AsyncHTTPClient
   import DownpipeCore
-  import DownpipeHTTP
   import DownpipeTesting
   import Foundation
   import NIOCore
@@ -13,12 +12,17 @@
   struct HTTPEarlyCloseTLSTests {
     private static let content = ScriptedContent.pattern(size: 2_000_000)
 
-    @Test(arguments: [70_000, 200_000, 1_000_000], [true, false])
-    func everyByteThatWasSentArrives(_ sent: Int64, _ isAnnounced: Bool) async throws {
+    @Test(
+      arguments: TestedSource.allCases,
+      [(70_000, true), (70_000, false), (200_000, true), (200_000, false), (1_000_000, true), (1_000_000, false)])
+    func everyByteThatWasSentArrives(
+      _ tested: TestedSource, _ example: (sent: Int64, isAnnounced: Bool)
+    ) async throws {
+      let (sent, isAnnounced) = example
       let expected = Self.content.bytes(in: 0..<sent)
       let server = try await CutOffServer.start(
         "HTTP/1.1 200 OK\r\nContent-Length: \(Self.content.size)\r\n\r\n", expected, announcesEnd: isAnnounced)
-      let source = HTTPSource { $0.tls.trustRoots = .only(.text(TestCertificate.certificate)) }
+      let source = tested.source { $0.trustedCertificate = TestCertificate.certificate }
       try await withRunning(source) { source in
         for _ in 0..<20 {
           let reply = try await source.open(SourceRequest(url: server.url))
@@ -34,11 +38,11 @@
     }
 
     /// The end is reported without waiting for the `close_notify` of a server that is gone.
-    @Test(arguments: [true, false])
-    func theEndIsReportedAtOnce(_ isAnnounced: Bool) async throws {
+    @Test(arguments: TestedSource.allCases, [true, false])
+    func theEndIsReportedAtOnce(_ tested: TestedSource, _ isAnnounced: Bool) async throws {
       let server = try await CutOffServer.start(
         "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n", [1, 2, 3], announcesEnd: isAnnounced)
-      let source = HTTPSource { $0.tls.trustRoots = .only(.text(TestCertificate.certificate)) }
+      let source = tested.source { $0.trustedCertificate = TestCertificate.certificate }
       // The wait of TLS for it is 5 seconds. A busy machine may delay one attempt, but not each of three.
       var shortest = Duration.seconds(60)
       for _ in 0..<3 where shortest >= .seconds(5) {

@@ -6,7 +6,7 @@
   import Testing
 
   @Suite(.timeLimit(.minutes(1)))
-  struct HTTPRedirectTests {
+  struct AsyncHTTPClientRedirectTests {
     @Test(arguments: [301, 302, 303, 307, 308])
     func followsWithRangeAndValidator(_ status: Int) async throws {
       let content = ScriptedContent.pattern(size: 1000)
@@ -14,7 +14,7 @@
         request.path == "/new"
           ? .file(content, etag: "\"v1\"", for: request) : .redirect(to: "/new", status: status)
       } _: { server in
-        try await withRunning { source in
+        try await withRunning(AsyncHTTPClientSource()) { source in
           let fetched = try await source.fetch(
             server.url("/old"), range: RequestedRange(from: 10), validator: Validator(entityTag: EntityTag("v1")))
           #expect(fetched.bytes == content.bytes(in: 10..<1000))
@@ -141,7 +141,7 @@
         default: ScriptedReply(200, body: .text("ok"))
         }
       } _: { server in
-        try await withRunning { source in
+        try await withRunning(AsyncHTTPClientSource()) { source in
           for path in ["/short", "/long"] {
             let bytes = try await source.fetch(server.url(path)).bytes
             #expect(bytes == Array("ok".utf8))

@@ -7,7 +7,7 @@
 
   /// TLS and proxies.
   @Suite(.timeLimit(.minutes(1)))
-  struct HTTPConnectionTests {
+  struct AsyncHTTPClientConnectionTests {
     static let hello = Array("hello".utf8)
     static let roots = AsyncHTTPClientSource.TLS.TrustRoots.only(.text(TestCertificate.certificate))
 

@@ -12,7 +12,7 @@
   #endif
 
   @Suite(.timeLimit(.minutes(1)))
-  struct HTTPFailureTests {
+  struct AsyncHTTPClientFailureTests {
     @Test("a lack of descriptors is distinguished from a network error", arguments: [EMFILE, ENFILE])
     func descriptors(_ number: CInt) {
       let error = HTTPFailure.downloadError(IOError(errnoCode: number, reason: "socket"), received: nil)

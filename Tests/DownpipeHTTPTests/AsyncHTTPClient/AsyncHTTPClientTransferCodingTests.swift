@@ -7,7 +7,7 @@
 
   /// Transfer codings over real sockets: NIO's parser reads the field before the core does.
   @Suite(.timeLimit(.minutes(1)))
-  struct HTTPTransferCodingTests {
+  struct AsyncHTTPClientTransferCodingTests {
     private static let text = "hello, world"
     private static let framed = "c\r\nhello, world\r\n0\r\n\r\n"
 
@@ -58,7 +58,7 @@
           ? ScriptedReply(200, body: .text(Self.text))
           : ScriptedReply([.send("HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip\r\n\r\n\(Self.framed)")])
       } _: { server in
-        try await withRunning { source in
+        try await withRunning(AsyncHTTPClientSource()) { source in
           let error = await downloadError { try await source.fetch(server.url("/coded")) }
           #expect(error?.code == .invalidResponse)
           try await server.until { $0.openConnections == 0 }

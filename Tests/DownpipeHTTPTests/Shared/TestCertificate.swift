@@ -1,4 +1,4 @@
-#if AsyncHTTPClient
+#if LIBCURL || AsyncHTTPClient
   /// A certificate that signed itself, for the name localhost alone, from 2000 to 2099. Its key is worth nothing.
   enum TestCertificate {
     static let certificate = """

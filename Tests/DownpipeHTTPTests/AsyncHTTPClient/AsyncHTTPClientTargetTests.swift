@@ -6,7 +6,7 @@
   import Testing
 
   @Suite(.timeLimit(.minutes(1)))
-  struct HTTPTargetTests {
+  struct AsyncHTTPClientTargetTests {
     @Test(arguments: [
       ("/caf%E9.txt", "/caf%E9.txt"), ("/%c3%a9%2F%25", "/%c3%a9%2F%25"), ("/é%20x", "/%C3%A9%20x"),
       ("?q=a b%20c", "/?q=a%20b%20c"), ("/a?b=%FF&c", "/a?b=%FF&c"), ("", "/"), ("/a#part", "/a"),

@@ -1,9 +1,12 @@
-#if LIBCURL
+#if LIBCURL || AsyncHTTPClient
   import DownpipeCore
-  import DownpipeHTTP
   import DownpipeTesting
   import Foundation
   import Testing
+
+  #if LIBCURL
+    import DownpipeHTTP
+  #endif
 
   /// A reply and its whole body.
   struct Fetched: Sendable {
@@ -25,7 +28,7 @@
 
   /// Calls `body` with the session of a source and stops the session afterwards.
   func withRunning<R>(
-    _ source: HTTPSource = HTTPSource(), _ body: (any SourceSession) async throws -> R
+    _ source: any Source, _ body: (any SourceSession) async throws -> R
   ) async throws -> R {
     let session = try await source.start(in: SourceContext())
     return try await withCleanup {
@@ -34,4 +37,11 @@
       try await body(session)
     }
   }
+
+  #if LIBCURL
+    /// The same with an `HTTPSource` of the default settings.
+    func withRunning<R>(_ body: (any SourceSession) async throws -> R) async throws -> R {
+      try await withRunning(HTTPSource(), body)
+    }
+  #endif
 #endif

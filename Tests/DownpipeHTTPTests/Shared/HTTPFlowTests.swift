@@ -1,7 +1,6 @@
-#if LIBCURL
+#if LIBCURL || AsyncHTTPClient
   import Dispatch
   import DownpipeCore
-  import DownpipeHTTP
   import DownpipeTesting
   import Foundation
   import Synchronization
@@ -14,11 +13,12 @@
     static let endless = ScriptedContent.pattern(size: 1 << 40)
     static let buffers: Int64 = 48 << 20
 
-    @Test func anUnreadBodyHoldsTheServerUp() async throws {
+    @Test(arguments: TestedSource.allCases)
+    func anUnreadBodyHoldsTheServerUp(_ tested: TestedSource) async throws {
       try await withScriptedServer {
         .file(Self.endless, for: $0)
       } _: { server in
-        let reply = try await HTTPSource().open(SourceRequest(url: server.url()))
+        let reply = try await tested.source().open(SourceRequest(url: server.url()))
         try await server.until { $0.stalls > 0 }
         #expect(server.activity.bytesSent < Self.buffers)
         reply.body.discard()
@@ -26,11 +26,12 @@
       }
     }
 
-    @Test func aSlowSinkHoldsTheServerUp() async throws {
+    @Test(arguments: TestedSource.allCases)
+    func aSlowSinkHoldsTheServerUp(_ tested: TestedSource) async throws {
       try await withScriptedServer {
         .file(Self.endless, for: $0)
       } _: { server in
-        let reply = try await HTTPSource().open(SourceRequest(url: server.url()))
+        let reply = try await tested.source().open(SourceRequest(url: server.url()))
         let (entered, release) = (ServerGate(), DispatchSemaphore(value: 0))
         let received = Atomic<Int64>(0)
         struct Enough: Error {}
@@ -55,12 +56,13 @@
       }
     }
 
-    @Test func deliversInOrderAndNeverEmpty() async throws {
+    @Test(arguments: TestedSource.allCases)
+    func deliversInOrderAndNeverEmpty(_ tested: TestedSource) async throws {
       let content = ScriptedContent.pattern(size: 20 << 20)
       try await withScriptedServer {
         .file(content, for: $0)
       } _: { server in
-        let reply = try await HTTPSource().open(SourceRequest(url: server.url()))
+        let reply = try await tested.source().open(SourceRequest(url: server.url()))
         let state = Mutex((position: Int64(0), faults: 0))
         try await reply.body.forEachChunk { span in
           state.withLock { state in
@@ -75,13 +77,13 @@
     }
 
     /// Small bodies arrive completely before they are read. The sizes are around the limit of the buffer.
-    @Test(arguments: [1, 65_535, 65_536, 65_537, 400_000] as [Int64])
-    func aBodyThatHasArrivedIsWhole(_ size: Int64) async throws {
+    @Test(arguments: TestedSource.allCases, [1, 65_535, 65_536, 65_537, 400_000] as [Int64])
+    func aBodyThatHasArrivedIsWhole(_ tested: TestedSource, _ size: Int64) async throws {
       let content = ScriptedContent.pattern(size: size)
       try await withScriptedServer {
         .file(content, for: $0).setting(["Connection": "close"])
       } _: { server in
-        try await withRunning { source in
+        try await withRunning(tested.source()) { source in
           let reply = try await source.open(SourceRequest(url: server.url()))
           // The connection closes only after the body has arrived.
           if size < 65_536 { try await server.until { $0.openConnections == 0 } }
@@ -94,12 +96,13 @@
       }
     }
 
-    @Test func theSinkOfABodyThatHasArrivedMayThrow() async throws {
+    @Test(arguments: TestedSource.allCases)
+    func theSinkOfABodyThatHasArrivedMayThrow(_ tested: TestedSource) async throws {
       struct Full: Error {}
       try await withScriptedServer { _ in
         ScriptedReply(200, ["Connection": "close"], body: .text("all of it"))
       } _: { server in
-        try await withRunning { source in
+        try await withRunning(tested.source()) { source in
           let reply = try await source.open(SourceRequest(url: server.url()))
           try await server.until { $0.openConnections == 0 }
           await #expect(throws: Full.self) { try await reply.body.forEachChunk { _ in throw Full() } }
@@ -107,13 +110,14 @@
       }
     }
 
-    @Test func bytesAreNotAskedForBeforeASinkIsThere() async throws {
+    @Test(arguments: TestedSource.allCases)
+    func bytesAreNotAskedForBeforeASinkIsThere(_ tested: TestedSource) async throws {
       let gate = ServerGate()
       try await withScriptedServer {
         .file(.pattern(size: 100), for: $0).held(at: gate)
       } _: { server in
         // `open` returns after the head.
-        let reply = try await HTTPSource().open(SourceRequest(url: server.url()))
+        let reply = try await tested.source().open(SourceRequest(url: server.url()))
         #expect(reply.length == .known(100))
         gate.open()
         let collector = Collector()
@@ -124,12 +128,13 @@
 
     // MARK: Errors of the sink
 
-    @Test func rethrowsWhatTheSinkThrows() async throws {
+    @Test(arguments: TestedSource.allCases)
+    func rethrowsWhatTheSinkThrows(_ tested: TestedSource) async throws {
       struct Full: Error, Equatable {}
       try await withScriptedServer {
         .file(Self.endless, for: $0)
       } _: { server in
-        try await withRunning { source in
+        try await withRunning(tested.source()) { source in
           let reply = try await source.open(SourceRequest(url: server.url()))
           let calls = Atomic<Int>(0)
           await #expect(throws: Full.self) {
@@ -144,12 +149,13 @@
       }
     }
 
-    @Test func manyAtOnce() async throws {
+    @Test(arguments: TestedSource.allCases)
+    func manyAtOnce(_ tested: TestedSource) async throws {
       let content = ScriptedContent.pattern(size: 10_000)
       try await withScriptedServer {
         .file(content, for: $0)
       } _: { server in
-        try await withRunning { source in
+        try await withRunning(tested.source()) { source in
           let expected = content.allBytes
           let url = server.url()
           let right = try await withThrowingTaskGroup(of: Bool.self) { group in
@@ -157,43 +163,6 @@
             return try await group.reduce(into: 0) { $0 += $1 ? 1 : 0 }
           }
           #expect(right == 200)
-        }
-      }
-    }
-
-    /// A response that was not asked for stays in the connection, and would be taken for the next one.
-    @Test func bytesAfterAResponseAreNotTheNextResponse() async throws {
-      let sent = ServerGate()
-      try await withScriptedServer { _ in
-        ScriptedReply([
-          .head(200, ["Content-Length": "5"]), .send("right"),
-          .send("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nwrong"), .hold(sent),
-        ])
-      } _: { server in
-        try await withRunning { source in
-          for number in 1...10 {
-            let bytes = try await source.fetch(server.url()).bytes
-            #expect(bytes == Array("right".utf8))
-            await sent.arrivals(number)
-          }
-        }
-        sent.open()
-      }
-    }
-
-    /// The second request is sent although the server has not answered the first one.
-    @Test func requestsToOneHostDoNotWaitForEachOther() async throws {
-      let held = ServerGate()
-      try await withScriptedServer { request in
-        request.path == "/held"
-          ? ScriptedReply([.hold(held), .head(200, ["Content-Length": "0"])]) : ScriptedReply(200)
-      } _: { server in
-        try await withRunning { source in
-          async let first = source.fetch(server.url("/held"))
-          try await server.until { $0.requestCount == 1 }
-          for _ in 0..<3 { _ = try await source.fetch(server.url("/other")) }
-          held.open()
-          _ = try await first
         }
       }
     }

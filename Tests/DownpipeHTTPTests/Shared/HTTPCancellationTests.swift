@@ -1,6 +1,5 @@
-#if LIBCURL
+#if LIBCURL || AsyncHTTPClient
   import DownpipeCore
-  import DownpipeHTTP
   import DownpipeTesting
   import Synchronization
   import Testing
@@ -12,12 +11,13 @@
 
     // MARK: Cancelling
 
-    @Test func cancellingBeforeTheHead() async throws {
+    @Test(arguments: TestedSource.allCases)
+    func cancellingBeforeTheHead(_ tested: TestedSource) async throws {
       let gate = ServerGate()
       try await withScriptedServer { _ in
         ScriptedReply([.hold(gate)])
       } _: { server in
-        let task = Task { try await HTTPSource().open(SourceRequest(url: server.url())) }
+        let task = Task { try await tested.source().open(SourceRequest(url: server.url())) }
         await gate.arrivals(1)
         task.cancel()
         await #expect(throws: CancellationError.self) { try await task.value }
@@ -25,7 +25,8 @@
       }
     }
 
-    @Test func cancellingBeforeItBegan() async throws {
+    @Test(arguments: TestedSource.allCases)
+    func cancellingBeforeItBegan(_ tested: TestedSource) async throws {
       try await withScriptedServer { _ in
         ScriptedReply(200)
       } _: { server in
@@ -33,7 +34,7 @@
         let begin = ServerGate()
         let task = Task {
           await begin.wait()
-          return try await HTTPSource().open(SourceRequest(url: url))
+          return try await tested.source().open(SourceRequest(url: url))
         }
         task.cancel()
         begin.open()
@@ -42,12 +43,13 @@
       }
     }
 
-    @Test func cancellingInTheMiddleOfTheBody() async throws {
+    @Test(arguments: TestedSource.allCases)
+    func cancellingInTheMiddleOfTheBody(_ tested: TestedSource) async throws {
       let gate = ServerGate()
       try await withScriptedServer {
         .file(Self.endless, for: $0).held(at: gate, after: 1000)
       } _: { server in
-        try await withRunning { source in
+        try await withRunning(tested.source()) { source in
           let received = Atomic<Int>(0)
           let task = Task {
             let reply = try await source.open(SourceRequest(url: server.url()))
@@ -62,11 +64,12 @@
       }
     }
 
-    @Test func cancellingAnUnreadBodyThatHasArrived() async throws {
+    @Test(arguments: TestedSource.allCases)
+    func cancellingAnUnreadBodyThatHasArrived(_ tested: TestedSource) async throws {
       try await withScriptedServer { _ in
         ScriptedReply(200, body: .text("all of it"))
       } _: { server in
-        try await withRunning { source in
+        try await withRunning(tested.source()) { source in
           let reply = try await source.open(SourceRequest(url: server.url()))
           let begin = ServerGate()
           let task = Task {
@@ -82,11 +85,12 @@
 
     // MARK: Unread bodies
 
-    @Test func discardingEndsTheRequest() async throws {
+    @Test(arguments: TestedSource.allCases)
+    func discardingEndsTheRequest(_ tested: TestedSource) async throws {
       try await withScriptedServer {
         .file(Self.endless, for: $0)
       } _: { server in
-        try await withRunning { source in
+        try await withRunning(tested.source()) { source in
           let reply = try await source.open(SourceRequest(url: server.url()))
           reply.body.discard()
           try await server.until { $0.openConnections == 0 }
@@ -96,32 +100,35 @@
       }
     }
 
-    @Test func droppingEndsTheRequest() async throws {
+    @Test(arguments: TestedSource.allCases)
+    func droppingEndsTheRequest(_ tested: TestedSource) async throws {
       try await withScriptedServer {
         .file(Self.endless, for: $0)
       } _: { server in
-        try await withRunning { source in
+        try await withRunning(tested.source()) { source in
           _ = try await source.open(SourceRequest(url: server.url()))
           try await server.until { $0.connections == 1 && $0.openConnections == 0 }
         }
         // Without a downloader the session ends with the reply.
-        _ = try await HTTPSource().open(SourceRequest(url: server.url()))
+        _ = try await tested.source().open(SourceRequest(url: server.url()))
         try await server.until { $0.connections == 2 && $0.openConnections == 0 }
       }
     }
 
-    @Test func aBodyIsReadOnce() async throws {
+    @Test(arguments: TestedSource.allCases)
+    func aBodyIsReadOnce(_ tested: TestedSource) async throws {
       try await withScriptedServer { _ in
         ScriptedReply(200, body: .text("once"))
       } _: { server in
-        let reply = try await HTTPSource().open(SourceRequest(url: server.url()))
+        let reply = try await tested.source().open(SourceRequest(url: server.url()))
         try await reply.body.forEachChunk { _ in }
         let error = await downloadError { try await reply.body.forEachChunk { _ in } }
         #expect(error?.code == .invalidRequest)
       }
     }
 
-    @Test func stoppingDoesNotWaitForUnreadBodies() async throws {
+    @Test(arguments: TestedSource.allCases)
+    func stoppingDoesNotWaitForUnreadBodies(_ tested: TestedSource) async throws {
       let gate = ServerGate()
       try await withScriptedServer { request in
         switch request.path {
@@ -130,7 +137,7 @@
         default: .file(Self.endless, for: request)
         }
       } _: { server in
-        let source = try await HTTPSource().start(in: SourceContext())
+        let source = try await tested.source().start(in: SourceContext())
         let small = try await source.open(SourceRequest(url: server.url("/small")))
         let large = try await source.open(SourceRequest(url: server.url("/large")))
         let asking = Task { try await source.open(SourceRequest(url: server.url("/held"))) }
@@ -149,44 +156,13 @@
       }
     }
 
-    @Test func aSourceThatIsNeverStoppedClosesItsConnections() async throws {
+    @Test(arguments: TestedSource.allCases)
+    func aSourceThatIsNeverStoppedClosesItsConnections(_ tested: TestedSource) async throws {
       try await withScriptedServer { _ in
         ScriptedReply(200, body: .text("ok"))
       } _: { server in
-        _ = try await HTTPSource().start(in: SourceContext()).fetch(server.url())
+        _ = try await tested.source().start(in: SourceContext()).fetch(server.url())
         try await server.until { $0.openConnections == 0 }
-      }
-    }
-
-    /// libcurl reads many buffers of one transfer before it returns: with sinks that take long, a command would wait for
-    /// all of them. The bytes stay complete and in order although the transfers are interrupted.
-    @Test func slowSinksDoNotHoldCommandsUp() async throws {
-      let content = ScriptedContent.pattern(size: 1_000_000)
-      try await withScriptedServer { _ in
-        ScriptedReply(200, body: content)
-      } _: { server in
-        try await withRunning { source in
-          try await withThrowingTaskGroup(of: Void.self) { group in
-            for _ in 0..<4 {
-              group.addTask {
-                let collector = Collector()
-                let reply = try await source.open(SourceRequest(url: server.url()))
-                try await reply.body.forEachChunk { chunk in
-                  collector.append(chunk)
-                  let end = ContinuousClock.now + .milliseconds(5)
-                  while ContinuousClock.now < end {}
-                }
-                let isWhole = collector.bytes == content.bytes(in: 0..<1_000_000)
-                #expect(isWhole)
-              }
-            }
-            for _ in 0..<20 {
-              let reply = try await source.open(SourceRequest(url: server.url()))
-              reply.body.discard()
-            }
-            try await group.waitForAll()
-          }
-        }
       }
     }
   }

@@ -6,7 +6,7 @@
   import Testing
 
   @Suite(.timeLimit(.minutes(1)))
-  struct HTTPHostileServerTests {
+  struct AsyncHTTPClientHostileServerTests {
     struct Case: Sendable, CustomTestStringConvertible {
       var testDescription: String
       var steps: [ScriptedReply.Step]
@@ -75,7 +75,7 @@
       try await withScriptedServer { _ in
         ScriptedReply([.send("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello, and more\r\nHTTP/1.1 200 OK\r\n\r\n")])
       } _: { server in
-        try await withRunning { source in
+        try await withRunning(AsyncHTTPClientSource()) { source in
           for _ in 0..<3 {
             // Leftover bytes on a connection may make its next use fail, but must not be taken for an answer.
             let fetched = try? await source.fetch(server.url())

@@ -1,7 +1,6 @@
-#if AsyncHTTPClient
+#if LIBCURL || AsyncHTTPClient
   import Dispatch
   import DownpipeCore
-  import DownpipeAsyncHTTPClient
   import DownpipeTesting
   import Foundation
   import Testing
@@ -47,13 +46,13 @@
       #expect(result.error?.code == .network, sourceLocation: location)
     }
 
-    @Test(arguments: [70_000, 300_000, 1_000_000])
-    func everyByteThatWasSentArrives(_ sent: Int64) async throws {
+    @Test(arguments: TestedSource.allCases, [70_000, 300_000, 1_000_000])
+    func everyByteThatWasSentArrives(_ tested: TestedSource, _ sent: Int64) async throws {
       let expected = Self.content.bytes(in: 0..<sent)
       try await withScriptedServer {
         .file(Self.content, for: $0).truncated(after: sent)
       } _: { server in
-        try await withRunning { source in
+        try await withRunning(tested.source()) { source in
           for _ in 0..<Self.trials {
             let result = try await receive(source, server.url())
             expect(result, toBeCutOffAfter: expected)
@@ -63,13 +62,13 @@
       }
     }
 
-    @Test(arguments: [70_000, 200_000])
-    func bytesBeforeReadingAreKept(_ sent: Int64) async throws {
+    @Test(arguments: TestedSource.allCases, [70_000, 200_000])
+    func bytesBeforeReadingAreKept(_ tested: TestedSource, _ sent: Int64) async throws {
       let expected = Self.content.bytes(in: 0..<sent)
       try await withScriptedServer {
         .file(Self.content, for: $0).truncated(after: sent)
       } _: { server in
-        try await withRunning { source in
+        try await withRunning(tested.source()) { source in
           for _ in 0..<Self.trials {
             let result = try await receive(source, server.url()) {
               try await server.until { $0.bytesSent >= sent && $0.openConnections == 0 }
@@ -80,7 +79,8 @@
       }
     }
 
-    @Test func aSlowSinkTakesEveryByte() async throws {
+    @Test(arguments: TestedSource.allCases)
+    func aSlowSinkTakesEveryByte(_ tested: TestedSource) async throws {
       let yielding: @Sendable (RawSpan) -> Void = { _ in
         for _ in 0..<200 { sched_yield() }
       }
@@ -88,7 +88,7 @@
       try await withScriptedServer {
         .file(Self.content, for: $0).truncated(after: 1_000_000)
       } _: { server in
-        try await withRunning { source in
+        try await withRunning(tested.source()) { source in
           for _ in 0..<Self.trials {
             let result = try await receive(source, server.url(), sink: yielding)
             expect(result, toBeCutOffAfter: expected)
@@ -97,12 +97,13 @@
       }
     }
 
-    @Test func aSinkThatBlocksUntilTheServerIsGoneTakesEveryByte() async throws {
+    @Test(arguments: TestedSource.allCases)
+    func aSinkThatBlocksUntilTheServerIsGoneTakesEveryByte(_ tested: TestedSource) async throws {
       let expected = Self.content.bytes(in: 0..<200_000)
       try await withScriptedServer {
         .file(Self.content, for: $0).truncated(after: 200_000)
       } _: { server in
-        try await withRunning { source in
+        try await withRunning(tested.source()) { source in
           for _ in 0..<Self.trials {
             let isGone = DispatchSemaphore(value: 0)
             async let gone: Void = {
@@ -123,14 +124,15 @@
     }
 
     /// The client delivers small chunks from its own queue in several turns of its event loop.
-    @Test func everyByteOfSmallChunksArrives() async throws {
+    @Test(arguments: TestedSource.allCases)
+    func everyByteOfSmallChunksArrives(_ tested: TestedSource) async throws {
       let count = 20_000
       let piece = "a\r\n0123456789\r\n"
       let body = String(repeating: piece, count: count)
       try await withScriptedServer { _ in
         ScriptedReply([.send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"), .send(body), .close])
       } _: { server in
-        try await withRunning { source in
+        try await withRunning(tested.source()) { source in
           for _ in 0..<10 {
             let result = try await receive(source, server.url())
             #expect(result.bytes.count == 10 * count)
@@ -140,12 +142,13 @@
       }
     }
 
-    @Test func aWholeBodyBeforeTheCloseIsWhole() async throws {
+    @Test(arguments: TestedSource.allCases)
+    func aWholeBodyBeforeTheCloseIsWhole(_ tested: TestedSource) async throws {
       let content = ScriptedContent.pattern(size: 300_000)
       try await withScriptedServer { _ in
         ScriptedReply([.head(200, []), .send(content), .close])
       } _: { server in
-        try await withRunning { source in
+        try await withRunning(tested.source()) { source in
           for _ in 0..<Self.trials {
             let result = try await receive(source, server.url())
             #expect(result.error == nil)
@@ -160,11 +163,12 @@
       }
     }
 
-    @Test func anUnreadBodyEndsWithItsSource() async throws {
+    @Test(arguments: TestedSource.allCases)
+    func anUnreadBodyEndsWithItsSource(_ tested: TestedSource) async throws {
       try await withScriptedServer {
         .file(Self.content, for: $0).truncated(after: 200_000)
       } _: { server in
-        let source = try await AsyncHTTPClientSource().start(in: SourceContext())
+        let source = try await tested.source().start(in: SourceContext())
         let reply = try await source.open(SourceRequest(url: server.url()))
         try await server.until { $0.openConnections == 0 }
         await source.stop()

@@ -1,6 +1,5 @@
-#if LIBCURL
+#if LIBCURL || AsyncHTTPClient
   import DownpipeCore
-  import DownpipeHTTP
   import DownpipeTesting
   import Foundation
   import Testing
@@ -9,11 +8,12 @@
   struct HTTPSourceTests {
     static let content = ScriptedContent.pattern(size: 300_000, seed: 5)
 
-    @Test func fetchesAWholeFile() async throws {
+    @Test(arguments: TestedSource.allCases)
+    func fetchesAWholeFile(_ tested: TestedSource) async throws {
       try await withScriptedServer {
         .file(Self.content, etag: "\"v1\"", name: "film.mkv", mediaType: "video/x-matroska", for: $0)
       } _: { server in
-        let fetched = try await HTTPSource().fetch(server.url("/a?b=c"))
+        let fetched = try await tested.source().fetch(server.url("/a?b=c"))
         #expect(fetched.bytes == Self.content.allBytes)
         #expect(fetched.reply.coverage == .whole)
         #expect(fetched.reply.length == .known(300_000))
@@ -32,84 +32,91 @@
       }
     }
 
-    @Test func asksForARangeWithItsValidator() async throws {
+    @Test(arguments: TestedSource.allCases)
+    func asksForARangeWithItsValidator(_ tested: TestedSource) async throws {
       try await withScriptedServer {
         .file(Self.content, etag: "\"v1\"", for: $0)
       } _: { server in
-        let fetched = try await HTTPSource().fetch(
+        let fetched = try await tested.source().fetch(
           server.url(), range: RequestedRange(from: 1000, to: 2000), validator: Validator(entityTag: EntityTag("v1")))
         #expect(fetched.reply.coverage == .range(1000..<2000, total: .known(300_000)))
         #expect(fetched.bytes == Self.content.bytes(in: 1000..<2000))
         #expect(server.requests.first?.headers["Range"] == "bytes=1000-1999")
         #expect(server.requests.first?.headers["If-Range"] == "\"v1\"")
 
-        let changed = try await HTTPSource().fetch(
+        let changed = try await tested.source().fetch(
           server.url(), range: RequestedRange(from: 1000), validator: Validator(entityTag: EntityTag("v0")))
         #expect(changed.reply.coverage == .whole)
         #expect(changed.bytes.count == 300_000)
       }
     }
 
-    @Test func reportsARangeThatCannotBeSatisfied() async throws {
+    @Test(arguments: TestedSource.allCases)
+    func reportsARangeThatCannotBeSatisfied(_ tested: TestedSource) async throws {
       try await withScriptedServer {
         .file(Self.content, for: $0)
       } _: { server in
-        let fetched = try await HTTPSource().fetch(server.url(), range: RequestedRange(from: 300_000))
+        let fetched = try await tested.source().fetch(server.url(), range: RequestedRange(from: 300_000))
         #expect(fetched.reply.coverage == .none(.rangeNotSatisfiable(total: .known(300_000))))
         #expect(fetched.bytes.isEmpty)
       }
     }
 
-    @Test func reportsStatusAndRetryAfter() async throws {
+    @Test(arguments: TestedSource.allCases)
+    func reportsStatusAndRetryAfter(_ tested: TestedSource) async throws {
       try await withScriptedServer { _ in
         .status(503, retryAfter: .seconds(7))
       } _: { server in
-        let reply = try await HTTPSource().open(SourceRequest(url: server.url()))
+        let reply = try await tested.source().open(SourceRequest(url: server.url()))
         #expect(reply.coverage == .none(.status(503)))
         #expect(reply.retryAfter == .seconds(7))
         reply.body.discard()
       }
     }
 
-    @Test func fetchesAnEmptyFileAndChunkedBodies() async throws {
+    @Test(arguments: TestedSource.allCases)
+    func fetchesAnEmptyFileAndChunkedBodies(_ tested: TestedSource) async throws {
       try await withScriptedServer { request in
         request.path == "/chunked"
           ? .chunked([[1, 2, 3], Array(repeating: 4, count: 70_000)]) : ScriptedReply(200)
       } _: { server in
-        let empty = try await HTTPSource().fetch(server.url("/empty"))
+        let empty = try await tested.source().fetch(server.url("/empty"))
         #expect(empty.bytes.isEmpty)
-        let chunked = try await HTTPSource().fetch(server.url("/chunked"))
+        let chunked = try await tested.source().fetch(server.url("/chunked"))
         #expect(chunked.bytes == [1, 2, 3] + Array(repeating: 4, count: 70_000))
         #expect(chunked.reply.length == .unknown)
       }
     }
 
-    @Test func readsToTheEndOfTheConnectionWithoutALength() async throws {
+    @Test(arguments: TestedSource.allCases)
+    func readsToTheEndOfTheConnectionWithoutALength(_ tested: TestedSource) async throws {
       try await withScriptedServer { _ in
         ScriptedReply([.head(200, ["Connection": "close"]), .send("to the end"), .close])
       } _: { server in
-        let fetched = try await HTTPSource().fetch(server.url())
+        let fetched = try await tested.source().fetch(server.url())
         #expect(fetched.bytes == Array("to the end".utf8))
         #expect(fetched.reply.length == .unknown)
       }
     }
 
-    @Test func skipsInformationalAnswers() async throws {
+    @Test(arguments: TestedSource.allCases)
+    func skipsInformationalAnswers(_ tested: TestedSource) async throws {
       try await withScriptedServer { _ in
         ScriptedReply(
           [.send("HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\nHTTP/1.1 102 Processing\r\n\r\n")]
             + ScriptedReply(200, body: .text("ok")).steps)
       } _: { server in
-        let bytes = try await HTTPSource().fetch(server.url()).bytes
+        let bytes = try await tested.source().fetch(server.url()).bytes
         #expect(bytes == Array("ok".utf8))
       }
     }
 
-    @Test func usesConnectionsAgainWhileItRuns() async throws {
+    @Test(arguments: TestedSource.allCases)
+    func usesConnectionsAgainWhileItRuns(_ tested: TestedSource) async throws {
       try await withScriptedServer {
         .file(Self.content, for: $0)
       } _: { server in
-        try await withRunning { source in
+        try await withRunning(tested.source()) { source in
           for _ in 0..<8 {
             let bytes = try await source.fetch(server.url()).bytes
             #expect(bytes == Self.content.allBytes)
@@ -120,21 +127,23 @@
       }
     }
 
-    @Test func closesTheConnectionOfASingleFetch() async throws {
+    @Test(arguments: TestedSource.allCases)
+    func closesTheConnectionOfASingleFetch(_ tested: TestedSource) async throws {
       try await withScriptedServer {
         .file(Self.content, for: $0)
       } _: { server in
-        _ = try await HTTPSource().fetch(server.url())
+        _ = try await tested.source().fetch(server.url())
         try await server.until { $0.openConnections == 0 }
       }
     }
 
-    @Test func sendsHeadersAndCredentialsOfTheURL() async throws {
+    @Test(arguments: TestedSource.allCases)
+    func sendsHeadersAndCredentialsOfTheURL(_ tested: TestedSource) async throws {
       try await withScriptedServer { _ in
         ScriptedReply(200)
       } _: { server in
         let url = try #require(URL(string: "http://me:se%20cret@127.0.0.1:\(server.port)/"))
-        let source = HTTPSource { $0.userAgent = "tests/1" }
+        let source = tested.source { $0.userAgent = "tests/1" }
         _ = try await source.fetch(url, headers: ["X-Mine": "1"])
         let request = try #require(server.requests.first)
         #expect(request.headers["Authorization"] == "Basic " + Data("me:se cret".utf8).base64EncodedString())
@@ -146,44 +155,37 @@
       }
     }
 
-    @Test(arguments: [
-      ("ftp://example.org/a", DownloadError.Code.unsupportedURL), ("http:///a", .invalidRequest),
-      ("http://127.0.0.1:0/a", .invalidRequest), ("http://127.0.0.1:65536/a", .invalidRequest),
-      ("http://exa%0d%0ample.org/a", .invalidRequest), ("unix:///tmp/socket", .unsupportedURL),
-      ("http+unix://%2Ftmp%2Fsocket/a", .unsupportedURL), ("https:a", .invalidRequest),
-      ("http://\(String(repeating: "a", count: 254))/", .invalidRequest),
-    ])
-    func refusesURLs(_ text: String, _ code: DownloadError.Code) async throws {
-      guard let url = URL(string: text) else { return }
-      let error = await downloadError { try await HTTPSource().open(SourceRequest(url: url)) }
-      #expect(error?.code == code)
+    @Test(
+      arguments: TestedSource.allCases,
+      [
+        ("ftp://example.org/a", DownloadError.Code.unsupportedURL), ("http:///a", .invalidRequest),
+        ("http://127.0.0.1:0/a", .invalidRequest), ("http://127.0.0.1:65536/a", .invalidRequest),
+        ("http://exa%0d%0ample.org/a", .invalidRequest), ("unix:///tmp/socket", .unsupportedURL),
+        ("http+unix://%2Ftmp%2Fsocket/a", .unsupportedURL), ("https:a", .invalidRequest),
+        ("http://\(String(repeating: "a", count: 254))/", .invalidRequest),
+      ])
+    func refusesURLs(_ tested: TestedSource, _ example: (text: String, code: DownloadError.Code)) async throws {
+      guard let url = URL(string: example.text) else { return }
+      let error = await downloadError { try await tested.source().open(SourceRequest(url: url)) }
+      #expect(error?.code == example.code)
     }
 
-    @Test func acceptsHTTPOnly() throws {
-      let source = HTTPSource()
+    @Test(arguments: TestedSource.allCases)
+    func acceptsHTTPOnly(_ tested: TestedSource) throws {
+      let source = tested.source()
       let accepted = try ["http://a/", "HTTPS://a/", "ftp://a/", "file:///a", "a/b"].filter {
         source.accepts(try #require(URL(string: $0)))
       }
       #expect(accepted == ["http://a/", "HTTPS://a/"])
     }
 
-    @Test func refusesHeadersThatWouldSplitTheRequest() async throws {
+    @Test(arguments: TestedSource.allCases)
+    func refusesHeadersThatWouldSplitTheRequest(_ tested: TestedSource) async throws {
       let url = try #require(URL(string: "http://127.0.0.1:9/"))
       let error = await downloadError {
-        try await HTTPSource().open(SourceRequest(url: url, headers: ["X": "a\r\nHost: evil"]))
+        try await tested.source().open(SourceRequest(url: url, headers: ["X": "a\r\nHost: evil"]))
       }
       #expect(error?.code == .invalidRequest)
-    }
-
-    @Test func theSummaryListsTheSettings() {
-      #expect(HTTPSource().name == "HTTPSource")
-      #expect(HTTPSource().summary.isEmpty)
-      let source = HTTPSource {
-        $0.proxy = .proxy(
-          .init(.http, host: "proxy", port: 3128, credentials: .init(user: "me", password: "secret")))
-        $0.httpVersion = .http1Only
-      }
-      #expect(source.summary == "HTTP/1.1 only, through http://proxy:3128")
     }
   }
 #endif

@@ -1,4 +1,4 @@
-#if LIBCURL && AsyncHTTPClient
+#if AsyncHTTPClient
   import DownpipeTesting
   import Foundation
   import NIOCore

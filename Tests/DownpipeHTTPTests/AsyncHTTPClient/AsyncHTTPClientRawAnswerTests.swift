@@ -4,7 +4,7 @@
   import Testing
 
   @Suite(.timeLimit(.minutes(2)))
-  struct RawAnswerTests {
+  struct AsyncHTTPClientRawAnswerTests {
     private static let lengths = "SwiftNIO's parser allows one Content-Length, and none beside a Transfer-Encoding"
     private static let lines = "SwiftNIO's parser requires CR LF, one line a field, and printable characters"
 

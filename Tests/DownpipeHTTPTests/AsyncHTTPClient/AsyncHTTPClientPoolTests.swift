@@ -8,13 +8,13 @@
 
   /// Idle connections, and connections that do not come about. On Linux every address in 127.0.0.0/8 is this machine.
   @Suite(.timeLimit(.minutes(1)))
-  struct HTTPPoolTests {
+  struct AsyncHTTPClientPoolTests {
     @Test func idleConnectionsToManyHostsAreBounded() async throws {
       let server = try await ScriptedHTTPServer.start(host: "0.0.0.0") { _ in ScriptedReply(200, body: .text("ok")) }
       try await withCleanup {
         await server.shutdown()
       } _: {
-        try await withRunning { source in
+        try await withRunning(AsyncHTTPClientSource()) { source in
           for host in 1...100 {
             let url = try #require(URL(string: "http://127.0.0.\(host):\(server.port)/"))
             #expect(try await source.fetch(url).bytes == Array("ok".utf8))
@@ -34,7 +34,7 @@
       let opening = Task { try await session.open(SourceRequest(url: port.url)) }
       let cancelled = Task { try await session.open(SourceRequest(url: port.url)) }
       try await port.waitForAttempt()
-      let time = try await ContinuousClock().measure {
+      let time = await ContinuousClock().measure {
         cancelled.cancel()
         await #expect(throws: CancellationError.self) { try await cancelled.value }
         await session.stop()
