@@ -49,7 +49,7 @@ extension PipelineParts {
   var surplus: [SurplusStages] {
     let singles: [(String, [any Stage])] = [
       ("storage", storages), ("ledger", ledgers), ("scheduling policy", schedulingPolicies),
-      ("retry policy", retryPolicies), ("link refresher", refreshers),
+      ("retry policy", retryPolicies), ("link refresher", refreshers), ("segment policy", segmentPolicies),
     ]
     return singles.filter { $0.1.count > 1 }.map { SurplusStages(kind: $0.0, names: $0.1.map(\.name)) }
   }

@@ -21,6 +21,8 @@ public struct Pipeline: Sendable {
   public internal(set) var gates: [any Gate]
   /// The policies that limit the speed of transfers.
   public internal(set) var rates: [any RatePolicy]
+  /// The policy that fetches files over several connections; one connection for each file when `nil`.
+  public internal(set) var segments: (any SegmentPolicy)?
   /// The policy that decides about failures; ``Retry`` with its defaults unless given.
   public internal(set) var retry: any RetryPolicy
   /// The stage that replaces expired links; `nil` for none.
@@ -50,6 +52,7 @@ public struct Pipeline: Sendable {
     admission = parts.admission
     gates = parts.gates
     rates = parts.rates
+    segments = parts.segmentPolicies.last
     retry = parts.retryPolicies.last ?? Retry()
     refresher = parts.refreshers.last
     interceptors = parts.interceptors
@@ -79,6 +82,8 @@ public struct PipelineParts: Sendable {
   public var gates: [any Gate] = []
   /// The rate policies so far.
   public var rates: [any RatePolicy] = []
+  /// The segment policies so far; a pipeline has at most one.
+  public var segmentPolicies: [any SegmentPolicy] = []
   /// The retry policies so far; a pipeline has at most one.
   public var retryPolicies: [any RetryPolicy] = []
   /// The link refreshers so far; a pipeline has at most one.
@@ -103,6 +108,7 @@ public struct PipelineParts: Sendable {
     admission += other.admission
     gates += other.gates
     rates += other.rates
+    segmentPolicies += other.segmentPolicies
     retryPolicies += other.retryPolicies
     refreshers += other.refreshers
     interceptors += other.interceptors

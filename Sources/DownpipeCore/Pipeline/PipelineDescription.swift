@@ -24,6 +24,7 @@ extension Pipeline: CustomStringConvertible {
       return "\(mark) \(kind.padded(to: 12))  \(text)"
     }
     let rates = rates.isEmpty ? [] : [line(" ", "rate", labels(rates), joinedBy: " and ")]
+    let segments = segments.map { [line(" ", "segments", [StageLabel($0)])] } ?? []
     let lines =
       [
         "request",
@@ -35,7 +36,7 @@ extension Pipeline: CustomStringConvertible {
         line("→", "steps", stepLabels, joinedBy: " → "),
         line("→", "artifact", [artifactLabel]),
         "beside the flow",
-      ] + rates + [
+      ] + rates + segments + [
         line(" ", "retry", [StageLabel(retry)]),
         line(" ", "ledger", [StageLabel(ledger)]),
         line(" ", "links", labels(refresher.map { [$0] } ?? [])),
@@ -76,6 +77,9 @@ extension Pipeline {
     }
     if let refresher {
       chart.attach(chart.node("links", "links", StageLabel(refresher)), to: openers)
+    }
+    if let segments {
+      chart.attach(chart.node("segments", "segments", StageLabel(segments)), to: openers)
     }
     chart.attach(chart.node("retry", "retry", StageLabel(retry)), to: openers)
     chart.attach(chart.node("ledger", "ledger", StageLabel(ledger), shape: .cylinder), to: ["scheduling", "storage"])
