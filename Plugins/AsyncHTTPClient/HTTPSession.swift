@@ -159,23 +159,23 @@
         let head = try await exchange.start(client, message, deadline: deadline)
         let body = UnreadBody(exchange, pace: request.pace)
         let status = Int(head.status.code)
-        if try redirects.follow(status: status, headers: Self.locations(head)) {
+        if try redirects.follow(status: status, headers: Self.redirectFields(head)) {
           await exchange.drain(atMost: Self.drainedBytes)
           continue
         }
         var headers = HeaderFields()
         headers.fields = head.headers.map { HeaderField($0.name, $0.value) }
         var reply = try SourceReply(httpStatus: status, headers: headers, url: redirects.url, body: body.body)
-        reply.redirects = redirects.hops
+        redirects.record(in: &reply)
         return reply
       }
     }
 
-    /// The `Location` fields of a response, one character an octet.
-    /// - Throws: ``DownloadError`` with `.invalidResponse` for octets that SwiftNIO has replaced, because they are not
-    ///   UTF-8: the request would be for another file.
-    private static func locations(_ head: HTTPResponseHead) throws(DownloadError) -> HeaderFields {
-      var result = HeaderFields()
+    /// The fields of a response that a redirect depends on: `Location`, one character an octet, and `Link`.
+    /// - Throws: ``DownloadError`` with `.invalidResponse` for octets of a `Location` that SwiftNIO has replaced,
+    ///   because they are not UTF-8: the request would be for another file.
+    private static func redirectFields(_ head: HTTPResponseHead) throws(DownloadError) -> HeaderFields {
+      var result = HeaderFields(head.headers["Link"].map { HeaderField("Link", $0) })
       for location in head.headers["Location"] {
         guard !location.unicodeScalars.contains("\u{FFFD}") else {
           throw DownloadError(

@@ -105,7 +105,7 @@
       var reply = try SourceReply(
         httpStatus: head.status, headers: head.fields, url: redirects.url, body: body(limit: nil),
         decodedTransferCodings: ["gzip", "x-gzip", "deflate"])
-      reply.redirects = redirects.hops
+      redirects.record(in: &reply)
       if let maximum = configuration.maximumSize {
         reply.body = body(limit: try Self.limit(reply, maximum))
       }

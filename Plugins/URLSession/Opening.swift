@@ -27,7 +27,7 @@ struct Opening {
           continue
         }
         var reply = try reply(answer, from: redirects.url, transfer)
-        reply.redirects = redirects.hops
+        redirects.record(in: &reply)
         return reply
       } catch {
         transfer.discard()

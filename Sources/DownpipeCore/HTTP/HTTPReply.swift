@@ -41,6 +41,7 @@ extension SourceReply {
       finalURL: url,
       retryAfter: headers["Retry-After"].flatMap(RetryAfter.init(field:)),
       acceptsRanges: Self.acceptsRanges(headers, coverage),
+      duplicates: coverage.hasBytes ? DuplicateLinks.urls(in: headers, of: url) : [],
       body: body)
   }
 

@@ -7,7 +7,7 @@ package import Foundation
 /// it was given for.
 ///
 /// A source requests ``url`` (as ``HTTPURL/wireText(_:)``) with ``fields`` and ``userInfo`` as long as
-/// ``follow(status:headers:)`` returns `true`, and puts ``hops`` into its reply.
+/// ``follow(status:headers:)`` returns `true`, and calls ``record(in:)`` with its reply.
 package struct Redirects: Sendable {
   /// What is followed.
   package struct Rules: Sendable, Hashable {
@@ -29,6 +29,9 @@ package struct Redirects: Sendable {
   /// The URLs after the first one.
   package private(set) var hops: [URL] = []
 
+  /// The duplicates of the file that the responses with redirects have named.
+  private var duplicates: [URL] = []
+
   private let rules: Rules
   private let allFields: HeaderFields
   /// The origin of the first URL.
@@ -45,7 +48,7 @@ package struct Redirects: Sendable {
     url = request.url
     self.rules = rules
     allFields = fields
-    firstOrigin = try Self.check(request.url)
+    firstOrigin = try Self.origin(of: request.url)
     origin = firstOrigin
     self.fields = fields.reaching(origin, from: firstOrigin)
     users[origin] = UserInfo(URLText(request.url))
@@ -82,7 +85,7 @@ package struct Redirects: Sendable {
     }
     let next: Origin
     do throws(DownloadError) {
-      next = try Self.check(target)
+      next = try Self.origin(of: target)
     } catch {
       throw DownloadError(error.code, "the server redirects to a URL that cannot be fetched: \(error.message)")
     }
@@ -95,11 +98,19 @@ package struct Redirects: Sendable {
     }
     guard hops.count < rules.maximum else { throw tooMany(text) }
     if let user = UserInfo(URLText(target)) { users[next] = user }
+    duplicates += DuplicateLinks.urls(in: headers, of: url)
     url = URL(string: text, encodingInvalidCharacters: false) ?? target
     origin = next
     fields = allFields.reaching(next, from: firstOrigin)
     hops.append(url)
     return true
+  }
+
+  /// Adds the redirects to a reply, and the duplicates that their responses have named, such as those of MirrorBrain.
+  package func record(in reply: inout SourceReply) {
+    reply.redirects = hops
+    guard !duplicates.isEmpty, reply.coverage.hasBytes else { return }
+    reply.duplicates = DuplicateLinks.usable(reply.duplicates + duplicates, beside: url)
   }
 
   private static let longestLocation = 16_384
@@ -117,7 +128,9 @@ package struct Redirects: Sendable {
   }
 
   /// Returns the origin of a URL that can be requested.
-  private static func check(_ url: URL) throws(DownloadError) -> Origin {
+  ///
+  /// - Throws: ``DownloadError`` as ``init(_:fields:rules:)``.
+  static func origin(of url: URL) throws(DownloadError) -> Origin {
     let parts = URLText(url)
     guard parts.isHTTP else {
       throw DownloadError(

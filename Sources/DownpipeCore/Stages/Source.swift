@@ -211,6 +211,11 @@ public struct SourceReply: Sendable {
   public var retryAfter: RetryAfter?
   /// Whether the server says that it serves ranges; `nil` when it does not say.
   public var acceptsRanges: Bool?
+  /// Other URLs of the same file that the server names, best first (`Link` with the relation `duplicate`, RFC 6249).
+  ///
+  /// They are a hint and not proof: their bytes count only as far as they are compared or have the right digest. An HTTP
+  /// source leaves out URLs that are not HTTP, have user information, or leave `https` for `http`.
+  public var duplicates: [URL]
   /// The bytes of the reply.
   public var body: Body
 
@@ -218,7 +223,8 @@ public struct SourceReply: Sendable {
   public init(
     coverage: Coverage, length: ByteCount = .unknown, validator: Validator? = nil, contentCoding: String? = nil,
     suggestedName: String? = nil, mediaType: String? = nil, digests: [FileDigest] = [], finalURL: URL? = nil,
-    redirects: [URL] = [], retryAfter: RetryAfter? = nil, acceptsRanges: Bool? = nil, body: Body
+    redirects: [URL] = [], retryAfter: RetryAfter? = nil, acceptsRanges: Bool? = nil, duplicates: [URL] = [],
+    body: Body
   ) {
     self.coverage = coverage
     self.length = length
@@ -231,6 +237,7 @@ public struct SourceReply: Sendable {
     self.redirects = redirects
     self.retryAfter = retryAfter
     self.acceptsRanges = acceptsRanges
+    self.duplicates = duplicates
     self.body = body
   }
 }

@@ -50,6 +50,8 @@ public final class FakeSource: Source, SourceSession {
     public var finalURL: URL?
     /// The URLs that were requested after the first one.
     public var redirects: [URL] = []
+    /// The other URLs of the same file that the reply names.
+    public var duplicates: [URL] = []
     /// The `Retry-After` of the reply.
     public var retryAfter: RetryAfter?
 
@@ -219,6 +221,7 @@ public final class FakeSource: Source, SourceSession {
       validator: script.validator, contentCoding: script.contentCoding, suggestedName: script.suggestedName,
       mediaType: script.mediaType, digests: script.digests, finalURL: script.finalURL ?? script.redirects.last,
       redirects: script.redirects, retryAfter: script.retryAfter, acceptsRanges: script.honoursRanges,
+      duplicates: script.duplicates,
       body: Body(discard: { self.state.update { $0.discarded += 1 } }) { sink in
         self.state.update { $0.pushing += 1 }
         defer { self.state.update { $0.pushing -= 1 } }

@@ -32,6 +32,19 @@
       }
     }
 
+    @Test("duplicates are named by the reply and by redirects", arguments: TestedSource.allCases)
+    func namesDuplicates(_ tested: TestedSource) async throws {
+      try await withScriptedServer { request in
+        request.path == "/a"
+          ? ScriptedReply(302, ["Location": "/b", "Link": "<http://c.test/>; rel=duplicate"])
+          : .file(Self.content, for: request).setting(["Link": "</b>; rel=duplicate, </d>; rel=\"duplicate\""])
+      } _: { server in
+        let fetched = try await tested.source().fetch(server.url("/a"))
+        #expect(fetched.reply.redirects == [server.url("/b")])
+        #expect(fetched.reply.duplicates == [server.url("/d"), URL(string: "http://c.test/")])
+      }
+    }
+
     @Test(arguments: TestedSource.allCases)
     func asksForARangeWithItsValidator(_ tested: TestedSource) async throws {
       try await withScriptedServer {
