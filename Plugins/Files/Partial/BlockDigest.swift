@@ -14,14 +14,15 @@ enum BlockDigest {
   /// The mark of the block that ends at `offset`.
   ///
   /// - Parameters:
+  ///   - start: The lowest offset at which the block may begin.
   ///   - path: The partial, for error messages.
   ///   - read: Returns bytes of the partial, fewer at its end.
   /// - Throws: `DownloadError` with `.storage` when the partial ends before the offset; errors of `read`.
   static func mark(
-    endingAt offset: Int64, of path: String, read: (_ offset: Int64, _ count: Int) throws -> [UInt8]
+    endingAt offset: Int64, from start: Int64, of path: String, read: (_ offset: Int64, _ count: Int) throws -> [UInt8]
   ) throws -> BlockMark {
     let end = max(0, offset)
-    let range = max(0, end - blockSize)..<end
+    let range = min(end, max(0, start, end - blockSize))..<end
     let bytes = try read(range.lowerBound, range.count)
     guard bytes.count == range.count else {
       throw DownloadError(

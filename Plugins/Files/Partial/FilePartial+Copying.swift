@@ -4,8 +4,8 @@ import DownpipePOSIX
 extension FilePartial {
   private static let bufferSize = 1 << 20
 
-  func mark(endingAt offset: Int64) throws -> BlockMark? {
-    try BlockDigest.mark(endingAt: offset, of: path) { try read(at: $0, count: $1) }
+  func mark(endingAt offset: Int64, from start: Int64) throws -> BlockMark? {
+    try BlockDigest.mark(endingAt: offset, from: start, of: path) { try read(at: $0, count: $1) }
   }
 
   func matches(_ mark: BlockMark) throws -> Bool {

@@ -53,6 +53,19 @@ extension RangeSet where Bound == Int64 {
     return first.upperBound
   }
 
+  /// The offset after the last byte; 0 for an empty set.
+  var end: Int64 { ranges.last?.upperBound ?? 0 }
+
+  /// The offset of the first of the last `count` bytes; 0 when there are fewer.
+  func start(ofLast count: Int64) -> Int64 {
+    var left = count
+    for range in ranges.reversed() {
+      if range.upperBound - range.lowerBound > left { return range.upperBound - left }
+      left -= range.upperBound - range.lowerBound
+    }
+    return 0
+  }
+
   /// The ranges as text, `0-100,200-300` (half-open), as ledgers store them.
   package var storedText: String {
     ranges.map { "\($0.lowerBound)-\($0.upperBound)" }.joined(separator: ",")

@@ -188,8 +188,11 @@ public protocol Partial: Sendable {
   /// Returns a mark of the block that ends at `offset`, whose bytes are read back from the storage; `nil` when the
   /// storage does not mark blocks. The storage chooses the length of the block.
   ///
+  /// - Parameters:
+  ///   - offset: The offset after the block's last byte.
+  ///   - start: The lowest offset at which the block may begin: bytes before it are still missing.
   /// - Throws: ``DownloadError`` with `.storage` when the bytes cannot be read.
-  func mark(endingAt offset: Int64) throws -> BlockMark?
+  func mark(endingAt offset: Int64, from start: Int64) throws -> BlockMark?
 
   /// Whether the stored bytes match the mark.
   /// - Throws: ``DownloadError`` with `.storage` when the bytes cannot be read.
@@ -213,8 +216,10 @@ extension Partial {
   public func export(to path: String, count: Int64) async throws {
     throw DownloadError(.storage, "this storage cannot export the bytes of an unfinished download")
   }
+  /// Returns a mark of the block that ends at `offset` and may begin anywhere; see ``mark(endingAt:from:)``.
+  public func mark(endingAt offset: Int64) throws -> BlockMark? { try mark(endingAt: offset, from: 0) }
   /// The default: `nil`, blocks are not marked.
-  public func mark(endingAt offset: Int64) throws -> BlockMark? { nil }
+  public func mark(endingAt offset: Int64, from start: Int64) throws -> BlockMark? { nil }
   /// The default: `true`, no change is known.
   public func matches(_ mark: BlockMark) throws -> Bool { true }
 }

@@ -54,6 +54,8 @@ public struct SleepPurpose: Hashable, Sendable, CustomStringConvertible {
   public static let progress = SleepPurpose("progress")
   /// Until a checkpoint is due.
   public static let checkpoint = SleepPurpose("checkpoint")
+  /// Until the connections of a file that is fetched in segments are measured; see ``SegmentPolicy``.
+  public static let segments = SleepPurpose("segments")
   /// Until the space on a full disk is checked again.
   public static let room = SleepPurpose("room")
   /// Until watchers are informed of changed reasons for waiting.
@@ -68,7 +70,9 @@ public struct SleepPurpose: Hashable, Sendable, CustomStringConvertible {
   /// ``dueTime`` and ``pace``.
   public var isHousekeeping: Bool { Self.housekeeping.contains(self) }
 
-  private static let housekeeping: Set<SleepPurpose> = [.lease, .progress, .checkpoint, .room, .reasons, .changes]
+  private static let housekeeping: Set<SleepPurpose> = [
+    .lease, .progress, .checkpoint, .segments, .room, .reasons, .changes,
+  ]
 }
 
 /// The clocks of the system.

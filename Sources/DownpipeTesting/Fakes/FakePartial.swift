@@ -197,8 +197,9 @@ public final class FakePartial: Partial {
   }
 
   /// Marks up to 64 KiB with a 64-bit checksum.
-  public func mark(endingAt offset: Int64) throws -> BlockMark? {
-    let range = max(0, offset - (64 << 10))..<max(0, offset)
+  public func mark(endingAt offset: Int64, from start: Int64) throws -> BlockMark? {
+    let end = max(0, offset)
+    let range = min(end, max(0, start, end - (64 << 10)))..<end
     guard try size() >= range.upperBound else {
       throw DownloadError(.storage, "the partial of \(key.id) ends before byte \(offset)", stage: storage.name)
     }

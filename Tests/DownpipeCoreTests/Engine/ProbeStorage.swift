@@ -83,7 +83,9 @@ private struct ProbePartial: Partial {
   func artifact(name: String, mediaType: String?) throws -> Artifact {
     try base.artifact(name: name, mediaType: mediaType)
   }
-  func mark(endingAt offset: Int64) throws -> BlockMark? { try base.mark(endingAt: offset) }
+  func mark(endingAt offset: Int64, from start: Int64) throws -> BlockMark? {
+    try base.mark(endingAt: offset, from: start)
+  }
   func matches(_ mark: BlockMark) throws -> Bool { try base.matches(mark) }
 }
 

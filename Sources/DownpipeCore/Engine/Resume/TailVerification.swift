@@ -2,37 +2,61 @@
 // a change by another program, a file can have the right length and wrong bytes.
 
 extension Transfer {
-  /// Removes bytes from the checkpoint that the partial does not have: bytes after the end of the file, and bytes after
-  /// the last block that still matches its mark.
+  /// Removes bytes from the checkpoint that the partial does not have: bytes after the end of the file, and bytes of
+  /// each range after the last block that still matches its mark.
   func verifyTail(of partial: any Partial) async throws {
     let checkpoint = run.read { $0.checkpoint }
     guard !checkpoint.ranges.isEmpty else { return }
     let size = try partial.size()
-    var intact = min(size, checkpoint.ranges.prefixLength)
-    if !checkpoint.marks.isEmpty {
-      let mark = try checkpoint.marks.last { try $0.range.upperBound <= intact && partial.matches($0) }
-      intact = mark?.range.upperBound ?? 0
+    var intact = ByteRangeSet()
+    for range in checkpoint.ranges.ranges {
+      let end = try Self.end(of: range, of: partial, size: size, checkpoint.marks)
+      if end > range.lowerBound { intact.insert(contentsOf: range.lowerBound..<end) }
     }
-    guard intact < checkpoint.ranges.prefixLength else { return }
+    let lost = checkpoint.ranges.subtracting(intact)
+    guard let first = lost.ranges.first else { return }
     run.announce(
       .refused(
         DownloadError(
           .storage,
-          "the \(checkpoint.ranges.prefixLength) bytes on disk were damaged or lost after byte \(intact)",
-          stage: run.storageName)))
-    if intact == 0 { run.forgetBytes() } else { run.update { $0.checkpoint.cut(to: intact) } }
+          "\(lost.byteCount) of the \(checkpoint.ranges.byteCount) bytes on disk were damaged or lost, from byte "
+            + "\(first.lowerBound) on", stage: run.storageName)))
+    if intact.isEmpty { run.forgetBytes() } else { run.update { $0.checkpoint.keep(only: intact) } }
     // The ledger must not claim these bytes while they are overwritten.
     try await run.save([.checkpoint, .steps])
     book.reset(to: intact)
   }
+
+  /// The end of the bytes of a range that are still as they were written.
+  private static func end(
+    of range: ByteRange, of partial: any Partial, size: Int64, _ marks: [BlockMark]
+  ) throws -> Int64 {
+    let end = min(size, range.upperBound)
+    guard !marks.isEmpty else { return end }
+    let mark = try marks.last { mark in
+      guard mark.range.lowerBound >= range.lowerBound, mark.range.upperBound <= end else { return false }
+      return try partial.matches(mark)
+    }
+    return mark?.range.upperBound ?? range.lowerBound
+  }
 }
 
 extension Run {
-  /// Records a mark of the partial's last block in the checkpoint.
+  /// The most ranges after the first one whose ends are marked. Transfers have fewer connections.
+  private static let markedRanges = 64
+
+  /// Records a mark of the last block of each range in the checkpoint.
   func markTail(of partial: any Partial) {
-    let end = read { $0.checkpoint.ranges.prefixLength }
-    guard end > 0 else { return }
-    let mark = (try? partial.mark(endingAt: end)) ?? nil
-    update { $0.checkpoint.mark(mark) }
+    let (ranges, known) = read { ($0.checkpoint.ranges.ranges, $0.checkpoint.marks) }
+    guard let first = ranges.first else { return }
+    if first.lowerBound == 0 {
+      let mark = (try? partial.mark(endingAt: first.upperBound)) ?? nil
+      update { $0.checkpoint.mark(mark) }
+    }
+    for range in (first.lowerBound == 0 ? ranges.dropFirst() : ranges[...]).prefix(Self.markedRanges)
+    where !known.contains(where: { $0.range.upperBound == range.upperBound }) {
+      guard let mark = (try? partial.mark(endingAt: range.upperBound, from: range.lowerBound)) ?? nil else { continue }
+      update { $0.checkpoint.mark(mark, of: range) }
+    }
   }
 }

@@ -63,7 +63,7 @@ extension Run {
 
   /// Describes an error for the retry policy, as if it ended this run.
   func failure(_ error: DownloadError) -> Failure {
-    let bytes = read { $0.checkpoint.ranges.prefixLength }
+    let bytes = read { $0.checkpoint.ranges.byteCount }
     let progressed =
       bytes > context.furthest.before(id, atLeast: bytesAtStart) && !Self.startsAgain.contains(error.code)
     return read { record in
@@ -83,7 +83,7 @@ extension Run {
     announce(.attemptFailed(error))
     let failure = failure(error)
     let decision = decision(on: failure)
-    context.furthest.note(id, read { $0.checkpoint.ranges.prefixLength })
+    context.furthest.note(id, read { $0.checkpoint.ranges.byteCount })
     update { record in
       record.consecutiveFailures = failure.consecutive
       record.repeatedFailures = failure.repeated

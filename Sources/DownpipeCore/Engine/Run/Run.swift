@@ -62,7 +62,7 @@ final class Run: Sendable {
     self.stages = stages
     id = record.id
     key = record.partialKey
-    bytesAtStart = record.checkpoint.ranges.prefixLength
+    bytesAtStart = record.checkpoint.ranges.byteCount
     received = Atomic(bytesAtStart)
     state = Mutex(State(record: record))
   }

@@ -8,7 +8,7 @@ internal import Synchronization
 /// may still have the old checkpoint, finds out by size and marks how many there are.
 ///
 /// Runs on the transport's thread, one chunk after the other. Other threads read its atomics.
-final class BodyWriter: Sendable {
+final class BodyWriter: CheckpointedWriter {
   /// The position of the body's first byte.
   let start: Int64
   /// The number of bytes on disk when the body began.
@@ -63,13 +63,16 @@ final class BodyWriter: Sendable {
   /// The position after the last announced byte; `nil` if the reply has no length.
   var end: Int64? { hasReplaced ? replacement?.total?.bytes : expectedEnd }
 
-  /// Requests a checkpoint each time enough bytes have been written; the stream's buffer of one coalesces requests.
+  var provenBytes: ByteRangeSet? {
+    let offset = offset
+    return offset > compareUntil ? ByteRangeSet(0..<offset) : nil
+  }
+
   func requestsCheckpoints(from request: AsyncStream<Void>.Continuation) {
     control.withLock { $0.request = request }
     nextCheckpoint.store(max(start, compareUntil) + bytesBetweenCheckpoints, ordering: .relaxed)
   }
 
-  /// Makes the next chunk throw `error`.
   func abort(with error: DownloadError) {
     control.withLock { $0.failure = $0.failure ?? error }
     isAborted.store(true, ordering: .releasing)

@@ -1,10 +1,20 @@
 internal import Synchronization
 
+/// What writes the bodies of a transfer: one body after the other, or several at once.
+protocol CheckpointedWriter: Sendable {
+  /// The bytes on disk that a checkpoint may record; `nil` while the bodies have not been shown to continue them.
+  var provenBytes: ByteRangeSet? { get }
+  /// Requests a checkpoint each time enough bytes have been written; the stream's buffer of one coalesces requests.
+  func requestsCheckpoints(from request: AsyncStream<Void>.Continuation)
+  /// Makes the next chunk throw `error`.
+  func abort(with error: DownloadError)
+}
+
 /// Decides when a checkpoint of a transfer is due, and commits it: file data first, then the ledger.
 final class CheckpointBook: Sendable {
   private struct State {
-    /// The number of bytes that were flushed successfully. If a flush fails, the record is cut to this number.
-    var durableBytes: Int64
+    /// The bytes that were flushed successfully. If a flush fails, the record is cut to them.
+    var durable: ByteRangeSet
     /// Stays set after a failed flush: a later successful flush does not prove the bytes before it.
     var flushHasFailed = false
     /// The number of bytes in the last checkpoint.
@@ -17,8 +27,8 @@ final class CheckpointBook: Sendable {
 
   init(_ run: Run) {
     self.run = run
-    let bytes = run.bytesAtStart
-    state = Mutex(State(durableBytes: bytes, committedBytes: bytes))
+    let ranges = run.read { $0.checkpoint.ranges }
+    state = Mutex(State(durable: ranges, committedBytes: ranges.byteCount))
   }
 
   private var policy: CheckpointPolicy { run.context.options.checkpoints }
@@ -26,13 +36,16 @@ final class CheckpointBook: Sendable {
   /// Whether a checkpoint of this transfer has been committed.
   var hasCommitted: Bool { state.withLock { $0.hasCommitted } }
 
-  /// Starts again with `count` bytes on disk.
-  func reset(to count: Int64) {
+  /// Starts again with the first `count` bytes on disk.
+  func reset(to count: Int64) { reset(to: count > 0 ? ByteRangeSet(0..<count) : ByteRangeSet()) }
+
+  /// Starts again with the given bytes on disk.
+  func reset(to ranges: ByteRangeSet) {
     state.withLock { state in
-      state.durableBytes = count
-      state.committedBytes = count
+      state.durable = ranges
+      state.committedBytes = ranges.byteCount
     }
-    run.received.store(count, ordering: .relaxed)
+    run.received.store(ranges.byteCount, ordering: .relaxed)
   }
 
   // MARK: While a body arrives
@@ -54,7 +67,7 @@ final class CheckpointBook: Sendable {
   /// Checkpoints are committed by a child task that has ended when this method returns, so that no checkpoint is
   /// committed after a later change of the record.
   func committing(
-    _ writer: BodyWriter, of partial: any Partial, adopting adoption: Adoption,
+    _ writer: some CheckpointedWriter, of partial: any Partial, adopting adoption: Adoption?,
     receive: () async throws -> Void
   ) async throws {
     let (requests, request) = AsyncStream<Void>.makeStream(bufferingPolicy: .bufferingNewest(1))
@@ -77,11 +90,11 @@ final class CheckpointBook: Sendable {
   }
 
   private func commit(
-    _ requests: AsyncStream<Void>, of writer: BodyWriter, _ partial: any Partial, adopting adoption: Adoption
+    _ requests: AsyncStream<Void>, of writer: some CheckpointedWriter, _ partial: any Partial,
+    adopting adoption: Adoption?
   ) async throws {
     for await _ in requests {
-      let offset = writer.offset
-      guard offset > writer.compareUntil, offset > state.withLock({ $0.committedBytes }) else { continue }
+      guard let bytes = writer.provenBytes, bytes.byteCount > state.withLock({ $0.committedBytes }) else { continue }
       do {
         try await run.located(run.storageName) { try await flush(partial) }
       } catch {
@@ -89,27 +102,27 @@ final class CheckpointBook: Sendable {
         writer.abort(with: DownloadError(error, as: .storage))
         throw error
       }
-      try await commit(offset, in: partial, adopting: writer.start < writer.compareUntil ? adoption : nil)
+      try await commit(bytes, in: partial, adopting: adoption)
     }
   }
 
   /// Commits a checkpoint between two bodies, if the server sends the file in bodies too small for checkpoints.
   func commitBetweenBodies(_ partial: any Partial) async throws {
-    let end = run.read { $0.checkpoint.ranges.prefixLength }
-    guard end - state.withLock({ $0.committedBytes }) >= policy.bytes else { return }
+    let bytes = run.read { $0.checkpoint.ranges }
+    guard bytes.byteCount - state.withLock({ $0.committedBytes }) >= policy.bytes else { return }
     try await run.located(run.storageName) { try await flush(partial) }
-    try await commit(end, in: partial)
+    try await commit(bytes, in: partial)
   }
 
-  /// Commits a checkpoint of the bytes before `offset`, which have been flushed.
-  private func commit(_ offset: Int64, in partial: any Partial, adopting adoption: Adoption? = nil) async throws {
+  /// Commits a checkpoint of bytes that have been flushed.
+  private func commit(_ bytes: ByteRangeSet, in partial: any Partial, adopting adoption: Adoption? = nil) async throws {
     state.withLock { state in
-      state.durableBytes = offset
-      state.committedBytes = offset
+      state.durable = bytes
+      state.committedBytes = bytes.byteCount
       state.hasCommitted = true
     }
     run.update { record in
-      record.checkpoint.ranges.insert(contentsOf: 0..<offset)
+      record.checkpoint.ranges = bytes
       adoption?.apply(to: &record.checkpoint)
     }
     markTail(of: partial)
@@ -169,10 +182,10 @@ final class CheckpointBook: Sendable {
   }
 
   private func cutUnflushed() {
-    let durable = state.withLock { $0.flushHasFailed ? $0.durableBytes : nil }
+    let durable = state.withLock { $0.flushHasFailed ? $0.durable : nil }
     guard let durable else { return }
     run.update { record in
-      record.checkpoint.cut(to: durable)
+      record.checkpoint.keep(only: durable)
       record.checkpoint.isComplete = false
     }
   }

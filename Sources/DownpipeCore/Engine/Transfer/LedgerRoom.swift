@@ -9,7 +9,7 @@ extension Run {
   ///
   /// - Returns: Whether space was freed.
   func makeRoomForTheLedger() async -> Bool {
-    let (end, hasArtifact) = read { ($0.checkpoint.ranges.prefixLength, $0.steps.artifact != nil) }
+    let (end, hasArtifact) = read { ($0.checkpoint.ranges.end, $0.steps.artifact != nil) }
     // The artifacts of steps are not truncated.
     guard end > 0, !hasArtifact, let partial = try? await storage.openPartial(key, isNew: false) else { return false }
     let hasRoom =
@@ -20,14 +20,14 @@ extension Run {
     return hasRoom
   }
 
-  /// Truncates a partial by up to `count` bytes.
+  /// Truncates a partial so that its last `count` bytes are freed.
   func cutEnd(of partial: any Partial, by count: Int64) throws {
-    let size = max(0, read { $0.checkpoint.ranges.prefixLength } - count)
+    let size = read { $0.checkpoint.ranges.start(ofLast: count) }
     try partial.truncate(to: size)
     update { record in
       record.checkpoint.cut(to: size)
       record.checkpoint.isComplete = false
     }
-    received.store(size, ordering: .relaxed)
+    received.store(read { $0.checkpoint.ranges.byteCount }, ordering: .relaxed)
   }
 }

@@ -16,11 +16,8 @@ extension Transfer {
       ).located(stage: nil, url: url, attempt: attempt)
     }
     do {
-      let (headers, metadata, expectedSize, expectsDigest) = run.read {
-        (
-          $0.request.headers(for: url), $0.request.metadata, $0.request.expectedSize.bytes,
-          !$0.request.expectedDigests.isEmpty
-        )
+      let (expectedSize, expectsDigest) = run.read {
+        ($0.request.expectedSize.bytes, !$0.request.expectedDigests.isEmpty)
       }
       let hasDigest = expectsDigest && run.read { $0.request.steps }.verifiesDigests(of: run.pipeline.steps)
       let validation = run.context.options.resumeValidation
@@ -28,10 +25,7 @@ extension Transfer {
       let question = ResumePlan.question(
         for: checkpoint, validation: validation, hasDigest: hasDigest,
         trust: checkpoint.isElsewhere(than: url) ? min(trust, .overlap) : trust)
-      let ask = SourceRequest(
-        url: url, id: run.id, range: question.range, validator: question.validator, headers: headers,
-        metadata: metadata, attempt: attempt, hasFreshLink: run.state.withLock { $0.hasFreshLink },
-        pace: TransferPace(time: run.context.time, limits: RunPace(run).pause))
+      let ask = request(question.range, question.validator, for: url)
       // Small files have arrived before a limit of the rate can hold them up: the next ones wait for it.
       try await ask.pace.keep(after: 0)
       let reply = try await open(ask, in: session)
@@ -43,7 +37,7 @@ extension Transfer {
           expectedSize: expectedSize != nil && run.decodes(reply, to: ask) ? nil : expectedSize,
           hasDigest: hasDigest)
         noteRanges(of: reply, asked: ask, plan)
-        return try await carryOut(plan, of: reply, asked: ask, into: partial)
+        return try await carryOut(plan, of: reply, asked: ask, trusting: trust, into: partial)
       } catch {
         if !keepsFile(of: reply, after: error, received: have) { reply.body.discard() }
         throw error
@@ -52,6 +46,27 @@ extension Transfer {
       throw DownloadError(error, as: .network, stage: source.name).located(
         stage: source.name, url: url, attempt: attempt)
     }
+  }
+
+  private func request(_ range: RequestedRange?, _ validator: Validator?, for url: URL) -> SourceRequest {
+    let (headers, metadata, attempt) = run.read {
+      ($0.request.headers(for: url), $0.request.metadata, $0.attempts)
+    }
+    return SourceRequest(
+      url: url, id: run.id, range: range, validator: validator, headers: headers, metadata: metadata,
+      attempt: attempt, hasFreshLink: run.state.withLock { $0.hasFreshLink },
+      pace: TransferPace(time: run.context.time, limits: RunPace(run).pause))
+  }
+
+  /// Sends a request for a range of the file, beside others.
+  func request(
+    _ range: RequestedRange, _ validator: Validator?, of url: URL
+  ) async throws -> (SourceRequest, SourceReply) {
+    guard let (_, session) = run.stages.source(for: url) else {
+      throw DownloadError(.unsupportedURL, "no source of this pipeline accepts “\(url.scheme ?? "")” URLs")
+    }
+    let ask = request(range, validator, for: url)
+    return (ask, try await open(ask, in: session))
   }
 
   private func announceRedirects(of reply: SourceReply, asked url: URL) {
@@ -102,7 +117,8 @@ extension Transfer {
   // MARK: The plan
 
   private func carryOut(
-    _ plan: ResumePlan, of reply: SourceReply, asked: SourceRequest, into partial: any Partial
+    _ plan: ResumePlan, of reply: SourceReply, asked: SourceRequest, trusting trust: RangeTrust,
+    into partial: any Partial
   ) async throws -> Bool {
     let start: Int64
     var compareUntil: Int64
@@ -145,6 +161,14 @@ extension Transfer {
       offset = adopted
     } else {
       if start == compareUntil { try await claimRoom() }
+      let segments = segments(of: reply, comparing: compareUntil, trusting: trust)
+      if let (session, total) = segments {
+        try await write(
+          reply, to: asked, from: start, at: compareUntil, of: total, in: session, into: partial,
+          adopting: start < compareUntil ? adoption : nil)
+        return false
+      }
+      try await forgetLaterRanges()
       let writer = BodyWriter(
         partial: partial, run: run, book: book, start: start, compareUntil: compareUntil, end: end,
         maximumSize: maximum,
@@ -240,7 +264,9 @@ extension Transfer {
     if book.isTooSmall(writer) {
       try await body.forEachChunk { try writer.take($0) }
     } else {
-      try await book.committing(writer, of: partial, adopting: adoption) {
+      try await book.committing(
+        writer, of: partial, adopting: writer.start < writer.compareUntil ? adoption : nil
+      ) {
         try await body.forEachChunk { try writer.take($0) }
       }
     }
@@ -250,7 +276,7 @@ extension Transfer {
 
 extension Run {
   /// Starts to measure the speed of a body.
-  fileprivate func watchSpeed() {
+  func watchSpeed() {
     guard let minimum = context.options.minimumSpeed else { return }
     let bytes = fetched.load(ordering: .relaxed)
     state.withLock { $0.watch = SpeedWatch(minimum, at: context.time.now, bytes: bytes) }

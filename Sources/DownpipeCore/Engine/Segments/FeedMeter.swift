@@ -1,0 +1,41 @@
+/// The speed of one feed, over the last few measurements.
+struct FeedMeter: Sendable {
+  private let startedAt: Duration
+  private var firstByteAt: Duration?
+  private var measuredAt: Duration
+  private var lastPosition: Int64?
+  private var firstPosition: Int64?
+  /// Bytes per second; `nil` before the first measurement of arriving bytes.
+  private(set) var speed: Double?
+  /// The number of measurements.
+  private(set) var count = 0
+
+  init(at now: Duration) {
+    startedAt = now
+    measuredAt = now
+  }
+
+  /// The time from the request to the first byte; `nil` before that.
+  var setup: Duration? { firstByteAt.map { $0 - startedAt } }
+
+  /// Begins to measure, when the reply has come.
+  mutating func begin(at position: Int64, _ now: Duration) {
+    firstByteAt = now
+    measuredAt = now
+    lastPosition = position
+    firstPosition = position
+  }
+
+  /// The number of bytes that have arrived.
+  func received(until position: Int64) -> Int64 { position - (firstPosition ?? position) }
+
+  /// Measures the speed since the last measurement, and weighs it with earlier ones.
+  mutating func measure(_ position: Int64, at now: Duration) {
+    guard let last = lastPosition, now > measuredAt else { return }
+    let current = Double(position - last) / ((now - measuredAt) / .seconds(1))
+    speed = speed.map { ($0 + current) / 2 } ?? current
+    lastPosition = position
+    measuredAt = now
+    count += 1
+  }
+}

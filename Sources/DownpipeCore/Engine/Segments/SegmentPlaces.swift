@@ -1,0 +1,131 @@
+internal import Foundation
+
+/// The places of one file, the URL that served it first and its mirrors, with what has been learnt of each.
+struct SegmentPlaces: Sendable {
+  struct Place: Sendable {
+    let url: URL
+    /// What its replies must agree with; `nil` for a mirror that has not been shown to serve the same file.
+    var reference: Checkpoint?
+    /// Bytes per second of one connection, as measured last.
+    var speed: Double?
+    /// The time from a request to the first byte.
+    var setup = Duration.zero
+    /// The number of open connections.
+    var open = 0
+    /// The number of connections that the server permits, after it has refused one.
+    var most = Int.max
+    /// The number of failures in a row.
+    var failures = 0
+    /// The time before which no connection is opened.
+    var notBefore = Duration.zero
+    /// Why the place is not used any more.
+    var error: DownloadError?
+    /// The last failure.
+    var lastFailure: DownloadError?
+
+    var isOut: Bool { error != nil }
+  }
+
+  private(set) var places: [Place]
+
+  /// - Parameters:
+  ///   - url: The URL that served the first reply.
+  ///   - reference: What replies of that URL must agree with.
+  init(_ url: URL, reference: Checkpoint) { places = [Place(url: url, reference: reference)] }
+
+  /// The most places of one file.
+  static let maximumCount = 16
+
+  /// Adds a mirror, unless it is known.
+  mutating func add(_ url: URL) {
+    guard places.count < Self.maximumCount, !places.contains(where: { $0.url == url }) else { return }
+    places.append(Place(url: url))
+  }
+
+  subscript(index: Int) -> Place {
+    get { places[index] }
+    set { places[index] = newValue }
+  }
+
+  /// Whether a place may have another connection now.
+  private func isUsable(_ place: Place, at now: Duration) -> Bool {
+    !place.isOut && place.notBefore <= now && place.open < place.most
+  }
+
+  /// The place for the next connection: first one that has not been tried, then the one whose connections are fastest.
+  /// - Parameter canCompare: Whether there are enough bytes on disk to compare those of a mirror with.
+  func next(at now: Duration, canCompare: Bool) -> Int? {
+    let usable = places.indices.filter { isUsable(places[$0], at: now) }
+    if canCompare, let untried = usable.first(where: { places[$0].reference == nil && places[$0].open == 0 }) {
+      return untried
+    }
+    let proven = usable.filter { places[$0].reference != nil }
+    if let unmeasured = proven.first(where: { places[$0].speed == nil && places[$0].open == 0 }) { return unmeasured }
+    return proven.max { (places[$0].speed ?? 0, $1) < (places[$1].speed ?? 0, $0) }
+  }
+
+  /// When a place may be used again that cannot be used now; `nil` if there is none.
+  func nextTime(at now: Duration) -> Duration? {
+    places.filter { !$0.isOut && $0.notBefore > now }.map(\.notBefore).min()
+  }
+
+  /// What a connection to a place is expected to bring.
+  func expectation(of index: Int) -> SegmentTable.Expectation {
+    SegmentTable.Expectation(speed: places[index].speed, setup: places[index].setup)
+  }
+
+  /// What another connection in the stead of one to a place is expected to bring; `nil` if there can be none.
+  func alternative(to index: Int, at now: Duration) -> SegmentTable.Expectation? {
+    let usable = places.indices.filter { other in
+      // The connection that is replaced makes room for another.
+      var place = places[other]
+      if other == index { place.open -= 1 }
+      return place.reference != nil && isUsable(place, at: now)
+    }
+    guard let best = usable.max(by: { places[$0].speed ?? 0 < places[$1].speed ?? 0 }) else { return nil }
+    return expectation(of: best)
+  }
+
+  /// Takes over what has been measured of the feeds: the median of each place, which one stalled connection does not
+  /// change.
+  mutating func learn(from feeds: some Collection<SegmentTable.Feed>) {
+    for index in places.indices {
+      let mine = feeds.filter { $0.place == index && $0.seamEnd == nil && !$0.isRevoked }
+      let speeds = mine.compactMap(\.meter.speed).sorted()
+      if !speeds.isEmpty {
+        let median = speeds[speeds.count / 2]
+        // A single connection may be the one that has stalled.
+        places[index].speed = speeds.count == 1 ? max(median, (places[index].speed ?? 0) * 0.9) : median
+      }
+      if let setup = mine.compactMap(\.meter.setup).max() { places[index].setup = setup }
+    }
+  }
+
+  // MARK: Failures
+
+  /// How long a place is left alone after its first failure; doubled with each further one.
+  private static let pause = Duration.milliseconds(500)
+  private static let longestPause = Duration.seconds(8)
+
+  /// Notes that a connection has brought bytes.
+  mutating func succeeded(_ index: Int) { places[index].failures = 0 }
+
+  /// Notes that a connection has failed, although the place may serve others later.
+  /// - Parameter isRefusal: Whether the server has refused one more connection.
+  mutating func failed(_ index: Int, _ error: DownloadError, isRefusal: Bool, at now: Duration, _ date: Date) {
+    places[index].lastFailure = error
+    places[index].failures += 1
+    if isRefusal { places[index].most = max(1, places[index].open) }
+    let wait = min(Self.pause * (1 << min(places[index].failures - 1, 6)), Self.longestPause)
+    let asked = error.retryAfter?.delay(from: date) ?? .zero
+    places[index].notBefore = now + max(wait, asked)
+  }
+
+  /// Stops using a place.
+  mutating func exclude(_ index: Int, _ error: DownloadError) { places[index].error = error }
+
+  /// The error to report when no place works: that of the first place.
+  var failure: DownloadError? {
+    places.lazy.compactMap { $0.error ?? $0.lastFailure }.first
+  }
+}

@@ -1,0 +1,227 @@
+/// The bytes of a file that are on disk, those that are being fetched, and by which connection.
+///
+/// The missing bytes are divided into *segments*. The body of one reply is a *feed*; each feed has a segment, which it
+/// fills from the front. A feed that reaches the end of its segment goes on into bytes that no other feed has, or
+/// compares the first bytes behind its end with those that another feed has written (the *seam*), and ends. Two feeds
+/// may fill one segment: the bytes of the first to arrive are written, and the other's are compared.
+///
+/// A value without I/O. Every chunk of every feed asks it what to do: ``next(_:count:)``, then ``wrote(_:by:)``.
+struct SegmentTable: Sendable {
+  typealias FeedID = Int
+
+  /// The bytes that one connection delivers.
+  struct Feed: Sendable {
+    /// The place that it comes from; see ``SegmentPlaces``.
+    let place: Int
+    /// The key of its segment.
+    var segment: Int
+    /// The offset of the next byte of its body.
+    var position: Int64
+    /// The offset up to which it compares bytes of others, once it has filled its segment.
+    var seamEnd: Int64?
+    /// The bytes that it is writing now.
+    var writing: ByteRange?
+    /// Whether its bytes are not wanted any more.
+    var isRevoked = false
+    /// Whether its bytes do not count, because its place was dropped.
+    var isDropped = false
+    var meter: FeedMeter
+  }
+
+  struct Segment: Sendable {
+    /// The offset of the first byte that no feed has claimed.
+    var claimed: Int64
+    /// The offset after the last byte.
+    var end: Int64
+  }
+
+  /// What to do with the next bytes of a feed.
+  enum Step: Sendable, Hashable {
+    /// Write these bytes, and say so with ``SegmentTable/wrote(_:by:)``.
+    case write(ByteRange)
+    /// Compare these bytes with those on disk.
+    case compare(ByteRange)
+    /// Ignore these bytes: another feed is writing them.
+    case skip(ByteRange)
+    /// End the feed: its bytes are not needed any more.
+    case end
+  }
+
+  /// The number of bytes that are compared where the bytes of two feeds meet.
+  static let seam: Int64 = 65_536
+
+  /// The size of the file.
+  let total: Int64
+  /// The bytes on disk.
+  private(set) var written: ByteRangeSet
+  /// The number of bytes on disk.
+  private(set) var writtenCount: Int64
+  private(set) var segments: [Int: Segment] = [:]
+  private(set) var feeds: [FeedID: Feed] = [:]
+  /// The bytes that places other than the first have brought, by place.
+  private(set) var brought: [Int: ByteRangeSet] = [:]
+  private var lastKey = 0
+
+  /// - Parameter written: The bytes on disk.
+  init(total: Int64, written: ByteRangeSet) {
+    self.total = total
+    self.written = written
+    writtenCount = written.byteCount
+  }
+
+  var isComplete: Bool { writtenCount == total }
+  /// The offset of the first missing byte.
+  var front: Int64 { written.prefixLength }
+
+  // MARK: Feeds
+
+  /// Lets a feed fill a range of missing bytes that no other feed has.
+  /// - Parameter position: The offset at which its body begins: at the range, or before it to compare bytes on disk.
+  mutating func add(_ range: ByteRange, from position: Int64, place: Int, at now: Duration) -> FeedID {
+    lastKey += 1
+    segments[lastKey] = Segment(claimed: range.lowerBound, end: range.upperBound)
+    feeds[lastKey] = Feed(place: place, segment: lastKey, position: position, meter: FeedMeter(at: now))
+    return lastKey
+  }
+
+  /// Lets another feed fill a segment from its first missing byte on, beside the one that it has.
+  mutating func double(_ segment: Int, place: Int, at now: Duration) -> FeedID? {
+    guard let claimed = segments[segment]?.claimed else { return nil }
+    lastKey += 1
+    feeds[lastKey] = Feed(place: place, segment: segment, position: claimed, meter: FeedMeter(at: now))
+    return lastKey
+  }
+
+  /// Ends a segment earlier, so that other feeds can have the rest.
+  mutating func shorten(_ segment: Int, to end: Int64) {
+    guard let old = segments[segment], end >= old.claimed, end < old.end else { return }
+    segments[segment]?.end = end
+  }
+
+  /// Makes the next chunk of a feed the end of it.
+  mutating func revoke(_ id: FeedID) { feeds[id]?.isRevoked = true }
+
+  /// Removes a feed that has ended. The missing bytes of its segment are free unless another feed has it, too.
+  mutating func remove(_ id: FeedID) {
+    guard let feed = feeds.removeValue(forKey: id) else { return }
+    if !feeds.values.contains(where: { $0.segment == feed.segment }) { segments[feed.segment] = nil }
+  }
+
+  /// Whether a feed only compares bytes that others have written.
+  func isComparing(_ id: FeedID) -> Bool { feeds[id].map { $0.seamEnd != nil && !$0.isRevoked } ?? false }
+
+  mutating func measure(only id: FeedID? = nil, _ body: (inout Feed) -> Void) {
+    for (key, feed) in feeds where id == nil || key == id {
+      var feed = feed
+      body(&feed)
+      feeds[key] = feed
+    }
+  }
+
+  // MARK: Bytes
+
+  /// What to do with the next bytes of a feed, of which `count` have arrived.
+  mutating func next(_ id: FeedID, count: Int) -> Step {
+    while true {
+      guard let feed = feeds[id], !feed.isRevoked, let segment = segments[feed.segment] else { return .end }
+      let position = feed.position
+      if let seamEnd = feed.seamEnd {
+        let range = position..<min(position + Int64(count), seamEnd)
+        guard !range.isEmpty, written.contains(range) else { return .end }
+        feeds[id]?.position = range.upperBound
+        return .compare(range)
+      }
+      if position < segment.claimed {
+        let range = position..<min(position + Int64(count), segment.claimed)
+        feeds[id]?.position = range.upperBound
+        return written.contains(range) ? .compare(range) : .skip(range)
+      }
+      if position < segment.end {
+        let range = position..<min(position + Int64(count), segment.end)
+        feeds[id]?.position = range.upperBound
+        feeds[id]?.writing = range
+        segments[feed.segment]?.claimed = range.upperBound
+        return .write(range)
+      }
+      guard goOn(id, feed, at: position) else { return .end }
+    }
+  }
+
+  /// Lets a feed that has filled its segment take the bytes behind it, or compare them.
+  /// - Returns: `false` when there is nothing left for it to do.
+  private mutating func goOn(_ id: FeedID, _ feed: Feed, at position: Int64) -> Bool {
+    if position >= total { return false }
+    if let run = written.ranges.first(where: { $0.contains(position) }) {
+      feeds[id]?.seamEnd = min(run.upperBound, position + Self.seam)
+      return true
+    }
+    if let neighbour = segments.first(where: { $0.key != feed.segment && $0.value.claimed == position }) {
+      // Its connection has not brought anything yet, and this one is here.
+      for (other, theirs) in feeds where theirs.segment == neighbour.key { feeds[other]?.isRevoked = true }
+      segments[neighbour.key] = nil
+      segments[feed.segment]?.end = neighbour.value.end
+      return true
+    }
+    guard let gap = gaps.first(where: { $0.lowerBound == position }) else { return false }
+    segments[feed.segment]?.end = gap.upperBound
+    return true
+  }
+
+  /// Records that a feed has written the bytes that it was told to write.
+  mutating func wrote(_ range: ByteRange, by id: FeedID) {
+    guard let feed = feeds[id] else { return }
+    feeds[id]?.writing = nil
+    if feed.isDropped { return }
+    written.insert(contentsOf: range)
+    writtenCount += range.upperBound - range.lowerBound
+    if feed.place > 0 { brought[feed.place, default: ByteRangeSet()].insert(contentsOf: range) }
+  }
+
+  /// Records that a feed could not write.
+  mutating func failed(_ id: FeedID) { feeds[id]?.writing = nil }
+
+  // MARK: Free bytes
+
+  /// The missing bytes that no feed has, in ascending order.
+  var gaps: [ByteRange] {
+    var free = ByteRangeSet(0..<total).subtracting(written)
+    for segment in segments.values where segment.claimed < segment.end {
+      free.remove(contentsOf: segment.claimed..<segment.end)
+    }
+    for feed in feeds.values {
+      // A write that is on its way must not meet that of another feed.
+      if let writing = feed.writing { free.remove(contentsOf: writing) }
+    }
+    return Array(free.ranges)
+  }
+
+  // MARK: Places that lie
+
+  /// The place that is wrong when the bytes of a feed differ from those on disk at an offset: of two places the one that
+  /// comes later. `nil` when both are the first place, whose file has changed then.
+  func liar(_ id: FeedID, at offset: Int64) -> Int? {
+    let theirs = brought.filter { $0.value.contains(offset) }.keys.max() ?? 0
+    let latest = max(theirs, feeds[id]?.place ?? 0)
+    return latest > 0 ? latest : nil
+  }
+
+  /// Removes all bytes that a place has brought, and ends its feeds.
+  /// - Returns: The bytes that are missing again.
+  mutating func drop(_ place: Int) -> ByteRangeSet {
+    for (id, feed) in feeds where feed.place == place {
+      feeds[id]?.isRevoked = true
+      feeds[id]?.isDropped = true
+      if !feeds.contains(where: { $0.value.segment == feed.segment && $0.value.place != place }) {
+        segments[feed.segment] = nil
+      }
+    }
+    let lost = brought.removeValue(forKey: place) ?? ByteRangeSet()
+    written.subtract(lost)
+    writtenCount = written.byteCount
+    return lost
+  }
+}
+
+extension ByteRangeSet {
+  func contains(_ range: ByteRange) -> Bool { ranges.contains { $0.contains(range) } }
+}

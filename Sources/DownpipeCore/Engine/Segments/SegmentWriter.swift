@@ -1,0 +1,129 @@
+internal import Synchronization
+
+/// Why a feed has ended before its body did.
+enum FeedEnd: Error {
+  /// Its bytes are not needed any more.
+  case done
+  /// The place has sent bytes that differ from those of another place.
+  case lies(place: Int)
+  /// The file has changed, or this device fails: the transfer cannot go on.
+  case fatal(DownloadError)
+}
+
+/// Writes the chunks of several bodies of one file to the partial, as a ``SegmentTable`` says.
+///
+/// Feeds run on the transport's threads, several at once; the lock of the table is not held while a chunk is written.
+final class SegmentWriter: CheckpointedWriter {
+  private let table: Mutex<SegmentTable>
+  private let partial: any Partial
+  private let run: Run
+  /// The offset from which the first body continues the bytes on disk, once it has been compared up to there.
+  private let proofAt: Int64
+  private let isProvenFlag: Atomic<Bool>
+  private let bytesBetweenCheckpoints: Int64
+  private let nextCheckpoint: Atomic<Int64>
+  private let isAborted = Atomic(false)
+  private let control = Mutex(Control())
+  /// Tells the conductor that something has changed; coalesced.
+  private let bell: AsyncStream<Void>.Continuation
+  /// An element each time the first body was proven or the file became complete.
+  let rings: AsyncStream<Void>
+
+  private struct Control {
+    var failure: DownloadError?
+    var request: AsyncStream<Void>.Continuation?
+  }
+
+  /// - Parameter proofAt: The number of bytes on disk that the first body is compared with; 0 for none.
+  init(_ table: SegmentTable, partial: any Partial, run: Run, bytesBetween: Int64, proofAt: Int64) {
+    self.table = Mutex(table)
+    self.partial = partial
+    self.run = run
+    self.proofAt = proofAt
+    isProvenFlag = Atomic(proofAt == 0)
+    bytesBetweenCheckpoints = bytesBetween
+    nextCheckpoint = Atomic(.max)
+    (rings, bell) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1))
+  }
+
+  deinit { bell.finish() }
+
+  func withTable<Value: Sendable>(_ body: (inout SegmentTable) -> Value) -> Value { table.withLock { body(&$0) } }
+
+  /// Whether the first body has been shown to continue the bytes on disk. Nothing else is fetched before that.
+  var isProven: Bool { isProvenFlag.load(ordering: .acquiring) }
+
+  var provenBytes: ByteRangeSet? { isProven ? withTable { $0.written } : nil }
+
+  func requestsCheckpoints(from request: AsyncStream<Void>.Continuation) {
+    control.withLock { $0.request = request }
+    nextCheckpoint.store(withTable { $0.writtenCount } + bytesBetweenCheckpoints, ordering: .relaxed)
+  }
+
+  func abort(with error: DownloadError) {
+    control.withLock { $0.failure = $0.failure ?? error }
+    isAborted.store(true, ordering: .releasing)
+  }
+
+  /// Takes a chunk of a feed. Only called on the thread of that feed's transport.
+  func take(_ bytes: RawSpan, of id: SegmentTable.FeedID) throws {
+    run.fetched.wrappingAdd(Int64(bytes.byteCount), ordering: .relaxed)
+    var bytes = bytes
+    while !bytes.isEmpty {
+      if isAborted.load(ordering: .acquiring), let error = control.withLock({ $0.failure }) {
+        throw FeedEnd.fatal(error)
+      }
+      let count = bytes.byteCount
+      let range: ByteRange
+      switch table.withLock({ $0.next(id, count: count) }) {
+      case .end: throw FeedEnd.done
+      case .skip(let some): range = some
+      case .compare(let some):
+        range = some
+        try compare(bytes.extracting(first: Int(range.length)), at: range.lowerBound, of: id)
+      case .write(let some):
+        range = some
+        try write(bytes.extracting(first: Int(range.length)), range, of: id)
+      }
+      if !isProven, range.upperBound >= proofAt {
+        isProvenFlag.store(true, ordering: .releasing)
+        bell.yield()
+      }
+      bytes = bytes.extracting(droppingFirst: Int(range.length))
+    }
+  }
+
+  private func write(_ bytes: RawSpan, _ range: ByteRange, of id: SegmentTable.FeedID) throws {
+    do {
+      try partial.write(bytes, at: range.lowerBound)
+    } catch {
+      table.withLock { $0.failed(id) }
+      throw FeedEnd.fatal(DownloadError(error, as: .storage, stage: run.storageName))
+    }
+    let (count, isComplete) = table.withLock { table in
+      table.wrote(range, by: id)
+      return (table.writtenCount, table.isComplete)
+    }
+    run.received.store(count, ordering: .relaxed)
+    if isComplete { bell.yield() }
+    if count >= nextCheckpoint.load(ordering: .relaxed) {
+      nextCheckpoint.store(count + bytesBetweenCheckpoints, ordering: .relaxed)
+      control.withLock { $0.request }?.yield()
+    }
+  }
+
+  private func compare(_ bytes: RawSpan, at offset: Int64, of id: SegmentTable.FeedID) throws {
+    let onDisk: [UInt8]
+    do { onDisk = try partial.read(at: offset, count: bytes.byteCount) } catch {
+      throw FeedEnd.fatal(DownloadError(error, as: .storage, stage: run.storageName))
+    }
+    let isEqual = bytes.withUnsafeBytes { fresh in
+      onDisk.withUnsafeBytes { kept in kept.count == fresh.count && fresh.elementsEqual(kept) }
+    }
+    if isEqual { return }
+    if let liar = table.withLock({ $0.liar(id, at: offset) }) { throw FeedEnd.lies(place: liar) }
+    throw FeedEnd.fatal(
+      DownloadError(
+        .contentChanged, "the bytes at \(offset) differ from those on disk: the file on the server has changed"))
+  }
+}

@@ -1,0 +1,171 @@
+internal import Foundation
+
+/// Fetches the missing bytes of one file over several connections, from one or more places.
+///
+/// The body of the first reply flows from the beginning. The conductor, the loop in ``perform(_:asked:at:)``, opens
+/// further connections as the ``SegmentSession`` decides, and replaces those that are much slower than the others. It is
+/// the only one that opens and ends feeds; feeds write by themselves.
+struct SegmentedTransfer: Sendable {
+  let transfer: Transfer
+  let partial: any Partial
+  let writer: SegmentWriter
+  let session: any SegmentSession
+
+  var run: Run { transfer.run }
+  private var time: any TimeSource { run.context.time }
+
+  /// How often connections are measured.
+  static let interval = Duration.milliseconds(250)
+
+  enum Event: Sendable {
+    /// Time to measure.
+    case tick
+    /// The writer has something new.
+    case bell
+    case ended(SegmentTable.FeedID, Result<Void, any Error>)
+    /// A mirror was asked for bytes that are on disk. The result is what its replies must agree with.
+    case auditioned(place: Int, Result<Checkpoint, any Error>)
+  }
+
+  typealias Group = ThrowingTaskGroup<Event, any Error>
+
+  /// What the conductor knows.
+  struct State {
+    var places: SegmentPlaces
+    var feeds: [SegmentTable.FeedID: FeedTask] = [:]
+    /// The places that are being asked for bytes on disk.
+    var auditions = 0
+    /// The number of connections wanted.
+    var target: Int
+    var refusals = 0
+    var replacements = 0
+    var measuredAt: Duration
+    var measuredBytes: Int64
+    /// The number of measurements since the file was complete.
+    var ticksAtEnd = 0
+
+    var open: Int { feeds.count + auditions }
+  }
+
+  /// Fetches all missing bytes.
+  ///
+  /// - Parameters:
+  ///   - first: The first reply, whose body has not been read.
+  ///   - range: The missing bytes with which it continues.
+  ///   - start: The offset of the first byte of the body.
+  ///   - places: The places of the file, of which the first has sent the reply.
+  /// - Throws: The error that ended the last connection when no place works any more; `CancellationError`.
+  func perform(_ first: Body, filling range: ByteRange, from start: Int64, _ places: SegmentPlaces) async throws {
+    let now = time.now
+    let bytes = writer.withTable { $0.writtenCount }
+    var state = State(
+      places: places, target: session.connections(after: SegmentMeasurement(bytesLeft: bytesLeft, time: now)),
+      measuredAt: now, measuredBytes: bytes)
+    try await withThrowingTaskGroup(of: Event.self) { group in
+      defer { group.cancelAll() }
+      let id = writer.withTable { table in
+        let id = table.add(range, from: start, place: 0, at: now)
+        table.begin(id, at: now)
+        return id
+      }
+      launch(id, of: 0, in: &state, &group) { try await first.forEachChunk { try writer.take($0, of: id) } }
+      group.addTask { await tick() }
+      group.addTask { await ring() }
+      openMore(&state, &group)
+      while let event = try await group.next() {
+        try Task.checkCancellation()
+        switch event {
+        case .bell: group.addTask { await ring() }
+        case .tick:
+          group.addTask { await tick() }
+          measure(&state)
+        case .ended(let id, let result): try await ended(id, result, &state)
+        case .auditioned(let place, let result): try auditioned(place, result, &state)
+        }
+        if isOver(state) { return }
+        openMore(&state, &group)
+        if state.open == 0 { throw failure(state) }
+      }
+    }
+  }
+
+  var bytesLeft: Int64 { writer.withTable { $0.total - $0.writtenCount } }
+
+  private func tick() async -> Event {
+    try? await time.sleep(for: Self.interval, purpose: .segments)
+    return .tick
+  }
+
+  private func ring() async -> Event {
+    for await _ in writer.rings { break }
+    return .bell
+  }
+
+  /// Whether all bytes are on disk and no feed is comparing any.
+  private func isOver(_ state: State) -> Bool {
+    let (isComplete, isComparing) = writer.withTable { table in
+      (table.isComplete, state.feeds.keys.contains { table.isComparing($0) })
+    }
+    guard isComplete else { return false }
+    // A seam of a stalled connection: its server has stated the validator of the file all the same.
+    return !isComparing || state.ticksAtEnd > 2
+  }
+
+  private func failure(_ state: State) -> DownloadError {
+    state.places.failure
+      ?? DownloadError(.lengthMismatch, "the servers send no more bytes, and \(bytesLeft) are missing")
+  }
+
+  // MARK: Measuring
+
+  private func measure(_ state: inout State) {
+    let now = time.now
+    let (count, left) = writer.withTable { table in
+      table.measure(at: now)
+      state.places.learn(from: table.feeds.values)
+      return (table.writtenCount, table.total - table.writtenCount)
+    }
+    if left == 0 { state.ticksAtEnd += 1 }
+    guard now > state.measuredAt, writer.isProven else { return }
+    let speed = Double(count - state.measuredBytes) / ((now - state.measuredAt) / .seconds(1))
+    (state.measuredAt, state.measuredBytes) = (now, count)
+    let wanted = session.connections(
+      after: SegmentMeasurement(
+        connections: state.open, bytesPerSecond: max(0, speed), bytesLeft: left, refusals: state.refusals, time: now))
+    state.refusals = 0
+    state.target = min(max(1, wanted), session.maximumConnections)
+    endSurplus(&state)
+    replaceSlow(&state, at: now)
+  }
+
+  /// Ends the connections that are not wanted any more, the slowest first.
+  private func endSurplus(_ state: inout State) {
+    let surplus = state.feeds.count - state.target
+    guard surplus > 0 else { return }
+    let slowest = writer.withTable { table in
+      table.feeds.filter { !$0.value.isRevoked }.sorted { $0.value.meter.speed ?? 0 < $1.value.meter.speed ?? 0 }
+        .prefix(surplus).map(\.key)
+    }
+    for id in slowest { end(id, state) }
+  }
+
+  /// The most connections that are replaced in one interval, and for each wanted connection in all.
+  private static let replacementsAtOnce = 2
+  private static let replacementsEach = 8
+
+  /// Ends the connections that are much slower than others would be. Their bytes go to new ones.
+  private func replaceSlow(_ state: inout State, at now: Duration) {
+    for _ in 0..<Self.replacementsAtOnce where state.replacements < Self.replacementsEach * session.maximumConnections {
+      let places = state.places
+      let slow = writer.withTable { $0.feedToReplace { places.alternative(to: $0, at: now) } }
+      guard let slow else { return }
+      state.replacements += 1
+      end(slow, state)
+    }
+  }
+
+  private func end(_ id: SegmentTable.FeedID, _ state: State) {
+    writer.withTable { $0.revoke(id) }
+    state.feeds[id]?.cancel()
+  }
+}

@@ -1,0 +1,93 @@
+internal import Foundation
+internal import Synchronization
+
+// Which transfers are fetched in segments.
+extension Transfer {
+  /// The decisions about the connections of a file, if it can be fetched in segments: its server has a strong validator
+  /// for it, states its size, does not code it, and does not deny ranges.
+  ///
+  /// A partial with missing bytes in its middle is completed in the same way, if need be over a single connection.
+  /// - Parameter kept: The number of bytes on disk with which the reply continues.
+  func segments(
+    of reply: SourceReply, comparing kept: Int64, trusting trust: RangeTrust
+  ) -> (any SegmentSession, total: Int64)? {
+    guard trust == .full, reply.contentCoding == nil, reply.body.file == nil, reply.validator?.isStrong == true,
+      reply.acceptsRanges != false
+    else { return nil }
+    let total: Int64
+    switch reply.coverage {
+    case .whole where kept == 0: total = reply.length.bytes ?? -1
+    case .range(_, .known(let size)): total = size
+    default: return nil
+    }
+    guard total > 0 else { return nil }
+    let (candidate, hasHoles, isSame) = run.read { record in
+      (
+        record.candidate, record.checkpoint.ranges.ranges.count > 1,
+        kept == 0 || record.checkpoint.validator?.compare(to: reply.validator) == .sameStrong
+      )
+    }
+    guard isSame else { return nil }
+    if let session = run.pipeline.segments?.start(size: total, of: candidate), session.maximumConnections > 1 {
+      return (session, total)
+    }
+    return hasHoles ? (OneConnection(), total) : nil
+  }
+
+  /// Removes the ranges behind the first missing byte from the record, because they will be overwritten.
+  func forgetLaterRanges() async throws {
+    let front = run.read { $0.checkpoint.ranges.prefixLength }
+    guard run.read({ $0.checkpoint.ranges.end }) > front else { return }
+    run.update { $0.checkpoint.cut(to: front) }
+    try await run.save([.checkpoint])
+    book.reset(to: front)
+  }
+
+  /// Writes the body of a reply, and what other connections bring meanwhile, until all bytes are on disk.
+  ///
+  /// - Parameters:
+  ///   - start: The offset of the first byte of the body.
+  ///   - offset: The offset of the first missing byte.
+  func write(
+    _ reply: SourceReply, to asked: SourceRequest, from start: Int64, at offset: Int64, of total: Int64,
+    in session: any SegmentSession, into partial: any Partial, adopting adoption: Adoption?
+  ) async throws {
+    let onDisk = run.read { $0.checkpoint.ranges }
+    let table = SegmentTable(total: total, written: onDisk)
+    let end = onDisk.ranges.first { $0.lowerBound >= offset }?.lowerBound ?? total
+    let writer = SegmentWriter(
+      table, partial: partial, run: run, bytesBetween: book.bytesBetween, proofAt: start < offset ? offset : 0)
+    var reference = Checkpoint(
+      total: .known(total), validator: reply.validator, resource: (reply.finalURL ?? asked.url).resourceKey)
+    reference.mediaType = reply.mediaType
+    var places = SegmentPlaces(asked.url, reference: reference)
+    for url in laterMirrors where run.context.trust.level(of: url) == .full { places.add(url) }
+    run.watchSpeed()
+    defer {
+      run.state.withLock { $0.watch = nil }
+      // However the bodies ended, the written bytes count.
+      if let bytes = writer.provenBytes {
+        run.update { record in
+          record.checkpoint.ranges = bytes
+          adoption?.apply(to: &record.checkpoint)
+        }
+      }
+    }
+    let transfer = SegmentedTransfer(transfer: self, partial: partial, writer: writer, session: session)
+    try await book.committing(writer, of: partial, adopting: adoption) {
+      try await transfer.perform(reply.body, filling: offset..<end, from: start, places)
+    }
+  }
+
+  /// The mirrors behind the URL in use that a source of the pipeline accepts.
+  private var laterMirrors: [URL] {
+    let place = run.state.withLock { $0.place }
+    return run.read { $0.request.mirrors.dropFirst(place) }.filter { run.stages.source(for: $0) != nil }
+  }
+}
+
+/// The completion of a partial in a pipeline without a segment policy.
+private struct OneConnection: SegmentSession {
+  var maximumConnections: Int { 1 }
+  func connections(after measurement: SegmentMeasurement) -> Int { 1 }
+}
