@@ -49,9 +49,27 @@ struct LogInTests {
     ] as [(String, String?, String?)])
   func precedence(url: String, given: String?, sent: String?) throws {
     let interceptor = try #require(LogInInterceptor(LogInSettings(logIn: LogIn(user: "me", password: "word"))))
+    var download = DownloadRequest(try #require(URL(string: url)))
+    download.logsIn = true
     let request = SourceRequest(
-      url: try #require(URL(string: url)), headers: given.map { ["Authorization": $0] } ?? [:])
+      url: download.url, headers: given.map { ["Authorization": $0] } ?? [:], metadata: download.metadata)
     #expect(interceptor.authorized(request).headers["Authorization"] == sent)
+  }
+
+  @Test("A mirror on another origin gets nothing")
+  func mirrors() throws {
+    let interceptor = try #require(LogInInterceptor(LogInSettings(bearerToken: "t")))
+    var download = try DownloadRequest("https://a.test/1")
+    download.logsIn = true
+    func sent(_ url: String, _ metadata: [String: String]) throws -> String? {
+      let request = SourceRequest(url: try #require(URL(string: url)), metadata: metadata)
+      return interceptor.authorized(request).headers["Authorization"]
+    }
+    #expect(try sent("https://a.test/other", download.metadata) == "Bearer t")
+    for url in ["https://b.test/1", "http://a.test/1", "https://a.test:444/1"] {
+      #expect(try sent(url, download.metadata) == nil, "\(url)")
+    }
+    #expect(try sent("https://a.test/1", [:]) == nil, "a download of another command")
   }
 
   @Test("Other origins than the known ones get nothing")

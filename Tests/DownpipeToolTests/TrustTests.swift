@@ -101,7 +101,8 @@ struct TrustTests {
   func logIn() throws {
     let interceptor = try #require(LogInInterceptor(LogInSettings(bearerToken: "t")))
     let sent = try [true, false].map {
-      let request = try request("http://a/1", isUntrusted: $0)
+      var request = try request("http://a/1", isUntrusted: $0)
+      request.logsIn = true
       let asked = SourceRequest(url: request.url, metadata: request.metadata)
       return interceptor.authorized(asked).headers["Authorization"]
     }

@@ -1,14 +1,15 @@
 import Downpipe
 import Foundation
 
-/// Adds the `Authorization` field of `--user` and `--bearer` to each request for the URL that the user gave. Neither the
-/// request of the download nor its record in the ledger has it, and the source does not send it to another origin.
+/// Adds the `Authorization` field of `--user` and `--bearer` to each request for the origin of the URL that the user gave.
+/// Mirrors on other origins do not get it. Neither the request of the download nor its record in the ledger has it, and
+/// the source does not send it to another origin.
 ///
 /// User information in a URL and a field of `--header` win. Downloads that were added with `--untrusted` do not get it.
 struct LogInInterceptor: RequestInterceptor {
   /// The value of the field.
   private let field: Secret
-  /// Other origins do not get it; all do when `nil`.
+  /// Further origins that get it, for downloads of earlier commands.
   private let origins: Set<Origin>?
 
   /// `nil` where requests need no field.
@@ -34,9 +35,11 @@ struct LogInInterceptor: RequestInterceptor {
     guard !request.isUntrusted, request.headers["Authorization"] == nil, (url.user(percentEncoded: true) ?? "").isEmpty,
       (url.password(percentEncoded: true) ?? "").isEmpty
     else { return request }
-    if let origins, !(Origin(url).map(origins.contains) ?? false) { return request }
+    guard request.isForLogIn || isKnown(url) else { return request }
     var request = request
     request.headers["Authorization"] = field.text
     return request
   }
+
+  private func isKnown(_ url: URL) -> Bool { Origin(url).map { origins?.contains($0) ?? false } ?? false }
 }

@@ -37,11 +37,17 @@ enum LogInOrigins {
 }
 
 extension DownloadRequest {
-  private static let logInKey = "downpipe.log-in"
+  fileprivate static let logInKey = "downpipe.log-in"
 
-  /// Whether the command that added the download was given a name or a token. Neither of them is stored.
+  /// Whether the command that added the download was given a name or a token. Neither of them is stored, but the origin
+  /// that they are for: that of the URL.
   var logsIn: Bool {
     get { metadata[Self.logInKey] != nil }
-    set { metadata[Self.logInKey] = newValue ? "yes" : nil }
+    set { metadata[Self.logInKey] = newValue ? Origin(url)?.description ?? "none" : nil }
   }
+}
+
+extension SourceRequest {
+  /// Whether the request is for the server that the name or the token is for, and not for a mirror.
+  var isForLogIn: Bool { Origin(url).map { metadata[DownloadRequest.logInKey] == $0.description } ?? false }
 }

@@ -56,8 +56,8 @@ struct LogInSettings: Sendable, Hashable {
 
   var logIn: LogIn?
   var method = Method.basic
-  /// The origins that get the name or the token. `nil` for those of all URLs; the methods that ask the server first need
-  /// to know them.
+  /// The origins that get the name or the token, as far as they are known. The methods that ask the server first need to
+  /// know them; otherwise each download gets it for the origin of its URL.
   var origins: Set<Origin>?
   var bearerToken: Secret?
   /// The absolute path of the file with names and passwords of hosts.
