@@ -9,10 +9,16 @@ struct GetOptions: ParsableArguments {
   @Option(
     name: [.short, .long],
     help: ArgumentHelp(
-      "Read URLs from this file, one on each line; “-” is standard input. Blank lines and lines that start with # are "
-        + "skipped.", valueName: "file"),
+      "Read URLs from this file, one on each line; “-” is standard input. More URLs of the same file follow on its line, "
+        + "separated by tabs. Blank lines and lines that start with # are skipped.", valueName: "file"),
     completion: .file())
   var inputFile: String?
+
+  @Option(
+    help: ArgumentHelp(
+      "Fetch the file from this URL as well; repeat it for several (one file only). --header, --user and --bearer are "
+        + "for the first URL's server only.", valueName: "url"))
+  var mirror: [String] = []
 
   @Option(
     name: [.customShort("o"), .customLong("output")],
@@ -59,6 +65,6 @@ struct GetOptions: ParsableArguments {
   func plan() throws(UsageError) -> GetPlan {
     try GetPlan(
       urls: urls, inputFile: inputFile, outputName: outputName, header: header, userAgent: userAgent,
-      referer: referer, checksum: checksum, priority: priority ?? .normal)
+      referer: referer, checksum: checksum, mirrors: mirror, priority: priority ?? .normal)
   }
 }

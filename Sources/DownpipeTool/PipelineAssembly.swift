@@ -20,6 +20,7 @@ extension Pipeline {
 
       PriorityQueue()
       Limits(concurrent: settings.jobs, perHost: settings.perHost)
+      if let segmented = settings.segmented { segmented }
       if let limit = settings.rateLimit { limit }
       for gate in settings.gates.gates(directory: settings.directory) { gate }
       Retry(

@@ -143,9 +143,12 @@ struct TransferOptions: ParsableArguments {
       valueName: "HH:MM-HH:MM"))
   var limitRateDuring: GateSettings.Window?
 
-  /// Accepted so that scripts can say it already; each file has one connection until segments are implemented.
-  @Option(name: [.short, .long], help: .hidden)
-  var segments = 1
+  @Option(
+    name: [.short, .long],
+    help: ArgumentHelp(
+      "Fetch each file over this many connections; 1 for a single one (default: as many as raise the speed, up to 4, "
+        + "for files from 32 MiB).", valueName: "n"))
+  var segments: Int?
 
   @Option(help: ArgumentHelp("Retry this many times after a failure without progress.", valueName: "n"))
   var retry = 4
@@ -171,7 +174,7 @@ struct TransferOptions: ParsableArguments {
     }
     try check(jobs, "--jobs", 1...1000)
     try check(perHost ?? 1, "--per-host", 1...1000)
-    try check(segments, "--segments", 1...64)
+    try check(segments ?? 1, "--segments", 1...32)
     try check(retry, "--retry", 0...1000)
     for (value, option) in [(connectTimeout, "--connect-timeout"), (timeout, "--timeout")] {
       guard let value, !(value >= 0.001 && value <= 1e9) else { continue }
@@ -183,14 +186,17 @@ struct TransferOptions: ParsableArguments {
   }
 
   func settings(directory: String, ledger: String?) -> PipelineSettings {
-    let most = DescriptorLimit.mostDownloads
+    let most = DescriptorLimit.mostDownloads(connections: segments ?? 1)
     if jobs > most {
       OutputFile.warn("no more than \(most) at once: the limit of open files is too low for more (ulimit -n)")
     }
+    // What the command was not asked for must not use up the descriptors.
+    let isScarce = segments == nil && jobs > DescriptorLimit.mostDownloads(connections: Segmented.most)
     return PipelineSettings(
       transport: source, connectTimeLimit: connectTimeout.map { .seconds($0) },
       timeLimit: timeout.map { .seconds($0) }, jobs: min(jobs, most), perHost: perHost,
-      rateLimit: limitRate.map { RateLimit($0, during: limitRateDuring?.daily) }, retries: retry, directory: directory,
+      connections: isScarce ? 1 : segments, rateLimit: limitRate.map { RateLimit($0, during: limitRateDuring?.daily) },
+      retries: retry, directory: directory,
       conflict: onConflict, ledger: ledger)
   }
 }

@@ -28,9 +28,8 @@ struct CommandTests {
       settings
         == PipelineSettings(
           connectTimeLimit: .seconds(2.5), timeLimit: .seconds(90), jobs: 7,
-          perHost: 2, retries: 9, directory: "/d", conflict: .replace,
+          perHost: 2, connections: 4, retries: 9, directory: "/d", conflict: .replace,
           ledger: nil))
-    #expect(command.transfer.segments == 4)
     #expect(command.reporting.json && command.reporting.quiet)
   }
 
@@ -58,7 +57,8 @@ struct CommandTests {
   @Test(
     "The parser refuses wrong values",
     arguments: [
-      ["-j", "0"], ["-j", "x"], ["--per-host", "0"], ["-s", "0"], ["--retry=-1"], ["--on-conflict", "ask"],
+      ["-j", "0"], ["-j", "x"], ["--per-host", "0"], ["-s", "0"], ["-s", "33"], ["-s", "x"], ["--mirror"],
+      ["--retry=-1"], ["--on-conflict", "ask"],
       ["--source", "ftp"], ["--nonsense"], ["--timeout", "0"], ["--timeout", "soon"], ["--connect-timeout", "-1"],
       ["--timeout", "nan"], ["-o"],
     ])
@@ -82,10 +82,10 @@ struct CommandTests {
     #expect(!(try DownpipeCommand.parseAsRoot([name]) is GetCommand))
   }
 
-  @Test("--segments is hidden until it works")
-  func hidden() throws {
-    #expect(!GetCommand.helpMessage().contains("segments") && GetCommand.helpMessage().contains("--jobs"))
-    #expect(try GetCommand.parse(["http://a/1", "--segments", "4"]).transfer.segments == 4)
+  @Test("Segments and mirrors are in the help")
+  func segmentsInHelp() throws {
+    for option in ["--segments", "--mirror", "--jobs"] { #expect(GetCommand.helpMessage().contains(option)) }
+    #expect(ResumeCommand.helpMessage().contains("--segments") && !ResumeCommand.helpMessage().contains("--mirror"))
   }
 
   @Test("Completion scripts know paths and values", arguments: ["zsh", "bash", "fish"])

@@ -13,7 +13,41 @@ struct DryRunTests {
     forecast.isResumable = true
     #expect(
       DryRun.line(forecast) == #"{"event":"dryRun","id":"00000000deadbeef","url":"http://a/film","path":"/d/film","#
-        + #""total":7,"resumable":true,"taken":false,"state":null,"bytes":0,"error":null}"#)
+        + #""total":7,"resumable":true,"segments":1,"mirrors":[],"taken":false,"state":null,"bytes":0,"error":null}"#)
+    (forecast.connections, forecast.mirrors) = (4, ["http://b/1", "http://c/1"])
+    #expect(DryRun.line(forecast).contains(#","segments":4,"mirrors":["http://b/1","http://c/1"],"#))
+  }
+
+  @Test("Segments and mirrors are shown, where a server permits them", arguments: [nil, 1, 8])
+  func segments(connections: Int?) async throws {
+    let link: HeaderFields = ["Link": "<http://c.test/>; rel=duplicate, <http://u:p@d.test/>; rel=duplicate"]
+    let server = try await ScriptedHTTPServer.start { request in
+      let content = ScriptedContent.pattern(size: request.path == "/small" ? 1000 : 40 << 20)
+      return switch request.path {
+      case "/weak": .file(content, etag: "W/\"1\"", for: request).setting(link)
+      case "/whole": .file(content, etag: "\"1\"", supportsRanges: false, for: request).setting(link)
+      default: .file(content, etag: "\"1\"", for: request).setting(link)
+      }
+    }
+    let folder = try TemporaryFolder()
+    let plan = try GetPlan(urls: ["u"], mirrors: ["http://b.test/?token=secret"])
+    let settings = PipelineSettings(connections: connections, directory: folder.path)
+    let run = DryRun(plan: plan, settings: settings, isJSON: true, isQuiet: false)
+    let source = try await HTTPSource().start(in: SourceContext())
+    let forecasts = try await ["/large", "/small", "/weak", "/whole"].asyncMap {
+      try await run.forecast("\(server.url($0))", source, nil)
+    }
+    await source.stop()
+    await server.shutdown()
+    #expect(forecasts.map(\.connections) == [connections ?? 4, 1, 1, 1])
+    #expect(forecasts.map(\.mirrors.count) == [connections == 1 ? 1 : 2, 1, 1, 1])
+    #expect(!"\(forecasts)".contains("secret"))
+    let text = run.sentence(forecasts[0])
+    let expected = [
+      nil: "can be resumed, up to 4 connections, 2 mirrors", 1: "can be resumed, 1 mirror",
+      8: "can be resumed, 8 connections, 2 mirrors",
+    ]
+    #expect(text.hasSuffix(expected[connections] ?? "?"), "\(text)")
   }
 
   @Test("A whole reply to a range request means that the download cannot be resumed")

@@ -71,6 +71,52 @@ struct GetPlanTests {
     #expect(RequestSteps(request) == RequestSteps(gunzips: true, folder: "/films"))
   }
 
+  @Test("Mirrors are other URLs of one file, each once")
+  func mirrors() throws {
+    let mirrors = ["http://b.test/a", "HTTP://B.test/a", url, "https://c.test/a"]
+    let plan = try GetPlan(urls: [url], mirrors: mirrors)
+    let request = try plan.request(for: url)
+    #expect(request.url.absoluteString == url)
+    #expect(request.mirrors.map(\.absoluteString) == ["http://b.test/a", "https://c.test/a"])
+    #expect(request.id == (try GetPlan(urls: [url]).request(for: url).id), "mirrors are not part of the identity")
+  }
+
+  @Test(
+    "Mirrors that cannot be used are errors of usage",
+    arguments: [
+      ([], "list", "http://b.test/a", "one URL"), (["u", "v"], nil, "http://b.test/a", "one URL"),
+      (["u"], nil, "b.test/a", "absolute URL"), (["u"], nil, "ftp://b.test/a", "scheme"),
+      (["u"], nil, "ftp://u:s3cret@b.test/a", "scheme"),
+    ] as [([String], String?, String, String)])
+  func unusableMirrors(_ urls: [String], _ file: String?, _ mirror: String, _ hint: String) {
+    let error = #expect(throws: UsageError.self) { try GetPlan(urls: urls, inputFile: file, mirrors: [mirror]) }
+    let text = error?.description ?? ""
+    #expect(text.hasPrefix("--mirror") && text.contains(hint) && !text.contains("s3cret"), "\(text)")
+  }
+
+  @Test(
+    "A line of a list has a URL and, after tabs, its mirrors",
+    arguments: [
+      ("http://a/1\thttp://b/1\thttp://c/1", ["http://a/1", "http://b/1", "http://c/1"]),
+      ("http://a/1 \t\t http://b/1 ", ["http://a/1", "http://b/1"]), ("\thttp://a/1\t", ["http://a/1"]),
+      ("http://a/1\thttp://a/1", ["http://a/1"]), ("http://a/b c", ["http://a/b%20c"]),
+    ])
+  func lines(_ line: String, _ urls: [String]) throws {
+    let plan = try GetPlan(urls: [], inputFile: "list")
+    let request = try plan.request(for: line)
+    #expect(([request.url] + request.mirrors).map(\.absoluteString) == urls)
+    #expect(request.id == plan.id(for: line) && request.id == plan.id(for: request.givenURL))
+    #expect(!request.givenURL.contains("\t"))
+  }
+
+  @Test("A line with an unusable mirror fails, and names it")
+  func unusableMirrorInLine() throws {
+    let plan = try GetPlan(urls: [], inputFile: "list")
+    let error = #expect(throws: DownloadError.self) { try plan.request(for: "http://a/1\tftp://u:s3cret@b.test/1") }
+    #expect(error?.code == .unsupportedURL)
+    #expect(error?.message.contains("b.test") == true && error?.message.contains("s3cret") == false)
+  }
+
   @Test(
     "An unusable URL has a typed error",
     arguments: [

@@ -33,6 +33,16 @@ struct LimitOptionTests {
     #expect(try pipeline(resumed).rates.map(\.summary) == ["512 KB/s"])
   }
 
+  @Test("The number of connections to a file reaches the pipeline")
+  func segments() throws {
+    #expect(try pipeline(get().transfer).segments?.summary == "up to 4 connections, for files from 32.0 MiB")
+    #expect(try pipeline(get("-s", "8").transfer).segments?.summary == "8 connections, for files from 1.00 MiB")
+    #expect(try pipeline(get("--segments", "1").transfer).segments == nil)
+    let resumed = try ResumeCommand.parse(["-s", "32"]).transfer
+    #expect("\(try pipeline(resumed))".contains("32 connections"))
+    #expect(message("-s", "0").contains("--segments must be a number from 1 to 32"))
+  }
+
   @Test("One host has a limit of its own")
   func perHost() throws {
     let limits = try pipeline(get("-j", "7", "--per-host", "2").transfer).admission

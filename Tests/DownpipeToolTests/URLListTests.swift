@@ -29,6 +29,13 @@ struct URLListTests {
     #expect(parser.take(lines) == ["http://a/caf%E9", "http://a/café"])
   }
 
+  @Test("Tabs between URLs stay, for the mirrors of a file")
+  func tabs() {
+    var parser = URLListParser()
+    #expect(
+      parser.take(Array("\thttp://a/1\thttp://b/1\t\r\nhttp://a/2\n".utf8)) == ["http://a/1\thttp://b/1", "http://a/2"])
+  }
+
   @Test("A line without an end does not grow without limit")
   func endless() {
     var parser = URLListParser()

@@ -21,6 +21,9 @@ protocol JSONValue {
 extension Int: JSONValue { var json: String { String(self) } }
 extension Int64: JSONValue { var json: String { String(self) } }
 extension Bool: JSONValue { var json: String { self ? "true" : "false" } }
+extension Array: JSONValue where Element: JSONValue {
+  var json: String { "[\(map(\.json).joined(separator: ","))]" }
+}
 extension Optional: JSONValue where Wrapped: JSONValue { var json: String { self?.json ?? "null" } }
 
 extension String: JSONValue {

@@ -8,6 +8,8 @@ struct GetPlan: Sendable {
   var inputFile: String?
   /// The name of the file, for one URL.
   var outputName: String?
+  /// Other URLs of the file, for one URL.
+  var mirrors: [String] = []
   var headers = HeaderFields()
   /// The digest that the file must have, for one URL.
   var digest: FileDigest?
@@ -26,10 +28,11 @@ struct GetPlan: Sendable {
   ///   - userAgent: The field `User-Agent`.
   ///   - referer: The field `Referer`.
   ///   - checksum: A digest such as `sha256=…`.
+  ///   - mirrors: Other URLs of the file.
   init(
     urls: [String], inputFile: String? = nil, outputName: String? = nil, header: [String] = [],
-    userAgent: String? = nil, referer: String? = nil, checksum: String? = nil, steps: RequestSteps = RequestSteps(),
-    priority: Priority = .normal
+    userAgent: String? = nil, referer: String? = nil, checksum: String? = nil, mirrors: [String] = [],
+    steps: RequestSteps = RequestSteps(), priority: Priority = .normal
   ) throws(UsageError) {
     self.urls = urls
     self.inputFile = inputFile
@@ -55,36 +58,59 @@ struct GetPlan: Sendable {
       guard isSingle else { throw UsageError("--checksum works with one URL only: it is the digest of one file") }
       do { digest = try FileDigest(parsing: checksum) } catch { throw UsageError("--checksum: \(error.message)") }
     }
+    if !mirrors.isEmpty {
+      guard isSingle else { throw UsageError("--mirror works with one URL only: it is another URL of the same file") }
+      for text in mirrors {
+        do { _ = try Self.url(text) } catch {
+          throw UsageError("--mirror \(text.redactedURL.prefix(200)): \(error.message)")
+        }
+      }
+      self.mirrors = mirrors
+    }
   }
 
-  /// Returns the request for a URL as it was typed.
+  /// Returns the request for a URL as it was typed, or for a line of a list; see ``URLLine``.
   ///
   /// - Throws: ``DownloadError`` with `.unsupportedURL` or `.invalidRequest` for a URL that cannot be used.
   func request(for text: String) throws(DownloadError) -> DownloadRequest {
-    guard text.utf8.count <= 8192 else {
-      throw DownloadError(.invalidRequest, "the URL is longer than 8,192 bytes")
-    }
-    var request = try DownloadRequest(text, id: id(for: text))
-    let scheme = request.url.scheme?.lowercased() ?? ""
-    guard request.url.isHTTP else {
-      throw DownloadError(
-        .unsupportedURL, "the scheme “\(scheme.prefix(32))” is not supported: use a URL with https:// or http://")
-    }
-    guard !(request.url.host(percentEncoded: true) ?? "").isEmpty else {
-      throw DownloadError(.unsupportedURL, "the URL has no host: write it as https://host/path")
+    let line = URLLine(text)
+    var request = DownloadRequest(try Self.url(line.url), id: id(for: text))
+    for text in mirrors + line.mirrors {
+      do {
+        let mirror = try Self.url(text)
+        if mirror != request.url, !request.mirrors.contains(mirror) { request.mirrors.append(mirror) }
+      } catch {
+        throw DownloadError(error.code, "its mirror \(text.redactedURL.prefix(200)): \(error.message)")
+      }
     }
     request.headers = headers
     request.priority = priority
     request.destination.name = outputName
     if let digest { request.expectedDigests = [digest] }
-    request.givenURL = text
+    request.givenURL = line.url
     request.logsIn = logsIn
     request.isUntrusted = isUntrusted
     steps.attach(to: &request)
     return request
   }
 
-  func id(for text: String) -> DownloadID { DownloadIdentity(url: text, outputName: outputName).id }
+  func id(for text: String) -> DownloadID { DownloadIdentity(url: URLLine(text).url, outputName: outputName).id }
+
+  private static func url(_ text: String) throws(DownloadError) -> URL {
+    guard text.utf8.count <= 8192 else {
+      throw DownloadError(.invalidRequest, "the URL is longer than 8,192 bytes")
+    }
+    let url = try DownloadRequest(text, id: "").url
+    let scheme = url.scheme?.lowercased() ?? ""
+    guard url.isHTTP else {
+      throw DownloadError(
+        .unsupportedURL, "the scheme “\(scheme.prefix(32))” is not supported: use a URL with https:// or http://")
+    }
+    guard !(url.host(percentEncoded: true) ?? "").isEmpty else {
+      throw DownloadError(.unsupportedURL, "the URL has no host: write it as https://host/path")
+    }
+    return url
+  }
 
   private static func check(name: String) throws(UsageError) {
     guard !name.contains("/"), !name.contains("\0") else {

@@ -5,13 +5,13 @@ enum LogInOrigins {
   /// The origins of URLs on the command line and of those in a file, which is read an extra time: a server is asked
   /// first how to log in, and by then its origin must be known.
   static func given(_ plan: GetPlan) async throws -> Set<Origin> {
-    var origins = Set(plan.urls.compactMap { Origin($0) })
+    var origins = Set(plan.urls.compactMap { Origin(URLLine($0).url) })
     guard let path = plan.inputFile else { return origins }
     guard Folder.kind(path) == .file else {
       throw UsageError("--auth needs to know all hosts in advance: give --input-file a file that can be read twice")
     }
     let list = try URLList(path)
-    while let urls = try await list.next() { origins.formUnion(urls.compactMap { Origin($0) }) }
+    while let urls = try await list.next() { origins.formUnion(urls.compactMap { Origin(URLLine($0).url) }) }
     return origins
   }
 

@@ -33,6 +33,8 @@ struct PipelineSettings: Sendable, Hashable {
   var jobs = 5
   /// How many of them from one host; as many as ``jobs`` when `nil`.
   var perHost: Int?
+  /// The number of connections to each file; as many as raise the throughput when `nil`.
+  var connections: Int?
   /// The speed of all downloads together; no limit when `nil`.
   var rateLimit: RateLimit?
   /// How often a failure is retried.

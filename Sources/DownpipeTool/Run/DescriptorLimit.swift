@@ -6,8 +6,8 @@ enum DescriptorLimit {
   /// More than the highest number of concurrent downloads needs.
   private static let enough: rlim_t = 65_536
 
-  /// How many downloads can run at once: each needs a connection, which is kept for the next one, and a few files.
-  static var mostDownloads: Int { current.map { max(1, ($0 - 24) / 4) } ?? .max }
+  /// How many downloads can run at once: each needs its connections, which are kept for the next one, and a few files.
+  static func mostDownloads(connections: Int) -> Int { current.map { max(1, ($0 - 24) / (3 + connections)) } ?? .max }
 
   /// The least number of descriptors, when the process has fewer: the runtime ends a process that cannot open its own.
   static var missing: Int? { (current ?? least) < least ? least : nil }

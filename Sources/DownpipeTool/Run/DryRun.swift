@@ -15,6 +15,10 @@ struct DryRun: Sendable {
     var total = ByteCount.unknown
     /// `nil` when the server was not asked.
     var isResumable: Bool?
+    /// The most connections that the file would be fetched over.
+    var connections = 1
+    /// The other URLs of the file, without secrets.
+    var mirrors: [String] = []
     /// Whether another file has the path.
     var isTaken = false
     /// The state and the received bytes in the ledger.
@@ -110,7 +114,7 @@ struct DryRun: Sendable {
   func forecast(
     _ text: String, _ source: any SourceSession, _ downloader: Downloader?
   ) async throws -> Forecast {
-    var forecast = Forecast(id: plan.id(for: text), url: text.redactedURL)
+    var forecast = Forecast(id: plan.id(for: text), url: URLLine(text).url.redactedURL)
     do {
       var request = try plan.request(for: text)
       let known = try await downloader?.status(of: request.id)
@@ -147,10 +151,25 @@ struct DryRun: Sendable {
       throw DownloadError(.httpStatus, "the server answered \(status)", httpStatus: status)
     default: throw DownloadError(.invalidResponse, "the server sent no usable response to a range request")
     }
+    segment(reply, of: request, &forecast)
     let name = SafeFileName.make(from: reply.suggestedName, url: reply.finalURL ?? request.url)
     let path = (plan.steps.folder ?? settings.directory) + "/" + finishedName(name)
     forecast.path = path
     forecast.isTaken = Folder.kind(path) != nil
+  }
+
+  /// Notes how many connections and which mirrors a download would use.
+  private func segment(_ reply: SourceReply, of request: DownloadRequest, _ forecast: inout Forecast) {
+    var mirrors = request.mirrors
+    if forecast.isResumable == true, let total = forecast.total.bytes, reply.contentCoding == nil,
+      reply.validator?.isStrong ?? false,
+      let session = settings.segmented?.start(size: total, of: Candidate(host: request.host))
+    {
+      forecast.connections = session.maximumConnections
+      // Only segments use those that the server names.
+      mirrors += reply.duplicates.filter { $0 != request.url && !mirrors.contains($0) }
+    }
+    forecast.mirrors = mirrors.map(\.redacted)
   }
 
   /// The name of the finished file for the name that the server suggests.
@@ -163,6 +182,12 @@ struct DryRun: Sendable {
     guard let isResumable = forecast.isResumable else { return "\(path): finished already" }
     let size = forecast.total.bytes.map(ByteFormat.binary.format) ?? "unknown size"
     var text = "\(path): \(size), \(isResumable ? "can be resumed" : "cannot be resumed")"
+    if forecast.connections > 1 {
+      text += ", \(settings.connections == nil ? "up to " : "")\(forecast.connections) connections"
+    }
+    if !forecast.mirrors.isEmpty {
+      text += ", \(forecast.mirrors.count) mirror\(forecast.mirrors.count == 1 ? "" : "s")"
+    }
     if forecast.received > 0 { text += "; \(ByteFormat.binary.format(forecast.received)) received already" }
     guard forecast.isTaken else { return text }
     switch settings.conflict {
@@ -176,7 +201,8 @@ struct DryRun: Sendable {
   static func line(_ forecast: Forecast) -> String {
     let object: JSONObject = [
       "event": "dryRun", "id": forecast.id.rawValue, "url": forecast.url, "path": forecast.path,
-      "total": forecast.total.bytes, "resumable": forecast.isResumable, "taken": forecast.isTaken,
+      "total": forecast.total.bytes, "resumable": forecast.isResumable,
+      "segments": forecast.connections, "mirrors": forecast.mirrors, "taken": forecast.isTaken,
       "state": forecast.phase?.rawValue, "bytes": forecast.received, "error": forecast.error.map(JSONOutput.object),
     ]
     return object.json

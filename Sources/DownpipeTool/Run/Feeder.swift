@@ -35,7 +35,9 @@ struct Feeder: Sendable {
         requests.append(try plan.request(for: text))
       } catch {
         let id = plan.id(for: text)
-        if await monitor.take(id) { try await monitor.close(DownloadResult(id: id, url: text, error: error)) }
+        if await monitor.take(id) {
+          try await monitor.close(DownloadResult(id: id, url: URLLine(text).url, error: error))
+        }
       }
     }
     try await add(requests, to: downloader, monitor)
