@@ -45,7 +45,6 @@ struct ConnectionSearch: Sendable, Hashable {
 
   /// Returns the number of connections that the transfer should have.
   mutating func connections(after measurement: SegmentMeasurement) -> Int {
-    let now = measurement.time
     guard window.add(measurement) else {
       giveUpTrial(measurement)
       return wanted

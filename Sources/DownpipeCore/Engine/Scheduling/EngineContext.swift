@@ -15,6 +15,7 @@ final class EngineContext: Sendable {
   let furthest = FurthestBytes()
   let rates: LiveRates
   let room = RoomClaims()
+  let connections = HostConnections()
   /// The ``LiveSettings`` of the downloader; `nil` if it has none.
   let settings: (any Sendable)?
   private let lastArrival = Mutex<Int64>(0)

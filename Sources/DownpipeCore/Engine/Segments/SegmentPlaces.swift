@@ -12,8 +12,9 @@ struct SegmentPlaces: Sendable {
     var setup = Duration.zero
     /// The number of open connections.
     var open = 0
-    /// The number of connections that the server permits, after it has refused one.
+    /// The number of connections that the server permits, after it has refused one, until it is asked again.
     var most = Int.max
+    var mostUntil = Duration.zero
     /// The number of failures in a row.
     var failures = 0
     /// The time before which no connection is opened.
@@ -49,7 +50,12 @@ struct SegmentPlaces: Sendable {
 
   /// Whether a place may have another connection now.
   private func isUsable(_ place: Place, at now: Duration) -> Bool {
-    !place.isOut && place.notBefore <= now && place.open < place.most
+    !place.isOut && place.notBefore <= now && (place.open < place.most || place.mostUntil <= now)
+  }
+
+  /// Whether another place than this one can bring bytes now.
+  func hasOther(than index: Int, at now: Duration) -> Bool {
+    places.indices.contains { $0 != index && places[$0].reference != nil && isUsable(places[$0], at: now) }
   }
 
   /// The place for the next connection: first one that has not been tried, then the one whose connections are fastest.
@@ -106,6 +112,8 @@ struct SegmentPlaces: Sendable {
   /// How long a place is left alone after its first failure; doubled with each further one.
   private static let pause = Duration.milliseconds(500)
   private static let longestPause = Duration.seconds(8)
+  /// How long no further connection is asked of a server that has refused one.
+  private static let pauseOfAFullServer = Duration.seconds(5)
 
   /// Notes that a connection has brought bytes.
   mutating func succeeded(_ index: Int) { places[index].failures = 0 }
@@ -115,10 +123,18 @@ struct SegmentPlaces: Sendable {
   mutating func failed(_ index: Int, _ error: DownloadError, isRefusal: Bool, at now: Duration, _ date: Date) {
     places[index].lastFailure = error
     places[index].failures += 1
-    if isRefusal { places[index].most = max(1, places[index].open) }
+    if isRefusal {
+      places[index].most = max(1, places[index].open)
+      places[index].mostUntil = now + Self.pauseOfAFullServer
+    }
     let wait = min(Self.pause * (1 << min(places[index].failures - 1, 6)), Self.longestPause)
     let asked = error.retryAfter?.delay(from: date) ?? .zero
     places[index].notBefore = now + max(wait, asked)
+  }
+
+  /// Opens no connection to a place for some time.
+  mutating func leaveAlone(_ index: Int, until instant: Duration) {
+    places[index].notBefore = max(places[index].notBefore, instant)
   }
 
   /// Stops using a place.

@@ -27,17 +27,23 @@ extension SegmentTable {
       kept = Double(left.bytes) * theirs / (theirs + mine * Double(count))
     }
     let bytes = min(max(Int64(kept), Self.smallest), left.bytes - Self.smallest)
-    shorten(key, to: segment.claimed + bytes)
+    let end = Self.aligned(segment.claimed + bytes)
+    guard end > segment.claimed else { return nil }
+    shorten(key, to: end)
     return shareOfGaps(count)
   }
+
+  /// Segments meet between two pages of memory and blocks of the disk.
+  private static func aligned(_ offset: Int64) -> Int64 { offset / seam * seam }
 
   private func shareOfGaps(_ count: Int) -> ByteRange? {
     let gaps = gaps
     guard let first = gaps.first else { return nil }
     let share = gaps.reduce(0) { $0 + $1.length } / Int64(max(1, count))
     let length = max(share, Self.smallest)
+    let end = Self.aligned(first.lowerBound + length)
     // No rest that is too small for a connection of its own.
-    return first.length < length + Self.smallest ? first : first.lowerBound..<(first.lowerBound + length)
+    return first.upperBound < end + Self.smallest ? first : first.lowerBound..<end
   }
 
   /// Returns the segment whose rest is worth asking for a second time: a new connection is expected to bring it in less

@@ -9,6 +9,10 @@ extension SegmentedTransfer {
     let now = run.context.time.now
     let canCompare = writer.withTable { $0.front >= min(SegmentTable.seam, $0.total) }
     while state.open < state.target, let place = state.places.next(at: now, canCompare: canCompare) {
+      guard hasRoom(at: place, state) else {
+        state.places.leaveAlone(place, until: now + Self.interval)
+        continue
+      }
       guard let reference = state.places[place].reference else {
         audition(place, &state, &group)
         continue
@@ -27,7 +31,12 @@ extension SegmentedTransfer {
       }
       guard let (id, request, offset) = work else { return }
       let url = state.places[place].url
-      launch(id, of: place, in: &state, &group) {
+      let task = FeedTask()
+      guard takeRoom(for: id, task, at: place, &state) else {
+        writer.withTable { $0.remove(id) }
+        return
+      }
+      launch(id, of: place, task, in: &state, &group) {
         let body = try await open(request, of: url, reference, at: offset)
         writer.withTable { $0.begin(id, at: run.context.time.now) }
         try await body.forEachChunk { try writer.take($0, of: id) }
@@ -36,10 +45,9 @@ extension SegmentedTransfer {
   }
 
   func launch(
-    _ id: SegmentTable.FeedID, of place: Int, in state: inout State, _ group: inout Group,
+    _ id: SegmentTable.FeedID, of place: Int, _ task: FeedTask, in state: inout State, _ group: inout Group,
     _ work: @escaping @Sendable () async throws -> Void
   ) {
-    let task = FeedTask()
     state.feeds[id] = task
     state.places[place].open += 1
     group.addTask {
@@ -48,6 +56,35 @@ extension SegmentedTransfer {
         return .ended(id, .success(()))
       } catch { return .ended(id, .failure(error)) }
     }
+  }
+
+  // MARK: Limits per host
+
+  /// Whether the limit of a place's host permits one more connection.
+  private func hasRoom(at place: Int, _ state: State) -> Bool {
+    guard let limit = transfer.hostLimit else { return true }
+    let host = state.places[place].url.hostKey
+    if state.feedAtFirstPlace == nil, host == state.places[0].url.hostKey { return true }
+    return run.context.connections.hasRoom(host, limit: limit)
+  }
+
+  private func takeRoom(for id: SegmentTable.FeedID, _ task: FeedTask, at place: Int, _ state: inout State) -> Bool {
+    guard let limit = transfer.hostLimit else { return true }
+    let host = state.places[place].url.hostKey
+    if state.feedAtFirstPlace == nil, host == state.places[0].url.hostKey {
+      state.feedAtFirstPlace = id
+      return true
+    }
+    state.tickets[id] = run.context.connections.add(host, limit: limit) { [writer] in
+      writer.withTable { $0.revoke(id) }
+      task.cancel()
+    }
+    return state.tickets[id] != nil
+  }
+
+  private func giveRoom(of id: SegmentTable.FeedID, _ state: inout State) {
+    if state.feedAtFirstPlace == id { state.feedAtFirstPlace = nil }
+    if let ticket = state.tickets.removeValue(forKey: id) { run.context.connections.close(ticket) }
   }
 
   // MARK: Requests
@@ -140,6 +177,7 @@ extension SegmentedTransfer {
   /// Decides what the end of a feed means for its place and for the transfer.
   func ended(_ id: SegmentTable.FeedID, _ result: Result<Void, any Error>, _ state: inout State) async throws {
     state.feeds[id] = nil
+    giveRoom(of: id, &state)
     let ended = writer.withTable { table in
       defer { table.remove(id) }
       return table.feeds[id]
@@ -162,8 +200,13 @@ extension SegmentedTransfer {
       break
     case .failure(let error):
       // A connection that was lost after it had brought much is simply opened again.
-      if brought < SegmentTable.smallest { note(error, of: place, &state) } else { state.refusals += 1 }
+      if brought < SegmentTable.smallest { note(error, of: place, &state) } else { noteRefusal(of: place, &state) }
     }
+  }
+
+  /// Counts a lost connection for the policy, unless others can take its place elsewhere.
+  private func noteRefusal(of place: Int, _ state: inout State) {
+    if !state.places.hasOther(than: place, at: run.context.time.now) { state.refusals += 1 }
   }
 
   /// Notes a failure of a place.
@@ -172,7 +215,7 @@ extension SegmentedTransfer {
     let stage = run.stages.source(for: url)?.stage.name
     let error = DownloadError(error, as: .network, stage: stage).located(
       stage: stage, url: url, attempt: run.read { $0.attempts })
-    state.refusals += 1
+    noteRefusal(of: place, &state)
     if Self.isTransient(error) {
       let isRefusal = error.httpStatus == 429 || error.httpStatus == 503
       state.places.failed(

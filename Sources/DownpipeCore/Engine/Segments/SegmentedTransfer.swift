@@ -37,6 +37,10 @@ struct SegmentedTransfer: Sendable {
     var auditions = 0
     /// The number of connections wanted.
     var target: Int
+    /// The connections that count against the limit of a host, by feed.
+    var tickets: [SegmentTable.FeedID: HostConnections.Ticket] = [:]
+    /// The feed that has the place with which the download began.
+    var feedAtFirstPlace: SegmentTable.FeedID?
     var refusals = 0
     var replacements = 0
     var measuredAt: Duration
@@ -61,6 +65,7 @@ struct SegmentedTransfer: Sendable {
     var state = State(
       places: places, target: session.connections(after: SegmentMeasurement(bytesLeft: bytesLeft, time: now)),
       measuredAt: now, measuredBytes: bytes)
+    defer { for ticket in state.tickets.values { run.context.connections.close(ticket) } }
     try await withThrowingTaskGroup(of: Event.self) { group in
       defer { group.cancelAll() }
       let id = writer.withTable { table in
@@ -68,7 +73,8 @@ struct SegmentedTransfer: Sendable {
         table.begin(id, at: now)
         return id
       }
-      launch(id, of: 0, in: &state, &group) { try await first.forEachChunk { try writer.take($0, of: id) } }
+      state.feedAtFirstPlace = id
+      launch(id, of: 0, FeedTask(), in: &state, &group) { try await first.forEachChunk { try writer.take($0, of: id) } }
       group.addTask { await tick() }
       group.addTask { await ring() }
       openMore(&state, &group)

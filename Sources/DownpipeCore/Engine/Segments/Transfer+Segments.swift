@@ -34,6 +34,18 @@ extension Transfer {
     return hasHoles ? (OneConnection(), total) : nil
   }
 
+  /// The most connections to one host, over all downloads and segments; `nil` for no limit, and in a pipeline without
+  /// segments, whose downloads have one connection each.
+  var hostLimit: Int? {
+    run.pipeline.segments == nil ? nil : run.pipeline.limits.compactMap(\.maximumPerHost).min()
+  }
+
+  /// Waits until the download may open its first connection to the host of a URL.
+  func openConnection(to url: URL) async throws -> HostConnections.Ticket? {
+    guard let limit = hostLimit else { return nil }
+    return try await run.context.connections.open(url.hostKey, limit: limit)
+  }
+
   /// Removes the ranges behind the first missing byte from the record, because they will be overwritten.
   func forgetLaterRanges() async throws {
     let front = run.read { $0.checkpoint.ranges.prefixLength }
@@ -61,7 +73,7 @@ extension Transfer {
       total: .known(total), validator: reply.validator, resource: (reply.finalURL ?? asked.url).resourceKey)
     reference.mediaType = reply.mediaType
     var places = SegmentPlaces(asked.url, reference: reference)
-    for url in laterMirrors where run.context.trust.level(of: url) == .full { places.add(url) }
+    for url in laterMirrors + reply.duplicates where run.context.trust.level(of: url) == .full { places.add(url) }
     run.watchSpeed()
     defer {
       run.state.withLock { $0.watch = nil }

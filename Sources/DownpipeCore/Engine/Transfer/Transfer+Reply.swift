@@ -15,6 +15,8 @@ extension Transfer {
         .unsupportedURL, "no source of this pipeline accepts “\(url.scheme ?? "")” URLs"
       ).located(stage: nil, url: url, attempt: attempt)
     }
+    let connection = try await openConnection(to: url)
+    defer { if let connection { run.context.connections.close(connection) } }
     do {
       let (expectedSize, expectsDigest) = run.read {
         ($0.request.expectedSize.bytes, !$0.request.expectedDigests.isEmpty)
