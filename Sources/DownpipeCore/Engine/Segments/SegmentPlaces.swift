@@ -58,6 +58,9 @@ struct SegmentPlaces: Sendable {
     places.indices.contains { $0 != index && places[$0].reference != nil && isUsable(places[$0], at: now) }
   }
 
+  /// The number of mirrors that have not been compared.
+  var untried: Int { places.count { $0.reference == nil && !$0.isOut } }
+
   /// The place for the next connection: first one that has not been tried, then the one whose connections are fastest.
   /// - Parameter canCompare: Whether there are enough bytes on disk to compare those of a mirror with.
   func next(at now: Duration, canCompare: Bool) -> Int? {

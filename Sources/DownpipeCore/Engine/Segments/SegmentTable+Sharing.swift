@@ -22,7 +22,8 @@ extension SegmentTable {
     }
     // Not worth a connection.
     if let time = left.time, time < expected.setup * 2 { return nil }
-    var kept = Double(left.bytes) / Double(count + 1)
+    // Servers send the first bytes of each body faster: what has come so far says nothing about speeds.
+    var kept = Double(segment.end - segment.start) / Double(count + 1) - Double(segment.claimed - segment.start)
     if let mine = expected.speed, let theirs = left.speed, mine > 0 {
       kept = Double(left.bytes) * theirs / (theirs + mine * Double(count))
     }

@@ -29,6 +29,8 @@ struct SegmentTable: Sendable {
   }
 
   struct Segment: Sendable {
+    /// The offset of the first byte.
+    let start: Int64
     /// The offset of the first byte that no feed has claimed.
     var claimed: Int64
     /// The offset after the last byte.
@@ -72,6 +74,8 @@ struct SegmentTable: Sendable {
   var isComplete: Bool { writtenCount == total }
   /// The offset of the first missing byte.
   var front: Int64 { written.prefixLength }
+  /// Whether the first bytes of the file are there, as many as are compared.
+  var hasFront: Bool { front >= min(Self.seam, total) }
 
   // MARK: Feeds
 
@@ -79,7 +83,7 @@ struct SegmentTable: Sendable {
   /// - Parameter position: The offset at which its body begins: at the range, or before it to compare bytes on disk.
   mutating func add(_ range: ByteRange, from position: Int64, place: Int, at now: Duration) -> FeedID {
     lastKey += 1
-    segments[lastKey] = Segment(claimed: range.lowerBound, end: range.upperBound)
+    segments[lastKey] = Segment(start: range.lowerBound, claimed: range.lowerBound, end: range.upperBound)
     feeds[lastKey] = Feed(place: place, segment: lastKey, position: position, meter: FeedMeter(at: now))
     return lastKey
   }

@@ -26,7 +26,9 @@ final class SegmentWriter: CheckpointedWriter {
   private let control = Mutex(Control())
   /// Tells the conductor that something has changed; coalesced.
   private let bell: AsyncStream<Void>.Continuation
-  /// An element each time the first body was proven or the file became complete.
+  /// Whether there are enough bytes at the front of the file to compare those of a mirror with.
+  private let hasFront: Atomic<Bool>
+  /// An element each time the conductor may have something to do.
   let rings: AsyncStream<Void>
 
   private struct Control {
@@ -41,6 +43,7 @@ final class SegmentWriter: CheckpointedWriter {
     self.run = run
     self.proofAt = proofAt
     isProvenFlag = Atomic(proofAt == 0)
+    hasFront = Atomic(table.hasFront)
     bytesBetweenCheckpoints = bytesBetween
     nextCheckpoint = Atomic(.max)
     (rings, bell) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1))
@@ -52,6 +55,9 @@ final class SegmentWriter: CheckpointedWriter {
 
   /// Whether the first body has been shown to continue the bytes on disk. Nothing else is fetched before that.
   var isProven: Bool { isProvenFlag.load(ordering: .acquiring) }
+
+  /// Whether the bytes of a mirror can be compared with those on disk.
+  var canCompare: Bool { isProven && hasFront.load(ordering: .acquiring) }
 
   var provenBytes: ByteRangeSet? { isProven ? withTable { $0.written } : nil }
 
@@ -100,12 +106,12 @@ final class SegmentWriter: CheckpointedWriter {
       table.withLock { $0.failed(id) }
       throw FeedEnd.fatal(DownloadError(error, as: .storage, stage: run.storageName))
     }
-    let (count, isComplete) = table.withLock { table in
+    let (count, isComplete, hasFront) = table.withLock { table in
       table.wrote(range, by: id)
-      return (table.writtenCount, table.isComplete)
+      return (table.writtenCount, table.isComplete, table.hasFront)
     }
     run.received.store(count, ordering: .relaxed)
-    if isComplete { bell.yield() }
+    if hasFront, !self.hasFront.exchange(true, ordering: .acquiringAndReleasing) || isComplete { bell.yield() }
     if count >= nextCheckpoint.load(ordering: .relaxed) {
       nextCheckpoint.store(count + bytesBetweenCheckpoints, ordering: .relaxed)
       control.withLock { $0.request }?.yield()

@@ -7,8 +7,10 @@ extension SegmentedTransfer {
   func openMore(_ state: inout State, _ group: inout Group) {
     guard writer.isProven else { return }
     let now = run.context.time.now
-    let canCompare = writer.withTable { $0.front >= min(SegmentTable.seam, $0.total) }
-    while state.open < state.target, let place = state.places.next(at: now, canCompare: canCompare) {
+    let canCompare = writer.canCompare
+    // Mirrors can be compared in a moment: they get a connection each.
+    let reserved = canCompare ? 0 : min(state.places.untried, state.target - 1)
+    while state.open + reserved < state.target, let place = state.places.next(at: now, canCompare: canCompare) {
       guard hasRoom(at: place, state) else {
         state.places.leaveAlone(place, until: now + Self.interval)
         continue
