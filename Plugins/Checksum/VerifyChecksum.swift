@@ -8,8 +8,9 @@ public import DownpipeCore
 /// VerifyChecksum(.sha256, .sha512, required: true)    // fails without one of these
 /// ```
 ///
-/// All digests in ``/DownpipeCore/ProcessingContext/digests`` are checked, and all must match. The file is read once.
-/// Put the step before steps that change the bytes, such as decompression: digests are those of the file as it was
+/// All digests in ``/DownpipeCore/ProcessingContext/digests`` are checked, and all must match. They are computed while
+/// the bytes arrive, if the step is the first of the pipeline; otherwise, and after a restart of the process with a
+/// complete file, the file is read once. Put the step before steps that change the bytes, such as decompression: digests are those of the file as it was
 /// downloaded.
 ///
 /// **Which digests are checked.** A digest in the request must have a supported algorithm
@@ -62,6 +63,13 @@ public struct VerifyChecksum: UniversalPostProcessor, DigestVerifying {
   /// Whether there is a digest to check, or one is required.
   public func isNeeded(in context: ProcessingContext) -> Bool { isRequired || !context.digests.isEmpty }
 
+  /// Returns a follower that computes the digests while the bytes arrive.
+  public func follower(in context: ProcessingContext) -> (any TransferFollower)? {
+    // An error is reported by the step.
+    guard let expected = try? expectedDigests(in: context), !expected.isEmpty else { return nil }
+    return try? DigestFollower(Self.algorithms(of: expected))
+  }
+
   /// Checks the digests of the artifact and returns it unchanged.
   public func process(_ artifact: Artifact, in context: ProcessingContext) async throws -> Artifact {
     guard artifact.kind == .file else {
@@ -71,9 +79,10 @@ public struct VerifyChecksum: UniversalPostProcessor, DigestVerifying {
     }
     let expected = try expectedDigests(in: context)
     guard !expected.isEmpty else { return artifact }
-    var wanted: [DigestAlgorithm] = []
-    for digest in expected where !wanted.contains(digest.algorithm) { wanted.append(digest.algorithm) }
-    let actual = try digests(of: artifact, wanted)
+    try Task.checkCancellation()
+    let wanted = Self.algorithms(of: expected)
+    let followed = (context.follower as? DigestFollower)?.digests(wanted)
+    let actual = try followed ?? digests(of: artifact, wanted)
     for digest in expected {
       guard let computed = actual.first(where: { $0.algorithm == digest.algorithm }), computed == digest else {
         let computed = actual.first { $0.algorithm == digest.algorithm }
@@ -125,6 +134,12 @@ public struct VerifyChecksum: UniversalPostProcessor, DigestVerifying {
           + "the request nor the server has one: give the request an expected digest")
     }
     return expected
+  }
+
+  private static func algorithms(of digests: [FileDigest]) -> [DigestAlgorithm] {
+    var algorithms: [DigestAlgorithm] = []
+    for digest in digests where !algorithms.contains(digest.algorithm) { algorithms.append(digest.algorithm) }
+    return algorithms
   }
 
   private func digests(of artifact: Artifact, _ algorithms: [DigestAlgorithm]) throws -> [FileDigest] {

@@ -14,4 +14,14 @@ struct VerifyChecksumConformanceTests {
       bad: .init(DigestSamples.nineDigits, digests: [digest])
     ).run()
   }
+
+  @Test("a conditional VerifyChecksum keeps its abilities")
+  func aWrappedStep() async throws {
+    let digest = try DigestSamples.digest(.sha256, of: DigestSamples.abc)
+    try await PostProcessorConformance(
+      VerifyChecksum().when { _ in true }, wrapping: VerifyChecksum(),
+      .init(DigestSamples.abc, named: "abc", digests: [digest], named: "abc"),
+      bad: .init(DigestSamples.nineDigits, digests: [digest])
+    ).run()
+  }
 }

@@ -128,6 +128,23 @@ extension EndToEnd {
       #expect(!FileManager.default.fileExists(atPath: folder.path("bad/text.gz")))
     }
 
+    @Test("the digest of a large file is checked: a right one passes, a wrong one fails", arguments: [true, false])
+    func digestsOfLargeFiles(isRight: Bool) async throws {
+      let server = try await NginxServer()
+      let folder = try TemporaryFolder()
+      let path = server.folder.path("files/film")
+      try Self.makeLargeFile(at: path, size: 32 << 20)
+      let right = try await Command("sha256sum", [path]).run().output.prefix(64)
+      let sum = isRight ? String(right) : String(right.dropLast()) + (right.last == "0" ? "1" : "0")
+      let outcome = try await Command.downpipe([
+        "get", server.url("/files/film"), "-d", folder.path("out"), "--checksum", "sha256=\(sum)", "--retry", "0",
+        "--json",
+      ]).run()
+      #expect(outcome.status == (isRight ? 0 : 1), "\(outcome.errors)")
+      #expect(outcome.output.contains("\"code\":\"digestMismatch\"") == !isRight)
+      #expect(FileManager.default.fileExists(atPath: folder.path("out/film")) == isRight)
+    }
+
     @Test func listRemoveAndResumeWorkOnALedger() async throws {
       let server = try await NginxServer()
       let folder = try TemporaryFolder()

@@ -77,6 +77,14 @@ final class FilePartial: Partial {
     }
   }
 
+  /// Reads through a duplicate of the descriptor, so that no write waits for the lock meanwhile.
+  func read(at offset: Int64, into buffer: inout MutableRawSpan) throws -> Int {
+    guard let copy = try withFile("read", { try $0?.duplicate() }) else { return 0 }
+    return try buffer.withUnsafeMutableBytes { target in
+      try reporting("read", path) { () throws(SystemError) in try copy.read(into: target, at: offset) }
+    }
+  }
+
   func truncate(to size: Int64) throws {
     try withState("change the size of") { state in
       guard state.stage == .open else { throw SystemError(EBADF) }

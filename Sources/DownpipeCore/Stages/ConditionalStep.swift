@@ -19,7 +19,8 @@ public struct ConditionalStep<Step: Stage>: Stage {
     parts.steps += own.steps.map { [condition] base in
       PipelineStep(
         name: name, summary: summary, input: base.input, output: base.output,
-        isNeeded: { condition($0) && base.isNeeded($0) }, process: base.process)
+        isNeeded: { condition($0) && base.isNeeded($0) },
+        follower: { condition($0) ? base.follower($0) : nil }, process: base.process)
     }
   }
 }
@@ -38,6 +39,11 @@ extension ConditionalStep: PostProcessor where Step: PostProcessor {
 
   /// Whether the condition is met and the step has work to do.
   public func isNeeded(in context: ProcessingContext) -> Bool { condition(context) && step.isNeeded(in: context) }
+
+  /// Returns the step's follower if the condition is met.
+  public func follower(in context: ProcessingContext) -> (any TransferFollower)? {
+    condition(context) ? step.follower(in: context) : nil
+  }
 }
 
 extension PostProcessor where Input == Output {

@@ -35,11 +35,22 @@ public protocol PostProcessor<Input, Output>: Stage {
   /// A step that keeps the form of its artifact is skipped at no cost when it has none. The function must be cheap and
   /// pure. The context has no workspace yet. The default implementation returns `true`.
   func isNeeded(in context: ProcessingContext) -> Bool
+
+  /// Returns a follower that takes the bytes of the download while they arrive; `nil` if the step reads its input.
+  ///
+  /// Only steps that take the downloaded bytes themselves are asked, once the reply has been received. The context has
+  /// no workspace, and its notes are not recorded. The function must be cheap. The step gets the follower in
+  /// ``ProcessingContext/follower``, but must not rely on it: after a restart of the process, and if the bytes changed
+  /// while they arrived, it gets none. The default implementation returns `nil`.
+  func follower(in context: ProcessingContext) -> (any TransferFollower)?
 }
 
 extension PostProcessor {
   /// The default: `true`.
   public func isNeeded(in context: ProcessingContext) -> Bool { true }
+
+  /// The default: `nil`, the step reads its input.
+  public func follower(in context: ProcessingContext) -> (any TransferFollower)? { nil }
 
   /// Adds the step at the end of the pipeline's steps.
   public func contribute(to parts: inout PipelineParts) {
@@ -47,7 +58,7 @@ extension PostProcessor {
       PipelineStep(
         name: name, summary: summary, input: Input.kind, output: Output.kind,
         verifiesDigests: self is any DigestVerifying,
-        isNeeded: { Input.kind != Output.kind || isNeeded(in: $0) },
+        isNeeded: { Input.kind != Output.kind || isNeeded(in: $0) }, follower: follower(in:),
         process: { artifact, context in try await process(Input(artifact), in: context).artifact }))
   }
 }
@@ -59,18 +70,24 @@ public protocol UniversalPostProcessor: Stage {
 
   /// Whether the step has work to do for this download; see ``PostProcessor/isNeeded(in:)``.
   func isNeeded(in context: ProcessingContext) -> Bool
+
+  /// Returns a follower of the transfer; see ``PostProcessor/follower(in:)``.
+  func follower(in context: ProcessingContext) -> (any TransferFollower)?
 }
 
 extension UniversalPostProcessor {
   /// The default: `true`.
   public func isNeeded(in context: ProcessingContext) -> Bool { true }
 
+  /// The default: `nil`, the step reads its input.
+  public func follower(in context: ProcessingContext) -> (any TransferFollower)? { nil }
+
   /// Adds the step at the end of the pipeline's steps.
   public func contribute(to parts: inout PipelineParts) {
     parts.steps.append(
       PipelineStep(
         name: name, summary: summary, input: nil, output: nil, verifiesDigests: self is any DigestVerifying,
-        isNeeded: isNeeded(in:),
+        isNeeded: isNeeded(in:), follower: follower(in:),
         process: { artifact, context in try await process(artifact, in: context) }))
   }
 }
@@ -94,6 +111,8 @@ public struct PipelineStep: Sendable {
   public let verifiesDigests: Bool
   /// Whether the step has work to do for a download.
   public let isNeeded: @Sendable (ProcessingContext) -> Bool
+  /// Returns a follower of the transfer; see ``PostProcessor/follower(in:)``.
+  public let follower: @Sendable (ProcessingContext) -> (any TransferFollower)?
   /// Turns one artifact into the next.
   public let process: @Sendable (Artifact, ProcessingContext) async throws -> Artifact
 
@@ -101,6 +120,7 @@ public struct PipelineStep: Sendable {
   public init(
     name: String, summary: String = "", input: Artifact.Kind?, output: Artifact.Kind?,
     verifiesDigests: Bool = false, isNeeded: @escaping @Sendable (ProcessingContext) -> Bool = { _ in true },
+    follower: @escaping @Sendable (ProcessingContext) -> (any TransferFollower)? = { _ in nil },
     process: @escaping @Sendable (Artifact, ProcessingContext) async throws -> Artifact
   ) {
     self.name = name
@@ -109,6 +129,7 @@ public struct PipelineStep: Sendable {
     self.output = output
     self.verifiesDigests = verifiesDigests
     self.isNeeded = isNeeded
+    self.follower = follower
     self.process = process
   }
 }
@@ -129,13 +150,16 @@ public struct ProcessingContext: Sendable {
   ///
   /// A storage that finds the same bytes under the destination's name then treats them as its own.
   public let wasInterrupted: Bool
+  /// The follower that the step returned in ``PostProcessor/follower(in:)``, if it has taken exactly the bytes of the
+  /// step's input.
+  public let follower: (any TransferFollower)?
 
   private let record: @Sendable (String) async throws -> Void
 
   /// Creates a context.
   public init(
     request: DownloadRequest, workspace: String?, digests: [FileDigest] = [], priorNote: String? = nil,
-    durability: Durability = .process, wasInterrupted: Bool = false,
+    durability: Durability = .process, wasInterrupted: Bool = false, follower: (any TransferFollower)? = nil,
     note: @escaping @Sendable (String) async throws -> Void = { _ in }
   ) {
     self.request = request
@@ -144,6 +168,7 @@ public struct ProcessingContext: Sendable {
     self.priorNote = priorNote
     self.durability = durability
     self.wasInterrupted = wasInterrupted
+    self.follower = follower
     self.record = note
   }
 

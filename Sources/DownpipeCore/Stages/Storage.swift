@@ -133,6 +133,12 @@ public protocol Partial: Sendable {
   /// Returns up to `count` bytes from an offset; fewer only at the end.
   func read(at offset: Int64, count: Int) throws -> [UInt8]
 
+  /// Reads bytes from an offset into a buffer, and returns their number; less than the buffer's only at the end.
+  ///
+  /// It is called while other threads write, and must not make them wait for long. The default implementation copies the
+  /// result of ``read(at:count:)``.
+  func read(at offset: Int64, into buffer: inout MutableRawSpan) throws -> Int
+
   /// Cuts or extends the partial to `size` bytes.
   func truncate(to size: Int64) throws
 
@@ -202,6 +208,14 @@ public protocol Partial: Sendable {
 extension Partial {
   /// Writes the bytes of an array; see ``write(_:at:)-(RawSpan,_)``.
   public func write(_ bytes: [UInt8], at offset: Int64) throws { try write(bytes.span.bytes, at: offset) }
+  /// The default: copies the result of ``read(at:count:)``.
+  public func read(at offset: Int64, into buffer: inout MutableRawSpan) throws -> Int {
+    let bytes = try read(at: offset, count: buffer.byteCount)
+    return buffer.withUnsafeMutableBytes { target in
+      target.copyBytes(from: bytes.prefix(target.count))
+      return min(bytes.count, target.count)
+    }
+  }
   /// The default: nothing to do, the bytes have a name from the beginning.
   public func persist() throws {}
   /// The default: `true`.

@@ -56,8 +56,9 @@ public struct PostProcessorConformance: Sendable {
   }
 
   private let stage: any Stage
-  private let examples: [Example]
-  private let bad: Example?
+  private let wrapped: (any Stage)?
+  let examples: [Example]
+  let bad: Example?
   private let limit: Duration
   private let exclusions: [ConformanceExclusion]
 
@@ -65,6 +66,8 @@ public struct PostProcessorConformance: Sendable {
   ///
   /// - Parameters:
   ///   - step: The step to check.
+  ///   - wrapped: The step that it wraps, to check that the wrapper keeps its abilities; `nil` when it is not a
+  ///     wrapper.
   ///   - first: An input that it can process.
   ///   - second: Another one, to check that inputs processed at the same time are not mixed.
   ///   - bad: An input that it must reject; its expected output is ignored.
@@ -72,10 +75,11 @@ public struct PostProcessorConformance: Sendable {
   ///   - exclusions: Rules that are not checked, each with its reason, such as `input-is-kept` for a step that moves
   ///     its input.
   public init(
-    _ step: any Stage, _ first: Example, and second: Example? = nil, bad: Example? = nil,
-    limit: Duration = .seconds(10), excluding exclusions: [ConformanceExclusion] = []
+    _ step: any Stage, wrapping wrapped: (any Stage)? = nil, _ first: Example, and second: Example? = nil,
+    bad: Example? = nil, limit: Duration = .seconds(10), excluding exclusions: [ConformanceExclusion] = []
   ) {
     stage = step
+    self.wrapped = wrapped
     examples = [first, second ?? first]
     self.bad = bad
     self.limit = limit
@@ -86,17 +90,25 @@ public struct PostProcessorConformance: Sendable {
   /// - Throws: ``ConformanceFailure`` with all that are broken; `DownloadError` with
   ///   `.invalidPipeline` when the stage is not one step.
   public func run() async throws {
+    let step = try Self.step(of: stage)
+    let base = try wrapped.map { try Self.step(of: $0) }
+    let report = ConformanceReport("PostProcessorConformance(\(step.name))", excluding: exclusions, limit: limit)
+    await checkResults(step, report)
+    await checkRepetition(step, report)
+    await checkFollower(step, report)
+    await checkWrapping(step, base, report)
+    await checkFailures(step, report)
+    try report.finish()
+  }
+
+  private static func step(of stage: any Stage) throws -> PipelineStep {
     var parts = PipelineParts()
     stage.contribute(to: &parts)
     guard let step = parts.steps.first, parts.steps.count == 1 else {
       throw DownloadError(
         .invalidPipeline, "\(stage.name) contributes \(parts.steps.count) steps: check each step separately")
     }
-    let report = ConformanceReport("PostProcessorConformance(\(step.name))", excluding: exclusions, limit: limit)
-    await checkResults(step, report)
-    await checkRepetition(step, report)
-    await checkFailures(step, report)
-    try report.finish()
+    return step
   }
 
   private func checkResults(_ step: PipelineStep, _ report: ConformanceReport) async {
@@ -185,58 +197,8 @@ public struct PostProcessorConformance: Sendable {
   }
 
   /// Any error is accepted: the engine reports other errors than DownloadError with `.processing`.
-  private func expectAnyError(when what: String, _ body: () async throws -> Void) async throws {
+  func expectAnyError(when what: String, _ body: () async throws -> Void) async throws {
     do { try await body() } catch { return }
     throw Deviation("\(what): nothing was thrown")
-  }
-}
-
-/// An input and its workspace, as the engine passes them to a step.
-private final class Workbench: Sendable {
-  let input: Artifact
-  let workspace: String
-  private let folder: TemporaryFolder
-  private let digests: [FileDigest]
-  private let original: [String: [UInt8]]
-  private let notes = Watched<[String]>([])
-
-  init(_ example: PostProcessorConformance.Example) throws {
-    folder = try TemporaryFolder()
-    digests = example.digests
-    workspace = folder.path("workspace")
-    try FileManager.default.createDirectory(atPath: workspace, withIntermediateDirectories: false)
-    input = try example.make(folder)
-    original = try Self.files(input)
-  }
-
-  func process(_ step: PipelineStep, again: Bool = false) async throws -> Artifact {
-    let notes = notes
-    let context = ProcessingContext(
-      request: try DownloadRequest("https://example.org/\(DownloadID())"), workspace: workspace, digests: digests,
-      priorNote: again ? notes.value.last : nil, note: { note in notes.update { $0.append(note) } })
-    return try await step.process(input, context)
-  }
-
-  func expectInputKept() throws {
-    let now = try? Self.files(input)
-    try expect(now == original, now == nil ? "the input is gone" : "the input was changed")
-  }
-
-  /// Truncates an output, like a crash.
-  func damage(_ output: Artifact) throws {
-    guard output.kind == .file, let path = output.path, path != input.path, path.hasPrefix(workspace + "/") else {
-      return
-    }
-    let bytes = try output.readBytes()
-    try Data(bytes.prefix(bytes.count / 2)).write(to: URL(filePath: path, directoryHint: .notDirectory))
-  }
-
-  private static func files(_ artifact: Artifact) throws -> [String: [UInt8]] {
-    guard artifact.kind == .directory, let root = artifact.path else { return ["": try artifact.readBytes()] }
-    var files: [String: [UInt8]] = [:]
-    for name in try FileManager.default.subpathsOfDirectory(atPath: root) {
-      files[name] = (try? Artifact(location: .path("\(root)/\(name)"), name: name).readBytes()) ?? []
-    }
-    return files
   }
 }

@@ -26,6 +26,8 @@ extension StorageConformance {
         try expect(partial.isNamed, "isNamed is false after persist()")
         try partial.put(bytes[10_000...], at: 10_000)
         try expect(try partial.read(at: 0, count: 50_000) == bytes, "the bytes differ before closing")
+        try expect(try partial.readIntoBuffer(50_000) == bytes, "the bytes in a larger buffer differ")
+        try expect(try partial.readIntoBuffer(100) == Array(bytes[..<100]), "the bytes in a smaller buffer differ")
         try partial.close()
         try await withPartial(key) { partial, _ in
           try expect(
@@ -136,5 +138,17 @@ extension StorageConformance {
         }
       }
     }
+  }
+}
+
+extension Partial {
+  /// The first bytes, up to the size of a buffer into which they are read.
+  fileprivate func readIntoBuffer(_ size: Int) throws -> [UInt8] {
+    var bytes = [UInt8](repeating: 0, count: size)
+    let count = try bytes.withUnsafeMutableBytes { memory in
+      var buffer = memory.mutableBytes
+      return try read(at: 0, into: &buffer)
+    }
+    return Array(bytes.prefix(count))
   }
 }

@@ -13,15 +13,23 @@ public final class FakePostProcessor<Input: ArtifactForm, Output: ArtifactForm>:
   /// The name in the printed pipeline and in events.
   public let name: String
   private let processing: @Sendable (Input, ProcessingContext) async throws -> Output
+  private let following: @Sendable (ProcessingContext) -> (any TransferFollower)?
   private let seen = Watched<[Artifact]>([])
   private let noted = Watched<[String?]>([])
 
   /// Creates a step that calls the closure.
+  ///
+  /// - Parameters:
+  ///   - name: The name in the printed pipeline and in events.
+  ///   - follower: Returns the follower of a transfer; by default there is none.
+  ///   - processing: Turns the input into the output.
   public init(
     name: String = "FakePostProcessor",
+    follower: @escaping @Sendable (ProcessingContext) -> (any TransferFollower)? = { _ in nil },
     _ processing: @escaping @Sendable (_ input: Input, _ context: ProcessingContext) async throws -> Output
   ) {
     self.name = name
+    following = follower
     self.processing = processing
   }
 
@@ -34,6 +42,9 @@ public final class FakePostProcessor<Input: ArtifactForm, Output: ArtifactForm>:
   public func calls(atLeast count: Int) async {
     await seen.wait { $0.count >= count }
   }
+
+  /// Returns the follower that the step was created with.
+  public func follower(in context: ProcessingContext) -> (any TransferFollower)? { following(context) }
 
   /// Calls the closure.
   public func process(_ input: Input, in context: ProcessingContext) async throws -> Output {

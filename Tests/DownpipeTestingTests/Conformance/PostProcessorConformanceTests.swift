@@ -66,6 +66,37 @@ struct PostProcessorConformanceTests {
     #expect(error.code == .invalidPipeline)
   }
 
+  private final class Ignoring: TransferFollower {
+    func take(_ bytes: RawSpan) {}
+  }
+
+  @Test func aFollowerThatChangesTheResultIsFound() async throws {
+    let step = FakePostProcessor<File, File>(name: "Reverse", follower: { _ in Ignoring() }) { file, context in
+      try await context.follower == nil ? Self.right(file, context) : file
+    }
+    #expect(try await brokenRules { try await Self.run(step) } == ["follower-changes-nothing"])
+  }
+
+  @Test("a wrapper that does not forward an ability is found")
+  func aWrapperThatLosesSomethingIsFound() async throws {
+    struct Wrapper: PostProcessor {
+      let base: FakePostProcessor<File, File>
+      func process(_ input: File, in context: ProcessingContext) async throws -> File {
+        try await base.process(input, in: context)
+      }
+    }
+    let base = FakePostProcessor<File, File>(name: "Reverse", follower: { _ in Ignoring() }, Self.right)
+    func broken(_ step: any Stage) async throws -> Set<String> {
+      try await brokenRules {
+        try await PostProcessorConformance(
+          step, wrapping: base, .init(Self.first, named: "a.bin", gives: Self.first.reversed())
+        ).run()
+      }
+    }
+    #expect(try await broken(Wrapper(base: base)) == ["wrapper-loses-nothing"])
+    #expect(try await broken(base.when { _ in true }).isEmpty)
+  }
+
   typealias Work = @Sendable (File, ProcessingContext) async throws -> File
 
   struct Flaw: Sendable, CustomTestStringConvertible {

@@ -220,6 +220,8 @@ struct CompleteFile: Sendable {
   var isUntouched: Bool
   /// Whether there may be a named partial or a workspace to delete.
   var mayLeaveTraces: Bool
+  /// What followed the transfer of the bytes; `nil` if they are of an earlier run.
+  var following: Following?
 
   /// Closes the partial. Errors are ignored: flushing the bytes has reported them before.
   func close() { try? partial.close() }

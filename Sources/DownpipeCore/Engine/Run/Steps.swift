@@ -33,8 +33,10 @@ extension Run {
         if read({ $0.checkpoint.marks.isEmpty }) { markTail(of: file.partial) }
       }
       file.mayLeaveTraces = true
+      let follower =
+        file.isUntouched ? try await file.following?.follower(of: link, at: index, input: input) : nil
       let context = try await processingContext(
-        for: input, of: step.name, digests: link.digests, withWorkspace: true)
+        for: input, of: step.name, digests: link.digests, withWorkspace: true, follower: follower)
       let output = try await located(step.name, as: .processing) {
         try await withTaskExecutorPreference(BlockingExecutor.shared) { try await step.process(input, context) }
       }
@@ -85,7 +87,8 @@ extension Run {
 
   /// The context for a step, or for the storage when it publishes.
   func processingContext(
-    for input: Artifact, of step: String, digests: [FileDigest], withWorkspace: Bool
+    for input: Artifact, of step: String, digests: [FileDigest], withWorkspace: Bool,
+    follower: (any TransferFollower)? = nil
   ) async throws -> ProcessingContext {
     let workspace = withWorkspace ? try await located(storageName) { try await storage.workspace(key) } : nil
     return read { record in
@@ -93,7 +96,7 @@ extension Run {
         request: record.request, workspace: workspace,
         digests: digests,
         priorNote: record.steps.note.map(StepNote.init(stored:)).flatMap { $0.isFor(step) ? $0.text : nil },
-        durability: storage.durability, wasInterrupted: record.wasInterrupted
+        durability: storage.durability, wasInterrupted: record.wasInterrupted, follower: follower
       ) { [self] note in
         update { record in
           record.steps.note = StepNote(step: step, text: note).stored

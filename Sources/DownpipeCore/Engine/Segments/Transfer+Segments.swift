@@ -86,8 +86,10 @@ extension Transfer {
       }
     }
     let transfer = SegmentedTransfer(transfer: self, partial: partial, writer: writer, session: session)
-    try await book.committing(writer, of: partial, adopting: adoption) {
-      try await transfer.perform(reply.body, filling: offset..<end, from: start, places)
+    try await following.receiving {
+      try await book.committing(writer, of: partial, adopting: adoption) {
+        try await transfer.perform(reply.body, filling: offset..<end, from: start, places)
+      }
     }
   }
 

@@ -266,10 +266,12 @@ extension Transfer {
     if book.isTooSmall(writer) {
       try await body.forEachChunk { try writer.take($0) }
     } else {
-      try await book.committing(
-        writer, of: partial, adopting: writer.start < writer.compareUntil ? adoption : nil
-      ) {
-        try await body.forEachChunk { try writer.take($0) }
+      try await following.receiving {
+        try await book.committing(
+          writer, of: partial, adopting: writer.start < writer.compareUntil ? adoption : nil
+        ) {
+          try await body.forEachChunk { try writer.take($0) }
+        }
       }
     }
     return writer.offset

@@ -6,10 +6,12 @@ internal import Synchronization
 struct Transfer: Sendable {
   let run: Run
   let book: CheckpointBook
+  let following: Following
 
   init(_ run: Run) {
     self.run = run
     book = CheckpointBook(run)
+    following = Following(run)
   }
 
   /// Transfers the missing bytes, from the URL and then from its mirrors.
@@ -26,7 +28,8 @@ struct Transfer: Sendable {
       $0.checkpoint.ranges.isEmpty && $0.request.headStart == nil && $0.steps.artifact == nil
         && $0.error?.code != .inUse
     }
-    let partial = try await run.located(run.storageName) { try await storage.openPartial(run.key, isNew: isNew) }
+    let partial = following.watch(
+      try await run.located(run.storageName) { try await storage.openPartial(run.key, isNew: isNew) })
     do {
       if !isNew {
         try await verifyTail(of: partial)
@@ -67,7 +70,8 @@ struct Transfer: Sendable {
       run.update { $0.checkpoint.isComplete = true }
       return CompleteFile(
         artifact: try partial.artifact(name: run.nameOfBytes, mediaType: checkpoint.mediaType),
-        partial: partial, isUntouched: true, mayLeaveTraces: !isNew || partial.isNamed)
+        partial: following.base(of: partial), isUntouched: true, mayLeaveTraces: !isNew || partial.isNamed,
+        following: following)
     }
   }
 
