@@ -211,8 +211,16 @@ let package = Package(
       exclude: ["README.md"]),
     .executableTarget(
       name: "Benchmark",
-      dependencies: ["Downpipe", .product(name: "ArgumentParser", package: "swift-argument-parser")],
-      path: "Examples/Benchmark", exclude: ["README.md"], swiftSettings: strict),
+      dependencies: [
+        "Downpipe",
+        // Not linked: they are built because it starts them.
+        "DownpipeTool", "BenchmarkLauncher",
+        .product(name: "ArgumentParser", package: "swift-argument-parser"),
+        .product(name: "Crypto", package: "swift-crypto"),
+        .product(name: "NIOCore", package: "swift-nio"), .product(name: "NIOPosix", package: "swift-nio"),
+      ],
+      path: "Examples/Benchmark", exclude: ["README.md", "Launcher"], swiftSettings: strict),
+    .executableTarget(name: "BenchmarkLauncher", path: "Examples/Benchmark/Launcher"),
     example("AssetManager", ["Downpipe", "DownpipeTesting"], exclude: ["README.md"]),
     example("MediaLibrary", ["Downpipe", "DownpipeTesting"], exclude: ["README.md"]),
     example(
@@ -313,6 +321,9 @@ let package = Package(
       [
         "ResumableLibrary", "Downpipe", "DownpipeURLSession", "DownpipeAppleResumeData", "DownpipeTesting",
       ]),
+    tests(
+      "Benchmark",
+      ["Benchmark", .product(name: "NIOCore", package: "swift-nio"), .product(name: "NIOPosix", package: "swift-nio")]),
     tests("MetricsExample", ["MetricsExample", "Downpipe", "DownpipeTesting"]),
     tests("Podcasts", ["Podcasts", "Downpipe", "DownpipeTesting"]),
     tests("ExpiringLinks", ["ExpiringLinks", "Downpipe", "DownpipeTesting"]),

@@ -1,9 +1,10 @@
 import ArgumentParser
 
-/// Measures Downpipe on this machine: swift run -c release Benchmark queue
+/// Measures Downpipe on this machine, beside other programs: swift run -c release Benchmark
 @main
 struct Benchmark: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "Benchmark", abstract: "Measure Downpipe on this machine. Build it with -c release.",
-    subcommands: [QueueBenchmark.self])
+    subcommands: [CompareCommand.self, QueueBenchmark.self, SlowDownloads.self],
+    defaultSubcommand: CompareCommand.self)
 }

@@ -1,0 +1,103 @@
+import Foundation
+
+extension Comparison {
+  /// Makes the files and lists of a row.
+  func prepare(_ row: Row) async throws -> PreparedRow {
+    var prepared = PreparedRow(row: row, comparison: self)
+    switch row.work {
+    case .file(let size), .verified(let size), .segments(_, let size):
+      let name = "\(size).bin"
+      let digest = try await contents.random(name, size: size)
+      prepared.file = name
+      prepared.expected = [(name, "\(contents.root)/\(name)")]
+      switch row.work {
+      case .verified: prepared.kind = .verified(sha256: digest)
+      case .segments(let count, _): prepared.kind = .segments(count, size: size)
+      default: break
+      }
+    case .gunzipped(let size):
+      let name = "\(size).txt"
+      try await contents.compressed(name, size: size, processes: processes)
+      prepared.file = name + ".gz"
+      prepared.expected = [(name, "\(contents.root)/\(name)")]
+      prepared.kind = .gunzipped
+    case .list(let count, let size, let jobs):
+      let folder = "\(count)"
+      try await contents.random(folder, count: count, size: size)
+      prepared.kind = .list(jobs: jobs)
+      prepared.expected = (0..<count).map { ("\($0).bin", "\(contents.root)/\(folder)/\($0).bin") }
+      prepared.lists = try lists(row.name, count) {
+        "\(folder)/\($0).bin"
+      } site: {
+        .plain
+      }
+    case .slow(let count, let size):
+      // A connection and a file for each, in this process and in one of nginx.
+      let needed = 2 * count + 1_000
+      let limit = DescriptorLimit.raise(to: needed)
+      guard limit >= needed else { throw BenchmarkError("it needs ulimit -n \(needed), and the limit is \(limit)") }
+      _ = try await contents.random("trickle.bin", size: size)
+      prepared.kind = .slow(count: count)
+      prepared.expected = (0..<count).map { ("\($0).bin", "\(contents.root)/trickle.bin") }
+      prepared.lists = try lists(row.name, count) {
+        "\($0).bin"
+      } site: {
+        .trickle
+      }
+    case .firstByte, .queue: break
+    }
+    return prepared
+  }
+
+  private func lists(
+    _ name: String, _ count: Int, _ path: (Int) -> String, site: () -> Site
+  ) throws -> [Bool: (urls: String, curl: String)] {
+    var lists: [Bool: (urls: String, curl: String)] = [:]
+    for isCounted in [false, true] {
+      let urls = (0..<count).map { nginx.url(site(), path($0), counted: isCounted) }
+      lists[isCounted] = (
+        try memory.write(urls.map { $0 + "\n" }.joined(), to: "\(name)-\(isCounted).txt"),
+        try memory.write(
+          zip(urls, 0...).map { "url = \($0)\noutput = \($1).bin\n" }.joined(), to: "\(name)-\(isCounted).curl")
+      )
+    }
+    return lists
+  }
+}
+
+/// The way from the servers to a program, for one run.
+struct Network: Sendable {
+  /// The address of each mirror.
+  private let bases: [String]
+  private let proxies: [NetworkProxy]
+  private let passed = NetworkProxy.PassedBytes()
+
+  init(_ route: Row.Route, isCounted: Bool, _ comparison: Comparison) async throws {
+    var sites: [(Site, NetworkProxy.Rules)] = []
+    switch route {
+    case .direct(let site):
+      bases = [comparison.nginx.url(site, "", counted: isCounted)]
+      proxies = []
+      return
+    case .delayed(let site, let roundTrip): sites = [(site, .init(delay: roundTrip / 2))]
+    case .oneSlow(let site, let rate): sites = [(site, .init(slow: (3, rate)))]
+    case .mirrors(let lifetime): sites = [(.rate8, .init(lifetime: lifetime)), (.rate4, .init()), (.rate1, .init())]
+    }
+    var proxies: [NetworkProxy] = []
+    for (site, rules) in sites {
+      let port = comparison.nginx.port(site, counted: false)
+      proxies.append(try await NetworkProxy(to: port, rules, counting: passed, comparison.group))
+    }
+    self.proxies = proxies
+    bases = proxies.map { "http://127.0.0.1:\($0.port)/" }
+  }
+
+  func urls(_ name: String) -> [String] { bases.map { $0 + name } }
+
+  /// The bytes that passed the proxies; `nil` without proxies.
+  var passedBytes: Int64? { proxies.isEmpty ? nil : passed.value }
+
+  func stop() {
+    for proxy in proxies { proxy.stop() }
+  }
+}
