@@ -45,6 +45,23 @@ extension Run {
     }
   }
 
+  /// Removes the bytes that mirrors have brought, after the whole file was proved wrong: the rest is most likely right.
+  /// The next runs fetch them from the first URL.
+  private func dropMirrorBytes() async {
+    context.doubtedMirrors.insert(id)
+    let suspect = state.withLock { $0.mirrorBytes }
+    let left = update { record in
+      for range in suspect.ranges { record.checkpoint.remove(range) }
+      record.checkpoint.isComplete = false
+      record.steps = StepLog()
+      return record.checkpoint.ranges
+    }
+    received.store(left.byteCount, ordering: .relaxed)
+    // Not through `save(_:)`: this has to be done even if the task is cancelled.
+    let isSaved = try? await context.store.save(record, [.checkpoint, .steps], at: context.time.date)
+    if left.isEmpty || isSaved != true { await dropBytes() }
+  }
+
   /// Runs the work of a stage, and adds the stage's name to its errors.
   func located<Result>(
     _ stage: @autoclosure () -> String, as code: DownloadError.Code = .storage, _ work: () async throws -> Result
@@ -89,6 +106,8 @@ extension Run {
       record.repeatedFailures = failure.repeated
     }
     switch decision {
+    case .restart where error.code == .digestMismatch && !state.withLock({ $0.mirrorBytes.isEmpty }):
+      await dropMirrorBytes()
     case .restart:
       await dropBytes()
     // These bytes are proved wrong: if they were kept, every resume by hand would fail again.

@@ -30,6 +30,8 @@ final class Run: Sendable {
     var hasFreshLink = false
     /// The index of the URL in use: 0 for the request's URL, then its mirrors.
     var place = 0
+    /// The bytes that mirrors have brought, beside others of the first URL.
+    var mirrorBytes = ByteRangeSet()
     /// Whether discarded bytes may still be on disk, because the ledger could not be written.
     var mayHoldBytes = false
     /// The available bytes of the storage with which the file would have fitted beside the reserve of a gate.

@@ -16,6 +16,7 @@ final class EngineContext: Sendable {
   let rates: LiveRates
   let room = RoomClaims()
   let connections = HostConnections()
+  let doubtedMirrors = DoubtedMirrors()
   /// The ``LiveSettings`` of the downloader; `nil` if it has none.
   let settings: (any Sendable)?
   private let lastArrival = Mutex<Int64>(0)

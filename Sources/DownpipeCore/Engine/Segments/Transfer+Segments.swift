@@ -73,10 +73,16 @@ extension Transfer {
       total: .known(total), validator: reply.validator, resource: (reply.finalURL ?? asked.url).resourceKey)
     reference.mediaType = reply.mediaType
     var places = SegmentPlaces(asked.url, reference: reference)
-    for url in laterMirrors + reply.duplicates where run.context.trust.level(of: url) == .full { places.add(url) }
+    if !run.context.doubtedMirrors.contains(run.id) {
+      for url in laterMirrors + reply.duplicates where run.context.trust.level(of: url) == .full { places.add(url) }
+    }
     run.watchSpeed()
     defer {
-      run.state.withLock { $0.watch = nil }
+      let brought = writer.withTable { $0.brought.values.reduce(into: ByteRangeSet()) { $0.formUnion($1) } }
+      run.state.withLock { state in
+        state.watch = nil
+        state.mirrorBytes.formUnion(brought)
+      }
       // However the bodies ended, the written bytes count.
       if let bytes = writer.provenBytes {
         run.update { record in
