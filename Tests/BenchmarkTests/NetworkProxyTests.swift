@@ -6,6 +6,10 @@ import Testing
 
 @testable import Benchmark
 
+#if canImport(FoundationNetworking)
+  import FoundationNetworking
+#endif
+
 /// The network that the benchmark imitates, over real sockets.
 @Suite(.timeLimit(.minutes(1)))
 struct NetworkProxyTests {
