@@ -1,0 +1,189 @@
+import DownpipeTesting
+import Foundation
+import Testing
+
+@testable import DownpipeCore
+
+/// Files that come over several connections and from several places.
+@Suite(.timeLimit(.minutes(1)))
+struct SegmentedTransferTests: EngineSuite {
+  let bytes = DownloadFixtures.pattern(size: 4 << 20)
+  let url = URL(string: "https://example.org/file.bin")!
+  let time = VirtualTime()
+  let storage = FakeStorage()
+  let ledger = MemoryLedger()
+  private let mirror = URL(string: "https://mirror.example.net/file.bin")!
+  private let cut = DownloadError(.network, "cut")
+  private let observer = RecordingObserver()
+  private let policy = FakeSegmentPolicy(maximum: 4)
+
+  private func downloader(
+    _ source: FakeSource, segments: FakeSegmentPolicy? = nil, perHost: Int? = nil,
+    retry: FakeRetryPolicy = FakeRetryPolicy(.giveUp), isSegmented: Bool = true
+  ) async throws -> Downloader {
+    try await Downloader(options: DownloaderOptions(time: time, random: { 0.5 }, lease: .seconds(600))) {
+      source
+      if isSegmented { segments ?? policy }
+      FakeAdmissionPolicy(maximumPerHost: perHost)
+      retry
+      storage
+      observer
+      AnyLedger(ledger)
+    }
+  }
+
+  private var refusals: [DownloadError.Code] {
+    observer.events(of: "a").compactMap { if case .refused(let error) = $0 { error.code } else { nil } }
+  }
+
+  @Test func severalConnectionsFetchOneFile() async throws {
+    let source = FakeSource([url: [FakeSource.Script(bytes).holding(after: 400_000), .init(bytes)]])
+    let downloader = try await downloader(source)
+    let download = try await downloader.add(DownloadRequest(url, id: "a"))
+    await source.requests(atLeast: 4)
+    source.release()
+    #expect(storage.bytes(of: try await download.value) == bytes)
+    #expect(policy.sizes == [Int64(bytes.count)])
+    let ranges = source.requests.map(\.range)
+    #expect(ranges[0] == nil)
+    // Open-ended, so that a connection can go on when its neighbour fails.
+    for range in ranges[1...3] { #expect(range.map { $0.start > 0 && $0.end == nil } == true) }
+    #expect(Set(source.requests.dropFirst().map(\.validator)) == [FakeSource.Script(bytes).validator])
+    await downloader.shutdown()
+  }
+
+  @Test func aLostConnectionIsReplaced() async throws {
+    let source = FakeSource([
+      url: [.init(bytes), FakeSource.Script(bytes).failing(after: 300_000, with: cut), .init(bytes)]
+    ])
+    let downloader = try await downloader(source)
+    #expect(storage.bytes(of: try await downloader.add(DownloadRequest(url, id: "a")).value) == bytes)
+    await downloader.shutdown()
+  }
+
+  @Test(
+    "a server without a strong validator, without a size, or without ranges gets one request",
+    arguments: [
+      FakeSource.Script(DownloadFixtures.pattern(size: 4 << 20)).with { $0.validator = nil },
+      FakeSource.Script(DownloadFixtures.pattern(size: 4 << 20)).with {
+        $0.validator = Validator(entityTag: EntityTag("a", isWeak: true))
+      },
+      FakeSource.Script(DownloadFixtures.pattern(size: 4 << 20)).with { $0.announcesLength = false },
+      FakeSource.Script(DownloadFixtures.pattern(size: 4 << 20)).with { $0.honoursRanges = false },
+    ])
+  func oneConnection(script: FakeSource.Script) async throws {
+    let source = FakeSource([url: [script]])
+    let downloader = try await downloader(source)
+    #expect(storage.bytes(of: try await downloader.add(DownloadRequest(url, id: "a")).value) == bytes)
+    #expect(source.requests.count == 1)
+    await downloader.shutdown()
+  }
+
+  @Test func aFileThatChangesMeanwhileIsNeverMixed() async throws {
+    let other = DownloadFixtures.pattern(size: 4 << 20).map { $0 ^ 0x55 }
+    let validator = FakeSource.Script(bytes).validator
+    // The server keeps the entity tag.
+    let changed = FakeSource.Script(other).with { $0.validator = validator }
+    let source = FakeSource([url: [FakeSource.Script(bytes).holding(after: 400_000), changed]])
+    let retry = FakeRetryPolicy { $0.error.code == .contentChanged ? .restart(after: .zero) : .giveUp }
+    let downloader = try await downloader(source, retry: retry)
+    let download = try await downloader.add(DownloadRequest(url, id: "a"))
+    await source.requests(atLeast: 2)
+    source.release()
+    #expect(storage.bytes(of: try await download.value) == other)
+    await downloader.shutdown()
+  }
+
+  @Test func aMirrorThatLiesIsDroppedAndItsBytesAreFetchedAgain() async throws {
+    // The first bytes are right, so that it is admitted.
+    let lie = Array(bytes[..<(1 << 20)]) + bytes[(1 << 20)...].map { $0 ^ 0x55 }
+    let source = FakeSource([
+      url: [FakeSource.Script(bytes).holding(after: 300_000), .init(bytes)], mirror: [.init(lie)],
+    ])
+    let downloader = try await downloader(source)
+    let download = try await downloader.add(DownloadRequest(url, id: "a", mirrors: [mirror]))
+    await source.requests(atLeast: 3)
+    source.release()
+    #expect(storage.bytes(of: try await download.value) == bytes)
+    await downloader.shutdown()
+  }
+
+  @Test(
+    "a mirror with other bytes, another size, or without ranges brings nothing",
+    arguments: [
+      FakeSource.Script(DownloadFixtures.pattern(size: 4 << 20).map { $0 ^ 1 }),
+      FakeSource.Script(DownloadFixtures.pattern(size: 5 << 20)), .status(404),
+      FakeSource.Script(DownloadFixtures.pattern(size: 4 << 20)).with { $0.honoursRanges = false },
+    ])
+  func uselessMirrors(script: FakeSource.Script) async throws {
+    let source = FakeSource([url: [FakeSource.Script(bytes).holding(after: 300_000), .init(bytes)], mirror: [script]])
+    let downloader = try await downloader(source)
+    let download = try await downloader.add(DownloadRequest(url, id: "a", mirrors: [mirror]))
+    await source.requests(atLeast: 4)
+    source.release()
+    #expect(storage.bytes(of: try await download.value) == bytes)
+    #expect(source.requests.filter { $0.url == mirror }.count == 1)
+    await downloader.shutdown()
+  }
+
+  @Test func duplicatesThatTheServerNamesAreMirrors() async throws {
+    let script = FakeSource.Script(bytes).with { $0.duplicates = [mirror] }
+    let source = FakeSource([url: [script.holding(after: 300_000), script], mirror: [.init(bytes)]])
+    let downloader = try await downloader(source)
+    let download = try await downloader.add(DownloadRequest(url, id: "a"))
+    await source.requests(atLeast: 5)
+    source.release()
+    #expect(storage.bytes(of: try await download.value) == bytes)
+    #expect(source.requests.contains { $0.url == mirror })
+    await downloader.shutdown()
+  }
+
+  @Test func aPartialWithHolesIsCompletedWithoutAPolicy() async throws {
+    let script = FakeSource.Script(bytes)
+    let source = FakeSource([
+      url: [script.failing(after: 200_000, with: cut)]
+    ])
+    let first = try await downloader(source)
+    let failed = try await first.add(DownloadRequest(url, id: "a"))
+    await #expect(throws: DownloadError.self) { try await failed.value }
+    await first.shutdown()
+    let record = try #require(try await ledger.open().record("a"))
+    #expect(record.checkpoint.ranges.ranges.count > 1)
+    let onDisk = record.checkpoint.ranges.byteCount
+
+    source.script(url, script)
+    let second = try await downloader(source, isSegmented: false)
+    let download = try #require(try await second.download("a"))
+    try await download.resume()
+    #expect(storage.bytes(of: try await download.value) == bytes)
+    let status = try await download.status
+    // Besides the missing bytes, at most a seam before and one behind each hole, in both runs.
+    let extra = status.bytesFetched - Int64(bytes.count)
+    #expect(extra <= 64 * SegmentTable.seam, "\(onDisk) bytes were on disk")
+    await second.shutdown()
+  }
+
+  @Test func aLimitPerHostHoldsForSegments() async throws {
+    let source = FakeSource([url: [FakeSource.Script(bytes).holding(after: 400_000)]])
+    let downloader = try await downloader(source, perHost: 2)
+    let download = try await downloader.add(DownloadRequest(url, id: "a"))
+    await source.held(atLeast: 2)
+    #expect(source.readers == 2)
+    source.release()
+    #expect(storage.bytes(of: try await download.value) == bytes)
+    await downloader.shutdown()
+  }
+
+  @Test func aRefusedConnectionIsNoFailureOfTheDownload() async throws {
+    let script = FakeSource.Script(bytes)
+    let source = FakeSource([url: [script.holding(after: 400_000), .status(503), .status(429), .status(503), script]])
+    let downloader = try await downloader(source)
+    let download = try await downloader.add(DownloadRequest(url, id: "a"))
+    await source.requests(atLeast: 2)
+    source.release()
+    #expect(storage.bytes(of: try await download.value) == bytes)
+    #expect(refusals.allSatisfy { $0 == .httpStatus })
+    #expect(try await download.status.attempts == 1)
+    await downloader.shutdown()
+  }
+}
