@@ -129,8 +129,12 @@
     /// One fast transfer gains from large reads. Many share the network, so that less arrives for each; and the pages that
     /// have once been read into stay in memory.
     var receiveBufferBytes: Int {
-      switch transfers.count {
-      case ...32: configuration.receiveBufferBytes
+      min(configuration.receiveBufferBytes, Self.receiveBufferBytes(ofTransfers: transfers.count))
+    }
+
+    static func receiveBufferBytes(ofTransfers count: Int) -> Int {
+      switch count {
+      case ...32: 256 * 1024
       case ...256: 32 * 1024
       default: 8 * 1024
       }

@@ -6,8 +6,11 @@ enum DescriptorLimit {
   /// More than the highest number of concurrent downloads needs.
   private static let enough: rlim_t = 65_536
 
-  /// How many downloads can run at once: each needs a connection, which is kept for the next one, and a few files.
-  static var mostDownloads: Int { current.map { max(1, ($0 - 24) / 4) } ?? .max }
+  /// How many downloads can run at once: each needs a connection and a file. A connection is kept for the next download,
+  /// and a step opens a few more files: of few downloads each may be at that point, of many only some are.
+  static var mostDownloads: Int { current.map { mostDownloads(within: $0) } ?? .max }
+
+  static func mostDownloads(within limit: Int) -> Int { max(1, (limit - 24) / 4, (limit - 200) / 2) }
 
   /// The least number of descriptors, when the process has fewer: the runtime ends a process that cannot open its own.
   static var missing: Int? { (current ?? least) < least ? least : nil }
