@@ -47,10 +47,7 @@
 
     /// Sends the request, follows redirects, and returns the reply.
     func open(_ request: SourceRequest) async throws -> SourceReply {
-      var request = request
-      if request.headers["User-Agent"] == nil { request.headers["User-Agent"] = configuration.userAgent }
-      var redirects = try Redirects(
-        request, fields: HTTPRequestFields.fields(for: request), rules: configuration.redirectRules)
+      var redirects = try redirects(for: request)
       let deadline = configuration.totalTimeLimit.map { ContinuousClock.now + $0 }
       while true {
         try configuration.check(redirects.url, redirects.origin)
@@ -67,6 +64,17 @@
       }
     }
 
+    // What follows is not inlined: the frame of ``open(_:)`` is on the heap while the server has not answered.
+
+    @inline(never)
+    private func redirects(for request: SourceRequest) throws -> Redirects {
+      var request = request
+      if request.headers["User-Agent"] == nil { request.headers["User-Agent"] = configuration.userAgent }
+      return try Redirects(
+        request, fields: HTTPRequestFields.fields(for: request), rules: configuration.redirectRules)
+    }
+
+    @inline(never)
     private func order(
       _ id: Order.ID, _ redirects: Redirects, addresses: [String], deadline: ContinuousClock.Instant?
     ) throws(DownloadError) -> Order {
@@ -94,6 +102,7 @@
       return order
     }
 
+    @inline(never)
     private func reply(
       _ head: ResponseHead, _ exchange: Exchange, _ redirects: Redirects, pace: TransferPace
     ) throws(DownloadError) -> SourceReply {

@@ -172,8 +172,8 @@ struct TransferOptions: ParsableArguments {
       guard !range.contains(value) else { return }
       throw ValidationError("\(option) must be a number from \(range.lowerBound) to \(range.upperBound)")
     }
-    try check(jobs, "--jobs", 1...1000)
-    try check(perHost ?? 1, "--per-host", 1...1000)
+    try check(jobs, "--jobs", 1...10_000)
+    try check(perHost ?? 1, "--per-host", 1...10_000)
     try check(segments ?? 1, "--segments", 1...32)
     try check(retry, "--retry", 0...1000)
     for (value, option) in [(connectTimeout, "--connect-timeout"), (timeout, "--timeout")] {

@@ -4,6 +4,8 @@
   import Foundation
   import Testing
 
+  @testable import DownpipeHTTP
+
   /// What the transfers of one lane and the connections of libcurl could do to each other.
   @Suite(.timeLimit(.minutes(1)))
   struct HTTPLaneTests {
@@ -74,6 +76,34 @@
           }
         }
       }
+    }
+
+    /// Many transfers of one lane have smaller buffers than a few: their bodies are none the less whole.
+    @Test func manyTransfersAtOnceAreWhole() async throws {
+      let size: Int64 = 40_000
+      let content = ScriptedContent.pattern(size: size)
+      let all = ServerGate()
+      try await withScriptedServer { _ in
+        ScriptedReply([.head(200, ["Content-Length": "\(size)"]), .hold(all), .send(content)])
+      } _: { server in
+        let session = try HTTPSession(HTTPSource.Configuration(), lanes: 1)
+        try await withThrowingTaskGroup(of: Bool.self) { group in
+          for _ in 0..<300 {
+            group.addTask {
+              let collector = Collector()
+              let reply = try await session.open(SourceRequest(url: server.url()))
+              try await reply.body.forEachChunk { collector.append($0) }
+              return collector.bytes == content.bytes(in: 0..<size)
+            }
+          }
+          await all.arrivals(300)
+          all.open()
+          for try await isWhole in group { #expect(isWhole) }
+        }
+        await session.stop()
+      }
+      let sizes = [0, 32, 33, 256, 257, 10_000].map(LaneLoop.receiveBufferBytes(ofTransfers:))
+      #expect(sizes == [256, 256, 32, 32, 8, 8].map { $0 * 1024 })
     }
   }
 #endif

@@ -128,6 +128,13 @@ struct CommandTests {
     #expect(limit.rlim_cur >= min(limit.rlim_max, 65_536))
   }
 
+  @Test(
+    "A download gets two descriptors where there are many, and four where there are few",
+    arguments: [(20_000, 9900), (1024, 412), (256, 58), (28, 1)])
+  func downloadsWithinDescriptors(limit: Int, most: Int) {
+    #expect(DescriptorLimit.mostDownloads(within: limit) == most)
+  }
+
   @Test("A second signal ends the process at once, unless it comes with the first")
   func signals() {
     let signals = Interruption.Signals()

@@ -73,7 +73,8 @@ struct LimitOptionTests {
     #expect(
       message("--limit-rate-during", "08:00-18:00").contains(
         "--limit-rate-during needs --limit-rate: the speed that applies during these hours"))
-    #expect(message("--per-host", "0").contains("--per-host must be a number from 1 to 1000"))
+    #expect(message("--per-host", "0").contains("--per-host must be a number from 1 to 10000"))
+    #expect(message("--jobs", "10001").contains("--jobs must be a number from 1 to 10000"))
   }
 
   // MARK: list

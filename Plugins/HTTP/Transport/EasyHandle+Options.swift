@@ -31,7 +31,7 @@
       set(CURLOPT_NOSIGNAL, 1)
       set(CURLOPT_TCP_KEEPALIVE, 1)
       set(CURLOPT_SUPPRESS_CONNECT_HEADERS, 1)
-      set(CURLOPT_BUFFERSIZE, configuration.receiveBufferBytes)
+      set(CURLOPT_BUFFERSIZE, transfer.loop.receiveBufferBytes)
       downpipe_set_quick_exit(pointer)
 
       downpipe_set_data_callback(pointer, CURLOPT_HEADERFUNCTION) { bytes, size, count, context in

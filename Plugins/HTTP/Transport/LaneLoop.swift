@@ -124,6 +124,22 @@
 
     // MARK: Transfers
 
+    /// The size of libcurl's buffer for the next transfer, which lasts for the whole transfer.
+    ///
+    /// One fast transfer gains from large reads. Many share the network, so that less arrives for each; and the pages that
+    /// have once been read into stay in memory.
+    var receiveBufferBytes: Int {
+      min(configuration.receiveBufferBytes, Self.receiveBufferBytes(ofTransfers: transfers.count))
+    }
+
+    static func receiveBufferBytes(ofTransfers count: Int) -> Int {
+      switch count {
+      case ...32: 256 * 1024
+      case ...256: 32 * 1024
+      default: 8 * 1024
+      }
+    }
+
     /// Ends what libcurl has finished.
     private func finishDone(_ multi: UnsafeMutableRawPointer) {
       var left: Int32 = 0

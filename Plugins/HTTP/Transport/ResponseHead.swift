@@ -52,6 +52,12 @@
       return false
     }
 
+    /// Takes the fields of the head: the collector keeps no memory for them while the body arrives.
+    mutating func takeFields() -> HeaderFields {
+      defer { fields = HeaderFields() }
+      return fields
+    }
+
     private static func trimmed(_ bytes: UnsafeRawBufferPointer) -> UnsafeRawBufferPointer {
       func isBlank(_ byte: UInt8) -> Bool { byte == 0x20 || byte == 0x09 || byte == 0x0D || byte == 0x0A }
       guard let start = bytes.firstIndex(where: { !isBlank($0) }), let end = bytes.lastIndex(where: { !isBlank($0) })

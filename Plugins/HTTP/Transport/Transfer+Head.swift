@@ -45,7 +45,7 @@
       }
       hasHead = true
       self.status = status
-      let head = ResponseHead(status: status, fields: collector.fields)
+      let head = ResponseHead(status: status, fields: collector.takeFields())
       length = TransferCodings.areIdentity(head.fields) ? (try? ContentLength.parse(head.fields))?.bytes : nil
       guard case .asking(let continuation) = phase else { return stop(Exchange.unwanted) }
       phase = .holding

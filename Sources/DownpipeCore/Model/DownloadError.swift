@@ -93,22 +93,64 @@ public struct DownloadError: Error, Sendable {
     public static let notOwner = Code("notOwner")
   }
 
+  /// The properties are behind one pointer. Every function that can throw has room for several errors, and the frames of
+  /// asynchronous functions are on the heap as long as a transfer waits for its server: with the properties in place,
+  /// errors were half of the memory of a waiting download.
+  private indirect enum Box: Sendable {
+    case holding(Properties)
+  }
+
+  private var box: Box
+
+  private var properties: Properties {
+    get {
+      switch box {
+      case .holding(let properties): properties
+      }
+    }
+    set { box = .holding(newValue) }
+  }
+
   /// The kind of failure.
-  public var code: Code
+  public var code: Code {
+    get { properties.code }
+    set { properties.code = newValue }
+  }
   /// What happened and what to do about it, in a sentence without secrets.
-  public var message: String
+  public var message: String {
+    get { properties.message }
+    set { properties.message = newValue }
+  }
   /// The name of the stage that failed; `nil` when it is unknown.
-  public var stage: String?
+  public var stage: String? {
+    get { properties.stage }
+    set { properties.stage = newValue }
+  }
   /// The URL, with its secrets hidden; `nil` when the failure has none.
-  public var url: String?
+  public var url: String? {
+    get { properties.url }
+    set { properties.url = newValue }
+  }
   /// The attempt that failed, from 1; `nil` when the failure is not part of an attempt.
-  public var attempt: Int?
+  public var attempt: Int? {
+    get { properties.attempt }
+    set { properties.attempt = newValue }
+  }
   /// The HTTP status of the reply; `nil` when there was none.
-  public var httpStatus: Int?
+  public var httpStatus: Int? {
+    get { properties.httpStatus }
+    set { properties.httpStatus = newValue }
+  }
   /// The delay that the server asks for before the next request; `nil` when it asks for none.
-  public var retryAfter: RetryAfter?
+  public var retryAfter: RetryAfter? {
+    get { properties.retryAfter }
+    set { properties.retryAfter = newValue }
+  }
   /// The underlying error. The ledger does not keep it.
-  public var cause: (any Error)?
+  public var cause: (any Error)? {
+    get { properties.cause }
+    set { properties.cause = newValue }
+  }
 
   /// Creates a description of a failure.
   public init(
@@ -119,15 +161,14 @@ public struct DownloadError: Error, Sendable {
     retryAfter: RetryAfter? = nil,
     cause: (any Error)? = nil
   ) {
-    self.code = code
-    self.message = message
-    self.stage = stage
-    self.httpStatus = httpStatus
-    self.retryAfter = retryAfter
-    self.cause = cause
+    box = .holding(
+      Properties(
+        code: code, message: message, stage: stage, httpStatus: httpStatus, retryAfter: retryAfter, cause: cause))
   }
 
   /// Converts any error: a download error stays as it is, any other error is wrapped with `code`.
+  // Not inlined, for the frames of asynchronous functions.
+  @inline(never)
   public init(_ error: any Error, as code: Code, stage: String? = nil) {
     if var known = error as? DownloadError {
       known.stage = known.stage ?? stage
@@ -141,11 +182,14 @@ public struct DownloadError: Error, Sendable {
   }
 
   /// Returns the error with the facts that only the engine knows, unless they are already set.
+  @inline(never)
   package func located(stage: String?, url: URL?, attempt: Int?) -> DownloadError {
+    var located = properties
+    located.stage = located.stage ?? stage
+    located.url = located.url ?? url?.redacted
+    located.attempt = located.attempt ?? attempt
     var copy = self
-    copy.stage = copy.stage ?? stage
-    copy.url = copy.url ?? url?.redacted
-    copy.attempt = copy.attempt ?? attempt
+    copy.properties = located
     return copy
   }
 }
@@ -178,7 +222,29 @@ extension DownloadError: CustomStringConvertible {
 }
 
 extension DownloadError: Codable {
-  enum CodingKeys: String, CodingKey {
-    case code, message, stage, url, attempt, httpStatus, retryAfter
+  /// The properties, and how the ledger stores them.
+  private struct Properties: Sendable, Codable {
+    var code: Code
+    var message: String
+    var stage: String?
+    var url: String?
+    var attempt: Int?
+    var httpStatus: Int?
+    var retryAfter: RetryAfter?
+    var cause: (any Error)?
+
+    enum CodingKeys: String, CodingKey {
+      case code, message, stage, url, attempt, httpStatus, retryAfter
+    }
+  }
+
+  /// Reads an error, which has no ``cause``.
+  public init(from decoder: any Decoder) throws {
+    box = .holding(try Properties(from: decoder))
+  }
+
+  /// Writes all properties except the cause.
+  public func encode(to encoder: any Encoder) throws {
+    try properties.encode(to: encoder)
   }
 }

@@ -6,8 +6,15 @@ enum DescriptorLimit {
   /// More than the highest number of concurrent downloads needs.
   private static let enough: rlim_t = 65_536
 
-  /// How many downloads can run at once: each needs its connections, which are kept for the next one, and a few files.
-  static func mostDownloads(connections: Int) -> Int { current.map { max(1, ($0 - 24) / (3 + connections)) } ?? .max }
+  /// How many downloads can run at once: each needs its connections and a file. Connections are kept for the next
+  /// download, and a step opens a few more files: of few downloads each may be at that point, of many only some are.
+  static func mostDownloads(connections: Int) -> Int {
+    current.map { mostDownloads(within: $0, connections: connections) } ?? .max
+  }
+
+  static func mostDownloads(within limit: Int, connections: Int = 1) -> Int {
+    max(1, (limit - 24) / (3 + connections), (limit - 200) / (1 + connections))
+  }
 
   /// The least number of descriptors, when the process has fewer: the runtime ends a process that cannot open its own.
   static var missing: Int? { (current ?? least) < least ? least : nil }

@@ -16,7 +16,8 @@ public struct DownloadChanges: Sendable {
 final class ChangeBuffer: Sendable {
   /// A change. The status of a run is computed when the reader takes the batch, not with each change.
   enum Change: Sendable {
-    case status(DownloadStatus)
+    /// Indirect, because most changes are of a run: a status takes half a kilobyte.
+    indirect case status(DownloadStatus)
     case run(Run)
     case removed
 

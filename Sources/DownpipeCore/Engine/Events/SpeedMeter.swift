@@ -2,11 +2,14 @@
 struct SpeedMeter: Sendable {
   private var samples: [(at: Duration, bytes: Int64)] = []
   private static let window: Duration = .seconds(5)
+  /// Samples are further apart than this, except the last one: thousands of transfers may be measured.
+  private static let resolution: Duration = .milliseconds(500)
 
   /// Records the number of bytes received by `now`, and drops samples older than the window.
   mutating func record(_ bytes: Int64, at now: Duration) {
     // After a restart the count is smaller: earlier samples no longer apply.
     if let last = samples.last, bytes < last.bytes { samples.removeAll() }
+    if samples.count > 1, now - samples[samples.count - 2].at < Self.resolution { samples.removeLast() }
     samples.append((now, bytes))
     while samples.count > 2, let first = samples.first, now - first.at > Self.window { samples.removeFirst() }
   }

@@ -4,7 +4,9 @@ internal import Foundation
 ///
 /// It is stored only after the reply's bytes have been shown to continue the bytes on disk: at once if there is nothing
 /// to compare, otherwise after the comparison.
-struct Adoption: Sendable {
+///
+/// A class, because copies in the frames of waiting functions would take a kilobyte for each transfer.
+final class Adoption: Sendable {
   /// The total size; `nil` if the reply does not tell, so that the known total stays.
   let total: ByteCount?
   let validator: Validator?

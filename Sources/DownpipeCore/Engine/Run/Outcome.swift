@@ -2,8 +2,8 @@ internal import Foundation
 
 /// How a run ended. The run returns its outcome; the engine applies it to the record.
 enum Outcome: Sendable {
-  /// The artifact is at its destination.
-  case published(Artifact)
+  /// The artifact is at its destination. Indirect, because a run has room for several outcomes while it waits.
+  indirect case published(Artifact)
   /// The work failed, and the retry policy has decided.
   case failed(DownloadError, RetryDecision)
   /// The engine stopped it.
