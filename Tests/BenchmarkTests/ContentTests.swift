@@ -20,6 +20,16 @@ struct ContentTests {
     #expect(Set(try folder.read("a")).count == 256)
   }
 
+  @Test func wordsCanBeCompressedAsText() throws {
+    let folder = try TemporaryFolder()
+    defer { folder.close() }
+    var content = RandomContent(seed: 1)
+    try content.writeWords(1_048_577, to: folder.path("a"))
+    let bytes = try folder.read("a")
+    #expect(bytes.count == 1_048_577)
+    #expect(Set(bytes.split(separator: UInt8(ascii: " "))).count > 5_000)
+  }
+
   @Test(arguments: [0, 1_048_576, 1_500_000])
   func oneWrongByteIsFound(offset: Int) throws {
     let folder = try TemporaryFolder()

@@ -24,10 +24,11 @@ struct CompareCommand: AsyncParsableCommand {
   @Option(help: "The downpipe to measure (default: the one beside this program).") var downpipe: String?
   @Option(help: "The nginx to use.") var nginx: String?
   @Flag(help: "Go on without peers that are not installed.") var allowMissing = false
-  @Option(help: "Kill a program after this time.") var timeLimit = 180
+  @Option(help: ArgumentHelp("Kill a program after this time (default: 180).", valueName: "seconds"))
+  var timeLimit: Int?
 
   func validate() throws {
-    guard runs ?? 1 > 0, timeLimit > 0 else { throw ValidationError("The numbers must be positive.") }
+    guard runs ?? 1 > 0, timeLimit ?? 1 > 0 else { throw ValidationError("The numbers must be positive.") }
     guard !merge || output != nil else { throw ValidationError("--merge needs --output.") }
     guard !(quick && musts) else { throw ValidationError("--quick measures nothing: leave out --musts.") }
   }
@@ -55,7 +56,7 @@ struct CompareCommand: AsyncParsableCommand {
       if !quick { note("This is a debug build: its times say nothing. Build it with -c release.") }
     #endif
     let settings = Comparison.Settings(
-      runs: runs ?? (quick ? 1 : 5), timeLimit: .seconds(timeLimit), note: { note($0) })
+      runs: runs ?? (quick ? 1 : 5), timeLimit: .seconds(timeLimit ?? (quick ? 15 : 180)), note: { note($0) })
     var results = try await Comparison.run(
       rows, isQuick: quick, programs: programs, settings: settings, folder: folder ?? Self.memoryFolder,
       diskFolder: diskFolder)

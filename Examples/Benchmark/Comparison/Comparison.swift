@@ -42,6 +42,8 @@ final class Comparison: Sendable {
   static func run(
     _ rows: [Row], isQuick: Bool, programs: Programs, settings: Settings, folder: String, diskFolder: String
   ) async throws -> Results {
+    // Before nginx starts, which inherits it.
+    for case .slow(let count, _) in rows.map(\.work) { DescriptorLimit.raise(to: 3 * count + 1_000) }
     let memory = try WorkFolder(in: folder)
     let disk = try WorkFolder(in: diskFolder)
     let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
@@ -82,7 +84,11 @@ final class Comparison: Sendable {
       result.text = try await queue(downloads)
       return result
     }
-    if case .slow(let count, _) = row.work { result.downloads = count }
+    if case .slow(let count, _) = row.work {
+      let possible = slowDownloads(row)
+      result.downloads = possible
+      if possible < count { result.text = "\(possible) at once: the limit of open files (ulimit -n) permits no more." }
+    }
     let prepared: PreparedRow
     do {
       prepared = try await prepare(row)

@@ -9,7 +9,7 @@ extension Row {
     return singleFiles(large) + manyFiles(isQuick) + segments(isQuick ? 8 * mebibyte : 256 * mebibyte) + [
       Row(
         name: "slow", title: "\(isQuick ? "50" : "10,000") slow downloads at once",
-        work: .slow(count: isQuick ? 50 : 10_000, size: isQuick ? 4 << 10 : 40 << 10), route: .direct(.trickle),
+        work: .slow(count: isQuick ? 50 : 10_000, size: isQuick ? 8 << 10 : 40 << 10), route: .direct(.trickle),
         peers: ["aria2c"], musts: [.memoryEach(32 << 10)]),
       Row(
         name: "start", title: "Start to the first byte asked for", work: .firstByte,

@@ -41,7 +41,7 @@ struct RandomContent {
       while text.count < count {
         // Small numbers are frequent, as the frequent words of a language.
         let number = next()
-        text += vocabulary[Int((number & 0x1FFF) * (number >> 16 & 0x1FFF) >> 13)]
+        text += vocabulary[Int(((number & 0x1FFF) * ((number >> 16) & 0x1FFF)) >> 13)]
       }
       text.removeLast(text.count - count)
       return text

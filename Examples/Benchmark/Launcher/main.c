@@ -34,7 +34,8 @@ static void become(char **arguments) {
   // The program must not read what the benchmark writes, nor hold its pipe.
   int empty = open("/dev/null", O_RDONLY);
   if (empty >= 0) dup2(empty, 0);
-  if (empty > 0) close(empty);
+  // Only here: Foundation takes a launcher that closes its descriptors for one that has ended.
+  for (int descriptor = 3; descriptor < 1024; descriptor++) close(descriptor);
   execvp(arguments[0], arguments);
   perror(arguments[0]);
   _exit(127);
@@ -46,9 +47,6 @@ int main(int count, char **arguments) {
     return 125;
   }
   setpgid(0, 0);
-  // Pipes of other programs of the benchmark: they must close when it ends.
-  for (int descriptor = 3; descriptor < 1024; descriptor++) close(descriptor);
-
   pid_t guard = fork();
   if (guard == 0) {
     end_with_benchmark();

@@ -14,7 +14,7 @@ struct Aria2Peer: Peer {
     case .segments(let count, _): options += ["-x\(count)", "-s\(count)", "-k1M"]
     case .slow(let count):
       return ProgramCommand(
-        "aria2c", options + ["-j\(count)", "-x1", "--rlimit-nofile=\(3 * count + 1_000)", "-i", assignment.list])
+        "aria2c", options + ["-j\(count)", "-x1", "-i", assignment.list])
     }
     return ProgramCommand("aria2c", options + ["-o", assignment.name] + assignment.urls)
   }

@@ -12,7 +12,8 @@ struct Chart {
     var y = 34.0
     var shapes: [String] = [
       Self.label(
-        "Wall time, median of \(results.runs), with the least and the greatest. Shorter is better.", 0, 14, "title")
+        "Wall time: median of \(results.runs), least and greatest. Dashed: the least that the servers permit.", 0, 14,
+        "title")
     ]
     for row in results.rows where !row.entries.isEmpty {
       shapes.append(Self.label(row.title, 0, y + 12, "row"))
@@ -29,14 +30,17 @@ struct Chart {
       }
       y += 14
     }
-    shapes.append(Self.label(results.machine.summary, 0, y + 6, "note"))
-    let height = Self.number(y + 14)
-    let width = Self.number(Self.width)
+    for line in results.machine.lines {
+      shapes.append(Self.label(line, 0, y + 6, "note"))
+      y += 14
+    }
+    let height = Self.number(y + 12)
+    let width = Self.number(Self.width + 24)
     return """
-      <svg xmlns="http://www.w3.org/2000/svg" viewBox="-12 -4 \(Self.number(Self.width + 24)) \(height)" \
+      <svg xmlns="http://www.w3.org/2000/svg" viewBox="-12 -4 \(width) \(height)" \
       width="\(width)" height="\(height)" role="img" aria-label="Wall times of Downpipe and other programs">
       <style>\(Self.style)</style>
-      <rect class="page" x="-12" y="-4" width="100%" height="100%"/>
+      <rect class="page" x="-12" y="-4" width="\(width)" height="\(height)"/>
       \(shapes.joined(separator: "\n"))
       </svg>
 

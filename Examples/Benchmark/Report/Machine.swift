@@ -38,10 +38,12 @@ struct Machine: Codable, Sendable {
     self.programs = programs.map { Program(name: $0.name, version: $0.version) }
   }
 
-  /// One line of text.
-  var summary: String {
-    "\(date), \(processor), \(cores) cores, \(Shown.bytes(memory)), \(system), \(kernel); "
-      + programs.map { "\($0.name) \($0.version)" }.joined(separator: ", ")
+  /// The machine, and the programs.
+  var lines: [String] {
+    [
+      "\(date), \(processor), \(cores) cores, \(Shown.bytes(memory)), \(system), \(kernel)",
+      programs.map { "\($0.name) \($0.version)" }.joined(separator: ", "),
+    ]
   }
 
   private static func text(_ bytes: UnsafeRawBufferPointer) -> String {

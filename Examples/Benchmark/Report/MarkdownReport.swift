@@ -5,7 +5,7 @@ struct MarkdownReport {
   var verdicts: [[Verdict]] = []
 
   var text: String {
-    var parts = ["# Downpipe beside other programs", results.machine.summary]
+    var parts = ["# Downpipe beside other programs", results.machine.lines.joined(separator: "; ")]
     if results.isQuick {
       parts.append("**Small sizes: this shows that the benchmark works, and says nothing about speed.**")
     }

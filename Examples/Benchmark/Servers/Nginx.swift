@@ -15,7 +15,7 @@ enum Site: String, CaseIterable, Sendable {
     case .rate8: "limit_rate 8m;"
     case .rate4: "limit_rate 4m;"
     case .rate1: "limit_rate 1m;"
-    case .trickle: "limit_rate 2k; location / { try_files /trickle.bin =404; }"
+    case .trickle: "limit_rate 2k; open_file_cache max=16; location / { try_files /trickle.bin =404; }"
     }
   }
 }
@@ -122,7 +122,6 @@ final class Nginx: Sendable {
       daemon off;
       \(getuid() == 0 ? "user root;" : "")
       worker_processes auto;
-      worker_rlimit_nofile 24000;
       pid \(folder)/nginx.pid;
       error_log \(folder)/nginx-errors.log;
       events { worker_connections 12000; }

@@ -13,7 +13,6 @@ struct SlowDownloads: AsyncParsableCommand {
   @Option(help: "The number of downloads at once.") var jobs: Int
 
   func run() async throws {
-    DescriptorLimit.raise(to: 3 * jobs + 1_000)
     let urls = try String(contentsOfFile: list, encoding: .utf8).split(separator: "\n").compactMap {
       URL(string: String($0))
     }
