@@ -9,6 +9,7 @@ struct KillTestScenario: Sendable {
     case steps = "gunzip and move"
     case checksum = "a checksum, gunzip and move"
     case faults = "a server with faults"
+    case segments = "several connections to a file"
   }
 
   let files: [KillTestFile]
@@ -23,10 +24,12 @@ struct KillTestScenario: Sendable {
   init(_ kind: Kind, in folder: String, using generator: inout SeededGenerator) async throws {
     func bytes(_ size: Int) -> [UInt8] { DownloadFixtures.pattern(size: size, seed: generator.next()) }
     func file(
-      _ name: String, _ size: Int, bytesPerSecond: Int = 2_560 << 10, _ manner: KillTestFile.Manner = .good
+      _ name: String, _ size: Int, bytesPerSecond: Int = 2_560 << 10, connections: Int = 1,
+      _ manner: KillTestFile.Manner = .good
     ) -> KillTestFile {
       KillTestFile(
-        path: "/\(name)", bytes: bytes(size), bytesPerSecond: bytesPerSecond, manner: manner, finalName: name)
+        path: "/\(name)", bytes: bytes(size), bytesPerSecond: bytesPerSecond, connections: connections, manner: manner,
+        finalName: name)
     }
     func packed(_ name: String, _ size: Int) async throws -> KillTestFile {
       let text = Self.text(size, using: &generator)
@@ -57,6 +60,13 @@ struct KillTestScenario: Sendable {
       files = [file]
       options = ["--gunzip", "--checksum", "sha256=\(try await Self.digest(file.bytes, in: folder))"]
       moves = true
+    case .segments:
+      files = [
+        file("segments.bin", 40 << 20, bytesPerSecond: 1 << 20, connections: 8),
+        file("cut-segments.bin", 10 << 20, bytesPerSecond: 1 << 20, connections: 8, .cut),
+      ]
+      options = ["-j", "2", "-s", "8", "--retry", "20"]
+      moves = false
     case .faults:
       files = [
         file("cut.bin", 3 << 20, .cut), file("unavailable.bin", 1_500_000, .unavailable),
@@ -70,7 +80,7 @@ struct KillTestScenario: Sendable {
 
   /// How long a run that fetches these files takes at least.
   static func duration(of left: [(file: KillTestFile, bytes: Int64)]) -> Duration {
-    left.map { .seconds(1) * (Double($0.bytes) / Double($0.file.bytesPerSecond)) }.max() ?? .zero
+    left.map { .seconds(1) * (Double($0.bytes) / Double($0.file.bytesPerSecond * $0.file.connections)) }.max() ?? .zero
   }
 
   // MARK: -

@@ -29,6 +29,8 @@ struct KillTestFile: Sendable {
   let bytes: [UInt8]
   /// In bytes a second, for each connection.
   var bytesPerSecond = 2_560 << 10
+  /// The number of connections that the tool is told to use.
+  var connections = 1
   var manner = Manner.good
   /// The name of the finished file.
   let finalName: String
@@ -47,16 +49,24 @@ final class KillTestServer: Sendable {
   /// lost in the send buffer of the server (128 KiB, twice what is asked for), in the receive buffer of the client (128
   /// KiB at first; it grows only for clients that read faster than this server sends) and in the buffers of the client
   /// itself (256 KiB at most).
+  ///
+  /// With several connections, the checkpoint is that of all of them, and the rest is for each.
   fileprivate static func bound(_ file: KillTestFile) -> Int64 {
-    let piece = Int64(file.bytesPerSecond / 20)
-    return max(Checkpoints.bytes, Int64(file.bytesPerSecond)) + Checkpoints.compared + piece + 512 << 10
+    let (piece, count) = (Int64(file.bytesPerSecond / 20), Int64(file.connections))
+    let checkpoint = max(Checkpoints.bytes, Int64(file.bytesPerSecond) * count)
+    return checkpoint + (Checkpoints.compared + piece + 512 << 10) * count
   }
 
   private static let sendBuffer = 64 << 10
 
   fileprivate struct State {
-    /// How much of each file was ever sent, by path.
-    var sent: [String: Int64] = [:]
+    /// The bytes of each file that were ever sent, by path.
+    var sent: [String: ByteRangeSet] = [:]
+    /// The same at the start of this run, and how many of them this run has sent again.
+    var sentBefore: [String: ByteRangeSet] = [:]
+    var sentAgain: [String: Int64] = [:]
+    /// The number of runs before this one.
+    var earlierRuns = -1
     /// The files that the tool has reported as finished.
     var finished: Set<String> = []
     var problems: [String] = []
@@ -98,6 +108,9 @@ final class KillTestServer: Sendable {
   func begin(_ process: KillTestProcess) {
     account.state.withLock { state in
       state.process = process
+      state.sentBefore = state.sent
+      state.sentAgain = [:]
+      state.earlierRuns += 1
       state.runRequests = 0
       state.runBytes = 0
       state.runFiles = 0
@@ -113,7 +126,7 @@ final class KillTestServer: Sendable {
     account.state.withLock { state in
       // Sorted: the same seed must choose the same files.
       account.files.values.filter { !state.finished.contains($0.path) }.sorted { $0.path < $1.path }
-        .map { ($0, $0.size - state.sent[$0.path, default: 0]) }
+        .map { ($0, $0.size - (state.sent[$0.path]?.byteCount ?? 0)) }
     }
   }
 
@@ -159,12 +172,12 @@ extension KillTestServer.Account {
     let start = request.range?.start ?? 0
     state.withLock { state in
       state.runRequests += 1
-      let sent = state.sent[file.path, default: 0]
+      let sent = state.sent[file.path]?.ranges.last?.upperBound ?? 0
       let line = "\(file.path) from \(start), of which \(sent) bytes were sent before"
       if state.log.count >= 200 { state.log.removeFirst() }
       state.log.append(line)
       if state.finished.contains(file.path) { state.problems.append("asked for a file that was finished: \(line)") }
-      guard file.manner.isResumable else { return }
+      guard file.manner.isResumable, file.connections == 1 else { return }
       state.worst = max(state.worst, sent - start)
       if sent - start > KillTestServer.bound(file) {
         state.problems.append("more than a checkpoint is fetched again: \(line)")
@@ -194,11 +207,27 @@ extension KillTestServer.Account {
 
   private func sends(_ range: Range<Int64>, of file: KillTestFile) {
     let (process, bytes, files) = state.withLock { state in
-      state.sent[file.path] = max(range.upperBound, state.sent[file.path, default: 0])
+      state.sent[file.path, default: .init()].insert(contentsOf: range)
+      if file.connections > 1 { noteAgain(range, of: file, &state) }
       state.runBytes += range.upperBound - range.lowerBound
       if range.upperBound == file.size { state.runFiles += 1 }
       return (state.process, state.runBytes, state.runFiles)
     }
     process?.served(bytes, files: files)
+  }
+
+  /// With several connections, a request says little about what is fetched again: the bytes are counted.
+  private func noteAgain(_ range: Range<Int64>, of file: KillTestFile, _ state: inout KillTestServer.State) {
+    let again = state.sentBefore[file.path]?.intersection(ByteRangeSet(range)).byteCount ?? 0
+    guard again > 0 else { return }
+    let before = state.sentAgain[file.path, default: 0]
+    // A run may fetch other bytes first than those that the one before has lost.
+    let bound = KillTestServer.bound(file) * Int64(max(1, state.earlierRuns))
+    let now = before + again
+    state.sentAgain[file.path] = now
+    state.worst = max(state.worst, now)
+    if before <= bound, now > bound {
+      state.problems.append("more than \(bound) bytes of \(file.path) are fetched again in one run")
+    }
   }
 }

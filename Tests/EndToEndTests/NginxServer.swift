@@ -21,8 +21,13 @@ final class NginxServer: Sendable {
 
   /// Starts nginx, with TLS and HTTP/2 if there is a certificate.
   ///
-  /// - Parameter more: Further lines for the server.
-  init(certificate: String? = nil, key: String = "", more: String = "") async throws {
+  /// - Parameters:
+  ///   - more: Further lines for the server.
+  ///   - http: Further lines for all servers.
+  ///   - format: The format of the log.
+  init(
+    certificate: String? = nil, key: String = "", more: String = "", http: String = "", format: String = "combined"
+  ) async throws {
     folder = try TemporaryFolder()
     let port = try Self.freePort()
     self.port = port
@@ -33,7 +38,8 @@ final class NginxServer: Sendable {
       error_log \(folder.path("error.log"));
       events { worker_connections 512; }
       http {
-        access_log \(folder.path("access.log"));
+        \(http)
+        access_log \(folder.path("access.log")) \(format);
         client_body_temp_path \(folder.path("body"));
         proxy_temp_path \(folder.path("proxy"));
         fastcgi_temp_path \(folder.path("fastcgi"));
