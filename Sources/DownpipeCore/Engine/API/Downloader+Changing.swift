@@ -109,6 +109,9 @@ extension Downloader {
   /// Replaces the retry policy. The new policy applies from the next failure on.
   public func replace(_ policy: some RetryPolicy) async { await engine.replace(retry: policy) }
 
+  /// Replaces the segment policy, or adds it. The new policy applies from the next transfer on.
+  public func replace(_ policy: some SegmentPolicy) async { await engine.replace(segments: policy) }
+
   /// Replaces the source that has the same ``Stage/id``, or adds the source after the others if there is none.
   ///
   /// The new source is used from the next attempt of a download on.

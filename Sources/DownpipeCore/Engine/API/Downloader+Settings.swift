@@ -58,7 +58,7 @@ extension Downloader {
 
   /// Changes the settings, keeps them in the ledger, and applies them to what waits and runs.
   ///
-  /// The stages are built again. Gates, admission policies, rate policies, the scheduling policy and the retry policy
+  /// The stages are built again. Gates, admission policies, rate policies, the scheduling, retry and segment policies
   /// that differ from before are replaced, as ``replace(_:)-(Gate)`` and its companions do; those that are no longer
   /// built are removed. Sources, storage, steps and observers follow with the next start.
   ///

@@ -57,6 +57,8 @@ extension Engine {
 
   func replace(retry policy: any RetryPolicy) { stages.change { $0.retry = policy } }
 
+  func replace(segments policy: (any SegmentPolicy)?) { stages.change { $0.segments = policy } }
+
   func replace(source: any Source) async throws {
     try checkOpen()
     let session = try await source.start(in: pipeline.sourceContext)

@@ -34,6 +34,8 @@ extension Engine {
     for policy in rates.changed { replace(rate: policy) }
     for id in rates.removed { _ = removeRate(id: id) }
     if !StageChanges([old.retry], [new.retry]).changed.isEmpty { replace(retry: new.retry) }
+    let segments = StageChanges(old.segments.map { [$0] } ?? [], new.segments.map { [$0] } ?? [])
+    if !segments.isEmpty { replace(segments: new.segments) }
     showGates()
   }
 }

@@ -174,6 +174,17 @@ struct SegmentedTransferTests: EngineSuite {
     await downloader.shutdown()
   }
 
+  @Test func aPolicyThatIsAddedAppliesToTheNextTransfer() async throws {
+    let source = FakeSource([url: [.init(bytes)]])
+    let downloader = try await downloader(source, isSegmented: false)
+    _ = try await downloader.add(DownloadRequest(url, id: "a")).value
+    #expect(source.requests.count == 1)
+    await downloader.replace(policy)
+    _ = try await downloader.add(DownloadRequest(url, id: "b")).value
+    #expect(policy.sizes == [Int64(bytes.count)])
+    await downloader.shutdown()
+  }
+
   @Test func aRefusedConnectionIsNoFailureOfTheDownload() async throws {
     let script = FakeSource.Script(bytes)
     let source = FakeSource([url: [script.holding(after: 400_000), .status(503), .status(429), .status(503), script]])
