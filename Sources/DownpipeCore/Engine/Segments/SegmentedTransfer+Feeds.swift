@@ -109,7 +109,11 @@ extension SegmentedTransfer {
       checkpoint: checkpoint, request: ask, reply: reply, validation: isStrong ? .strict : .digest, hasDigest: true)
     do {
       switch plan {
-      case .append(at: offset, _) where reply.coverage != .whole: return reply.body
+      case .append(at: offset, _) where reply.coverage != .whole:
+        guard isStrong || (reply.finalURL ?? url).resourceKey == reference.resource else {
+          throw DownloadError(.unproven, "another server answered, which has not shown that it has the same file")
+        }
+        return reply.body
       case .reject(let error), .restart(because: let error?): throw error
       case .append, .restart, .alreadyComplete:
         throw DownloadError(.rangeIgnored, "the server sent the whole file instead of a part")
