@@ -21,6 +21,9 @@ struct SegmentTable: Sendable {
     var seamEnd: Int64?
     /// The bytes that it is writing now.
     var writing: ByteRange?
+    /// The offset after the last byte that it has written, or compared before its segment: what it brings next is of the
+    /// same body. `nil` before that.
+    var joint: Int64?
     /// Whether its bytes are not wanted any more.
     var isRevoked = false
     /// Whether its bytes do not count, because its place was dropped.
@@ -62,6 +65,8 @@ struct SegmentTable: Sendable {
   private(set) var feeds: [FeedID: Feed] = [:]
   /// The bytes that places other than the first have brought, by place.
   private(set) var brought: [Int: ByteRangeSet] = [:]
+  /// The offsets at which the bytes of two feeds meet and have not been compared.
+  private(set) var seams: Set<Int64> = []
   private var lastKey = 0
 
   /// - Parameter written: The bytes on disk.
@@ -96,6 +101,11 @@ struct SegmentTable: Sendable {
     return lastKey
   }
 
+  /// Lets a feed compare the bytes on both sides of a seam.
+  mutating func add(seam: Int64, place: Int, at now: Duration) -> FeedID {
+    add(seam..<seam, from: max(0, seam - Self.seam), place: place, at: now)
+  }
+
   /// Ends a segment earlier, so that other feeds can have the rest.
   mutating func shorten(_ segment: Int, to end: Int64) {
     guard let old = segments[segment], end >= old.claimed, end < old.end else { return }
@@ -111,8 +121,15 @@ struct SegmentTable: Sendable {
     if !feeds.values.contains(where: { $0.segment == feed.segment }) { segments[feed.segment] = nil }
   }
 
-  /// Whether a feed only compares bytes that others have written.
-  func isComparing(_ id: FeedID) -> Bool { feeds[id].map { $0.seamEnd != nil && !$0.isRevoked } ?? false }
+  /// The seams that no feed is about to compare.
+  var openSeams: [Int64] { seams.filter { seam in !feeds.contains { $1.joint == seam && isComparing($0) } }.sorted() }
+
+  /// Whether a feed has filled its segment and is about to compare the bytes behind it.
+  func isComparing(_ id: FeedID) -> Bool {
+    guard let feed = feeds[id], !feed.isRevoked, feed.position < total else { return false }
+    if let seamEnd = feed.seamEnd { return feed.position < seamEnd }
+    return segments[feed.segment].map { feed.position >= $0.end || $0.start == $0.end } ?? false
+  }
 
   mutating func measure(only id: FeedID? = nil, _ body: (inout Feed) -> Void) {
     for (key, feed) in feeds where id == nil || key == id {
@@ -129,16 +146,13 @@ struct SegmentTable: Sendable {
     while true {
       guard let feed = feeds[id], !feed.isRevoked, let segment = segments[feed.segment] else { return .end }
       let position = feed.position
-      if let seamEnd = feed.seamEnd {
-        let range = position..<min(position + Int64(count), seamEnd)
-        guard !range.isEmpty, written.contains(range) else { return .end }
-        feeds[id]?.position = range.upperBound
-        return .compare(range)
-      }
+      if let seamEnd = feed.seamEnd { return compareSeam(id, at: position, until: seamEnd, count: count) }
       if position < segment.claimed {
         let range = position..<min(position + Int64(count), segment.claimed)
         feeds[id]?.position = range.upperBound
-        return written.contains(range) ? .compare(range) : .skip(range)
+        guard written.contains(range) else { return .skip(range) }
+        feeds[id]?.joint = range.upperBound
+        return .compare(range)
       }
       if position < segment.end {
         let range = position..<min(position + Int64(count), segment.end)
@@ -151,12 +165,30 @@ struct SegmentTable: Sendable {
     }
   }
 
+  private mutating func compareSeam(_ id: FeedID, at position: Int64, until end: Int64, count: Int) -> Step {
+    guard position < end else { return .end }
+    let arrived = position + Int64(count)
+    if let run = written.ranges.first(where: { $0.contains(position) }) {
+      let range = position..<min(arrived, end, run.upperBound)
+      feeds[id]?.position = range.upperBound
+      // Its own bytes before the seam, and the other's behind it, are of one file.
+      if let joint = feeds[id]?.joint { seams.remove(joint) }
+      return .compare(range)
+    }
+    guard let other = feeds.values.compactMap(\.writing).first(where: { $0.contains(position) }) else { return .end }
+    let range = position..<min(arrived, end, other.upperBound)
+    feeds[id]?.position = range.upperBound
+    return .skip(range)
+  }
+
   /// Lets a feed that has filled its segment take the bytes behind it, or compare them.
   /// - Returns: `false` when there is nothing left for it to do.
   private mutating func goOn(_ id: FeedID, _ feed: Feed, at position: Int64) -> Bool {
     if position >= total { return false }
-    if let run = written.ranges.first(where: { $0.contains(position) }) {
-      feeds[id]?.seamEnd = min(run.upperBound, position + Self.seam)
+    let isBeingWritten = feeds.values.contains { $0.writing?.contains(position) == true }
+    if isBeingWritten || written.contains(position) {
+      let end = min(total, position + Self.seam)
+      feeds[id]?.seamEnd = end
       return true
     }
     if let neighbour = segments.first(where: { $0.key != feed.segment && $0.value.claimed == position }) {
@@ -176,6 +208,12 @@ struct SegmentTable: Sendable {
     guard let feed = feeds[id] else { return }
     feeds[id]?.writing = nil
     if feed.isDropped { return }
+    // The bytes on either side of which another feed has written meet those of this one.
+    if range.lowerBound > 0, feed.joint != range.lowerBound, written.contains(range.lowerBound - 1) {
+      seams.insert(range.lowerBound)
+    }
+    if range.upperBound < total, written.contains(range.upperBound) { seams.insert(range.upperBound) }
+    feeds[id]?.joint = range.upperBound
     written.insert(contentsOf: range)
     writtenCount += range.upperBound - range.lowerBound
     if feed.place > 0 { brought[feed.place, default: ByteRangeSet()].insert(contentsOf: range) }
@@ -221,6 +259,7 @@ struct SegmentTable: Sendable {
     }
     let lost = brought.removeValue(forKey: place) ?? ByteRangeSet()
     written.subtract(lost)
+    seams = seams.filter { written.contains($0) && written.contains($0 - 1) }
     writtenCount = written.byteCount
     return lost
   }

@@ -56,6 +56,9 @@ final class SegmentWriter: CheckpointedWriter {
   /// Whether the first body has been shown to continue the bytes on disk. Nothing else is fetched before that.
   var isProven: Bool { isProvenFlag.load(ordering: .acquiring) }
 
+  /// Whether all bytes are on disk.
+  var isComplete: Bool { withTable { $0.isComplete } }
+
   /// Whether the bytes of a mirror can be compared with those on disk.
   var canCompare: Bool { isProven && hasFront.load(ordering: .acquiring) }
 

@@ -45,6 +45,8 @@ struct SegmentedTransfer: Sendable {
     var replacements = 0
     var measuredAt: Duration
     var measuredBytes: Int64
+    /// The seams for which a connection was opened at the end.
+    var checkedSeams: Set<Int64> = []
     /// The number of measurements since the file was complete.
     var ticksAtEnd = 0
 
@@ -89,8 +91,11 @@ struct SegmentedTransfer: Sendable {
         case .auditioned(let place, let result): try auditioned(place, result, &state)
         }
         if isOver(state) { return }
-        openMore(&state, &group)
-        if state.open == 0 { throw failure(state) }
+        if writer.isComplete { checkSeams(&state, &group) } else { openMore(&state, &group) }
+        if state.open == 0 {
+          if writer.isComplete { return }
+          throw failure(state)
+        }
       }
     }
   }
@@ -107,14 +112,17 @@ struct SegmentedTransfer: Sendable {
     return .bell
   }
 
-  /// Whether all bytes are on disk and no feed is comparing any.
+  /// How many intervals a connection may take to compare a seam when the file is complete. Its server has stated the
+  /// validator of the file all the same.
+  private static let patience = 8
+
+  /// Whether all bytes are on disk, and have been compared where those of two feeds meet.
   private func isOver(_ state: State) -> Bool {
-    let (isComplete, isComparing) = writer.withTable { table in
-      (table.isComplete, state.feeds.keys.contains { table.isComparing($0) })
+    writer.withTable { table in
+      guard table.isComplete else { return false }
+      if state.ticksAtEnd > Self.patience { return true }
+      return table.seams.isSubset(of: state.checkedSeams) && !state.feeds.keys.contains { table.isComparing($0) }
     }
-    guard isComplete else { return false }
-    // A seam of a stalled connection: its server has stated the validator of the file all the same.
-    return !isComparing || state.ticksAtEnd > 2
   }
 
   private func failure(_ state: State) -> DownloadError {

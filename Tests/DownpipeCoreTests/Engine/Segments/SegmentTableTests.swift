@@ -186,5 +186,26 @@ struct SegmentTableTests {
     #expect(world.problems.first == nil)
     let isComplete = world.table.isComplete
     #expect(isComplete)
+    #expect(world.mixedUnnoticed == [])
+  }
+
+  @Test func aSeamThatNoFeedComparesIsKnown() {
+    let seam = SegmentTable.seam
+    var table = table(4 * seam)
+    let first = feed(&table, 0..<(2 * seam))
+    let second = feed(&table, (2 * seam)..<(4 * seam))
+    #expect(table.next(first, count: Int(2 * seam)) == .write(0..<(2 * seam)))
+    table.wrote(0..<(2 * seam), by: first)
+    #expect(table.isComparing(first))
+    table.remove(first)
+    #expect(table.next(second, count: Int(2 * seam)) == .write((2 * seam)..<(4 * seam)))
+    table.wrote((2 * seam)..<(4 * seam), by: second)
+    #expect(table.openSeams == [2 * seam])
+    let check = table.add(seam: 2 * seam, place: 0, at: .zero)
+    #expect(table.isComparing(check))
+    #expect(table.next(check, count: Int(2 * seam)) == .compare(seam..<(2 * seam)))
+    #expect(table.next(check, count: Int(2 * seam)) == .compare((2 * seam)..<(3 * seam)))
+    #expect(table.seams.isEmpty)
+    #expect(table.next(check, count: 1) == .end)
   }
 }

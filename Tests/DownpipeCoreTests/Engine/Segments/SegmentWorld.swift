@@ -57,6 +57,15 @@ struct SegmentWorld {
     }
   }
 
+  /// The offsets at which the bytes of a place that lies and those of another meet, and which are not known to be
+  /// uncompared.
+  var mixedUnnoticed: [Int64] {
+    owners.keys.filter { block in
+      guard let before = owners[block - Self.block], let after = owners[block] else { return false }
+      return (before == Self.liar) != (after == Self.liar) && !table.seams.contains(block)
+    }
+  }
+
   private mutating func open() {
     let place = isLiarOut ? Int.random(in: 0...1, using: &random) : Int.random(in: 0...2, using: &random)
     let expected = SegmentTable.Expectation(
