@@ -56,24 +56,26 @@
       // Other lists may have a leased download as a head; this list is up to date.
       if !taken.isEmpty, laneLists.count > 1 { forgetLanes(but: list) }
       list.forget(taken)
-      return try taken.compactMap { try take($0, request) }
+      // The records are changed in place: a copy costs dozens of reference counts.
+      var areLeased = true
+      for index in taken.indices where try !take(&taken[index], request) { areLeased = false }
+      return areLeased ? taken : taken.filter { $0.phase.isActive }
     }
 
-    /// - Returns: The leased record; `nil` if it could not be leased.
-    private func take(_ record: DownloadRecord, _ request: LeaseRequest) throws -> DownloadRecord? {
-      var record = record
+    /// - Returns: Whether the record could be leased.
+    private func take(_ record: inout DownloadRecord, _ request: LeaseRequest) throws -> Bool {
       let statement = try prepared(.lease)
       let opening = try opening()
       statement.bind(opening)
       statement.bind(request.until)
       statement.bind(request.now)
       statement.bind(record.generation)
-      guard try statement.run() == 1 else { return nil }
+      guard try statement.run() == 1 else { return false }
       moved(from: .waiting, to: .transferring)
       record.apply(.leased)
       record.owner = try owner(opening)
       record.updatedAt = request.now
-      return record
+      return true
     }
 
     /// The record with a generation; `nil` if it does not exist or is damaged.

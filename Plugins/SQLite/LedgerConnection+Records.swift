@@ -207,12 +207,12 @@
     }
 
     func save(_ record: DownloadRecord, _ fields: RecordFields, at now: Date) throws -> Bool {
-      var record = record
-      var kind: Int64?
-      if fields.contains(.link) {
-        guard let linked = try linked(record) else { return false }
-        (record, kind) = (linked.record, linked.kind)
-      }
+      guard fields.contains(.link) else { return try save(record, fields, kind: nil, at: now) }
+      guard let linked = try linked(record) else { return false }
+      return try save(linked.record, fields, kind: linked.kind, at: now)
+    }
+
+    private func save(_ record: DownloadRecord, _ fields: RecordFields, kind: Int64?, at now: Date) throws -> Bool {
       let mayLearnSize = fields.contains(.checkpoint) && record.phase != .finished
       let total = mayLearnSize ? try total(of: record.generation) : record.checkpoint.total
       let text = SaveText(fields, keepsLease: record.phase.isActive)

@@ -4,8 +4,9 @@
 
   /// A column of `download`: its name, the saves that write it, and its conversion from and to a record.
   ///
-  /// ``RecordColumns/all`` lists all columns.
-  struct RecordColumn: Sendable {
+  /// ``RecordColumns/all`` lists all columns. It is a class because a loop over the columns of each row would copy a name and
+  /// two closures for each.
+  final class RecordColumn: Sendable {
     let name: String
     /// The saves that write the column; empty if only adding and updating write it.
     let fields: RecordFields
@@ -17,12 +18,24 @@
     /// - Returns: `false` for a value that is never written.
     let read: @Sendable (ColumnValue, inout DownloadRecord) -> Bool
 
+    init(
+      name: String, fields: RecordFields, isOptional: Bool,
+      value: @escaping @Sendable (DownloadRecord) throws -> ColumnValue,
+      read: @escaping @Sendable (ColumnValue, inout DownloadRecord) -> Bool
+    ) {
+      self.name = name
+      self.fields = fields
+      self.isOptional = isOptional
+      self.value = value
+      self.read = read
+    }
+
     /// A column that is never NULL.
     static func required<Value: ColumnCodable>(
       _ name: String, _ fields: RecordFields, _ get: @escaping @Sendable (DownloadRecord) -> Value,
       _ set: @escaping @Sendable (inout DownloadRecord, Value) -> Void
-    ) -> Self {
-      Self(
+    ) -> RecordColumn {
+      RecordColumn(
         name: name, fields: fields, isOptional: false, value: { try get($0).columnValue },
         read: { column, record in
           guard let value = Value(columnValue: column) else { return false }
@@ -35,8 +48,8 @@
     static func optional<Value: ColumnCodable>(
       _ name: String, _ fields: RecordFields, _ get: @escaping @Sendable (DownloadRecord) -> Value?,
       _ set: @escaping @Sendable (inout DownloadRecord, Value) -> Void
-    ) -> Self {
-      Self(
+    ) -> RecordColumn {
+      RecordColumn(
         name: name, fields: fields, isOptional: true, value: { try get($0)?.columnValue ?? .null },
         read: { column, record in
           guard let value = Value(columnValue: column) else { return false }
@@ -49,7 +62,7 @@
     static func json<Value: Codable & Sendable>(
       _ name: String, _ fields: RecordFields, _ get: @escaping @Sendable (DownloadRecord) -> Value?,
       _ set: @escaping @Sendable (inout DownloadRecord, Value) -> Void
-    ) -> Self {
+    ) -> RecordColumn {
       optional(name, fields, { record in get(record).map { JSONText($0) } }, { set(&$0, $1.value) })
     }
 
@@ -57,9 +70,9 @@
     static func repeatedJSON<Value: Codable & Sendable & Equatable>(
       _ name: String, _ fields: RecordFields, _ get: @escaping @Sendable (DownloadRecord) -> Value?,
       _ set: @escaping @Sendable (inout DownloadRecord, Value) -> Void
-    ) -> Self {
+    ) -> RecordColumn {
       let last = LastJSON<Value>()
-      return Self(
+      return RecordColumn(
         name: name, fields: fields, isOptional: true,
         value: { record in try get(record).map { try last.column(for: $0) } ?? .null },
         read: { column, record in

@@ -57,14 +57,18 @@ package enum PathText {
 
   /// The part of a path that follows a folder; `nil` when the path is not below the folder.
   package static func remainder(of path: String, below folder: String) -> Substring? {
-    let prefix = folder.hasSuffix("/") ? folder : folder + "/"
+    let slash = UInt8(ascii: "/")
+    let (bytes, prefix) = (path.utf8, folder.utf8)
     // Compares bytes: two Unicode spellings of one letter are two files.
-    guard path.utf8.count > prefix.utf8.count, path.utf8.starts(with: prefix.utf8) else { return nil }
-    return path[path.utf8.index(path.utf8.startIndex, offsetBy: prefix.utf8.count)...]
+    guard bytes.count > prefix.count, bytes.starts(with: prefix) else { return nil }
+    let end = bytes.index(bytes.startIndex, offsetBy: prefix.count)
+    if prefix.last == slash { return path[end...] }
+    guard bytes[end] == slash, bytes.count > prefix.count + 1 else { return nil }
+    return path[bytes.index(after: end)...]
   }
 
   package static func join(_ folder: String, _ name: some StringProtocol) -> String {
-    folder.hasSuffix("/") ? folder + name : folder + "/" + name
+    folder.utf8.last == UInt8(ascii: "/") ? folder + name : folder + "/" + name
   }
 
   /// The path of the folder that contains an entry, and the entry's name.

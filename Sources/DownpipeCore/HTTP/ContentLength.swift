@@ -9,6 +9,11 @@ package enum ContentLength {
   package static func parse(_ headers: HeaderFields) throws(DownloadError) -> ByteCount {
     var length: Int64?
     for value in headers.values("Content-Length") {
+      // Almost every value is one number.
+      if length == nil, let number = Int64(decimalDigits: value) {
+        length = number
+        continue
+      }
       for part in value.split(separator: ",", omittingEmptySubsequences: false) {
         guard let number = Int64(decimalDigits: part.prefix { $0 != ";" }.trimmingHTTPWhitespace) else {
           throw DownloadError(

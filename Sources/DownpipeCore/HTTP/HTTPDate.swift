@@ -108,8 +108,12 @@ extension Int64 {
 extension StringProtocol {
   /// The text without surrounding spaces and tabs (RFC 9110 §5.6.3).
   package var trimmingHTTPWhitespace: String {
-    let bytes = Array(utf8)
     func isBlank(_ byte: UInt8) -> Bool { byte == 0x20 || byte == 0x09 }
+    let isTrimmed = utf8.withContiguousStorageIfAvailable { bytes in
+      bytes.first.map { !isBlank($0) } ?? false && bytes.last.map { !isBlank($0) } ?? false
+    }
+    if isTrimmed == true { return String(self) }
+    let bytes = Array(utf8)
     guard let first = bytes.firstIndex(where: { !isBlank($0) }), let last = bytes.lastIndex(where: { !isBlank($0) })
     else { return "" }
     return String(decoding: bytes[first...last], as: UTF8.self)

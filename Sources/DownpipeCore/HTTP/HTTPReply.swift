@@ -57,7 +57,8 @@ extension SourceReply {
 
   private static func mediaType(_ headers: HeaderFields) -> String? {
     guard let value = headers["Content-Type"]?.trimmingHTTPWhitespace, !value.isEmpty else { return nil }
-    return String(value.prefix(255))
+    // Counting characters is slow.
+    return value.utf8.count <= 255 ? value : String(value.prefix(255))
   }
 
   private static func acceptsRanges(_ headers: HeaderFields, _ coverage: Coverage) -> Bool? {
@@ -111,6 +112,11 @@ extension HeaderFields {
   fileprivate func list(_ name: String) -> [String] {
     var members: [String] = []
     for value in values(name) {
+      if !value.utf8.contains(UInt8(ascii: ",")) {
+        let trimmed = value.trimmingHTTPWhitespace
+        if !trimmed.isEmpty { members.append(trimmed) }
+        continue
+      }
       for member in value.split(separator: ",") {
         let trimmed = member.trimmingHTTPWhitespace
         if !trimmed.isEmpty { members.append(trimmed) }

@@ -48,10 +48,11 @@ package struct Redirects: Sendable {
     url = request.url
     self.rules = rules
     allFields = fields
-    firstOrigin = try Self.origin(of: request.url)
+    let parts = URLText(request.url)
+    firstOrigin = try Self.origin(of: parts)
     origin = firstOrigin
     self.fields = fields.reaching(origin, from: firstOrigin)
-    users[origin] = UserInfo(URLText(request.url))
+    if let user = UserInfo(parts) { users[origin] = user }
   }
 
   /// User name and password for this request, percent-decoded; `nil` when the URL of this origin has none, or when the
@@ -130,8 +131,9 @@ package struct Redirects: Sendable {
   /// Returns the origin of a URL that can be requested.
   ///
   /// - Throws: ``DownloadError`` as ``init(_:fields:rules:)``.
-  static func origin(of url: URL) throws(DownloadError) -> Origin {
-    let parts = URLText(url)
+  static func origin(of url: URL) throws(DownloadError) -> Origin { try origin(of: URLText(url)) }
+
+  private static func origin(of parts: URLText) throws(DownloadError) -> Origin {
     guard parts.isHTTP else {
       throw DownloadError(
         .unsupportedURL, "only http and https URLs can be fetched, not “\(parts.scheme.prefix(32).escaped)”")

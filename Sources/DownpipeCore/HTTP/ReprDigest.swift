@@ -16,9 +16,13 @@ package enum ReprDigest {
         found.append(digest)
       }
     }
-    add(parse(headers.values("Repr-Digest").joined(separator: ",")))
-    if isWholeContent { add(parse(headers.values("Content-Digest").joined(separator: ","))) }
-    add(parseLegacy(headers.values("Digest").joined(separator: ",")))
+    func field(_ name: String) -> String? {
+      let values = headers.values(name)
+      return values.isEmpty ? nil : values.joined(separator: ",")
+    }
+    if let field = field("Repr-Digest") { add(parse(field)) }
+    if isWholeContent, let field = field("Content-Digest") { add(parse(field)) }
+    if let field = field("Digest") { add(parseLegacy(field)) }
     return found
   }
 

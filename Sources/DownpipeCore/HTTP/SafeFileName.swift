@@ -44,14 +44,18 @@ public enum SafeFileName {
   private static func lastPart(of url: URL) -> String? {
     let path = URLText(url).path
     // Other URLs, such as `data:` URLs, have no hierarchical path.
-    guard path.hasPrefix("/"), let part = path.split(separator: "/").last else { return nil }
+    let slash = UInt8(ascii: "/")
+    guard path.utf8.first == slash, let last = path.utf8.lastIndex(where: { $0 != slash }) else { return nil }
+    let start = path.utf8[..<last].lastIndex(of: slash).map { path.utf8.index(after: $0) } ?? path.startIndex
+    let part = path[start..<path.utf8.index(after: last)]
+    if isPlain(part) { return String(part) }
     let octets = Array(part.utf8)
     guard let bytes = PercentEncoding.decode(octets) else { return String(part) }
     return Charset.utf8.decode(bytes) ?? Charset.latin1.decode(bytes)
   }
 
   private static func component(of text: String) -> String? {
-    if isPlain(text), !isDeviceName(text) { return text }
+    if isPlain(text[...]), !isDeviceName(text) { return text }
     // The end of the text counts. A name may be as long as a header field.
     let scalars = text.unicodeScalars.suffix(4096)
     let last = scalars.split(omittingEmptySubsequences: true) { $0 == "/" || $0 == "\\" }.last
@@ -68,7 +72,7 @@ public enum SafeFileName {
 
   /// Whether a name consists only of ASCII letters, digits, `-`, `_` and inner dots, as most names do, and needs no
   /// change.
-  private static func isPlain(_ name: String) -> Bool {
+  private static func isPlain(_ name: Substring) -> Bool {
     let (dot, count) = (UInt8(ascii: "."), name.utf8.count)
     guard (1...maximumLength).contains(count), name.utf8.first != dot, name.utf8.last != dot else { return false }
     return name.utf8.allSatisfy { byte in
@@ -108,6 +112,8 @@ public enum SafeFileName {
 
   /// Whether the name denotes a device that exists in every folder on Windows, with any extension.
   private static func isDeviceName(_ name: String) -> Bool {
+    // The names of devices begin with these letters, after the blanks that are trimmed.
+    guard let first = name.utf8.first(where: { $0 != 0x20 }), "CPANLcpanl".utf8.contains(first) else { return false }
     let stem = trim(String(name.prefix { $0 != "." && $0 != ":" })).uppercased()
     if ["CON", "PRN", "AUX", "NUL", "CONIN$", "CONOUT$", "CLOCK$"].contains(stem) { return true }
     guard stem.count == 4, stem.hasPrefix("COM") || stem.hasPrefix("LPT"), let last = stem.last else { return false }

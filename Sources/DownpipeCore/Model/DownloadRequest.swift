@@ -254,6 +254,6 @@ extension URL {
   /// while the resource stays the same.
   package var resourceKey: String {
     let text = URLText(self)
-    return "\(text.scheme.lowercased())://\(text.hostKey)\(text.path)"
+    return "\(text.scheme.inLowerCase)://\(text.hostKey)\(text.path)"
   }
 }

@@ -4,28 +4,40 @@
 /// Inserting and removing cost O(log n), however many elements share a group whose precedence changes.
 package struct GroupedQueue<Element: Comparable> {
   /// The first element of a group, at the group's precedence as far as it is known.
-  private struct Standing: Comparable {
-    let precedence: UInt64
-    let first: Element
-    let group: String
+  @usableFromInline
+  struct Standing: Comparable {
+    @usableFromInline let precedence: UInt64
+    @usableFromInline let first: Element
+    @usableFromInline let group: String
 
+    @inlinable
+    init(precedence: UInt64, first: Element, group: String) {
+      self.precedence = precedence
+      self.first = first
+      self.group = group
+    }
+
+    @inlinable
     static func < (left: Self, right: Self) -> Bool {
       left.precedence == right.precedence ? left.first < right.first : left.precedence < right.precedence
     }
   }
 
-  private var groups: [String: MinHeap<Element>] = [:]
+  @usableFromInline var groups: [String: MinHeap<Element>] = [:]
   /// For each group, the standing of its first element; also outdated standings, which are dropped when they come.
-  private var standings = MinHeap<Standing>()
+  @usableFromInline var standings = MinHeap<Standing>()
+  @usableFromInline var number = 0
   /// The number of elements.
-  package private(set) var count = 0
+  @inlinable package var count: Int { number }
 
+  @inlinable
   package init() {}
 
+  @inlinable
   package mutating func insert(_ element: Element, in group: String) {
     let isFirst = groups[group]?.first.map { element < $0 } ?? true
     groups[group, default: MinHeap()].insert(element)
-    count += 1
+    number += 1
     guard isFirst else { return }
     standings.insert(Standing(precedence: 0, first: element, group: group))
     // Outdated standings must not fill the memory.
@@ -40,6 +52,7 @@ package struct GroupedQueue<Element: Comparable> {
   /// Removes and returns the first element.
   /// - Parameter precedence: The precedence of a group, which may have grown since the last call, but never falls; all
   ///   groups are equal if `nil`.
+  @inlinable
   package mutating func removeFirst(_ precedence: ((String) -> UInt64)? = nil) -> Element? {
     while let standing = standings.removeFirst() {
       guard let first = groups[standing.group]?.first, first == standing.first else { continue }
@@ -49,7 +62,7 @@ package struct GroupedQueue<Element: Comparable> {
         continue
       }
       _ = groups[standing.group]?.removeFirst()
-      count -= 1
+      number -= 1
       if let next = groups[standing.group]?.first {
         standings.insert(Standing(precedence: place, first: next, group: standing.group))
       } else {

@@ -40,7 +40,7 @@ package enum HTTPURL {
   package static func wireText(_ url: URL) -> String {
     let parts = URLText(url)
     let port = parts.portText.map { ":\($0)" } ?? ""
-    return "\(parts.scheme.lowercased())://\(parts.host ?? "")\(port)\(target(parts))"
+    return "\(parts.scheme.inLowerCase)://\(parts.host ?? "")\(port)\(target(parts))"
   }
 
   /// Returns the request target (RFC 9112 §3.2.1): path and query as written, at least `/`.
@@ -57,15 +57,31 @@ package enum HTTPURL {
   private static func canonicalParts(_ text: String) -> URLText? {
     guard text.utf8.allSatisfy({ URLCharacters.isInQuery($0) || $0 == UInt8(ascii: "#") }) else { return nil }
     let parts = URLText(text)
-    guard parts.userInfo == nil, parts.host?.endIndex == parts.path.startIndex,
-      parts.path.utf8.first == UInt8(ascii: "/"),
-      !parts.path.utf8.lazy.split(separator: UInt8(ascii: "/")).contains(where: { $0.first == UInt8(ascii: ".") }),
-      let host = parts.host, !host.isEmpty,
-      host.utf8.allSatisfy({
-        (0x61...0x7A).contains($0) || (0x30...0x39).contains($0) || $0 == UInt8(ascii: ".") || $0 == UInt8(ascii: "-")
-      }), parts.scheme == "http" || parts.scheme == "https", parts.fragment?.contains("#") != true
+    let scheme = parts.scheme
+    guard parts.userInfo == nil, let host = parts.host, !host.isEmpty, host.utf8.allSatisfy(URLHost.isPlain),
+      scheme == "http" || scheme == "https", !parts.hasEmptyPort,
+      parts.portText.map({ isCanonical(port: $0, of: scheme) }) ?? true, isCanonical(path: parts.path),
+      parts.fragment?.contains("#") != true
     else { return nil }
     return parts
+  }
+
+  /// Whether the path begins with a slash, and none of its segments begins with a dot.
+  private static func isCanonical(path: Substring) -> Bool {
+    guard path.utf8.first == UInt8(ascii: "/") else { return false }
+    var last: UInt8 = 0
+    for byte in path.utf8 {
+      if byte == UInt8(ascii: "."), last == UInt8(ascii: "/") { return false }
+      last = byte
+    }
+    return true
+  }
+
+  /// Whether a port is written in its shortest form and is not that of the scheme.
+  private static func isCanonical(port digits: Substring, of scheme: Substring) -> Bool {
+    guard digits.utf8.first != UInt8(ascii: "0"), let port = Int64(decimalDigits: digits), port <= 65_535
+    else { return false }
+    return port != URLText.defaultPort(of: scheme).map(Int64.init)
   }
 
   /// Parses an absolute URL, or a reference against a base (WHATWG's basic URL parser).

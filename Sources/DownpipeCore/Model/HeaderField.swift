@@ -44,12 +44,20 @@ public struct HeaderFields: Hashable, Sendable, ExpressibleByArrayLiteral, Expre
 
   /// Returns all values of a field, in order.
   public func values(_ name: String) -> [String] {
-    fields.filter { $0.name.caseInsensitivelyEquals(name) }.map(\.value)
+    // Most fields that are looked up are not there: nothing is allocated for them.
+    var values: [String] = []
+    for index in fields.indices where fields[index].name.caseInsensitivelyEquals(name) {
+      values.append(fields[index].value)
+    }
+    return values
   }
 
   /// The first value of a field. Setting it replaces all values of the field; setting `nil` removes them.
   public subscript(_ name: String) -> String? {
-    get { fields.first { $0.name.caseInsensitivelyEquals(name) }?.value }
+    get {
+      for index in fields.indices where fields[index].name.caseInsensitivelyEquals(name) { return fields[index].value }
+      return nil
+    }
     set {
       fields.removeAll { $0.name.caseInsensitivelyEquals(name) }
       if let newValue { fields.append(HeaderField(name, newValue)) }

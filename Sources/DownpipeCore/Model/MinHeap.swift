@@ -1,16 +1,22 @@
 /// A collection whose smallest element is removed first. Inserting and removing cost O(log n).
+///
+/// Inlinable, because other modules would otherwise run its generic code, which is several times slower.
 package struct MinHeap<Element: Comparable> {
-  private var elements: [Element]
+  @usableFromInline var elements: [Element]
 
   /// Creates a heap in O(n).
+  @inlinable
   package init(_ elements: [Element] = []) {
     self.elements = elements
     for index in stride(from: elements.count / 2, through: 0, by: -1) { sink(index) }
   }
 
+  @inlinable
   package var count: Int { elements.count }
+  @inlinable
   package var first: Element? { elements.first }
 
+  @inlinable
   package mutating func insert(_ element: Element) {
     elements.append(element)
     var index = elements.count - 1
@@ -22,6 +28,7 @@ package struct MinHeap<Element: Comparable> {
     }
   }
 
+  @inlinable
   package mutating func removeFirst() -> Element? {
     guard let first = elements.first, let last = elements.popLast() else { return nil }
     if !elements.isEmpty {
@@ -32,13 +39,15 @@ package struct MinHeap<Element: Comparable> {
   }
 
   /// Removes and returns the elements that are not larger than a limit, in order.
+  @inlinable
   package mutating func removeAll(through limit: Element) -> [Element] {
     var removed: [Element] = []
     while let first, first <= limit, let element = removeFirst() { removed.append(element) }
     return removed
   }
 
-  private mutating func sink(_ start: Int) {
+  @inlinable
+  mutating func sink(_ start: Int) {
     var index = start
     while true {
       var least = index

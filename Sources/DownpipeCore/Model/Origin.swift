@@ -27,10 +27,11 @@ public struct Origin: Hashable, Sendable {
   }
 
   init?(_ text: URLText) {
-    guard !text.scheme.isEmpty, let host = text.host.flatMap({ URLHost.ascii(Array($0.utf8)) }) else { return nil }
+    let scheme = text.scheme
+    guard !scheme.isEmpty, let host = text.host.flatMap(URLHost.ascii) else { return nil }
     let port = text.port
     guard (0...65_535).contains(port ?? (text.portText == nil ? 0 : -1)) else { return nil }
-    self.scheme = text.scheme.lowercased()
+    self.scheme = scheme.inLowerCase
     self.host = host
     self.port = port
   }

@@ -7,9 +7,14 @@ internal import Foundation
 enum URLHost {
   /// Returns a host in ASCII and in lower case, with the escapes decoded and names in other scripts as Punycode; `nil`
   /// for an empty host and for characters that are not allowed in hosts.
+  static func ascii(_ text: Substring) -> String? {
+    // Most hosts need no change.
+    if !text.isEmpty, text.utf8.allSatisfy(isPlain) { return String(text) }
+    return ascii(Array(text.utf8))
+  }
+
   static func ascii(_ bytes: [UInt8]) -> String? {
     if bytes.first == UInt8(ascii: "[") { return address(bytes) }
-    // Most hosts need no change.
     if !bytes.isEmpty, bytes.allSatisfy(isPlain) { return String(decoding: bytes, as: UTF8.self) }
     guard !bytes.isEmpty, let decoded = PercentEncoding.decode(bytes),
       let text = String(validating: decoded, as: UTF8.self)
@@ -28,7 +33,8 @@ enum URLHost {
     text.utf8.allSatisfy(isAllowed) && !text.isEmpty ? text.lowercased() : nil
   }
 
-  private static func isPlain(_ byte: UInt8) -> Bool {
+  /// Whether a character of a host needs no change.
+  static func isPlain(_ byte: UInt8) -> Bool {
     switch byte {
     case 0x61...0x7A, 0x30...0x39, UInt8(ascii: "."), UInt8(ascii: "-"): true
     default: false

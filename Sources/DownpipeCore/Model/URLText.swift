@@ -5,54 +5,82 @@ package import Foundation
 /// Foundation decodes what it returns, and on Linux it returns an empty string for an escape that is not UTF-8, such as
 /// `%E9`. Everything that is sent or compared is therefore taken from the text.
 package struct URLText {
+  /// The text. The parts are kept as offsets into its UTF-8: a substring of each part would cost a reference count.
+  private let text: String
+  private let schemeEnd: Int
+  private let userStart: Int
+  /// Equal to ``userStart`` when there is no user information; otherwise it follows the `@`.
+  private let hostStart: Int
+  /// -1 when the URL has no authority.
+  private let hostEnd: Int
+  private let pathStart: Int
+  private let pathEnd: Int
+  private let queryEnd: Int
+  private let count: Int
+
   /// The scheme as written; empty when the text has none.
-  package let scheme: Substring
+  package var scheme: Substring { part(0, schemeEnd) }
   /// The user information before the `@`; `nil` when there is none.
-  package let userInfo: Substring?
+  package var userInfo: Substring? { hostStart > userStart ? part(userStart, hostStart - 1) : nil }
   /// The host as written, with the brackets of an IPv6 address; `nil` when the URL has no authority.
-  package let host: Substring?
+  package var host: Substring? { hostEnd < 0 ? nil : part(hostStart, hostEnd) }
   /// The digits after the host's colon; `nil` when there are none.
-  package let portText: Substring?
+  package var portText: Substring? { hostEnd >= 0 && pathStart > hostEnd + 1 ? part(hostEnd + 1, pathStart) : nil }
+  /// Whether the host is followed by a colon without digits.
+  var hasEmptyPort: Bool { hostEnd >= 0 && pathStart == hostEnd + 1 }
   /// The path as written, which may be empty.
-  package let path: Substring
+  package var path: Substring { part(pathStart, pathEnd) }
   /// The query as written, without `?`; `nil` when the URL has no query.
-  package let query: Substring?
+  package var query: Substring? { queryEnd > pathEnd ? part(pathEnd + 1, queryEnd) : nil }
   /// The fragment as written, without `#`; `nil` when the URL has no fragment.
-  package let fragment: Substring?
+  package var fragment: Substring? { count > queryEnd ? part(queryEnd + 1, count) : nil }
 
   package init(_ url: URL) { self.init(url.absoluteString) }
 
   package init(_ text: String) {
+    var text = text
+    (schemeEnd, userStart, hostStart, hostEnd, pathStart, pathEnd, queryEnd, count) = text.withUTF8(Self.split)
+    self.text = text
+  }
+
+  private func part(_ start: Int, _ end: Int) -> Substring {
     let utf8 = text.utf8
-    let isEnd: (UInt8) -> Bool = { $0 == UInt8(ascii: "/") || $0 == UInt8(ascii: "?") || $0 == UInt8(ascii: "#") }
-    var start = utf8.startIndex
-    if let colon = utf8.firstIndex(where: { $0 == UInt8(ascii: ":") || isEnd($0) }), utf8[colon] == UInt8(ascii: ":") {
-      scheme = text[..<colon]
-      start = utf8.index(after: colon)
-    } else {
-      scheme = text[..<start]
+    let first = utf8.index(utf8.startIndex, offsetBy: start)
+    return text[first..<utf8.index(first, offsetBy: end - start)]
+  }
+
+  /// Finds the parts; their delimiters are ASCII.
+  private static func split(_ text: UnsafeBufferPointer<UInt8>) -> (Int, Int, Int, Int, Int, Int, Int, Int) {
+    let (slash, question, hash) = (UInt8(ascii: "/"), UInt8(ascii: "?"), UInt8(ascii: "#"))
+    let count = text.count
+    /// The first place from `start` with one of the bytes, or the end.
+    func find(_ start: Int, _ end: Int, _ one: UInt8, _ two: UInt8, _ three: UInt8) -> Int {
+      var index = start
+      while index < end, text[index] != one, text[index] != two, text[index] != three { index += 1 }
+      return index
     }
-    if utf8[start...].starts(with: "//".utf8) {
-      start = utf8.index(start, offsetBy: 2)
-      let end = utf8[start...].firstIndex(where: isEnd) ?? utf8.endIndex
-      let mark = utf8[start..<end].lastIndex(of: UInt8(ascii: "@"))
-      userInfo = mark.map { text[start..<$0] }
-      if let mark { start = utf8.index(after: mark) }
-      // The colons of an IPv6 address are in brackets.
-      let bracket = utf8[start..<end].lastIndex(of: UInt8(ascii: "]")) ?? start
-      let colon = utf8[bracket..<end].firstIndex(of: UInt8(ascii: ":"))
-      host = text[start..<(colon ?? end)]
-      let digits = colon.map { text[utf8.index(after: $0)..<end] }
-      portText = digits?.isEmpty ?? true ? nil : digits
+    func find(_ byte: UInt8, _ start: Int, _ end: Int) -> Int { find(start, end, byte, byte, byte) }
+
+    let colon = find(UInt8(ascii: ":"), 0, find(0, count, slash, question, hash))
+    let hasScheme = colon < count && text[colon] == UInt8(ascii: ":")
+    let schemeEnd = hasScheme ? colon : 0
+    var start = hasScheme ? colon + 1 : 0
+    var (userStart, hostStart, hostEnd) = (start, start, -1)
+    if start + 1 < count, text[start] == slash, text[start + 1] == slash {
+      start += 2
+      let end = find(start, count, slash, question, hash)
+      (userStart, hostStart) = (start, start)
+      var bracket = -1
+      for index in start..<end {
+        // The last “@” counts. The colons of an IPv6 address are in brackets.
+        if text[index] == UInt8(ascii: "@") { (hostStart, bracket) = (index + 1, -1) }
+        if text[index] == UInt8(ascii: "]") { bracket = index }
+      }
+      hostEnd = find(UInt8(ascii: ":"), max(hostStart, bracket), end)
       start = end
-    } else {
-      (userInfo, host, portText) = (nil, nil, nil)
     }
-    let hash = utf8[start...].firstIndex(of: UInt8(ascii: "#"))
-    let mark = utf8[start..<(hash ?? utf8.endIndex)].firstIndex(of: UInt8(ascii: "?"))
-    path = text[start..<(mark ?? hash ?? utf8.endIndex)]
-    query = mark.map { text[utf8.index(after: $0)..<(hash ?? utf8.endIndex)] }
-    fragment = hash.map { text[utf8.index(after: $0)...] }
+    let queryEnd = find(hash, start, count)
+    return (schemeEnd, userStart, hostStart, hostEnd, start, find(question, start, queryEnd), queryEnd, count)
   }
 
   /// Whether the scheme is `http` or `https`.
@@ -63,8 +91,9 @@ package struct URLText {
 
   /// The host in lower case, with the port if there is one; empty without a host.
   var hostKey: String {
-    let host = host?.lowercased() ?? ""
-    return portText.flatMap { Int($0) }.map { "\(host):\($0)" } ?? host
+    guard let host else { return "" }
+    if portText == nil, host.isLowerCaseASCII { return String(host) }
+    return portText.flatMap { Int($0) }.map { "\(host.lowercased()):\($0)" } ?? host.lowercased()
   }
 
   /// The port as written, or that of the scheme; `nil` when neither is known.
@@ -72,11 +101,21 @@ package struct URLText {
 
   /// The port that a scheme uses when the URL has none.
   package static func defaultPort(of scheme: some StringProtocol) -> Int? {
-    switch scheme.lowercased() {
-    case "http", "ws": 80
-    case "https", "wss": 443
+    if scheme.caseInsensitivelyEquals("https") { return 443 }
+    if scheme.caseInsensitivelyEquals("http") { return 80 }
+    return switch scheme.lowercased() {
+    case "ws": 80
+    case "wss": 443
     case "ftp": 21
     default: nil
     }
   }
+}
+
+extension StringProtocol {
+  /// Whether the text is ASCII without capital letters, so that it equals its lower-case form.
+  var isLowerCaseASCII: Bool { utf8.allSatisfy { $0 < 0x80 && !(0x41...0x5A).contains($0) } }
+
+  /// The text in lower case; the same storage when there is nothing to change.
+  var inLowerCase: String { isLowerCaseASCII ? String(self) : lowercased() }
 }

@@ -101,12 +101,13 @@ struct GetPlan: Sendable {
       throw DownloadError(.invalidRequest, "the URL is longer than 8,192 bytes")
     }
     let url = try DownloadRequest(text, id: "").url
-    let scheme = url.scheme?.lowercased() ?? ""
-    guard url.isHTTP else {
+    let parts = URLText(url)
+    guard parts.isHTTP else {
+      let scheme = parts.scheme.lowercased()
       throw DownloadError(
         .unsupportedURL, "the scheme “\(scheme.prefix(32))” is not supported: use a URL with https:// or http://")
     }
-    guard !(url.host(percentEncoded: true) ?? "").isEmpty else {
+    guard parts.host?.isEmpty == false else {
       throw DownloadError(.unsupportedURL, "the URL has no host: write it as https://host/path")
     }
     return url

@@ -64,9 +64,10 @@ final class EventHub: Sendable {
   private func publish(_ id: DownloadID, _ change: ChangeBuffer.Change, _ event: () -> DownloadEvent) {
     let watchers = state.withLock { state -> Watchers? in
       guard state.watchesAll || state.byDownload[id] != nil else { return nil }
-      return Watchers(
-        streams: (state.byDownload[id].map { Array($0.values) } ?? []) + state.observers.values,
-        changes: state.changes.values.compactMap(\.buffer))
+      var streams: [AsyncStream<DownloadEvent>.Continuation] = []
+      if !state.byDownload.isEmpty, let own = state.byDownload[id] { streams += own.values }
+      if !state.observers.isEmpty { streams += state.observers.values }
+      return Watchers(streams: streams, changes: state.changes.values.compactMap(\.buffer))
     }
     guard let watchers else { return }
     if !watchers.streams.isEmpty {

@@ -105,8 +105,8 @@ extension Run {
 
   /// The complete bytes of an earlier run, or the artifact of its last completed step; `nil` if there is none.
   private func earlierFile() async throws -> CompleteFile? {
+    guard let stored = read({ $0.steps.artifact }) else { return nil }
     let record = record
-    guard let stored = record.steps.artifact else { return nil }
     let chain = chain
     let isSameChain = chain.names.starts(with: record.steps.completed)
     let artifact = try storage.artifact(from: stored)

@@ -57,10 +57,17 @@ extension Engine {
     if reasons.mayHaveChanged { await tellReasons() }
   }
 
-  /// Starts to follow downloads that waited before there was a watcher.
-  private func fillReasons() async {
+  /// Whether there is a watcher for whom the ledger has not been read.
+  var mustFillReasons: Bool {
     let watchers = hub.watchersOfAll
-    guard watchers > 0, reasons.filledFor != watchers else { return }
+    return watchers > 0 && reasons.filledFor != watchers
+  }
+
+  /// Starts to follow downloads that waited before there was a watcher. This is done when the watcher comes: a moment later
+  /// there may be thousands of new downloads, which are known.
+  func fillReasons() async {
+    guard mustFillReasons else { return }
+    let watchers = hub.watchersOfAll
     reasons.filledFor = watchers
     var query = DownloadQuery(phases: [.waiting], location: context.storage.location, order: .rank)
     query.limit = WaitingReasons.most
@@ -73,5 +80,9 @@ extension Engine {
       }
     }
     if records.count == WaitingReasons.most { hub.publishIncomplete() }
+    guard !records.isEmpty else { return }
+    // The reasons may have been compared while the ledger was read.
+    reasons.mayHaveChanged = true
+    context.mailbox.wake()
   }
 }

@@ -109,6 +109,7 @@ actor Engine {
       }
       exchange()
       await setTimer(in: &group)
+      if mustFillReasons { group.addTask { await self.fillReasons() } }
       if reasons.mayHaveChanged, !reasons.isLooking, hub.isAnythingWatched {
         reasons.isLooking = true
         group.addTask { await self.lookAtReasons() }
