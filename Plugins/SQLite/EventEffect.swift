@@ -22,6 +22,9 @@
         return (event, Dictionary(uniqueKeysWithValues: effects))
       })
 
+    /// The effect of a lease. Computing all effects would take a millisecond of the start of a process.
+    static let lease = (try? EventEffect(.leased, in: .waiting)).flatMap { $0 }
+
     private init?(_ event: Lifecycle.Event, in phase: DownloadState.Phase) throws {
       var empty = Self.empty(phase)
       var probe = empty

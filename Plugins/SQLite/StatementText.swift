@@ -109,7 +109,7 @@
         """
       case .lease:
         """
-        UPDATE download SET \(EventEffect.all[.leased]?[.waiting]?.assignments ?? ""),
+        UPDATE download SET \(EventEffect.lease?.assignments ?? ""),
           owner = ?, lease = ?, updated_at = ?
         WHERE generation = ? AND phase = 'waiting' AND owner IS NULL AND waits_for IS NULL
         """

@@ -97,6 +97,10 @@ struct DownloadRun: Sendable {
         if await monitor.isOver { return .over }
         // Batches of changes come with a delay; the end is seen at once.
         try await downloader.waitUntilIdle()
+        downloader.deliverChanges()
+        if await monitor.isOver { return .over }
+        // The batch ends this task. If it does not, another process has finished some of the downloads.
+        try await Task.sleep(for: .milliseconds(50))
         try await monitor.reconcile(downloader)
         return await monitor.isOver ? .over : .nothing
       }

@@ -81,6 +81,30 @@ struct ChangesIntervalTests: EngineSuite {
     #expect(await reader.value == ["a"])
   }
 
+  /// The clock does not move.
+  @Test func aReaderGetsTheChangesSoFarAtOnceWhenAsked() async throws {
+    let downloader = try await downloader(FakeSource(everyURL: .init(bytes)))
+    let changes = downloader.changes(every: .seconds(3600))
+    // Before the reader asks.
+    try await downloader.add(DownloadRequest(url, id: "a"))
+    try await downloader.waitUntilIdle()
+    downloader.deliverChanges()
+    let batches = Watched<[DownloadChanges]>([])
+    let reader = Task { for await batch in changes { batches.update { $0.append(batch) } } }
+    await batches.wait { $0.count == 1 }
+    #expect(batches.value[0].statuses.map(\.state.phase) == [.finished])
+    // While the reader sleeps.
+    await time.sleeper(dueIn: .seconds(3600), purpose: .changes)
+    try await downloader.add(DownloadRequest(url, id: "b"))
+    try await downloader.waitUntilIdle()
+    #expect(batches.value.count == 1)
+    downloader.deliverChanges()
+    await batches.wait { $0.count == 2 }
+    #expect(batches.value[1].statuses.map(\.id) == ["b"])
+    await downloader.shutdown()
+    await reader.value
+  }
+
   @Test func aCancelledReaderEndsAtOnce() async throws {
     let downloader = try await downloader(FakeSource())
     for interval in [Duration.zero, .seconds(3600)] {

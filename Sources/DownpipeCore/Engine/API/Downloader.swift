@@ -263,4 +263,7 @@ public final class Downloader: Sendable {
     engine.context.mailbox.wake()
     return AsyncStream { await buffer.next(every: interval) }
   }
+
+  /// Delivers the changes so far to the readers of ``changes(every:)`` at once, for example when the downloader is idle.
+  package func deliverChanges() { engine.hub.deliverChanges() }
 }

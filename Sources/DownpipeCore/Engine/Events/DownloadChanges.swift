@@ -28,7 +28,6 @@ final class ChangeBuffer: Sendable {
       case .removed: nil
       }
     }
-    var isRemoval: Bool { if case .removed = self { true } else { false } }
   }
 
   static let capacity = 10_000
@@ -37,6 +36,8 @@ final class ChangeBuffer: Sendable {
     var latest: [DownloadID: Change] = [:]
     var isComplete = true
     var isFinished = false
+    /// Whether the next batch does not wait for the interval.
+    var isDue = false
     /// When the reader took the previous batch, or when the buffer was made.
     var previous: Duration
     /// Waits for a change.
@@ -44,6 +45,7 @@ final class ChangeBuffer: Sendable {
     /// Waits for the end, while the reader sleeps.
     var ender: Waiter?
 
+    var isOver: Bool { isFinished || isDue }
     var hasNews: Bool { !latest.isEmpty || !isComplete || isFinished }
   }
   private let state: Mutex<State>
@@ -76,6 +78,12 @@ final class ChangeBuffer: Sendable {
     resume(\.ender)
   }
 
+  /// Delivers the next batch without waiting for the interval.
+  func deliver() {
+    state.withLock { $0.isDue = true }
+    resume(\.ender)
+  }
+
   private func tell(_ change: (inout State) -> Void) {
     let reader = state.withLock { state in
       change(&state)
@@ -89,16 +97,16 @@ final class ChangeBuffer: Sendable {
   func next(every interval: Duration) async -> DownloadChanges? {
     await sleep(until: state.withLock { $0.previous } + interval)
     let batch = await next()
-    state.withLock { $0.previous = time.now }
+    state.withLock { ($0.previous, $0.isDue) = (time.now, false) }
     return batch
   }
 
-  /// Sleeps until the instant or the end: the last batch is delivered without delay.
+  /// Sleeps until the instant or the end, or until a batch is due: the last batch is delivered without delay.
   private func sleep(until instant: Duration) async {
-    guard time.now < instant, !state.withLock({ $0.isFinished }) else { return }
+    guard time.now < instant, !state.withLock({ $0.isOver }) else { return }
     await withTaskGroup(of: Void.self) { group in
       group.addTask { [time] in try? await time.sleep(until: instant, purpose: .changes) }
-      group.addTask { await self.wait(in: \.ender) { $0.isFinished } }
+      group.addTask { await self.wait(in: \.ender) { $0.isOver } }
       await group.next()
       group.cancelAll()
     }
@@ -111,15 +119,20 @@ final class ChangeBuffer: Sendable {
     let taken = state.withLock { state -> (changes: [DownloadID: Change], isComplete: Bool)? in
       if state.latest.isEmpty && state.isComplete { return nil }
       defer {
-        state.latest = [:]
+        // The next batch is probably as large.
+        state.latest = Dictionary(minimumCapacity: state.latest.count)
         state.isComplete = true
       }
       return (state.latest, state.isComplete)
     }
     guard let taken else { return nil }
-    return DownloadChanges(
-      statuses: taken.changes.values.compactMap(\.status),
-      removed: taken.changes.filter { $0.value.isRemoval }.map(\.key), isComplete: taken.isComplete)
+    var statuses: [DownloadStatus] = []
+    var removed: [DownloadID] = []
+    statuses.reserveCapacity(taken.changes.count)
+    for (id, change) in taken.changes {
+      if let status = change.status { statuses.append(status) } else { removed.append(id) }
+    }
+    return DownloadChanges(statuses: statuses, removed: removed, isComplete: taken.isComplete)
   }
 
   /// Waits until the waiter is resumed or the task is cancelled; returns at once if the condition holds.

@@ -83,6 +83,12 @@ final class EventHub: Sendable {
     for buffer in changes { buffer.recordIncomplete() }
   }
 
+  /// Delivers the changes so far to the watchers of all downloads, without waiting for their intervals.
+  func deliverChanges() {
+    let changes = state.withLock { $0.changes.values.compactMap(\.buffer) }
+    for buffer in changes { buffer.deliver() }
+  }
+
   private struct Watchers {
     let streams: [AsyncStream<DownloadEvent>.Continuation]
     let changes: [ChangeBuffer]

@@ -80,5 +80,9 @@ extension Engine {
       }
     }
     if records.count == WaitingReasons.most { hub.publishIncomplete() }
+    guard !records.isEmpty else { return }
+    // The reasons may have been compared while the ledger was read.
+    reasons.mayHaveChanged = true
+    context.mailbox.wake()
   }
 }
