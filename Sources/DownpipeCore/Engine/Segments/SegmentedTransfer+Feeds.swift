@@ -111,7 +111,7 @@ extension SegmentedTransfer {
     return state.tickets[id] != nil
   }
 
-  private func giveRoom(of id: SegmentTable.FeedID, _ state: inout State) {
+  func giveRoom(of id: SegmentTable.FeedID, _ state: inout State) {
     if state.feedAtFirstPlace == id { state.feedAtFirstPlace = nil }
     if let ticket = state.tickets.removeValue(forKey: id) { run.context.connections.close(ticket) }
   }
