@@ -102,8 +102,8 @@
         }
         await session.stop()
       }
-      let sizes = [0, 32, 33, 256, 257, 10_000].map(LaneLoop.receiveBufferBytes(ofTransfers:))
-      #expect(sizes == [256, 256, 32, 32, 8, 8].map { $0 * 1024 })
+      let sizes = [0, 32, 33, 256, 257, 513, 10_000].map(LaneLoop.receiveBufferBytes(ofTransfers:))
+      #expect(sizes == [256, 256, 32, 32, 8, 4, 4].map { $0 * 1024 })
     }
   }
 #endif

@@ -136,7 +136,8 @@
       switch count {
       case ...32: 256 * 1024
       case ...256: 32 * 1024
-      default: 8 * 1024
+      case ...512: 8 * 1024
+      default: 4 * 1024
       }
     }
 

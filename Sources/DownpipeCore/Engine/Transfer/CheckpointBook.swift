@@ -95,15 +95,26 @@ final class CheckpointBook: Sendable {
   ) async throws {
     for await _ in requests {
       guard let bytes = writer.provenBytes, bytes.byteCount > state.withLock({ $0.committedBytes }) else { continue }
-      do {
-        try await run.located(run.storageName) { try await flush(partial) }
-      } catch {
-        // The disk may have lost bytes: write no more to it.
-        writer.abort(with: DownloadError(error, as: .storage))
-        throw error
+      // A task of its own: what it needs is released when it ends, and a task keeps its memory until its own end. A slow
+      // transfer waits for the next checkpoint most of the time.
+      try await withThrowingTaskGroup(of: Void.self) { group in
+        group.addTask { [self] in try await commit(bytes, of: writer, in: partial, adopting: adoption) }
+        try await group.waitForAll()
       }
-      try await commit(bytes, in: partial, adopting: adoption)
     }
+  }
+
+  private func commit(
+    _ bytes: ByteRangeSet, of writer: some CheckpointedWriter, in partial: any Partial, adopting adoption: Adoption?
+  ) async throws {
+    do {
+      try await run.located(run.storageName) { try await flush(partial) }
+    } catch {
+      // The disk may have lost bytes: write no more to it.
+      writer.abort(with: DownloadError(error, as: .storage))
+      throw error
+    }
+    try await commit(bytes, in: partial, adopting: adoption)
   }
 
   /// Commits a checkpoint between two bodies, if the server sends the file in bodies too small for checkpoints.
