@@ -95,10 +95,10 @@ struct DownloaderWatchingTests: EngineSuite {
     let observer = RecordingObserver()
     let downloader = try await downloader(source, observers: [observer], ledger: faulty)
     await downloader.setSuspended(true)
-    let before = faulty.calls.count { $0 == .records }
     try await downloader.add(contentsOf: (0..<50).map { DownloadRequest(url, id: "\($0)") })
     _ = await observer.wait { events in Set(events.map(\.id)).count == 50 }
-    #expect(faulty.calls.count { $0 == .records } == before)
+    // Once for the watcher, to find older downloads.
+    #expect(faulty.calls.count { $0 == .records } <= 1)
     await downloader.shutdown()
   }
 }
