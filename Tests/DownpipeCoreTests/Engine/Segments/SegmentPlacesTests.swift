@@ -12,7 +12,7 @@ struct SegmentPlacesTests {
     var places = SegmentPlaces(try #require(URL(string: "http://0/")), reference: reference)
     for index in 1..<count {
       places.add(try #require(URL(string: "http://\(index)/")))
-      if proven { places[index].reference = reference }
+      if proven, index < places.places.count { places[index].reference = reference }
     }
     return places
   }
