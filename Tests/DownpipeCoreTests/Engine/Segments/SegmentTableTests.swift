@@ -40,8 +40,9 @@ struct SegmentTableTests {
     let id = feed(&table, 0..<(4 * seam))
     #expect(table.next(id, count: Int(5 * seam)) == .write(0..<(4 * seam)))
     table.wrote(0..<(4 * seam), by: id)
-    #expect(table.next(id, count: Int(3 * seam)) == .compare((4 * seam)..<(5 * seam)))
     #expect(table.isComparing(id))
+    #expect(table.next(id, count: Int(3 * seam)) == .compare((4 * seam)..<(5 * seam)))
+    #expect(!table.isComparing(id) && table.seams.isEmpty)
     #expect(table.next(id, count: 1) == .end)
     #expect(table.isComplete)
   }
