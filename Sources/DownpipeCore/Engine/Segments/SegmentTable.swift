@@ -15,6 +15,8 @@ struct SegmentTable: Sendable {
     let place: Int
     /// The key of its segment.
     var segment: Int
+    /// The offset of the first byte of its body.
+    let start: Int64
     /// The offset of the next byte of its body.
     var position: Int64
     /// The offset up to which it compares bytes of others, once it has filled its segment.
@@ -62,6 +64,8 @@ struct SegmentTable: Sendable {
   private(set) var feeds: [FeedID: Feed] = [:]
   /// The bytes that places other than the first have brought, by place.
   private(set) var brought: [Int: ByteRangeSet] = [:]
+  /// The offsets where the bytes of two feeds meet, or may meet, and that no feed has passed.
+  private(set) var seams: Set<Int64> = []
   private var lastKey = 0
 
   /// - Parameter written: The bytes on disk.
@@ -69,6 +73,7 @@ struct SegmentTable: Sendable {
     self.total = total
     self.written = written
     writtenCount = written.byteCount
+    seams = Set(written.ranges.map(\.lowerBound).filter { $0 > 0 })
   }
 
   var isComplete: Bool { writtenCount == total }
@@ -84,7 +89,10 @@ struct SegmentTable: Sendable {
   mutating func add(_ range: ByteRange, from position: Int64, place: Int, at now: Duration) -> FeedID {
     lastKey += 1
     segments[lastKey] = Segment(start: range.lowerBound, claimed: range.lowerBound, end: range.upperBound)
-    feeds[lastKey] = Feed(place: place, segment: lastKey, position: position, meter: FeedMeter(at: now))
+    feeds[lastKey] = Feed(
+      place: place, segment: lastKey, start: position, position: position, meter: FeedMeter(at: now))
+    noteSeam(range.lowerBound)
+    noteSeam(range.upperBound)
     return lastKey
   }
 
@@ -92,8 +100,40 @@ struct SegmentTable: Sendable {
   mutating func double(_ segment: Int, place: Int, at now: Duration) -> FeedID? {
     guard let claimed = segments[segment]?.claimed else { return nil }
     lastKey += 1
-    feeds[lastKey] = Feed(place: place, segment: segment, position: claimed, meter: FeedMeter(at: now))
+    feeds[lastKey] = Feed(
+      place: place, segment: segment, start: claimed, position: claimed, meter: FeedMeter(at: now))
+    noteSeam(claimed)
     return lastKey
+  }
+
+  /// The next seam that needs a feed of its own; `nil` while there is such a feed.
+  var seamToCompare: Int64? { feeds.values.contains { $0.segment == Self.noSegment } ? nil : seams.min() }
+  private static let noSegment = 0
+
+  /// Lets a feed compare the bytes on both sides of a seam, and nothing else.
+  mutating func addComparison(of seam: Int64, place: Int, at now: Duration) -> FeedID {
+    lastKey += 1
+    let start = max(0, seam - Self.seam)
+    feeds[lastKey] = Feed(
+      place: place, segment: Self.noSegment, start: start, position: start, seamEnd: min(seam + Self.seam, total),
+      meter: FeedMeter(at: now))
+    return lastKey
+  }
+
+  private mutating func noteSeam(_ offset: Int64) {
+    if offset > 0, offset < total { seams.insert(offset) }
+  }
+
+  /// Records that the bytes of a feed equal those on disk: it has passed the seams among them.
+  mutating func compared(_ range: ByteRange, by id: FeedID) {
+    // A seam at the first byte of the body: the feed has shown nothing of the bytes before.
+    pass(range, from: feeds[id]?.start ?? range.lowerBound)
+  }
+
+  /// A body that begins before a seam and agrees with what is on disk on both sides of it joins them.
+  private mutating func pass(_ range: ByteRange, from start: Int64) {
+    if seams.isEmpty { return }
+    seams = seams.filter { !(range.contains($0) && start < $0) }
   }
 
   /// Ends a segment earlier, so that other feeds can have the rest.
@@ -127,7 +167,7 @@ struct SegmentTable: Sendable {
   /// What to do with the next bytes of a feed, of which `count` have arrived.
   mutating func next(_ id: FeedID, count: Int) -> Step {
     while true {
-      guard let feed = feeds[id], !feed.isRevoked, let segment = segments[feed.segment] else { return .end }
+      guard let feed = feeds[id], !feed.isRevoked else { return .end }
       let position = feed.position
       if let seamEnd = feed.seamEnd {
         let range = position..<min(position + Int64(count), seamEnd)
@@ -135,6 +175,7 @@ struct SegmentTable: Sendable {
         feeds[id]?.position = range.upperBound
         return .compare(range)
       }
+      guard let segment = segments[feed.segment] else { return .end }
       if position < segment.claimed {
         let range = position..<min(position + Int64(count), segment.claimed)
         feeds[id]?.position = range.upperBound
@@ -177,6 +218,8 @@ struct SegmentTable: Sendable {
     feeds[id]?.writing = nil
     if feed.isDropped { return }
     written.insert(contentsOf: range)
+    // No other feed has bytes in the range.
+    pass(range, from: feed.start)
     writtenCount += range.upperBound - range.lowerBound
     if feed.place > 0 { brought[feed.place, default: ByteRangeSet()].insert(contentsOf: range) }
   }

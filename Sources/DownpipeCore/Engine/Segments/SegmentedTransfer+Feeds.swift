@@ -26,6 +26,13 @@ extension SegmentedTransfer {
           let request = table.request(for: range)
           return (table.add(range, from: request.start, place: place, at: now), request, range.lowerBound)
         }
+        if table.isComplete {
+          // The connections that should have passed a seam have ended there, or have stalled.
+          guard state.feeds.isEmpty || state.ticksAtEnd > 1, let seam = table.seamToCompare else { return nil }
+          let range = max(0, seam - SegmentTable.seam)..<min(seam + SegmentTable.seam, table.total)
+          let id = table.addComparison(of: seam, place: place, at: now)
+          return (id, RequestedRange(from: range.lowerBound, to: range.upperBound), seam)
+        }
         guard let segment = table.segmentToDouble(expected), let start = table.segments[segment]?.claimed,
           let id = table.double(segment, place: place, at: now)
         else { return nil }

@@ -90,7 +90,11 @@ struct SegmentedTransfer: Sendable {
         }
         if isOver(state) { return }
         openMore(&state, &group)
-        if state.open == 0 { throw failure(state) }
+        if state.open == 0 {
+          // Seams that no place compares any more: each reply has stated the validator of the file.
+          if bytesLeft == 0 { return }
+          throw failure(state)
+        }
       }
     }
   }
@@ -107,15 +111,18 @@ struct SegmentedTransfer: Sendable {
     return .bell
   }
 
-  /// Whether all bytes are on disk and no feed is comparing any.
+  /// Whether all bytes are on disk and the bytes of different feeds were compared where they meet.
   private func isOver(_ state: State) -> Bool {
-    let (isComplete, isComparing) = writer.withTable { table in
-      (table.isComplete, state.feeds.keys.contains { table.isComparing($0) })
+    let (isComplete, isCompared) = writer.withTable { table in
+      (table.isComplete, table.seams.isEmpty && !state.feeds.keys.contains { table.isComparing($0) })
     }
     guard isComplete else { return false }
     // A seam of a stalled connection: its server has stated the validator of the file all the same.
-    return !isComparing || state.ticksAtEnd > 2
+    return isCompared || state.ticksAtEnd > Self.ticksForSeams
   }
+
+  /// How many measurements the last comparisons may take.
+  private static let ticksForSeams = 8
 
   private func failure(_ state: State) -> DownloadError {
     state.places.failure

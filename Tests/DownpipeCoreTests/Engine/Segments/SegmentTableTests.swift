@@ -46,6 +46,57 @@ struct SegmentTableTests {
     #expect(table.isComplete)
   }
 
+  @Test("a file is not proven while the bytes of two feeds meet that no feed has compared")
+  func seamsArePassed() {
+    let seam = SegmentTable.seam
+    var table = table(4 * seam)
+    let first = feed(&table, 0..<(2 * seam))
+    let second = feed(&table, (2 * seam)..<(4 * seam))
+    for (id, range) in [(second, (2 * seam)..<(4 * seam)), (first, 0..<(2 * seam))] {
+      #expect(table.next(id, count: Int(2 * seam)) == .write(range))
+      table.wrote(range, by: id)
+    }
+    #expect(table.isComplete)
+    #expect(table.seams == [2 * seam], "the first feed has ended its segment, and compared nothing")
+    #expect(table.next(first, count: 100) == .compare((2 * seam)..<(2 * seam + 100)))
+    #expect(table.seams == [2 * seam])
+    table.compared((2 * seam)..<(2 * seam + 100), by: first)
+    #expect(table.seams.isEmpty)
+  }
+
+  @Test("a seam whose feeds have ended is compared by a feed of its own, on both sides")
+  func seamsOfEndedFeeds() {
+    let seam = SegmentTable.seam
+    var table = table(8 * seam, written: ByteRangeSet((4 * seam)..<(8 * seam)))
+    #expect(table.seams == [4 * seam])
+    let id = feed(&table, 0..<(4 * seam))
+    #expect(table.next(id, count: Int(4 * seam)) == .write(0..<(4 * seam)))
+    table.wrote(0..<(4 * seam), by: id)
+    table.remove(id)
+    #expect(table.isComplete && table.seams == [4 * seam])
+    let comparison = table.addComparison(of: 4 * seam, place: 0, at: .zero)
+    #expect(table.isComparing(comparison))
+    for start in [3 * seam, 4 * seam] {
+      #expect(table.next(comparison, count: Int(seam)) == .compare(start..<(start + seam)))
+      table.compared(start..<(start + seam), by: comparison)
+    }
+    #expect(table.next(comparison, count: 1) == .end)
+    #expect(table.seams.isEmpty)
+  }
+
+  @Test("a feed that goes on through the segment of a neighbour without bytes joins them itself")
+  func seamsOfNeighbours() {
+    var table = table(100)
+    let first = feed(&table, 0..<50)
+    _ = feed(&table, 50..<100)
+    #expect(table.seams == [50])
+    for range in [0..<50, 50..<100] as [ByteRange] {
+      #expect(table.next(first, count: 50) == .write(range))
+      table.wrote(range, by: first)
+    }
+    #expect(table.isComplete && table.seams.isEmpty)
+  }
+
   @Test func aFeedGoesOnIntoTheSegmentOfANeighbourWithoutBytes() {
     var table = table(100)
     let first = feed(&table, 0..<50)
