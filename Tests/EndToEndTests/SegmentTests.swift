@@ -32,7 +32,7 @@ extension EndToEnd {
           }
           """,
         http: """
-          limit_conn_zone $server_name zone=all:1m;
+          limit_conn_zone $binary_remote_addr zone=all:1m;
           log_format ranges 'range $connection $status $body_bytes_sent $http_range';
           """, format: "ranges")
       try NginxDownloadTests.makeLargeFile(at: server.folder.path("files/film"), size: size)
@@ -59,8 +59,8 @@ extension EndToEnd {
       let log = try server.requests().compactMap(Logged.init)
       #expect(log.count >= count && log.count(where: { $0.range == "-" }) == 1, "\(log)")
       #expect(Set(log.map(\.connection)).count >= count, "\(log)")
-      // A range that ends before the file would not let a connection take over from its neighbour.
-      for request in log where request.range != "-" {
+      // A range that ends before the file would not let a connection take over from its neighbour. Others only compare.
+      for request in log where request.range != "-" && request.bytes > 2 * Checkpoints.compared {
         #expect(
           request.range.hasPrefix("bytes=") && request.range.hasSuffix("-") && request.status == "206", "\(request)")
       }
