@@ -60,8 +60,18 @@ final class Leftovers: Sendable {
       return state
     }
     for group in state.groups { Self.kill(group) }
-    for folder in state.folders { remove(folder) }
+    for folder in state.folders {
+      // A killed process may write until it is gone, and a folder with a new file cannot be removed.
+      for _ in 0..<Self.attempts {
+        remove(folder)
+        guard FileManager.default.fileExists(atPath: folder) else { break }
+        usleep(Self.pause)
+      }
+    }
   }
+
+  private static let attempts = 100
+  private static let pause: UInt32 = 20_000
 
   static func kill(_ group: Int32) {
     #if canImport(Glibc)
