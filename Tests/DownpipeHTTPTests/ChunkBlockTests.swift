@@ -92,7 +92,8 @@
               let result: Result<Void, any Error>
               do {
                 try await reply.body.forEachChunk { chunk in
-                  #expect(!progress.hasThrown.load(ordering: .relaxed))
+                  let hasThrown = progress.hasThrown.load(ordering: .relaxed)
+                  #expect(!hasThrown)
                   let count = progress.received.add(Int64(chunk.byteCount), ordering: .relaxed).newValue
                   guard fails, count > 1_000_000 else { return }
                   progress.hasThrown.store(true, ordering: .relaxed)
@@ -106,7 +107,8 @@
                 #expect(throws: Refusal.self) { try result.get() }
               } else {
                 #expect(throws: Never.self) { try result.get() }
-                #expect(progress.received.load(ordering: .relaxed) == Self.size)
+                let received = progress.received.load(ordering: .relaxed)
+                #expect(received == Self.size)
               }
             }
           }

@@ -151,10 +151,26 @@ extension EndToEnd {
 
     // MARK: Link
 
+    /// The option with the digest of the file: without one, the duplicates that a server names are ignored.
+    private func checksum() async throws -> [String] {
+      let folder = try TemporaryFolder()
+      try Data(Self.content.allBytes).write(to: URL(filePath: folder.path("film")))
+      return ["--checksum", "sha256=\(try await Command("sha256sum", [folder.path("film")]).run().output.prefix(64))"]
+    }
+
+    @Test("without a digest, the duplicates that a server names are ignored (RFC 6249 §6)")
+    func linksWithoutDigest() async throws {
+      let servers = try await serve([.good], link: true)
+      let (outcome, isIdentical) = try await get(servers, ["-s", "8"], givesMirrors: false)
+      #expect(outcome.status == 0 && isIdentical, "\(outcome.everything)")
+      #expect(servers[1].requests.isEmpty)
+      for server in servers { await server.shutdown() }
+    }
+
     @Test("the duplicates that a server names are used (RFC 6249), and a lie among them does no harm")
     func links() async throws {
       let servers = try await serve([.good, .liar, .notFound], link: true)
-      let (outcome, isIdentical) = try await get(servers, ["-s", "8"], givesMirrors: false)
+      let (outcome, isIdentical) = try await get(servers, try await ["-s", "8"] + checksum(), givesMirrors: false)
       #expect(outcome.status == 0, "\(outcome.everything)")
       #expect(isIdentical, "\(outcome.everything)")
       #expect(!servers[1].requests.isEmpty, "the duplicate was not asked")
@@ -174,7 +190,8 @@ extension EndToEnd {
     func secrets(givesMirrors: Bool) async throws {
       let servers = try await serve([.good], link: !givesMirrors)
       let (outcome, isIdentical) = try await get(
-        servers, ["-s", "4", "--user", "me:hunter2", "-H", "X-Api-Key: hunter2"], givesMirrors: givesMirrors)
+        servers, try await ["-s", "4", "--user", "me:hunter2", "-H", "X-Api-Key: hunter2"] + checksum(),
+        givesMirrors: givesMirrors)
       #expect(outcome.status == 0 && isIdentical, "\(outcome.everything)")
       #expect(servers[0].requests.allSatisfy { $0.headers["Authorization"] == "Basic bWU6aHVudGVyMg==" })
       #expect(!servers[1].requests.isEmpty)

@@ -11,6 +11,12 @@ extension Checkpoint {
   /// Removes all bytes that are not in a set, and the marks that cover any of them.
   mutating func keep(only bytes: ByteRangeSet) {
     ranges.formIntersection(bytes)
+    removeStrayMarks()
+  }
+
+  /// Removes the marks of bytes that are not in the checkpoint.
+  mutating func removeStrayMarks() {
+    if marks.isEmpty { return }
     marks.removeAll { mark in !ranges.ranges.contains { $0.contains(mark.range) } }
   }
 

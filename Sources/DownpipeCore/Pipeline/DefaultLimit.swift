@@ -2,10 +2,13 @@ extension Pipeline {
   /// The admission policies in effect: the default limit if the pipeline has none.
   var limits: [any AdmissionPolicy] { admission.isEmpty ? [DefaultLimit()] : admission }
 
+  /// The most connections to one host, over all downloads and segments; `nil` for no limit.
+  var limitPerHost: Int? { limits.compactMap(\.maximumPerHost).min() }
+
   /// The limits that the pipeline's sources are told.
   var sourceContext: SourceContext {
     let total = limits.compactMap(\.maximumConcurrent).min() ?? 64
-    let perHost = limits.compactMap(\.maximumPerHost).min() ?? total
+    let perHost = limitPerHost ?? total
     return SourceContext(concurrentDownloads: total, downloadsPerHost: min(perHost, total))
   }
 }

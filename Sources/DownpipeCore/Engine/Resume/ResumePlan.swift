@@ -40,8 +40,14 @@ extension ResumePlan {
     trust: RangeTrust = .full
   ) -> Question {
     let have = checkpoint.ranges.prefixLength
-    guard have > 0, trust > .none, checkpoint.isContinuable(trusting: trust) else { return Question() }
+    guard !checkpoint.ranges.isEmpty, trust > .none, checkpoint.isContinuable(trusting: trust) else {
+      return Question()
+    }
     let isStrong = trust == .full && checkpoint.validator?.isStrong == true
+    if have == 0 {
+      // The first bytes are missing, but later ones are on disk.
+      return isStrong ? Question(range: RequestedRange(from: 0), validator: checkpoint.validator) : Question()
+    }
     // Some bytes are always requested again and compared, even if the validator is strong: some servers keep a strong
     // entity tag while the content changes, and some imported partials are not what they claim to be. Besides, a file
     // that is already complete is answered by a 206 with its total, not by a 416, which some servers send without one.

@@ -43,19 +43,24 @@ extension Transfer {
 
 extension Run {
   /// The most ranges after the first one whose ends are marked. Transfers have fewer connections.
-  private static let markedRanges = 64
+  private static let markedRanges = 1024
 
   /// Records a mark of the last block of each range in the checkpoint.
   func markTail(of partial: any Partial) {
-    let (ranges, known) = read { ($0.checkpoint.ranges.ranges, $0.checkpoint.marks) }
+    let ranges = read { $0.checkpoint.ranges.ranges }
     guard let first = ranges.first else { return }
     if first.lowerBound == 0 {
       let mark = (try? partial.mark(endingAt: first.upperBound)) ?? nil
       update { $0.checkpoint.mark(mark) }
+      // Without this mark there must be no other: it would tell that the bytes of this range were lost.
+      if mark == nil { return }
     }
+    let known = read { $0.checkpoint.marks }
     for range in (first.lowerBound == 0 ? ranges.dropFirst() : ranges[...]).prefix(Self.markedRanges)
     where !known.contains(where: { $0.range.upperBound == range.upperBound }) {
-      guard let mark = (try? partial.mark(endingAt: range.upperBound, from: range.lowerBound)) ?? nil else { continue }
+      guard let mark = (try? partial.mark(endingAt: range.upperBound, from: range.lowerBound)) ?? nil else {
+        return update { $0.checkpoint.marks = [] }
+      }
       update { $0.checkpoint.mark(mark, of: range) }
     }
   }

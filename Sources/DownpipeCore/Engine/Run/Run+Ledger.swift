@@ -48,7 +48,6 @@ extension Run {
   /// Removes the bytes that mirrors have brought, after the whole file was proved wrong: the rest is most likely right.
   /// The next runs fetch them from the first URL.
   private func dropMirrorBytes() async {
-    context.doubtedMirrors.insert(id)
     let suspect = state.withLock { $0.mirrorBytes }
     let left = update { record in
       for range in suspect.ranges { record.checkpoint.remove(range) }
@@ -105,6 +104,8 @@ extension Run {
       record.consecutiveFailures = failure.consecutive
       record.repeatedFailures = failure.repeated
     }
+    // Also if an earlier run has got bytes of mirrors.
+    if error.code == .digestMismatch { context.doubtedMirrors.insert(id) }
     switch decision {
     case .restart where error.code == .digestMismatch && !state.withLock({ $0.mirrorBytes.isEmpty }):
       await dropMirrorBytes()

@@ -23,13 +23,18 @@ extension Engine {
   func replace(admission policy: any AdmissionPolicy, excess: Excess) async {
     _ = try? await context.mailbox.perform { engine in
       engine.stages.replace(policy)
+      engine.limitHosts()
       if excess == .stops { engine.enforceLimits() }
     }
   }
 
+  /// Applies the limit per host to the connections of running transfers.
+  func limitHosts() { context.connections.setLimit(pipeline.limitPerHost) }
+
   func removeAdmission(id: String, excess: Excess) async -> Bool {
     let removed = try? await context.mailbox.perform { engine in
       let isRemoved = engine.stages.removeAdmission(id: id)
+      engine.limitHosts()
       // Without policies there is a default limit.
       if isRemoved, excess == .stops { engine.enforceLimits() }
       return isRemoved

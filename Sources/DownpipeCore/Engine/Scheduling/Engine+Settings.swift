@@ -28,6 +28,7 @@ extension Engine {
     let admission = StageChanges(old.admission, new.admission)
     for policy in admission.changed { stages.replace(policy) }
     for id in admission.removed { stages.removeAdmission(id: id) }
+    if !admission.isEmpty { limitHosts() }
     // Downloads that exceed an unchanged limit were started by hand, or may end.
     if excess == .stops, !admission.isEmpty { enforceLimits() }
     let rates = StageChanges(old.rates, new.rates)

@@ -15,7 +15,7 @@ final class EngineContext: Sendable {
   let furthest = FurthestBytes()
   let rates: LiveRates
   let room = RoomClaims()
-  let connections = HostConnections()
+  let connections: HostConnections
   let doubtedMirrors = DoubtedMirrors()
   /// The ``LiveSettings`` of the downloader; `nil` if it has none.
   let settings: (any Sendable)?
@@ -30,6 +30,7 @@ final class EngineContext: Sendable {
     ledgerName = pipeline.ledger.name
     storage = pipeline.storage
     storageName = storage.name
+    connections = HostConnections(limit: pipeline.limitPerHost)
     rates = LiveRates(pipeline.rates, time: options.time)
     hub = EventHub(time: options.time)
   }

@@ -4,11 +4,13 @@ struct FeedMeter: Sendable {
   private var firstByteAt: Duration?
   private var measuredAt: Duration
   private var lastPosition: Int64?
-  private var firstPosition: Int64?
   /// Bytes per second; `nil` before the first measurement of arriving bytes.
   private(set) var speed: Double?
   /// The number of measurements.
   private(set) var count = 0
+  /// The number of measurements in a row without a byte.
+  private var emptyCount = 0
+  private static let mostEmpty = 2
 
   init(at now: Duration) {
     startedAt = now
@@ -23,17 +25,21 @@ struct FeedMeter: Sendable {
     firstByteAt = now
     measuredAt = now
     lastPosition = position
-    firstPosition = position
   }
 
-  /// The number of bytes that have arrived.
-  func received(until position: Int64) -> Int64 { position - (firstPosition ?? position) }
+  /// How long bytes take at a speed; an hour when it is zero.
+  static func time(for bytes: Int64, at speed: Double) -> Duration {
+    speed > 0 ? .seconds(min(Double(bytes) / max(speed, 1), longest)) : .seconds(longest)
+  }
+  private static let longest = 3600.0
 
   /// Measures the speed since the last measurement, and weighs it with earlier ones.
   mutating func measure(_ position: Int64, at now: Duration) {
     guard let last = lastPosition, now > measuredAt else { return }
     let current = Double(position - last) / ((now - measuredAt) / .seconds(1))
-    speed = speed.map { ($0 + current) / 2 } ?? current
+    emptyCount = position == last ? emptyCount + 1 : 0
+    // A stalled feed does not slow down, it has stopped.
+    speed = emptyCount >= Self.mostEmpty ? 0 : speed.map { ($0 + current) / 2 } ?? current
     lastPosition = position
     measuredAt = now
     count += 1

@@ -1,24 +1,24 @@
 internal import Synchronization
 
-/// The task of one feed, which the conductor can cancel alone. The child that runs it awaits it.
+/// The task of one connection, which the conductor can cancel alone. The child that runs it awaits it.
 final class FeedTask: Sendable {
   private enum State {
     case idle, cancelled
-    case running(Task<Void, any Error>)
+    case running(@Sendable () -> Void)
   }
 
   private let state = Mutex(State.idle)
 
   /// Runs `work` until it has ended, also when it is cancelled.
-  func run(_ work: @escaping @Sendable () async throws -> Void) async throws {
+  func run<Value: Sendable>(_ work: @escaping @Sendable () async throws -> Value) async throws -> Value {
     let task = Task { try await work() }
     let isCancelled = state.withLock { state in
       if case .cancelled = state { return true }
-      state = .running(task)
+      state = .running { task.cancel() }
       return false
     }
     if isCancelled { task.cancel() }
-    try await withTaskCancellationHandler {
+    return try await withTaskCancellationHandler {
       try await task.value
     } onCancel: {
       task.cancel()
@@ -26,11 +26,11 @@ final class FeedTask: Sendable {
   }
 
   func cancel() {
-    let task = state.withLock { state -> Task<Void, any Error>? in
+    let end = state.withLock { state -> (@Sendable () -> Void)? in
       defer { state = .cancelled }
-      if case .running(let task) = state { return task }
+      if case .running(let end) = state { return end }
       return nil
     }
-    task?.cancel()
+    end?()
   }
 }

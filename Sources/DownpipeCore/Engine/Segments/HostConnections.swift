@@ -15,36 +15,63 @@ final class HostConnections: Sendable {
     var open: Set<UInt64> = []
     /// How the added connections are ended, by number.
     var added: [UInt64: @Sendable () -> Void] = [:]
+    /// The numbers of the added connections, also of those that were told to end.
+    var extras: Set<UInt64> = []
+    /// The number of added connections that were told to end and have not been closed.
+    var ending = 0
     /// The downloads that wait for a place, the longest first.
-    var waiters: [(number: UInt64, limit: Int, continuation: CheckedContinuation<Void, any Error>)] = []
+    var waiters: [(number: UInt64, continuation: CheckedContinuation<Void, any Error>)] = []
+
+    func hasRoom(_ limit: Int?) -> Bool { limit.map { open.count < $0 } ?? true }
+
+    /// Gives free places to downloads that wait, and returns the added connections that must end.
+    mutating func settle(_ limit: Int?) -> [@Sendable () -> Void] {
+      while hasRoom(limit), !waiters.isEmpty {
+        let first = waiters.removeFirst()
+        open.insert(first.number)
+        first.continuation.resume()
+      }
+      guard let limit else { return [] }
+      // Those that were told to end are still open.
+      let surplus = open.count + waiters.count - limit - ending
+      let newest = added.keys.sorted().suffix(max(0, surplus))
+      ending += newest.count
+      return newest.compactMap { added.removeValue(forKey: $0) }
+    }
   }
 
   private struct State {
+    /// The most connections to one host; `nil` for no limit.
+    var limit: Int?
     var hosts: [String: Host] = [:]
     var lastNumber: UInt64 = 0
   }
 
-  private let state = Mutex(State())
+  private let state: Mutex<State>
+
+  /// - Parameter limit: The most connections to one host; `nil` for no limit.
+  init(limit: Int? = nil) { state = Mutex(State(limit: limit)) }
+
+  /// Changes the limit. Added connections beyond it are ended.
+  func setLimit(_ limit: Int?) {
+    let ends = state.withLock { state in
+      state.limit = limit
+      return state.hosts.keys.flatMap { state.hosts[$0]?.settle(limit) ?? [] }
+    }
+    for end in ends { end() }
+  }
 
   /// Waits until a download may open its first connection to a host, for which added ones are ended.
   /// - Throws: `CancellationError`.
-  func open(_ host: String, limit: Int) async throws -> Ticket {
+  func open(_ host: String) async throws -> Ticket {
     let ticket = Ticket(host: host, number: nextNumber())
     try await withTaskCancellationHandler {
       try await withCheckedThrowingContinuation { continuation in
-        let end = state.withLock { state -> (@Sendable () -> Void)? in
-          var own = state.hosts[host] ?? Host()
-          defer { state.hosts[host] = own }
-          if own.open.count < limit {
-            own.open.insert(ticket.number)
-            continuation.resume()
-            return nil
-          }
-          own.waiters.append((ticket.number, limit, continuation))
-          guard let newest = own.added.keys.max() else { return nil }
-          return own.added.removeValue(forKey: newest)
+        let ends = state.withLock { state in
+          state.hosts[host, default: Host()].waiters.append((ticket.number, continuation))
+          return state.hosts[host]?.settle(state.limit) ?? []
         }
-        end?()
+        for end in ends { end() }
         // The handler may have run before the continuation was stored.
         if Task.isCancelled { giveUp(ticket) }
       }
@@ -55,22 +82,23 @@ final class HostConnections: Sendable {
   }
 
   /// Whether a download may add a connection to a host.
-  func hasRoom(_ host: String, limit: Int) -> Bool {
+  func hasRoom(_ host: String) -> Bool {
     state.withLock { state in
-      guard let own = state.hosts[host] else { return true }
-      return own.open.count < limit && own.waiters.isEmpty
+      guard let own = state.hosts[host] else { return state.limit != 0 }
+      return own.hasRoom(state.limit) && own.waiters.isEmpty
     }
   }
 
   /// Adds a connection of a download that has others.
   /// - Parameter end: Ends the connection when a download that begins needs its place; then it has to be closed, too.
   /// - Returns: `nil` when the host has as many connections as it may have.
-  func add(_ host: String, limit: Int, end: @escaping @Sendable () -> Void) -> Ticket? {
+  func add(_ host: String, end: @escaping @Sendable () -> Void) -> Ticket? {
     state.withLock { state in
       var own = state.hosts[host] ?? Host()
-      guard own.open.count < limit, own.waiters.isEmpty else { return nil }
+      guard own.hasRoom(state.limit), own.waiters.isEmpty else { return nil }
       state.lastNumber += 1
       own.open.insert(state.lastNumber)
+      own.extras.insert(state.lastNumber)
       own.added[state.lastNumber] = end
       state.hosts[host] = own
       return Ticket(host: host, number: state.lastNumber)
@@ -79,16 +107,16 @@ final class HostConnections: Sendable {
 
   /// Frees the place of a connection that has ended.
   func close(_ ticket: Ticket) {
-    state.withLock { state in
-      guard var own = state.hosts[ticket.host], own.open.remove(ticket.number) != nil else { return }
-      own.added[ticket.number] = nil
-      while let first = own.waiters.first, own.open.count < first.limit {
-        own.waiters.removeFirst()
-        own.open.insert(first.number)
-        first.continuation.resume()
+    let ends = state.withLock { state -> [@Sendable () -> Void] in
+      guard var own = state.hosts[ticket.host], own.open.remove(ticket.number) != nil else { return [] }
+      if own.extras.remove(ticket.number) != nil, own.added.removeValue(forKey: ticket.number) == nil {
+        own.ending -= 1
       }
+      let ends = own.settle(state.limit)
       state.hosts[ticket.host] = own.open.isEmpty && own.waiters.isEmpty ? nil : own
+      return ends
     }
+    for end in ends { end() }
   }
 
   private func nextNumber() -> UInt64 {

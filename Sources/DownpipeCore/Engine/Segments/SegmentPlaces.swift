@@ -19,6 +19,8 @@ struct SegmentPlaces: Sendable {
     var failures = 0
     /// The time before which no connection is opened.
     var notBefore = Duration.zero
+    /// The time before which the limit of the host is not looked at again.
+    var roomAt = Duration.zero
     /// Why the place is not used any more.
     var error: DownloadError?
     /// The last failure.
@@ -50,7 +52,7 @@ struct SegmentPlaces: Sendable {
 
   /// Whether a place may have another connection now.
   private func isUsable(_ place: Place, at now: Duration) -> Bool {
-    !place.isOut && place.notBefore <= now && (place.open < place.most || place.mostUntil <= now)
+    !place.isOut && place.notBefore <= now && place.roomAt <= now && (place.open < place.most || place.mostUntil <= now)
   }
 
   /// Whether another place than this one can bring bytes now.
@@ -58,24 +60,31 @@ struct SegmentPlaces: Sendable {
     places.indices.contains { $0 != index && places[$0].reference != nil && isUsable(places[$0], at: now) }
   }
 
-  /// The number of mirrors that have not been compared.
-  var untried: Int { places.count { $0.reference == nil && !$0.isOut } }
+  /// The number of mirrors that have no connection yet.
+  var unmeasured: Int { places.dropFirst().count { !$0.isOut && $0.open == 0 && $0.speed == nil } }
 
-  /// The place for the next connection: first one that has not been tried, then the one whose connections are fastest.
-  /// - Parameter canCompare: Whether there are enough bytes on disk to compare those of a mirror with.
-  func next(at now: Duration, canCompare: Bool) -> Int? {
+  /// Whether a place has no connection yet.
+  func isNew(_ index: Int) -> Bool { places[index].open == 0 && places[index].speed == nil }
+
+  /// The mirror to compare next.
+  func nextToCompare(at now: Duration) -> Int? {
+    places.indices.first { places[$0].reference == nil && isUsable(places[$0], at: now) }
+  }
+
+  /// The place for the next connection: one that has none, then the one whose connections are fastest.
+  func next(at now: Duration) -> Int? {
     let usable = places.indices.filter { isUsable(places[$0], at: now) }
-    if canCompare, let untried = usable.first(where: { places[$0].reference == nil && places[$0].open == 0 }) {
-      return untried
-    }
     let proven = usable.filter { places[$0].reference != nil }
     if let unmeasured = proven.first(where: { places[$0].speed == nil && places[$0].open == 0 }) { return unmeasured }
     return proven.max { (places[$0].speed ?? 0, $1) < (places[$1].speed ?? 0, $0) }
   }
 
-  /// When a place may be used again that cannot be used now; `nil` if there is none.
-  func nextTime(at now: Duration) -> Duration? {
-    places.filter { !$0.isOut && $0.notBefore > now }.map(\.notBefore).min()
+  /// Whether a place has a good chance to serve the next connection, now or after a pause.
+  var mayServeSoon: Bool { places.contains { !$0.isOut && $0.reference != nil && $0.failures <= 1 } }
+
+  /// Whether a mirror has been compared and could get its first connection.
+  func hasUnmeasured(at now: Duration) -> Bool {
+    places.contains { $0.reference != nil && $0.speed == nil && $0.open == 0 && isUsable($0, at: now) }
   }
 
   /// What a connection to a place is expected to bring.
@@ -102,9 +111,8 @@ struct SegmentPlaces: Sendable {
       let mine = feeds.filter { $0.place == index && $0.seamEnd == nil && !$0.isRevoked }
       let speeds = mine.compactMap(\.meter.speed).sorted()
       if !speeds.isEmpty {
-        let median = speeds[speeds.count / 2]
-        // A single connection may be the one that has stalled.
-        places[index].speed = speeds.count == 1 ? max(median, (places[index].speed ?? 0) * 0.9) : median
+        // Those that are left at the end may be the slow ones.
+        places[index].speed = max(speeds[speeds.count / 2], (places[index].speed ?? 0) * 0.9)
       }
       if let setup = mine.compactMap(\.meter.setup).max() { places[index].setup = setup }
     }
@@ -135,10 +143,8 @@ struct SegmentPlaces: Sendable {
     places[index].notBefore = now + max(wait, asked)
   }
 
-  /// Opens no connection to a place for some time.
-  mutating func leaveAlone(_ index: Int, until instant: Duration) {
-    places[index].notBefore = max(places[index].notBefore, instant)
-  }
+  /// Opens no connection to a place for some time, because its host has as many as it may have.
+  mutating func leaveAlone(_ index: Int, until instant: Duration) { places[index].roomAt = instant }
 
   /// Stops using a place.
   mutating func exclude(_ index: Int, _ error: DownloadError) { places[index].error = error }

@@ -2,6 +2,8 @@
 extension SegmentTable {
   /// The fewest bytes for which another connection is opened.
   static let smallest: Int64 = 256 << 10
+  /// The fewest bytes that a connection gets while there is enough for all.
+  static let usual: Int64 = 1 << 20
 
   /// What a connection is expected to bring.
   struct Expectation: Sendable, Hashable {
@@ -41,7 +43,7 @@ extension SegmentTable {
     let gaps = gaps
     guard let first = gaps.first else { return nil }
     let share = gaps.reduce(0) { $0 + $1.length } / Int64(max(1, count))
-    let length = max(share, Self.smallest)
+    let length = max(share, Self.usual)
     let end = Self.aligned(first.lowerBound + length)
     // No rest that is too small for a connection of its own.
     return first.upperBound < end + Self.smallest ? first : first.lowerBound..<end
@@ -53,7 +55,7 @@ extension SegmentTable {
     guard let speed = expected.speed, speed > 0, let (key, left) = slowest(expected),
       feeds.values.count(where: { $0.segment == key }) == 1, let time = left.time
     else { return nil }
-    let again = expected.setup + Duration.seconds(Double(left.bytes) / speed)
+    let again = expected.setup + FeedMeter.time(for: left.bytes, at: speed)
     return again * 2 < time ? key : nil
   }
 
@@ -73,8 +75,7 @@ extension SegmentTable {
       let bytes = segment.end - segment.claimed
       let speed = mine.compactMap(\.meter.speed).max()
       let assumed = speed ?? expected.speed
-      // A stalled feed: longer than any other, and still a number.
-      let time = assumed.map { Duration.seconds(Double(bytes) / max($0, 1)) }
+      let time = assumed.map { FeedMeter.time(for: bytes, at: $0) }
       let rest = Rest(bytes: bytes, speed: speed, time: time)
       let isSlower =
         if let best = found?.rest.time, let time { time > best } else { bytes > found?.rest.bytes ?? 0 }
@@ -85,9 +86,16 @@ extension SegmentTable {
 
   /// The bytes to request for a feed: before its range those that are compared with the bytes on disk, and after it all
   /// that are missing, so that it can go on when a neighbour fails.
-  func request(for range: ByteRange) -> RequestedRange {
+  ///
+  /// - Parameter isPaced: Whether transfers are slowed down here: what a server has sent by then, and is not
+  ///   wanted, would be much of the file. Then only the bytes of the range and those of the seam behind it are requested.
+  func request(for range: ByteRange, isPaced: Bool = false) -> RequestedRange {
     let before = written.ranges.first { $0.upperBound == range.lowerBound }?.lowerBound ?? range.lowerBound
     let start = max(before, range.lowerBound - Self.seam)
+    if isPaced {
+      let end = range.upperBound + Self.seam
+      return RequestedRange(from: start, to: end < total ? end : nil)
+    }
     guard let next = written.ranges.first(where: { $0.lowerBound >= range.upperBound }) else {
       return RequestedRange(from: start)
     }
@@ -114,9 +122,10 @@ extension SegmentTable {
       guard let speed = feed.meter.speed, let segment = segments[feed.segment], let new = expected(feed.place),
         let better = new.speed, better > 0
       else { continue }
-      let bytes = Double(segment.end - segment.claimed)
-      let (old, other) = (bytes / max(speed, 1), bytes / better + new.setup / .seconds(1))
-      guard speed < better / 2, old > 1, other < old / 2 else { continue }
+      let bytes = segment.end - segment.claimed
+      let old = FeedMeter.time(for: bytes, at: speed)
+      let other = FeedMeter.time(for: bytes, at: better) + new.setup
+      guard speed < better / 2, old > .seconds(1), other * 2 < old else { continue }
       if speed / better < found?.ratio ?? 1 { found = (id, speed / better) }
     }
     return found?.id

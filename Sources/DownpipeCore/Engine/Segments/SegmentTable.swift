@@ -19,6 +19,8 @@ struct SegmentTable: Sendable {
     var position: Int64
     /// The offset up to which it compares bytes of others, once it has filled its segment.
     var seamEnd: Int64?
+    /// The number of bytes that it has written.
+    var wrote: Int64 = 0
     /// The bytes that it is writing now.
     var writing: ByteRange?
     /// The offset after the last byte that it has written, or compared before its segment: what it brings next is of the
@@ -54,6 +56,8 @@ struct SegmentTable: Sendable {
 
   /// The number of bytes that are compared where the bytes of two feeds meet.
   static let seam: Int64 = 65_536
+  /// The fewest bytes that show that two feeds agree, when the other feed has written no more so far.
+  static let fewestCompared: Int64 = 4096
 
   /// The size of the file.
   let total: Int64
@@ -67,6 +71,10 @@ struct SegmentTable: Sendable {
   private(set) var brought: [Int: ByteRangeSet] = [:]
   /// The offsets at which the bytes of two feeds meet and have not been compared.
   private(set) var seams: Set<Int64> = []
+  /// The bytes that were removed and that the ledger may still claim: nothing is written there.
+  private var reserved = ByteRangeSet()
+  /// The number of removals.
+  private(set) var removals = 0
   private var lastKey = 0
 
   /// - Parameter written: The bytes on disk.
@@ -101,11 +109,6 @@ struct SegmentTable: Sendable {
     return lastKey
   }
 
-  /// Lets a feed compare the bytes on both sides of a seam.
-  mutating func add(seam: Int64, place: Int, at now: Duration) -> FeedID {
-    add(seam..<seam, from: max(0, seam - Self.seam), place: place, at: now)
-  }
-
   /// Ends a segment earlier, so that other feeds can have the rest.
   mutating func shorten(_ segment: Int, to end: Int64) {
     guard let old = segments[segment], end >= old.claimed, end < old.end else { return }
@@ -121,15 +124,20 @@ struct SegmentTable: Sendable {
     if !feeds.values.contains(where: { $0.segment == feed.segment }) { segments[feed.segment] = nil }
   }
 
-  /// The seams that no feed is about to compare.
-  var openSeams: [Int64] { seams.filter { seam in !feeds.contains { $1.joint == seam && isComparing($0) } }.sorted() }
-
-  /// Whether a feed has filled its segment and is about to compare the bytes behind it.
-  func isComparing(_ id: FeedID) -> Bool {
-    guard let feed = feeds[id], !feed.isRevoked, feed.position < total else { return false }
-    if let seamEnd = feed.seamEnd { return feed.position < seamEnd }
-    return segments[feed.segment].map { feed.position >= $0.end || $0.start == $0.end } ?? false
+  /// Removes the bytes behind seams that no feed is about to compare. They are fetched again, and compared with the
+  /// bytes before and behind them.
+  mutating func reopenSeams() {
+    for seam in seams where !feeds.contains(where: { $1.joint == seam && isComparing($0) }) {
+      let zone = zone(of: seam)
+      written.remove(contentsOf: zone)
+      for place in brought.keys { brought[place]?.remove(contentsOf: zone) }
+    }
+    writtenCount = written.byteCount
+    seams = seams.filter { written.contains($0) && written.contains($0 - 1) }
   }
+
+  /// The bytes behind a seam that are compared.
+  func zone(of seam: Int64) -> ByteRange { seam..<min(total, seam + Self.seam) }
 
   mutating func measure(only id: FeedID? = nil, _ body: (inout Feed) -> Void) {
     for (key, feed) in feeds where id == nil || key == id {
@@ -172,7 +180,8 @@ struct SegmentTable: Sendable {
       let range = position..<min(arrived, end, run.upperBound)
       feeds[id]?.position = range.upperBound
       // Its own bytes before the seam, and the other's behind it, are of one file.
-      if let joint = feeds[id]?.joint { seams.remove(joint) }
+      let joint = feeds[id]?.joint ?? position
+      if range.upperBound >= min(end, joint + Self.fewestCompared) { seams.remove(joint) }
       return .compare(range)
     }
     guard let other = feeds.values.compactMap(\.writing).first(where: { $0.contains(position) }) else { return .end }
@@ -214,10 +223,14 @@ struct SegmentTable: Sendable {
     }
     if range.upperBound < total, written.contains(range.upperBound) { seams.insert(range.upperBound) }
     feeds[id]?.joint = range.upperBound
+    feeds[id]?.wrote += range.length
     written.insert(contentsOf: range)
     writtenCount += range.upperBound - range.lowerBound
     if feed.place > 0 { brought[feed.place, default: ByteRangeSet()].insert(contentsOf: range) }
   }
+
+  /// Gives removed bytes free, which the ledger does not claim any longer.
+  mutating func release(removals: Int) { if removals == self.removals { reserved = ByteRangeSet() } }
 
   /// Records that a feed could not write.
   mutating func failed(_ id: FeedID) { feeds[id]?.writing = nil }
@@ -226,7 +239,7 @@ struct SegmentTable: Sendable {
 
   /// The missing bytes that no feed has, in ascending order.
   var gaps: [ByteRange] {
-    var free = ByteRangeSet(0..<total).subtracting(written)
+    var free = ByteRangeSet(0..<total).subtracting(written).subtracting(reserved)
     for segment in segments.values where segment.claimed < segment.end {
       free.remove(contentsOf: segment.claimed..<segment.end)
     }
@@ -238,14 +251,6 @@ struct SegmentTable: Sendable {
   }
 
   // MARK: Places that lie
-
-  /// The place that is wrong when the bytes of a feed differ from those on disk at an offset: of two places the one that
-  /// comes later. `nil` when both are the first place, whose file has changed then.
-  func liar(_ id: FeedID, at offset: Int64) -> Int? {
-    let theirs = brought.filter { $0.value.contains(offset) }.keys.max() ?? 0
-    let latest = max(theirs, feeds[id]?.place ?? 0)
-    return latest > 0 ? latest : nil
-  }
 
   /// Removes all bytes that a place has brought, and ends its feeds.
   /// - Returns: The bytes that are missing again.
@@ -259,6 +264,10 @@ struct SegmentTable: Sendable {
     }
     let lost = brought.removeValue(forKey: place) ?? ByteRangeSet()
     written.subtract(lost)
+    if !lost.isEmpty {
+      reserved.formUnion(lost)
+      removals += 1
+    }
     seams = seams.filter { written.contains($0) && written.contains($0 - 1) }
     writtenCount = written.byteCount
     return lost

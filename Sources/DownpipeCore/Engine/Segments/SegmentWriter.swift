@@ -62,7 +62,17 @@ final class SegmentWriter: CheckpointedWriter {
   /// Whether the bytes of a mirror can be compared with those on disk.
   var canCompare: Bool { isProven && hasFront.load(ordering: .acquiring) }
 
-  var provenBytes: ByteRangeSet? { isProven ? withTable { $0.written } : nil }
+  var provenBytes: ByteRangeSet? { isProven ? withTable { $0.proven } : nil }
+
+  var removals: Int { withTable { $0.removals } }
+
+  func ledgerKnows(removals: Int) {
+    withTable { $0.release(removals: removals) }
+    bell.yield()
+  }
+
+  /// Lets the ledger know soon that bytes were removed.
+  func requestCheckpoint() { control.withLock { $0.request }?.yield() }
 
   func requestsCheckpoints(from request: AsyncStream<Void>.Continuation) {
     control.withLock { $0.request = request }
@@ -126,13 +136,11 @@ final class SegmentWriter: CheckpointedWriter {
     do { onDisk = try partial.read(at: offset, count: bytes.byteCount) } catch {
       throw FeedEnd.fatal(DownloadError(error, as: .storage, stage: run.storageName))
     }
-    let isEqual = bytes.withUnsafeBytes { fresh in
-      onDisk.withUnsafeBytes { kept in kept.count == fresh.count && fresh.elementsEqual(kept) }
-    }
-    if isEqual { return }
-    if let liar = table.withLock({ $0.liar(id, at: offset) }) { throw FeedEnd.lies(place: liar) }
+    guard let equal = bytes.firstDifference(from: onDisk) else { return }
+    let place = offset + Int64(equal)
+    if let liar = table.withLock({ $0.liar(id, at: place) }) { throw FeedEnd.lies(place: liar) }
     throw FeedEnd.fatal(
       DownloadError(
-        .contentChanged, "the bytes at \(offset) differ from those on disk: the file on the server has changed"))
+        .contentChanged, "the bytes at \(place) differ from those on disk: the file on the server has changed"))
   }
 }

@@ -3,46 +3,68 @@ internal import Synchronization
 
 // What the ends of connections mean for their place and for the transfer.
 extension SegmentedTransfer {
-  func auditioned(_ place: Int, _ result: Result<Checkpoint, any Error>, _ state: inout State) throws {
-    state.auditions -= 1
-    state.places[place].open -= 1
+  /// How often a mirror may fail to answer before it is not asked again.
+  private static let mostAuditions = 2
+
+  func auditioned(_ place: Int, _ result: Result<Checkpoint, any Error>, _ state: inout State) {
+    state.audition = nil
+    if let ticket = state.tickets.removeValue(forKey: Self.auditionKey) { run.context.connections.close(ticket) }
     switch result {
     case .success(let reference):
       state.places[place].reference = reference
       state.places.succeeded(place)
+    case .failure(is CancellationError):
+      // A download that began needed the connection.
+      state.places.leaveAlone(place, until: run.context.time.now + Self.interval)
     case .failure(let error):
-      note(error, of: place, &state)
+      let failure = note(error, of: place, &state)
+      if state.places[place].failures >= Self.mostAuditions { state.places.exclude(place, failure) }
     }
   }
 
   /// Decides what the end of a feed means for its place and for the transfer.
-  func ended(_ id: SegmentTable.FeedID, _ result: Result<Void, any Error>, _ state: inout State) async throws {
+  func ended(_ id: SegmentTable.FeedID, _ result: Result<Void, any Error>, _ state: inout State) throws {
     state.feeds[id] = nil
     giveRoom(of: id, &state)
-    let ended = writer.withTable { table in
+    let (feed, isFilled) = writer.withTable { table in
       defer { table.remove(id) }
-      return table.feeds[id]
+      return (table.feeds[id], table.hasFilled(id))
     }
-    guard let ended else { return }
+    guard let ended = feed else { return }
     let place = ended.place
     state.places[place].open -= 1
-    let brought = ended.meter.received(until: ended.position)
+    let brought = ended.wrote
     if brought > 0 { state.places.succeeded(place) }
     switch result {
-    case .success where brought == 0 && !ended.isRevoked:
-      note(DownloadError(.lengthMismatch, "the server sent no bytes of the requested range"), of: place, &state)
+    case .success where brought == 0 && !ended.isRevoked && !isFilled:
+      note(
+        DownloadError(.wrongRangeEnd, "the server's range has none of the missing bytes"), of: place, &state)
+    case .success where brought < SegmentTable.seam && !ended.isRevoked && !isFilled:
+      // Not a reason to stop using the place, but to wait.
+      note(DownloadError(.network, "the server sends only \(brought) bytes of a range"), of: place, &state)
     case .success, .failure(FeedEnd.done):
       break
     case .failure(FeedEnd.fatal(let error)):
+      // The file has changed, or the server's ranges are wrong: the next attempt depends less on them.
+      if error.code == .contentChanged { run.context.trust.lower(state.places[0].url, to: .overlap) }
       throw error
     case .failure(FeedEnd.lies(let liar)):
-      try await drop(liar, &state)
+      drop(liar, &state)
     case .failure where ended.isRevoked:
       break
     case .failure(let error):
       // A connection that was lost after it had brought much is simply opened again.
-      if brought < SegmentTable.smallest { note(error, of: place, &state) } else { noteRefusal(of: place, &state) }
+      if brought < SegmentTable.smallest { return _ = note(error, of: place, &state) }
+      state.lastError = described(error, of: place, state)
+      noteRefusal(of: place, &state)
     }
+  }
+
+  private func described(_ error: any Error, of place: Int, _ state: State) -> DownloadError {
+    let url = state.places[place].url
+    let stage = run.stages.source(for: url)?.stage.name
+    return DownloadError(error, as: .network, stage: stage).located(
+      stage: stage, url: url, attempt: run.read { $0.attempts })
   }
 
   /// Counts a lost connection for the policy, unless others can take its place elsewhere.
@@ -51,11 +73,11 @@ extension SegmentedTransfer {
   }
 
   /// Notes a failure of a place.
-  private func note(_ error: any Error, of place: Int, _ state: inout State) {
-    let url = state.places[place].url
-    let stage = run.stages.source(for: url)?.stage.name
-    let error = DownloadError(error, as: .network, stage: stage).located(
-      stage: stage, url: url, attempt: run.read { $0.attempts })
+  @discardableResult
+  private func note(_ error: any Error, of place: Int, _ state: inout State) -> DownloadError {
+    let error = described(error, of: place, state)
+    // A mirror that has brought nothing says less than the place that has.
+    if state.places[place].reference != nil { state.lastError = error }
     noteRefusal(of: place, &state)
     if Self.isTransient(error) {
       let isRefusal = error.httpStatus == 429 || error.httpStatus == 503
@@ -63,9 +85,10 @@ extension SegmentedTransfer {
         place, error, isRefusal: isRefusal, at: run.context.time.now, run.context.time.date)
     } else {
       state.places.exclude(place, error)
-      if error.code == .rangeIgnored { run.context.trust.lower(url, to: .none) }
+      if error.code == .rangeIgnored { run.context.trust.lower(state.places[place].url, to: .none) }
     }
     run.announce(.refused(error))
+    return error
   }
 
   /// Whether a place may serve the next request although it has failed to serve this one.
@@ -83,7 +106,7 @@ extension SegmentedTransfer {
   ]
 
   /// Removes what a mirror has brought whose bytes differ from those of an earlier place.
-  private func drop(_ place: Int, _ state: inout State) async throws {
+  private func drop(_ place: Int, _ state: inout State) {
     let url = state.places[place].url
     guard !state.places[place].isOut else { return }
     let error = DownloadError(.contentChanged, "the mirror has another file: what it has sent is fetched again")
@@ -97,9 +120,7 @@ extension SegmentedTransfer {
     run.announce(.refused(error))
     guard !lost.isEmpty else { return }
     run.received.store(bytes.byteCount, ordering: .relaxed)
-    run.update { record in for range in lost.ranges { record.checkpoint.remove(range) } }
     // The ledger must not claim these bytes while they are overwritten.
-    try await run.save([.checkpoint])
-    transfer.book.reset(to: run.read { $0.checkpoint.ranges })
+    writer.requestCheckpoint()
   }
 }

@@ -7,26 +7,25 @@ extension SegmentedTransfer {
   func openMore(_ state: inout State, _ group: inout Group) {
     guard writer.isProven else { return }
     let now = run.context.time.now
-    let canCompare = writer.canCompare
-    // Mirrors can be compared in a moment: they get a connection each.
-    let reserved = canCompare ? 0 : min(state.places.untried, state.target - 1)
-    while state.open + reserved < state.target, let place = state.places.next(at: now, canCompare: canCompare) {
+    if writer.canCompare { audition(&state, &group, at: now) }
+    // Mirrors that can be compared in a moment get a connection each.
+    let reserved = now < state.reservedUntil ? min(state.places.unmeasured, state.target - 1) : 0
+    while let place = state.places.next(at: now),
+      state.open < state.target - (state.places.isNew(place) ? 0 : reserved)
+    {
       guard hasRoom(at: place, state) else {
         state.places.leaveAlone(place, until: now + Self.interval)
         continue
       }
-      guard let reference = state.places[place].reference else {
-        audition(place, &state, &group)
-        continue
-      }
+      guard let reference = state.places[place].reference else { return }
       let idle = state.target - state.open
       let expected = state.places.expectation(of: place)
       let work = writer.withTable { table -> (id: SegmentTable.FeedID, request: RequestedRange, at: Int64)? in
         if let range = table.share(for: idle, expected) {
-          let request = table.request(for: range)
+          let request = table.request(for: range, isPaced: isPaced)
           return (table.add(range, from: request.start, place: place, at: now), request, range.lowerBound)
         }
-        guard let segment = table.segmentToDouble(expected), let start = table.segments[segment]?.claimed,
+        guard !isPaced, let segment = table.segmentToDouble(expected), let start = table.segments[segment]?.claimed,
           let id = table.double(segment, place: place, at: now)
         else { return nil }
         return (id, RequestedRange(from: start), start)
@@ -34,22 +33,6 @@ extension SegmentedTransfer {
       guard let (id, request, offset) = work,
         start(id, request, reference, at: offset, of: place, &state, &group)
       else { return }
-    }
-  }
-
-  /// Opens connections for the places in the complete file at which the bytes of two feeds meet uncompared, because
-  /// the first of them ended there.
-  func checkSeams(_ state: inout State, _ group: inout Group) {
-    let now = run.context.time.now
-    for seam in writer.withTable({ $0.openSeams }) where !state.checkedSeams.contains(seam) {
-      guard state.open < state.target, let place = state.places.next(at: now, canCompare: false),
-        let reference = state.places[place].reference, hasRoom(at: place, state)
-      else { return }
-      state.checkedSeams.insert(seam)
-      let (id, total) = writer.withTable { ($0.add(seam: seam, place: place, at: now), $0.total) }
-      let end = seam + SegmentTable.seam
-      let request = RequestedRange(from: max(0, seam - SegmentTable.seam), to: end < total ? end : nil)
-      guard start(id, request, reference, at: seam, of: place, &state, &group) else { return }
     }
   }
 
@@ -89,22 +72,25 @@ extension SegmentedTransfer {
 
   // MARK: Limits per host
 
+  /// Whether connections are counted; a partial with holes is completed without a segment policy, too.
+  private var hasLimit: Bool { run.pipeline.segments != nil }
+
   /// Whether the limit of a place's host permits one more connection.
   private func hasRoom(at place: Int, _ state: State) -> Bool {
-    guard let limit = transfer.hostLimit else { return true }
+    guard hasLimit else { return true }
     let host = state.places[place].url.hostKey
     if state.feedAtFirstPlace == nil, host == state.places[0].url.hostKey { return true }
-    return run.context.connections.hasRoom(host, limit: limit)
+    return run.context.connections.hasRoom(host)
   }
 
   private func takeRoom(for id: SegmentTable.FeedID, _ task: FeedTask, at place: Int, _ state: inout State) -> Bool {
-    guard let limit = transfer.hostLimit else { return true }
+    guard hasLimit else { return true }
     let host = state.places[place].url.hostKey
     if state.feedAtFirstPlace == nil, host == state.places[0].url.hostKey {
       state.feedAtFirstPlace = id
       return true
     }
-    state.tickets[id] = run.context.connections.add(host, limit: limit) { [writer] in
+    state.tickets[id] = run.context.connections.add(host) { [writer] in
       writer.withTable { $0.revoke(id) }
       task.cancel()
     }
@@ -151,21 +137,32 @@ extension SegmentedTransfer {
     }
   }
 
-  /// Asks a mirror for bytes that are on disk. Only a mirror that has the same ones may bring others.
-  private func audition(_ place: Int, _ state: inout State, _ group: inout Group) {
-    state.auditions += 1
-    state.places[place].open += 1
+  /// Asks a mirror for bytes that are on disk, one mirror at a time. Only one that has the same ones may bring others.
+  private func audition(_ state: inout State, _ group: inout Group, at now: Duration) {
+    guard state.audition == nil, let place = state.places.nextToCompare(at: now) else { return }
     let url = state.places[place].url
-    group.addTask {
-      do { return .auditioned(place: place, .success(try await compare(url))) } catch {
-        return .auditioned(place: place, .failure(error))
+    let task = FeedTask()
+    if hasLimit {
+      guard let ticket = run.context.connections.add(url.hostKey, end: { task.cancel() }) else {
+        return state.places.leaveAlone(place, until: now + Self.interval)
       }
+      state.tickets[Self.auditionKey] = ticket
+    }
+    state.audition = (place, task)
+    group.addTask {
+      do {
+        return .auditioned(place: place, .success(try await task.run { try await compare(url) }))
+      } catch { return .auditioned(place: place, .failure(error)) }
     }
   }
 
   private func compare(_ url: URL) async throws -> Checkpoint {
-    let (end, total) = writer.withTable { ($0.front, $0.total) }
-    let start = max(0, end - SegmentTable.seam)
+    let (range, total) = writer.withTable { table in
+      // Bytes of the first place, if there are any: another mirror may be wrong.
+      let last = max(0, table.front - SegmentTable.seam)..<table.front
+      return (table.isOfFirstPlace(last) ? last : 0..<min(table.front, SegmentTable.seam), table.total)
+    }
+    let (start, end) = (range.lowerBound, range.upperBound)
     let (ask, reply) = try await transfer.request(RequestedRange(from: start, to: end), nil, of: url)
     let known = Checkpoint(ranges: ByteRangeSet(0..<end), total: .known(total))
     let plan = ResumePlan.decide(checkpoint: known, request: ask, reply: reply)

@@ -2,7 +2,7 @@ internal import Foundation
 
 /// Fetches the missing bytes of one file over several connections, from one or more places.
 ///
-/// The body of the first reply flows from the beginning. The conductor, the loop in ``perform(_:asked:at:)``, opens
+/// The body of the first reply flows from the beginning. The conductor, the loop in ``perform(_:filling:from:_:)``, opens
 /// further connections as the ``SegmentSession`` decides, and replaces those that are much slower than the others. It is
 /// the only one that opens and ends feeds; feeds write by themselves.
 struct SegmentedTransfer: Sendable {
@@ -33,8 +33,10 @@ struct SegmentedTransfer: Sendable {
   struct State {
     var places: SegmentPlaces
     var feeds: [SegmentTable.FeedID: FeedTask] = [:]
-    /// The places that are being asked for bytes on disk.
-    var auditions = 0
+    /// The place that is being asked for bytes on disk, and how that ends.
+    var audition: (place: Int, task: FeedTask)?
+    /// Until when mirrors that have not been compared have a connection reserved.
+    let reservedUntil: Duration
     /// The number of connections wanted.
     var target: Int
     /// The connections that count against the limit of a host, by feed.
@@ -45,13 +47,19 @@ struct SegmentedTransfer: Sendable {
     var replacements = 0
     var measuredAt: Duration
     var measuredBytes: Int64
-    /// The seams for which a connection was opened at the end.
-    var checkedSeams: Set<Int64> = []
     /// The number of measurements since the file was complete.
     var ticksAtEnd = 0
 
-    var open: Int { feeds.count + auditions }
+    /// The last failure of a connection.
+    var lastError: DownloadError?
+
+    var open: Int { feeds.count }
   }
+
+  /// The key under which the ticket of an audition is kept.
+  static let auditionKey = 0
+  /// How long connections are reserved for mirrors. One that does not answer holds up nothing.
+  private static let reservation = Duration.seconds(1)
 
   /// Fetches all missing bytes.
   ///
@@ -65,7 +73,8 @@ struct SegmentedTransfer: Sendable {
     let now = time.now
     let bytes = writer.withTable { $0.writtenCount }
     var state = State(
-      places: places, target: session.connections(after: SegmentMeasurement(bytesLeft: bytesLeft, time: now)),
+      places: places, reservedUntil: now + Self.reservation,
+      target: session.connections(after: SegmentMeasurement(bytesLeft: bytesLeft, time: now)),
       measuredAt: now, measuredBytes: bytes)
     defer { for ticket in state.tickets.values { run.context.connections.close(ticket) } }
     try await withThrowingTaskGroup(of: Event.self) { group in
@@ -87,18 +96,18 @@ struct SegmentedTransfer: Sendable {
         case .tick:
           group.addTask { await tick() }
           measure(&state)
-        case .ended(let id, let result): try await ended(id, result, &state)
-        case .auditioned(let place, let result): try auditioned(place, result, &state)
+        case .ended(let id, let result): try ended(id, result, &state)
+        case .auditioned(let place, let result): auditioned(place, result, &state)
         }
-        if isOver(state) { return }
-        if writer.isComplete { checkSeams(&state, &group) } else { openMore(&state, &group) }
-        if state.open == 0 {
-          if writer.isComplete { return }
-          throw failure(state)
-        }
+        if isOver(&state) { return }
+        openMore(&state, &group)
+        if state.open == 0, state.audition == nil, !state.places.mayServeSoon { throw failure(state) }
       }
     }
   }
+
+  /// Whether rate policies may slow down the feeds: their speeds say nothing about servers then.
+  var isPaced: Bool { run.context.rates.isLimited }
 
   var bytesLeft: Int64 { writer.withTable { $0.total - $0.writtenCount } }
 
@@ -112,21 +121,29 @@ struct SegmentedTransfer: Sendable {
     return .bell
   }
 
-  /// How many intervals a connection may take to compare a seam when the file is complete. Its server has stated the
-  /// validator of the file all the same.
-  private static let patience = 8
+  /// How many intervals a connection may take to compare a seam when the file is complete.
+  private static let patience = 4
 
-  /// Whether all bytes are on disk, and have been compared where those of two feeds meet.
-  private func isOver(_ state: State) -> Bool {
-    writer.withTable { table in
-      guard table.isComplete else { return false }
-      if state.ticksAtEnd > Self.patience { return true }
-      return table.seams.isSubset(of: state.checkedSeams) && !state.feeds.keys.contains { table.isComparing($0) }
+  /// Whether all bytes are on disk, and have been compared where those of two feeds meet. Bytes that no feed is about to
+  /// compare are fetched again.
+  private func isOver(_ state: inout State) -> Bool {
+    let (isOver, useless) = writer.withTable { table -> (Bool, [SegmentTable.FeedID]) in
+      guard table.isComplete else { return (false, []) }
+      let isLate = state.ticksAtEnd > Self.patience
+      let useless = table.feeds.keys.filter { isLate || !table.isComparing($0) }
+      for id in useless { table.revoke(id) }
+      table.reopenSeams()
+      return (table.isComplete && table.seams.isEmpty, useless)
     }
+    if !isOver {
+      for id in useless { state.feeds[id]?.cancel() }
+      if !useless.isEmpty { state.ticksAtEnd = 0 }
+    }
+    return isOver
   }
 
   private func failure(_ state: State) -> DownloadError {
-    state.places.failure
+    state.lastError ?? state.places.failure
       ?? DownloadError(.lengthMismatch, "the servers send no more bytes, and \(bytesLeft) are missing")
   }
 
@@ -149,18 +166,20 @@ struct SegmentedTransfer: Sendable {
     state.refusals = 0
     state.target = min(max(1, wanted), session.maximumConnections)
     endSurplus(&state)
-    replaceSlow(&state, at: now)
+    if !isPaced { replaceSlow(&state, at: now) }
+    giveWay(to: &state, at: now)
   }
 
   /// Ends the connections that are not wanted any more, the slowest first.
   private func endSurplus(_ state: inout State) {
-    let surplus = state.feeds.count - state.target
-    guard surplus > 0 else { return }
-    let slowest = writer.withTable { table in
-      table.feeds.filter { !$0.value.isRevoked }.sorted { $0.value.meter.speed ?? 0 < $1.value.meter.speed ?? 0 }
-        .prefix(surplus).map(\.key)
-    }
-    for id in slowest { end(id, state) }
+    let slowest = writer.withTable { $0.slowest }
+    for id in slowest.prefix(max(0, slowest.count - state.target)) { end(id, state) }
+  }
+
+  /// Ends the slowest connection when a mirror that has been compared late has none, so that its speed becomes known.
+  private func giveWay(to state: inout State, at now: Duration) {
+    guard state.open >= state.target, state.target > 1, state.places.hasUnmeasured(at: now) else { return }
+    if let slowest = writer.withTable({ $0.slowest.first }) { end(slowest, state) }
   }
 
   /// The most connections that are replaced in one interval, and for each wanted connection in all.

@@ -20,11 +20,12 @@ extension Transfer {
     case .range(_, .known(let size)): total = size
     default: return nil
     }
-    guard total > 0 else { return nil }
+    guard total > 0, total <= Self.largest else { return nil }
     let (candidate, hasHoles, isSame) = run.read { record in
       (
-        record.candidate, record.checkpoint.ranges.ranges.count > 1,
-        kept == 0 || record.checkpoint.validator?.compare(to: reply.validator) == .sameStrong
+        record.candidate, record.checkpoint.ranges.end > kept,
+        record.checkpoint.ranges.isEmpty
+          || record.checkpoint.validator?.compare(to: reply.validator) == .sameStrong
       )
     }
     guard isSame else { return nil }
@@ -34,17 +35,15 @@ extension Transfer {
     return hasHoles ? (OneConnection(), total) : nil
   }
 
-  /// The most connections to one host, over all downloads and segments; `nil` for no limit, and in a pipeline without
-  /// segments, whose downloads have one connection each.
-  var hostLimit: Int? {
-    run.pipeline.segments == nil ? nil : run.pipeline.limits.compactMap(\.maximumPerHost).min()
+  /// Waits until the download may open its first connection to the host of a URL. In a pipeline without segments, whose
+  /// downloads have one connection each, admission policies alone limit them.
+  func openConnection(to url: URL) async throws -> HostConnections.Ticket? {
+    guard run.pipeline.segments != nil else { return nil }
+    return try await run.context.connections.open(url.hostKey)
   }
 
-  /// Waits until the download may open its first connection to the host of a URL.
-  func openConnection(to url: URL) async throws -> HostConnections.Ticket? {
-    guard let limit = hostLimit else { return nil }
-    return try await run.context.connections.open(url.hostKey, limit: limit)
-  }
+  /// No disk holds more; and sums of offsets do not overflow.
+  private static let largest: Int64 = 1 << 60
 
   /// Removes the ranges behind the first missing byte from the record, because they will be overwritten.
   func forgetLaterRanges() async throws {
@@ -74,7 +73,9 @@ extension Transfer {
     reference.mediaType = reply.mediaType
     var places = SegmentPlaces(asked.url, reference: reference)
     if !run.context.doubtedMirrors.contains(run.id) {
-      for url in laterMirrors + reply.duplicates where run.context.trust.level(of: url) == .full { places.add(url) }
+      // Mirrors that the server names are ignored unless a digest proves the file (RFC 6249 §6).
+      let mirrors = laterMirrors + (isVerified(reply) ? reply.duplicates : [])
+      for url in mirrors where run.context.trust.level(of: url) == .full { places.add(url) }
     }
     run.watchSpeed()
     defer {
@@ -84,9 +85,10 @@ extension Transfer {
         state.mirrorBytes.formUnion(brought)
       }
       // However the bodies ended, the written bytes count.
-      if let bytes = writer.provenBytes {
+      if let bytes = writer.isComplete ? writer.withTable({ $0.written }) : writer.provenBytes {
         run.update { record in
           record.checkpoint.ranges = bytes
+          record.checkpoint.removeStrayMarks()
           adoption?.apply(to: &record.checkpoint)
         }
       }
@@ -96,6 +98,14 @@ extension Transfer {
       try await book.committing(writer, of: partial, adopting: adoption) {
         try await transfer.perform(reply.body, filling: offset..<end, from: start, places)
       }
+    }
+  }
+
+  /// Whether a step checks the file with a strong digest.
+  private func isVerified(_ reply: SourceReply) -> Bool {
+    run.read { record in
+      (record.request.expectedDigests + reply.digests).contains { $0.algorithm.isStrong }
+        && record.request.steps.verifiesDigests(of: run.pipeline.steps)
     }
   }
 

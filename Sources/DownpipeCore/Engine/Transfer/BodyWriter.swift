@@ -116,13 +116,7 @@ final class BodyWriter: CheckpointedWriter {
 
   /// Compares bytes with those on disk, and returns the number of equal bytes before the first difference.
   private func compare(_ bytes: RawSpan, at offset: Int64) throws -> Int {
-    let onDisk = try partial.read(at: offset, count: bytes.byteCount)
-    return bytes.withUnsafeBytes { fresh in
-      onDisk.withUnsafeBytes { kept in
-        if kept.count == fresh.count, fresh.elementsEqual(kept) { return fresh.count }
-        return zip(fresh, kept).prefix { $0 == $1 }.count
-      }
-    }
+    bytes.firstDifference(from: try partial.read(at: offset, count: bytes.byteCount)) ?? bytes.byteCount
   }
 
   /// Lets the body take the place of the bytes on disk from their first difference on.
@@ -145,5 +139,17 @@ final class BodyWriter: CheckpointedWriter {
       nextCheckpoint.store(offset + bytesBetweenCheckpoints, ordering: .relaxed)
     }
     run.announce(.restarted(error))
+  }
+}
+
+extension RawSpan {
+  /// The number of bytes before the first one that differs from those on disk; `nil` if there is none.
+  func firstDifference(from onDisk: [UInt8]) -> Int? {
+    withUnsafeBytes { fresh in
+      onDisk.withUnsafeBytes { kept in
+        if kept.count == fresh.count, fresh.elementsEqual(kept) { return nil }
+        return zip(fresh, kept).prefix { $0 == $1 }.count
+      }
+    }
   }
 }

@@ -4,10 +4,19 @@ internal import Synchronization
 protocol CheckpointedWriter: Sendable {
   /// The bytes on disk that a checkpoint may record; `nil` while the bodies have not been shown to continue them.
   var provenBytes: ByteRangeSet? { get }
+  /// Grows when bytes were removed, which the ledger must not claim any longer.
+  var removals: Int { get }
+  /// Bytes that were removed before are no longer in the ledger.
+  func ledgerKnows(removals: Int)
   /// Requests a checkpoint each time enough bytes have been written; the stream's buffer of one coalesces requests.
   func requestsCheckpoints(from request: AsyncStream<Void>.Continuation)
   /// Makes the next chunk throw `error`.
   func abort(with error: DownloadError)
+}
+
+extension CheckpointedWriter {
+  var removals: Int { 0 }
+  func ledgerKnows(removals: Int) {}
 }
 
 /// Decides when a checkpoint of a transfer is due, and commits it: file data first, then the ledger.
@@ -20,6 +29,8 @@ final class CheckpointBook: Sendable {
     /// The number of bytes in the last checkpoint.
     var committedBytes: Int64
     var hasCommitted = false
+    /// Whether the ledger has the last checkpoint.
+    var isSaved = true
   }
 
   private let run: Run
@@ -93,13 +104,21 @@ final class CheckpointBook: Sendable {
     _ requests: AsyncStream<Void>, of writer: some CheckpointedWriter, _ partial: any Partial,
     adopting adoption: Adoption?
   ) async throws {
+    var known = 0
     for await _ in requests {
-      guard let bytes = writer.provenBytes, bytes.byteCount > state.withLock({ $0.committedBytes }) else { continue }
+      let removals = writer.removals
+      guard let bytes = writer.provenBytes,
+        removals > known || bytes.byteCount > state.withLock({ $0.committedBytes })
+      else { continue }
       // A task of its own: what it needs is released when it ends, and a task keeps its memory until its own end. A slow
       // transfer waits for the next checkpoint most of the time.
       try await withThrowingTaskGroup(of: Void.self) { group in
         group.addTask { [self] in try await commit(bytes, of: writer, in: partial, adopting: adoption) }
         try await group.waitForAll()
+      }
+      if removals > known, state.withLock({ $0.isSaved }) {
+        known = removals
+        writer.ledgerKnows(removals: removals)
       }
     }
   }
@@ -134,12 +153,15 @@ final class CheckpointBook: Sendable {
     }
     run.update { record in
       record.checkpoint.ranges = bytes
+      record.checkpoint.removeStrayMarks()
       adoption?.apply(to: &record.checkpoint)
     }
     markTail(of: partial)
     do {
       try await run.save([.checkpoint])
+      state.withLock { $0.isSaved = true }
     } catch let error as DownloadError where error.code == .ledger {
+      state.withLock { $0.isSaved = false }
       // The transfer goes on without this checkpoint; the next one may succeed.
       run.announce(.attemptFailed(error))
     }
@@ -195,9 +217,11 @@ final class CheckpointBook: Sendable {
   private func cutUnflushed() {
     let durable = state.withLock { $0.flushHasFailed ? $0.durable : nil }
     guard let durable else { return }
-    run.update { record in
+    let left = run.update { record in
       record.checkpoint.keep(only: durable)
       record.checkpoint.isComplete = false
+      return record.checkpoint.ranges.byteCount
     }
+    run.received.store(left, ordering: .relaxed)
   }
 }

@@ -137,7 +137,11 @@ extension Transfer {
       compareUntil = offset
     case .restart(let reason):
       // The ledger must not claim the old bytes while they are overwritten.
-      if let reason { try await run.forgetBytes(because: reason) }
+      if let reason {
+        try await run.forgetBytes(because: reason)
+      } else {
+        try await forgetLaterRanges()
+      }
       if try partial.size() > 0 { try partial.truncate(to: 0) }
       book.reset(to: 0)
       start = 0

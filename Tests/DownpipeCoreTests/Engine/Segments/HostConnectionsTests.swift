@@ -6,27 +6,25 @@ import Testing
 /// The limit of a host, over all downloads and segments.
 @Suite(.timeLimit(.minutes(1)))
 struct HostConnectionsTests {
-  private let connections = HostConnections()
+  private let connections = HostConnections(limit: 2)
   private let ended = Watched(0)
 
-  private func add(limit: Int = 2) -> HostConnections.Ticket? {
-    connections.add("a", limit: limit) { ended.update { $0 += 1 } }
-  }
+  private func add() -> HostConnections.Ticket? { connections.add("a") { ended.update { $0 += 1 } } }
 
   @Test func connectionsAreAddedUpToTheLimit() async throws {
-    let first = try await connections.open("a", limit: 2)
+    let first = try await connections.open("a")
     let second = try #require(add())
     #expect(add() == nil)
-    #expect(!connections.hasRoom("a", limit: 2) && connections.hasRoom("b", limit: 2))
+    #expect(!connections.hasRoom("a") && connections.hasRoom("b"))
     connections.close(second)
     #expect(add() != nil)
     connections.close(first)
   }
 
   @Test func aDownloadThatBeginsTakesThePlaceOfAnAddedConnection() async throws {
-    let first = try await connections.open("a", limit: 2)
+    let first = try await connections.open("a")
     let added = try #require(add())
-    async let second = connections.open("a", limit: 2)
+    async let second = connections.open("a")
     await ended.wait { $0 == 1 }
     // The place is that of the download, which waits for it.
     #expect(add() == nil)
@@ -38,15 +36,33 @@ struct HostConnectionsTests {
     #expect(add() != nil)
   }
 
+  @Test func aLowerLimitEndsAddedConnectionsAndAHigherOneAdmitsThoseThatWait() async throws {
+    connections.setLimit(4)
+    let first = try await connections.open("a")
+    let added = [try #require(add()), try #require(add()), try #require(add())]
+    connections.setLimit(2)
+    #expect(ended.value == 2)
+    for ticket in added.suffix(2) { connections.close(ticket) }
+    #expect(ended.value == 2)
+    connections.setLimit(1)
+    #expect(ended.value == 3)
+    connections.close(added[0])
+    async let second = connections.open("a")
+    connections.setLimit(nil)
+    connections.close(try await second)
+    connections.close(first)
+  }
+
   @Test func aWaitingDownloadCanBeCancelled() async throws {
-    let first = try await connections.open("a", limit: 1)
-    let task = Task { try await connections.open("a", limit: 1) }
+    connections.setLimit(1)
+    let first = try await connections.open("a")
+    let task = Task { try await connections.open("a") }
     task.cancel()
     await #expect(throws: CancellationError.self) { try await task.value }
     connections.close(first)
-    let again = try await connections.open("a", limit: 1)
+    let again = try await connections.open("a")
     connections.close(again)
     connections.close(again)
-    #expect(connections.hasRoom("a", limit: 1))
+    #expect(connections.hasRoom("a"))
   }
 }

@@ -19,35 +19,37 @@ struct SegmentPlacesTests {
 
   @Test func aMirrorIsComparedFirstAndOnce() throws {
     var places = try places(2, proven: false)
-    #expect(places.untried == 1)
-    #expect(places.next(at: .zero, canCompare: false) == 0)
-    #expect(places.next(at: .zero, canCompare: true) == 1)
-    places[1].open = 1
-    #expect(places.next(at: .zero, canCompare: true) == 0)
+    #expect(places.unmeasured == 1)
+    #expect(places.next(at: .zero) == 0)
+    #expect(places.nextToCompare(at: .zero) == 1)
+    places[1].reference = reference
+    #expect(places.nextToCompare(at: .zero) == nil)
+    places[0].open = 1
+    #expect(places.next(at: .zero) == 1)
   }
 
   @Test func everyPlaceIsMeasuredThenTheFastestGetsTheConnections() throws {
     var places = try places(3)
     (places[0].speed, places[0].open) = (100, 1)
-    #expect(places.next(at: .zero, canCompare: true) == 1)
+    #expect(places.next(at: .zero) == 1)
     (places[1].speed, places[1].open) = (300, 1)
     (places[2].speed, places[2].open) = (200, 1)
-    #expect(places.next(at: .zero, canCompare: true) == 1)
+    #expect(places.next(at: .zero) == 1)
     places.exclude(1, DownloadError(.contentChanged, "it lies"))
-    #expect(places.next(at: .zero, canCompare: true) == 2)
+    #expect(places.next(at: .zero) == 2)
   }
 
   @Test func aPlaceThatFailsIsLeftAloneForAGrowingTime() throws {
     var places = try places(1)
     let error = DownloadError(.network, "lost")
     places.failed(0, error, isRefusal: false, at: .zero, Date(timeIntervalSince1970: 0))
-    #expect(places.next(at: .milliseconds(499), canCompare: true) == nil)
-    #expect(places.next(at: .milliseconds(500), canCompare: true) == 0)
+    #expect(places.next(at: .milliseconds(499)) == nil)
+    #expect(places.next(at: .milliseconds(500)) == 0)
     places.failed(0, error, isRefusal: false, at: .zero, Date(timeIntervalSince1970: 0))
-    #expect(places.next(at: .milliseconds(999), canCompare: true) == nil)
+    #expect(places.next(at: .milliseconds(999)) == nil)
     places.succeeded(0)
     places.failed(0, error, isRefusal: false, at: .zero, Date(timeIntervalSince1970: 0))
-    #expect(places.next(at: .seconds(1), canCompare: true) == 0)
+    #expect(places.next(at: .seconds(1)) == 0)
     #expect(places.failure?.message == "lost")
   }
 
@@ -56,12 +58,12 @@ struct SegmentPlacesTests {
     places[0].open = 2
     let error = DownloadError(.httpStatus, "full", httpStatus: 503, retryAfter: .seconds(2))
     places.failed(0, error, isRefusal: true, at: .zero, Date(timeIntervalSince1970: 0))
-    #expect(places.next(at: .seconds(3), canCompare: true) == nil)
+    #expect(places.next(at: .seconds(3)) == nil)
     places[0].open = 1
-    #expect(places.next(at: .seconds(1), canCompare: true) == nil, "Retry-After")
-    #expect(places.next(at: .seconds(3), canCompare: true) == 0)
+    #expect(places.next(at: .seconds(1)) == nil, "Retry-After")
+    #expect(places.next(at: .seconds(3)) == 0)
     places[0].open = 2
-    #expect(places.next(at: .seconds(6), canCompare: true) == 0)
+    #expect(places.next(at: .seconds(6)) == 0)
   }
 
   @Test func placesAreBoundedAndUnique() throws {

@@ -165,6 +165,7 @@ struct SegmentTableTests {
     #expect(table.next(honest, count: 10) == .compare(50..<60))
     #expect(table.liar(honest, at: 50) == 1)
     #expect(table.drop(1) == ByteRangeSet(50..<80))
+    table.release(removals: 1)
     // What it was writing meanwhile does not count.
     #expect(table.gaps == [50..<80, 90..<100])
     table.wrote(80..<90, by: liar)
@@ -201,12 +202,44 @@ struct SegmentTableTests {
     table.remove(first)
     #expect(table.next(second, count: Int(2 * seam)) == .write((2 * seam)..<(4 * seam)))
     table.wrote((2 * seam)..<(4 * seam), by: second)
-    #expect(table.openSeams == [2 * seam])
-    let check = table.add(seam: 2 * seam, place: 0, at: .zero)
-    #expect(table.isComparing(check))
-    #expect(table.next(check, count: Int(2 * seam)) == .compare(seam..<(2 * seam)))
-    #expect(table.next(check, count: Int(2 * seam)) == .compare((2 * seam)..<(3 * seam)))
-    #expect(table.seams.isEmpty)
-    #expect(table.next(check, count: 1) == .end)
+    #expect(table.isComplete && table.seams == [2 * seam])
+    #expect(table.proven == ByteRangeSet([0..<(2 * seam), (3 * seam)..<(4 * seam)]))
+    table.reopenSeams()
+    #expect(table.gaps == [(2 * seam)..<(3 * seam)])
+    let shared = table.share(for: 1, .init(speed: nil, setup: .zero))
+    #expect(shared == (2 * seam)..<(3 * seam))
+    #expect(table.request(for: (2 * seam)..<(3 * seam)) == RequestedRange(from: seam))
+    let again = feed(&table, (2 * seam)..<(3 * seam), from: seam)
+    #expect(table.next(again, count: Int(seam)) == .compare(seam..<(2 * seam)))
+    #expect(table.next(again, count: Int(seam)) == .write((2 * seam)..<(3 * seam)))
+    table.wrote((2 * seam)..<(3 * seam), by: again)
+    #expect(table.next(again, count: Int(seam)) == .compare((3 * seam)..<(4 * seam)))
+    #expect(table.isComplete && table.seams.isEmpty)
+  }
+
+  @Test func droppedBytesAreFreeOnceTheLedgerKnows() {
+    var table = table(100)
+    let liar = feed(&table, 0..<100, place: 1)
+    #expect(table.next(liar, count: 60) == .write(0..<60))
+    table.wrote(0..<60, by: liar)
+    #expect(table.drop(1) == ByteRangeSet(0..<60))
+    #expect(table.gaps == [60..<100])
+    let removals = table.removals
+    #expect(removals == 1)
+    table.release(removals: removals)
+    #expect(table.gaps == [0..<100])
+  }
+
+  @Test func aFeedThatHasStoppedIsReplacedAndDoubled() {
+    var table = table(4 * Self.unit)
+    let slow = feed(&table, 0..<(2 * Self.unit))
+    table.begin(slow, at: .zero)
+    #expect(table.next(slow, count: Int(2 * Self.unit) - 1) == .write(0..<(2 * Self.unit - 1)))
+    table.wrote(0..<(2 * Self.unit - 1), by: slow)
+    for second in 1...100 { table.measure(at: .seconds(second)) }
+    let fast = SegmentTable.Expectation(speed: 1, setup: .seconds(1))
+    #expect(table.segmentToDouble(fast) == slow)
+    #expect(table.feedToReplace { _ in fast } == slow)
+    #expect(table.segmentToDouble(.init(speed: 1e-300, setup: .zero)) == slow)
   }
 }

@@ -128,7 +128,9 @@ struct SegmentWorld {
       guard (owner == Self.liar) != (connection.place == Self.liar) else { continue }
       if table.liar(connection.id, at: block) != Self.liar { problems.append("block \(block): the wrong place lies") }
       isLiarOut = true
-      for range in table.drop(Self.liar).ranges {
+      let lost = table.drop(Self.liar)
+      table.release(removals: table.removals)
+      for range in lost.ranges {
         for block in stride(from: range.lowerBound, to: range.upperBound, by: Int(Self.block)) { owners[block] = nil }
       }
       return
