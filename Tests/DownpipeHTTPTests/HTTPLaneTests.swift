@@ -102,7 +102,7 @@
         }
         await session.stop()
       }
-      let sizes = [0, 32, 33, 256, 257, 513, 10_000].map(LaneLoop.receiveBufferBytes(ofTransfers:))
+      let sizes = [0, 32, 33, 256, 257, 513, 10_000].map(ReceiveBuffer.bytes(ofTransfers:))
       #expect(sizes == [256, 256, 32, 32, 8, 4, 4].map { $0 * 1024 })
     }
   }

@@ -83,9 +83,6 @@
       /// The `User-Agent` of requests without one; `downpipe` when `nil`, the default.
       public var userAgent: String?
 
-      /// The size of libcurl's buffer for one transfer.
-      let receiveBufferBytes = 256 * 1024
-
       /// Creates a configuration with the default values.
       public init() {}
 

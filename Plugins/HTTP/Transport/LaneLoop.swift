@@ -20,6 +20,7 @@
     let configuration: HTTPSource.Configuration
     private let jar: CookieJar?
     let connections = IdleConnections()
+    let block = ChunkBlock()
     private var multi: UnsafeMutableRawPointer?
     private var transfers: [Order.ID: Transfer] = [:]
     private var handles: [EasyHandle] = []
@@ -63,6 +64,7 @@
         curl_multi_perform(multi, &running)
         finishDone(multi)
         soundAlarms()
+        pushCollected()
         watchTimes()
         if !transfers.isEmpty { idleSince = now }
         if hasConnections, now - idleSince > Self.idleTime {
@@ -124,22 +126,7 @@
 
     // MARK: Transfers
 
-    /// The size of libcurl's buffer for the next transfer, which lasts for the whole transfer.
-    ///
-    /// One fast transfer gains from large reads. Many share the network, so that less arrives for each; and the pages that
-    /// have once been read into stay in memory.
-    var receiveBufferBytes: Int {
-      min(configuration.receiveBufferBytes, Self.receiveBufferBytes(ofTransfers: transfers.count))
-    }
-
-    static func receiveBufferBytes(ofTransfers count: Int) -> Int {
-      switch count {
-      case ...32: 256 * 1024
-      case ...256: 32 * 1024
-      case ...512: 8 * 1024
-      default: 4 * 1024
-      }
-    }
+    var receiveBufferBytes: Int { ReceiveBuffer.bytes(ofTransfers: transfers.count) }
 
     /// Ends what libcurl has finished.
     private func finishDone(_ multi: UnsafeMutableRawPointer) {
@@ -197,6 +184,13 @@
       for id in ids {
         guard let transfer = transfers[id] else { continue }
         transfer.goOn()
+        collect(transfer)
+      }
+    }
+
+    private func pushCollected() {
+      for (transfer, error) in block.emptyAtEndOfTurn() {
+        transfer.end(error)
         collect(transfer)
       }
     }

@@ -6,9 +6,28 @@
   extension Transfer {
     func push(_ bytes: RawSpan, to reader: Lane.Reader) throws {
       if let limit = reader.limit, received > limit { throw Exchange.tooLarge(limit) }
-      try reader.sink(bytes)
+      if isPartOfLargeBody(bytes.byteCount) {
+        try loop.block.add(bytes, of: self, to: reader.sink)
+      } else {
+        try loop.block.empty(for: self, to: reader.sink)
+        try reader.sink(bytes)
+      }
       let pause = reader.pace.pause(after: bytes.byteCount)
       if pause > .zero { wait(pause) }
+    }
+
+    /// Whether chunks like this one are collected: libcurl delivers full chunks, and more are to come.
+    private func isPartOfLargeBody(_ count: Int) -> Bool {
+      count >= Self.largestChunk / 2 && length.map { $0 - received >= Int64(count) } ?? true
+    }
+
+    /// The most that libcurl delivers at a time (CURL_MAX_WRITE_SIZE).
+    private static let largestChunk = 16 * 1024
+
+    /// Gives the sink the chunks that were collected.
+    func pushCollected() throws {
+      guard case .pushing(let reader) = phase else { return loop.block.drop(self) }
+      try loop.block.empty(for: self, to: reader.sink)
     }
 
     private func wait(_ pause: Duration) {

@@ -136,6 +136,7 @@
     /// Ends the transfer in any phase.
     func end(_ reason: any Error) {
       isDone = true
+      loop.block.drop(self)
       if case .holding = phase { phase = .over }
       settle(.failure(reason))
     }
@@ -203,6 +204,7 @@
     /// libcurl has finished.
     func finish(_ code: CURLcode) {
       isDone = true
+      do { try pushCollected() } catch { _ = stop(error) }
       noteConnection()
       if !hasHead, code == CURLE_OK { _ = deliverPendingHead() }
       if let stopReason {

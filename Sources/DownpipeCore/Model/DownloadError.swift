@@ -95,7 +95,7 @@ public struct DownloadError: Error, Sendable {
 
   /// The properties are behind one pointer. Every function that can throw has room for several errors, and the frames of
   /// asynchronous functions are on the heap as long as a transfer waits for its server: with the properties in place,
-  /// errors were half of the memory of a waiting download.
+  /// errors were half of the memory of a waiting download. What makes errors is not inlined for the same reason.
   private indirect enum Box: Sendable {
     case holding(Properties)
   }
@@ -167,7 +167,6 @@ public struct DownloadError: Error, Sendable {
   }
 
   /// Converts any error: a download error stays as it is, any other error is wrapped with `code`.
-  // Not inlined, for the frames of asynchronous functions.
   @inline(never)
   public init(_ error: any Error, as code: Code, stage: String? = nil) {
     if var known = error as? DownloadError {
