@@ -97,7 +97,7 @@ final class ChangeBuffer: Sendable {
   func next(every interval: Duration) async -> DownloadChanges? {
     await sleep(until: state.withLock { $0.previous } + interval)
     let batch = await next()
-    state.withLock { ($0.previous, $0.isDue) = (time.now, false) }
+    state.withLock { $0.previous = time.now }
     return batch
   }
 
@@ -122,6 +122,7 @@ final class ChangeBuffer: Sendable {
         // The next batch is probably as large.
         state.latest = Dictionary(minimumCapacity: state.latest.count)
         state.isComplete = true
+        state.isDue = false
       }
       return (state.latest, state.isComplete)
     }

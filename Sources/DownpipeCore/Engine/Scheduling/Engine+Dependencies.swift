@@ -48,9 +48,11 @@ extension Engine {
     }
   }
 
-  /// Reads records together with what they wait for. They are read again if a run has ended in between, so that the
-  /// state of a download that has run meanwhile is not published over its end.
+  /// Reads records together with what they wait for. They are read again if a run has ended in between. Downloads that
+  /// have run meanwhile are left out: they have published their ends, over which an older state must not be published.
   func readForPublishing(_ ids: [DownloadID]) async -> (records: [DownloadRecord], dependencies: Dependencies)? {
+    slots.beginAddition(of: ids)
+    defer { slots.endAddition(of: ids) }
     var found: (records: [DownloadRecord], dependencies: Dependencies)?
     for _ in 0..<3 {
       let endings = slots.endings
@@ -58,6 +60,7 @@ extension Engine {
       found = (records, await dependencies(of: records))
       if slots.endings == endings || records.allSatisfy(\.waitsFor.isEmpty) { break }
     }
+    if !slots.changedMeanwhile.isEmpty { found?.records.removeAll { slots.changedMeanwhile.contains($0.id) } }
     return found
   }
 }

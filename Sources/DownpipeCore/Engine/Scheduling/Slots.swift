@@ -73,7 +73,7 @@ struct Slots: Sendable {
     if runs[run.id] === run { runs[run.id] = nil }
   }
 
-  /// Begins to notice changes of downloads that are being added.
+  /// Begins to notice changes of downloads that are being added, or read.
   mutating func beginAddition(of ids: [DownloadID]) {
     for id in ids { additions[id, default: 0] += 1 }
   }
