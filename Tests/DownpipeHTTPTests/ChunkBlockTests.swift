@@ -92,13 +92,8 @@
               let result: Result<Void, any Error>
               do {
                 try await reply.body.forEachChunk { chunk in
-<<<<<<< HEAD
-                  let hasThrown = progress.hasThrown.load(ordering: .relaxed)
-                  #expect(!hasThrown)
-=======
                   let isCalledAgain = progress.hasThrown.load(ordering: .relaxed)
                   #expect(!isCalledAgain)
->>>>>>> 6cd9b0b77bc04bee9b9ab9ccc6c89da4fcb44ba9
                   let count = progress.received.add(Int64(chunk.byteCount), ordering: .relaxed).newValue
                   guard fails, count > 1_000_000 else { return }
                   progress.hasThrown.store(true, ordering: .relaxed)
