@@ -13,25 +13,26 @@ struct LateReadingTests: EngineSuite {
   let storage = FakeStorage()
   let ledger = MemoryLedger()
 
-  /// A ledger that hands over records some time after it has read them.
+  /// A ledger that can hand over records some time after it has read them.
   private struct LateLedger: Ledger {
+    enum Reading { case usual, nextIsHeld, held, released }
     let base: any Ledger
-    let isLate = Watched(false)
-    let readings = Watched(0)
+    let reading = Watched(Reading.usual)
 
-    func open() async throws -> any LedgerStore {
-      Store(base: try await base.open(), isLate: isLate, readings: readings)
-    }
+    func open() async throws -> any LedgerStore { Store(base: try await base.open(), reading: reading) }
 
     struct Store: LedgerStoreWrapper {
       let base: any LedgerStore
-      let isLate: Watched<Bool>
-      let readings: Watched<Int>
+      let reading: Watched<Reading>
 
       func records(of ids: [DownloadID]) async throws -> [DownloadRecord] {
         let records = try await base.records(of: ids)
-        readings.update { $0 += 1 }
-        await isLate.wait { !$0 }
+        let isHeld = reading.update { reading in
+          guard reading == .nextIsHeld else { return false }
+          reading = .held
+          return true
+        }
+        if isHeld { await reading.wait { $0 == .released } }
         return records
       }
     }
@@ -43,13 +44,12 @@ struct LateReadingTests: EngineSuite {
     let downloader = try await downloader(FakeSource(everyURL: .init(bytes)), gates: [gate], ledger: late)
     var changes = downloader.changes(every: .zero).makeAsyncIterator()
     try await downloader.add(DownloadRequest(url, id: "a"))
-    late.isLate.update { $0 = true }
-    let before = late.readings.value
+    late.reading.update { $0 = .nextIsHeld }
     let publishing = Task { await downloader.engine.publishStates(of: ["a"]) }
-    await late.readings.wait { $0 > before }
+    await late.reading.wait { $0 == .held }
     gate.open()
     try await downloader.waitUntilIdle()
-    late.isLate.update { $0 = false }
+    late.reading.update { $0 = .released }
     await publishing.value
     await downloader.shutdown()
     var last: DownloadState.Phase?
