@@ -179,9 +179,6 @@ struct SegmentTable: Sendable {
     if let run = written.ranges.first(where: { $0.contains(position) }) {
       let range = position..<min(arrived, end, run.upperBound)
       feeds[id]?.position = range.upperBound
-      // Its own bytes before the seam, and the other's behind it, are of one file.
-      let joint = feeds[id]?.joint ?? position
-      if range.upperBound >= min(end, joint + Self.fewestCompared) { seams.remove(joint) }
       return .compare(range)
     }
     guard let other = feeds.values.compactMap(\.writing).first(where: { $0.contains(position) }) else { return .end }
@@ -231,6 +228,13 @@ struct SegmentTable: Sendable {
 
   /// Gives removed bytes free, which the ledger does not claim any longer.
   mutating func release(removals: Int) { if removals == self.removals { reserved = ByteRangeSet() } }
+
+  /// Records that bytes of a feed equal those on disk: its own bytes before a seam, and the other's behind it, are of one
+  /// file.
+  mutating func compared(_ range: ByteRange, by id: FeedID) {
+    guard let feed = feeds[id], let end = feed.seamEnd, let joint = feed.joint else { return }
+    if range.upperBound >= min(end, joint + Self.fewestCompared) { seams.remove(joint) }
+  }
 
   /// Records that a feed could not write.
   mutating func failed(_ id: FeedID) { feeds[id]?.writing = nil }

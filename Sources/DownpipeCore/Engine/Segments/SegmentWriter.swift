@@ -136,7 +136,14 @@ final class SegmentWriter: CheckpointedWriter {
     do { onDisk = try partial.read(at: offset, count: bytes.byteCount) } catch {
       throw FeedEnd.fatal(DownloadError(error, as: .storage, stage: run.storageName))
     }
-    guard let equal = bytes.firstDifference(from: onDisk) else { return }
+    guard let equal = bytes.firstDifference(from: onDisk) else {
+      let isOver = table.withLock { table in
+        table.compared(offset..<(offset + Int64(bytes.byteCount)), by: id)
+        return table.isComplete && table.seams.isEmpty
+      }
+      if isOver { bell.yield() }
+      return
+    }
     let place = offset + Int64(equal)
     if let liar = table.withLock({ $0.liar(id, at: place) }) { throw FeedEnd.lies(place: liar) }
     throw FeedEnd.fatal(

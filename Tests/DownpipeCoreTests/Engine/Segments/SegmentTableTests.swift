@@ -42,6 +42,8 @@ struct SegmentTableTests {
     table.wrote(0..<(4 * seam), by: id)
     #expect(table.isComparing(id))
     #expect(table.next(id, count: Int(3 * seam)) == .compare((4 * seam)..<(5 * seam)))
+    #expect(table.seams == [4 * seam])
+    table.compared((4 * seam)..<(5 * seam), by: id)
     #expect(!table.isComparing(id) && table.seams.isEmpty)
     #expect(table.next(id, count: 1) == .end)
     #expect(table.isComplete)
@@ -214,6 +216,7 @@ struct SegmentTableTests {
     #expect(table.next(again, count: Int(seam)) == .write((2 * seam)..<(3 * seam)))
     table.wrote((2 * seam)..<(3 * seam), by: again)
     #expect(table.next(again, count: Int(seam)) == .compare((3 * seam)..<(4 * seam)))
+    table.compared((3 * seam)..<(4 * seam), by: again)
     #expect(table.isComplete && table.seams.isEmpty)
   }
 
