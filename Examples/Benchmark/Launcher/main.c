@@ -3,7 +3,7 @@
 // It is a program of its own, in C, because Linux counts the peak memory of a process from before its exec: a program
 // that a large process starts seems to have been as large as that process.
 //
-// Standard input is a pipe of the benchmark. When the benchmark ends, in whatever way, all processes of this group end.
+// Standard input is a pipe of the benchmark. However the benchmark ends, all processes of this group end.
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
