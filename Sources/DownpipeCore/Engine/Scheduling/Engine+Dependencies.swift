@@ -53,6 +53,8 @@ extension Engine {
   func readForPublishing(_ ids: [DownloadID]) async -> (records: [DownloadRecord], dependencies: Dependencies)? {
     slots.beginAddition(of: ids)
     defer { slots.endAddition(of: ids) }
+    // Changes before the reading are in what is read.
+    let before = slots.changedMeanwhile
     var found: (records: [DownloadRecord], dependencies: Dependencies)?
     for _ in 0..<3 {
       let endings = slots.endings
@@ -60,7 +62,8 @@ extension Engine {
       found = (records, await dependencies(of: records))
       if slots.endings == endings || records.allSatisfy(\.waitsFor.isEmpty) { break }
     }
-    if !slots.changedMeanwhile.isEmpty { found?.records.removeAll { slots.changedMeanwhile.contains($0.id) } }
+    let changed = slots.changedMeanwhile.subtracting(before)
+    if !changed.isEmpty { found?.records.removeAll { changed.contains($0.id) } }
     return found
   }
 }
