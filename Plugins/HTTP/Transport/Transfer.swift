@@ -104,7 +104,11 @@
       if !held.isEmpty {
         let bytes = held
         held = []
-        do { try push(bytes.span.bytes, to: reader) } catch { return end(error) }
+        do {
+          try push(bytes.span.bytes, to: reader)
+          // The transfer may have ended, so that no turn of the lane empties the block.
+          try pushCollected()
+        } catch { return end(error) }
       }
       if let outcome { return settle(outcome) }
       goOn()
