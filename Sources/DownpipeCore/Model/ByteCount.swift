@@ -41,10 +41,15 @@ public typealias ByteRange = Range<Int64>
 /// A set of byte offsets, stored as sorted ranges: the stored bytes of a download.
 public typealias ByteRangeSet = RangeSet<Int64>
 
+extension ByteRange {
+  /// The number of bytes.
+  var length: Int64 { upperBound - lowerBound }
+}
+
 extension RangeSet where Bound == Int64 {
   /// The number of bytes in the set.
   public var byteCount: Int64 {
-    ranges.reduce(0) { $0 + ($1.upperBound - $1.lowerBound) }
+    ranges.reduce(0) { $0 + $1.length }
   }
 
   /// The length of the range that begins at byte 0; 0 when the first byte is missing.
@@ -53,6 +58,9 @@ extension RangeSet where Bound == Int64 {
     return first.upperBound
   }
 
+  /// Whether all bytes of a range are in the set.
+  func contains(_ range: ByteRange) -> Bool { ranges.contains { $0.contains(range) } }
+
   /// The offset after the last byte; 0 for an empty set.
   var end: Int64 { ranges.last?.upperBound ?? 0 }
 
@@ -60,8 +68,8 @@ extension RangeSet where Bound == Int64 {
   func start(ofLast count: Int64) -> Int64 {
     var left = count
     for range in ranges.reversed() {
-      if range.upperBound - range.lowerBound > left { return range.upperBound - left }
-      left -= range.upperBound - range.lowerBound
+      if range.length > left { return range.upperBound - left }
+      left -= range.length
     }
     return 0
   }

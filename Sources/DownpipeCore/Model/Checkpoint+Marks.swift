@@ -17,7 +17,7 @@ extension Checkpoint {
   /// Removes the marks of bytes that are not in the checkpoint.
   mutating func removeStrayMarks() {
     if marks.isEmpty { return }
-    marks.removeAll { mark in !ranges.ranges.contains { $0.contains(mark.range) } }
+    marks.removeAll { !ranges.contains($0.range) }
   }
 
   /// Replaces the marks of a range behind missing bytes.

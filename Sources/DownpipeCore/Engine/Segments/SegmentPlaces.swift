@@ -27,6 +27,8 @@ struct SegmentPlaces: Sendable {
     var lastFailure: DownloadError?
 
     var isOut: Bool { error != nil }
+    /// Whether it has had no connection yet.
+    var isNew: Bool { open == 0 && speed == nil }
   }
 
   private(set) var places: [Place]
@@ -61,10 +63,7 @@ struct SegmentPlaces: Sendable {
   }
 
   /// The number of mirrors that have no connection yet.
-  var unmeasured: Int { places.dropFirst().count { !$0.isOut && $0.open == 0 && $0.speed == nil } }
-
-  /// Whether a place has no connection yet.
-  func isNew(_ index: Int) -> Bool { places[index].open == 0 && places[index].speed == nil }
+  var unmeasured: Int { places.dropFirst().count { !$0.isOut && $0.isNew } }
 
   /// The mirror to compare next.
   func nextToCompare(at now: Duration) -> Int? {
@@ -75,7 +74,7 @@ struct SegmentPlaces: Sendable {
   func next(at now: Duration) -> Int? {
     let usable = places.indices.filter { isUsable(places[$0], at: now) }
     let proven = usable.filter { places[$0].reference != nil }
-    if let unmeasured = proven.first(where: { places[$0].speed == nil && places[$0].open == 0 }) { return unmeasured }
+    if let new = proven.first(where: { places[$0].isNew }) { return new }
     return proven.max { (places[$0].speed ?? 0, $1) < (places[$1].speed ?? 0, $0) }
   }
 
@@ -84,7 +83,7 @@ struct SegmentPlaces: Sendable {
 
   /// Whether a mirror has been compared and could get its first connection.
   func hasUnmeasured(at now: Duration) -> Bool {
-    places.contains { $0.reference != nil && $0.speed == nil && $0.open == 0 && isUsable($0, at: now) }
+    places.contains { $0.reference != nil && $0.isNew && isUsable($0, at: now) }
   }
 
   /// What a connection to a place is expected to bring.

@@ -27,7 +27,7 @@ extension SegmentTable {
 
   /// Whether the bytes in a range were brought by the first place, or were on disk before.
   func isOfFirstPlace(_ range: ByteRange) -> Bool {
-    !brought.values.contains { $0.intersection(ByteRangeSet(range)).ranges.isEmpty == false }
+    brought.values.allSatisfy { $0.isDisjoint(ByteRangeSet(range)) }
   }
 
   /// The place that is wrong when the bytes of a feed differ from those on disk at an offset: of two places the one that

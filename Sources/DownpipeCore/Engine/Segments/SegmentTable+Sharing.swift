@@ -131,8 +131,3 @@ extension SegmentTable {
     return found?.id
   }
 }
-
-extension ByteRange {
-  /// The number of bytes.
-  var length: Int64 { upperBound - lowerBound }
-}

@@ -14,7 +14,7 @@ struct SegmentTable: Sendable {
     /// The place that it comes from; see ``SegmentPlaces``.
     let place: Int
     /// The key of its segment.
-    var segment: Int
+    let segment: Int
     /// The offset of the next byte of its body.
     var position: Int64
     /// The offset up to which it compares bytes of others, once it has filled its segment.
@@ -132,6 +132,11 @@ struct SegmentTable: Sendable {
       written.remove(contentsOf: zone)
       for place in brought.keys { brought[place]?.remove(contentsOf: zone) }
     }
+    noteRemoval()
+  }
+
+  /// Brings what follows from ``written`` up to date after bytes were removed.
+  private mutating func noteRemoval() {
     writtenCount = written.byteCount
     seams = seams.filter { written.contains($0) && written.contains($0 - 1) }
   }
@@ -193,7 +198,7 @@ struct SegmentTable: Sendable {
     if position >= total { return false }
     let isBeingWritten = feeds.values.contains { $0.writing?.contains(position) == true }
     if isBeingWritten || written.contains(position) {
-      let end = min(total, position + Self.seam)
+      let end = zone(of: position).upperBound
       feeds[id]?.seamEnd = end
       return true
     }
@@ -222,7 +227,7 @@ struct SegmentTable: Sendable {
     feeds[id]?.joint = range.upperBound
     feeds[id]?.wrote += range.length
     written.insert(contentsOf: range)
-    writtenCount += range.upperBound - range.lowerBound
+    writtenCount += range.length
     if feed.place > 0 { brought[feed.place, default: ByteRangeSet()].insert(contentsOf: range) }
   }
 
@@ -272,12 +277,7 @@ struct SegmentTable: Sendable {
       reserved.formUnion(lost)
       removals += 1
     }
-    seams = seams.filter { written.contains($0) && written.contains($0 - 1) }
-    writtenCount = written.byteCount
+    noteRemoval()
     return lost
   }
-}
-
-extension ByteRangeSet {
-  func contains(_ range: ByteRange) -> Bool { ranges.contains { $0.contains(range) } }
 }

@@ -20,21 +20,13 @@ final class SegmentWriter: CheckpointedWriter {
   /// The offset from which the first body continues the bytes on disk, once it has been compared up to there.
   private let proofAt: Int64
   private let isProvenFlag: Atomic<Bool>
-  private let bytesBetweenCheckpoints: Int64
-  private let nextCheckpoint: Atomic<Int64>
-  private let isAborted = Atomic(false)
-  private let control = Mutex(Control())
+  private let checkpoints: CheckpointRequests
   /// Tells the conductor that something has changed; coalesced.
   private let bell: AsyncStream<Void>.Continuation
   /// Whether there are enough bytes at the front of the file to compare those of a mirror with.
   private let hasFront: Atomic<Bool>
   /// An element each time the conductor may have something to do.
   let rings: AsyncStream<Void>
-
-  private struct Control {
-    var failure: DownloadError?
-    var request: AsyncStream<Void>.Continuation?
-  }
 
   /// - Parameter proofAt: The number of bytes on disk that the first body is compared with; 0 for none.
   init(_ table: SegmentTable, partial: any Partial, run: Run, bytesBetween: Int64, proofAt: Int64) {
@@ -44,8 +36,7 @@ final class SegmentWriter: CheckpointedWriter {
     self.proofAt = proofAt
     isProvenFlag = Atomic(proofAt == 0)
     hasFront = Atomic(table.hasFront)
-    bytesBetweenCheckpoints = bytesBetween
-    nextCheckpoint = Atomic(.max)
+    checkpoints = CheckpointRequests(bytesBetween: bytesBetween)
     (rings, bell) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1))
   }
 
@@ -55,9 +46,6 @@ final class SegmentWriter: CheckpointedWriter {
 
   /// Whether the first body has been shown to continue the bytes on disk. Nothing else is fetched before that.
   var isProven: Bool { isProvenFlag.load(ordering: .acquiring) }
-
-  /// Whether all bytes are on disk.
-  var isComplete: Bool { withTable { $0.isComplete } }
 
   /// Whether the bytes of a mirror can be compared with those on disk.
   var canCompare: Bool { isProven && hasFront.load(ordering: .acquiring) }
@@ -72,26 +60,20 @@ final class SegmentWriter: CheckpointedWriter {
   }
 
   /// Lets the ledger know soon that bytes were removed.
-  func requestCheckpoint() { control.withLock { $0.request }?.yield() }
+  func requestCheckpoint() { checkpoints.requestNow() }
 
   func requestsCheckpoints(from request: AsyncStream<Void>.Continuation) {
-    control.withLock { $0.request = request }
-    nextCheckpoint.store(withTable { $0.writtenCount } + bytesBetweenCheckpoints, ordering: .relaxed)
+    checkpoints.begin(request, at: withTable { $0.writtenCount })
   }
 
-  func abort(with error: DownloadError) {
-    control.withLock { $0.failure = $0.failure ?? error }
-    isAborted.store(true, ordering: .releasing)
-  }
+  func abort(with error: DownloadError) { checkpoints.abort(with: error) }
 
   /// Takes a chunk of a feed. Only called on the thread of that feed's transport.
   func take(_ bytes: RawSpan, of id: SegmentTable.FeedID) throws {
     run.fetched.wrappingAdd(Int64(bytes.byteCount), ordering: .relaxed)
     var bytes = bytes
     while !bytes.isEmpty {
-      if isAborted.load(ordering: .acquiring), let error = control.withLock({ $0.failure }) {
-        throw FeedEnd.fatal(error)
-      }
+      do { try checkpoints.check() } catch { throw FeedEnd.fatal(error) }
       let count = bytes.byteCount
       let range: ByteRange
       switch table.withLock({ $0.next(id, count: count) }) {
@@ -125,10 +107,7 @@ final class SegmentWriter: CheckpointedWriter {
     }
     run.received.store(count, ordering: .relaxed)
     if hasFront, !self.hasFront.exchange(true, ordering: .acquiringAndReleasing) || isComplete { bell.yield() }
-    if count >= nextCheckpoint.load(ordering: .relaxed) {
-      nextCheckpoint.store(count + bytesBetweenCheckpoints, ordering: .relaxed)
-      control.withLock { $0.request }?.yield()
-    }
+    checkpoints.written(count)
   }
 
   private func compare(_ bytes: RawSpan, at offset: Int64, of id: SegmentTable.FeedID) throws {

@@ -7,7 +7,7 @@ extension SegmentedTransfer {
   private static let mostAuditions = 2
 
   func auditioned(_ place: Int, _ result: Result<Checkpoint, any Error>, _ state: inout State) {
-    state.audition = nil
+    state.isAuditioning = false
     if let ticket = state.tickets.removeValue(forKey: Self.auditionKey) { run.context.connections.close(ticket) }
     switch result {
     case .success(let reference):
@@ -108,7 +108,7 @@ extension SegmentedTransfer {
   /// Removes what a mirror has brought whose bytes differ from those of an earlier place.
   private func drop(_ place: Int, _ state: inout State) {
     let url = state.places[place].url
-    guard !state.places[place].isOut else { return }
+    let wasOut = state.places[place].isOut
     let error = DownloadError(.contentChanged, "the mirror has another file: what it has sent is fetched again")
       .located(stage: nil, url: url, attempt: run.read { $0.attempts })
     state.places.exclude(place, error)
@@ -117,7 +117,8 @@ extension SegmentedTransfer {
       return (table.drop(place), feeds, table.written)
     }
     for id in feeds { state.feeds[id]?.cancel() }
-    run.announce(.refused(error))
+    // Several feeds may notice the same lie, and a place that is not used any more may have lied before.
+    if !wasOut || !lost.isEmpty { run.announce(.refused(error)) }
     guard !lost.isEmpty else { return }
     run.received.store(bytes.byteCount, ordering: .relaxed)
     // The ledger must not claim these bytes while they are overwritten.

@@ -11,7 +11,7 @@ extension SegmentedTransfer {
     // Mirrors that can be compared in a moment get a connection each.
     let reserved = now < state.reservedUntil ? min(state.places.unmeasured, state.target - 1) : 0
     while let place = state.places.next(at: now),
-      state.open < state.target - (state.places.isNew(place) ? 0 : reserved)
+      state.open < state.target - (state.places[place].isNew ? 0 : reserved)
     {
       guard hasRoom(at: place, state) else {
         state.places.leaveAlone(place, until: now + Self.interval)
@@ -72,19 +72,16 @@ extension SegmentedTransfer {
 
   // MARK: Limits per host
 
-  /// Whether connections are counted; a partial with holes is completed without a segment policy, too.
-  private var hasLimit: Bool { run.pipeline.segments != nil }
-
   /// Whether the limit of a place's host permits one more connection.
   private func hasRoom(at place: Int, _ state: State) -> Bool {
-    guard hasLimit else { return true }
+    guard transfer.hasSegments else { return true }
     let host = state.places[place].url.hostKey
     if state.feedAtFirstPlace == nil, host == state.places[0].url.hostKey { return true }
     return run.context.connections.hasRoom(host)
   }
 
   private func takeRoom(for id: SegmentTable.FeedID, _ task: FeedTask, at place: Int, _ state: inout State) -> Bool {
-    guard hasLimit else { return true }
+    guard transfer.hasSegments else { return true }
     let host = state.places[place].url.hostKey
     if state.feedAtFirstPlace == nil, host == state.places[0].url.hostKey {
       state.feedAtFirstPlace = id
@@ -139,16 +136,16 @@ extension SegmentedTransfer {
 
   /// Asks a mirror for bytes that are on disk, one mirror at a time. Only one that has the same ones may bring others.
   private func audition(_ state: inout State, _ group: inout Group, at now: Duration) {
-    guard state.audition == nil, let place = state.places.nextToCompare(at: now) else { return }
+    guard !state.isAuditioning, let place = state.places.nextToCompare(at: now) else { return }
     let url = state.places[place].url
     let task = FeedTask()
-    if hasLimit {
+    if transfer.hasSegments {
       guard let ticket = run.context.connections.add(url.hostKey, end: { task.cancel() }) else {
         return state.places.leaveAlone(place, until: now + Self.interval)
       }
       state.tickets[Self.auditionKey] = ticket
     }
-    state.audition = (place, task)
+    state.isAuditioning = true
     group.addTask {
       do {
         return .auditioned(place: place, .success(try await task.run { try await compare(url) }))
@@ -174,7 +171,7 @@ extension SegmentedTransfer {
       let cursor = Cursor(start)
       try await reply.body.forEachChunk { chunk in
         let onDisk = try partial.read(at: cursor.advance(chunk.byteCount), count: chunk.byteCount)
-        guard chunk.withUnsafeBytes({ $0.elementsEqual(onDisk) }) else {
+        guard chunk.firstDifference(from: onDisk) == nil else {
           throw DownloadError(.contentChanged, "the mirror has another file: its bytes differ from those on disk")
         }
         run.fetched.wrappingAdd(Int64(chunk.byteCount), ordering: .relaxed)

@@ -33,8 +33,8 @@ struct SegmentedTransfer: Sendable {
   struct State {
     var places: SegmentPlaces
     var feeds: [SegmentTable.FeedID: FeedTask] = [:]
-    /// The place that is being asked for bytes on disk, and how that ends.
-    var audition: (place: Int, task: FeedTask)?
+    /// Whether a mirror is being asked for bytes that are on disk.
+    var isAuditioning = false
     /// Until when mirrors that have not been compared have a connection reserved.
     let reservedUntil: Duration
     /// The number of connections wanted.
@@ -49,7 +49,6 @@ struct SegmentedTransfer: Sendable {
     var measuredBytes: Int64
     /// The number of measurements since the file was complete.
     var ticksAtEnd = 0
-
     /// The last failure of a connection.
     var lastError: DownloadError?
 
@@ -101,7 +100,7 @@ struct SegmentedTransfer: Sendable {
         }
         if isOver(&state) { return }
         openMore(&state, &group)
-        if state.open == 0, state.audition == nil, !state.places.mayServeSoon { throw failure(state) }
+        if state.open == 0, !state.isAuditioning, !state.places.mayServeSoon { throw failure(state) }
       }
     }
   }
@@ -170,10 +169,12 @@ struct SegmentedTransfer: Sendable {
     giveWay(to: &state, at: now)
   }
 
-  /// Ends the connections that are not wanted any more, the slowest first.
+  /// Ends the connections that are not wanted any more, the slowest first, and those that have nothing to do.
   private func endSurplus(_ state: inout State) {
-    let slowest = writer.withTable { $0.slowest }
+    let (slowest, revoked) = writer.withTable { ($0.slowest, $0.feeds.filter(\.value.isRevoked).map(\.key)) }
     for id in slowest.prefix(max(0, slowest.count - state.target)) { end(id, state) }
+    // A neighbour has taken their bytes, while they wait for their server.
+    for id in revoked { state.feeds[id]?.cancel() }
   }
 
   /// Ends the slowest connection when a mirror that has been compared late has none, so that its speed becomes known.

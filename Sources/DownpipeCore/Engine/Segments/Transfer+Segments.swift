@@ -35,10 +35,13 @@ extension Transfer {
     return hasHoles ? (OneConnection(), total) : nil
   }
 
+  /// Whether the pipeline may use several connections for one file.
+  var hasSegments: Bool { run.pipeline.segments != nil }
+
   /// Waits until the download may open its first connection to the host of a URL. In a pipeline without segments, whose
   /// downloads have one connection each, admission policies alone limit them.
   func openConnection(to url: URL) async throws -> HostConnections.Ticket? {
-    guard run.pipeline.segments != nil else { return nil }
+    guard hasSegments else { return nil }
     return try await run.context.connections.open(url.hostKey)
   }
 
@@ -84,8 +87,8 @@ extension Transfer {
         state.watch = nil
         state.mirrorBytes.formUnion(brought)
       }
-      // However the bodies ended, the written bytes count.
-      if let bytes = writer.isComplete ? writer.withTable({ $0.written }) : writer.provenBytes {
+      // However the bodies ended, the bytes count that have been compared where those of two connections meet.
+      if let bytes = writer.provenBytes {
         run.update { record in
           record.checkpoint.ranges = bytes
           record.checkpoint.removeStrayMarks()

@@ -22,17 +22,8 @@ final class BodyWriter: CheckpointedWriter {
   private let run: Run
   private let book: CheckpointBook
   private let maximumSize: Int64?
-  private let bytesBetweenCheckpoints: Int64
   private let position: Atomic<Int64>
-  /// Only used on the transport's thread after the start.
-  private let nextCheckpoint: Atomic<Int64>
-  private let isAborted = Atomic(false)
-  private let control = Mutex(Control())
-
-  private struct Control {
-    var failure: DownloadError?
-    var request: AsyncStream<Void>.Continuation?
-  }
+  private let checkpoints: CheckpointRequests
 
   init(
     partial: any Partial, run: Run, book: CheckpointBook, start: Int64, compareUntil: Int64, end: Int64?,
@@ -46,9 +37,8 @@ final class BodyWriter: CheckpointedWriter {
     self.expectedEnd = end
     self.maximumSize = maximumSize
     self.replacement = replacement
-    bytesBetweenCheckpoints = book.bytesBetween
     position = Atomic(start)
-    nextCheckpoint = Atomic(.max)
+    checkpoints = CheckpointRequests(bytesBetween: book.bytesBetween)
   }
 
   /// Whether the body has taken the place of the bytes on disk.
@@ -69,14 +59,10 @@ final class BodyWriter: CheckpointedWriter {
   }
 
   func requestsCheckpoints(from request: AsyncStream<Void>.Continuation) {
-    control.withLock { $0.request = request }
-    nextCheckpoint.store(max(start, compareUntil) + bytesBetweenCheckpoints, ordering: .relaxed)
+    checkpoints.begin(request, at: max(start, compareUntil))
   }
 
-  func abort(with error: DownloadError) {
-    control.withLock { $0.failure = $0.failure ?? error }
-    isAborted.store(true, ordering: .releasing)
-  }
+  func abort(with error: DownloadError) { checkpoints.abort(with: error) }
 
   /// The position after the last byte that was written or compared.
   var offset: Int64 { position.load(ordering: .acquiring) }
@@ -84,7 +70,7 @@ final class BodyWriter: CheckpointedWriter {
   func take(_ bytes: RawSpan) throws {
     var offset = position.load(ordering: .relaxed)
     var bytes = bytes
-    if isAborted.load(ordering: .acquiring), let error = control.withLock({ $0.failure }) { throw error }
+    try checkpoints.check()
     let count = Int64(bytes.byteCount)
     run.fetched.wrappingAdd(count, ordering: .relaxed)
     if let maximumSize, count > maximumSize - offset {
@@ -108,10 +94,7 @@ final class BodyWriter: CheckpointedWriter {
     offset += Int64(bytes.byteCount)
     position.store(offset, ordering: .releasing)
     run.received.store(offset, ordering: .relaxed)
-    if offset >= nextCheckpoint.load(ordering: .relaxed) {
-      nextCheckpoint.store(offset + bytesBetweenCheckpoints, ordering: .relaxed)
-      control.withLock { $0.request }?.yield()
-    }
+    checkpoints.written(offset)
   }
 
   /// Compares bytes with those on disk, and returns the number of equal bytes before the first difference.
@@ -135,21 +118,7 @@ final class BodyWriter: CheckpointedWriter {
     }
     book.reset(to: offset)
     replacedFrom.store(offset, ordering: .releasing)
-    if nextCheckpoint.load(ordering: .relaxed) != .max {
-      nextCheckpoint.store(offset + bytesBetweenCheckpoints, ordering: .relaxed)
-    }
+    checkpoints.restart(at: offset)
     run.announce(.restarted(error))
-  }
-}
-
-extension RawSpan {
-  /// The number of bytes before the first one that differs from those on disk; `nil` if there is none.
-  func firstDifference(from onDisk: [UInt8]) -> Int? {
-    withUnsafeBytes { fresh in
-      onDisk.withUnsafeBytes { kept in
-        if kept.count == fresh.count, fresh.elementsEqual(kept) { return nil }
-        return zip(fresh, kept).prefix { $0 == $1 }.count
-      }
-    }
   }
 }

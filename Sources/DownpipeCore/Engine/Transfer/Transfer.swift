@@ -87,19 +87,16 @@ struct Transfer: Sendable {
         while try await transferTrusting(url, into: partial) { try await book.commitBetweenBodies(partial) }
         return
       } catch let error as DownloadError {
-        // Without segments, the next mirror is only tried if the retry policy would not try this URL again. If a URL was unreachable, the
+        // With segments, mirrors are as good as the URL. Without, the next mirror is only tried if the retry policy would not try this URL again. If a URL was unreachable, the
         // download fails with that error, not with a mirror's.
         guard index + 1 < urls.count, run.stopReason == nil, isFault(error, ofSourceAt: url),
-          usesMirrorsAtOnce || isFinal(error, isMirror: index > 0)
+          hasSegments || isFinal(error, isMirror: index > 0)
         else { throw offline ?? error }
         if error.code == .offline { offline = error }
         run.announce(.attemptFailed(error.located(stage: nil, url: url, attempt: run.read { $0.attempts })))
       }
     }
   }
-
-  /// Whether mirrors are as good as the URL: a pipeline with segments uses them side by side.
-  private var usesMirrorsAtOnce: Bool { run.pipeline.segments != nil }
 
   /// Whether a mirror may succeed: the error comes from the source, and does not concern the file itself.
   private func isFault(_ error: DownloadError, ofSourceAt url: URL) -> Bool {

@@ -61,17 +61,20 @@ struct SegmentedTransferTests: EngineSuite {
     await downloader.shutdown()
   }
 
+  enum Plain: CaseIterable { case withoutValidator, weak, withoutLength, withoutRanges }
+
   @Test(
     "a server without a strong validator, without a size, or without ranges gets one request",
-    arguments: [
-      FakeSource.Script(DownloadFixtures.pattern(size: 4 << 20)).with { $0.validator = nil },
-      FakeSource.Script(DownloadFixtures.pattern(size: 4 << 20)).with {
-        $0.validator = Validator(entityTag: EntityTag("a", isWeak: true))
-      },
-      FakeSource.Script(DownloadFixtures.pattern(size: 4 << 20)).with { $0.announcesLength = false },
-      FakeSource.Script(DownloadFixtures.pattern(size: 4 << 20)).with { $0.honoursRanges = false },
-    ])
-  func oneConnection(script: FakeSource.Script) async throws {
+    arguments: Plain.allCases)
+  func oneConnection(plain: Plain) async throws {
+    let script = FakeSource.Script(bytes).with { script in
+      switch plain {
+      case .withoutValidator: script.validator = nil
+      case .weak: script.validator = Validator(entityTag: EntityTag("a", isWeak: true))
+      case .withoutLength: script.announcesLength = false
+      case .withoutRanges: script.honoursRanges = false
+      }
+    }
     let source = FakeSource([url: [script]])
     let downloader = try await downloader(source)
     #expect(storage.bytes(of: try await downloader.add(DownloadRequest(url, id: "a")).value) == bytes)
@@ -111,14 +114,18 @@ struct SegmentedTransferTests: EngineSuite {
     await downloader.shutdown()
   }
 
+  enum Useless: CaseIterable { case otherBytes, otherSize, missing, withoutRanges }
+
   @Test(
-    "a mirror with other bytes, another size, or without ranges brings nothing",
-    arguments: [
-      FakeSource.Script(DownloadFixtures.pattern(size: 4 << 20).map { $0 ^ 1 }),
-      FakeSource.Script(DownloadFixtures.pattern(size: 5 << 20)), .status(404),
-      FakeSource.Script(DownloadFixtures.pattern(size: 4 << 20)).with { $0.honoursRanges = false },
-    ])
-  func uselessMirrors(script: FakeSource.Script) async throws {
+    "a mirror with other bytes, another size, or without ranges brings nothing", arguments: Useless.allCases)
+  func uselessMirrors(useless: Useless) async throws {
+    let script: FakeSource.Script =
+      switch useless {
+      case .otherBytes: .init(bytes.map { $0 ^ 1 })
+      case .otherSize: .init(DownloadFixtures.pattern(size: 5 << 20))
+      case .missing: .status(404)
+      case .withoutRanges: FakeSource.Script(bytes).with { $0.honoursRanges = false }
+      }
     let source = FakeSource([url: [FakeSource.Script(bytes).holding(after: 300_000), .init(bytes)], mirror: [script]])
     let downloader = try await downloader(source)
     let download = try await downloader.add(DownloadRequest(url, id: "a", mirrors: [mirror]))
