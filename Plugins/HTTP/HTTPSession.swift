@@ -50,8 +50,10 @@
       var redirects = try redirects(for: request)
       let deadline = configuration.totalTimeLimit.map { ContinuousClock.now + $0 }
       while true {
-        try configuration.check(redirects.url, redirects.origin)
-        let addresses = try await names.addresses(for: redirects.origin, configuration)
+        try check(redirects)
+        let addresses =
+          names.isNeeded
+          ? try await addresses(for: redirects.origin) : configuration.resolve.map(\.entry)
         let exchange = Exchange(lane(for: redirects.origin), self)
         let head = try await exchange.start { id in
           try order(id, redirects, addresses: addresses, deadline: deadline)
@@ -72,6 +74,16 @@
       if request.headers["User-Agent"] == nil { request.headers["User-Agent"] = configuration.userAgent }
       return try Redirects(
         request, fields: HTTPRequestFields.fields(for: request), rules: configuration.redirectRules)
+    }
+
+    @inline(never)
+    private func check(_ redirects: Redirects) throws {
+      try configuration.check(redirects.url, redirects.origin)
+    }
+
+    @inline(never)
+    private func addresses(for origin: Origin) async throws -> [String] {
+      try await names.addresses(for: origin, configuration)
     }
 
     @inline(never)

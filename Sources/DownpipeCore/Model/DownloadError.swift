@@ -153,6 +153,7 @@ public struct DownloadError: Error, Sendable {
   }
 
   /// Creates a description of a failure.
+  @inline(never)
   public init(
     _ code: Code,
     _ message: String,

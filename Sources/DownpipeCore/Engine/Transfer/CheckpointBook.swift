@@ -77,6 +77,7 @@ final class CheckpointBook: Sendable {
   ///
   /// Checkpoints are committed by a child task that has ended when this method returns, so that no checkpoint is
   /// committed after a later change of the record.
+  @inline(never)  // The frame has room for two child tasks, which small bodies need not have.
   func committing(
     _ writer: some CheckpointedWriter, of partial: any Partial, adopting adoption: Adoption?,
     receive: () async throws -> Void

@@ -51,6 +51,12 @@ final class Following: Sendable {
   /// The checkpoint's ranges must be the bytes on disk when it is called.
   func receiving(_ receive: () async throws -> Void) async throws {
     guard let partial = begin() else { return try await receive() }
+    try await receiving(partial, receive)
+  }
+
+  // Not inlined: a child task needs room in the frame, which most downloads need not have.
+  @inline(never)
+  private func receiving(_ partial: FollowedPartial, _ receive: () async throws -> Void) async throws {
     // Cancelled and awaited at the end of the scope.
     async let _: Void = follow(partial)
     try await receive()

@@ -108,6 +108,13 @@ extension Transfer {
   private func open(_ request: SourceRequest, in session: any SourceSession) async throws -> SourceReply {
     let interceptors = run.pipeline.interceptors
     if interceptors.isEmpty { return try await session.open(request) }
+    return try await open(request, in: session, through: interceptors)
+  }
+
+  @inline(never)  // The frame is larger than that of an opening without interceptors, and waits for the server.
+  private func open(
+    _ request: SourceRequest, in session: any SourceSession, through interceptors: [any RequestInterceptor]
+  ) async throws -> SourceReply {
     var next: RequestInterceptorNext = { try await session.open($0) }
     for interceptor in interceptors.reversed() {
       let inner = next
