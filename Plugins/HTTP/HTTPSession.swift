@@ -46,39 +46,18 @@
     }
 
     /// Sends the request, follows redirects, and returns the reply.
+    ///
+    /// The frame of this function is on the heap while the server has not answered. It has room for little more than the
+    /// reply: what is known of the request is in an ``Opening``, whose functions are not inlined.
     func open(_ request: SourceRequest) async throws -> SourceReply {
-      var redirects = try redirects(for: request)
-      let deadline = configuration.totalTimeLimit.map { ContinuousClock.now + $0 }
+      let opening = try Opening(request, for: self)
       while true {
-        try check(redirects)
-        let addresses =
-          names.isNeeded
-          ? try await addresses(for: redirects.origin) : configuration.resolve.map(\.entry)
-        let exchange = Exchange(lane(for: redirects.origin), self)
-        let head = try await exchange.start { id in
-          try order(id, redirects, addresses: addresses, deadline: deadline)
-        }
-        if try redirects.follow(status: head.status, headers: head.fields) {
-          await exchange.drain()
-          continue
-        }
-        return try reply(head, exchange, redirects, pace: request.pace)
+        let exchange = try opening.nextExchange()
+        let addresses = names.isNeeded ? try await addresses(for: opening.redirects.origin) : nil
+        let head = try await exchange.start { id in try opening.order(id, addresses: addresses) }
+        if let reply = try opening.reply(head, exchange) { return reply }
+        await exchange.drain()
       }
-    }
-
-    // What follows is not inlined: the frame of ``open(_:)`` is on the heap while the server has not answered.
-
-    @inline(never)
-    private func redirects(for request: SourceRequest) throws -> Redirects {
-      var request = request
-      if request.headers["User-Agent"] == nil { request.headers["User-Agent"] = configuration.userAgent }
-      return try Redirects(
-        request, fields: HTTPRequestFields.fields(for: request), rules: configuration.redirectRules)
-    }
-
-    @inline(never)
-    private func check(_ redirects: Redirects) throws {
-      try configuration.check(redirects.url, redirects.origin)
     }
 
     @inline(never)
@@ -86,7 +65,46 @@
       try await names.addresses(for: origin, configuration)
     }
 
-    @inline(never)
+    /// A request on its way through its redirects. One task uses it.
+    private final class Opening {
+      private(set) var redirects: Redirects
+      private let session: HTTPSession
+      private let deadline: ContinuousClock.Instant?
+      private let pace: TransferPace
+
+      @inline(never)
+      init(_ request: SourceRequest, for session: HTTPSession) throws {
+        self.session = session
+        pace = request.pace
+        var request = request
+        if request.headers["User-Agent"] == nil { request.headers["User-Agent"] = session.configuration.userAgent }
+        redirects = try Redirects(
+          request, fields: HTTPRequestFields.fields(for: request), rules: session.configuration.redirectRules)
+        deadline = session.configuration.totalTimeLimit.map { ContinuousClock.now + $0 }
+      }
+
+      /// The exchange with the server of the URL in use, if it may be asked.
+      @inline(never)
+      func nextExchange() throws -> Exchange {
+        try session.configuration.check(redirects.url, redirects.origin)
+        return Exchange(session.lane(for: redirects.origin), session)
+      }
+
+      /// - Parameter addresses: The result of a look-up; `nil` if libcurl looks the name up.
+      @inline(never)
+      func order(_ id: Order.ID, addresses: [String]?) throws -> Order {
+        try session.order(
+          id, redirects, addresses: addresses ?? session.configuration.resolve.map(\.entry), deadline: deadline)
+      }
+
+      /// The reply; `nil` after a redirect.
+      @inline(never)
+      func reply(_ head: ResponseHead, _ exchange: Exchange) throws -> SourceReply? {
+        if try redirects.follow(status: head.status, headers: head.fields) { return nil }
+        return try session.reply(head, exchange, redirects, pace: pace)
+      }
+    }
+
     private func order(
       _ id: Order.ID, _ redirects: Redirects, addresses: [String], deadline: ContinuousClock.Instant?
     ) throws(DownloadError) -> Order {
@@ -114,7 +132,6 @@
       return order
     }
 
-    @inline(never)
     private func reply(
       _ head: ResponseHead, _ exchange: Exchange, _ redirects: Redirects, pace: TransferPace
     ) throws(DownloadError) -> SourceReply {
