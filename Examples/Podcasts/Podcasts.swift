@@ -29,12 +29,12 @@ struct Podcasts: Sendable {
 
   /// Adds the new episodes of a feed. Known episodes stay as they are, including those that the user has moved, paused
   /// or cancelled.
-  func refresh(_ feed: Feed) async throws {
+  func refresh(_ feed: PodcastFeed) async throws {
     let show = SafeFileName.make(fromTitle: feed.title)
     try await downloader.add(contentsOf: feed.items.compactMap { Self.request($0, show: show) })
   }
 
-  private static func request(_ episode: Feed.Episode, show: String) -> DownloadRequest? {
+  private static func request(_ episode: PodcastFeed.Episode, show: String) -> DownloadRequest? {
     guard let audio = episode.attachments?.first else { return nil }
     let type = audio.url.pathExtension.isEmpty ? "mp3" : audio.url.pathExtension
     return DownloadRequest(

@@ -15,7 +15,7 @@ do {
   await feeds.shutdown()
 
   let podcasts = try await Podcasts(CommandLine.arguments[2])
-  try await podcasts.refresh(Feed(Data(try feed.read(first: 1 << 24))))
+  try await podcasts.refresh(PodcastFeed(Data(try feed.read(first: 1 << 24))))
   for line in try await podcasts.list() { print(line) }
   try await podcasts.downloader.waitUntilIdle()
   for line in try await podcasts.list() { print(line) }

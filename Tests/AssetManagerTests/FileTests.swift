@@ -6,7 +6,7 @@ import Testing
 @testable import AssetManager
 
 /// The rows of FEATURES A about files and failures.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct FileTests {
   @Test("asset manager: a file that is there already is done at once")
   func existingFile() async throws {

@@ -7,7 +7,7 @@ import Testing
 @testable import AssetManager
 
 /// The rows of FEATURES A about who goes next.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct QueueTests {
   /// Routes over an interface that a test changes.
   private final class Routes: RouteSource {

@@ -5,7 +5,7 @@ import Testing
 @testable import Benchmark
 
 /// The files that are served, and the check of results.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct ContentTests {
   @Test func theSameSeedMakesTheSameBytes() throws {
     let folder = try TemporaryFolder()

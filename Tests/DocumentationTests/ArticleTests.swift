@@ -2,7 +2,7 @@ import Foundation
 import Testing
 
 /// Checks that the files and commands that the documentation names exist.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct ArticleTests {
   private static let articles = "Sources/Downpipe/Downpipe.docc"
 

@@ -2,7 +2,7 @@ import Foundation
 import Testing
 
 /// The features of the reference systems: the article must have each of them, with a test that exists.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct UseCaseTests {
   private static let article = "Sources/Downpipe/Downpipe.docc/UseCases.md"
 

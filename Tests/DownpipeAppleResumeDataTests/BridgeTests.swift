@@ -4,7 +4,7 @@ import Testing
 
 @testable import DownpipeAppleResumeData
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct BridgeTests {
   @Test("the checkpoint has the count, the file name and the validator")
   func checkpoint() throws {

@@ -4,7 +4,7 @@ import Testing
 
 @testable import DownpipeAppleResumeData
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct ChangingTests {
   let fresh = URL(string: "https://cdn.example/b/film.mkv?sig=xyz")
 

@@ -4,7 +4,7 @@ import Testing
 
 @testable import DownpipeAppleResumeData
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct ReadingTests {
   @Test("every version is read, from XML and from binary", arguments: [1, 2, 4], [false, true])
   func versions(_ version: Int, _ isBinary: Bool) throws {

@@ -4,7 +4,7 @@ import Testing
 
 @testable import DownpipeAppleResumeData
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct WritingTests {
   static let samples: [(String, Data)] = [
     ("1", Samples.plain(version: 1)), ("2", Samples.plain(version: 2)), ("4", Samples.plain(version: 4)),

@@ -4,7 +4,7 @@ import Testing
 
 @testable import DownpipeBackgroundURLSession
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct BackgroundHandlerTests {
   typealias Event = BackgroundTransfers.Event
   private let tag: TransferTag

@@ -6,7 +6,7 @@ import Testing
 
 @testable import DownpipeBackgroundURLSession
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct BackgroundInboxTests {
   private let answer = FinishedAnswer(status: 200, headers: ["ETag": "\"v\""], url: "https://a/")
 
@@ -110,7 +110,7 @@ struct BackgroundInboxTests {
   }
 }
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct InboxFileTests {
   private let content = (0..<(InboxFile.chunkSize * 2 + 7)).map { UInt8(truncatingIfNeeded: $0 &* 31) }
 

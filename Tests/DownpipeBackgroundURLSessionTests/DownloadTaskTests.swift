@@ -11,7 +11,7 @@ import Testing
 #endif
 
 /// Foundation's own download tasks in an ephemeral session: everything except what only the system does.
-@Suite(.serialized, .timeLimit(.minutes(1)))
+@Suite(.serialized, .timeLimit(.minutes(5)))
 struct DownloadTaskTests {
   private let content = ScriptedContent.pattern(size: 1 << 20)
 

@@ -4,7 +4,7 @@ import Testing
 
 @testable import DownpipeBackgroundURLSession
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct FinishedAnswerTests {
   struct Row: CustomTestStringConvertible, Sendable {
     var asked: RequestedRange?

@@ -12,7 +12,7 @@ func makeTag(
     SourceRequest(url: try #require(URL(string: url)), id: id, range: range), ifRange: ifRange)
 }
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct TransferTagTests {
   @Test func textsComeBackAsTheyWere() throws {
     let long = "https://example.org/" + String(repeating: "a", count: 16_000)

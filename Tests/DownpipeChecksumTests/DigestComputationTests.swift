@@ -4,7 +4,7 @@ import Testing
 
 @testable import DownpipeChecksum
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct DigestComputationTests {
   @Test("published vectors", arguments: DigestSamples.vectors)
   func vectors(_ algorithm: DigestAlgorithm, _ bytes: [UInt8], _ hex: String) throws {

@@ -6,7 +6,7 @@ import Testing
 @testable import DownpipeChecksum
 
 /// Digests that are computed while the bytes arrive.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct DigestFollowerTests {
   private let bytes = DownloadFixtures.pattern(size: 3 << 20)
   private let url = URL(string: "https://example.org/file.bin")!

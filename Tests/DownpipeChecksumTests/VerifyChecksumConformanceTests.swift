@@ -3,7 +3,7 @@ import DownpipeCore
 import DownpipeTesting
 import Testing
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct VerifyChecksumConformanceTests {
   @Test("VerifyChecksum conforms to the contract of a step")
   func conformance() async throws {

@@ -4,7 +4,7 @@ import Testing
 
 @testable import DownpipeChecksum
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct VerifyChecksumTests {
   static let bytes = Array("the bytes that were meant".utf8)
 

@@ -14,7 +14,7 @@ import Testing
 #endif
 
 /// Taking over abandoned claims, by several processes at once and with failing calls.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct ClaimTakeoverTests: ClaimTests {
   @Test(arguments: [false, true])
   func aRunningProcessKeepsItsClaimAndAnEndedOneLosesItAtOnce(_ asFile: Bool) async throws {

@@ -14,7 +14,7 @@ import Testing
 #endif
 
 /// Exporting the first bytes of an unfinished download to a file.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct ExportTests {
   @Test func anOpenPartialIsExported() async throws {
     let folder = try TemporaryFolder()

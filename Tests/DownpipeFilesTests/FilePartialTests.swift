@@ -13,7 +13,7 @@ import Testing
   import Darwin
 #endif
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct FilePartialTests {
   private func partial(
     _ folder: TemporaryFolder, _ system: FileSystem = .system, durability: Durability = .process

@@ -13,7 +13,7 @@ import Testing
   import Darwin
 #endif
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct FileSourceTests {
   static let content = DownloadFixtures.pattern(size: 600_001)
 

@@ -5,7 +5,7 @@ import Foundation
 import Testing
 
 /// Transports that hand over a finished file, which the storage moves.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct FinishedFileTests {
   @Test func aMovedFileCountsAsFetched() async throws {
     let folder = try TemporaryFolder()

@@ -14,7 +14,7 @@ import Testing
 #endif
 
 /// Publishing partials while they are open, as the engine does.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct HeldPublishTests {
   private static let partialName = ".downpipe/partials/id.1.part"
 

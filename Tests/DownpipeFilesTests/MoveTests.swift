@@ -14,7 +14,7 @@ import Testing
 #endif
 
 /// Moving and renaming a published artifact.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct MoveTests {
   typealias Ground = PublishCrashTests.Ground
 

@@ -14,7 +14,7 @@ import Testing
 #endif
 
 /// Holding, releasing and removing claimed partials.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct PartialClaimTests: ClaimTests {
   @Test(arguments: 0..<2)
   func aPartialHasOneWriterAtATime(_ system: Int) async throws {

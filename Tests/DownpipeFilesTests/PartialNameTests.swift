@@ -4,7 +4,7 @@ import Testing
 
 @testable import DownpipeFiles
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct PartialNameTests {
   static let ids: [String] = [
     "a", "A", "a.1", "a.1.part", "..", ".", "/", "\\", "a/b", "a+", "+", "%61", "%", "~", "film", "Film", "FILM", " ",

@@ -13,7 +13,7 @@ import Testing
 #endif
 
 /// Read-only file systems and folders, real ones where this process has the rights to create them.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct PermissionTests {
   private func isRefused(_ words: String...) -> (any Error) -> Bool {
     { error in

@@ -14,7 +14,7 @@ import Testing
 
 /// The order of flushes with `.power`: bytes before their name, the new name before the old one is removed, and the
 /// name of a folder before its contents are used.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct PowerTests {
   /// The calls that change names, and those that flush.
   private static let relevant: Set<FileSystem.Call> = [

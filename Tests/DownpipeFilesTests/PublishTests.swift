@@ -13,7 +13,7 @@ import Testing
   import Darwin
 #endif
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct PublishTests {
   private func code(_ code: DownloadError.Code) -> (any Error) -> Bool {
     { ($0 as? DownloadError)?.code == code }

@@ -6,7 +6,7 @@ import Foundation
 import Testing
 
 /// Reading the first bytes of an artifact, and removing its folder.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct ReadingTests {
   @Test func theFirstBytesOfFilesAndOfMemory() throws {
     let folder = try TemporaryFolder()

@@ -3,7 +3,7 @@ import DownpipeGates
 import DownpipeTesting
 import Testing
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct CombinedGateTests {
   private struct Failed: Error {}
 

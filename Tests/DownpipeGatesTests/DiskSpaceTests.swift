@@ -4,7 +4,7 @@ import DownpipeTesting
 import Synchronization
 import Testing
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct DiskSpaceTests {
   private final class Disk: Sendable {
     private let state: Mutex<Int64?>

@@ -5,7 +5,7 @@ import Foundation
 import Testing
 
 /// The rows of the reference systems that gates fulfil, with a downloader.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct GateFeatureTests {
   private let bytes = [UInt8](repeating: 7, count: 300_000)
 

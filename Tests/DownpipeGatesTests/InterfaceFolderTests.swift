@@ -2,7 +2,7 @@
   import DownpipeGates
   import Testing
 
-  @Suite(.timeLimit(.minutes(1)))
+  @Suite(.timeLimit(.minutes(5)))
   struct InterfaceFolderTests {
     typealias Files = SysfsFolder.Interface
 

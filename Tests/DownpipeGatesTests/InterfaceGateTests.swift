@@ -4,7 +4,7 @@ import DownpipeTesting
 import Testing
 
 /// ``WiFiOnly``, ``Unmetered`` and ``Interfaces`` on made-up routes.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct InterfaceGateTests {
   private static let everywhere = IPAddress(family: .v4, bits: 0)
 

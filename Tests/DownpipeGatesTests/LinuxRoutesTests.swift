@@ -7,7 +7,7 @@
   import Glibc
   import Testing
 
-  @Suite(.timeLimit(.minutes(1)))
+  @Suite(.timeLimit(.minutes(5)))
   struct LinuxRoutesTests {
     @Test func readsThisMachine() throws {
       let table = try LinuxRoutes().read()

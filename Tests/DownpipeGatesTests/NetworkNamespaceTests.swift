@@ -5,7 +5,7 @@
 
   /// The gate with the tables of the kernel, in a new network namespace.
   @Suite(
-    .timeLimit(.minutes(1)),
+    .timeLimit(.minutes(5)),
     .enabled(if: NetworkNamespace.isExpected, NetworkNamespace.absence))
   struct NetworkNamespaceTests {
     @Test func followsTheKernel() async throws {

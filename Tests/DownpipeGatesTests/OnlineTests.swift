@@ -3,7 +3,7 @@ import DownpipeGates
 import DownpipeTesting
 import Testing
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct OnlineTests {
   private static let none = RouteTable()
   private static let some = RouteTable([Route(IPAddress(family: .v4, bits: 0), length: 0, interface: "eth0")])

@@ -4,7 +4,7 @@
   import DownpipeTesting
   import Testing
 
-  @Suite(.timeLimit(.minutes(1)))
+  @Suite(.timeLimit(.minutes(5)))
   struct PowerGateTests {
     typealias Supplies = [String: [String: String]]
 

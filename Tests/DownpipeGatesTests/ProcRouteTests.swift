@@ -1,7 +1,7 @@
 import DownpipeGates
 import Testing
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct ProcRouteTests {
   // Addresses in network byte order, as a little-endian kernel prints them.
   private static let ipv4 = """

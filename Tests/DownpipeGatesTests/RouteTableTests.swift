@@ -2,7 +2,7 @@ import DownpipeCore
 import DownpipeGates
 import Testing
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct RouteTableTests {
   private func route(
     _ prefix: String, _ length: Int, over interface: String? = "eth0", metric: UInt32 = 0, rejects: Bool = false

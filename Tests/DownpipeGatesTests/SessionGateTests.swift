@@ -4,7 +4,7 @@ import DownpipeTesting
 import Foundation
 import Testing
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct SessionGateTests {
   private func verdict(_ gate: SessionGate, _ tags: String...) async throws -> GateRule.Verdict {
     try #require(await GateWatch(gate).next()).verdict(for: Candidate(host: "example.org", tags: Set(tags)))

@@ -4,7 +4,7 @@ import DownpipeTesting
 import Foundation
 import Testing
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct TimeWindowTests {
   private func time(_ text: String) throws -> VirtualTime { VirtualTime(date: try Date(text, strategy: .iso8601)) }
 

@@ -12,7 +12,7 @@ import Testing
   import Darwin
 #endif
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct GunzipFileTests {
   @Test("a second run replaces the files of the first one")
   func again() async throws {

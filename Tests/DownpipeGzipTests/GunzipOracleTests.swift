@@ -5,7 +5,7 @@ import Testing
 @testable import DownpipeGzip
 
 /// Files from other programs.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct GunzipOracleTests {
   static let gzip = ["/usr/bin/gzip", "/bin/gzip"].first(where: FileManager.default.isExecutableFile(atPath:))
   static let corpora = ProcessInfo.processInfo.environment["DOWNPIPE_CORPORA"]

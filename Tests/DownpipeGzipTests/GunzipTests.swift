@@ -5,7 +5,7 @@ import Testing
 
 @testable import DownpipeGzip
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct GunzipTests {
   static let hello = Array("hello, world\n".utf8)
 

@@ -8,7 +8,7 @@
   @testable import DownpipeHTTP
 
   /// Chunks of large bodies are collected before their sinks are called.
-  @Suite("Collected chunks", .timeLimit(.minutes(1)))
+  @Suite("Collected chunks", .timeLimit(.minutes(5)))
   struct ChunkBlockTests {
     private static let size: Int64 = 5_000_000
 

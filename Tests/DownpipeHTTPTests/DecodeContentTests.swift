@@ -6,7 +6,7 @@
 
   @testable import DownpipeHTTP
 
-  @Suite(.timeLimit(.minutes(1)))
+  @Suite(.timeLimit(.minutes(5)))
   struct DecodeContentTests {
     private static let text = Array("hello, content coding\n".utf8)
     /// `text` in each coding, made by gzip, zlib, brotli and zstd.

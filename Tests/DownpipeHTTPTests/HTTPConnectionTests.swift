@@ -6,7 +6,7 @@
   import Testing
 
   /// TLS and proxies.
-  @Suite(.timeLimit(.minutes(1)))
+  @Suite(.timeLimit(.minutes(5)))
   struct HTTPConnectionTests {
     static let hello = Array("hello".utf8)
     static let roots = HTTPSource.TLS.TrustRoots.only(.text(TestCertificate.certificate))

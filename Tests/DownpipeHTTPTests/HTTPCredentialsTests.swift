@@ -6,7 +6,7 @@
   import Testing
 
   /// User names, passwords, tokens and cookies: each goes to its origin.
-  @Suite(.timeLimit(.minutes(1)))
+  @Suite(.timeLimit(.minutes(5)))
   struct HTTPCredentialsTests {
     private static let basic = "Basic " + Data("me:s3cret".utf8).base64EncodedString()
 

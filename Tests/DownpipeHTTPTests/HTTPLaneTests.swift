@@ -7,7 +7,7 @@
   @testable import DownpipeHTTP
 
   /// What the transfers of one lane and the connections of libcurl could do to each other.
-  @Suite(.timeLimit(.minutes(1)))
+  @Suite(.timeLimit(.minutes(5)))
   struct HTTPLaneTests {
     /// A response that was not asked for stays in the connection, and would be taken for the next one.
     @Test func bytesAfterAResponseAreNotTheNextResponse() async throws {

@@ -5,7 +5,7 @@
   import Foundation
   import Testing
 
-  @Suite(.timeLimit(.minutes(1)))
+  @Suite(.timeLimit(.minutes(5)))
   struct HTTPRedirectTests {
     @Test(arguments: [301, 302, 303, 307, 308])
     func followsWithRangeAndValidator(_ status: Int) async throws {

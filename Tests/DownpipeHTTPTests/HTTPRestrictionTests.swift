@@ -6,7 +6,7 @@
   import Testing
 
   /// What a source does not do for links from strangers.
-  @Suite(.timeLimit(.minutes(1)))
+  @Suite(.timeLimit(.minutes(5)))
   struct HTTPRestrictionTests {
     @Test(arguments: [
       "127.0.0.1", "localhost", "127.1", "0x7f000001", "2130706433", "[::ffff:127.0.0.1]", "rebound.example",

@@ -2,7 +2,7 @@ import DownpipeLinks
 import Foundation
 import Testing
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct LinkExpiryTests {
   private static let base = "https://cdn.example/film.mkv?"
 

@@ -6,7 +6,7 @@ import InMemoryLogging
 import Logging
 import Testing
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct LogObserverTests {
   private let handler = InMemoryLogHandler()
   private let error = DownloadError(.httpStatus, "the server is busy", stage: "HTTPSource", httpStatus: 503)

@@ -7,7 +7,7 @@ import Testing
 
 @testable import DownpipeMemory
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct MemoryStoreTests {
   private let isFull: (any Error) -> Bool = { ($0 as? DownloadError)?.code == .noSpace }
 

@@ -6,7 +6,7 @@ import Foundation
 import MetricsTestKit
 import Testing
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct MetricsObserverTests {
   private let metrics = TestMetrics()
   private let error = DownloadError(.httpStatus, "busy", httpStatus: 503)

@@ -12,7 +12,7 @@ import Testing
   import Darwin
 #endif
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct OpenFileTests {
   private let content = DownloadFixtures.pattern(size: 1000)
 
@@ -105,7 +105,7 @@ struct OpenFileTests {
   }
 }
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct BlockingThreadsTests {
   @Test func resultsAndErrorsAreReturned() async throws {
     #expect(try await BlockingThreads.run { _ in 7 } == 7)

@@ -4,7 +4,7 @@ import DownpipeTesting
 import Foundation
 import Testing
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct PathTextTests {
   @Test(arguments: [
     "", "/", "/etc", "a/", "/a", "a//b", ".", "./a", "a/.", "..", "../a", "a/..", "a/../b", "a\u{0}b",

@@ -8,7 +8,7 @@ import Testing
   import Darwin
 #endif
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct ProcessOwnerTests {
   @Test func theTextIsParsed() {
     let owner = ProcessOwner.new()

@@ -10,7 +10,7 @@ import Testing
   import Darwin
 #endif
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct SystemErrorTests {
   /// One row per error: its name, its code, and the advice.
   static let table: [(CInt, DownloadError.Code, String)] = [

@@ -9,7 +9,7 @@
   @testable import DownpipeSQLite
 
   /// Operations on many records are one transaction, and find their records through indexes.
-  @Suite(.timeLimit(.minutes(1)))
+  @Suite(.timeLimit(.minutes(5)))
   struct BulkAtomicityTests {
     private func filled(_ store: any LedgerStore, _ count: Int) async throws {
       _ = try await store.add(

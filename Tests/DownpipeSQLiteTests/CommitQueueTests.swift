@@ -8,7 +8,7 @@
   @testable import DownpipeSQLite
 
   /// Concurrent changes are committed together and fail individually.
-  @Suite(.timeLimit(.minutes(1)))
+  @Suite(.timeLimit(.minutes(5)))
   struct CommitQueueTests {
     private struct Refused: Error {}
 

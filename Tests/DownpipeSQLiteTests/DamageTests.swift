@@ -7,7 +7,7 @@
   @testable import DownpipeSQLite
 
   /// A row with a damaged column does not affect other records.
-  @Suite(.timeLimit(.minutes(1)))
+  @Suite(.timeLimit(.minutes(5)))
   struct DamageTests {
     /// The damage to a row, and the column that the error names.
     static let damages: [(String, String)] =

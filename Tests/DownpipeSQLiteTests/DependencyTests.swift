@@ -8,7 +8,7 @@
   @testable import DownpipeSQLite
 
   /// Downloads that wait for others cost leases nothing, and are released by index and in the same transaction.
-  @Suite(.timeLimit(.minutes(1)))
+  @Suite(.timeLimit(.minutes(5)))
   struct DependencyTests {
     private func addition(_ id: DownloadID, _ order: Int, after: Set<DownloadID> = []) throws -> LedgerAddition {
       var addition = try DownpipeSQLiteTests.addition(id, Int64(order))

@@ -9,7 +9,7 @@
   @testable import DownpipeSQLite
 
   /// The lists of lanes that a connection caches stay correct when this store or another one changes the lanes.
-  @Suite(.timeLimit(.minutes(1)))
+  @Suite(.timeLimit(.minutes(5)))
   struct LaneTests {
     /// The model of a waiting download that the test compares with the ledger.
     private struct Waiting {

@@ -7,7 +7,7 @@
   @testable import DownpipeSQLite
 
   /// Opening a ledger: the files that are created, the errors, and whether their messages say what to do.
-  @Suite(.timeLimit(.minutes(1)))
+  @Suite(.timeLimit(.minutes(5)))
   struct LedgerFileTests {
     private func expectRefusal(
       _ ledger: SQLiteLedger, _ words: String..., sourceLocation: SourceLocation = #_sourceLocation

@@ -9,7 +9,7 @@
   @testable import DownpipeSQLite
 
   /// Ledgers of older versions are migrated without losing data.
-  @Suite(.timeLimit(.minutes(1)))
+  @Suite(.timeLimit(.minutes(5)))
   struct MigrationTests {
     /// A ledger of the version before lanes, created with that version's statements.
     private func oldLedger(_ path: String, _ rows: [String]) async throws {

@@ -7,7 +7,7 @@
   @testable import DownpipeSQLite
 
   /// A ledger may contain passwords: other users must not be able to read it.
-  @Suite(.timeLimit(.minutes(1)))
+  @Suite(.timeLimit(.minutes(5)))
   struct PrivacyTests {
     private func mode(_ path: String) throws -> Int {
       try #require(FileManager.default.attributesOfItem(atPath: path)[.posixPermissions] as? Int)

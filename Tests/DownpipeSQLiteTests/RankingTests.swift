@@ -8,7 +8,7 @@
   @testable import DownpipeSQLite
 
   /// Which ranking the ranks in a ledger are of.
-  @Suite(.timeLimit(.minutes(1)))
+  @Suite(.timeLimit(.minutes(5)))
   struct RankingTests {
     private static let backwards = Ranking(name: "backwards") { Rank().ascending(1_000_000 - $0.arrival) }
 

@@ -6,7 +6,7 @@
   import Testing
 
   /// A download that waits for another one and for a time starts at that time, also in a later process.
-  @Suite(.timeLimit(.minutes(1)))
+  @Suite(.timeLimit(.minutes(5)))
   struct ReleasedDueTests {
     private let time = VirtualTime()
 

@@ -6,7 +6,7 @@
 
   @testable import DownpipeSQLite
 
-  @Suite(.timeLimit(.minutes(1)))
+  @Suite(.timeLimit(.minutes(5)))
   struct SQLiteLedgerTests {
     @Test(arguments: [Durability.process, .power])
     func keepsTheContract(_ durability: Durability) async throws {

@@ -7,7 +7,7 @@
   import Testing
 
   /// A ledger keeps what the download needs to continue, and no secret anywhere else.
-  @Suite(.timeLimit(.minutes(1)))
+  @Suite(.timeLimit(.minutes(5)))
   struct SecretsTests {
     /// The link, its header fields and the request as it was added: with a fresh process the download continues from
     /// these alone.

@@ -3,7 +3,7 @@
 
   @testable import DownpipeSQLite
 
-  @Suite(.timeLimit(.minutes(1)))
+  @Suite(.timeLimit(.minutes(5)))
   struct SortedKeysTests {
     @Test(arguments: [1, 2, 511, 512, 513, 3_000])
     func agreesWithASortedSet(_ count: Int) {

@@ -3,7 +3,7 @@ import DownpipeScheduling
 import DownpipeTesting
 import Testing
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct AdaptiveTests {
   private let here = Candidate(host: "example.org")
   private let overload = DownloadError(.httpStatus, "the server responded with 503", httpStatus: 503)

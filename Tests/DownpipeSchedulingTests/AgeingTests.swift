@@ -4,7 +4,7 @@ import DownpipeTesting
 import Foundation
 import Testing
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct AgeingTests {
   private static let start = Date(timeIntervalSince1970: 1_700_000_000)
 

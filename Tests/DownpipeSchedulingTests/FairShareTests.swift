@@ -6,7 +6,7 @@ import Foundation
 import Testing
 
 /// Groups get their shares of the starts.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct FairShareTests {
   /// Starts downloads of groups that all wait, as a ledger does: the smallest precedence goes first, then the rank.
   private func starts(_ policy: FairShare, _ candidates: [Candidate], count: Int) -> [Candidate] {

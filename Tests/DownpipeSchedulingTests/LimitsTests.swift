@@ -2,7 +2,7 @@ import DownpipeCore
 import DownpipeScheduling
 import Testing
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct LimitsTests {
   private func candidate(host: String = "example.org", tags: Set<String> = []) -> Candidate {
     Candidate(host: host, tags: tags)

@@ -4,7 +4,7 @@ import Foundation
 import Testing
 
 /// The orders of the policies without settings of priority.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct PolicyOrderTests {
   private func order(_ policy: some SchedulingPolicy, _ contexts: [RankingContext]) -> [DownloadID] {
     contexts.sorted { policy.rank($0) < policy.rank($1) }.map(\.id)

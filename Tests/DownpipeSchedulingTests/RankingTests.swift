@@ -2,7 +2,7 @@ import DownpipeCore
 import DownpipeScheduling
 import Testing
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct RankingTests {
   private func context(_ arrival: Int64, _ priority: Priority = .normal) -> RankingContext {
     RankingContext(id: DownloadID("\(arrival)"), priority: priority, arrival: arrival)

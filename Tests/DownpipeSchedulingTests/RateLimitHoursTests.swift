@@ -5,7 +5,7 @@ import Foundation
 import Testing
 
 /// A rate limit with hours applies during a part of each day, also when clocks change or are set.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct RateLimitHoursTests {
   private let url = URL(string: "https://example.org/film")!
   /// A second for each chunk of 10,000 bytes, and a tenth of a second's bytes at full speed.

@@ -3,7 +3,7 @@ import DownpipeScheduling
 import DownpipeTesting
 import Testing
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct RateLimitTests {
   private let here = Candidate(host: "example.org")
   private let there = Candidate(host: "other.org")

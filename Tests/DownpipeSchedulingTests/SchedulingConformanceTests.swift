@@ -3,7 +3,7 @@ import DownpipeScheduling
 import DownpipeTesting
 import Testing
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct SchedulingConformanceTests {
   @Test func fifo() async throws { try await SchedulingPolicyConformance(FIFO()).run() }
 

@@ -5,7 +5,7 @@ import Foundation
 import ServiceLifecycleTestKit
 import Testing
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct DownloaderServiceTests {
   @Test func aGracefulShutdownEndsTransfersAtACheckpoint() async throws {
     let bytes = DownloadFixtures.pattern(size: 100_000)

@@ -9,7 +9,7 @@ import Testing
   import Darwin
 #endif
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct ScriptedHTTPServerTests {
   static let content = ScriptedContent.pattern(size: 1000, seed: 7)
 

@@ -4,7 +4,7 @@ import DownpipeTimeline
 import Foundation
 import Testing
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct TimelineTests {
   private let request = DownloadRequest(URL(filePath: "/a"), id: "a")
   private let error = DownloadError(.network, "broken")

@@ -4,7 +4,7 @@ import Testing
 
 @testable import DownpipeTool
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct BoardLayoutTests {
   private func layout(_ columns: Int, _ rows: Int = 24) -> BoardLayout {
     BoardLayout(columns: columns, rows: rows, hasColor: false)

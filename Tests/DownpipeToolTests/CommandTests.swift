@@ -6,7 +6,7 @@ import Testing
 
 @testable import DownpipeTool
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct CommandTests {
   @Test("Every option of get is parsed")
   func get() throws {
@@ -145,7 +145,7 @@ struct CommandTests {
   }
 }
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct FolderTests {
   @Test("A folder is created with its parents, and a file in its place is an error")
   func prepare() throws {

@@ -5,7 +5,7 @@ import Testing
 
 @testable import DownpipeTool
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct DryRunTests {
   @Test("The line of JSON has every key")
   func line() {

@@ -5,7 +5,7 @@ import Testing
 
 @testable import DownpipeTool
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct FeederTests {
   private struct Silence: RunOutput, Sendable {
     func show(_ status: DownloadStatus, isNews: Bool) {}

@@ -5,7 +5,7 @@ import Testing
 
 @testable import DownpipeTool
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct GateOptionTests {
   private func settings(_ arguments: String...) throws -> GateSettings {
     try GateOptions.parse(arguments).settings

@@ -4,7 +4,7 @@ import Testing
 
 @testable import DownpipeTool
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct GetPlanTests {
   private let url = "https://example.org/a.bin"
 
@@ -140,7 +140,7 @@ struct GetPlanTests {
   }
 }
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct DownloadIdentityTests {
   @Test(
     "The id is the first 16 digits of SHA-256 over URL and name",

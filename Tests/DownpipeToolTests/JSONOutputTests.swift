@@ -4,7 +4,7 @@ import Testing
 
 @testable import DownpipeTool
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct JSONOutputTests {
   private struct Line: Decodable, Equatable {
     struct Failure: Decodable, Equatable {

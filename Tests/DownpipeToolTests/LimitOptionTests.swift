@@ -5,7 +5,7 @@ import Testing
 
 @testable import DownpipeTool
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct LimitOptionTests {
   private func get(_ arguments: String...) throws -> GetCommand { try GetCommand.parse(["http://a/1"] + arguments) }
 

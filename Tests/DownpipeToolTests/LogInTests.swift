@@ -5,7 +5,7 @@ import Testing
 
 @testable import DownpipeTool
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct LogInTests {
   @Test("A password comes from the option, a file, a variable or a person, in this order")
   func passwords() throws {

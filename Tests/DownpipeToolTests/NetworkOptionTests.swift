@@ -7,7 +7,7 @@ import Testing
 @testable import DownpipeTool
 
 /// The options about servers become settings, or are refused with what to do.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct NetworkOptionTests {
   private static let pin = "sha256//" + String(repeating: "A", count: 43) + "="
 

@@ -3,7 +3,7 @@ import Testing
 
 @testable import DownpipeTool
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct OutputFileTests {
   private let pipe = Pipe()
   /// Never closed: the thread of an abandoned write keeps using the number.

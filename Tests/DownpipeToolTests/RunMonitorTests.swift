@@ -5,7 +5,7 @@ import Testing
 
 @testable import DownpipeTool
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct RunMonitorTests {
   private final class Record: RunOutput, Sendable {
     struct State {
@@ -70,7 +70,7 @@ struct RunMonitorTests {
   }
 }
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct ProgressBoardTests {
   private let now = Samples.now
 

@@ -7,7 +7,7 @@ import Testing
 @testable import DownpipeTool
 
 /// A ledger may name paths outside the folder. A command that lists them moves nothing there.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct ScopedStoreTests {
   private let folder: TemporaryFolder
 

@@ -5,7 +5,7 @@ import Testing
 
 @testable import DownpipeTool
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct StateNewsTests {
   private let busy = DownloadError(.httpStatus, "the server answered 503", httpStatus: 503)
   private func retry(in seconds: Double) -> DownloadStatus {

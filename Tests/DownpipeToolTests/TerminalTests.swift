@@ -2,7 +2,7 @@ import Testing
 
 @testable import DownpipeTool
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct TerminalTests {
   @Test("A frame overwrites the last one without erasing it first")
   func redraw() {

@@ -6,7 +6,7 @@ import Testing
 @testable import DownpipeTool
 
 /// Downloads that were added with `--untrusted` keep its rules.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct TrustTests {
   private let usual = FakeSource(everyURL: .init([1, 2, 3]))
   private let strict = FakeSource(everyURL: .init([1, 2, 3]))

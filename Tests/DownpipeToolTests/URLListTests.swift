@@ -4,7 +4,7 @@ import Testing
 
 @testable import DownpipeTool
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct URLListTests {
   private let text =
     "\u{FEFF}http://a/1\n\n# a comment\n   \n  http://a/2  \r\n\t# another\nhttp://a/3#part\nhttp://a/4"

@@ -12,7 +12,7 @@ import Testing
 import Tracing
 
 /// Random commands to a real downloader with all observers: every span ends, inside its download.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct RandomLifeTests {
   @Test(arguments: 0..<20)
   func everySpanEnds(seed: UInt64) async throws {

@@ -12,7 +12,7 @@ import Testing
 import Tracing
 
 /// A secret in each place of a request: none comes out of the observers, events, errors and states.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct SecretsTests {
   @Test(arguments: [true, false])
   func nothingSecretComesOut(_ succeeds: Bool) async throws {

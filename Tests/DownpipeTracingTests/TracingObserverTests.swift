@@ -6,7 +6,7 @@ import InMemoryTracing
 import Testing
 import Tracing
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct TracingObserverTests {
   private let tracer = InMemoryTracer()
   private let error = DownloadError(.httpStatus, "busy at https://example.org/?sig=SECRET", httpStatus: 503)

@@ -7,7 +7,7 @@ import Synchronization
 import Testing
 
 extension URLSessionTests {
-  @Suite(.timeLimit(.minutes(1)))
+  @Suite(.timeLimit(.minutes(5)))
   struct BackPressureTests {
     @Test func aSinkThatBlocksHoldsTheServerUp() async throws {
       let content = ScriptedContent.pattern(size: 64 << 20)

@@ -10,7 +10,7 @@ import Testing
 #endif
 
 extension URLSessionTests {
-  @Suite(.timeLimit(.minutes(1)))
+  @Suite(.timeLimit(.minutes(5)))
   struct FailureTests {
     static let answers: [(ScriptedReply, DownloadError.Code)] = [
       (.closed, .network),

@@ -6,7 +6,7 @@ import Testing
 @testable import DownpipeURLSession
 
 extension URLSessionTests {
-  @Suite(.timeLimit(.minutes(1)))
+  @Suite(.timeLimit(.minutes(5)))
   struct RedirectTests {
     @Test func followed() async throws {
       try await withScriptedServer { request in

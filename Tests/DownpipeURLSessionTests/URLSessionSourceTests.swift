@@ -5,7 +5,7 @@ import Foundation
 import Testing
 
 extension URLSessionTests {
-  @Suite(.timeLimit(.minutes(1)))
+  @Suite(.timeLimit(.minutes(5)))
   struct URLSessionSourceTests {
     private let content = ScriptedContent.pattern(size: 2 << 20)
 

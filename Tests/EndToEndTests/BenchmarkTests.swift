@@ -21,7 +21,7 @@ extension EndToEnd {
       let folder = try TemporaryFolder()
       let names = ["--folder", folder.path("memory"), "--disk-folder", folder.path("disk")]
       let outcome = try await Self.benchmark(
-        ["--quick", "--allow-missing", "--output", folder.path("output")] + names
+        ["--quick", "--runs", "1", "--allow-missing", "--output", folder.path("output")] + names
       ).run()
       #expect(outcome.status == 0, "\(outcome.output)\n\(outcome.errors)")
       let report = String(decoding: try folder.read("output/results.md"), as: UTF8.self)

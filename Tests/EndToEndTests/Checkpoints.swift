@@ -22,9 +22,9 @@ enum Checkpoints {
   static func start(behind kept: Int64) -> Int64 { max(0, kept - compared) }
 
   /// Waits on the calling thread until a folder of partials has a named one.
-  /// - Returns: its path; `nil` after half a minute.
+  /// - Returns: its path; `nil` after two minutes.
   static func namedPartial(in partials: String) -> String? {
-    let end = ContinuousClock.now + .seconds(30)
+    let end = ContinuousClock.now + .seconds(120)
     while ContinuousClock.now < end {
       let names = (try? FileManager.default.contentsOfDirectory(atPath: partials)) ?? []
       if let name = names.first(where: { $0.hasSuffix(".part") }) { return "\(partials)/\(name)" }
@@ -36,7 +36,7 @@ enum Checkpoints {
   /// Returns when the first download of a ledger has a checkpoint: its partial has a name then.
   static func committed(_ ledger: String, of directory: String) async throws {
     let list = try Command.downpipe(["list", "-d", directory, "--ledger", ledger, "--json"])
-    let end = ContinuousClock.now + .seconds(30)
+    let end = ContinuousClock.now + .seconds(120)
     while ContinuousClock.now < end {
       let listed = try await list.run()
       if let kept = listed.toolLines.first?.bytes, kept >= bytes { return }

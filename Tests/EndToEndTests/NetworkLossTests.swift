@@ -196,7 +196,7 @@
     }
   }
 
-  @Suite(.enabled(if: FarEnd.asked != nil, "other tests start it in a network namespace"), .timeLimit(.minutes(1)))
+  @Suite(.enabled(if: FarEnd.asked != nil, "other tests start it in a network namespace"), .timeLimit(.minutes(5)))
   struct FarEndTests {
     @Test func downloads() async throws {
       let asked = try #require(FarEnd.asked)

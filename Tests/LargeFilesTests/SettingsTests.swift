@@ -7,7 +7,7 @@ import Testing
 @testable import LargeFiles
 
 /// The settings, and changes of the network.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct SettingsTests {
   @Test("CX: number at once is the user's setting, kept, and takes effect on running transfers")
   func numberAtOnce() async throws {

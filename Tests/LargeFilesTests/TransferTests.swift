@@ -8,7 +8,7 @@ import Testing
 @testable import LargeFiles
 
 /// Sessions, killed processes and the records.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct TransferTests {
   /// `nil` for the default source on Linux.
   private static let configurations: [URLSessionSource.Configuration?] = [nil, .default, .ephemeral]

@@ -6,7 +6,7 @@ import Testing
 @testable import MediaLibrary
 
 /// The rows of LYF about items.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct ItemTests {
   @Test("LYF: a unique key an item, independent of the URL; containsTask(key)")
   func keys() async throws {

@@ -7,7 +7,7 @@ import Testing
 @testable import MediaLibrary
 
 /// The rows of LYF about sessions, commands for all items, failures and timing.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct SessionTests {
   @Test("LYF: stop everything at log-out keeping resume state, go on at log-in")
   func logOut() async throws {

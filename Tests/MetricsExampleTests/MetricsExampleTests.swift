@@ -6,7 +6,7 @@ import Testing
 @testable import MetricsExample
 
 /// The metrics as Prometheus reads them: over a socket.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct MetricsExampleTests {
   @Test func theEndpointShowsTheMetrics() async throws {
     let folder = try TemporaryFolder()

@@ -6,7 +6,7 @@ import Testing
 @testable import Podcasts
 
 /// The use cases of a podcast app, tested through the example.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct PodcastsTests {
   private let folder: TemporaryFolder
   private let gate = ServerGate()
@@ -21,14 +21,14 @@ struct PodcastsTests {
   }
 
   /// A feed that lists its newest episode last; a higher number is a newer episode.
-  private func feed(_ title: String = "Night: the Show", _ numbers: ClosedRange<Int> = 1...5) throws -> Feed {
+  private func feed(_ title: String = "Night: the Show", _ numbers: ClosedRange<Int> = 1...5) throws -> PodcastFeed {
     let items = numbers.map { number in
       """
       {"id": "\(title)-\(number)", "title": "No. \(number)", "date_published": "2026-11-0\(number)T08:00:00Z",
        "attachments": [{"url": "\(server.url("/\(number).mp3"))", "mime_type": "audio/mpeg", "size_in_bytes": 77}]}
       """
     }
-    return try Feed(
+    return try PodcastFeed(
       Data(
         #"{"version": "https://jsonfeed.org/version/1.1", "title": "\#(title)", "items": [\#(items.joined(separator: ","))]}"#
           .utf8))

@@ -7,7 +7,7 @@ import Testing
 @testable import ResumableLibrary
 
 /// Exchange of resume data with URLSession.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct AppleResumeDataTests {
   /// A form of resume data.
   enum Form: CaseIterable {

@@ -6,7 +6,7 @@ import Testing
 @testable import ResumableLibrary
 
 /// Records, files and their names.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct DatabaseTests {
   @Test("add or update: a film with a new link resumes and is one transfer")
   func addOrUpdate() async throws {

@@ -5,7 +5,7 @@ import Testing
 @testable import ResumableLibrary
 
 /// Slots, the waiting list, manual starts, progress.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct QueueTests {
   @Test("a limited number of transfers, and a waiting list")
   func slots() async throws {

@@ -7,7 +7,7 @@ import Testing
 @testable import ResumableLibrary
 
 /// Pauses, killed processes, lost networks.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct ResumingTests {
   @Test("foreground transfers", arguments: [true, false])
   func foreground(isURLSession: Bool) async throws {

@@ -129,7 +129,7 @@ final class Comparison: Sendable {
   private func queue(_ downloads: Int) async throws -> String {
     let (use, output) = try await processes.run(
       ProgramCommand(
-        programs.downpipe.benchmark,
+        Products.executable.path,
         ["queue", "--folder", memory.path, "--downloads", "\(downloads)"]
           + (settings.runs < 5 ? ["--samples", "10"] : [])))
     return use.status == 0 ? output : "failed: \(output)"

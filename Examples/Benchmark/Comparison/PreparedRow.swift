@@ -23,7 +23,7 @@ struct PreparedRow: Sendable {
     defer { try? FileManager.default.removeItem(atPath: folder) }
     if row.isOnDisk { WorkFolder.flushDisks() }
     let isCounted = round == 0
-    let network = try await Network(row.route, isCounted: isCounted, comparison)
+    let network = try await ImitatedNetwork(row.route, isCounted: isCounted, comparison)
     let firstByte = row.work == .firstByte ? try await FirstByteServer(comparison.group) : nil
     var assignment = Assignment(kind: kind, folder: folder)
     assignment.name = expected.first?.name ?? "file.bin"

@@ -14,7 +14,7 @@ struct Programs: Sendable {
   /// - Throws: ``BenchmarkError`` that names the Debian packages to install.
   init(downpipe: String?, nginx: String?, allowsMissing: Bool) throws {
     let tool = try downpipe.map { URL(filePath: $0).standardizedFileURL.path } ?? Products.path("downpipe")
-    self.downpipe = DownpipePeer(executable: tool, benchmark: Products.executable.path)
+    self.downpipe = DownpipePeer(executable: tool)
     let peers: [any Peer] = [CurlPeer(), Aria2Peer(), Wget2Peer(), AxelPeer()]
     others = peers.filter { Self.find($0.executable) != nil }
     let server = nginx ?? "nginx"

@@ -11,14 +11,15 @@ import Synchronization
 /// A ledger with a long queue.
 struct LongQueue {
   let ledger: QueueLedger
+  let downloads: Int
   let hosts: Int
 
   /// Adds downloads in the way of an import: many with each call.
-  func add(_ count: Int) async throws -> Duration {
+  func add() async throws -> Duration {
     let downloader = try await downloader(FirstRequest(), startsSuspended: true)
     let time = try await ContinuousClock().measure {
-      for start in stride(from: 0, to: count, by: 5_000) {
-        let requests = (start..<min(start + 5_000, count)).compactMap { number in
+      for start in stride(from: 0, to: downloads, by: 5_000) {
+        let requests = (start..<min(start + 5_000, downloads)).compactMap { number in
           URL(string: "https://host\(number % hosts).example/\(number)").map {
             DownloadRequest(
               $0, id: "\(number)", priority: Priority(Int16(number % 3)), tags: number % 2 == 0 ? ["even"] : [])
@@ -75,9 +76,10 @@ struct LongQueue {
         }
       })
     if spread == .saturated {
-      // A million downloads of a host, in front of all others.
-      for start in stride(from: 0, to: 1_000_000, by: 5_000) {
-        let additions = (start..<start + 5_000).compactMap { number in
+      // As many downloads of a host, in front of all others; a million are enough.
+      let count = min(downloads, 1_000_000)
+      for start in stride(from: 0, to: count, by: 5_000) {
+        let additions = (start..<min(start + 5_000, count)).compactMap { number in
           URL(string: "https://busy.example/\(number)").map {
             LedgerAddition(request: DownloadRequest($0, id: "busy \(number)"), arrival: .max / 2)
           }

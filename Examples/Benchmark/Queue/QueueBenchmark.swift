@@ -27,10 +27,10 @@ struct QueueBenchmark: AsyncParsableCommand {
     #else
       let ledger = MemoryLedger()
     #endif
-    let queue = LongQueue(ledger: ledger, hosts: hosts)
+    let queue = LongQueue(ledger: ledger, downloads: downloads, hosts: hosts)
 
     print("\(downloads) downloads over \(hosts) hosts, 2 at once from each")
-    report("added", try await queue.add(downloads), per: downloads)
+    report("added", try await queue.add(), per: downloads)
     report("reopened, the first byte asked for", try await queue.reopen())
     for spread in Spread.allCases {
       report("next one chosen, \(spread.rawValue)", median: try await queue.choose(samples, spread))
@@ -54,7 +54,7 @@ struct QueueBenchmark: AsyncParsableCommand {
 /// How the downloads that wait in front are spread.
 enum Spread: String, CaseIterable {
   case hosts = "all hosts free"
-  case saturated = "a million in front all of one saturated host"
+  case saturated = "as many in front all of one saturated host"
   case gated = "those in front all behind a closed gate"
   case others = "those in front all of another command"
   case shares = "hosts in turn by FairShare"

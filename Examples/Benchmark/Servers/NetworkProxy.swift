@@ -16,6 +16,11 @@ final class NetworkProxy: Sendable {
     var slow: (connection: Int, bytesPerSecond: Int)?
     /// It closes all connections and refuses new ones when the counter has reached this number.
     var lifetime: Int64?
+
+    /// The rate of a connection in bytes per second; `nil` for one without a limit.
+    func bytesPerSecond(ofConnection number: Int) -> Int? {
+      slow.flatMap { $0.connection == number ? $0.bytesPerSecond : nil }
+    }
   }
 
   /// The bytes that servers have sent to clients through proxies.
@@ -76,7 +81,7 @@ final class NetworkProxy: Sendable {
     let upward = ProxyDirection(delay: TimeAmount(rules.delay), opened: opened)
     let downward = ProxyDirection(
       delay: TimeAmount(rules.delay), opened: opened,
-      bytesPerSecond: rules.slow.flatMap { $0.connection == number ? $0.bytesPerSecond : nil }
+      bytesPerSecond: rules.bytesPerSecond(ofConnection: number)
     ) { [self] count in pass(count) }
     (upward.opposite, downward.opposite) = (downward, upward)
     do { try client.pipeline.syncOperations.addHandler(upward) } catch {

@@ -1,7 +1,7 @@
 import DownpipeCore
 import Testing
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct FailureTableTests {
   /// All codes, listed a second time.
   static let codes: [DownloadError.Code: FailureTable.Action] = [

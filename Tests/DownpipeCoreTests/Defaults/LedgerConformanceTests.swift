@@ -5,7 +5,7 @@ import Synchronization
 import Testing
 
 /// The suite finds faults: each case is a correct ledger with one fault.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct LedgerConformanceTests {
   @Test(arguments: Fault.allCases)
   func findsTheFault(_ fault: Fault) async throws {

@@ -4,7 +4,7 @@ import Testing
 
 @testable import DownpipeCore
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct MemoryLedgerQueueTests {
   private func key(_ rank: Int64, generation: Int64 = 1) throws -> MemoryLedgerQueue.Key {
     let request = try DownloadRequest("https://example.org/\(rank)", id: DownloadID("\(rank)/\(generation)"))

@@ -5,7 +5,7 @@ import Testing
 
 @testable import DownpipeCore
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct MemoryLedgerTests {
   private let start = Date(timeIntervalSince1970: 1_700_000_000)
 

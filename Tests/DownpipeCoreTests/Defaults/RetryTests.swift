@@ -3,7 +3,7 @@ import DownpipeTesting
 import Foundation
 import Testing
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct RetryTests {
   private static func failure(
     _ error: DownloadError, consecutive: Int = 1, random: Double = 0, now: Date = Date(timeIntervalSince1970: 1_000)

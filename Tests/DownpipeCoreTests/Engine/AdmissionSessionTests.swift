@@ -5,7 +5,7 @@ import Synchronization
 import Testing
 
 /// Admission policies with sessions: what they are told, and the times that they name.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct AdmissionSessionTests: EngineSuite {
   let bytes = DownloadFixtures.pattern(size: 1_000)
   let url = URL(string: "https://example.org/file.bin")!

@@ -4,7 +4,7 @@ import Foundation
 import Testing
 
 /// Header fields reach the origin that they were given for, and no other one.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct BoundHeadersTests {
   private static let fields = HeaderFields([
     HeaderField("Authorization", "a"), HeaderField("X-Key", "k"), HeaderField("Accept", "*/*"),

@@ -5,7 +5,7 @@ import Testing
 
 /// FEATURES A, LYF: "snapshots handed out are copies, safe to show; refresh interval is set by the app; one callback
 /// with all changed items".
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct ChangesIntervalTests: EngineSuite {
   let bytes = DownloadFixtures.pattern(size: 100_000)
   let url = URL(string: "https://example.org/file.bin")!

@@ -4,7 +4,7 @@ import Foundation
 import Testing
 
 /// What a download leaves on disk: everything that is useful later, and nothing else.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct CleanUpTests: EngineSuite {
   let bytes = DownloadFixtures.pattern(size: 100_000)
   let url = URL(string: "https://example.org/file.bin")!

@@ -4,7 +4,7 @@ import Foundation
 import Testing
 
 /// Commands that arrive while the ledger is leasing downloads.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct CommandRaceTests: EngineSuite {
   let bytes = DownloadFixtures.pattern(size: 100_000)
   let url = URL(string: "https://example.org/file.bin")!

@@ -4,7 +4,7 @@ import Foundation
 import Testing
 
 /// Content codings that were not requested. In these tests a coded file is a reversed one.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct DecodingTests: EngineSuite {
   let bytes = DownloadFixtures.pattern(size: 100_000)
   let url = URL(string: "https://example.org/file.csv")!

@@ -4,7 +4,7 @@ import Foundation
 import Testing
 
 /// The commands of users: pause, resume, cancel, remove.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct DownloaderControlTests: EngineSuite {
   let bytes = DownloadFixtures.pattern(size: 100_000)
   let url = URL(string: "https://example.org/file.bin")!

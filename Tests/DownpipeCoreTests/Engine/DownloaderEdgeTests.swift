@@ -4,7 +4,7 @@ import Foundation
 import Testing
 
 /// Rare sequences of events that were handled wrongly once.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct DownloaderEdgeTests {
   let bytes = DownloadFixtures.pattern(size: 100_000)
   let url = URL(string: "https://example.org/file.bin")!

@@ -4,7 +4,7 @@ import Foundation
 import Testing
 
 /// What a new downloader finds in the ledger of an earlier one, and ledgers that fail.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct DownloaderRestartTests: EngineSuite {
   let bytes = DownloadFixtures.pattern(size: 100_000)
   let url = URL(string: "https://example.org/file.bin")!

@@ -4,7 +4,7 @@ import Foundation
 import Testing
 
 /// The events and statuses that watchers get.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct DownloaderWatchingTests: EngineSuite {
   let bytes = DownloadFixtures.pattern(size: 100_000)
   let url = URL(string: "https://example.org/file.bin")!

@@ -4,7 +4,7 @@ import Foundation
 import Testing
 
 /// The engine keeps its promises for any sequence of commands.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct EnginePropertyTests: EngineSuite {
   let bytes = DownloadFixtures.pattern(size: 3000)
   let url = URL(string: "https://example.org/file.bin")!

@@ -4,7 +4,7 @@ import Foundation
 import Testing
 
 /// The failures that a retry policy gets.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct FailureKindTests: EngineSuite {
   let bytes = DownloadFixtures.pattern(size: 1000)
   let url = URL(string: "https://example.org/file.bin")!

@@ -4,7 +4,7 @@ import Foundation
 import Testing
 
 /// Steps whose followers take the bytes while they arrive.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct FollowingTests: EngineSuite {
   let bytes = DownloadFixtures.pattern(size: 5 << 20)
   let url = URL(string: "https://example.org/file.bin")!

@@ -5,7 +5,7 @@ import Testing
 @testable import DownpipeCore
 
 /// What the engine reads from the ledger may be old when it arrives.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct LateReadingTests: EngineSuite {
   let bytes = DownloadFixtures.pattern(size: 100_000)
   let url = URL(string: "https://example.org/file.bin")!

@@ -4,7 +4,7 @@ import Foundation
 import Testing
 
 /// Downloads that end while the ledger does not answer or fails.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct LedgerOutageTests: EngineSuite {
   let bytes = DownloadFixtures.pattern(size: 100_000)
   let url = URL(string: "https://example.org/file.bin")!

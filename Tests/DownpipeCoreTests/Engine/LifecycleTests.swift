@@ -4,7 +4,7 @@ import Foundation
 import Testing
 
 /// Invariants of the lifecycle, checked with random sequences of events. The tests do not repeat the table itself.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct LifecycleTests {
   private typealias Event = Lifecycle.Event
   private typealias Phase = DownloadState.Phase

@@ -4,7 +4,7 @@ import Foundation
 import Testing
 
 /// Runs whose lease is lost, and the runs after them.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct LostLeaseTests: EngineSuite {
   let bytes = DownloadFixtures.pattern(size: 100_000)
   let url = URL(string: "https://example.org/file.bin")!

@@ -4,7 +4,7 @@ import Foundation
 import Testing
 
 /// The retry policy gets the same failure when it decides on the next mirror and when it decides on the whole run.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct MirrorDecisionTests: EngineSuite {
   let bytes = DownloadFixtures.pattern(size: 100_000)
   let url = URL(string: "https://example.org/file.bin")!

@@ -4,7 +4,7 @@ import Foundation
 import Testing
 
 /// The partial of a new download has no name before its first checkpoint, and naming it may fail.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct NamelessPartialTests {
   let bytes = DownloadFixtures.pattern(size: 200_000)
   let url = URL(string: "https://example.org/file.bin")!

@@ -5,7 +5,7 @@ import Synchronization
 import Testing
 
 /// What an observer can measure: the times of events, the beginning of runs, all bytes, and the counts of the ledger.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct ObservingTests: EngineSuite {
   let bytes = DownloadFixtures.pattern(size: 100_000)
   let url = URL(string: "https://example.org/file.bin")!

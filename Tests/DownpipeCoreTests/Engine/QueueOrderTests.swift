@@ -5,7 +5,7 @@ import Testing
 
 /// The queue is ordered by its policy and by arrival, also after downloads are added again or changed, or the policy is
 /// replaced.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct QueueOrderTests: EngineSuite {
   let bytes = DownloadFixtures.pattern(size: 1_000)
   let url = URL(string: "https://example.org/file.bin")!

@@ -4,7 +4,7 @@ import Foundation
 import Testing
 
 /// Rate policies in a downloader: transfers pause by the injected clock, and a policy can be replaced meanwhile.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct RatePolicyTests: EngineSuite {
   let bytes = DownloadFixtures.pattern(size: 100_000)
   let url = URL(string: "https://example.org/file.bin")!

@@ -4,7 +4,7 @@ import Foundation
 import Testing
 
 /// Watchers of all downloads get each change, including new reasons to wait and removals.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct ReasonsTests: EngineSuite {
   let bytes = DownloadFixtures.pattern(size: 100_000)
   let url = URL(string: "https://example.org/file.bin")!

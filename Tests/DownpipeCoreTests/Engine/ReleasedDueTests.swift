@@ -5,7 +5,7 @@ import Testing
 
 /// A download that waits for another one and for a time starts at that time, also if the time was not known to the
 /// loop while the other one had not finished.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct ReleasedDueTests: EngineSuite {
   let bytes = DownloadFixtures.pattern(size: 1000)
   let url = URL(string: "https://example.org/file.bin")!

@@ -4,7 +4,7 @@ import Foundation
 import Testing
 
 /// A transfer is cut, and then the server sends another file as a whole.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct ReplacedFileTests: EngineSuite {
   let bytes = DownloadFixtures.pattern(size: 100_000)
   let url = URL(string: "https://example.org/file.bin")!

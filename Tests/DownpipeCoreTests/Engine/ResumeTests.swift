@@ -4,7 +4,7 @@ import Foundation
 import Testing
 
 /// Resuming with all kinds of servers, and waiting for missing resources.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct ResumeTests {
   let bytes = DownloadFixtures.pattern(size: 100_000)
   let url = URL(string: "https://example.org/file.bin")!

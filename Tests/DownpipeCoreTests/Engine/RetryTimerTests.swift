@@ -4,7 +4,7 @@ import Foundation
 import Testing
 
 /// A test advances its clock as soon as it has seen a state, even if the engine does not sleep yet.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct RetryTimerTests: EngineSuite {
   let bytes = DownloadFixtures.pattern(size: 10)
   let url = URL(string: "https://example.org/file.bin")!

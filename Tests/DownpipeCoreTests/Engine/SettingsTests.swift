@@ -5,7 +5,7 @@ import Testing
 @testable import DownpipeCore
 
 /// Settings that users change: kept, and effective on what runs.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct SettingsTests: EngineSuite {
   struct Settings: Codable, Sendable, Equatable {
     var jobs = 2

@@ -4,7 +4,7 @@ import Foundation
 import Testing
 
 /// Shutting down while runs are in different phases of their work.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct ShutdownTests: EngineSuite {
   let bytes = DownloadFixtures.pattern(size: 100_000)
   let url = URL(string: "https://example.org/file.bin")!

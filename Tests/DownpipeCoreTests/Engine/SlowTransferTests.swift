@@ -4,7 +4,7 @@ import Foundation
 import Testing
 
 /// Transfers below the minimum speed, and downloads without enough descriptors.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct SlowTransferTests: EngineSuite {
   let bytes = DownloadFixtures.pattern(size: 100_000)
   let url = URL(string: "https://example.org/file.bin")!

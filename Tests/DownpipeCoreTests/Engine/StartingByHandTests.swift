@@ -4,7 +4,7 @@ import Foundation
 import Testing
 
 /// Starting a download by hand overrides limits; preempted downloads keep their bytes and wait.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct StartingByHandTests: EngineSuite {
   let bytes = DownloadFixtures.pattern(size: 100_000)
   let url = URL(string: "https://example.org/file.bin")!

@@ -4,7 +4,7 @@ import Foundation
 import Testing
 
 /// An app's update changes the chain of steps while a download is in the middle of the old chain.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct StepChainTests: EngineSuite {
   let bytes = DownloadFixtures.pattern(size: 100_000)
   let url = URL(string: "https://example.org/file.bin")!

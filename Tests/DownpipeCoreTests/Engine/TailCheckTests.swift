@@ -5,7 +5,7 @@ import Testing
 @testable import DownpipeCore
 
 /// A checkpoint counts only as far as the bytes on disk match it.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct TailCheckTests {
   let bytes = DownloadFixtures.pattern(size: 1_000_000)
   let url = URL(string: "https://example.org/file.bin")!

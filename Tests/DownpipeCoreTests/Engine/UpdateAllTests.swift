@@ -5,7 +5,7 @@ import Synchronization
 import Testing
 
 /// Changing the requests of the downloads that match a filter.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct UpdateAllTests: EngineSuite {
   let bytes = DownloadFixtures.pattern(size: 100_000)
   let url = URL(string: "https://example.org/file.bin")!

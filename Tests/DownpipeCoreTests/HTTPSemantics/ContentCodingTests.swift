@@ -3,7 +3,7 @@ import Foundation
 import Testing
 
 /// Whether the coded bytes are the file.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct ContentCodingTests {
   struct Case: Sendable, CustomTestStringConvertible {
     var coding: String

@@ -1,7 +1,7 @@
 import DownpipeCore
 import Testing
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct ContentRangeTests {
   @Test(arguments: [
     ("bytes 0-50/51", ContentRange.part(0..<51, total: .known(51))),

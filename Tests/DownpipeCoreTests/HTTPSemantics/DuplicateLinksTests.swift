@@ -3,7 +3,7 @@ import DownpipeTesting
 import Foundation
 import Testing
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct DuplicateLinksTests {
   private static func urls(_ fields: [String], of url: String = "https://a.test/d/f?q=1") -> [String] {
     guard let url = URL(string: url) else { return [] }

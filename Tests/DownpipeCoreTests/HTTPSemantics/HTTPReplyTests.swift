@@ -2,7 +2,7 @@ import DownpipeCore
 import Foundation
 import Testing
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct HTTPReplyTests {
   private let url = URL(filePath: "/unused")
 

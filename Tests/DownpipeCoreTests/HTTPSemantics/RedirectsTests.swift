@@ -2,7 +2,7 @@ import DownpipeCore
 import Foundation
 import Testing
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct RedirectsTests {
   private static func redirects(
     _ url: String, _ fields: HeaderFields = [], maximum: Int = 10, allowsInsecure: Bool = false

@@ -4,7 +4,7 @@ import Testing
 @testable import DownpipeCore
 
 /// The parts of URLs, as RFC 3986 §3 names them.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct URLTextTests {
   struct Case: Sendable, CustomTestStringConvertible {
     let text: String

@@ -4,7 +4,7 @@ import Foundation
 import Testing
 
 /// Bodies from other origins than a transport's callbacks.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct BodyTests {
   private struct Broken: Error {}
 

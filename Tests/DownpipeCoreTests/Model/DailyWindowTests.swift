@@ -2,7 +2,7 @@ import DownpipeCore
 import Foundation
 import Testing
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct DailyWindowTests {
   /// A window, a zone, a moment in UTC, and the state with the moment of the next change in UTC.
   struct Row: Sendable, CustomTestStringConvertible {

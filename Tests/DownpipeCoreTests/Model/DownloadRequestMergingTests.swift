@@ -5,7 +5,7 @@ import Testing
 @testable import DownpipeCore
 
 /// Adding again takes over what has changed in a request, and nothing else.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct DownloadRequestMergingTests {
   /// A property of a request, with two ways to change it.
   private struct Part {

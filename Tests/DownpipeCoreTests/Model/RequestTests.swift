@@ -5,7 +5,7 @@ import Testing
 @testable import DownpipeCore
 
 /// Requests and ranks.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct RequestTests {
   @Test func aRequestOfAnEarlierVersionIsRead() throws {
     let text = """

@@ -5,7 +5,7 @@ import Testing
 @testable import DownpipeCore
 
 /// The steps that apply to a download.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct StepSelectionTests: EngineSuite {
   let bytes = DownloadFixtures.pattern(size: 1000)
   let url = URL(string: "https://example.org/file.bin.x")!

@@ -5,7 +5,7 @@ import Testing
 /// Conditions that the compiler cannot evaluate.
 private let conditions = [true, false]
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct PipelineBuilderTests {
   // MARK: Lists
 

@@ -5,7 +5,7 @@ import Testing
 @testable import DownpipeCore
 
 /// Errors found when a downloader is created, and the stages in effect afterwards.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct PipelineCheckTests {
   private func refusal(@PipelineBuilder _ stages: () -> PipelineStages) -> DownloadError? {
     do throws(DownloadError) {

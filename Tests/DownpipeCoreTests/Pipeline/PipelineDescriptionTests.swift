@@ -4,7 +4,7 @@ import Testing
 
 @testable import struct DownpipeCore.MermaidChart
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct PipelineDescriptionTests {
   private let small = Pipeline {
     NamedSource()

@@ -6,7 +6,7 @@
   import Testing
 
   /// TLS and proxies.
-  @Suite(.timeLimit(.minutes(1)))
+  @Suite(.timeLimit(.minutes(5)))
   struct AsyncHTTPClientConnectionTests {
     static let hello = Array("hello".utf8)
     static let roots = AsyncHTTPClientSource.TLS.TrustRoots.only(.text(TestCertificate.certificate))

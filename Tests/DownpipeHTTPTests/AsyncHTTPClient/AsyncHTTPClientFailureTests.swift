@@ -11,7 +11,7 @@
     import Darwin
   #endif
 
-  @Suite(.timeLimit(.minutes(1)))
+  @Suite(.timeLimit(.minutes(5)))
   struct AsyncHTTPClientFailureTests {
     @Test("a lack of descriptors is distinguished from a network error", arguments: [EMFILE, ENFILE])
     func descriptors(_ number: CInt) {

@@ -5,7 +5,7 @@
   import Foundation
   import Testing
 
-  @Suite(.timeLimit(.minutes(1)))
+  @Suite(.timeLimit(.minutes(5)))
   struct AsyncHTTPClientHostileServerTests {
     struct Case: Sendable, CustomTestStringConvertible {
       var testDescription: String

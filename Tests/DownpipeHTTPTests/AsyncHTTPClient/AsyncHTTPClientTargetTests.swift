@@ -5,7 +5,7 @@
   import Foundation
   import Testing
 
-  @Suite(.timeLimit(.minutes(1)))
+  @Suite(.timeLimit(.minutes(5)))
   struct AsyncHTTPClientTargetTests {
     @Test(arguments: [
       ("/caf%E9.txt", "/caf%E9.txt"), ("/%c3%a9%2F%25", "/%c3%a9%2F%25"), ("/é%20x", "/%C3%A9%20x"),

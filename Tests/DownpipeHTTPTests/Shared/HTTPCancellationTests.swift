@@ -5,7 +5,7 @@
   import Testing
 
   /// Cancelled tasks, and bodies that are not read.
-  @Suite(.timeLimit(.minutes(1)))
+  @Suite(.timeLimit(.minutes(5)))
   struct HTTPCancellationTests {
     private static let endless = HTTPFlowTests.endless
 

@@ -7,7 +7,7 @@
   import Testing
 
   /// Back-pressure, order and errors of the sink.
-  @Suite(.timeLimit(.minutes(1)))
+  @Suite(.timeLimit(.minutes(5)))
   struct HTTPFlowTests {
     /// Larger than all buffers between server and sink.
     static let endless = ScriptedContent.pattern(size: 1 << 40)

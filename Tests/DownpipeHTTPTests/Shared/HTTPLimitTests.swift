@@ -5,7 +5,7 @@
   import Testing
 
   /// Time limits, and connections that cannot be opened.
-  @Suite(.timeLimit(.minutes(1)))
+  @Suite(.timeLimit(.minutes(5)))
   struct HTTPLimitTests {
     @Test(arguments: TestedSource.allCases)
     func silenceBeforeTheHead(_ tested: TestedSource) async throws {

@@ -4,7 +4,7 @@
   import Foundation
   import Testing
 
-  @Suite(.timeLimit(.minutes(1)))
+  @Suite(.timeLimit(.minutes(5)))
   struct HTTPSourceTests {
     static let content = ScriptedContent.pattern(size: 300_000, seed: 5)
 

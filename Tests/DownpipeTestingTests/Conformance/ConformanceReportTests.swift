@@ -12,7 +12,7 @@ func brokenRules(_ run: () async throws -> Void) async throws -> Set<String> {
   }
 }
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct ConformanceReportTests {
   private struct Odd: Error {}
 

@@ -3,7 +3,7 @@ import DownpipeTesting
 import Foundation
 import Testing
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct LinkRefresherConformanceTests {
   private struct NoLink: Error {}
   typealias Renew = @Sendable (ExpiredLink) async throws -> FreshLink

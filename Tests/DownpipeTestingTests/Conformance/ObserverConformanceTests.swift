@@ -2,7 +2,7 @@ import DownpipeCore
 import DownpipeTesting
 import Testing
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct ObserverConformanceTests {
   /// An observer that calls a closure.
   struct ClosureObserver: Observer {

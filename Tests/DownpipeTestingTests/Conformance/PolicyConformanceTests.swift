@@ -2,7 +2,7 @@ import DownpipeCore
 import DownpipeTesting
 import Testing
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct SchedulingPolicyConformanceTests {
   @Test func rightPoliciesPass() async throws {
     try await SchedulingPolicyConformance(FakeSchedulingPolicy()).run()
@@ -31,7 +31,7 @@ struct SchedulingPolicyConformanceTests {
   }
 }
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct AdmissionPolicyConformanceTests {
   @Test func rightPoliciesPass() async throws {
     try await AdmissionPolicyConformance(FakeAdmissionPolicy()).run()
@@ -85,7 +85,7 @@ struct AdmissionPolicyConformanceTests {
   }
 }
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct RetryPolicyConformanceTests {
   @Test func rightPoliciesPass() async throws {
     try await RetryPolicyConformance(FakeRetryPolicy()).run()

@@ -3,7 +3,7 @@ import DownpipeTesting
 import Foundation
 import Testing
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct PostProcessorConformanceTests {
   private static let first = DownloadFixtures.pattern(size: 5000, seed: 1)
   private static let second = DownloadFixtures.pattern(size: 3000, seed: 2)

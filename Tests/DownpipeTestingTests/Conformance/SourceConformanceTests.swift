@@ -3,7 +3,7 @@ import DownpipeTesting
 import Foundation
 import Testing
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct SourceConformanceTests {
   private static let url = URL(filePath: "/conformance/file")
   private static let stalling = URL(filePath: "/conformance/stalling")

@@ -3,7 +3,7 @@ import DownpipeTesting
 import Foundation
 import Testing
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct StorageConformanceTests {
   @Test(arguments: [
     (FakeStorage.Conflict.replace, StorageConformance.Conflict.replaces), (.keepBoth, .keepsBoth), (.fail, .fails),

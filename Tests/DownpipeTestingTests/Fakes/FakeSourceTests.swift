@@ -3,7 +3,7 @@ import DownpipeTesting
 import Foundation
 import Testing
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct FakeSourceTests {
   private static let url = URL(filePath: "/fake/file")
   private static let bytes = DownloadFixtures.pattern(size: 10_000)

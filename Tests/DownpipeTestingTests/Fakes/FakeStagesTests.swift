@@ -4,7 +4,7 @@ import Foundation
 import Testing
 
 /// The fakes that call a closure and record their calls.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct FakeStagesTests {
   @Test func theGatePublishesBeforeItReturns() async throws {
     let gate = FakeGate(.closed("not yet"), name: "Hand")

@@ -3,7 +3,7 @@ import DownpipeTesting
 import Foundation
 import Testing
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct LedgerStoreWrapperTests {
   private struct Wrapper: LedgerStoreWrapper {
     let base: any LedgerStore

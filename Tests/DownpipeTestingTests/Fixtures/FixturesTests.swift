@@ -2,7 +2,7 @@ import DownpipeTesting
 import Foundation
 import Testing
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct FixturesTests {
   @Test func patternsArePrefixesOfOneAnother() {
     let long = DownloadFixtures.pattern(size: 1001)

@@ -4,7 +4,7 @@ import DownpipeTesting
 import Foundation
 import Testing
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct VirtualTimeTests {
   @Test func standsStillUntilItIsMoved() {
     let start = Date(timeIntervalSince1970: 5)

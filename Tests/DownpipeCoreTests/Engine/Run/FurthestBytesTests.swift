@@ -3,7 +3,7 @@ import Testing
 @testable import DownpipeCore
 
 /// The furthest bytes of failed downloads.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct FurthestBytesTests {
   @Test func theFarthestCounts() {
     let furthest = FurthestBytes()

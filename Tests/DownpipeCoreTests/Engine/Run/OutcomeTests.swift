@@ -4,7 +4,7 @@ import Testing
 @testable import DownpipeCore
 
 /// The record after each outcome.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct OutcomeTests {
   private let now = Date(timeIntervalSince1970: 1_000_000)
   private let error = DownloadError(.network, "cut")

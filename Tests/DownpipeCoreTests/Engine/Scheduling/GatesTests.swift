@@ -5,7 +5,7 @@ import Testing
 @testable import DownpipeCore
 
 /// The verdicts of the gates as the loop sees them.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct GatesTests {
   private let candidate = Candidate(host: "one.example")
 

@@ -4,7 +4,7 @@ import Testing
 @testable import DownpipeCore
 
 /// Callers that wait until the downloader is idle.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct IdleWaitersTests {
   private struct Box: Sendable {
     var waiters = IdleWaiters()

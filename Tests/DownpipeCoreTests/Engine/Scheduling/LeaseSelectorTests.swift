@@ -4,7 +4,7 @@ import Testing
 @testable import DownpipeCore
 
 /// The downloads that one lease takes.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct LeaseSelectorTests {
   private func limit(_ count: Int) -> FakeAdmissionPolicy {
     FakeAdmissionPolicy { _, running in running.total < count ? .admitted : .full("\(count)") }

@@ -4,7 +4,7 @@ import Testing
 
 @testable import DownpipeCore
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct LeftoversTests {
   @Test("Keys and artifacts are kept as they were, for any number of records and any text")
   func notesAreKept() async throws {

@@ -5,7 +5,7 @@ import Testing
 @testable import DownpipeCore
 
 /// Replacing stages while runs still use the old ones.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct LiveStagesTests {
   private func stages(_ sources: FakeSource...) -> LiveStages {
     let first = sources[0]

@@ -4,7 +4,7 @@ import Testing
 @testable import DownpipeCore
 
 /// The messages to the loop.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct MailboxTests {
   private let mailbox = Mailbox()
 

@@ -5,7 +5,7 @@ import Testing
 @testable import DownpipeCore
 
 /// Outcomes that wait to be saved in the ledger.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct OutboxTests {
   private let failure = DownloadError(.ledger, "the disk is full")
 

@@ -5,7 +5,7 @@ import Testing
 @testable import DownpipeCore
 
 /// The running downloads, and the counts that admission policies see.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct SlotsTests {
   @Test func aRunKeepsItsSlotUntilItsWorkIsOverAndItsPlaceUntilTheLedgerKnows() async throws {
     let fixture = try await RunFixture()

@@ -4,7 +4,7 @@ import Testing
 @testable import DownpipeCore
 
 /// The known reasons of watched downloads that wait.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct WaitingReasonsTests {
   private let one = Candidate(host: "one"), two = Candidate(host: "two")
 

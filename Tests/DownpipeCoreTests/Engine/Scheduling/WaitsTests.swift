@@ -5,7 +5,7 @@ import Testing
 @testable import DownpipeCore
 
 /// Downloads that may run before their due times, and the timers.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct WaitsTests {
   private let now = Date(timeIntervalSince1970: 1_000_000)
 

@@ -4,7 +4,7 @@ import Testing
 @testable import DownpipeCore
 
 /// The limit of a host, over all downloads and segments.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct HostConnectionsTests {
   private let connections = HostConnections(limit: 2)
   private let ended = Watched(0)

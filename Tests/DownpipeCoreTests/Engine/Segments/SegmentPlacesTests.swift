@@ -4,7 +4,7 @@ import Testing
 @testable import DownpipeCore
 
 /// Which place gets the next connection.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct SegmentPlacesTests {
   private let reference = Checkpoint(total: .known(1000))
 

@@ -4,7 +4,7 @@ import Testing
 @testable import DownpipeCore
 
 /// What one connection does with its chunks, and how connections share the bytes.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct SegmentTableTests {
   private static let unit = SegmentTable.smallest
 

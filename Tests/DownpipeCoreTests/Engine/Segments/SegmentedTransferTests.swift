@@ -5,7 +5,7 @@ import Testing
 @testable import DownpipeCore
 
 /// Files that come over several connections and from several places.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct SegmentedTransferTests: EngineSuite {
   let bytes = DownloadFixtures.pattern(size: 4 << 20)
   let url = URL(string: "https://example.org/file.bin")!

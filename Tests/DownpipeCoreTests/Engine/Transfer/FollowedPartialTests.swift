@@ -4,7 +4,7 @@ import Testing
 @testable import DownpipeCore
 
 /// Which bytes of a partial can be read while others are written, and which changes are noticed.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct FollowedPartialTests {
   private let storage = FakeStorage()
   private let bytes = DownloadFixtures.pattern(size: 1000)

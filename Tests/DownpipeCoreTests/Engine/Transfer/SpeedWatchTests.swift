@@ -3,7 +3,7 @@ import Testing
 @testable import DownpipeCore
 
 /// The minimum speed of a transfer.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct SpeedWatchTests {
   private let minimum = MinimumSpeed(bytesPerSecond: 10, over: .seconds(5))
 

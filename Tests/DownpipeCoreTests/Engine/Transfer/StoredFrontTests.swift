@@ -4,7 +4,7 @@ import Testing
 @testable import DownpipeCore
 
 /// The position up to which there are no gaps.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct StoredFrontTests {
   @Test func rangesInOrderMoveTheFront() {
     var front = StoredFront()

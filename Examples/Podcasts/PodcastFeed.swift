@@ -1,7 +1,7 @@
 import Foundation
 
 /// A show and its episodes, read from the show's JSON Feed 1.1.
-struct Feed: Sendable, Decodable {
+struct PodcastFeed: Sendable, Decodable {
   struct Episode: Sendable, Decodable {
     struct Attachment: Sendable, Decodable {
       var url: URL
@@ -19,6 +19,6 @@ struct Feed: Sendable, Decodable {
     let decoder = JSONDecoder()
     decoder.keyDecodingStrategy = .convertFromSnakeCase
     decoder.dateDecodingStrategy = .iso8601
-    self = try decoder.decode(Feed.self, from: json)
+    self = try decoder.decode(PodcastFeed.self, from: json)
   }
 }
