@@ -50,8 +50,10 @@
     let scope: Scope
     private var named = NamedDownloads()
     private var heads: [Lane: WaitingKey] = [:]
-    /// The heads of the lanes that are not held. It may contain outdated heads.
-    private var queue = GroupedQueue<Head>()
+    // The heads of the lanes that are not held; they may contain outdated heads. Without an order of groups there is one
+    // heap: the groups' tables would cost a lease more than the search.
+    private var queue = MinHeap<Head>()
+    private var groupedQueue = GroupedQueue<Head>()
     /// The order of the groups of candidates; `nil` if there are no groups.
     private var order: CandidateOrder?
     /// The groups of the lanes, if there is an order.
@@ -94,7 +96,7 @@
       heads[lane] = key
       guard let key, !held.contains(lane) else { return }
       putBack(Head(key: key, lane: lane))
-      if queue.count > 2 * heads.count + 64 { rebuild() }
+      if queue.count + groupedQueue.count > 2 * heads.count + 64 { rebuild() }
     }
 
     /// Adds a download that waits in a lane.
@@ -140,25 +142,30 @@
 
     /// Removes and returns the first head, until it is set again or put back.
     func pop() -> Head? {
-      while let first = queue.removeFirst(order?.precedence) {
+      while let first = removeFirst() {
         if heads[first.lane] == first.key, !held.contains(first.lane) { return first }
       }
       return nil
     }
 
+    private func removeFirst() -> Head? {
+      if let order { groupedQueue.removeFirst(order.precedence) } else { queue.removeFirst() }
+    }
+
     /// Puts back a head that was not taken.
     func putBack(_ head: Head) {
       if order == nil {
-        queue.insert(head, in: "")
+        queue.insert(head)
       } else if let group = groups[head.lane] {
-        queue.insert(head, in: group)
+        groupedQueue.insert(head, in: group)
       } else {
         ungrouped.append(head)
       }
     }
 
     private func rebuild() {
-      queue = GroupedQueue()
+      queue = MinHeap()
+      groupedQueue = GroupedQueue()
       ungrouped = []
       groups = groups.filter { heads[$0.key] != nil }
       for (lane, key) in heads where !held.contains(lane) { putBack(Head(key: key, lane: lane)) }
@@ -186,7 +193,7 @@
         guard let candidate = try candidate(head.lane) else { continue }
         let group = groups[head.lane] ?? order.group(candidate)
         groups[head.lane] = group
-        queue.insert(head, in: group)
+        groupedQueue.insert(head, in: group)
       }
       ungrouped = []
     }

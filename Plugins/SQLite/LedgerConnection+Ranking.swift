@@ -50,7 +50,7 @@
       find.bind(generation)
       let found: (record: DownloadRecord, kind: Int64)?
       do {
-        found = try find.first { (try record($0, RecordColumns.ranking), $0.int64()) }
+        found = try find.first { (try record($0, .ranking), $0.int64()) }
       } catch is DamagedRow { return }
       // The host is read from the kind, which saves parsing the URL.
       guard let (record, kindNumber) = found, let host = try kind(kindNumber)?.candidate.host else { return }

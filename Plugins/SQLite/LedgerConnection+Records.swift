@@ -7,18 +7,23 @@
     // MARK: Reading
 
     /// The record in the current row of a statement that selects ``RecordColumns/list``.
-    func record(_ row: PreparedStatement) throws -> DownloadRecord { try record(row, RecordColumns.all) }
+    func record(_ row: PreparedStatement) throws -> DownloadRecord { try record(row, .all) }
 
-    /// The part of a record in the current row of a statement that selects `columns`, kind and owner.
-    func record(_ row: PreparedStatement, _ columns: [RecordColumn]) throws -> DownloadRecord {
+    /// The part of a record in the current row of a statement that selects the columns of a list, kind and owner.
+    func record(_ row: PreparedStatement, _ list: ColumnList) throws -> DownloadRecord {
       var record = RecordColumns.blank
       var damaged: String?
-      for column in columns {
-        let value = row.value()
-        if case .null? = value {
-          if !column.isOptional { damaged = damaged ?? column.name }
-        } else if !(value.map { column.read($0, &record) } ?? false) {
-          damaged = damaged ?? column.name
+      var required = 0
+      // Most columns of most rows are NULL: those are passed over without a look at the column, which is an object.
+      let start = row.column
+      while let place = row.passNulls(before: start + list.columns.count) {
+        let column = list.columns[place - start]
+        if !column.isOptional { required += 1 }
+        if !(row.value().map { column.read($0, &record) } ?? false) { damaged = damaged ?? column.name }
+      }
+      if required < list.required {
+        damaged = list.columns.indices.first { !list.columns[$0].isOptional && row.isNull(start + $0) }.map {
+          list.columns[$0].name
         }
       }
       if let kind = try kind(row.int64()) { kind.write(to: &record) } else { damaged = damaged ?? "kind" }

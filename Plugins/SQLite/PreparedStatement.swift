@@ -154,6 +154,21 @@
       return nextColumn
     }
 
+    /// The number of the next column.
+    var column: Int { Int(nextColumn) }
+
+    /// Passes over columns that are NULL.
+    /// - Returns: The next column with a value; `nil` if all columns before `end` have been passed or read.
+    func passNulls(before end: Int) -> Int? {
+      while nextColumn < end {
+        if sqlite3_column_type(handle, nextColumn) != SQLITE_NULL { return Int(nextColumn) }
+        nextColumn += 1
+      }
+      return nil
+    }
+
+    func isNull(_ column: Int) -> Bool { sqlite3_column_type(handle, Int32(column)) == SQLITE_NULL }
+
     /// The value; `nil` for a blob that is not a key.
     func value() -> ColumnValue? {
       let column = nextColumnIndex()

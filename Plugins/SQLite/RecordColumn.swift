@@ -83,6 +83,21 @@
     }
   }
 
+  /// Columns that are read together.
+  struct ColumnList {
+    let columns: [RecordColumn]
+    /// The number of columns that are never NULL.
+    let required: Int
+
+    private init(_ columns: [RecordColumn]) {
+      self.columns = columns
+      required = columns.count { !$0.isOptional }
+    }
+
+    static let all = ColumnList(RecordColumns.all)
+    static let ranking = ColumnList(RecordColumns.ranking)
+  }
+
   extension Int {
     /// The number; `nil` for 0, because NULL takes no space.
     fileprivate var unlessZero: Int? { self == 0 ? nil : self }
