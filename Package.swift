@@ -116,6 +116,8 @@ let package = Package(
       name: "CBrotli", pkgConfig: "libbrotlidec", providers: [.apt(["libbrotli-dev"]), .brew(["brotli"])]),
     .systemLibrary(
       name: "CZstd", pkgConfig: "libzstd", providers: [.apt(["libzstd-dev"]), .brew(["zstd"])]),
+    .systemLibrary(
+      name: "CSQLiteShim", pkgConfig: "sqlite3", providers: [.apt(["libsqlite3-dev"]), .brew(["sqlite"])]),
 
     // Plug-ins
     plugin(
@@ -184,6 +186,7 @@ let package = Package(
       dependencies: [
         "Downpipe", "DownpipeURLSession", "DownpipeAppleResumeData",
         .target(name: "DownpipeAsyncHTTPClient", condition: asyncHTTPClient),
+        .target(name: "CSQLiteShim", condition: sqlite),
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
         .product(name: "Crypto", package: "swift-crypto"),
       ],

@@ -2,6 +2,10 @@ import ArgumentParser
 import Downpipe
 import Foundation
 
+#if SQLite
+  import CSQLiteShim
+#endif
+
 /// The `downpipe` tool.
 @main
 struct DownpipeCommand: AsyncParsableCommand {
@@ -36,6 +40,10 @@ struct DownpipeCommand: AsyncParsableCommand {
     // The write that fails reports these two: a reader that is gone, and a limit on the size of files.
     signal(SIGPIPE, SIG_IGN)
     signal(SIGXFSZ, SIG_IGN)
+    #if SQLite
+      // No one asks for these counts.
+      _ = downpipe_leave_out_memory_counts()
+    #endif
     let arguments = Array(CommandLine.arguments.dropFirst())
     do {
       var command = try await asyncParseAsRoot(arguments.isEmpty ? ["--help"] : arguments)
