@@ -38,11 +38,12 @@
       var isClosed = false
       /// Whether the thread will look into the inbox before it waits.
       var isAwake = true
-      /// The address of the multi handle, which only serves to wake the thread; 0 while there is none.
-      var multi: UInt = 0
     }
 
     private let inbox = Mutex(Inbox())
+    /// The address of the multi handle, which only serves to wake the thread; 0 while there is none. A lock of its own:
+    /// the thread that is being woken needs the inbox at once.
+    private let multi = Mutex<UInt>(0)
     /// Whether commands wait, for a thread that has been busy for long.
     private let isCalled = Atomic(false)
     private let bell = DispatchSemaphore(value: 0)
@@ -58,20 +59,22 @@
     /// Puts a command into the inbox.
     /// - Returns: `false` after the end of the thread: the command was not taken.
     @discardableResult func send(_ command: Command) -> Bool {
-      inbox.withLock { inbox in
-        if inbox.isClosed { return false }
+      let (isTaken, mustWake) = inbox.withLock { inbox in
+        if inbox.isClosed { return (false, false) }
         inbox.commands.append(command)
         isCalled.store(true, ordering: .relaxed)
-        // Under the lock, because the thread may end and destroy the handle.
-        if !inbox.isAwake {
-          inbox.isAwake = true
-          if let multi = UnsafeMutableRawPointer(bitPattern: inbox.multi) {
-            curl_multi_wakeup(multi)
-          } else {
-            bell.signal()
-          }
-        }
-        return true
+        defer { inbox.isAwake = true }
+        return (true, !inbox.isAwake)
+      }
+      if mustWake { wake() }
+      return isTaken
+    }
+
+    private func wake() {
+      // Under the lock, because the thread may end and destroy the handle. Without a handle, or with another one than
+      // that which the thread waited for, it is awake; to wake it once more does no harm.
+      multi.withLock { multi in
+        if let handle = UnsafeMutableRawPointer(bitPattern: multi) { curl_multi_wakeup(handle) } else { bell.signal() }
       }
     }
 
@@ -84,7 +87,7 @@
       while true {
         let commands = inbox.withLock { inbox in
           defer { inbox.commands = [] }
-          (inbox.multi, inbox.isAwake) = (0, !inbox.commands.isEmpty)
+          inbox.isAwake = !inbox.commands.isEmpty
           return inbox.commands
         }
         if !commands.isEmpty { return commands }
@@ -92,26 +95,29 @@
       }
     }
 
+    /// Sets the handle by which the thread is woken.
+    func setHandle(_ handle: UnsafeMutableRawPointer) { multi.withLock { $0 = UInt(bitPattern: handle) } }
+
     /// Takes all commands; without any, the next one wakes the handle.
-    func takeCommands(_ multi: UnsafeMutableRawPointer) -> [Command] {
+    /// - Parameter commands: An empty array, whose memory is used for the next commands.
+    func takeCommands(into commands: inout [Command]) {
       inbox.withLock { inbox in
-        inbox.multi = UInt(bitPattern: multi)
         isCalled.store(false, ordering: .relaxed)
         inbox.isAwake = !inbox.commands.isEmpty
-        let commands = inbox.commands
-        inbox.commands.removeAll(keepingCapacity: true)
-        return commands
+        swap(&commands, &inbox.commands)
       }
     }
 
     /// No thread wakes the handle any more: it may be destroyed.
-    func forgetHandle() { inbox.withLock { ($0.multi, $0.isAwake) = (0, true) } }
+    func forgetHandle() {
+      inbox.withLock { $0.isAwake = true }
+      multi.withLock { $0 = 0 }
+    }
 
     /// Takes the last commands; later ones are refused.
     func close() -> [Command] {
       inbox.withLock { inbox in
         inbox.isClosed = true
-        inbox.multi = 0
         defer { inbox.commands = [] }
         return inbox.commands
       }

@@ -52,13 +52,16 @@
     func run() {
       CurlLibrary.blockBrokenPipeSignal()
       var idleSince = now
+      var commands: [Lane.Command] = []
       while !isStopping {
         guard let multi = multi ?? makeMulti() else {
           for command in lane.waitForCommands() { refuse(command) }
           continue
         }
-        let commands = lane.takeCommands(multi)
+        lane.takeCommands(into: &commands)
+        let hadCommands = !commands.isEmpty
         for command in commands { perform(command) }
+        commands.removeAll(keepingCapacity: true)
         continueInterrupted()
         var running: Int32 = 0
         curl_multi_perform(multi, &running)
@@ -72,7 +75,7 @@
           continue
         }
         // A command that came meanwhile has not woken the handle.
-        curl_multi_poll(multi, nil, 0, commands.isEmpty && interrupted.isEmpty ? pollTime(idleSince) : 0, nil)
+        curl_multi_poll(multi, nil, 0, hadCommands || !interrupted.isEmpty ? 0 : pollTime(idleSince), nil)
         now = .now
       }
       end()
@@ -250,6 +253,7 @@
       // stream a connection a slow reader stops the server, as with HTTP/1.1.
       downpipe_multi_set_long(new, CURLMOPT_MAX_CONCURRENT_STREAMS, 1)
       multi = new
+      lane.setHandle(new)
       return new
     }
 
