@@ -49,13 +49,26 @@ extension ByteRange {
 extension RangeSet where Bound == Int64 {
   /// The number of bytes in the set.
   public var byteCount: Int64 {
-    ranges.reduce(0) { $0 + $1.length }
+    onlyRange?.length ?? ranges.reduce(0) { $0 + $1.length }
+  }
+
+  /// The range, if there is exactly one, which is the common case: walking over the ranges calls generic code for each.
+  private var onlyRange: ByteRange? {
+    let ranges = ranges
+    return ranges.count == 1 ? ranges[0] : nil
+  }
+
+  /// Inserts the bytes before an offset.
+  mutating func insert(before offset: Int64) {
+    guard offset > prefixLength else { return }
+    if isEmpty { self = RangeSet(0..<offset) } else { insert(contentsOf: 0..<offset) }
   }
 
   /// The length of the range that begins at byte 0; 0 when the first byte is missing.
   public var prefixLength: Int64 {
-    guard let first = ranges.first, first.lowerBound == 0 else { return 0 }
-    return first.upperBound
+    let ranges = ranges
+    guard !ranges.isEmpty, ranges[0].lowerBound == 0 else { return 0 }
+    return ranges[0].upperBound
   }
 
   /// Whether all bytes of a range are in the set.
@@ -76,7 +89,8 @@ extension RangeSet where Bound == Int64 {
 
   /// The ranges as text, `0-100,200-300` (half-open), as ledgers store them.
   package var storedText: String {
-    ranges.map { "\($0.lowerBound)-\($0.upperBound)" }.joined(separator: ",")
+    func text(_ range: ByteRange) -> String { "\(range.lowerBound)-\(range.upperBound)" }
+    return onlyRange.map(text) ?? ranges.map(text).joined(separator: ",")
   }
 
   /// Parses text written by ``storedText``; `nil` for any other text.

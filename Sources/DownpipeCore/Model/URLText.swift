@@ -92,8 +92,23 @@ package struct URLText {
   /// The host in lower case, with the port if there is one; empty without a host.
   var hostKey: String {
     guard let host else { return "" }
-    if portText == nil, host.isLowerCaseASCII { return String(host) }
+    if let written = hostAndPortInLowerCase { return written }
     return portText.flatMap { Int($0) }.map { "\(host.lowercased()):\($0)" } ?? host.lowercased()
+  }
+
+  /// The host and the port as they are written, if that is the ``hostKey``; otherwise `nil`.
+  private var hostAndPortInLowerCase: String? {
+    let written = text.utf8.withContiguousStorageIfAvailable { text -> String? in
+      let hasPort = hostEnd < pathStart
+      // Not an empty port, and not one with a zero before its digits.
+      if hasPort, hostEnd + 1 == pathStart || text[hostEnd + 1] == UInt8(ascii: "0") { return nil }
+      guard pathStart - hostEnd <= 6,
+        text[hostStart..<hostEnd].allSatisfy({ $0 < 0x80 && !(0x41...0x5A).contains($0) }),
+        text[min(hostEnd + 1, pathStart)..<pathStart].allSatisfy({ (0x30...0x39).contains($0) })
+      else { return nil }
+      return String(decoding: text[hostStart..<pathStart], as: UTF8.self)
+    }
+    return written ?? nil
   }
 
   /// The port as written, or that of the scheme; `nil` when neither is known.

@@ -65,6 +65,11 @@ struct URLTextTests {
     #expect(URLText("http://Example.ORG/a").hostKey == "example.org")
     #expect(URLText("http://example.org:8080/a").hostKey == "example.org:8080")
     #expect(URLText("http://BÜCHER.example:1").hostKey == "bücher.example:1")
+    #expect(URLText("http://example.org/A:B").hostKey == "example.org")
+    #expect(URLText("http://user:secret@[2001:db8::1]:8080?q").hostKey == "[2001:db8::1]:8080")
+    #expect(URLText("http://example.org:/a").hostKey == "example.org")
+    #expect(URLText("http://example.org:080/a").hostKey == "example.org:80")
+    #expect(URLText("http://example.org:8080x/a").hostKey == "example.org")
     #expect(URLText("data:,a").hostKey == "")
   }
 }

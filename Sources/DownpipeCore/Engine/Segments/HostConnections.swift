@@ -24,6 +24,19 @@ final class HostConnections: Sendable {
 
     func hasRoom(_ limit: Int?) -> Bool { limit.map { open.count < $0 } ?? true }
 
+    /// Takes a free place for which no download waits.
+    mutating func takePlace(_ number: UInt64, _ limit: Int?) -> Bool {
+      guard hasRoom(limit), waiters.isEmpty else { return false }
+      open.insert(number)
+      return true
+    }
+
+    mutating func close(_ number: UInt64, _ limit: Int?) -> [@Sendable () -> Void] {
+      guard open.remove(number) != nil else { return [] }
+      if extras.remove(number) != nil, added.removeValue(forKey: number) == nil { ending -= 1 }
+      return settle(limit)
+    }
+
     /// Gives free places to downloads that wait, and returns the added connections that must end.
     mutating func settle(_ limit: Int?) -> [@Sendable () -> Void] {
       while hasRoom(limit), !waiters.isEmpty {
@@ -64,6 +77,7 @@ final class HostConnections: Sendable {
   /// Waits until a download may open its first connection to a host, for which added ones are ended.
   /// - Throws: `CancellationError`.
   func open(_ host: String) async throws -> Ticket {
+    if let ticket = openNow(host) { return ticket }
     let ticket = Ticket(host: host, number: nextNumber())
     try await withTaskCancellationHandler {
       try await withCheckedThrowingContinuation { continuation in
@@ -79,6 +93,15 @@ final class HostConnections: Sendable {
       giveUp(ticket)
     }
     return ticket
+  }
+
+  /// Opens the first connection of a download without waiting, if there is a place and no download waits for one.
+  private func openNow(_ host: String) -> Ticket? {
+    state.withLock { state in
+      guard state.hosts[host, default: Host()].takePlace(state.lastNumber + 1, state.limit) else { return nil }
+      state.lastNumber += 1
+      return Ticket(host: host, number: state.lastNumber)
+    }
   }
 
   /// Whether a download may add a connection to a host.
@@ -108,12 +131,10 @@ final class HostConnections: Sendable {
   /// Frees the place of a connection that has ended.
   func close(_ ticket: Ticket) {
     let ends = state.withLock { state -> [@Sendable () -> Void] in
-      guard var own = state.hosts[ticket.host], own.open.remove(ticket.number) != nil else { return [] }
-      if own.extras.remove(ticket.number) != nil, own.added.removeValue(forKey: ticket.number) == nil {
-        own.ending -= 1
-      }
-      let ends = own.settle(state.limit)
-      state.hosts[ticket.host] = own.open.isEmpty && own.waiters.isEmpty ? nil : own
+      let limit = state.limit
+      // In place: a copy would copy the set of the open connections.
+      let ends = state.hosts[ticket.host]?.close(ticket.number, limit) ?? []
+      if let own = state.hosts[ticket.host], own.open.isEmpty, own.waiters.isEmpty { state.hosts[ticket.host] = nil }
       return ends
     }
     for end in ends { end() }

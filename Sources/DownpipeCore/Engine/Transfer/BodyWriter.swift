@@ -113,7 +113,7 @@ final class BodyWriter: CheckpointedWriter {
     }
     run.forgetBytes()
     run.update { record in
-      if offset > 0 { record.checkpoint.ranges.insert(contentsOf: 0..<offset) }
+      record.checkpoint.ranges.insert(before: offset)
       replacement.apply(to: &record.checkpoint)
     }
     book.reset(to: offset)

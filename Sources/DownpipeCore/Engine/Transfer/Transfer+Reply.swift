@@ -234,7 +234,7 @@ extension Transfer {
     // The expected size is that of the decoded file, which is checked after the decoding.
     let isDecoded = run.read { $0.checkpoint.contentCoding != nil } && run.chain.endOfDecoding > 0
     return try run.update { record -> Result<Bool, DownloadError> in
-      if offset > 0 { record.checkpoint.ranges.insert(contentsOf: 0..<offset) }
+      record.checkpoint.ranges.insert(before: offset)
       switch record.checkpoint.total {
       case .known(let total) where offset < total:
         // A server may send less than was requested. The rest is requested again as long as there is progress.
@@ -269,7 +269,7 @@ extension Transfer {
       let offset = writer.offset
       if offset > 0, offset >= writer.compareUntil {
         run.update { record in
-          record.checkpoint.ranges.insert(contentsOf: 0..<offset)
+          record.checkpoint.ranges.insert(before: offset)
           if writer.start < writer.compareUntil { adoption.apply(to: &record.checkpoint) }
         }
       }
