@@ -79,7 +79,7 @@ struct DownloadRun: Sendable {
   ) async throws -> Bool {
     let monitor = monitor
     // Before the first download is added: no change is missed.
-    let changes = downloader.changes(every: .milliseconds(100))
+    let changes = downloader.changes(every: .milliseconds(100), followingQueue: false)
 
     return try await withThrowingTaskGroup(of: Step.self) { group in
       group.addTask { await interruption.wait() ? .interrupted : .nothing }

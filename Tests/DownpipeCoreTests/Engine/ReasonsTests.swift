@@ -78,6 +78,45 @@ struct ReasonsTests: EngineSuite {
     await downloader.shutdown()
   }
 
+  /// A reader can leave out the queue: it gets neither new downloads that wait for a free slot nor their limits, but gates.
+  @Test(arguments: [true, false])
+  func aReaderFollowsTheQueueOrNot(_ follows: Bool) async throws {
+    let (gate, source) = (FakeGate(), FakeSource(everyURL: .init(bytes).holding(after: 10_000)))
+    let downloader = try await Downloader(options: options) {
+      source
+      gate
+      limit(1)
+      storage
+      ledger
+    }
+    let changes = downloader.changes(every: .zero, followingQueue: follows)
+    try await downloader.add(contentsOf: requests(2))
+    await source.held(atLeast: 1)
+    try await settle(downloader)
+    // The limit has become the reason by now.
+    await time.advanceToNextSleeper()
+    try await settle(downloader)
+    var hasQueue = false
+    for await batch in changes {
+      if batch.statuses.contains(where: { $0.id == "d1" }) { hasQueue = true }
+      if batch.statuses.contains(where: { $0.id == "d0" && $0.state == .transferring }) { break }
+    }
+    #expect(hasQueue == follows)
+    gate.close("no network")
+    let reason = try await advancing { () -> DownloadState? in
+      for await batch in changes {
+        for status in batch.statuses where status.id == "d1" {
+          if case .waiting(.gate) = status.state { return status.state }
+          #expect(follows)
+        }
+      }
+      return nil
+    }
+    #expect(reason == .waiting(.gate("FakeGate: no network")))
+    source.release()
+    await downloader.shutdown()
+  }
+
   /// A watcher of a single download gets changes of gates and limits, too.
   @Test func whoWatchesOneDownloadHearsOfGates() async throws {
     let gate = FakeGate(.closed("Radio: off"))

@@ -258,7 +258,15 @@ public final class Downloader: Sendable {
   ///   ``DownloaderOptions/progressInterval``.
   /// - Returns: A sequence for one reader.
   public func changes(every interval: Duration = .milliseconds(100)) -> AsyncStream<DownloadChanges> {
-    let buffer = engine.hub.changeBuffer()
+    changes(every: interval, followingQueue: true)
+  }
+
+  /// Returns the changes of all downloads, in batches.
+  ///
+  /// - Parameter followingQueue: `false` leaves out new downloads that wait for a free slot only, and whether it is their
+  ///   turn or a limit that they wait for. Of a queue of thousands nearly all changes are of this kind.
+  package func changes(every interval: Duration, followingQueue: Bool) -> AsyncStream<DownloadChanges> {
+    let buffer = engine.hub.changeBuffer(followsQueue: followingQueue)
     // From now on the loop has to keep the reasons of waiting downloads up to date.
     engine.context.mailbox.wake()
     return AsyncStream { await buffer.next(every: interval) }

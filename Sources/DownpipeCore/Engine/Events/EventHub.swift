@@ -12,10 +12,13 @@ final class EventHub: Sendable {
     /// How many watchers of all downloads there have been, including those that have ended.
     var watchersOfAll = 0
     var watchesAll: Bool { !observers.isEmpty || !changes.isEmpty }
+    var followsQueue: Bool { !observers.isEmpty || changes.values.contains { $0.followsQueue } }
   }
   /// The reader owns its buffer: the buffer ends with the reader.
   private struct WeakBuffer {
     weak var buffer: ChangeBuffer?
+    /// Whether the reader follows downloads that wait for a free slot.
+    let followsQueue: Bool
   }
   private let state = Mutex(State())
   private let time: any TimeSource
@@ -26,6 +29,14 @@ final class EventHub: Sendable {
   func isWatched(_ id: DownloadID) -> Bool {
     state.withLock { $0.watchesAll || $0.byDownload[id] != nil }
   }
+
+  /// Whether events of the download have a watcher that follows downloads while they wait for a free slot.
+  func isFollowedInQueue(_ id: DownloadID) -> Bool {
+    state.withLock { $0.followsQueue || $0.byDownload[id] != nil }
+  }
+
+  /// Whether any watcher follows downloads while they wait for a free slot.
+  var isQueueFollowed: Bool { state.withLock { $0.followsQueue || !$0.byDownload.isEmpty } }
 
   /// A number that grows with each new watcher of all downloads; 0 while there is none.
   var watchersOfAll: Int { state.withLock { $0.watchesAll ? $0.watchersOfAll : 0 } }
@@ -151,13 +162,19 @@ final class EventHub: Sendable {
   }
 
   /// A buffer that collects the changes of all downloads from now on.
-  func changeBuffer() -> ChangeBuffer {
+  ///
+  /// - Parameter followsQueue: Whether the reader follows downloads that wait for a free slot.
+  func changeBuffer(followsQueue: Bool) -> ChangeBuffer {
     state.withLock { state in
       state.nextToken += 1
       state.watchersOfAll += 1
       let token = state.nextToken
       let buffer = ChangeBuffer(time: time) { [weak self] in self?.state.withLock { $0.changes[token] = nil } }
-      if state.isFinished { buffer.finish() } else { state.changes[token] = WeakBuffer(buffer: buffer) }
+      if state.isFinished {
+        buffer.finish()
+      } else {
+        state.changes[token] = WeakBuffer(buffer: buffer, followsQueue: followsQueue)
+      }
       return buffer
     }
   }

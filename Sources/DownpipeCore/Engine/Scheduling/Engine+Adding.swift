@@ -56,7 +56,7 @@ extension Engine {
       let runs = slots.runs[record.id] != nil
       if outcome.isNew, record.waitsFor.isEmpty, !hadCommands, !slots.changedMeanwhile.contains(record.id) {
         // A run that has started since publishes its own states.
-        if !runs { publish(record) }
+        if !runs { publish(record, isNew: true) }
       } else if runs || record.phase.isActive
         || (hub.isWatched(record.id) && record.updatedAt >= now.addingTimeInterval(-0.001))
       {

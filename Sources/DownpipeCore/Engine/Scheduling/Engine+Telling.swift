@@ -1,15 +1,18 @@
 // Publishing the states of downloads that do not run. Runs publish their own states.
 extension Engine {
   /// Publishes the state of a download that does not run, and follows its reason to wait.
-  func publish(_ record: DownloadRecord, _ dependencies: Dependencies = .unread) {
+  ///
+  /// - Parameter isNew: Whether the download has just been added: not every watcher follows new downloads in the queue.
+  func publish(_ record: DownloadRecord, _ dependencies: Dependencies = .unread, isNew: Bool = false) {
     guard hub.isWatched(record.id) else { return }
     // Leased, but not started yet: its run is about to publish that, after the ends of the runs that made room for it.
     if record.phase.isActive, record.owner == store.owner { return }
-    let status = status(of: record, dependencies)
-    reasons.note(record.id, record.candidate, status.state, waitsFor: record.waitsFor)
+    let state = state(of: record, dependencies)
+    reasons.note(record.id, record.candidate, state, waitsFor: record.waitsFor)
     // A dependency may have changed since it was read: the reason is compared once more.
     if record.phase == .waiting, !record.waitsFor.isEmpty { reasons.setStale(record.id) }
-    hub.publish(stateOf: status)
+    if isNew, case .waiting(let reason) = state, reason.isFreeSlot, !hub.isFollowedInQueue(record.id) { return }
+    hub.publish(stateOf: DownloadStatus(record: record, state: state))
   }
 
   /// Publishes the states of those downloads that do not run.
@@ -38,7 +41,7 @@ extension Engine {
   func tellReasons() async {
     guard hub.isAnythingWatched else { return reasons.forgetAll() }
     await fillReasons()
-    let changed = reasons.takeChanged { reason(for: $0) }
+    let changed = reasons.takeChanged(followingQueue: hub.isQueueFollowed) { reason(for: $0) }
     await publishStates(of: reasons.unknown(of: hub.watchedDownloads).filter { slots.runs[$0] == nil })
     if reasons.isIncomplete, !changed.isEmpty { hub.publishIncomplete() }
     for start in stride(from: 0, to: changed.count, by: 500) {

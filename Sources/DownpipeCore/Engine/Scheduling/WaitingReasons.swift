@@ -99,13 +99,18 @@ struct WaitingReasons: Sendable {
   }
 
   /// The downloads whose reason has changed, except those that wait for another download. The closure is called once for each distinct candidate.
-  mutating func takeChanged(_ reason: (Candidate) -> WaitingReason) -> [DownloadID] {
+  ///
+  /// - Parameter followingQueue: Whether it matters which limit a download waits for.
+  mutating func takeChanged(
+    followingQueue: Bool = true, _ reason: (Candidate) -> WaitingReason
+  ) -> [DownloadID] {
     mayHaveChanged = false
     var reasons: [Candidate: WaitingReason] = [:]
     var changed: [DownloadID] = []
     for (id, old) in told where old.waitsFor.isEmpty {
       let now = reasons[old.candidate] ?? reason(old.candidate)
       reasons[old.candidate] = now
+      if !followingQueue, now.isFreeSlot, old.reason.isFreeSlot { continue }
       guard now != old.reason else { continue }
       told[id]?.reason = now
       changed.append(id)
@@ -115,6 +120,14 @@ struct WaitingReasons: Sendable {
 }
 
 extension WaitingReason {
+  /// Whether the download waits for a free slot only.
+  var isFreeSlot: Bool {
+    switch self {
+    case .turn, .limit: true
+    default: false
+    }
+  }
+
   /// Whether the reason depends on other downloads, limits or gates, and is therefore not in the record.
   var dependsOnOthers: Bool {
     switch self {

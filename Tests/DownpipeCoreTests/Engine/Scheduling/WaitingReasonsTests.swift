@@ -20,6 +20,7 @@ struct WaitingReasonsTests {
     #expect(Set(changed) == Set((0..<10).map { DownloadID("a\($0)") }))
     #expect(asked.sorted() == ["one", "two"])
     #expect(reasons.takeChanged { $0 == one ? .limit("full") : .turn }.isEmpty, "it has been published")
+    #expect(reasons.takeChanged(followingQueue: false) { _ in .turn }.isEmpty, "the limit does not matter")
   }
 
   @Test func whatDoesNotWaitForOthersIsNotFollowed() {
