@@ -4,22 +4,44 @@ public import Foundation
 ///
 /// A request is a plain value: change it freely before adding it.
 public struct DownloadRequest: Sendable, Hashable {
+  /// The properties: always one element, because an array is copied on write and is `Sendable`. Records, statuses and events
+  /// are copied dozens of times for each download, and a copy of the properties costs a reference count for most of them.
+  @usableFromInline var box: [Properties]
+
   /// The id of the download; random unless given. Adding the same id again updates the download.
-  public var id: DownloadID
+  public var id: DownloadID {
+    @inlinable get { box[0].id }
+    @inlinable _modify { yield &box[0].id }
+  }
   /// The URL of the file.
   ///
   /// The ledger keeps its secrets, such as a password or a signature, because the download needs them to continue.
   /// Messages, events and ``description`` hide them.
-  public var url: URL
+  public var url: URL {
+    @inlinable get { box[0].url }
+    @inlinable _modify { yield &box[0].url }
+  }
   /// Other URLs of the same file, tried in order when the previous one has failed for good.
-  public var mirrors: [URL]
+  public var mirrors: [URL] {
+    @inlinable get { box[0].mirrors }
+    @inlinable _modify { yield &box[0].mirrors }
+  }
   /// The priority of the download.
-  public var priority: Priority
+  public var priority: Priority {
+    @inlinable get { box[0].priority }
+    @inlinable _modify { yield &box[0].priority }
+  }
   /// Why the file is wanted; gates and policies use it.
-  public var intent: Intent
+  public var intent: Intent {
+    @inlinable get { box[0].intent }
+    @inlinable _modify { yield &box[0].intent }
+  }
   /// The time by which the file is wanted; `nil` when there is none. `EarliestDeadlineFirst` ranks by it. A download
   /// that has missed its deadline goes on.
-  public var deadline: Date?
+  public var deadline: Date? {
+    @inlinable get { box[0].deadline }
+    @inlinable _modify { yield &box[0].deadline }
+  }
   /// The downloads that have to finish first, at most 1,000; none by default.
   ///
   /// ```swift
@@ -31,31 +53,64 @@ public struct DownloadRequest: Sendable, Hashable {
   /// progress. Downloads that would wait for each other in a cycle are refused with `.invalidRequest`. A downloader with
   /// the scope ``LeaseScope/own`` notices that another process has finished a dependency when it next looks at the
   /// ledger, once in each ``DownloaderOptions/lease``.
-  public var after: Set<DownloadID>
+  public var after: Set<DownloadID> {
+    @inlinable get { box[0].after }
+    @inlinable _modify { yield &box[0].after }
+  }
   /// Labels for queries, limits and bulk operations.
-  public var tags: Set<String>
-  /// Values that the app attaches to the download. Downpipe keeps them and does not interpret them.
-  public var metadata: [String: String]
+  public var tags: Set<String> {
+    @inlinable get { box[0].tags }
+    @inlinable _modify { yield &box[0].tags }
+  }
+  /// Properties that the app attaches to the download. Downpipe keeps them and does not interpret them.
+  public var metadata: [String: String] {
+    @inlinable get { box[0].metadata }
+    @inlinable _modify { yield &box[0].metadata }
+  }
   /// The exact size of the file, if known. A file of another size fails the download.
-  public var expectedSize: ByteCount
+  public var expectedSize: ByteCount {
+    @inlinable get { box[0].expectedSize }
+    @inlinable _modify { yield &box[0].expectedSize }
+  }
   /// The probable size of the file, for totals and policies. A wrong hint, which is common in feeds, does not fail the
   /// download.
-  public var sizeHint: ByteCount
+  public var sizeHint: ByteCount {
+    @inlinable get { box[0].sizeHint }
+    @inlinable _modify { yield &box[0].sizeHint }
+  }
   /// The digests that the whole file must have; `VerifyChecksum` checks them.
-  public var expectedDigests: [FileDigest]
+  public var expectedDigests: [FileDigest] {
+    @inlinable get { box[0].expectedDigests }
+    @inlinable _modify { yield &box[0].expectedDigests }
+  }
   /// The maximum number of bytes in the body; unlimited when `nil`. A longer body fails with `.tooLarge`.
-  public var maximumSize: Int64?
+  public var maximumSize: Int64? {
+    @inlinable get { box[0].maximumSize }
+    @inlinable _modify { yield &box[0].maximumSize }
+  }
   /// The header fields to send, by default to the origin of the URL only: not to a mirror, a fresh link or a redirect on
   /// another origin; see ``HeaderField/Scope``.
   ///
   /// The ledger keeps them, including `Authorization`, because the download needs them to continue.
-  public var headers: HeaderFields
+  public var headers: HeaderFields {
+    @inlinable get { box[0].headers }
+    @inlinable _modify { yield &box[0].headers }
+  }
   /// The folder and name of the finished file, relative to the storage's root.
-  public var destination: Destination
+  public var destination: Destination {
+    @inlinable get { box[0].destination }
+    @inlinable _modify { yield &box[0].destination }
+  }
   /// The steps of the pipeline that apply to the download; all steps by default.
-  public var steps: StepSelection
+  public var steps: StepSelection {
+    @inlinable get { box[0].steps }
+    @inlinable _modify { yield &box[0].steps }
+  }
   /// Bytes that another downloader has already fetched. It becomes `nil` when they have been imported.
-  public var headStart: HeadStart?
+  public var headStart: HeadStart? {
+    @inlinable get { box[0].headStart }
+    @inlinable _modify { yield &box[0].headStart }
+  }
 
   /// The beginning of a file, fetched by another downloader, such as URLSession's temporary file.
   public struct HeadStart: Sendable, Hashable, Codable {
@@ -137,23 +192,23 @@ public struct DownloadRequest: Sendable, Hashable {
     steps: StepSelection = .all,
     headStart: HeadStart? = nil
   ) {
-    self.id = id
-    self.url = url
-    self.mirrors = mirrors
-    self.priority = priority
-    self.intent = intent
-    self.deadline = deadline
-    self.after = after
-    self.tags = tags
-    self.metadata = metadata
-    self.expectedSize = expectedSize
-    self.sizeHint = sizeHint
-    self.expectedDigests = expectedDigests
-    self.maximumSize = maximumSize
-    self.headers = headers
-    self.destination = destination
-    self.steps = steps
-    self.headStart = headStart
+    var properties = Properties(id: id, url: url)
+    properties.mirrors = mirrors
+    properties.priority = priority
+    properties.intent = intent
+    properties.deadline = deadline
+    properties.after = after
+    properties.tags = tags
+    properties.metadata = metadata
+    properties.expectedSize = expectedSize
+    properties.sizeHint = sizeHint
+    properties.expectedDigests = expectedDigests
+    properties.maximumSize = maximumSize
+    properties.headers = headers
+    properties.destination = destination
+    properties.steps = steps
+    properties.headStart = headStart
+    box = [properties]
   }
 
   /// Creates a request from the text of a URL.
@@ -201,32 +256,6 @@ public struct DownloadRequest: Sendable, Hashable {
 
   /// The expected size if it is known, otherwise the size hint.
   public var likelySize: ByteCount { expectedSize == .unknown ? sizeHint : expectedSize }
-}
-
-extension DownloadRequest: Codable {
-  /// Decodes a request. Keys that earlier versions did not write get their default values.
-  public init(from decoder: any Decoder) throws {
-    let container = try decoder.container(keyedBy: CodingKeys.self)
-    func read<Value: Decodable>(_ key: CodingKeys, into value: inout Value) throws {
-      if let known = try container.decodeIfPresent(Value.self, forKey: key) { value = known }
-    }
-    self.init(try container.decode(URL.self, forKey: .url), id: try container.decode(DownloadID.self, forKey: .id))
-    try read(.mirrors, into: &mirrors)
-    try read(.priority, into: &priority)
-    try read(.intent, into: &intent)
-    deadline = try container.decodeIfPresent(Date.self, forKey: .deadline)
-    try read(.after, into: &after)
-    try read(.tags, into: &tags)
-    try read(.metadata, into: &metadata)
-    try read(.expectedSize, into: &expectedSize)
-    try read(.sizeHint, into: &sizeHint)
-    try read(.expectedDigests, into: &expectedDigests)
-    maximumSize = try container.decodeIfPresent(Int64.self, forKey: .maximumSize)
-    try read(.headers, into: &headers)
-    try read(.destination, into: &destination)
-    try read(.steps, into: &steps)
-    headStart = try container.decodeIfPresent(HeadStart.self, forKey: .headStart)
-  }
 }
 
 extension DownloadRequest.Destination {

@@ -9,6 +9,7 @@ import Testing
 struct FrameSizeTests {
   @Test("Errors, outcomes and changes are at most a few words")
   func sizes() {
+    #expect(MemoryLayout<DownloadRequest>.size <= 8)
     #expect(MemoryLayout<DownloadError>.size <= 8)
     #expect(MemoryLayout<DownloadError?>.size <= 8)
     #expect(MemoryLayout<StopReason>.size <= 17)

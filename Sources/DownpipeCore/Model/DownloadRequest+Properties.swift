@@ -1,0 +1,64 @@
+public import Foundation
+
+extension DownloadRequest {
+  /// The properties of a request.
+  @usableFromInline
+  struct Properties: Sendable, Hashable, Codable {
+    @usableFromInline var id: DownloadID
+    @usableFromInline var url: URL
+    @usableFromInline var mirrors: [URL] = []
+    @usableFromInline var priority: Priority = .normal
+    @usableFromInline var intent: Intent = .userInitiated
+    @usableFromInline var deadline: Date?
+    @usableFromInline var after: Set<DownloadID> = []
+    @usableFromInline var tags: Set<String> = []
+    @usableFromInline var metadata: [String: String] = [:]
+    @usableFromInline var expectedSize: ByteCount = .unknown
+    @usableFromInline var sizeHint: ByteCount = .unknown
+    @usableFromInline var expectedDigests: [FileDigest] = []
+    @usableFromInline var maximumSize: Int64?
+    @usableFromInline var headers: HeaderFields = HeaderFields()
+    @usableFromInline var destination: Destination = Destination()
+    @usableFromInline var steps: StepSelection = .all
+    @usableFromInline var headStart: HeadStart?
+
+    init(id: DownloadID, url: URL) {
+      self.id = id
+      self.url = url
+    }
+
+    /// Decodes the properties. Keys that earlier versions did not write get their default values.
+    @usableFromInline
+    init(from decoder: any Decoder) throws {
+      let container = try decoder.container(keyedBy: CodingKeys.self)
+      func read<Value: Decodable>(_ key: CodingKeys, into value: inout Value) throws {
+        if let known = try container.decodeIfPresent(Value.self, forKey: key) { value = known }
+      }
+      id = try container.decode(DownloadID.self, forKey: .id)
+      url = try container.decode(URL.self, forKey: .url)
+      try read(.mirrors, into: &mirrors)
+      try read(.priority, into: &priority)
+      try read(.intent, into: &intent)
+      deadline = try container.decodeIfPresent(Date.self, forKey: .deadline)
+      try read(.after, into: &after)
+      try read(.tags, into: &tags)
+      try read(.metadata, into: &metadata)
+      try read(.expectedSize, into: &expectedSize)
+      try read(.sizeHint, into: &sizeHint)
+      try read(.expectedDigests, into: &expectedDigests)
+      maximumSize = try container.decodeIfPresent(Int64.self, forKey: .maximumSize)
+      try read(.headers, into: &headers)
+      try read(.destination, into: &destination)
+      try read(.steps, into: &steps)
+      headStart = try container.decodeIfPresent(HeadStart.self, forKey: .headStart)
+    }
+  }
+}
+
+extension DownloadRequest: Codable {
+  /// Decodes a request. Keys that earlier versions did not write get their default values.
+  public init(from decoder: any Decoder) throws { box = [try Properties(from: decoder)] }
+
+  /// Encodes the request as an object with a key for each property.
+  public func encode(to encoder: any Encoder) throws { try box[0].encode(to: encoder) }
+}
