@@ -1,5 +1,6 @@
 #if SQLite
   import DownpipeCore
+  import Synchronization
 
   /// The statement of a save, one for each set of fields. It changes no row unless the owner holds the record.
   struct SaveText: Sendable {
@@ -9,14 +10,20 @@
     let sql: String
 
     static let count = 64
-    private static let all = (0..<count).map(SaveText.init)
+    /// The texts that have been used: making all of them would take a millisecond of the start of a process.
+    private static let known = Mutex([SaveText?](repeating: nil, count: count))
 
     /// Selects the statement that writes the fields.
     ///
     /// - Parameter keepsLease: Whether the record stays active.
     init(_ fields: RecordFields, keepsLease: Bool) {
       let givesBack = fields.contains(.state) && !keepsLease
-      self = Self.all[fields.rawValue & 31 | (givesBack ? 32 : 0)]
+      let index = fields.rawValue & 31 | (givesBack ? 32 : 0)
+      self = Self.known.withLock { known in
+        let text = known[index] ?? SaveText(index)
+        known[index] = text
+        return text
+      }
     }
 
     private init(_ index: Int) {
