@@ -18,6 +18,9 @@ enum Checkpoints {
   /// How many bytes before the end of the partial are fetched again and compared when a download resumes.
   static let compared: Int64 = 65_536
 
+  /// What a connection may bring beyond the end of its piece, because the ranges of segments have no end: one block.
+  static let beyond: Int64 = 262_144
+
   /// Returns the first byte of the request that resumes after this many bytes.
   static func start(behind kept: Int64) -> Int64 { max(0, kept - compared) }
 

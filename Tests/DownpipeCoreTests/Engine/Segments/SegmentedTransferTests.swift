@@ -114,6 +114,38 @@ struct SegmentedTransferTests: EngineSuite {
     await downloader.shutdown()
   }
 
+  @Test func bytesThatWereNotComparedAreNotKept() async throws {
+    let policy = FakeSegmentPolicy(maximum: 2)
+    let first = FakeSource.Script(bytes).holding(after: 400_000)
+    // Where the second connection begins.
+    let trial = FakeSource([url: [first]])
+    let trialDownloader = try await downloader(trial, segments: policy)
+    let tried = try await trialDownloader.add(DownloadRequest(url, id: "trial"))
+    await trial.requests(atLeast: 2)
+    let start = Int(try #require(trial.requests[1].range).start)
+    trial.release()
+    _ = try await tried.value
+    await trialDownloader.shutdown()
+
+    // The first one is lost just there, and the server has another file for the second, under the same entity tag.
+    let changed = FakeSource.Script(bytes.map { $0 ^ 0x55 }).with { $0.validator = first.validator }
+    let source = FakeSource([url: [first.failing(after: start, with: cut), changed, .status(503)]])
+    let retry = FakeRetryPolicy { $0.error.code == .contentChanged ? .restart(after: .zero) : .giveUp }
+    let downloader = try await downloader(source, segments: policy, retry: retry)
+    let download = try await downloader.add(DownloadRequest(url, id: "a"))
+    await source.requests(atLeast: 2)
+    source.release()
+    await source.requests(atLeast: 3)
+    try await download.pause()
+    let kept = try #require(try await ledger.open().record("a")).checkpoint.ranges
+    #expect(kept.byteCount < bytes.count)
+
+    source.script(url, .init(bytes))
+    try await download.resume()
+    #expect(storage.bytes(of: try await download.value) == bytes)
+    await downloader.shutdown()
+  }
+
   enum Useless: CaseIterable { case otherBytes, otherSize, missing, withoutRanges }
 
   @Test(
