@@ -19,7 +19,7 @@ extension Pipeline {
       #endif
 
       PriorityQueue()
-      Limits(concurrent: settings.jobs, perHost: settings.perHost)
+      Limits(concurrent: settings.jobs, perHost: settings.connectionsPerHost)
       if let segmented = settings.segmented { segmented }
       if let limit = settings.rateLimit { limit }
       for gate in settings.gates.gates(directory: settings.directory) { gate }

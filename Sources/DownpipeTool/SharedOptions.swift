@@ -127,7 +127,9 @@ struct TransferOptions: ParsableArguments {
   var jobs = 5
 
   @Option(
-    help: ArgumentHelp("Download this many files at once from one host (default: as --jobs).", valueName: "n"))
+    help: ArgumentHelp(
+      "Open this many connections to one host at most, for all files together (default: as --jobs, at least 4; no limit "
+        + "with --segments).", valueName: "n"))
   var perHost: Int?
 
   @Option(

@@ -50,6 +50,15 @@ struct LimitOptionTests {
   }
 
   @Test(
+    "Without the option, large files of one host share its connections",
+    arguments: [(["-j", "16"], 16), (["-j", "1"], 4), (["-s", "8"], nil), (["-s", "8", "--per-host", "3"], 3)]
+      as [([String], Int?)])
+  func connectionsPerHost(options: [String], most: Int?) throws {
+    let limits = try pipeline(GetCommand.parse(["http://a/1"] + options).transfer).admission
+    #expect(limits.map(\.maximumPerHost) == [most])
+  }
+
+  @Test(
     "Priorities are words or numbers",
     arguments: [
       ("high", 100), ("normal", 0), ("low", -100), ("7", 7), ("-7", -7), ("32767", .max), ("-32768", .min),

@@ -1,4 +1,4 @@
-package import DownpipeCore
+import DownpipeCore
 
 /// A route to other machines, or a route that rejects packets.
 package struct Route: Sendable, Hashable {

@@ -62,7 +62,7 @@ public struct DownloadRequest: Sendable, Hashable {
     @inlinable get { box[0].tags }
     @inlinable _modify { yield &box[0].tags }
   }
-  /// Properties that the app attaches to the download. Downpipe keeps them and does not interpret them.
+  /// Values that the app attaches to the download. Downpipe keeps them and does not interpret them.
   public var metadata: [String: String] {
     @inlinable get { box[0].metadata }
     @inlinable _modify { yield &box[0].metadata }

@@ -10,6 +10,10 @@ extension PipelineSettings {
     case let count?: Segmented(connections: .exactly(count), minimumSize: 1 << 20)
     }
   }
+
+  /// The most connections to one host. Without options, several large files of a host share as many as there may be
+  /// downloads at once; a number of connections that was asked for holds for each file.
+  var connectionsPerHost: Int? { perHost ?? (connections == nil ? max(jobs, Segmented.most) : nil) }
 }
 
 extension Segmented {
