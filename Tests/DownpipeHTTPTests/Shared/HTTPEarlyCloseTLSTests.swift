@@ -22,7 +22,7 @@
       let expected = Self.content.bytes(in: 0..<sent)
       let server = try await CutOffServer.start(
         "HTTP/1.1 200 OK\r\nContent-Length: \(Self.content.size)\r\n\r\n", expected, announcesEnd: isAnnounced)
-      let source = tested.source { $0.trustedCertificate = TestCertificate.certificate }
+      let source = tested.trustingSource
       try await withRunning(source) { source in
         for _ in 0..<20 {
           let reply = try await source.open(SourceRequest(url: server.url))
@@ -42,7 +42,7 @@
     func theEndIsReportedAtOnce(_ tested: TestedSource, _ isAnnounced: Bool) async throws {
       let server = try await CutOffServer.start(
         "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n", [1, 2, 3], announcesEnd: isAnnounced)
-      let source = tested.source { $0.trustedCertificate = TestCertificate.certificate }
+      let source = tested.trustingSource
       // The wait of TLS for it is 5 seconds. A busy machine may delay one attempt, but not each of three.
       var shortest = Duration.seconds(60)
       for _ in 0..<3 where shortest >= .seconds(5) {

@@ -1,20 +1,19 @@
-#if AsyncHTTPClient
+#if LIBCURL || AsyncHTTPClient
   import DownpipeCore
-  import DownpipeAsyncHTTPClient
   import DownpipeTesting
   import Foundation
   import Testing
 
-  @Suite(.timeLimit(.minutes(5)))
-  struct AsyncHTTPClientRedirectTests {
-    @Test(arguments: [301, 302, 303, 307, 308])
-    func followsWithRangeAndValidator(_ status: Int) async throws {
+  @Suite(.timeLimit(.minutes(1)))
+  struct HTTPRedirectTests {
+    @Test(arguments: TestedSource.allCases, [301, 302, 303, 307, 308])
+    func followsWithRangeAndValidator(_ tested: TestedSource, _ status: Int) async throws {
       let content = ScriptedContent.pattern(size: 1000)
       try await withScriptedServer { request in
         request.path == "/new"
           ? .file(content, etag: "\"v1\"", for: request) : .redirect(to: "/new", status: status)
       } _: { server in
-        try await withRunning(AsyncHTTPClientSource()) { source in
+        try await withRunning(tested.source()) { source in
           let fetched = try await source.fetch(
             server.url("/old"), range: RequestedRange(from: 10), validator: Validator(entityTag: EntityTag("v1")))
           #expect(fetched.bytes == content.bytes(in: 10..<1000))
@@ -25,75 +24,83 @@
       }
     }
 
-    @Test(arguments: [
-      ("/x", "/x"), ("x", "/dir/x"), ("../x", "/x"), ("./x", "/dir/x"), ("?q=1", "/dir/start?q=1"), ("  /x  ", "/x"),
-      ("/a b", "/a%20b"), ("/x#part", "/x"), ("/%C3%A5", "/%C3%A5"), ("/å", "/%C3%A5"), ("../../../x", "/x"),
-    ])
-    func resolves(_ location: String, _ target: String) async throws {
+    @Test(
+      arguments: TestedSource.allCases,
+      [
+        ("/x", "/x"), ("x", "/dir/x"), ("../x", "/x"), ("./x", "/dir/x"), ("?q=1", "/dir/start?q=1"), ("  /x  ", "/x"),
+        ("/a b", "/a%20b"), ("/x#part", "/x"), ("/%C3%A5", "/%C3%A5"), ("/å", "/%C3%A5"), ("../../../x", "/x"),
+      ])
+    func resolves(_ tested: TestedSource, _ example: (location: String, target: String)) async throws {
       try await withScriptedServer { request in
-        request.number == 1 && request.target == "/dir/start" ? .redirect(to: location) : ScriptedReply(200)
+        request.number == 1 && request.target == "/dir/start" ? .redirect(to: example.location) : ScriptedReply(200)
       } _: { server in
-        _ = try await AsyncHTTPClientSource().fetch(server.url("/dir/start"))
-        #expect(server.requests.last?.target == target)
+        _ = try await tested.source().fetch(server.url("/dir/start"))
+        #expect(server.requests.last?.target == example.target)
       }
     }
 
-    @Test(arguments: [
-      ("file:///etc/passwd", DownloadError.Code.unsupportedURL), ("ftp://127.0.0.1/", .unsupportedURL),
-      ("http+unix://%2Ftmp%2Fs/", .invalidResponse), ("javascript:1", .unsupportedURL), ("http://", .invalidResponse),
-      ("http://127.0.0.1:99999/", .invalidResponse), ("//[::1/", .invalidResponse),
-    ])
-    func refuses(_ location: String, _ code: DownloadError.Code) async throws {
+    @Test(
+      arguments: TestedSource.allCases,
+      [
+        ("file:///etc/passwd", DownloadError.Code.unsupportedURL), ("ftp://127.0.0.1/", .unsupportedURL),
+        ("http+unix://%2Ftmp%2Fs/", .invalidResponse), ("javascript:1", .unsupportedURL), ("http://", .invalidResponse),
+        ("http://127.0.0.1:99999/", .invalidResponse), ("//[::1/", .invalidResponse),
+      ])
+    func refuses(_ tested: TestedSource, _ example: (location: String, code: DownloadError.Code)) async throws {
       try await withScriptedServer { _ in
-        .redirect(to: location)
+        .redirect(to: example.location)
       } _: { server in
-        let error = await downloadError { try await AsyncHTTPClientSource().open(SourceRequest(url: server.url())) }
-        #expect(error?.code == code)
+        let error = await downloadError { try await tested.source().open(SourceRequest(url: server.url())) }
+        #expect(error?.code == example.code)
         #expect(server.requests.count == 1)
         try await server.until { $0.openConnections == 0 }
       }
     }
 
-    @Test func endsLoops() async throws {
+    @Test(arguments: TestedSource.allCases)
+    func endsLoops(_ tested: TestedSource) async throws {
       try await withScriptedServer {
         .redirect(to: $0.path == "/a" ? "/b" : "/a")
       } _: { server in
-        let error = await downloadError {
-          try await AsyncHTTPClientSource { $0.maximumRedirects = 4 }.fetch(server.url("/a"))
-        }
+        let source = tested.source { $0.maximumRedirects = 4 }
+        let error = await downloadError { try await source.fetch(server.url("/a")) }
         #expect(error?.code == .tooManyRedirects)
         #expect(server.requests.count == 5)
       }
     }
 
-    @Test func keepsTheRedirectWhenItMayNotFollow() async throws {
+    @Test(arguments: TestedSource.allCases)
+    func keepsTheRedirectWhenItMayNotFollow(_ tested: TestedSource) async throws {
       try await withScriptedServer { _ in
         .redirect(to: "/b")
       } _: { server in
-        let fetched = try await AsyncHTTPClientSource { $0.maximumRedirects = 0 }.fetch(server.url("/a"))
+        let fetched = try await tested.source { $0.maximumRedirects = 0 }.fetch(server.url("/a"))
         #expect(fetched.reply.coverage == .none(.status(302)))
       }
     }
 
-    @Test func redirectWithoutLocationIsTheAnswer() async throws {
+    @Test(arguments: TestedSource.allCases)
+    func redirectWithoutLocationIsTheAnswer(_ tested: TestedSource) async throws {
       try await withScriptedServer { _ in
         ScriptedReply(302, body: .text("nowhere"))
       } _: { server in
-        let reply = try await AsyncHTTPClientSource().fetch(server.url()).reply
+        let reply = try await tested.source().fetch(server.url()).reply
         #expect(reply.coverage == .none(.status(302)))
       }
     }
 
-    @Test func severalLocationsAreRefused() async throws {
+    @Test(arguments: TestedSource.allCases)
+    func severalLocationsAreRefused(_ tested: TestedSource) async throws {
       try await withScriptedServer { _ in
         ScriptedReply([.head(302, ["Location": "/a", "location": "/b", "Content-Length": "0"])])
       } _: { server in
-        let error = await downloadError { try await AsyncHTTPClientSource().fetch(server.url()) }
+        let error = await downloadError { try await tested.source().fetch(server.url()) }
         #expect(error?.code == .invalidResponse)
       }
     }
 
-    @Test func credentialsStayWithTheirOrigin() async throws {
+    @Test(arguments: TestedSource.allCases)
+    func credentialsStayWithTheirOrigin(_ tested: TestedSource) async throws {
       try await withScriptedServer { _ in
         ScriptedReply(200)
       } _: { other in
@@ -101,7 +108,7 @@
         try await withScriptedServer { request in
           .redirect(to: request.path == "/start" ? "/here" : elsewhere)
         } _: { server in
-          _ = try await AsyncHTTPClientSource().fetch(
+          _ = try await tested.source().fetch(
             server.url("/start"), headers: ["Authorization": "Bearer x", "Cookie": "a=b", "X-Mine": "1"])
           #expect(server.requests.map { $0.headers["Authorization"] } == ["Bearer x", "Bearer x"])
           let request = try #require(other.requests.first)
@@ -114,7 +121,8 @@
       }
     }
 
-    @Test func boundFieldsComeBackToTheirOrigin() async throws {
+    @Test(arguments: TestedSource.allCases)
+    func boundFieldsComeBackToTheirOrigin(_ tested: TestedSource) async throws {
       try await withScriptedServer { request in
         .redirect(to: "http://127.0.0.1:\(request.target.dropFirst("/from?".count))/back")
       } _: { other in
@@ -122,8 +130,8 @@
           let port = request.headers["Host"]?.split(separator: ":").last ?? ""
           return request.path == "/back" ? ScriptedReply(200) : .redirect(to: "\(other.url("/from"))?\(port)")
         } _: { server in
-          let url = try #require(URL(string: "http://me:secret@127.0.0.1:\(server.port)/start"))
-          let fetched = try await AsyncHTTPClientSource().fetch(url, headers: ["X-Mine": "1"])
+          let start = try url("http://me:secret@127.0.0.1:\(server.port)/start")
+          let fetched = try await tested.source().fetch(start, headers: ["X-Mine": "1"])
           #expect(other.requests.map { $0.headers["Authorization"] ?? $0.headers["X-Mine"] } == [nil])
           #expect(server.requests.map { $0.headers["X-Mine"] } == ["1", "1"])
           #expect(server.requests.allSatisfy { $0.headers["Authorization"]?.hasPrefix("Basic ") ?? false })
@@ -132,7 +140,8 @@
       }
     }
 
-    @Test func bodiesOfRedirectsAreReadWhenShortAndCutWhenLong() async throws {
+    @Test(arguments: TestedSource.allCases)
+    func bodiesOfRedirectsAreReadWhenShortAndCutWhenLong(_ tested: TestedSource) async throws {
       let endless = ScriptedContent.pattern(size: 1 << 40)
       try await withScriptedServer { request in
         switch request.path {
@@ -141,7 +150,7 @@
         default: ScriptedReply(200, body: .text("ok"))
         }
       } _: { server in
-        try await withRunning(AsyncHTTPClientSource()) { source in
+        try await withRunning(tested.source()) { source in
           for path in ["/short", "/long"] {
             let bytes = try await source.fetch(server.url(path)).bytes
             #expect(bytes == Array("ok".utf8))
