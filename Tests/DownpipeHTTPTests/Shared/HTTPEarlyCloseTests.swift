@@ -14,7 +14,7 @@
   /// When a server closes the connection during a body (FIN), every byte that it sent is delivered.
   @Suite(.timeLimit(.minutes(2)))
   struct HTTPEarlyCloseTests {
-    private static let trials = 50
+    private static let count = 50
     private static let content = ScriptedContent.pattern(size: 2_000_000)
 
     /// The bytes received before the connection ends, and the error.
@@ -46,36 +46,37 @@
       #expect(result.error?.code == .network, sourceLocation: location)
     }
 
-    @Test(arguments: TestedSource.allCases, [70_000, 300_000, 1_000_000])
-    func everyByteThatWasSentArrives(_ tested: TestedSource, _ sent: Int64) async throws {
+    /// Runs trials with a server that closes the connection after the first `sent` bytes of the content.
+    private func trials(
+      _ tested: TestedSource, sent: Int64,
+      _ trial: (_ source: any SourceSession, _ server: ScriptedHTTPServer, _ expected: [UInt8]) async throws -> Void
+    ) async throws {
       let expected = Self.content.bytes(in: 0..<sent)
       try await withScriptedServer {
         .file(Self.content, for: $0).truncated(after: sent)
       } _: { server in
         try await withRunning(tested.source()) { source in
-          for _ in 0..<Self.trials {
-            let result = try await receive(source, server.url())
-            expect(result, toBeCutOffAfter: expected)
-            #expect(result.error?.message.contains("\(sent) bytes") ?? false)
-          }
+          for _ in 0..<Self.count { try await trial(source, server, expected) }
         }
+      }
+    }
+
+    @Test(arguments: TestedSource.allCases, [70_000, 300_000, 1_000_000])
+    func everyByteThatWasSentArrives(_ tested: TestedSource, _ sent: Int64) async throws {
+      try await trials(tested, sent: sent) { source, server, expected in
+        let result = try await receive(source, server.url())
+        expect(result, toBeCutOffAfter: expected)
+        #expect(result.error?.message.contains("\(sent) bytes") ?? false)
       }
     }
 
     @Test(arguments: TestedSource.allCases, [70_000, 200_000])
     func bytesBeforeReadingAreKept(_ tested: TestedSource, _ sent: Int64) async throws {
-      let expected = Self.content.bytes(in: 0..<sent)
-      try await withScriptedServer {
-        .file(Self.content, for: $0).truncated(after: sent)
-      } _: { server in
-        try await withRunning(tested.source()) { source in
-          for _ in 0..<Self.trials {
-            let result = try await receive(source, server.url()) {
-              try await server.until { $0.bytesSent >= sent && $0.openConnections == 0 }
-            }
-            expect(result, toBeCutOffAfter: expected)
-          }
+      try await trials(tested, sent: sent) { source, server, expected in
+        let result = try await receive(source, server.url()) {
+          try await server.until { $0.bytesSent >= sent && $0.openConnections == 0 }
         }
+        expect(result, toBeCutOffAfter: expected)
       }
     }
 
@@ -84,42 +85,28 @@
       let yielding: @Sendable (RawSpan) -> Void = { _ in
         for _ in 0..<200 { sched_yield() }
       }
-      let expected = Self.content.bytes(in: 0..<1_000_000)
-      try await withScriptedServer {
-        .file(Self.content, for: $0).truncated(after: 1_000_000)
-      } _: { server in
-        try await withRunning(tested.source()) { source in
-          for _ in 0..<Self.trials {
-            let result = try await receive(source, server.url(), sink: yielding)
-            expect(result, toBeCutOffAfter: expected)
-          }
-        }
+      try await trials(tested, sent: 1_000_000) { source, server, expected in
+        let result = try await receive(source, server.url(), sink: yielding)
+        expect(result, toBeCutOffAfter: expected)
       }
     }
 
     @Test(arguments: TestedSource.allCases)
     func aSinkThatBlocksUntilTheServerIsGoneTakesEveryByte(_ tested: TestedSource) async throws {
-      let expected = Self.content.bytes(in: 0..<200_000)
-      try await withScriptedServer {
-        .file(Self.content, for: $0).truncated(after: 200_000)
-      } _: { server in
-        try await withRunning(tested.source()) { source in
-          for _ in 0..<Self.trials {
-            let isGone = DispatchSemaphore(value: 0)
-            async let gone: Void = {
-              try await server.until { $0.requestCount > 0 && $0.openConnections == 0 }
-              isGone.signal()
-            }()
-            let standing: @Sendable (RawSpan) -> Void = { _ in
-              isGone.wait()
-              isGone.signal()
-            }
-            let result = try await receive(source, server.url(), sink: standing)
-            try await gone
-            let isIdentical = result.bytes == expected
-            #expect(isIdentical)
-          }
+      try await trials(tested, sent: 200_000) { source, server, expected in
+        let isGone = DispatchSemaphore(value: 0)
+        async let gone: Void = {
+          try await server.until { $0.requestCount > 0 && $0.openConnections == 0 }
+          isGone.signal()
+        }()
+        let standing: @Sendable (RawSpan) -> Void = { _ in
+          isGone.wait()
+          isGone.signal()
         }
+        let result = try await receive(source, server.url(), sink: standing)
+        try await gone
+        let isIdentical = result.bytes == expected
+        #expect(isIdentical)
       }
     }
 
@@ -149,7 +136,7 @@
         ScriptedReply([.head(200, []), .send(content), .close])
       } _: { server in
         try await withRunning(tested.source()) { source in
-          for _ in 0..<Self.trials {
+          for _ in 0..<Self.count {
             let result = try await receive(source, server.url())
             #expect(result.error == nil)
             #expect(result.bytes == content.allBytes)
