@@ -30,20 +30,33 @@ struct FollowingTests: EngineSuite {
     }
   }
 
-  @Test func bytesAreTakenWhileTheyArrive() async throws {
-    let source = FakeSource([url: [script(bytes).holding(after: 3 * Self.mebibyte)]])
-    let step = FollowingStep()
+  /// A download whose source holds after some bytes, and whose follower has taken bytes.
+  private struct Held {
+    let source: FakeSource
+    let downloader: Downloader
+    let download: Download
+    let follower: FollowerRecorder
+  }
+
+  private func held(after held: Int, taken: Int, by step: FollowingStep) async throws -> Held {
+    let source = FakeSource([url: [script(bytes).holding(after: held)]])
     let downloader = try await downloader(source, [step])
     let download = try await downloader.add(DownloadRequest(url, id: "a"))
     await source.held(atLeast: 1)
     let follower = try await step.follower()
-    await follower.taken(atLeast: 2 * Self.mebibyte)
+    await follower.taken(atLeast: taken)
+    return Held(source: source, downloader: downloader, download: download, follower: follower)
+  }
+
+  @Test func bytesAreTakenWhileTheyArrive() async throws {
+    let step = FollowingStep()
+    let held = try await held(after: 3 * Self.mebibyte, taken: 2 * Self.mebibyte, by: step)
     #expect(step.results.isEmpty, "the transfer has not ended")
-    source.release()
-    #expect(storage.bytes(of: try await download.value) == bytes)
+    held.source.release()
+    #expect(storage.bytes(of: try await held.download.value) == bytes)
     #expect(step.results == [bytes])
     #expect(step.followers.count == 1)
-    await downloader.shutdown()
+    await held.downloader.shutdown()
   }
 
   @Test func aSmallFileIsReadByItsStep() async throws {
@@ -135,38 +148,28 @@ struct FollowingTests: EngineSuite {
   }
 
   @Test func aSlowFollowerTakesTheRestAfterTheTransfer() async throws {
-    let source = FakeSource([url: [script(bytes).holding(after: 3 * Self.mebibyte)]])
     let step = FollowingStep { FollowerRecorder(isBlocked: true) }
-    let downloader = try await downloader(source, [step])
-    let download = try await downloader.add(DownloadRequest(url, id: "a"))
-    await source.held(atLeast: 1)
-    let follower = try await step.follower()
-    await follower.taken(atLeast: 1)
-    source.release()
+    let held = try await held(after: 3 * Self.mebibyte, taken: 1, by: step)
+    held.source.release()
     // The transport does not wait for the follower.
-    while source.readers > 0 { await Task.yield() }
-    #expect(follower.bytes.count <= Self.mebibyte)
-    follower.unblock()
-    _ = try await download.value
+    while held.source.readers > 0 { await Task.yield() }
+    #expect(held.follower.bytes.count <= Self.mebibyte)
+    held.follower.unblock()
+    _ = try await held.download.value
     #expect(step.results == [bytes])
-    await downloader.shutdown()
+    await held.downloader.shutdown()
   }
 
   @Test func cancellingEndsTheFollowing() async throws {
-    let source = FakeSource([url: [script(bytes).holding(after: 4 * Self.mebibyte)]])
     let step = FollowingStep { FollowerRecorder(isBlocked: true) }
-    let downloader = try await downloader(source, [step])
-    let download = try await downloader.add(DownloadRequest(url, id: "a"))
-    await source.held(atLeast: 1)
-    let follower = try await step.follower()
-    await follower.taken(atLeast: 1)
-    let cancelling = Task { try await download.cancel() }
-    while source.readers > 0 { await Task.yield() }
-    follower.unblock()
+    let held = try await held(after: 4 * Self.mebibyte, taken: 1, by: step)
+    let cancelling = Task { try await held.download.cancel() }
+    while held.source.readers > 0 { await Task.yield() }
+    held.follower.unblock()
     _ = try await cancelling.value
-    await #expect(throws: DownloadError.self) { try await download.value }
-    await downloader.shutdown()
-    #expect(follower.bytes.count <= Self.mebibyte, "it was cancelled between two blocks")
+    await #expect(throws: DownloadError.self) { try await held.download.value }
+    await held.downloader.shutdown()
+    #expect(held.follower.bytes.count <= Self.mebibyte, "it was cancelled between two blocks")
     #expect(step.results.isEmpty)
     #expect(storage.openPartials == 0)
   }
