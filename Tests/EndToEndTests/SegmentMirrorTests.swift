@@ -158,10 +158,13 @@ extension EndToEnd {
       return ["--checksum", "sha256=\(try await Command("sha256sum", [folder.path("film")]).run().output.prefix(64))"]
     }
 
-    @Test("without a digest, the duplicates that a server names are ignored (RFC 6249 §6)")
-    func linksWithoutDigest() async throws {
+    @Test(
+      "without a digest (RFC 6249 §6), and without segments, the duplicates that a server names are not asked",
+      arguments: [(segments: "8", hasDigest: false), ("1", true)])
+    func unusedLinks(segments: String, hasDigest: Bool) async throws {
       let servers = try await serve([.good], link: true)
-      let (outcome, isIdentical) = try await get(servers, ["-s", "8"], givesMirrors: false)
+      let options = hasDigest ? try await checksum() : []
+      let (outcome, isIdentical) = try await get(servers, ["-s", segments] + options, givesMirrors: false)
       #expect(outcome.status == 0 && isIdentical, "\(outcome.everything)")
       #expect(servers[1].requests.isEmpty)
       for server in servers { await server.shutdown() }
@@ -174,15 +177,6 @@ extension EndToEnd {
       #expect(outcome.status == 0, "\(outcome.everything)")
       #expect(isIdentical, "\(outcome.everything)")
       #expect(!servers[1].requests.isEmpty, "the duplicate was not asked")
-      for server in servers { await server.shutdown() }
-    }
-
-    @Test("without segments, duplicates are not asked")
-    func linksWithoutSegments() async throws {
-      let servers = try await serve([.good], link: true)
-      let (outcome, isIdentical) = try await get(servers, ["-s", "1"], givesMirrors: false)
-      #expect(outcome.status == 0 && isIdentical, "\(outcome.everything)")
-      #expect(servers[1].requests.isEmpty)
       for server in servers { await server.shutdown() }
     }
 

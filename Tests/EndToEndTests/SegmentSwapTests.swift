@@ -44,22 +44,28 @@ extension EndToEnd {
         // Slow enough for every connection to get a share.
         return reply.after(.throttle(bytesPerSecond: 4 << 20))
       } _: { server in
-        let folder = try TemporaryFolder()
-        let downloader = try await Downloader {
-          HTTPSource()
-          Segmented(connections: 4, minimumSize: 1)
-          Retry(.constant(.zero, attempts: 8))
-          FileStore(folder.path)
-          VerifyChecksum()
-        }
-        var request = DownloadRequest(server.url("/film"), id: "film")
-        if let digest { request.expectedDigests = [digest] }
-        try await downloader.add(request)
-        try await downloader.waitUntilIdle()
-        let status = try #require(try await downloader.status(of: "film"))
-        await downloader.shutdown()
-        return (try? folder.read("film"), status)
+        try await download(server.url("/film"), attempts: 8, digest: digest)
       }
+    }
+
+    private func download(
+      _ url: URL, attempts: Int, digest: FileDigest? = nil
+    ) async throws -> (file: [UInt8]?, status: DownloadStatus) {
+      let folder = try TemporaryFolder()
+      let downloader = try await Downloader {
+        HTTPSource()
+        Segmented(connections: 4, minimumSize: 1)
+        Retry(.constant(.zero, attempts: attempts))
+        FileStore(folder.path)
+        VerifyChecksum()
+      }
+      var request = DownloadRequest(url, id: "film")
+      if let digest { request.expectedDigests = [digest] }
+      try await downloader.add(request)
+      try await downloader.waitUntilIdle()
+      let status = try #require(try await downloader.status(of: "film"))
+      await downloader.shutdown()
+      return (try? folder.read("film"), status)
     }
 
     /// Which of the two files the bytes belong to, in runs.
@@ -110,20 +116,10 @@ extension EndToEnd {
           isNew ? new : old, etag: isNew && tag == .new ? "\"2\"" : "\"1\"", ignoreIfRange: true, for: request
         ).after(.throttle(bytesPerSecond: 4 << 20))
       } _: { server in
-        let folder = try TemporaryFolder()
-        let downloader = try await Downloader {
-          HTTPSource()
-          Segmented(connections: 4, minimumSize: 1)
-          Retry(.constant(.zero, attempts: 4))
-          FileStore(folder.path)
-        }
-        try await downloader.add(DownloadRequest(server.url("/film"), id: "film"))
-        try await downloader.waitUntilIdle()
-        let state = try await downloader.status(of: "film")?.state
-        await downloader.shutdown()
+        let (file, status) = try await download(server.url("/film"), attempts: 4)
         // It may fail, but it must not publish a mix.
-        guard let file = try? folder.read("film") else {
-          #expect(state?.phase == .failed, "\(String(describing: state))")
+        guard let file else {
+          #expect(status.state.phase == .failed, "\(status.state)")
           return
         }
         let kind = Self.describe(file, Self.new(.same))

@@ -41,8 +41,18 @@ extension EndToEnd {
       return server
     }
 
-    private func isIdentical(_ server: NginxServer, _ folder: TemporaryFolder) async throws -> Bool {
-      try await Command("cmp", [server.folder.path("files/film"), folder.path("out/film")]).run().status == 0
+    /// Runs the tool and checks the file.
+    private func get(
+      _ server: NginxServer, _ path: String, _ options: [String] = [], _ location: SourceLocation = #_sourceLocation
+    ) async throws -> Command.Outcome {
+      let folder = try TemporaryFolder()
+      let outcome = try await Command.downpipe(
+        ["get", server.url(path), "-d", folder.path("out"), "--json"] + options
+      ).run()
+      #expect(outcome.status == 0, "\(outcome.everything)", sourceLocation: location)
+      let compared = try await Command("cmp", [server.folder.path("files/film"), folder.path("out/film")]).run()
+      #expect(compared.status == 0, "\(compared.everything)", sourceLocation: location)
+      return outcome
     }
 
     @Test(
@@ -50,12 +60,7 @@ extension EndToEnd {
     func exactly(count: Int) async throws {
       let size = 128 << 20
       let server = try await serve(size)
-      let folder = try TemporaryFolder()
-      let outcome = try await Command.downpipe([
-        "get", server.url("/each/film"), "-d", folder.path("out"), "-s", "\(count)", "--json",
-      ]).run()
-      #expect(outcome.status == 0, "\(outcome.everything)")
-      #expect(try await isIdentical(server, folder))
+      let outcome = try await get(server, "/each/film", ["-s", "\(count)"])
       let log = try server.requests().compactMap(Logged.init)
       #expect(log.count >= count && log.count(where: { $0.range == "-" }) == 1, "\(log)")
       #expect(Set(log.map(\.connection)).count >= count, "\(log)")
@@ -70,24 +75,14 @@ extension EndToEnd {
     @Test("one connection, for a file that is small, and where segments are switched off", arguments: [nil, "1"])
     func single(segments: String?) async throws {
       let server = try await serve((segments == nil ? 8 : 48) << 20)
-      let folder = try TemporaryFolder()
-      let outcome = try await Command.downpipe(
-        ["get", server.url("/each/film"), "-d", folder.path("out"), "--json"] + (segments.map { ["-s", $0] } ?? [])
-      ).run()
-      #expect(outcome.status == 0, "\(outcome.everything)")
-      #expect(try await isIdentical(server, folder))
+      _ = try await get(server, "/each/film", segments.map { ["-s", $0] } ?? [])
       #expect(try server.requests().compactMap(Logged.init).map(\.range) == ["-"])
     }
 
     @Test("without the option, a large file gets as many connections as pay, up to 4")
     func automatic() async throws {
       let server = try await serve(96 << 20)
-      let folder = try TemporaryFolder()
-      let outcome = try await Command.downpipe([
-        "get", server.url("/each/film"), "-d", folder.path("out"), "--json",
-      ]).run()
-      #expect(outcome.status == 0, "\(outcome.everything)")
-      #expect(try await isIdentical(server, folder))
+      _ = try await get(server, "/each/film")
       let connections = Set(try server.requests().compactMap(Logged.init).map(\.connection))
       #expect(connections.count >= 2, "\(connections)")
     }
@@ -95,13 +90,8 @@ extension EndToEnd {
     @Test("a server that refuses a third connection is not asked without end", arguments: [503, 429])
     func refusals(status: Int) async throws {
       let server = try await serve(24 << 20, refusing: status)
-      let folder = try TemporaryFolder()
-      let outcome = try await Command.downpipe([
-        "get", server.url("/two/film"), "-d", folder.path("out"), "-s", "6", "--json",
-      ]).run()
-      #expect(outcome.status == 0, "\(outcome.everything)")
+      let outcome = try await get(server, "/two/film", ["-s", "6"])
       #expect(outcome.results.last?.attempts == 1, "\(outcome.everything)")
-      #expect(try await isIdentical(server, folder))
       let log = try server.requests().compactMap(Logged.init)
       let refused = log.count { $0.status == "\(status)" }
       #expect(refused >= 1 && refused <= 24, "\(log)")
@@ -111,12 +101,7 @@ extension EndToEnd {
     @Test("without validators and ranges, there is one connection")
     func withoutRanges() async throws {
       let server = try await serve(16 << 20)
-      let folder = try TemporaryFolder()
-      let outcome = try await Command.downpipe([
-        "get", server.url("/plain/film"), "-d", folder.path("out"), "-s", "8", "--json",
-      ]).run()
-      #expect(outcome.status == 0, "\(outcome.everything)")
-      #expect(try await isIdentical(server, folder))
+      _ = try await get(server, "/plain/film", ["-s", "8"])
       #expect(try server.requests().compactMap(Logged.init).map(\.range) == ["-"])
     }
 
