@@ -17,9 +17,8 @@ enum Checkpoints {
   static let passed: Int64 = 5 << 20
   /// How many bytes before the end of the partial are fetched again and compared when a download resumes.
   static let compared: Int64 = 65_536
-
-  /// What a connection may bring beyond the end of its piece, because the ranges of segments have no end: one block.
-  static let beyond: Int64 = 262_144
+  /// How long a test waits for a checkpoint before it fails: a hundred times as long as that takes.
+  private static let limit = Duration.seconds(120)
 
   /// Returns the first byte of the request that resumes after this many bytes.
   static func start(behind kept: Int64) -> Int64 { max(0, kept - compared) }
@@ -27,7 +26,7 @@ enum Checkpoints {
   /// Waits on the calling thread until a folder of partials has a named one.
   /// - Returns: its path; `nil` after two minutes.
   static func namedPartial(in partials: String) -> String? {
-    let end = ContinuousClock.now + .seconds(120)
+    let end = ContinuousClock.now + limit
     while ContinuousClock.now < end {
       let names = (try? FileManager.default.contentsOfDirectory(atPath: partials)) ?? []
       if let name = names.first(where: { $0.hasSuffix(".part") }) { return "\(partials)/\(name)" }
@@ -39,7 +38,7 @@ enum Checkpoints {
   /// Returns when the first download of a ledger has a checkpoint: its partial has a name then.
   static func committed(_ ledger: String, of directory: String) async throws {
     let list = try Command.downpipe(["list", "-d", directory, "--ledger", ledger, "--json"])
-    let end = ContinuousClock.now + .seconds(120)
+    let end = ContinuousClock.now + limit
     while ContinuousClock.now < end {
       let listed = try await list.run()
       if let kept = listed.toolLines.first?.bytes, kept >= bytes { return }

@@ -75,18 +75,15 @@ extension EndToEnd {
       try await server.until { $0.bytesSent >= 100_000 }
       await pipe.waitUntilFull()
 
-      let start = ContinuousClock.now
       kill(id, SIGTERM)
-      // SIGKILL ends a tool that ignores the signal.
-      DispatchQueue.global().asyncAfter(deadline: .now() + 20) { if isOver.withLock({ !$0 }) { kill(id, SIGKILL) } }
+      // A tool that waits for its reader would never end. How long it waits is tested with its writes.
+      DispatchQueue.global().asyncAfter(deadline: .now() + 60) { if isOver.withLock({ !$0 }) { kill(id, SIGKILL) } }
       var status: Int32?
       for await value in ending.stream {
         status = value
         break
       }
       #expect(status == 130)
-      // The promise is one second; other tests may keep the machine busy.
-      #expect(ContinuousClock.now - start < .seconds(5))
 
       let list = try await Command.downpipe(["list", "-d", folder.path("out"), "--json"]).run()
       #expect(list.toolLines.map(\.state) == ["waiting"], "the transfer stopped in good order: \(list.everything)")
