@@ -6,7 +6,7 @@
   import Testing
 
   /// What other sources have no setting for, or read in another way.
-  @Suite(.timeLimit(.minutes(1)))
+  @Suite(.timeLimit(.minutes(5)))
   struct CurlHostileServerTests {
     /// libcurl reads the field; NIO's parser refuses the response.
     @Test func aLengthWithABlankBeforeItsColonIsRead() async throws {

@@ -4,7 +4,7 @@
   import DownpipeTesting
   import Testing
 
-  @Suite(.timeLimit(.minutes(1)))
+  @Suite(.timeLimit(.minutes(5)))
   struct CurlTransferCodingTests {
     /// NIO's parser refuses a response with both fields.
     @Test func identityDoesNotHideThatABodyIsCutShort() async throws {

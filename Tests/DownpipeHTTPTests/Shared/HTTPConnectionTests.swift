@@ -5,7 +5,7 @@
   import Testing
 
   /// TLS and proxies. The server needs the trait `AsyncHTTPClient`.
-  @Suite(.timeLimit(.minutes(1)))
+  @Suite(.timeLimit(.minutes(5)))
   struct HTTPConnectionTests {
     private static let hello = Array("hello".utf8)
 

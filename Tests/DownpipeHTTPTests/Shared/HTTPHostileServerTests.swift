@@ -4,7 +4,7 @@
   import Foundation
   import Testing
 
-  @Suite(.timeLimit(.minutes(1)))
+  @Suite(.timeLimit(.minutes(5)))
   struct HTTPHostileServerTests {
     private static let answers: [HostileAnswer] = [
       HostileAnswer("no answer", [.close], .network),

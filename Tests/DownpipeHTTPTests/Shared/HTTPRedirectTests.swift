@@ -4,7 +4,7 @@
   import Foundation
   import Testing
 
-  @Suite(.timeLimit(.minutes(1)))
+  @Suite(.timeLimit(.minutes(5)))
   struct HTTPRedirectTests {
     @Test(arguments: TestedSource.allCases, [301, 302, 303, 307, 308])
     func followsWithRangeAndValidator(_ tested: TestedSource, _ status: Int) async throws {

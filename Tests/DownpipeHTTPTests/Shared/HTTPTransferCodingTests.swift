@@ -5,7 +5,7 @@
   import Testing
 
   /// Transfer codings over real sockets: libcurl and NIO's parser read the field before the core does.
-  @Suite(.timeLimit(.minutes(1)))
+  @Suite(.timeLimit(.minutes(5)))
   struct HTTPTransferCodingTests {
     private static let text = "hello, world"
     private static let framed = "c\r\nhello, world\r\n0\r\n\r\n"
