@@ -41,7 +41,7 @@ struct DownpipeCommand: AsyncParsableCommand {
     signal(SIGPIPE, SIG_IGN)
     signal(SIGXFSZ, SIG_IGN)
     #if SQLite
-      // No one asks for these counts.
+      // Nothing reads these counts.
       _ = downpipe_leave_out_memory_counts()
     #endif
     let arguments = Array(CommandLine.arguments.dropFirst())

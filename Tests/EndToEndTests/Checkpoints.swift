@@ -17,6 +17,8 @@ enum Checkpoints {
   static let passed: Int64 = 5 << 20
   /// How many bytes before the end of the partial are fetched again and compared when a download resumes.
   static let compared: Int64 = 65_536
+  /// What a connection may bring beyond the end of its piece, because the ranges of segments have no end: one block.
+  static let beyond: Int64 = 262_144
   /// How long a test waits for a checkpoint before it fails: a hundred times as long as that takes.
   private static let limit = Duration.seconds(120)
 
