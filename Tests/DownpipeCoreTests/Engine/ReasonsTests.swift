@@ -89,6 +89,9 @@ struct ReasonsTests: EngineSuite {
       storage
       ledger
     }
+    // Until the gate has reported, new downloads wait for it.
+    await gate.watchers(atLeast: 1)
+    try await settle(downloader)
     let changes = downloader.changes(every: .zero, followingQueue: follows)
     try await downloader.add(contentsOf: requests(2))
     await source.held(atLeast: 1)
