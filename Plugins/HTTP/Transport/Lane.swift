@@ -24,13 +24,23 @@
       case stop(CheckedContinuation<Void, Never>?)
     }
 
-    /// Where a body goes.
-    struct Reader: Sendable {
-      var sink: ChunkSink
-      var pace: TransferPace
+    /// What takes a body. An object, because each chunk looks it up: a copy of four references would cost a count each.
+    final class Reader: Sendable {
+      let sink: ChunkSink
+      let pace: TransferPace
       /// The most bytes of the body; unlimited when `nil`.
-      var limit: Int64?
-      var continuation: CheckedContinuation<Void, any Error>
+      let limit: Int64?
+      let continuation: CheckedContinuation<Void, any Error>
+
+      init(
+        sink: @escaping ChunkSink, pace: TransferPace, limit: Int64?,
+        continuation: CheckedContinuation<Void, any Error>
+      ) {
+        self.sink = sink
+        self.pace = pace
+        self.limit = limit
+        self.continuation = continuation
+      }
     }
 
     private struct Inbox {
