@@ -52,8 +52,9 @@
     func open(_ request: SourceRequest) async throws -> SourceReply {
       let opening = try Opening(request, for: self)
       while true {
-        let exchange = try opening.nextExchange()
+        try opening.check()
         let addresses = names.isNeeded ? try await addresses(for: opening.redirects.origin) : nil
+        let exchange = opening.nextExchange()
         let head = try await exchange.start { id in try opening.order(id, addresses: addresses) }
         if let reply = try opening.reply(head, exchange) { return reply }
         await exchange.drain()
@@ -83,12 +84,13 @@
         deadline = session.configuration.totalTimeLimit.map { ContinuousClock.now + $0 }
       }
 
-      /// The exchange with the server of the URL in use, if it may be asked.
+      /// Throws when the server of the URL in use may not be asked.
       @inline(never)
-      func nextExchange() throws -> Exchange {
-        try session.configuration.check(redirects.url, redirects.origin)
-        return Exchange(session.lane(for: redirects.origin), session)
-      }
+      func check() throws { try session.configuration.check(redirects.url, redirects.origin) }
+
+      /// The exchange with the server of the URL in use.
+      @inline(never)
+      func nextExchange() -> Exchange { Exchange(session.lane(for: redirects.origin), session) }
 
       /// - Parameter addresses: The result of a look-up; `nil` if libcurl looks the name up.
       @inline(never)

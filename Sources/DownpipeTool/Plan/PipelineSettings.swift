@@ -31,7 +31,7 @@ struct PipelineSettings: Sendable, Hashable {
   var timeLimit: Duration?
   /// How many downloads run at once.
   var jobs = 5
-  /// How many of them from one host; as many as ``jobs`` when `nil`.
+  /// The most connections to one host, for all files together; see ``connectionsPerHost`` for `nil`.
   var perHost: Int?
   /// The number of connections to each file; as many as raise the throughput when `nil`.
   var connections: Int?

@@ -110,9 +110,9 @@ struct WaitingReasons: Sendable {
     for (id, old) in told where old.waitsFor.isEmpty {
       let now = reasons[old.candidate] ?? reason(old.candidate)
       reasons[old.candidate] = now
-      if !followingQueue, now.isFreeSlot, old.reason.isFreeSlot { continue }
       guard now != old.reason else { continue }
       told[id]?.reason = now
+      if !followingQueue, now.isFreeSlot, old.reason.isFreeSlot { continue }
       changed.append(id)
     }
     return changed

@@ -90,8 +90,7 @@ extension SegmentTable {
   /// - Parameter isPaced: Whether transfers are slowed down here: what a server has sent by then, and is not
   ///   wanted, would be much of the file. Then only the bytes of the range and those of the seam behind it are requested.
   func request(for range: ByteRange, isPaced: Bool = false) -> RequestedRange {
-    let before = written.ranges.first { $0.upperBound == range.lowerBound }?.lowerBound ?? range.lowerBound
-    let start = max(before, range.lowerBound - Self.seam)
+    let start = startOfComparison(before: range.lowerBound)
     if isPaced {
       let end = range.upperBound + Self.seam
       return RequestedRange(from: start, to: end < total ? end : nil)
@@ -101,6 +100,13 @@ extension SegmentTable {
     }
     let end = min(next.upperBound, next.lowerBound + Self.seam)
     return RequestedRange(from: start, to: end == total ? nil : end)
+  }
+
+  /// The offset at which a body begins whose first missing byte is at `offset`: before it, at the bytes on disk that are
+  /// compared.
+  func startOfComparison(before offset: Int64) -> Int64 {
+    let before = written.ranges.first { $0.upperBound == offset }?.lowerBound ?? offset
+    return max(before, offset - Self.seam)
   }
 
   /// Begins to measure a feed, whose reply has come.

@@ -101,11 +101,13 @@ struct SegmentTable: Sendable {
     return lastKey
   }
 
-  /// Lets another feed fill a segment from its first missing byte on, beside the one that it has.
+  /// Lets another feed fill a segment beside the one that it has. Its body begins before the first missing byte, at bytes
+  /// on disk to compare, as far as there are any.
   mutating func double(_ segment: Int, place: Int, at now: Duration) -> FeedID? {
     guard let claimed = segments[segment]?.claimed else { return nil }
     lastKey += 1
-    feeds[lastKey] = Feed(place: place, segment: segment, position: claimed, meter: FeedMeter(at: now))
+    feeds[lastKey] = Feed(
+      place: place, segment: segment, position: startOfComparison(before: claimed), meter: FeedMeter(at: now))
     return lastKey
   }
 
@@ -124,19 +126,23 @@ struct SegmentTable: Sendable {
     if !feeds.values.contains(where: { $0.segment == feed.segment }) { segments[feed.segment] = nil }
   }
 
-  /// Removes the bytes behind seams that no feed is about to compare. They are fetched again, and compared with the
-  /// bytes before and behind them.
+  /// Removes the bytes behind seams that no feed is about to compare. They are fetched again, once the ledger does not
+  /// claim them any longer, and compared with the bytes before and behind them.
   mutating func reopenSeams() {
+    var lost = ByteRangeSet()
     for seam in seams where !feeds.contains(where: { $1.joint == seam && isComparing($0) }) {
-      let zone = zone(of: seam)
-      written.remove(contentsOf: zone)
-      for place in brought.keys { brought[place]?.remove(contentsOf: zone) }
+      lost.insert(contentsOf: zone(of: seam))
     }
-    noteRemoval()
+    for place in brought.keys { brought[place]?.subtract(lost) }
+    forget(lost)
   }
 
-  /// Brings what follows from ``written`` up to date after bytes were removed.
-  private mutating func noteRemoval() {
+  /// Removes bytes, and keeps their places free until ``release(removals:)``.
+  private mutating func forget(_ lost: ByteRangeSet) {
+    guard !lost.isEmpty else { return }
+    written.subtract(lost)
+    reserved.formUnion(lost)
+    removals += 1
     writtenCount = written.byteCount
     seams = seams.filter { written.contains($0) && written.contains($0 - 1) }
   }
@@ -272,12 +278,7 @@ struct SegmentTable: Sendable {
       }
     }
     let lost = brought.removeValue(forKey: place) ?? ByteRangeSet()
-    written.subtract(lost)
-    if !lost.isEmpty {
-      reserved.formUnion(lost)
-      removals += 1
-    }
-    noteRemoval()
+    forget(lost)
     return lost
   }
 }

@@ -25,10 +25,10 @@ extension SegmentedTransfer {
           let request = table.request(for: range, isPaced: isPaced)
           return (table.add(range, from: request.start, place: place, at: now), request, range.lowerBound)
         }
-        guard !isPaced, let segment = table.segmentToDouble(expected), let start = table.segments[segment]?.claimed,
-          let id = table.double(segment, place: place, at: now)
+        guard !isPaced, let segment = table.segmentToDouble(expected), let offset = table.segments[segment]?.claimed,
+          let id = table.double(segment, place: place, at: now), let start = table.feeds[id]?.position
         else { return nil }
-        return (id, RequestedRange(from: start), start)
+        return (id, RequestedRange(from: start), offset)
       }
       guard let (id, request, offset) = work,
         start(id, request, reference, at: offset, of: place, &state, &group)

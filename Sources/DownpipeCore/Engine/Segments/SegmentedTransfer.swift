@@ -126,14 +126,16 @@ struct SegmentedTransfer: Sendable {
   /// Whether all bytes are on disk, and have been compared where those of two feeds meet. Bytes that no feed is about to
   /// compare are fetched again.
   private func isOver(_ state: inout State) -> Bool {
-    let (isOver, useless) = writer.withTable { table -> (Bool, [SegmentTable.FeedID]) in
-      guard table.isComplete else { return (false, []) }
+    let (isOver, useless, hasReopened) = writer.withTable { table -> (Bool, [SegmentTable.FeedID], Bool) in
+      guard table.isComplete else { return (false, [], false) }
       let isLate = state.ticksAtEnd > Self.patience
       let useless = table.feeds.keys.filter { isLate || !table.isComparing($0) }
       for id in useless { table.revoke(id) }
       table.reopenSeams()
-      return (table.isComplete && table.seams.isEmpty, useless)
+      return (table.isComplete && table.seams.isEmpty, useless, !table.isComplete)
     }
+    // The ledger must not claim these bytes while they are overwritten.
+    if hasReopened { writer.requestCheckpoint() }
     if !isOver {
       for id in useless { state.feeds[id]?.cancel() }
       if !useless.isEmpty { state.ticksAtEnd = 0 }

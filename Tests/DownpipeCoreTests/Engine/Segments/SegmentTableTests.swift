@@ -88,6 +88,24 @@ struct SegmentTableTests {
     #expect(table.isComplete)
   }
 
+  @Test func theSecondFeedOfASegmentComparesWhatTheFirstHasWritten() throws {
+    let seam = SegmentTable.seam
+    var table = table(4 * seam)
+    let slow = feed(&table, 0..<(4 * seam))
+    #expect(table.next(slow, count: Int(2 * seam)) == .write(0..<(2 * seam)))
+    table.wrote(0..<(2 * seam), by: slow)
+    let found = table.double(slow, place: 1, at: .zero)
+    let fast = try #require(found)
+    #expect(table.feeds[fast]?.position == seam)
+    // A byte that the slow one has brought since is compared, too.
+    #expect(table.next(slow, count: 1) == .write((2 * seam)..<(2 * seam + 1)))
+    table.wrote((2 * seam)..<(2 * seam + 1), by: slow)
+    #expect(table.next(fast, count: Int(3 * seam)) == .compare(seam..<(2 * seam + 1)))
+    #expect(table.next(fast, count: Int(2 * seam) - 1) == .write((2 * seam + 1)..<(4 * seam)))
+    table.wrote((2 * seam + 1)..<(4 * seam), by: fast)
+    #expect(table.isComplete && table.seams.isEmpty)
+  }
+
   @Test func aWriteOnItsWayIsNotGivenToAnother() {
     var table = table(100)
     let id = feed(&table, 0..<100)
@@ -207,6 +225,11 @@ struct SegmentTableTests {
     #expect(table.isComplete && table.seams == [2 * seam])
     #expect(table.proven == ByteRangeSet([0..<(2 * seam), (3 * seam)..<(4 * seam)]))
     table.reopenSeams()
+    // The ledger may claim the bytes behind it: they are not overwritten before it has forgotten them.
+    #expect(table.gaps == [])
+    let removals = table.removals
+    #expect(removals == 1)
+    table.release(removals: removals)
     #expect(table.gaps == [(2 * seam)..<(3 * seam)])
     let shared = table.share(for: 1, .init(speed: nil, setup: .zero))
     #expect(shared == (2 * seam)..<(3 * seam))
