@@ -15,13 +15,20 @@
     private let lanes: [Lane]
     private let jar: CookieJar?
     private let names = NameLookup()
+    /// Whether all downloads of a host are on one lane.
+    private let keepsHostsOnLanes: Bool
 
-    init(_ configuration: HTTPSource.Configuration, lanes count: Int) throws(DownloadError) {
+    /// - Parameter keepsHostsOnLanes: Whether all downloads of a host are on one lane. A host has no more connections then
+    ///   than downloads: an idle connection of one lane does not serve a download of another.
+    init(
+      _ configuration: HTTPSource.Configuration, lanes count: Int, keepsHostsOnLanes: Bool = false
+    ) throws(DownloadError) {
       guard CurlLibrary.version > 0 else {
         throw DownloadError(.invalidPipeline, "libcurl does not start: check its installation")
       }
       try configuration.check()
       self.configuration = configuration
+      self.keepsHostsOnLanes = keepsHostsOnLanes
       let jar: CookieJar? = if let cookies = configuration.cookies { try CookieJar(cookies) } else { nil }
       self.jar = jar
       lanes = (1...count).map { Lane("downpipe.http.\($0)", configuration: configuration, jar: jar) }
@@ -165,11 +172,16 @@
       return maximum - start
     }
 
-    /// Downloads of one host stay on one lane, which has connections to it, while no other lane has less to do.
+    /// With so few downloads from a host, servers may count connections, and one lane is enough.
+    static func keepsHostsOnLanes(_ context: SourceContext) -> Bool { context.downloadsPerHost <= 8 }
+
+    /// Downloads of one host stay on one lane, which has connections to it; with many at once, while no other lane has less
+    /// to do.
     private func lane(for origin: Origin) -> Lane {
       var hasher = Hasher()
       hasher.combine(origin)
       let home = lanes[Int(UInt(bitPattern: hasher.finalize()) % UInt(lanes.count))]
+      if keepsHostsOnLanes { return home }
       var best = home
       var least = home.load.load(ordering: .relaxed)
       for lane in lanes {

@@ -61,7 +61,8 @@
     /// - Throws: `DownloadError` with `.tls` when the certificates of the configuration cannot be read; `.invalidPipeline`
     ///   for settings that contradict each other.
     public func start(in context: SourceContext) async throws -> any SourceSession {
-      try HTTPSession(configuration, lanes: HTTPSession.usualLanes)
+      try HTTPSession(
+        configuration, lanes: HTTPSession.usualLanes, keepsHostsOnLanes: HTTPSession.keepsHostsOnLanes(context))
     }
   }
 #endif

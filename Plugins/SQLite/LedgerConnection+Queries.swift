@@ -98,7 +98,8 @@
       var counts: [DownloadState.Phase: Int] = [:]
       while try statement.step() {
         guard let phase = DownloadState.Phase(rawValue: statement.text()), rows.phases.contains(phase) else { continue }
-        let count = Int(statement.int64())
+        // A damaged number must not overflow a sum.
+        let count = Int(min(statement.int64(), 1 << 40))
         if count > 0 { counts[phase, default: 0] += count }
       }
       return counts

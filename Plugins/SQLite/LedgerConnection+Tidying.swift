@@ -26,7 +26,7 @@
         """
         SELECT (SELECT count(*) FROM kind) AS kinds,
           coalesce((SELECT value FROM counter WHERE name = 'kinds kept'), 0) AS kept,
-          coalesce((SELECT sum(count) FROM tally), 0) AS downloads
+          CAST((SELECT total(count) FROM tally) AS INTEGER) AS downloads
         """)
       let numbers = try isWorthIt.first { (kinds: $0.int64(), kept: $0.int64(), downloads: $0.int64()) }
       guard let numbers, numbers.kinds > 10_000 + 2 * numbers.kept, numbers.downloads < 4 * numbers.kinds else {

@@ -53,8 +53,9 @@ struct ResumeCommand: AsyncParsableCommand {
     let run = DownloadRun(
       pipeline: try Pipeline(settings), monitor: monitor, scope: .all, isAnimated: choice.drawsBars)
     let isUntrusted = settings.network.isUntrusted
+    let start = Date().addingTimeInterval(-0.001)
     let ending = try await run.run { [priority] downloader, monitor in
-      try await Self.resumeAll(downloader, monitor, priority, countsUntrusted: !isUntrusted)
+      try await Self.resumeAll(downloader, monitor, priority, countsUntrusted: !isUntrusted, since: start)
     }
     if case .interrupted(let tally) = ending {
       OutputFile.warn(
@@ -74,8 +75,9 @@ struct ResumeCommand: AsyncParsableCommand {
     return settings
   }
 
+  /// - Parameter start: When the command began: downloads that ended since are its own, and are shown.
   private static func resumeAll(
-    _ downloader: Downloader, _ monitor: RunMonitor, _ priority: Priority?, countsUntrusted: Bool
+    _ downloader: Downloader, _ monitor: RunMonitor, _ priority: Priority?, countsUntrusted: Bool, since start: Date
   ) async throws {
     // Pages in the order of addition do not shift meanwhile; only phases change.
     let page = 1000
@@ -92,8 +94,14 @@ struct ResumeCommand: AsyncParsableCommand {
           await monitor.countUntrusted()
         }
         switch phase {
-        case .finished, .cancelled: continue
-        case .failed, .paused:
+        case .finished, .failed:
+          if status.updatedAt >= start {
+            if await monitor.take(status.id) { try await monitor.receive([status]) }
+          } else if phase == .failed, await monitor.take(status.id) {
+            try await downloader.resume(status.id)
+          }
+        case .cancelled: continue
+        case .paused:
           if await monitor.take(status.id) { try await downloader.resume(status.id) }
         case .waiting, .transferring, .processing:
           if await monitor.take(status.id), status.isHeldBack { try await downloader.resume(status.id) }

@@ -39,6 +39,10 @@ extension EndToEnd {
       #expect(first.status == 130)
       let firstNames = Set(Self.names(first, "finished"))
       #expect(firstNames.count < count)
+      let listed = try await Command.downpipe(["list", "-d", folder.path("out"), "--json"]).run().toolLines.count {
+        $0.state == "finished"
+      }
+      #expect(firstNames.count == listed, "what has finished is shown, although the command was interrupted")
 
       let asked = try server.requests().count
       let second = try await Command.downpipe(arguments).run()
@@ -55,6 +59,33 @@ extension EndToEnd {
         #expect(!later.contains { $0.contains("/files/\((name as NSString).lastPathComponent) ") })
       }
       #expect(try FileManager.default.contentsOfDirectory(atPath: folder.path("out")).count == count + 1)
+    }
+
+    /// The queue is longer than a page of the ledger: downloads end before the command has read of them.
+    @Test func resumeShowsEachDownloadOnce() async throws {
+      let server = try await NginxServer()
+      let folder = try TemporaryFolder()
+      let count = 1500
+      for index in 0..<count { try server.add("\(index).bin", [UInt8](repeating: UInt8(index % 251), count: 100)) }
+      let list = try folder.write(
+        Array((0..<count).map { server.url("/files/\($0).bin") }.joined(separator: "\n").utf8), to: "urls")
+      let isFirst = Mutex(true)
+      let first = try await Command.downpipe(["get", "-i", list, "-d", folder.path("out"), "--json", "-j", "2"]).run {
+        line, process in
+        guard line.contains("\"event\":\"finished\"") else { return }
+        if isFirst.withLock({ isFirst in
+          defer { isFirst = false }; return isFirst
+        }) {
+          kill(process, SIGINT)
+        }
+      }
+      #expect(first.status == 130)
+      let second = try await Command.downpipe(["resume", "-d", folder.path("out"), "--json", "-j", "100"]).run()
+      #expect(second.status == 0, "\(second.errors)")
+      let names = Self.names(first, "finished") + Self.names(second, "finished")
+      let files = try FileManager.default.contentsOfDirectory(atPath: folder.path("out")).count { $0.hasSuffix(".bin") }
+      #expect(names.count == Set(names).count)
+      #expect(names.count == files)
     }
 
     @Test(arguments: ["curl", "urlsession"])

@@ -105,3 +105,11 @@ extension RangeSet where Bound == Int64 {
     }
   }
 }
+
+extension Int64 {
+  /// The sum, or the greatest number if that is less.
+  func addingClamped(_ other: Int64) -> Int64 {
+    let (sum, isTooMuch) = addingReportingOverflow(other)
+    return isTooMuch ? .max : sum
+  }
+}

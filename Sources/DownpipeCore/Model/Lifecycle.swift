@@ -99,7 +99,8 @@ extension DownloadRecord {
     if !next.isActive { owner = nil }
     switch event {
     case .leased:
-      attempts += 1
+      // A damaged ledger may have any number.
+      if attempts < .max { attempts += 1 }
     case .leaseLost:
       wasInterrupted = true
     case .becameDue, .bytesComplete, .failedForNow, .failedForGood, .suspended, .pause, .pauseAll:

@@ -107,9 +107,19 @@ struct DownloadRun: Sendable {
       group.addTask { try await tick(downloader) }
 
       let result = await Result { try await ending(of: &group) }
+      var lastChanges: AsyncStream<DownloadChanges>?
+      if case .success(true) = result {
+        // What has finished since the last batch, and what finishes while the downloader shuts down, is shown, too.
+        lastChanges = downloader.changes(every: .zero, followingQueue: false)
+        await monitor.beginToEnd()
+        try? await monitor.reconcile(downloader)
+      }
       group.cancelAll()
       // Stops transfers at a checkpoint, from which they can be resumed, and releases what waits for the downloader.
       await downloader.shutdown()
+      if let lastChanges {
+        for await batch in lastChanges { try? await monitor.receive(batch.statuses) }
+      }
       return try result.get()
     }
   }

@@ -20,6 +20,8 @@ actor RunMonitor {
   private var output: any RunOutput & Sendable
   private var news = StateNews()
   private var lastChange = Date()
+  /// Whether the command was interrupted.
+  private var isEnding = false
   /// How many callers are between ``beginAdding()`` and ``endAdding()``, and how many have been.
   private var adding = 0
   private var additions = 0
@@ -61,13 +63,16 @@ actor RunMonitor {
   /// No more downloads follow.
   func tookAll() { tally.isComplete = true }
 
+  /// From now on only results are shown: the others are downloads that the end of the command has stopped.
+  func beginToEnd() { isEnding = true }
+
   /// Shows a batch of changes, without those of other commands.
   func receive(_ statuses: [DownloadStatus]) throws {
     lastChange = Date()
     for status in statuses where isOpen(status.id) {
       if let result = DownloadResult(status) {
         try close(result)
-      } else {
+      } else if !isEnding {
         try output.show(status, isNews: news.isNews(status))
       }
     }

@@ -38,11 +38,6 @@ final class RoomClaims: Sendable {
 }
 
 extension Int64 {
-  fileprivate func addingClamped(_ other: Int64) -> Int64 {
-    let (sum, isTooMuch) = addingReportingOverflow(other)
-    return isTooMuch ? .max : sum
-  }
-
   fileprivate func subtractingClamped(_ other: Int64) -> Int64 {
     let (difference, isTooMuch) = subtractingReportingOverflow(other)
     return isTooMuch ? .max : difference
