@@ -172,7 +172,8 @@
       return maximum - start
     }
 
-    /// With so few downloads from a host, servers may count connections, and one lane is enough.
+    /// With so few downloads from a host, one lane is enough, and servers may count connections. With more, idle
+    /// connections may be open beside those in use.
     static func keepsHostsOnLanes(_ context: SourceContext) -> Bool { context.downloadsPerHost <= 8 }
 
     /// Downloads of one host stay on one lane, which has connections to it; with many at once, while no other lane has less
