@@ -73,11 +73,11 @@ extension EndToEnd {
       let first = try await Command.downpipe(["get", "-i", list, "-d", folder.path("out"), "--json", "-j", "2"]).run {
         line, process in
         guard line.contains("\"event\":\"finished\"") else { return }
-        if isFirst.withLock({ isFirst in
-          defer { isFirst = false }; return isFirst
-        }) {
-          kill(process, SIGINT)
+        let isTime = isFirst.withLock { isFirst in
+          defer { isFirst = false }
+          return isFirst
         }
+        if isTime { kill(process, SIGINT) }
       }
       #expect(first.status == 130)
       let second = try await Command.downpipe(["resume", "-d", folder.path("out"), "--json", "-j", "100"]).run()

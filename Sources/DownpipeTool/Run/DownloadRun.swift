@@ -80,16 +80,21 @@ struct DownloadRun: Sendable {
     let monitor = monitor
     // Before the first download is added: no change is missed.
     let changes = downloader.changes(every: .milliseconds(100), followingQueue: false)
+    // Not a part of the group, whose tasks are cancelled before the downloader shuts down: the stream ends with the
+    // downloader, after the last changes.
+    let following = Task {
+      for await batch in changes {
+        try await monitor.receive(batch.statuses)
+        if !batch.isComplete { try await monitor.reconcile(downloader) }
+        if await monitor.isOver { return }
+      }
+    }
 
     return try await withThrowingTaskGroup(of: Step.self) { group in
       group.addTask { await interruption.wait() ? .interrupted : .nothing }
       group.addTask {
-        for await batch in changes {
-          try await monitor.receive(batch.statuses)
-          if !batch.isComplete { try await monitor.reconcile(downloader) }
-          if await monitor.isOver { return .over }
-        }
-        return .nothing
+        try await following.value
+        return await monitor.isOver ? .over : .nothing
       }
       group.addTask {
         try await feed(downloader, monitor)
@@ -107,19 +112,10 @@ struct DownloadRun: Sendable {
       group.addTask { try await tick(downloader) }
 
       let result = await Result { try await ending(of: &group) }
-      var lastChanges: AsyncStream<DownloadChanges>?
-      if case .success(true) = result {
-        // What has finished since the last batch, and what finishes while the downloader shuts down, is shown, too.
-        lastChanges = downloader.changes(every: .zero, followingQueue: false)
-        await monitor.beginToEnd()
-        try? await monitor.reconcile(downloader)
-      }
+      if case .success(true) = result { await monitor.beginToEnd() }
       group.cancelAll()
       // Stops transfers at a checkpoint, from which they can be resumed, and releases what waits for the downloader.
       await downloader.shutdown()
-      if let lastChanges {
-        for await batch in lastChanges { try? await monitor.receive(batch.statuses) }
-      }
       return try result.get()
     }
   }
