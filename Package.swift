@@ -184,7 +184,7 @@ let package = Package(
     .executableTarget(
       name: "DownpipeTool",
       dependencies: [
-        "Downpipe", "DownpipeURLSession", "DownpipeAppleResumeData",
+        "Downpipe", "DownpipeCore", "DownpipeURLSession", "DownpipeAppleResumeData",
         .target(name: "DownpipeAsyncHTTPClient", condition: asyncHTTPClient),
         .target(name: "CSQLiteShim", condition: sqlite),
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
@@ -260,8 +260,8 @@ let package = Package(
     tests("DownpipeFiles", ["DownpipeFiles", "DownpipeCore", "DownpipePOSIX", "DownpipeTesting"]),
     tests("DownpipeMemory", ["DownpipeMemory", "DownpipeFiles", "DownpipeCore", "DownpipeTesting"]),
     tests("DownpipeLinks", ["DownpipeLinks", "DownpipeCore", "DownpipeTesting"]),
-    tests("DownpipeScheduling", ["DownpipeScheduling", "DownpipeCore", "DownpipeTesting"]),
-    tests("DownpipeGates", ["DownpipeGates", "DownpipeCore", "DownpipeTesting"]),
+    tests("DownpipeScheduling", ["DownpipeScheduling", "DownpipeMemory", "DownpipeCore", "DownpipeTesting"]),
+    tests("DownpipeGates", ["DownpipeGates", "DownpipePOSIX", "DownpipeCore", "DownpipeTesting"]),
     tests(
       "DownpipeSQLite",
       [
@@ -299,8 +299,8 @@ let package = Package(
         "DownpipeService", "DownpipeCore", "DownpipeTesting",
         .product(name: "ServiceLifecycleTestKit", package: "swift-service-lifecycle"),
       ]),
-    tests("EndToEnd", ["Downpipe", "DownpipeURLSession", "DownpipeTesting"]),
-    tests("DownpipeTool", ["DownpipeTool", "Downpipe", "DownpipeTesting"]),
+    tests("EndToEnd", ["Downpipe", "DownpipeCore", "DownpipeURLSession", "DownpipeTesting"]),
+    tests("DownpipeTool", ["DownpipeTool", "Downpipe", "DownpipeCore", "DownpipeFiles", "DownpipeTesting"]),
     tests("CustomStages", ["CustomStages", "Downpipe", "DownpipeTesting"]),
     // The examples of the documentation, against the modules that are built beside it.
     tests(
@@ -326,7 +326,10 @@ let package = Package(
       ]),
     tests(
       "Benchmark",
-      ["Benchmark", .product(name: "NIOCore", package: "swift-nio"), .product(name: "NIOPosix", package: "swift-nio")]),
+      [
+        "Benchmark", "DownpipeTesting",
+        .product(name: "NIOCore", package: "swift-nio"), .product(name: "NIOPosix", package: "swift-nio"),
+      ]),
     tests("MetricsExample", ["MetricsExample", "Downpipe", "DownpipeTesting"]),
     tests("Podcasts", ["Podcasts", "Downpipe", "DownpipeTesting"]),
     tests("ExpiringLinks", ["ExpiringLinks", "Downpipe", "DownpipeTesting"]),
@@ -340,3 +343,10 @@ let package = Package(
       ]),
   ]
 )
+
+// All tests of a package are one program. To compile the tests of some modules only:
+// `DOWNPIPE_TESTS=DownpipeCore,DownpipeFiles swift test`.
+if let selected = Context.environment["DOWNPIPE_TESTS"] {
+  let names = Set(selected.split(separator: ",").map { "\($0)Tests" })
+  package.targets.removeAll { $0.type == .test && !names.contains($0.name) }
+}
