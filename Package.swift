@@ -28,7 +28,7 @@ func plugin(_ name: String, _ dependencies: [Target.Dependency] = []) -> Target 
 func tests(_ name: String, _ dependencies: [Target.Dependency], exclude: [String] = []) -> Target {
   .testTarget(
     name: "\(name)Tests",
-    dependencies: dependencies,
+    dependencies: dependencies + ["HangLimit"],
     path: "Tests/\(name)Tests",
     exclude: exclude,
     swiftSettings: strict
@@ -241,6 +241,7 @@ let package = Package(
       path: "Examples/Metrics", exclude: ["README.md"], swiftSettings: strict),
 
     // Tests
+    .target(name: "HangLimit", path: "Tests/HangLimit", swiftSettings: strict),
     tests("DownpipeCore", ["DownpipeCore", "DownpipeTesting"]),
     tests("DownpipePOSIX", ["DownpipePOSIX", "DownpipeCore", "DownpipeTesting"]),
     tests("DownpipeTesting", ["DownpipeTesting", "DownpipeCore"]),

@@ -40,7 +40,7 @@
     static let former = content[..<50_000] + content[50_000...].map { ~$0 }[...]
     static let id = DownloadID("film")
     static let name = "film.bin"
-    static let limit = Duration.seconds(30)
+    static let limit = Duration.hangLimit
 
     let setup: Setup
     let folder: TemporaryFolder

@@ -48,7 +48,7 @@
       let (source, request) = try failingOnce()
       let downloader = try await start(MemoryLedger(), source, delay: .milliseconds(milliseconds))
       let download = try await downloader.add(request)
-      await #expect(throws: Never.self) { try await withDeadline(.seconds(5)) { _ = try await download.value } }
+      await #expect(throws: Never.self) { try await withDeadline(.hangLimit) { _ = try await download.value } }
       await downloader.shutdown()
     }
 
@@ -60,7 +60,7 @@
       ledger.fail(.nextDue, at: call, with: DownloadError(.ledger, "the disk failed"))
       let downloader = try await start(ledger, source, delay: .seconds(1))
       let download = try await downloader.add(request)
-      await #expect(throws: Never.self) { try await withDeadline(.seconds(5)) { _ = try await download.value } }
+      await #expect(throws: Never.self) { try await withDeadline(.hangLimit) { _ = try await download.value } }
       await downloader.shutdown()
     }
 

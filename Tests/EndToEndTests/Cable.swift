@@ -65,8 +65,8 @@
 
     private func inside(_ line: String) async throws { try await ip("-n \(namespace) " + line) }
 
-    /// Starts a program at the far end, and ends it after a minute: no test takes that long.
-    var launcher: [String] { ["ip", "netns", "exec", namespace, "timeout", "-k", "1", "60"] }
+    /// Starts a program at the far end, and ends it if it hangs.
+    var launcher: [String] { ["ip", "netns", "exec", namespace, "timeout", "-k", "1", "\(Command.hangLimit)"] }
 
     /// The far interface goes down: there is no route, and open connections are not told.
     func unplug() async throws { try await inside("link set \(far) down") }

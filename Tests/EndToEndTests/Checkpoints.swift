@@ -19,16 +19,14 @@ enum Checkpoints {
   static let compared: Int64 = 65_536
   /// What a connection may bring beyond the end of its piece, because the ranges of segments have no end: one block.
   static let beyond: Int64 = 262_144
-  /// How long a test waits for a checkpoint before it fails: a hundred times as long as that takes.
-  private static let limit = Duration.seconds(120)
 
   /// Returns the first byte of the request that resumes after this many bytes.
   static func start(behind kept: Int64) -> Int64 { max(0, kept - compared) }
 
   /// Waits on the calling thread until a folder of partials has a named one.
-  /// - Returns: its path; `nil` after two minutes.
+  /// - Returns: its path; `nil` after the ``Swift/Duration/hangLimit``.
   static func namedPartial(in partials: String) -> String? {
-    let end = ContinuousClock.now + limit
+    let end = ContinuousClock.now + .hangLimit
     while ContinuousClock.now < end {
       let names = (try? FileManager.default.contentsOfDirectory(atPath: partials)) ?? []
       if let name = names.first(where: { $0.hasSuffix(".part") }) { return "\(partials)/\(name)" }
@@ -40,7 +38,7 @@ enum Checkpoints {
   /// Returns when the first download of a ledger has a checkpoint: its partial has a name then.
   static func committed(_ ledger: String, of directory: String) async throws {
     let list = try Command.downpipe(["list", "-d", directory, "--ledger", ledger, "--json"])
-    let end = ContinuousClock.now + limit
+    let end = ContinuousClock.now + .hangLimit
     while ContinuousClock.now < end {
       let listed = try await list.run()
       if let kept = listed.toolLines.first?.bytes, kept >= bytes { return }

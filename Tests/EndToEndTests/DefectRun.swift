@@ -30,7 +30,7 @@ struct DefectRun {
     }
   }
 
-  /// Runs the tool. A run that takes two minutes is killed, and the test fails by its status.
+  /// Runs the tool. A run that hangs is killed, and the test fails by its status.
   /// - Parameters:
   ///   - shell: shell commands that run first, such as `ulimit -n 64`.
   ///   - onLine: gets the lines of the output as they come, with the process to signal.
@@ -46,7 +46,7 @@ struct DefectRun {
         onLine?(line, process)
         return
       }
-      DispatchQueue.global().asyncAfter(deadline: .now() + .seconds(120)) {
+      DispatchQueue.global().asyncAfter(deadline: .now() + .seconds(Command.hangLimit)) {
         if !isOver.value { kill(process, SIGKILL) }
       }
     }

@@ -50,7 +50,7 @@
         var arguments = ["-d", disk.path, "--json"]
         if ledger == .elsewhere { arguments += ["--ledger", folder.path("ledger.sqlite")] }
         let get = try Command.downpipe(
-          ["get", "\(server.url("/film"))"] + arguments, by: ["timeout", "-k", "1", "60"])
+          ["get", "\(server.url("/film"))"] + arguments, by: ["timeout", "-k", "1", "\(Command.hangLimit)"])
 
         let full = try await get.run()
         #expect(full.status == 1, "\(full.everything)")

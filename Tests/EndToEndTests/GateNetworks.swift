@@ -80,11 +80,11 @@
 
     private func inside(_ line: String) async throws { try await ip("-n \(namespace) " + line) }
 
-    /// Starts a program in the namespace, and ends it after a minute: no test takes that long.
+    /// Starts a program in the namespace, and ends it if it hangs.
     var launcher: [String] {
       [
         "ip", "netns", "exec", namespace, "sh", "-c", "mount --bind \"$0\" /sys/class/net && exec \"$@\"", sysfs.path,
-        "timeout", "-k", "1", "60",
+        "timeout", "-k", "1", "\(Command.hangLimit)",
       ]
     }
 

@@ -97,7 +97,7 @@ final class KillTestProcess: Sendable {
       }
     default: break
     }
-    Self.later(.seconds(120)) { [weak self] in self?.kill(because: .hung) }
+    Self.later(.hangLimit) { [weak self] in self?.kill(because: .hung) }
   }
 
   private func end() -> Killing? {

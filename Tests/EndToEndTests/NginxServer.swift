@@ -122,6 +122,9 @@ struct Command: Sendable {
     var lines: [Substring] { output.split(separator: "\n") }
   }
 
+  /// The seconds after which a process that was started for a test counts as hung.
+  static let hangLimit = Int(Duration.hangLimit / .seconds(1))
+
   private let arguments: [String]
   private let environment: [String: String]
 

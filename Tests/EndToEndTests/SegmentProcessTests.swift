@@ -125,7 +125,7 @@ extension EndToEnd {
         let get = try Command.downpipe(
           [
             "get", "\(server.url("/film"))", "-d", disk.path, "--ledger", folder.path("ledger"), "-s", "4", "--json",
-          ], by: ["timeout", "-k", "1", "60"])
+          ], by: ["timeout", "-k", "1", "\(Command.hangLimit)"])
         let full = try await get.run()
         #expect(full.status == 1, "\(full.everything)")
         let failed = try #require(full.results.last, "\(full.everything)")

@@ -48,7 +48,7 @@ extension EndToEnd {
           Thread.detachNewThread {
             kill(pid, signal)
             // A tool that waits for its reader would never end. How long it waits is tested with its writes.
-            let isOver = ended.wait(timeout: .now() + .seconds(60)) == .success
+            let isOver = ended.wait(timeout: .now() + .seconds(Command.hangLimit)) == .success
             if !isOver {
               kill(pid, SIGKILL)
               ended.wait()

@@ -28,7 +28,7 @@ actor Contents {
   func random(_ folderName: String, count: Int, size: Int64) throws {
     guard digests[folderName] == nil else { return }
     try check(space: 2 * size * Int64(count))
-    try FileManager.default.createDirectory(atPath: "\(root)/\(folderName)", withIntermediateDirectories: true)
+    try FileManager.default.createDirectory(atPath: "\(root)/\(folderName)", withIntermediateDirectories: false)
     var content = RandomContent(seed: UInt64(count))
     for number in 0..<count { try content.write(size, to: "\(root)/\(folderName)/\(number).bin") }
     digests[folderName] = ""

@@ -47,7 +47,14 @@ final class Leftovers: Sendable {
 
   func ended(_ group: Int32) { state.withLock { _ = $0.groups.remove(group) } }
 
-  func created(_ folder: String) { state.withLock { _ = $0.folders.insert(folder) } }
+  /// Registers the temporary folder that `create` creates. No folder is created any more after ``removeAll()``.
+  func create(_ folder: String, _ create: () throws -> Void) throws {
+    try state.withLock { state in
+      guard !state.isEnding else { throw CancellationError() }
+      state.folders.insert(folder)
+      try create()
+    }
+  }
 
   func remove(_ folder: String) {
     try? FileManager.default.removeItem(atPath: folder)
@@ -70,7 +77,8 @@ final class Leftovers: Sendable {
     }
   }
 
-  private static let attempts = 100
+  /// Five minutes: on a busy machine it takes long until a killed process is gone.
+  private static let attempts = 15_000
   private static let pause: UInt32 = 20_000
 
   static func kill(_ group: Int32) {

@@ -18,7 +18,7 @@ final class Processes: Sendable {
   init(folder: WorkFolder) throws {
     self.folder = folder
     launcher = try Products.path("BenchmarkLauncher")
-    try FileManager.default.createDirectory(atPath: folder.path + "/home", withIntermediateDirectories: true)
+    try FileManager.default.createDirectory(atPath: folder.path + "/home", withIntermediateDirectories: false)
   }
 
   /// Runs a program to its end.

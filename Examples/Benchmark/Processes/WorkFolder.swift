@@ -14,12 +14,13 @@ final class WorkFolder: Sendable {
   init(in parent: String) throws {
     let path = URL(filePath: parent).standardizedFileURL.appending(path: "downpipe-benchmark-\(UUID().uuidString)").path
     do {
-      try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
-    } catch {
+      try Leftovers.shared.create(path) {
+        try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
+      }
+    } catch let error where !(error is CancellationError) {
       throw BenchmarkError("a folder in \(parent) cannot be created: choose another one (\(error))")
     }
     self.path = path
-    Leftovers.shared.created(path)
   }
 
   func remove() { Leftovers.shared.remove(path) }
@@ -30,7 +31,8 @@ final class WorkFolder: Sendable {
   func folder(_ name: String) throws -> String {
     let folder = "\(path)/\(name)"
     try? FileManager.default.removeItem(atPath: folder)
-    try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
+    // Not with its parents: the work folder may have been removed.
+    try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: false)
     return folder
   }
 

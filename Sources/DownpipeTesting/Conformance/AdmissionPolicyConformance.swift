@@ -12,7 +12,7 @@ public struct AdmissionPolicyConformance: Sendable {
 
   /// Creates a suite for a policy. `limit` is the longest time for a rule; excluded rules are not checked.
   public init(
-    _ policy: any AdmissionPolicy, limit: Duration = .seconds(10), excluding exclusions: [ConformanceExclusion] = []
+    _ policy: any AdmissionPolicy, limit: Duration = .hangLimit, excluding exclusions: [ConformanceExclusion] = []
   ) {
     self.policy = policy
     self.limit = limit

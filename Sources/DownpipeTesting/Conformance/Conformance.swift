@@ -93,7 +93,7 @@ package final class ConformanceReport: Sendable {
 
   /// Starts a run. A rule that takes longer than `limit` counts as broken.
   package init(
-    _ suite: String, excluding exclusions: [ConformanceExclusion] = [], limit: Duration = .seconds(10),
+    _ suite: String, excluding exclusions: [ConformanceExclusion] = [], limit: Duration = .hangLimit,
     time: any TimeSource = SystemTime()
   ) {
     self.suite = suite

@@ -20,7 +20,7 @@ public struct GateConformance: Sendable {
   ///   - limit: The longest time for a rule, in real time; "immediately" means within it.
   ///   - exclusions: Rules that are not checked, each with its reason.
   public init(
-    _ gate: any Gate, limit: Duration = .seconds(10), excluding exclusions: [ConformanceExclusion] = [],
+    _ gate: any Gate, limit: Duration = .hangLimit, excluding exclusions: [ConformanceExclusion] = [],
     changing change: (@Sendable () async throws -> Void)? = nil
   ) {
     self.gate = gate

@@ -24,7 +24,7 @@ public struct LedgerConformance: Sendable {
   ///     records are not checked.
   ///   - make: Makes a new, empty ledger on each call.
   public init(
-    excluding exclusions: [ConformanceExclusion] = [], limit: Duration = .seconds(30),
+    excluding exclusions: [ConformanceExclusion] = [], limit: Duration = .hangLimit,
     damaging damage: (@Sendable (any Ledger, DownloadID) async throws -> Void)? = nil,
     _ make: @escaping @Sendable () async throws -> any Ledger
   ) {

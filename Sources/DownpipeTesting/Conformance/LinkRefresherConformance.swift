@@ -27,7 +27,7 @@ public struct LinkRefresherConformance: Sendable {
   ///   - verify: Throws when a fresh link does not belong to the expired link.
   public init(
     _ refresher: any LinkRefresher, _ first: ExpiredLink, and second: ExpiredLink? = nil,
-    hopeless: ExpiredLink? = nil, limit: Duration = .seconds(10), excluding exclusions: [ConformanceExclusion] = [],
+    hopeless: ExpiredLink? = nil, limit: Duration = .hangLimit, excluding exclusions: [ConformanceExclusion] = [],
     verifying verify: @escaping @Sendable (ExpiredLink, FreshLink) throws -> Void = { _, _ in }
   ) {
     self.refresher = refresher

@@ -14,7 +14,7 @@ public struct ObserverConformance: Sendable {
 
   /// Creates a suite for an observer. `limit` is the longest time for a rule; excluded rules are not checked.
   public init(
-    _ observer: any Observer, limit: Duration = .seconds(10), excluding exclusions: [ConformanceExclusion] = []
+    _ observer: any Observer, limit: Duration = .hangLimit, excluding exclusions: [ConformanceExclusion] = []
   ) {
     self.observer = observer
     self.limit = limit

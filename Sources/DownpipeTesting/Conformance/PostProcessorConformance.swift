@@ -76,7 +76,7 @@ public struct PostProcessorConformance: Sendable {
   ///     its input.
   public init(
     _ step: any Stage, wrapping wrapped: (any Stage)? = nil, _ first: Example, and second: Example? = nil,
-    bad: Example? = nil, limit: Duration = .seconds(10), excluding exclusions: [ConformanceExclusion] = []
+    bad: Example? = nil, limit: Duration = .hangLimit, excluding exclusions: [ConformanceExclusion] = []
   ) {
     stage = step
     self.wrapped = wrapped

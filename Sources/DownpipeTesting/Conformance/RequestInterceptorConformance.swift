@@ -21,7 +21,7 @@ public struct RequestInterceptorConformance: Sendable {
   ///   - limit: The longest time for a rule.
   ///   - exclusions: Rules that are not checked, each with its reason.
   public init(
-    _ interceptor: any RequestInterceptor, request: SourceRequest? = nil, limit: Duration = .seconds(10),
+    _ interceptor: any RequestInterceptor, request: SourceRequest? = nil, limit: Duration = .hangLimit,
     excluding exclusions: [ConformanceExclusion] = []
   ) {
     self.interceptor = interceptor

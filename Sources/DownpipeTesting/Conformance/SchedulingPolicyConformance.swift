@@ -13,7 +13,7 @@ public struct SchedulingPolicyConformance: Sendable {
 
   /// Creates a suite for a policy. `limit` is the longest time for a rule; excluded rules are not checked.
   public init(
-    _ policy: any SchedulingPolicy, limit: Duration = .seconds(10), excluding exclusions: [ConformanceExclusion] = []
+    _ policy: any SchedulingPolicy, limit: Duration = .hangLimit, excluding exclusions: [ConformanceExclusion] = []
   ) {
     self.policy = policy
     self.limit = limit

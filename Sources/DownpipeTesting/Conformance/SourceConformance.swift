@@ -35,7 +35,7 @@ public struct SourceConformance: Sendable {
   public init(
     _ source: any Source, url: URL, content: [UInt8], supportsRanges: Bool = true,
     unsupportedURL: URL? = URL(string: "downpipe-unsupported://nowhere/file"), stallingURL: URL? = nil,
-    missingURL: URL? = nil, limit: Duration = .seconds(10), excluding exclusions: [ConformanceExclusion] = []
+    missingURL: URL? = nil, limit: Duration = .hangLimit, excluding exclusions: [ConformanceExclusion] = []
   ) {
     self.source = source
     self.url = url

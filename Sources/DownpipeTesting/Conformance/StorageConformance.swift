@@ -41,7 +41,7 @@ public struct StorageConformance: Sendable {
   ///     the file system.
   public init(
     _ storage: any Storage, wrapping wrapped: (any Storage)? = nil, onConflict conflict: Conflict? = nil,
-    limit: Duration = .seconds(10), excluding exclusions: [ConformanceExclusion] = [],
+    limit: Duration = .hangLimit, excluding exclusions: [ConformanceExclusion] = [],
     reading: (@Sendable (Artifact) async throws -> [UInt8])? = nil
   ) {
     self.storage = storage

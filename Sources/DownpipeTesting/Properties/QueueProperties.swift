@@ -37,7 +37,7 @@ public struct QueueProperties: Sendable {
   ///   - ledger: Makes a new, empty ledger for each sequence; a `MemoryLedger` unless given.
   ///   - policy: Makes the policy. All policies that it makes must rank alike.
   public init(
-    length: Int = 60, limit: Duration = .seconds(30),
+    length: Int = 60, limit: Duration = .hangLimit,
     bound: (@Sendable (RankingContext) -> Duration?)? = nil,
     limits: @escaping @Sendable (QueueLimits) -> any AdmissionPolicy = Self.fakeLimits,
     ledger: @escaping @Sendable () async throws -> any Ledger = { MemoryLedger() },

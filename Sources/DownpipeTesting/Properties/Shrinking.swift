@@ -5,7 +5,7 @@ struct Shrinking {
   /// The number of sequences to try.
   var attempts = 400
   /// The longest time; a sequence that fails by waiting forever takes long.
-  var limit: Duration = .seconds(60)
+  var limit: Duration = .hangLimit
   /// Returns how a sequence fails; `nil` if it does not.
   let run: (_ operations: [QueueOperation]) async -> FailedSequence?
 

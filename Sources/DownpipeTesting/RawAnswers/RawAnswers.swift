@@ -26,7 +26,7 @@ public struct RawAnswers: Sendable {
   ///   - limit: The longest time for a rule.
   ///   - exclusions: Rules that are not checked, each with its reason. Their answers are not sent.
   public init(
-    _ source: any Source, limit: Duration = .seconds(10), excluding exclusions: [ConformanceExclusion] = []
+    _ source: any Source, limit: Duration = .hangLimit, excluding exclusions: [ConformanceExclusion] = []
   ) {
     self.source = source
     self.limit = limit

@@ -66,7 +66,7 @@
       guard let url = URL(string: example.url.replacing("@PORT@", with: "\(port)")) else { return "not a URL" }
       let source = AsyncHTTPClientSource {
         $0.maximumRedirects = example.ask["follow"] == nil ? 0 : 50
-        $0.idleTimeLimit = .seconds(5)
+        $0.idleTimeLimit = .seconds(20)
       }
       let expected = example.expect.outcome == "file" ? Data(base64Encoded: example.expect.body_b64 ?? "") : nil
       do {

@@ -40,7 +40,7 @@
         request.path == "/file" ? .file(content, for: request) : ScriptedReply([.hold(gate)])
       } _: { server in
         // Much longer than a busy machine takes between two chunks.
-        let source = tested.source { $0.idleTimeLimit = .seconds(3) }
+        let source = tested.source { $0.idleTimeLimit = .seconds(10) }
         let reply = try await source.open(SourceRequest(url: server.url("/file")))
         // The limit of another request expires meanwhile; it must not apply to this one.
         let error = await downloadError { try await source.open(SourceRequest(url: server.url("/held"))) }

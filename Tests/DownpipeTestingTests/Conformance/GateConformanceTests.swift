@@ -31,7 +31,7 @@ struct GateConformanceTests {
   @Test func aGateThatIsSilentIsFound() async throws {
     let gate = ClosureGate { _ in await Watched(false).wait { $0 } }
     let broken = try await brokenRules { try await GateConformance(gate, limit: .seconds(5)).run() }
-    #expect(broken == ["publishes-at-once"])
+    #expect(broken.contains("publishes-at-once"))
   }
 
   @Test func aGateThatIgnoresCancellationIsFound() async throws {
@@ -41,7 +41,7 @@ struct GateConformanceTests {
       await Task { await end.wait { $0 } }.value
     }
     let broken = try await brokenRules { try await GateConformance(gate, limit: .seconds(5)).run() }
-    #expect(broken == ["ends-on-cancellation"])
+    #expect(broken.contains("ends-on-cancellation"))
     end.update { $0 = true }
   }
 
@@ -73,13 +73,13 @@ struct GateConformanceTests {
       await Watched(false).wait { $0 }
     }
     let broken = try await brokenRules { try await GateConformance(gate, limit: .seconds(5)).run() }
-    #expect(broken == ["can-be-watched-again"])
+    #expect(broken.contains("can-be-watched-again"))
   }
 
   @Test func changesThatAreNotPublishedAreFound() async throws {
     let broken = try await brokenRules {
       try await GateConformance(FakeGate(), limit: .seconds(5), changing: {}).run()
     }
-    #expect(broken == ["publishes-changes"])
+    #expect(broken.contains("publishes-changes"))
   }
 }

@@ -14,7 +14,7 @@ struct LinkRefresherConformanceTests {
     return FreshLink(URL(string: "https://example.org/fresh/\(expired.request.id)")!)
   }
 
-  private static func run(limit: Duration = .seconds(50), _ renew: @escaping Renew) async throws {
+  private static func run(limit: Duration = .hangLimit, _ renew: @escaping Renew) async throws {
     let links = try ["a", "b", "gone"].map { id in
       ExpiredLink(request: try DownloadRequest("https://example.org/dead", id: DownloadID(id)), error: nil)
     }
@@ -30,7 +30,7 @@ struct LinkRefresherConformanceTests {
   struct Flaw: Sendable, CustomTestStringConvertible {
     let rule: String
     /// The time limit. Only stages that hang reach it; others may be slow on a busy machine.
-    var limit = Duration.seconds(50)
+    var limit = Duration.hangLimit
     let renew: @Sendable () -> Renew
     var testDescription: String { rule }
   }
@@ -60,6 +60,7 @@ struct LinkRefresherConformanceTests {
   ])
   func aFlawIsFound(_ flaw: Flaw) async throws {
     let broken = try await brokenRules { try await Self.run(limit: flaw.limit, flaw.renew()) }
-    #expect(broken == [flaw.rule])
+    // Under a short limit, which a flaw that hangs needs, a busy machine may miss other rules as well.
+    #expect(flaw.limit == .hangLimit ? broken == [flaw.rule] : broken.contains(flaw.rule))
   }
 }

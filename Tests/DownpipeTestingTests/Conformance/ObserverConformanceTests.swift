@@ -11,7 +11,7 @@ struct ObserverConformanceTests {
   }
 
   private static func run(
-    limit: Duration = .seconds(50), _ observing: @escaping @Sendable (AsyncStream<DownloadEvent>) async -> Void
+    limit: Duration = .hangLimit, _ observing: @escaping @Sendable (AsyncStream<DownloadEvent>) async -> Void
   ) async throws {
     try await ObserverConformance(ClosureObserver(observing: observing), limit: limit).run()
   }
@@ -24,7 +24,7 @@ struct ObserverConformanceTests {
   struct Flaw: Sendable, CustomTestStringConvertible {
     let rule: String
     /// The time limit. Only stages that hang reach it; others may be slow on a busy machine.
-    var limit = Duration.seconds(50)
+    var limit = Duration.hangLimit
     let observe: @Sendable () -> @Sendable (AsyncStream<DownloadEvent>) async -> Void
     var testDescription: String { rule }
   }
@@ -65,6 +65,7 @@ struct ObserverConformanceTests {
   ])
   func aFlawIsFound(_ flaw: Flaw) async throws {
     let broken = try await brokenRules { try await Self.run(limit: flaw.limit, flaw.observe()) }
-    #expect(broken == [flaw.rule])
+    // Under a short limit, which a flaw that hangs needs, a busy machine may miss other rules as well.
+    #expect(flaw.limit == .hangLimit ? broken == [flaw.rule] : broken.contains(flaw.rule))
   }
 }

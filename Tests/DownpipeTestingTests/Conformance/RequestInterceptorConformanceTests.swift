@@ -6,7 +6,7 @@ import Testing
 struct RequestInterceptorConformanceTests {
   typealias Intercept = @Sendable (SourceRequest, RequestInterceptorNext) async throws -> SourceReply
 
-  private static func run(limit: Duration = .seconds(50), _ intercept: @escaping Intercept) async throws {
+  private static func run(limit: Duration = .hangLimit, _ intercept: @escaping Intercept) async throws {
     try await RequestInterceptorConformance(FakeInterceptor(intercept), limit: limit).run()
   }
 
@@ -42,7 +42,7 @@ struct RequestInterceptorConformanceTests {
   struct Flaw: Sendable, CustomTestStringConvertible {
     let rule: String
     /// The time limit. Only stages that hang reach it; others may be slow on a busy machine.
-    var limit = Duration.seconds(50)
+    var limit = Duration.hangLimit
     let intercept: @Sendable () -> Intercept
     var testDescription: String { rule }
   }
@@ -101,6 +101,7 @@ struct RequestInterceptorConformanceTests {
   ])
   func aFlawIsFound(_ flaw: Flaw) async throws {
     let broken = try await brokenRules { try await Self.run(limit: flaw.limit, flaw.intercept()) }
-    #expect(broken == [flaw.rule])
+    // Under a short limit, which a flaw that hangs needs, a busy machine may miss other rules as well.
+    #expect(flaw.limit == .hangLimit ? broken == [flaw.rule] : broken.contains(flaw.rule))
   }
 }

@@ -18,7 +18,7 @@ struct SourceConformanceTests {
   }
 
   private static func suite(
-    _ source: any Source, _ content: [UInt8], supportsRanges: Bool = true, limit: Duration = .seconds(20),
+    _ source: any Source, _ content: [UInt8], supportsRanges: Bool = true, limit: Duration = .hangLimit,
     excluding: [ConformanceExclusion] = []
   ) -> SourceConformance {
     SourceConformance(
@@ -58,7 +58,7 @@ struct SourceConformanceTests {
   struct Flaw: Sendable, CustomTestStringConvertible {
     let rule: String
     var size = 20_000
-    var limit = Duration.seconds(20)
+    var limit = Duration.hangLimit
     let make: @Sendable (FakeSource) -> any Source
     var testDescription: String { rule }
   }
@@ -239,7 +239,7 @@ struct SourceConformanceTests {
           }
         })
     },
-    Flaw(rule: "cancelled-while-stalled", limit: .seconds(1)) { base in
+    Flaw(rule: "cancelled-while-stalled", limit: .seconds(5)) { base in
       AlteredSource(base) { request, open in
         guard request.url == stalling else { return try await open(request) }
         let body = try await open(request).body
@@ -267,7 +267,7 @@ struct SourceConformanceTests {
           return try await open(request)
         })
     },
-    Flaw(rule: "stop-ends", limit: .seconds(1)) { base in
+    Flaw(rule: "stop-ends", limit: .seconds(5)) { base in
       var source = AlteredSource(base)
       source.onStop = { await Watched(false).wait { $0 } }
       return source
@@ -290,6 +290,7 @@ struct SourceConformanceTests {
     let broken = try await brokenRules {
       try await Self.suite(flaw.make(base), content, limit: flaw.limit).run()
     }
-    #expect(broken == [flaw.rule])
+    // Under a short limit, which a flaw that hangs needs, a busy machine may miss other rules as well.
+    #expect(flaw.limit == .hangLimit ? broken == [flaw.rule] : broken.contains(flaw.rule))
   }
 }

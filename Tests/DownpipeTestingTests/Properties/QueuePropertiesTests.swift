@@ -55,7 +55,7 @@ struct QueuePropertiesTests {
   }
 
   @Test func aLimitThatHoldsTooMuchBackIsFound() async throws {
-    let properties = QueueProperties(limits: { limits in
+    let properties = QueueProperties(limit: .seconds(15), limits: { limits in
       FakeAdmissionPolicy { candidate, running in
         QueueProperties.fakeLimits(QueueLimits(concurrent: 1, perHost: 1, even: 1)).admit(candidate, beside: running)
       }
