@@ -22,7 +22,7 @@ struct DownpipeCommand: AsyncParsableCommand {
 
       Exit status: 0 if all files are finished, 1 if some failed, 2 for wrong usage, 130 if interrupted.
       """,
-    version: "0.1.0",
+    version: Version.current,
     subcommands: [
       GetCommand.self, ListCommand.self, ResumeCommand.self, RemoveCommand.self, ImportCommand.self,
     ],

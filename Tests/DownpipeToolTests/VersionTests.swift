@@ -1,0 +1,16 @@
+import Foundation
+import Testing
+
+@testable import DownpipeTool
+
+@Suite(.timeLimit(.minutes(5)))
+struct VersionTests {
+  @Test("The newest entry of the change log is the tool's version")
+  func changelog() throws {
+    let root = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
+    let log = try String(contentsOf: root.appending(path: "Sources/Downpipe/Downpipe.docc/CHANGELOG.md"), encoding: .utf8)
+    let newest = log.split(separator: "\n").first { $0.hasPrefix("### ") }
+    #expect(newest == "### \(Version.current)")
+    #expect(DownpipeCommand.configuration.version == Version.current)
+  }
+}
