@@ -301,7 +301,12 @@ let package = Package(
         .product(name: "ServiceLifecycleTestKit", package: "swift-service-lifecycle"),
       ]),
     tests("EndToEnd", ["Downpipe", "DownpipeCore", "DownpipeURLSession", "DownpipeTesting"]),
-    tests("DownpipeTool", ["DownpipeTool", "Downpipe", "DownpipeCore", "DownpipeFiles", "DownpipeTesting"]),
+    tests(
+      "DownpipeTool",
+      [
+        "DownpipeTool", "Downpipe", "DownpipeCore", "DownpipeFiles", "DownpipeTesting",
+        .product(name: "ArgumentParser", package: "swift-argument-parser"),
+      ]),
     tests("CustomStages", ["CustomStages", "Downpipe", "DownpipeTesting"]),
     // The examples of the documentation, against the modules that are built beside it.
     tests(

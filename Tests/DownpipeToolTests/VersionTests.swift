@@ -1,3 +1,4 @@
+import ArgumentParser
 import Foundation
 import Testing
 
@@ -7,8 +8,8 @@ import Testing
 struct VersionTests {
   @Test("The newest entry of the change log is the tool's version")
   func changelog() throws {
-    let root = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
-    let log = try String(contentsOf: root.appending(path: "Sources/Downpipe/Downpipe.docc/CHANGELOG.md"), encoding: .utf8)
+    let file = URL(filePath: "../../Sources/Downpipe/Downpipe.docc/CHANGELOG.md", relativeTo: URL(filePath: #filePath))
+    let log = try String(contentsOf: file, encoding: .utf8)
     let newest = log.split(separator: "\n").first { $0.hasPrefix("### ") }
     #expect(newest == "### \(Version.current)")
     #expect(DownpipeCommand.configuration.version == Version.current)

@@ -85,7 +85,8 @@
         var script = begin
         for (number, arguments) in runs.enumerated() {
           let words = arguments.map { "'\($0)'" }.joined(separator: " ")
-          script += "'\(tool)' get --untrusted -d out --retry 0 --json \(words) > \(number).out 2> \(number).err; echo $?\n"
+          script += "'\(tool)' get --untrusted -d out --retry 0 --json \(words) "
+          script += "> \(number).out 2> \(number).err; echo $?\n"
         }
         let outcome = try await Command(
           "timeout", ["-k", "1", "\(Command.hangLimit)", "unshare", "-n", "-m", "bash", "-c", script, folder.path]
