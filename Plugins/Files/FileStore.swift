@@ -123,8 +123,10 @@ public struct FileStore: Storage {
         do {
           // Partials are never symbolic links.
           let file = try OpenFile.ifPresent(Entry(path), O_RDWR | O_NOFOLLOW, system: system)
-          let length = try file?.status().size ?? 0
-          return FilePartial(path, file: file, length: length, claim: claim, folders: folders)
+          let status = try file?.status()
+          return FilePartial(
+            path, file: file, length: status?.size ?? 0, claim: claim, isShared: status.map { $0.links > 1 } ?? false,
+            folders: folders)
         } catch {
           claim.release()
           throw error

@@ -25,8 +25,8 @@ import DownpipePOSIX
 /// file of any size. It writes a temporary file in the workspace, renames it when it is complete, and removes it when
 /// the step fails or is cancelled. For a storage in memory it works in memory.
 ///
-/// It throws `DownloadError` with `.processing` for a file that is not a gzip file, is damaged or truncated;
-/// `.tooLarge`; `.noSpace`, `.permission` or `.storage` for errors of the file system; and `CancellationError`.
+/// It throws `DownloadError` with `.damaged` for a file that is not a gzip file, is damaged or truncated, which the engine
+/// downloads again; `.processing` for a folder and for too little memory; `.tooLarge`; `.noSpace`, `.permission` or `.storage` for errors of the file system; and `CancellationError`.
 public struct Gunzip: PostProcessor {
   /// How bytes after the last member are treated. Zeros up to the end, the padding of tapes and block devices, are
   /// always ignored.

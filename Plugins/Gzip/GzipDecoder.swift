@@ -88,7 +88,7 @@ struct GzipDecoder: ~Copyable {
 
   /// Decompresses the next bytes of the stream, and calls `emit` with each full block.
   ///
-  /// - Throws: ``DownloadError`` with `.processing` for bytes that are not a gzip stream or are damaged, with
+  /// - Throws: ``DownloadError`` with `.damaged` for bytes that are not a gzip stream or are damaged, with
   ///   `.tooLarge` for a stream over the limit; errors of `emit`. Do not use the decoder after an error.
   mutating func update(_ input: RawSpan, emit: (RawSpan) throws -> Void) throws {
     try input.withUnsafeBytes { bytes in
@@ -118,19 +118,18 @@ struct GzipDecoder: ~Copyable {
 
   /// Ends the stream: checks that every member was complete, and emits the last block.
   ///
-  /// - Throws: ``DownloadError`` with `.processing` for a stream that is empty or truncated; errors of `emit`.
+  /// - Throws: ``DownloadError`` with `.damaged` for a stream that is empty or truncated; errors of `emit`.
   mutating func finish(emit: (RawSpan) throws -> Void) throws {
     switch position {
     case .firstByte where memberCount == 0:
-      throw DownloadError(.processing, "the file is empty and not a gzip file: download it again")
+      throw DownloadError(.damaged, "the file is empty and not a gzip file")
     case .secondByte where memberCount == 0:
-      throw DownloadError(.processing, "the file has one byte and is not a gzip file: download it again")
+      throw DownloadError(.damaged, "the file has one byte and is not a gzip file")
     // A single first byte after a member may be the start of a truncated one, so it is not ignored.
     case .secondByte, .insideMember:
       throw DownloadError(
-        .processing,
-        "the gzip file is truncated: it ends inside member \(memberCount + 1), after \(byteCount) bytes of output; "
-          + "download it again")
+        .damaged,
+        "the gzip file is truncated: it ends inside member \(memberCount + 1), after \(byteCount) bytes of output")
     case .firstByte, .zeroPadding, .ignoredRest:
       try flush(emit)
     }
@@ -154,13 +153,13 @@ struct GzipDecoder: ~Copyable {
   private mutating func endOfMembers(at byte: UInt8) throws(DownloadError) {
     guard memberCount > 0 else {
       throw DownloadError(
-        .processing,
+        .damaged,
         "the file is not a gzip file: it does not start with the bytes 1f 8b. Remove Gunzip, or check whether the "
           + "server sent an error page instead")
     }
     guard trailingBytes == .ignore else {
       throw DownloadError(
-        .processing,
+        .damaged,
         "other bytes follow gzip member \(memberCount): the file is damaged, or something was "
           + "appended to it. Gunzip(trailingBytes: .ignore) ignores them")
     }
@@ -217,9 +216,8 @@ struct GzipDecoder: ~Copyable {
 
   private func damaged(_ reason: String) -> DownloadError {
     DownloadError(
-      .processing,
-      "the gzip file is damaged: \(reason), in member \(memberCount + 1) after \(byteCount) bytes of output; "
-        + "download it again")
+      .damaged,
+      "the gzip file is damaged: \(reason), in member \(memberCount + 1) after \(byteCount) bytes of output")
   }
 
   private mutating func flush(_ emit: (RawSpan) throws -> Void) throws {

@@ -293,4 +293,85 @@ struct FilePartialTests {
       ($0 as? DownloadError)?.code == .noSpace
     }
   }
+
+  // MARK: Other programs
+
+  @Test(
+    "a file that another program has cut is not written to: it would have zeros in front", arguments: [true, false])
+  func cutByAnotherProgram(isNew: Bool) async throws {
+    let folder = try TemporaryFolder()
+    let partial = try await FileStore(folder.path).openPartial(key(), isNew: isNew)
+    try partial.put(someBytes, at: 0)
+    // With missing bytes before them, as the bytes of a second connection are.
+    try partial.put(someBytes, at: 1 << 20)
+    try partial.persist()
+    let path = try #require(try partial.artifact(name: "a", mediaType: nil).path)
+    #expect(truncate(path, 100) == 0)
+    let isStorage: (any Error) -> Bool = { error in
+      let error = error as? DownloadError
+      return error?.code == .storage && error?.message.contains("another program has cut") == true
+    }
+    #expect { try partial.put([1], at: 200) } throws: { isStorage($0) }
+    await #expect { try await partial.synchronize() } throws: { isStorage($0) }
+    #expect(try partial.size() == 100)
+    // Truncated by its owner, it is usable again.
+    try partial.truncate(to: 0)
+    try partial.put([1], at: 0)
+    try partial.close()
+  }
+
+  @Test("a hard link in the place of a partial is not written through", arguments: [true, false])
+  func aHardLink(isCut: Bool) async throws {
+    let folder = try TemporaryFolder()
+    let store = FileStore(folder.path)
+    let partial = try await store.openPartial(key(), isNew: false)
+    try partial.put([1, 2, 3], at: 0)
+    let path = try #require(try partial.artifact(name: "a", mediaType: nil).path)
+    try partial.close()
+    let other = try folder.write(Array("another file".utf8), to: "other")
+    try FileManager.default.removeItem(atPath: path)
+    try FileManager.default.linkItem(atPath: other, toPath: path)
+    let linked = try await store.openPartial(key(), isNew: false)
+    if isCut { try linked.truncate(to: 4) } else { try linked.put([9], at: 7) }
+    #expect(try Data(contentsOf: URL(filePath: other)) == Data("another file".utf8))
+    #expect(try linked.read(at: 0, count: 100) == Array((isCut ? "anot" : "another\tfile").utf8))
+    try linked.close()
+    #expect(try Data(contentsOf: URL(filePath: path)) == Data((isCut ? "anot" : "another\tfile").utf8))
+    try await store.removePartial(key())
+    #expect(FileManager.default.fileExists(atPath: other))
+    #expect(try folder.tree().count == 1)
+  }
+
+  @Test("a process that ended between the two names of a published file: the partial is read, and published once")
+  func bothNames() async throws {
+    let folder = try TemporaryFolder()
+    let store = FileStore(folder.path)
+    let notes = Notes()
+    let first = try await store.openPartial(key(), isNew: false)
+    try first.put(someBytes, at: 0)
+    try first.finish()
+    let staged = try first.artifact(name: "file.bin", mediaType: nil)
+    // A process that ends after the link makes no further call but closing.
+    let isDead = Atomic(false)
+    let dying = FileStore(
+      folder.path,
+      system: Calls { _, call, _ in
+        if isDead.load(ordering: .relaxed), call != .close { return .fail(EIO) }
+        if call == .link { isDead.store(true, ordering: .relaxed) }
+        return .proceed
+      }.system)
+    _ = try? await dying.publish(staged, of: nil, at: .init(name: "file.bin"), in: context(notes: notes))
+    try first.close()
+    let path = try #require(staged.path)
+    let names = try FileManager.default.attributesOfItem(atPath: path)[.referenceCount] as? Int
+    #expect(names == 2)
+    let again = try await store.openPartial(key(), isNew: false)
+    #expect(try again.read(at: 0, count: someBytes.count) == someBytes)
+    let published = try await store.publish(
+      staged, of: again, at: .init(name: "file.bin"), in: context(prior: notes.last))
+    try again.close()
+    #expect(published.path == folder.path("file.bin"))
+    #expect(try published.readBytes() == someBytes)
+    #expect(!FileManager.default.fileExists(atPath: path))
+  }
 }

@@ -2,7 +2,7 @@ import DownpipeCore
 import DownpipePOSIX
 
 extension FilePartial {
-  private static let bufferSize = 1 << 20
+  static let bufferSize = 1 << 20
 
   func mark(endingAt offset: Int64, from start: Int64) throws -> BlockMark? {
     try BlockDigest.mark(endingAt: offset, from: start, of: path) { try read(at: $0, count: $1) }

@@ -32,6 +32,8 @@ final class FilePartial: Partial {
     var length: Int64 = 0
     /// Whether the file's name may not be on the disk yet.
     var nameIsNew = true
+    /// Whether the file has another name, too (a hard link): a write would change that one.
+    var isShared = false
   }
 
   var system: FileSystem { folders.system }
@@ -41,10 +43,14 @@ final class FilePartial: Partial {
   ///   - file: The file with the name; `nil` when there is none.
   ///   - length: Its length.
   ///   - claim: The claim on the name; `nil` for a new download.
-  init(_ path: String, file: OpenFile? = nil, length: Int64 = 0, claim: PartialClaim? = nil, folders: StoreFolders) {
+  ///   - isShared: Whether the file has another name, too.
+  init(
+    _ path: String, file: OpenFile? = nil, length: Int64 = 0, claim: PartialClaim? = nil, isShared: Bool = false,
+    folders: StoreFolders
+  ) {
     self.path = path
     self.folders = folders
-    state = Mutex(State(file: file, claim: claim, length: length))
+    state = Mutex(State(file: file, claim: claim, length: length, isShared: isShared))
     if let claim { folders.hold(path, by: claim) }
     folders.enter()
   }
@@ -61,7 +67,9 @@ final class FilePartial: Partial {
     try withState("write") { state in
       guard state.stage == .open else { throw SystemError(EBADF) }
       if state.file == nil, bytes.byteCount == 0 { return }
+      try unshare(&state, keeping: state.length)
       let file = try state.file ?? begin(&state)
+      try checkLength(of: file, in: state)
       try file.write(bytes, at: offset)
       state.length = max(state.length, offset + Int64(bytes.byteCount))
     }
@@ -89,9 +97,43 @@ final class FilePartial: Partial {
     try withState("change the size of") { state in
       guard state.stage == .open else { throw SystemError(EBADF) }
       if state.file == nil, size == 0 { return }
+      try unshare(&state, keeping: size)
       try (state.file ?? begin(&state)).truncate(to: size)
       state.length = size
     }
+  }
+
+  /// Gives the partial a file of its own before it is changed, if its file has another name, too: a hard link that another
+  /// program has made, or the published file, when the process or the machine stopped while it was published.
+  private func unshare(_ state: inout State, keeping count: Int64) throws {
+    guard state.isShared, let shared = state.file else { return }
+    try state.claim?.check()
+    let copy = Entry(path + PartialClaim.copySuffix)
+    let file = try system.makeRoom(at: copy) { () throws(SystemError) in
+      try OpenFile(copy, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, mode: 0o600, system: system)
+    }
+    try shared.forEachBlock(of: Self.bufferSize, upTo: count) { block, offset in
+      try file.write(block, at: offset)
+      return true
+    }
+    // The ledger has bytes that the new file must not lose.
+    if durability == .power { try file.flush() }
+    try system.rename(copy, to: Entry(path))
+    state.file = file
+    state.isShared = false
+    state.nameIsNew = true
+  }
+
+  /// Checks before each write that no other program has cut the file: the write would lengthen it again, with zeros where
+  /// its bytes were.
+  private func checkLength(of file: OpenFile, in state: State) throws {
+    guard state.length > 0 else { return }
+    let size = try file.status().size
+    guard size < state.length else { return }
+    throw DownloadError(
+      .storage,
+      "another program has cut \(path): it has \(size) of the \(state.length) bytes written to it. Resume the download "
+        + "to fetch the file again")
   }
 
   // MARK: Durability
@@ -105,7 +147,8 @@ final class FilePartial: Partial {
   func synchronize() async throws {
     let isEmpty = try withState("flush") { state in
       guard state.stage != .closed else { throw SystemError(EBADF) }
-      guard state.file != nil else { return true }
+      guard let file = state.file else { return true }
+      if state.stage == .open { try checkLength(of: file, in: state) }
       try persist(&state)
       return false
     }
@@ -263,6 +306,7 @@ final class FilePartial: Partial {
         return false
       }
       state.length = status.size
+      state.isShared = false
       return true
     }
   }

@@ -20,7 +20,7 @@
 
     func decode(_ block: RawSpan, emit: (RawSpan) throws -> Void) throws {
       try block.withUnsafeBytes { block in
-        guard !isComplete else { throw DamagedContent() }
+        guard !isComplete else { throw DamagedContent.followed }
         var left = block.count
         var next = block.baseAddress?.assumingMemoryBound(to: UInt8.self)
         var result: BrotliDecoderResult
@@ -31,7 +31,11 @@
           let count = output.count - room
           if count > 0 { try emit(UnsafeRawBufferPointer(rebasing: output[..<count]).bytes) }
         } while result == BROTLI_DECODER_RESULT_NEEDS_MORE_OUTPUT
-        guard result != BROTLI_DECODER_RESULT_ERROR, left == 0 else { throw DamagedContent() }
+        guard result != BROTLI_DECODER_RESULT_ERROR else {
+          throw DamagedContent.invalid(
+            BrotliDecoderErrorString(BrotliDecoderGetErrorCode(state)).map { String(cString: $0) })
+        }
+        guard left == 0 else { throw DamagedContent.followed }
         isComplete = result == BROTLI_DECODER_RESULT_SUCCESS
       }
     }

@@ -13,8 +13,23 @@
     func decode(_ block: RawSpan, emit: (RawSpan) throws -> Void) throws
   }
 
-  /// The bytes are not of the coding.
-  struct DamagedContent: Error {}
+  /// What is wrong with the bytes of a coding.
+  enum DamagedContent: Error {
+    /// They are not of the coding, with the reason of the decoder if it has one.
+    case invalid(String?)
+    /// They end before the coded data does.
+    case endsEarly
+    /// The coded data is complete, and other bytes follow it.
+    case followed
+
+    func text(_ coding: DecodableCoding) -> String {
+      switch self {
+      case .invalid(let reason): "the body is not correct \(coding.rawValue) data\(reason.map { " (\($0))" } ?? "")"
+      case .endsEarly: "the body ends before its \(coding.rawValue) data is complete"
+      case .followed: "other bytes follow the end of the \(coding.rawValue) data"
+      }
+    }
+  }
 
   /// The content codings of HTTP that have a decoder.
   enum DecodableCoding: String {

@@ -7,7 +7,8 @@
   ///
   /// It decodes gzip, deflate (with and without the header of zlib), br and zstd, and checks that the data is complete. (The
   /// decoders in libcurl take data that ends too early.) The output is limited like that of `Gunzip`: to the size that the
-  /// request or the source allow, to 64 GiB, and, beyond the first 64 MiB, to 256 times the size of the input.
+  /// request or the source allow, to 64 GiB, and, beyond the first 64 MiB, to 256 times the bytes that were received. All
+  /// codings of a file have this limit together.
   struct DecodeContent: PostProcessor {
     static let maximumOutput: Int64 = 64 << 30
     static let freeOutput: Int64 = 64 << 20
@@ -29,7 +30,7 @@
 
     func process(_ input: File, in context: ProcessingContext) async throws -> File {
       let bytes = try ArtifactBytes(input.artifact)
-      let limit = limit(forInput: bytes.byteCount, context)
+      let limit = limit(forInput: min(bytes.byteCount, context.bytesReceived ?? .max), context)
       guard let workspace = context.workspace else {
         var output: [UInt8] = []
         let size = try decode(bytes, limit: min(limit, Self.maximumInMemory)) { block in
@@ -69,20 +70,20 @@
             guard size <= limit else {
               throw DownloadError(
                 .tooLarge,
-                "the file decodes to more than the \(limit) bytes that are allowed: raise the limit, or keep the content "
-                  + "coding")
+                "the file decodes to more than the \(limit) bytes that are allowed: raise the limit, or keep content "
+                  + "codings (keepsContentCoding, --keep-encoded)")
             }
             try emit(decoded)
             try Task.checkCancellation()
           }
           return true
         }
-        guard decoder.isComplete else { throw DamagedContent() }
-      } catch is DamagedContent {
+        guard decoder.isComplete else { throw DamagedContent.endsEarly }
+      } catch let damage as DamagedContent {
         throw DownloadError(
-          .processing,
-          "the file cannot be decoded: its bytes are not complete \(coding.rawValue) data; keep the content coding to get "
-            + "them")
+          .damaged,
+          "\(damage.text(coding)): keep content codings (keepsContentCoding, --keep-encoded) to get the bytes as the "
+            + "server sends them")
       }
       return size
     }

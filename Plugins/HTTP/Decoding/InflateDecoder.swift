@@ -2,8 +2,8 @@
   import CZlib
   import DownpipeCore
 
-  /// Decodes `gzip` (one member, RFC 1952) and `deflate`, which is zlib's format (RFC 1950) by the rules (RFC 9110 §8.4.1.2)
-  /// and its bare content (RFC 1951) from some servers.
+  /// Decodes `gzip` (all members, RFC 1952 §2.2) and `deflate`, which is zlib's format (RFC 1950) by the rules (RFC 9110
+  /// §8.4.1.2) and its bare content (RFC 1951) from some servers.
   final class InflateDecoder: ContentDecoder {
     enum Format { case gzip, deflate }
 
@@ -36,21 +36,39 @@
 
     func decode(_ block: RawSpan, emit: (RawSpan) throws -> Void) throws {
       try block.withUnsafeBytes { block in
-        guard !isComplete, let first = block.baseAddress else { throw DamagedContent() }
+        guard let first = block.baseAddress else { return }
         if !isStarted { try start(block) }
         stream.pointee.next_in = UnsafeMutablePointer(mutating: first.assumingMemoryBound(to: UInt8.self))
         stream.pointee.avail_in = UInt32(block.count)
         repeat {
-          stream.pointee.next_out = output.baseAddress?.assumingMemoryBound(to: UInt8.self)
-          stream.pointee.avail_out = UInt32(output.count)
-          let code = inflate(stream, Z_NO_FLUSH)
-          guard [Z_OK, Z_STREAM_END, Z_BUF_ERROR].contains(code) else { throw DamagedContent() }
-          let count = output.count - Int(stream.pointee.avail_out)
-          if count > 0 { try emit(UnsafeRawBufferPointer(rebasing: output[..<count]).bytes) }
-          isComplete = code == Z_STREAM_END
-        } while !isComplete && stream.pointee.avail_out == 0
-        guard !isComplete || stream.pointee.avail_in == 0 else { throw DamagedContent() }
+          if isComplete { try beginMember() }
+          try decodeMember(emit)
+        } while stream.pointee.avail_in > 0
       }
+    }
+
+    /// Begins the next gzip member, of which at least one byte is there.
+    private func beginMember() throws {
+      guard format == .gzip, stream.pointee.next_in?.pointee == 0x1F, inflateReset(stream) == Z_OK else {
+        throw DamagedContent.followed
+      }
+      isComplete = false
+    }
+
+    /// Decodes up to the end of the member or of the input.
+    private func decodeMember(_ emit: (RawSpan) throws -> Void) throws {
+      repeat {
+        stream.pointee.next_out = output.baseAddress?.assumingMemoryBound(to: UInt8.self)
+        stream.pointee.avail_out = UInt32(output.count)
+        let code = inflate(stream, Z_NO_FLUSH)
+        guard [Z_OK, Z_STREAM_END, Z_BUF_ERROR].contains(code) else {
+          if code == Z_MEM_ERROR { throw DecodableCoding.outOfMemory }
+          throw DamagedContent.invalid(stream.pointee.msg.map { String(cString: $0) })
+        }
+        let count = output.count - Int(stream.pointee.avail_out)
+        if count > 0 { try emit(UnsafeRawBufferPointer(rebasing: output[..<count]).bytes) }
+        isComplete = code == Z_STREAM_END
+      } while !isComplete && stream.pointee.avail_out == 0
     }
   }
 #endif

@@ -27,7 +27,10 @@
         while input.pos < input.size || isFull {
           var room = ZSTD_outBuffer(dst: output.baseAddress, size: output.count, pos: 0)
           let hint = ZSTD_decompressStream(stream, &room, &input)
-          guard ZSTD_isError(hint) == 0 else { throw DamagedContent() }
+          guard ZSTD_isError(hint) == 0 else {
+            // After a complete frame comes another one, or nothing.
+            throw isComplete ? DamagedContent.followed : .invalid(String(cString: ZSTD_getErrorName(hint)))
+          }
           if room.pos > 0 { try emit(UnsafeRawBufferPointer(rebasing: output[..<room.pos]).bytes) }
           isComplete = hint == 0
           isFull = room.pos == room.size && hint != 0

@@ -2,8 +2,8 @@ extension FailureTable {
   /// The default table of ``Retry``, with a row for every ``DownloadError/Code`` and every HTTP status registered with
   /// IANA (RFC 9110 and its successors).
   ///
-  /// A restart discards bytes, so it is used only if the stored bytes are of no use. A digest that is wrong twice in a
-  /// row fails the download, because the file is then most likely wrong on the server.
+  /// A restart discards bytes, so it is used only if the stored bytes are of no use. A file that is proved wrong twice
+  /// in a row, by its digest or by its decoding, fails the download: it is then most likely wrong on the server.
   public static let standard = FailureTable(
     codes + informational + successful + redirections + clientErrors + serverErrors + [
       Row(.other, .giveUp, because: "an unknown failure is not repeated: add a row for its code")
@@ -38,6 +38,9 @@ extension FailureTable {
     Row(.code(.lengthMismatch), .resume, because: "the connection ended early; the received bytes are good"),
     Row(
       .code(.digestMismatch), .restart, because: "bytes were damaged on the way; if it occurs twice, on the server",
+      attempts: 2),
+    Row(
+      .code(.damaged), .restart, because: "bytes were damaged on the way; if it occurs twice, on the server",
       attempts: 2),
     Row(.code(.noSpace), .waitForDisk, because: "space must be freed; the received bytes are kept"),
     Row(.code(.tooManyOpenFiles), .waitForDescriptors, because: "other downloads release descriptors when they end"),

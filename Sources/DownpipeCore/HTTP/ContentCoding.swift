@@ -1,7 +1,7 @@
 /// The content codings of a file (RFC 9110 §8.4), and whether the coded bytes are the file.
 package struct ContentCoding: Sendable, Hashable {
-  /// The most codings of a file that are removed: more are an attack (libcurl has the same limit).
-  static let maximumCount = 5
+  /// The most codings of a file that are removed. Servers use one, and two where a proxy adds its own; more are an attack.
+  static let maximumCount = 2
 
   /// The codings in lower case under their registered names, in the order in which they were applied.
   package let codings: [String]

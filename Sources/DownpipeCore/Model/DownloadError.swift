@@ -57,6 +57,10 @@ public struct DownloadError: Error, Sendable {
     public static let lengthMismatch = Code("lengthMismatch")
     /// The digest of the bytes differs from the expected one.
     public static let digestMismatch = Code("digestMismatch")
+    /// The bytes are not complete or correct data of their format: decoding them has proved that they are wrong.
+    ///
+    /// A step throws it only for its input, and not for a failure of its own. The bytes are then downloaded again.
+    public static let damaged = Code("damaged")
     /// The storage is full.
     public static let noSpace = Code("noSpace")
     /// The process or the system has reached its limit of open files and connections.

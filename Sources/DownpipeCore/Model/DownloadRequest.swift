@@ -21,7 +21,8 @@ public struct DownloadRequest: Sendable, Hashable {
     @inlinable get { box[0].url }
     @inlinable _modify { yield &box[0].url }
   }
-  /// Other URLs of the same file, tried in order when the previous one has failed for good.
+  /// Other URLs of the same file, tried in order when the previous one has failed for good, or has sent bytes that were
+  /// proved wrong.
   public var mirrors: [URL] {
     @inlinable get { box[0].mirrors }
     @inlinable _modify { yield &box[0].mirrors }

@@ -154,12 +154,19 @@ public struct ProcessingContext: Sendable {
   /// step's input.
   public let follower: (any TransferFollower)?
 
+  /// The number of bytes that were downloaded for the file, before any step; `nil` when unknown.
+  ///
+  /// A step that limits its output by the size of its input uses this number, so that several steps in a row share one
+  /// limit.
+  public let bytesReceived: Int64?
+
   private let record: @Sendable (String) async throws -> Void
 
   /// Creates a context.
   public init(
     request: DownloadRequest, workspace: String?, digests: [FileDigest] = [], priorNote: String? = nil,
     durability: Durability = .process, wasInterrupted: Bool = false, follower: (any TransferFollower)? = nil,
+    bytesReceived: Int64? = nil,
     note: @escaping @Sendable (String) async throws -> Void = { _ in }
   ) {
     self.request = request
@@ -169,6 +176,7 @@ public struct ProcessingContext: Sendable {
     self.durability = durability
     self.wasInterrupted = wasInterrupted
     self.follower = follower
+    self.bytesReceived = bytesReceived
     self.record = note
   }
 

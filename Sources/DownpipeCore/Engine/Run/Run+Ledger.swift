@@ -28,6 +28,7 @@ extension Run {
       record.checkpoint = Checkpoint()
       record.steps = StepLog()
     }
+    state.withLock { $0.origins = ByteOrigins() }
     received.store(0, ordering: .relaxed)
   }
 
@@ -45,22 +46,6 @@ extension Run {
     }
   }
 
-  /// Removes the bytes that mirrors have brought, after the whole file was proved wrong: the rest is most likely right.
-  /// The next runs fetch them from the first URL.
-  private func dropMirrorBytes() async {
-    let suspect = state.withLock { $0.mirrorBytes }
-    let left = update { record in
-      for range in suspect.ranges { record.checkpoint.remove(range) }
-      record.checkpoint.isComplete = false
-      record.steps = StepLog()
-      return record.checkpoint.ranges
-    }
-    received.store(left.byteCount, ordering: .relaxed)
-    // Not through `save(_:)`: this has to be done even if the task is cancelled.
-    let isSaved = try? await context.store.save(record, [.checkpoint, .steps], at: context.time.date)
-    if left.isEmpty || isSaved != true { await dropBytes() }
-  }
-
   /// Runs the work of a stage, and adds the stage's name to its errors.
   func located<Result>(
     _ stage: @autoclosure () -> String, as code: DownloadError.Code = .storage, _ work: () async throws -> Result
@@ -75,7 +60,7 @@ extension Run {
   // MARK: Failures
 
   /// Failures after which the file is downloaded again from the first byte, so that the bytes do not count as progress.
-  private static let startsAgain: Set<DownloadError.Code> = [.contentChanged, .sizeChanged, .digestMismatch]
+  private static let startsAgain: Set<DownloadError.Code> = [.contentChanged, .sizeChanged, .digestMismatch, .damaged]
 
   /// Describes an error for the retry policy, as if it ended this run.
   func failure(_ error: DownloadError) -> Failure {
@@ -95,7 +80,7 @@ extension Run {
 
   /// Ends the run with a failure.
   func fail(_ error: DownloadError) async -> Outcome {
-    let error = read { error.located(stage: nil, url: $0.request.url, attempt: $0.attempts) }
+    let error = naming(error).located(stage: nil, url: read { $0.request.url }, attempt: read { $0.attempts })
     announce(.attemptFailed(error))
     let failure = failure(error)
     let decision = decision(on: failure)
@@ -104,15 +89,16 @@ extension Run {
       record.consecutiveFailures = failure.consecutive
       record.repeatedFailures = failure.repeated
     }
+    let isWrong = Self.provesWrongBytes.contains(error.code)
     // Also if an earlier run has got bytes of mirrors.
-    if error.code == .digestMismatch { context.doubtedMirrors.insert(id) }
+    if isWrong { context.doubtedMirrors.insert(id) }
+    forgetExclusions(after: error, decision)
     switch decision {
-    case .restart where error.code == .digestMismatch && !state.withLock({ $0.mirrorBytes.isEmpty }):
-      await dropMirrorBytes()
     case .restart:
       await dropBytes()
     // These bytes are proved wrong: if they were kept, every resume by hand would fail again.
-    case .giveUp where Self.startsAgain.contains(error.code), .refresh where error.code == .digestMismatch:
+    case .giveUp where Self.startsAgain.contains(error.code) || state.withLock({ $0.dropsBytes }),
+      .refresh where isWrong:
       await dropBytes()
     case .giveUp, .refresh, .resume, .wait:
       break
@@ -136,7 +122,7 @@ extension StoredArtifact {
 
 extension DownloadError {
   /// Whether two failures are of the same kind, as the rows of a failure table are.
-  fileprivate func isOfSameKind(as other: DownloadError) -> Bool {
+  func isOfSameKind(as other: DownloadError) -> Bool {
     code == other.code && (code != .httpStatus || httpStatus == other.httpStatus)
   }
 }

@@ -27,15 +27,14 @@ extension Run {
   /// Continues with the next mirror, if the retry policy would not retry a URL that is too slow. This task has been
   /// cancelled, so a new task does the work.
   private func nextPlace(after failure: DownloadError) async -> Outcome? {
-    let count = read { 1 + $0.request.mirrors.count }
     let place = state.withLock { $0.place }
-    guard place + 1 < count, case .giveUp = decision(on: self.failure(failure)) else { return nil }
+    guard let next = self.place(from: place + 1), case .giveUp = decision(on: self.failure(failure)) else { return nil }
     announce(.attemptFailed(failure))
     let task = state.withLock { state -> Task<Outcome, Never>? in
       // A stop for another reason has precedence.
       guard case .tooSlow = state.stopReason else { return nil }
       state.stopReason = nil
-      state.place = place + 1
+      state.place = next
       let task = Task { await work() }
       state.task = Task {
         _ = await withTaskCancellationHandler {
@@ -59,6 +58,16 @@ extension Run {
   private func produce() async throws -> Artifact {
     if read({ $0.awaited }) == .link { try await refreshLink() }
     if let artifact = try await existing() { return artifact }
+    while true {
+      do {
+        return try await fetchAndPublish()
+      } catch let error as DownloadError {
+        guard try await goesOn(after: error) else { throw error }
+      }
+    }
+  }
+
+  private func fetchAndPublish() async throws -> Artifact {
     var file = try await completeFile()
     do {
       try await process(&file)
@@ -164,6 +173,7 @@ extension Run {
 
   private func publish(_ file: CompleteFile) async throws -> Artifact {
     guard storage.isStaged(file.artifact) else { return file.artifact }
+    try checkLength(of: file)
     let chain = chain
     if chain.links.isEmpty { announce(state: .processing(step: storageName)) }
     update { _ = $0.apply(.bytesComplete) }
@@ -173,6 +183,17 @@ extension Run {
       try await storage.publish(
         file.artifact, of: file.isUntouched ? file.partial : nil, at: context.request.destination, in: context)
     }
+  }
+
+  /// Checks that the partial still has all bytes that were written to it.
+  ///
+  /// - Throws: ``DownloadError`` with `.storage` if another program has cut it. Its bytes are forgotten then.
+  func checkLength(of file: CompleteFile) throws {
+    guard file.isUntouched, let written = file.artifact.size.bytes else { return }
+    let size = try file.partial.size()
+    guard size < written else { return }
+    forgetBytes()
+    throw DownloadError.shortened(to: size, of: written).located(stage: storageName, url: nil, attempt: nil)
   }
 
   // MARK: The link
@@ -225,4 +246,14 @@ struct CompleteFile: Sendable {
 
   /// Closes the partial. Errors are ignored: flushing the bytes has reported them before.
   func close() { try? partial.close() }
+}
+
+extension DownloadError {
+  /// Another program has cut the partial while it was written.
+  static func shortened(to size: Int64, of written: Int64) -> DownloadError {
+    DownloadError(
+      .storage,
+      "another program has cut the unfinished file: it has \(size) of the \(written) bytes written to it. Resume the "
+        + "download to fetch the file again")
+  }
 }

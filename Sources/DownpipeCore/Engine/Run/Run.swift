@@ -30,8 +30,10 @@ final class Run: Sendable {
     var hasFreshLink = false
     /// The index of the URL in use: 0 for the request's URL, then its mirrors.
     var place = 0
-    /// The bytes that mirrors have brought, beside others of the first URL.
-    var mirrorBytes = ByteRangeSet()
+    /// Which places have brought the bytes on disk.
+    var origins = ByteOrigins()
+    /// Whether the bytes are of no use although the failure is not one of bytes.
+    var dropsBytes = false
     /// Whether discarded bytes may still be on disk, because the ledger could not be written.
     var mayHoldBytes = false
     /// The available bytes of the storage with which the file would have fitted beside the reserve of a gate.

@@ -86,14 +86,18 @@ extension Run {
     // The source that served the bytes decodes them, also after a restart of the process.
     let served = checkpoint.resource.flatMap { URL(string: $0) }.flatMap { stages.source(for: $0)?.stage }
     let source = served ?? stages.source(for: record.request.url)?.stage
-    let decoders = codings.count > ContentCoding.maximumCount ? [] : codings.compactMap { source?.decoder(for: $0) }
+    let isTooDeep = codings.count > ContentCoding.maximumCount
+    let decoders = isTooDeep ? [] : codings.compactMap { source?.decoder(for: $0) }
     guard decoders.count == codings.count else {
+      let reason =
+        isTooDeep
+        ? "has more than the \(ContentCoding.maximumCount) codings that are removed" : "is not decoded here"
       return (
         [],
         DownloadError(
           .wrongContentCoding,
           "the server sent the file in the content coding “\(checkpoint.contentCoding?.prefix(64).escaped ?? "")”, which "
-            + "is not decoded here: the file consists of the coded bytes", stage: source?.name)
+            + "\(reason): the file consists of the coded bytes", stage: source?.name)
       )
     }
     return (zip(codings, decoders).map { PipelineStep(removing: $0, with: $1) }, nil)
@@ -110,10 +114,8 @@ extension PipelineStep {
         output.name = input.name
         output.mediaType = input.mediaType
         return output
-      } catch var error as DownloadError where error.code == .processing {
-        error.message =
-          "the content coding \(coding) cannot be removed: \(error.message). The coded bytes are kept: restart the download "
-          + "to fetch them again, or let its source keep content codings"
+      } catch var error as DownloadError where error.code == .processing || error.code == .damaged {
+        error.message = "the content coding \(coding) cannot be removed: \(error.message)"
         throw error
       }
     }

@@ -1,3 +1,5 @@
+internal import Synchronization
+
 // Post-processing, by the names of the steps.
 extension Run {
   /// Runs the remaining steps and replaces the artifact of `file` with that of the last step.
@@ -12,6 +14,7 @@ extension Run {
     try read { $0.request.steps }.check(pipeline.steps)
     if let notice = chain.notice, done == 0 { announce(.refused(notice)) }
     if chain.endOfDecoding == 0, file.isUntouched { try checkSize(of: file.artifact) }
+    if !chain.links.isEmpty { try checkLength(of: file) }
     for (index, link) in chain.links.enumerated() where index >= done {
       let step = link.step
       guard link.isDecoder || read({ $0.request.steps.contains(step.name) }) else { continue }
@@ -37,8 +40,13 @@ extension Run {
         file.isUntouched ? try await file.following?.follower(of: link, at: index, input: input) : nil
       let context = try await processingContext(
         for: input, of: step.name, digests: link.digests, withWorkspace: true, follower: follower)
-      let output = try await located(step.name, as: .processing) {
-        try await withTaskExecutorPreference(BlockingExecutor.shared) { try await step.process(input, context) }
+      let output: Artifact
+      do {
+        output = try await located(step.name, as: .processing) {
+          try await withTaskExecutorPreference(BlockingExecutor.shared) { try await step.process(input, context) }
+        }
+      } catch let error as DownloadError where error.code == .damaged {
+        throw judged(error, of: chain.links[..<index])
       }
       try Task.checkCancellation()
       if index + 1 == chain.endOfDecoding { try await checkDecoded(output) }
@@ -54,6 +62,25 @@ extension Run {
       file.isUntouched = file.isUntouched && output.location == input.location
       file.artifact = output
     }
+  }
+
+  /// What it means that a step has found its input damaged. If a step before it has verified the digest of the file, the
+  /// file is damaged at its server, and another transfer of the same bytes is of no use.
+  private func judged(_ error: DownloadError, of earlier: ArraySlice<RunChain.Link>) -> DownloadError {
+    let verified = earlier.filter { link in
+      link.step.verifiesDigests && read { $0.request.steps.contains(link.step.name) }
+    }.flatMap(\.digests)
+    guard !verified.isEmpty else { return error }
+    // The digest that the server has sent is that of its own file: another place may have a better one, and so may the
+    // server later.
+    if read({ $0.request.expectedDigests.isEmpty }) {
+      if hasOtherPlace { return error }
+      state.withLock { $0.dropsBytes = true }
+    }
+    var judged = error
+    judged.code = .processing
+    judged.message += "; its digest is right, so the file itself is damaged, and another download would be the same"
+    return judged
   }
 
   /// Checks the size of a decoded file, and removes the file if it is wrong: its coded bytes are still there.
@@ -96,7 +123,8 @@ extension Run {
         request: record.request, workspace: workspace,
         digests: digests,
         priorNote: record.steps.note.map(StepNote.init(stored:)).flatMap { $0.isFor(step) ? $0.text : nil },
-        durability: storage.durability, wasInterrupted: record.wasInterrupted, follower: follower
+        durability: storage.durability, wasInterrupted: record.wasInterrupted, follower: follower,
+        bytesReceived: record.checkpoint.total.bytes ?? record.checkpoint.ranges.byteCount
       ) { [self] note in
         update { record in
           record.steps.note = StepNote(step: step, text: note).stored

@@ -17,6 +17,7 @@ final class EngineContext: Sendable {
   let room = RoomClaims()
   let connections: HostConnections
   let doubtedMirrors = DoubtedMirrors()
+  let excludedPlaces = ExcludedPlaces()
   /// The ``LiveSettings`` of the downloader; `nil` if it has none.
   let settings: (any Sendable)?
   private let lastArrival = Mutex<Int64>(0)

@@ -47,6 +47,8 @@ struct SegmentPlaces: Sendable {
     places.append(Place(url: url))
   }
 
+  var urls: [URL] { places.map(\.url) }
+
   subscript(index: Int) -> Place {
     get { places[index] }
     set { places[index] = newValue }
@@ -79,7 +81,9 @@ struct SegmentPlaces: Sendable {
   }
 
   /// Whether a place has a good chance to serve the next connection, now or after a pause.
-  var mayServeSoon: Bool { places.contains { !$0.isOut && $0.reference != nil && $0.failures <= 1 } }
+  func mayServeSoon(at now: Duration, within time: Duration) -> Bool {
+    places.contains { !$0.isOut && $0.reference != nil && $0.failures <= 1 && $0.notBefore - now <= time }
+  }
 
   /// Whether a mirror has been compared and could get its first connection.
   func hasUnmeasured(at now: Duration) -> Bool {

@@ -51,6 +51,8 @@ struct SegmentedTransfer: Sendable {
     var ticksAtEnd = 0
     /// The last failure of a connection.
     var lastError: DownloadError?
+    /// Since when nothing has been open, although the transfer may go on soon.
+    var idleSince: Duration?
 
     var open: Int { feeds.count }
   }
@@ -100,9 +102,28 @@ struct SegmentedTransfer: Sendable {
         }
         if isOver(&state) { return }
         openMore(&state, &group)
-        if state.open == 0, !state.isAuditioning, !state.places.mayServeSoon { throw failure(state) }
+        if isStuck(&state) { throw failure(state) }
       }
     }
+  }
+
+  /// The longest time without an open connection: pauses after failures of places are shorter.
+  private static let longestIdleTime = Duration.seconds(10)
+
+  /// Whether nothing is open and nothing is on its way. Called after ``openMore(_:_:)``, at least with each tick: so the
+  /// transfer asks again or fails, also if no connection was opened for a reason that is not known here.
+  private func isStuck(_ state: inout State) -> Bool {
+    guard state.open == 0, !state.isAuditioning else {
+      state.idleSince = nil
+      return false
+    }
+    // Nothing else is fetched before the first body has been compared, and that body has ended.
+    guard writer.isProven else { return true }
+    let now = time.now
+    let since = state.idleSince ?? now
+    state.idleSince = since
+    return now - since >= Self.longestIdleTime
+      || !state.places.mayServeSoon(at: now, within: Self.longestIdleTime - (now - since))
   }
 
   /// Whether rate policies may slow down the feeds: their speeds say nothing about servers then.

@@ -78,14 +78,20 @@ extension Transfer {
     if !run.context.doubtedMirrors.contains(run.id) {
       // Mirrors that the server names are ignored unless a digest proves the file (RFC 6249 §6).
       let mirrors = laterMirrors + (isVerified(reply) ? reply.duplicates : [])
-      for url in mirrors where run.context.trust.level(of: url) == .full { places.add(url) }
+      let excluded = run.context.excludedPlaces.places(of: run.key)
+      for url in mirrors where run.context.trust.level(of: url) == .full && !excluded.contains(url) { places.add(url) }
     }
+    let urls = places.urls
     run.watchSpeed()
     defer {
-      let brought = writer.withTable { $0.brought.values.reduce(into: ByteRangeSet()) { $0.formUnion($1) } }
+      let (brought, written) = writer.withTable { ($0.brought, $0.written) }
       run.state.withLock { state in
         state.watch = nil
-        state.mirrorBytes.formUnion(brought)
+        var own = written.subtracting(onDisk)
+        if start < offset { own.insert(contentsOf: start..<offset) }
+        for bytes in brought.values { own.subtract(bytes) }
+        state.origins.note(own, from: asked.url)
+        for (place, bytes) in brought { state.origins.note(bytes, from: urls[place]) }
       }
       // However the bodies ended, the bytes count that have been compared where those of two connections meet.
       if let bytes = writer.provenBytes {

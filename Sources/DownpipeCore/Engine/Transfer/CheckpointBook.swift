@@ -128,7 +128,10 @@ final class CheckpointBook: Sendable {
     _ bytes: ByteRangeSet, of writer: some CheckpointedWriter, in partial: any Partial, adopting adoption: Adoption?
   ) async throws {
     do {
-      try await run.located(run.storageName) { try await flush(partial) }
+      try await run.located(run.storageName) {
+        try await flush(partial)
+        try checkLength(of: partial, holding: bytes)
+      }
     } catch {
       // The disk may have lost bytes: write no more to it.
       writer.abort(with: DownloadError(error, as: .storage))
@@ -141,8 +144,25 @@ final class CheckpointBook: Sendable {
   func commitBetweenBodies(_ partial: any Partial) async throws {
     let bytes = run.read { $0.checkpoint.ranges }
     guard bytes.byteCount - state.withLock({ $0.committedBytes }) >= policy.bytes else { return }
-    try await run.located(run.storageName) { try await flush(partial) }
+    try await run.located(run.storageName) {
+      try await flush(partial)
+      try checkLength(of: partial, holding: bytes)
+    }
     try await commit(bytes, in: partial)
+  }
+
+  /// Checks that the partial has all bytes that were written to it.
+  ///
+  /// - Throws: ``DownloadError`` with `.storage` if another program has cut it. What is left may have zeros in front, so
+  ///   no byte is kept.
+  private func checkLength(of partial: any Partial, holding bytes: ByteRangeSet) throws {
+    let size = try partial.size()
+    guard size < bytes.end else { return }
+    state.withLock { state in
+      state.durable = ByteRangeSet()
+      state.flushHasFailed = true
+    }
+    throw DownloadError.shortened(to: size, of: bytes.end)
   }
 
   /// Commits a checkpoint of bytes that have been flushed.
@@ -201,7 +221,10 @@ final class CheckpointBook: Sendable {
   func keepBytes(of partial: any Partial) async {
     let hasBytes = run.read { !$0.checkpoint.ranges.isEmpty }
     if hasBytes, !state.withLock({ $0.flushHasFailed }) {
-      do { try await flushMakingRoom(partial) } catch { state.withLock { $0.flushHasFailed = true } }
+      do {
+        try await flushMakingRoom(partial)
+        try checkLength(of: partial, holding: run.read { $0.checkpoint.ranges })
+      } catch { state.withLock { $0.flushHasFailed = true } }
       markTail(of: partial)
     }
     do { try partial.close() } catch { state.withLock { $0.flushHasFailed = true } }

@@ -172,6 +172,7 @@ extension Transfer {
     let offset: Int64
     if compareUntil == 0, let adopted = try adoptFile(of: reply, into: partial, end: end, maximum: maximum) {
       offset = adopted
+      note(0..<offset, from: asked.url)
     } else {
       if start == compareUntil { try await claimRoom() }
       let segments = segments(of: reply, comparing: compareUntil, trusting: trust)
@@ -187,7 +188,7 @@ extension Transfer {
         maximumSize: maximum,
         replacement: isWhole && compareUntil > 0 && mayReplace(reply)
           ? Adoption(reply, to: asked, keeping: 0, of: Checkpoint()) : nil)
-      offset = try await write(reply.body, with: writer, into: partial, adopting: adoption)
+      offset = try await write(reply.body, of: asked.url, with: writer, into: partial, adopting: adoption)
       if writer.hasReplaced { (end, compareUntil) = (reply.length.bytes, writer.compareUntil) }
     }
     if let end, offset < end {
@@ -259,8 +260,14 @@ extension Transfer {
 
   // MARK: Writing
 
+  /// Notes which place has sent bytes, if there are several.
+  private func note(_ range: ByteRange, from url: URL) {
+    guard range.length > 0, run.read({ !$0.request.mirrors.isEmpty }) else { return }
+    run.state.withLock { $0.origins.note(ByteRangeSet(range), from: url) }
+  }
+
   private func write(
-    _ body: Body, with writer: BodyWriter, into partial: any Partial, adopting adoption: Adoption
+    _ body: Body, of url: URL, with writer: BodyWriter, into partial: any Partial, adopting adoption: Adoption
   ) async throws -> Int64 {
     run.watchSpeed()
     defer {
@@ -272,6 +279,7 @@ extension Transfer {
           record.checkpoint.ranges.insert(before: offset)
           if writer.start < writer.compareUntil { adoption.apply(to: &record.checkpoint) }
         }
+        note(writer.start..<offset, from: url)
       }
     }
     if book.isTooSmall(writer) {

@@ -59,8 +59,8 @@ struct Transfer: Sendable {
       let size = try partial.size()
       if size > end { try partial.truncate(to: end) }
       guard size >= end else {
-        throw DownloadError(
-          .storage, "only \(size) of the \(end) written bytes are on disk: the others are downloaded again")
+        run.forgetBytes()
+        throw DownloadError.shortened(to: size, of: end)
       }
       // Bytes without a committed checkpoint need no flush and no name: the published file proves itself.
       if !isNew || book.hasCommitted || run.storage.durability == .power { try await book.flush(partial) }
@@ -78,22 +78,25 @@ struct Transfer: Sendable {
   // MARK: Mirrors
 
   private func transferFromAny(into partial: any Partial) async throws {
-    let urls = run.read { [$0.request.url] + $0.request.mirrors }
+    let urls = run.places
     var offline: DownloadError?
     let first = min(run.state.withLock { $0.place }, urls.count - 1)
-    for (index, url) in urls.enumerated().dropFirst(first) {
+    var next = run.place(from: first) ?? run.place(from: 0) ?? first
+    while true {
+      let (index, url) = (next, urls[next])
       run.state.withLock { $0.place = index }
       do {
         while try await transferTrusting(url, into: partial) { try await book.commitBetweenBodies(partial) }
         return
       } catch let error as DownloadError {
-        // With segments, mirrors are as good as the URL. Without, the next mirror is only tried if the retry policy would not try this URL again. If a URL was unreachable, the
-        // download fails with that error, not with a mirror's.
-        guard index + 1 < urls.count, run.stopReason == nil, isFault(error, ofSourceAt: url),
+        // With segments, mirrors are as good as the URL. Without, the next mirror is only tried if the retry policy would
+        // not try this URL again. If a URL was unreachable, the download fails with that error, not with a mirror's.
+        guard let other = run.place(from: index + 1), run.stopReason == nil, isFault(error, ofSourceAt: url),
           hasSegments || isFinal(error, isMirror: index > 0)
         else { throw offline ?? error }
         if error.code == .offline { offline = error }
         run.announce(.attemptFailed(error.located(stage: nil, url: url, attempt: run.read { $0.attempts })))
+        next = other
       }
     }
   }

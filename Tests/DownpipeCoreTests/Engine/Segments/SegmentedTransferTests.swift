@@ -253,4 +253,40 @@ struct SegmentedTransferTests: EngineSuite {
     #expect(try await download.status.attempts == 1)
     await downloader.shutdown()
   }
+
+  @Test("a first reply that breaks off within the bytes that are compared ends the transfer, which asks again")
+  func aReplyThatEndsWhileItIsCompared() async throws {
+    let script = FakeSource.Script(bytes)
+    let source = FakeSource([url: [script.holding(after: 1 << 20)]])
+    let retry = FakeRetryPolicy(.resume(after: .zero))
+    let options = DownloaderOptions(time: time, random: { 0.5 }, lease: .seconds(600), minimumSpeed: nil)
+    let downloader = try await Downloader(options: options) {
+      source
+      FakeSegmentPolicy(maximum: 2) { _ in 1 }
+      retry
+      storage
+      AnyLedger(ledger)
+    }
+    let download = try await downloader.add(DownloadRequest(url, id: "a"))
+    await source.held(atLeast: 1)
+    try await download.pause()
+    source.release()
+    source.script(url, script.failing(after: 1000, with: cut), script)
+    try await download.resume()
+    #expect(storage.bytes(of: try await download.value) == bytes)
+    #expect(retry.failures.map(\.error.code) == [.network])
+    await downloader.shutdown()
+  }
+
+  @Test("a place that asks for a long pause ends the transfer: the retry policy waits, not the connections")
+  func theOnlyPlaceAsksForALongPause() async throws {
+    let script = FakeSource.Script(bytes)
+    let busy = FakeSource.Script.status(503, retryAfter: .seconds(600))
+    let source = FakeSource([url: [script.failing(after: 1 << 20, with: cut), busy]])
+    let retry = FakeRetryPolicy(.giveUp)
+    let downloader = try await downloader(source, segments: FakeSegmentPolicy(maximum: 2), retry: retry)
+    let download = try await downloader.add(DownloadRequest(url, id: "a"))
+    await #expect(throws: DownloadError.self) { try await download.value }
+    await downloader.shutdown()
+  }
 }

@@ -1,0 +1,118 @@
+internal import Foundation
+internal import Synchronization
+
+// What follows when a whole file was proved wrong: the place that has sent it is excluded, and the next one is asked.
+extension Run {
+  /// Failures that prove the bytes on disk wrong.
+  static let provesWrongBytes: Set<DownloadError.Code> = [.digestMismatch, .damaged]
+
+  // MARK: Places
+
+  /// The URL of the request and its mirrors, in the order in which they are asked.
+  var places: [URL] { read { [$0.request.url] + $0.request.mirrors } }
+
+  /// The first place from an index on that has not sent wrong bytes; `nil` if there is none.
+  func place(from index: Int) -> Int? {
+    let places = places
+    let excluded = context.excludedPlaces.places(of: key)
+    return places.indices.dropFirst(index).first { !excluded.contains(places[$0]) }
+  }
+
+  /// Whether there is a place beside the one in use that has not sent wrong bytes.
+  var hasOtherPlace: Bool {
+    guard read({ !$0.request.mirrors.isEmpty }) else { return false }
+    let places = places
+    let current = places[min(state.withLock { $0.place }, places.count - 1)]
+    let excluded = context.excludedPlaces.places(of: key)
+    return places.contains { $0 != current && !excluded.contains($0) }
+  }
+
+  /// Forgets which places were excluded after the download has failed, or when they are all that is left: the next run
+  /// asks all of them.
+  func forgetExclusions(after error: DownloadError, _ decision: RetryDecision) {
+    if case .giveUp = decision { return context.excludedPlaces.forget(key) }
+    if Self.provesWrongBytes.contains(error.code), !hasOtherPlace { context.excludedPlaces.forget(key) }
+  }
+
+  /// An error with the place that has sent wrong bytes, and all such places if there are several.
+  func naming(_ error: DownloadError) -> DownloadError {
+    var error = error
+    var wrong = context.excludedPlaces.places(of: key)
+    if Self.provesWrongBytes.contains(error.code) {
+      let known = state.withLock { $0.origins.origins(of: $0.record.checkpoint.ranges).known.map(\.place) }
+      if known.count > 1 {
+        error.message += "; its bytes came from \(Self.list(known))"
+        return error
+      }
+      if let place = known.first { error = error.located(stage: nil, url: place, attempt: nil) }
+      wrong += known.filter { !wrong.contains($0) }
+      if wrong.count < 2 { return error }
+    }
+    if !wrong.isEmpty { error.message += "; wrong bytes came from \(Self.list(wrong))" }
+    return error
+  }
+
+  private static func list(_ places: [URL]) -> String { places.map(\.redacted).joined(separator: " and ") }
+
+  // MARK: The next place
+
+  /// Prepares the run to go on after its file was proved wrong.
+  ///
+  /// A place that has sent the whole file alone is excluded, and the next one is asked. If several places have sent
+  /// parts of it, those of the others are fetched again from the place in use: the rest is most likely right. If it is
+  /// not known where the bytes came from, because an earlier run has got them, the retry policy decides.
+  /// - Returns: `false` when the run has failed.
+  @inline(never)  // The frame is needed only after a failure.
+  func goesOn(after error: DownloadError) async throws -> Bool {
+    guard Self.provesWrongBytes.contains(error.code), stopReason == nil, !Task.isCancelled else { return false }
+    let places = places
+    let current = places[min(state.withLock { $0.place }, places.count - 1)]
+    let (known, unknown) = state.withLock { $0.origins.origins(of: $0.record.checkpoint.ranges) }
+    let others = known.filter { $0.place != current }
+    if !others.isEmpty, known.count > 1 || !unknown.isEmpty {
+      // No mixture again: it would not be known who is wrong.
+      context.doubtedMirrors.insert(id)
+      note(naming(error))
+      try await forget(others.reduce(into: ByteRangeSet()) { $0.formUnion($1.bytes) })
+      announce(state: .transferring)
+      return true
+    }
+    let excluded = context.excludedPlaces.places(of: key)
+    guard unknown.isEmpty, let wrong = known.first?.place,
+      places.contains(where: { $0 != wrong && !excluded.contains($0) })
+    else { return false }
+    note(naming(error))
+    context.excludedPlaces.insert(wrong, of: key)
+    let next = places.firstIndex(of: wrong).flatMap { place(from: $0 + 1) } ?? place(from: 0) ?? 0
+    context.furthest.note(id, read { $0.checkpoint.ranges.byteCount })
+    try await forget(read { $0.checkpoint.ranges })
+    state.withLock { $0.place = next }
+    announce(state: .transferring)
+    return true
+  }
+
+  /// Notes a failure of a place, after which the run goes on: when no place is left, the retry policy decides on all of
+  /// them.
+  private func note(_ error: DownloadError) {
+    let error = error.located(stage: nil, url: nil, attempt: read { $0.attempts })
+    announce(.attemptFailed(error))
+    update { record in
+      record.repeatedFailures = (record.error?.isOfSameKind(as: error) == true ? record.repeatedFailures : 0) + 1
+      record.error = error
+    }
+  }
+
+  /// Removes wrong bytes from the record, first in the ledger, and from the disk when none are left.
+  private func forget(_ wrong: ByteRangeSet) async throws {
+    let left = update { record in
+      for range in wrong.ranges { record.checkpoint.remove(range) }
+      record.checkpoint.isComplete = false
+      record.steps = StepLog()
+      return record.checkpoint.ranges
+    }
+    if left.isEmpty { forgetBytes() }
+    received.store(left.byteCount, ordering: .relaxed)
+    try await save([.checkpoint, .steps])
+    if left.isEmpty { try await located(storageName) { try await storage.removePartial(key) } }
+  }
+}
