@@ -42,13 +42,13 @@ struct LargeFiles: Sendable {
   }
 
   /// The settings.
-  var settings: Settings { get async throws { try await downloader.settings() } }
+  var settings: Settings { get async throws { try downloader.settings(Settings.self).value } }
 
   /// Changes the settings, keeps them, and applies them to running transfers.
   ///
   /// - Parameter excess: Whether transfers beyond a lower number wait at once, or run to their end.
   func set(excess: Excess = .stops, _ change: @escaping @Sendable (inout Settings) -> Void) async throws {
-    try await downloader.updateSettings(excess: excess, change)
+    try await downloader.settings(Settings.self).update(excess: excess, change)
   }
 
   /// Stops all transfers at a checkpoint. The next start continues them.

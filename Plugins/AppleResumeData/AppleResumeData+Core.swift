@@ -39,7 +39,7 @@ extension AppleResumeData {
       default: nil
       }
     return Validator(
-      entityTag: (info[Key.entityTag]?.string).flatMap(EntityTag.init(field:)), lastModified: lastModified)
+      entityTag: (info[Key.entityTag]?.string).flatMap(EntityTag.init(parsing:)), lastModified: lastModified)
   }
 
   /// Creates a request for the same file.

@@ -3,15 +3,15 @@
   import Foundation
   import GRDB
 
-  /// The attributes that decide whether a download can be leased; stored once for all downloads that share them, in the
-  /// table `kind`.
+  /// The attributes that decide whether a download can be leased, except its size; stored once for all downloads that
+  /// share them, in the table `kind`.
   struct Kind: Hashable {
     var location: String?
     var candidate: Candidate
 
     init(location: String?, candidate: Candidate) {
       self.location = location
-      self.candidate = candidate
+      self.candidate = candidate.withoutSize
     }
 
     init(_ record: DownloadRecord) { self.init(location: record.location, candidate: record.candidate) }

@@ -73,8 +73,8 @@
       static func < (left: Self, right: Self) -> Bool { left.due < right.due }
     }
 
-    /// Lanes whose head has been read and is not damaged.
-    private var readable: Set<Lane> = []
+    /// The sizes of the heads that have been read and are not damaged.
+    private var readable: [Lane: ByteCount] = [:]
     /// Lanes whose head must be read from the index before the next lease.
     private(set) var stale: Set<Lane> = []
 
@@ -92,7 +92,7 @@
     func setHead(_ key: WaitingKey?, of lane: Lane) {
       stale.remove(lane)
       guard heads[lane] != key else { return }
-      readable.remove(lane)
+      readable[lane] = nil
       heads[lane] = key
       guard let key, !held.contains(lane) else { return }
       putBack(Head(key: key, lane: lane))
@@ -117,7 +117,7 @@
         return setHead(named.first(in: lane), of: lane)
       }
       heads[lane] = nil
-      readable.remove(lane)
+      readable[lane] = nil
       stale.insert(lane)
     }
 
@@ -134,11 +134,11 @@
     /// The next named download in a lane.
     func named(after key: WaitingKey, in lane: Lane) -> WaitingKey? { named.first(after: key, in: lane) }
 
-    /// Whether the head of a lane has been read: a head that is skipped repeatedly is read only once.
-    func isReadable(_ lane: Lane) -> Bool { readable.contains(lane) }
+    /// The size of the head of a lane, if it has been read: a head that is skipped repeatedly is read only once.
+    func sizeOfReadHead(_ lane: Lane) -> ByteCount? { readable[lane] }
 
     /// Records that the head of a lane can be read.
-    func setReadable(_ lane: Lane) { readable.insert(lane) }
+    func setRead(_ lane: Lane, size: ByteCount) { readable[lane] = size }
 
     /// Removes and returns the first head, until it is set again or put back.
     func pop() -> Head? {

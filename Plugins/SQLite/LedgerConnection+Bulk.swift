@@ -48,7 +48,7 @@
       let room = LedgerBulkResult.mostIDs - ids.count
       guard room > 0 else { return }
       let statement = try prepared("\(part.rows.prefix)SELECT id FROM \(part.from) WHERE \(part.where) LIMIT ?")
-      part.rows.bind(to: statement)
+      try part.rows.bind(to: statement)
       statement.bind(Int64(room))
       defer { statement.reset() }
       while try statement.step() { ids.append(DownloadID(statement.text())) }
@@ -62,7 +62,7 @@
     private func move(_ part: Part, _ effect: EventEffect, _ event: Lifecycle.Event, at now: Date) throws -> Int {
       let statement = try prepared(
         "\(part.rows.prefix)UPDATE \(part.from) SET \(changes(effect, event)) WHERE \(part.where)")
-      part.rows.bind(to: statement)
+      try part.rows.bind(to: statement)
       statement.bind(now)
       if isTaken(effect, event) { statement.bind(try opening()) }
       return try statement.run()

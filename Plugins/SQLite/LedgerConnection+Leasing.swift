@@ -18,7 +18,7 @@
       var left: [LaneList.Head] = []
       var cursors: [Lane: Cursor] = [:]
       search: while let head = list.pop() {
-        guard let candidate = try kind(head.lane.kind)?.candidate else { continue }
+        guard var candidate = try kind(head.lane.kind)?.candidate else { continue }
         if skipped.contains(candidate) {
           left.append(head)
           continue
@@ -29,20 +29,22 @@
         }
         // A damaged record is skipped without calling `select`.
         var record: DownloadRecord?
-        if !list.isReadable(head.lane) {
+        if list.sizeOfReadHead(head.lane) == nil {
           record = try readable(head.key.generation)
-          if record != nil { list.setReadable(head.lane) }
+          if let record { list.setRead(head.lane, size: record.likelySize) }
         }
-        if list.isReadable(head.lane) {
+        if let size = list.sizeOfReadHead(head.lane) {
+          let line = candidate
+          candidate.size = size
           switch request.select(candidate) {
           case .take:
             if let record = try record ?? readable(head.key.generation) { taken.append(record) }
           case .skip:
-            skipped.insert(candidate)
+            skipped.insert(line)
             left.append(head)
             continue search
           case .hold(let due):
-            held[candidate] = .some(due)
+            held[line] = .some(due)
             list.hold(head.lane, until: due)
             continue search
           case .stop:

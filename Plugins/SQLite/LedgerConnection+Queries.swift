@@ -20,7 +20,7 @@
           \(rows.prefix)SELECT \(RecordColumns.list) FROM download
           WHERE generation IN (SELECT generation FROM (\(keys) ORDER BY \(order) LIMIT ? OFFSET ?)) ORDER BY \(order)
           """)
-        rows.bind(to: statement)
+        try rows.bind(to: statement)
         statement.bind(Int64(room))
         statement.bind(Int64(offset))
         var count = 0
@@ -46,7 +46,7 @@
     /// Selects generations and sort keys for a query.
     private func keys(_ query: DownloadQuery, _ rows: RowFilter) throws -> String {
       let columns = "generation, rank, arrival, updated_at"
-      if !rows.hasTag, !rows.namesKinds, query.order == .arrival, try isCommon(rows.phases) {
+      if !rows.isListed, !rows.namesKinds, query.order == .arrival, try isCommon(rows.phases) {
         let list = rows.phases.map { "'\($0.rawValue)'" }.joined(separator: ", ")
         return "SELECT \(columns) FROM download INDEXED BY download_arrival WHERE phase IN (\(list))\(rows.isWanted)"
       }
@@ -78,7 +78,7 @@
     func counts(_ filter: DownloadFilter) throws -> [DownloadState.Phase: Int] {
       let rows = RowFilter(filter)
       let sql: String
-      if rows.hasTag {
+      if rows.isListed {
         sql = "\(rows.prefix)\(rows.select("phase, count(*)")) GROUP BY phase"
       } else if rows.namesKinds {
         let counts = rows.phases.flatMap { phase in
@@ -93,7 +93,7 @@
           """
       }
       let statement = try prepared(sql)
-      rows.bind(to: statement)
+      try rows.bind(to: statement)
       defer { statement.reset() }
       var counts: [DownloadState.Phase: Int] = [:]
       while try statement.step() {
@@ -125,7 +125,7 @@
           sum(size IS NULL)
         FROM (\(selected))
         """)
-      rows.bind(to: statement)
+      try rows.bind(to: statement)
       var totals = DownloadTotals(counts: try counts(filter))
       defer { statement.reset() }
       guard try statement.step() else { return totals }

@@ -29,7 +29,7 @@
     /// The results of a statement that selects numbers of the filtered rows.
     func numbers(_ sql: String, _ rows: RowFilter) throws -> [Int64] {
       let statement = try prepared(sql)
-      rows.bind(to: statement)
+      try rows.bind(to: statement)
       defer { statement.reset() }
       var numbers: [Int64] = []
       while try statement.step() { numbers.append(statement.int64()) }

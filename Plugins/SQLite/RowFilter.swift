@@ -19,18 +19,26 @@
       DownloadState.Phase.allCases.filter { filter.phases?.contains($0) ?? true }
     }
 
-    var hasTag: Bool { filter.tag != nil }
+    /// Whether the rows are found by a tag or by their ids.
+    var isListed: Bool { filter.tag != nil || filter.ids != nil }
     /// Whether probably only some of the kinds match. Most kinds match a location.
     var namesKinds: Bool { filter.host != nil || filter.intent != nil }
 
-    /// The beginning of a statement: the table `tagged` of generations and the table `wanted` of kinds, as needed.
+    /// The beginning of a statement: the tables `tagged` and `named` of generations and the table `wanted` of kinds, as
+    /// needed.
     var prefix: String {
       var kinds: [String] = []
       if filter.host != nil { kinds.append("host = ?") }
       if filter.intent != nil { kinds.append("intent = ?") }
       if location != nil { kinds.append("(location IS NULL OR location = ?)") }
       var tables: [String] = []
-      if hasTag { tables.append("tagged(generation) AS (SELECT generation FROM tag WHERE tag = ?)") }
+      if filter.tag != nil { tables.append("tagged(generation) AS (SELECT generation FROM tag WHERE tag = ?)") }
+      if filter.ids != nil {
+        // The parameter is a JSON array. CROSS JOIN makes SQLite look up each of its ids.
+        tables.append(
+          "named(generation) AS (SELECT generation FROM json_each(?) AS name CROSS JOIN download "
+            + "ON download.id = name.value)")
+      }
       if !kinds.isEmpty {
         tables.append("wanted(number) AS (SELECT number FROM kind WHERE \(kinds.joined(separator: " AND ")))")
       }
@@ -38,8 +46,11 @@
     }
 
     /// Binds the parameters of ``prefix``.
-    func bind(to statement: PreparedStatement) {
+    func bind(to statement: PreparedStatement) throws {
       if let tag = filter.tag { statement.bind(RecordColumns.key(tag)) }
+      if let ids = filter.ids {
+        statement.bind(try JSONText(ids.map { RecordColumns.key($0.rawValue) }).columnValue)
+      }
       if let host = filter.host { statement.bind(host) }
       if let intent = filter.intent { statement.bind(RecordColumns.key(intent.rawValue)) }
       if let location { statement.bind(location) }
@@ -52,7 +63,7 @@
 
     /// The `FROM` and `WHERE` clauses that find the matching rows in a phase through indexes.
     func places(of phase: DownloadState.Phase) -> [(from: String, where: String)] {
-      if hasTag { return [("download", "+phase = '\(phase.rawValue)' AND \(Self.isTagged)\(isWanted)")] }
+      if isListed { return [("download", "+phase = '\(phase.rawValue)' AND \(isInList)\(isWanted)")] }
       return LedgerConnection.places(of: phase).map { place in
         let readsLanes = namesKinds && place.from.hasSuffix("download_ready")
         return (place.from, place.where + (readsLanes ? Self.isInWantedLane : isWanted))
@@ -61,10 +72,10 @@
 
     /// Selects columns of the matching rows.
     func select(_ columns: String) -> String {
-      if hasTag {
+      if isListed {
         let list = phases.map { "'\($0.rawValue)'" }.joined(separator: ", ")
         let isInPhase = filter.phases == nil ? "" : " AND +phase IN (\(list))"
-        return "SELECT \(columns) FROM download WHERE \(Self.isTagged)\(isInPhase)\(isWanted)"
+        return "SELECT \(columns) FROM download WHERE \(isInList)\(isInPhase)\(isWanted)"
       }
       let places = phases.flatMap(places)
       if places.isEmpty { return "SELECT \(columns) FROM download WHERE FALSE" }
@@ -72,7 +83,13 @@
       return places.map { "SELECT \(columns) FROM \($0.from) WHERE \($0.where)" }.joined(separator: " UNION ALL ")
     }
 
-    private static let isTagged = "generation IN (SELECT generation FROM tagged)"
+    /// The condition for rows in the lists of generations. The rows of the first list are read: of the ids, if any.
+    private var isInList: String {
+      let tables = [filter.ids.map { _ in "named" }, filter.tag.map { _ in "tagged" }].compactMap { $0 }
+      return tables.enumerated().map { index, table in
+        "\(index == 0 ? "" : "+")generation IN (SELECT generation FROM \(table))"
+      }.joined(separator: " AND ")
+    }
 
     /// The condition for rows in the lanes of the wanted kinds. `download_ready` begins with opening and kind, so that
     /// the other lanes are not read. There are few openings; each is found by one look-up, from the one before.

@@ -80,6 +80,44 @@ struct LimitsTests {
     #expect(Limits(concurrent: .max).admit(candidate(), beside: three) == .admitted)
   }
 
+  @Test("The bytes in flight: known sizes fill the limit, unknown ones run one at a time")
+  func bytesInFlight() {
+    let limits = Limits(concurrent: 10, bytesInFlight: 2_000_000_000)
+    #expect(limits.summary == "10 at once, 2.00 GB in flight")
+    func sized(_ size: ByteCount) -> Candidate { Candidate(host: "example.org", size: size) }
+    let one = running(sized(1_500_000_000))
+    #expect(one.bytes == 1_500_000_000)
+    #expect(limits.admit(sized(500_000_000), beside: one) == .admitted)
+    #expect(
+      limits.admit(sized(500_000_001), beside: one)
+        == .full("1.50 GB of 2.00 GB are in flight: no room for 500 MB"))
+    #expect(limits.admit(sized(.unknown), beside: one) == .admitted)
+    var two = one
+    two.insert(sized(.unknown))
+    #expect(two.bytes == 1_500_000_000)
+    #expect(two.unknownSizes == 1)
+    #expect(limits.admit(sized(.unknown), beside: two) == .full("a download of unknown size is running: one at a time"))
+    #expect(limits.admit(sized(0), beside: two) == .admitted)
+    two.remove(sized(.unknown))
+    #expect(two == one)
+  }
+
+  @Test("A file that is larger than the limit of bytes runs alone", arguments: [2_000, .max] as [Int64])
+  func largerThanTheLimit(size: Int64) {
+    let limits = Limits(concurrent: 10, bytesInFlight: 1_000)
+    let large = Candidate(size: ByteCount(size))
+    #expect(limits.admit(large, beside: RunningDownloads()) == .admitted)
+    #expect(limits.admit(large, beside: running(Candidate(size: 0))) != .admitted)
+    #expect(limits.admit(Candidate(size: 1), beside: running(large)) != .admitted)
+    #expect(limits.admit(Candidate(), beside: running(large)) != .admitted)
+    // Sums beyond 64 bits are subtracted exactly.
+    var many = running(large, large, large)
+    many.remove(large)
+    many.remove(large)
+    #expect(many.bytes == size)
+    #expect(Limits(bytesInFlight: -1) == Limits(bytesInFlight: 1))
+  }
+
   @Test func endingADownloadMakesRoom() {
     let limits = Limits(concurrent: 1)
     var one = running(candidate())

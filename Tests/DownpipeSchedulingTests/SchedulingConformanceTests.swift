@@ -22,7 +22,7 @@ struct SchedulingConformanceTests {
 
   @Test(arguments: [
     Limits(), Limits(concurrent: 1), Limits(concurrent: 3, perHost: 2), Limits(concurrent: 100, perTag: ["video": 1]),
-    Limits(concurrent: 0, perHost: 0),
+    Limits(concurrent: 0, perHost: 0), Limits(concurrent: 100, bytesInFlight: 2_000_000),
   ])
   func limits(limits: Limits) async throws { try await AdmissionPolicyConformance(limits).run() }
 }

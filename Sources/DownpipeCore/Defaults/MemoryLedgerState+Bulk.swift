@@ -40,7 +40,7 @@ extension MemoryLedgerState {
       guard var entry = entries[id],
         try entry.record.update(by: owner, at: now, ranking: ranking, isFinished: { isFinished($0) }, change)
       else { return nil }
-      entry.candidate = entry.record.candidate
+      entry.candidate = entry.record.candidate.withoutSize
       return entry
     }
     try keepingOrder(of: changed.map(\.record.request)) { state in

@@ -9,7 +9,7 @@ extension MemoryLedgerState {
       guard entry.record.isDue(at: request.now), request.scope.contains(entry, for: owner),
         entry.record.belongs(to: request.location), !skipped.contains(entry.candidate)
       else { return .keep }
-      switch request.select(entry.candidate) {
+      switch request.select(entry.sizedCandidate) {
       case .take:
         taken.append(key.id)
         return .drop
@@ -58,7 +58,7 @@ extension MemoryLedgerState {
     }
     var taken: [DownloadID] = []
     search: while let head = heads.removeFirst(order.precedence) {
-      switch request.select(head.candidate) {
+      switch request.select(entries[head.key.id]?.sizedCandidate ?? head.candidate) {
       case .take:
         taken.append(head.key.id)
         queues[head.candidate]?.removeFirst()

@@ -7,8 +7,14 @@ struct MemoryLedgerState: Sendable {
     var record: DownloadRecord
     /// The store through which the download was last added or resumed.
     var addedBy: String
-    /// Kept, because computing it parses the URL and each lease reads it.
+    /// Without the size, which the record has. Kept, because computing it parses the URL and each lease reads it.
     var candidate: Candidate
+    /// The candidate with its size.
+    var sizedCandidate: Candidate {
+      var candidate = candidate
+      candidate.size = record.likelySize
+      return candidate
+    }
 
     func isWaiting(as key: MemoryLedgerQueue.Key) -> Bool {
       record.isQueued && MemoryLedgerQueue.Key(record) == key
@@ -124,7 +130,7 @@ struct MemoryLedgerState: Sendable {
       let isLost = record.phase == .finished && addition.lost != nil && record.steps.artifact == addition.lost
       if !isLost, !record.isElsewhere(than: addition) {
         _ = record.addAgain(addition, at: now, ranking: ranking) { isFinished($0) }
-        set(Entry(record: record, addedBy: owner, candidate: record.candidate))
+        set(Entry(record: record, addedBy: owner, candidate: record.candidate.withoutSize))
         return LedgerAddOutcome(isNew: false, record: record)
       }
       forget(record.id)
@@ -133,7 +139,7 @@ struct MemoryLedgerState: Sendable {
     var record = DownloadRecord(
       request: addition.request, generation: lastGeneration, arrival: addition.arrival, rank: Rank(),
       location: addition.location, createdAt: now)
-    let candidate = record.candidate
+    let candidate = record.candidate.withoutSize
     record.rank = ranking.rank(record.rankingContext(host: candidate.host))
     record.follow(since: []) { isFinished($0) }
     set(Entry(record: record, addedBy: owner, candidate: candidate))
@@ -148,7 +154,7 @@ struct MemoryLedgerState: Sendable {
     guard
       try entry.record.update(by: owner, at: now, ranking: ranking, isFinished: { isFinished($0) }, change)
     else { return entry.record }
-    entry.candidate = entry.record.candidate
+    entry.candidate = entry.record.candidate.withoutSize
     try keepingOrder(of: [entry.record.request]) { $0.set(entry) }
     return entry.record
   }
@@ -175,8 +181,11 @@ struct MemoryLedgerState: Sendable {
     matching(filter).reduce(into: DownloadTotals(counts: counts(filter))) { $0.add($1.record) }
   }
 
-  func matching(_ filter: DownloadFilter) -> some Sequence<Entry> {
-    entries.values.lazy.filter { filter.matches($0.record, host: $0.candidate.host) }
+  func matching(_ filter: DownloadFilter) -> AnySequence<Entry> {
+    func matches(_ entry: Entry) -> Bool { filter.matches(entry.record, host: entry.candidate.host) }
+    // Downloads that the filter names are looked up.
+    if let ids = filter.ids { return AnySequence(ids.lazy.compactMap { entries[$0] }.filter(matches)) }
+    return AnySequence(entries.values.lazy.filter(matches))
   }
 
   func unsettledMoves() -> [DownloadRecord] {
@@ -195,7 +204,7 @@ struct MemoryLedgerState: Sendable {
     else { return false }
     entry.record.write(fields, of: record, ranking: rankingToWrite(owner))
     entry.record.updatedAt = now
-    entry.candidate = entry.record.candidate
+    entry.candidate = entry.record.candidate.withoutSize
     set(entry)
     return true
   }

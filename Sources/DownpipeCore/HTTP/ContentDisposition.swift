@@ -16,7 +16,7 @@ package struct ContentDisposition: Sendable, Hashable {
   /// 3. `filename`: an encoded word (RFC 2047), which some servers send although it is meant for mail; percent-encoded
   ///    UTF-8; raw UTF-8; raw Latin-1. Chromium decodes all of them.
   /// 4. A malformed `filename*`, as Firefox forgives it: in quotation marks, or without its charset.
-  package init(field: String) {
+  package init(parsing field: String) {
     var parser = Parser(field)
     var type = ""
     var plain: String?

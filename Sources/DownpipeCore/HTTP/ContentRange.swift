@@ -9,7 +9,7 @@ package enum ContentRange: Sendable, Hashable {
   ///
   /// Blanks around the parts are tolerated, because servers send them. Contradictory values are malformed: a last byte
   /// before the first one, a last byte at or after the total, numbers beyond 63 bits.
-  package init?(field: String) {
+  package init?(parsing field: String) {
     let text = field.trimmingHTTPWhitespace
     // The unit ends at a space; a tab alone does not separate it.
     guard text.utf8.count <= 256, let space = text.firstIndex(of: " "),

@@ -27,7 +27,7 @@ extension SourceReply {
       length = TransferCodings.areIdentity(headers) ? try ContentLength.parse(headers) : .unknown
     }
     let validator = Validator(
-      entityTag: headers["ETag"].flatMap(EntityTag.init(field:)),
+      entityTag: headers["ETag"].flatMap(EntityTag.init(parsing:)),
       lastModified: headers["Last-Modified"].flatMap(HTTPDate.date(from:)),
       responseDate: headers["Date"].flatMap(HTTPDate.date(from:)))
     self.init(
@@ -35,11 +35,11 @@ extension SourceReply {
       length: length,
       validator: validator.isEmpty ? nil : validator,
       contentCoding: coding,
-      suggestedName: headers["Content-Disposition"].flatMap { ContentDisposition(field: $0).fileName },
+      suggestedName: headers["Content-Disposition"].flatMap { ContentDisposition(parsing: $0).fileName },
       mediaType: Self.mediaType(headers),
       digests: coverage.hasBytes ? ReprDigest.digests(in: headers, isWholeContent: coverage == .whole) : [],
       finalURL: url,
-      retryAfter: headers["Retry-After"].flatMap(RetryAfter.init(field:)),
+      retryAfter: headers["Retry-After"].flatMap(RetryAfter.init(parsing:)),
       acceptsRanges: Self.acceptsRanges(headers, coverage),
       duplicates: coverage.hasBytes ? DuplicateLinks.urls(in: headers, of: url) : [],
       body: body)
@@ -82,7 +82,7 @@ extension Coverage {
     case 412:
       self = .none(.preconditionFailed)
     case 416:
-      let range = headers["Content-Range"].flatMap(ContentRange.init(field:))
+      let range = headers["Content-Range"].flatMap(ContentRange.init(parsing:))
       if case .unsatisfied(let total) = range {
         self = .none(.rangeNotSatisfiable(total: .known(total)))
       } else {
@@ -99,7 +99,7 @@ extension Coverage {
     let values = Set(headers.values("Content-Range"))
     guard let value = values.first else { return .unreadable("206 without Content-Range") }
     guard values.count == 1 else { return .unreadable("206 with several different Content-Ranges") }
-    guard case .part(let range, let total) = ContentRange(field: value) else {
+    guard case .part(let range, let total) = ContentRange(parsing: value) else {
       return .unreadable("206 with the malformed Content-Range “\(value.prefix(64).escaped)”")
     }
     return .range(range, total: total)

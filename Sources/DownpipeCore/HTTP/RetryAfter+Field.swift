@@ -1,6 +1,6 @@
 extension RetryAfter {
   /// Parses a `Retry-After` field: a number of seconds or an HTTP date; `nil` for any other text.
-  public init?(field: String) {
+  public init?(parsing field: String) {
     let text = field.trimmingHTTPWhitespace
     if !text.isEmpty, text.utf8.allSatisfy({ (0x30...0x39).contains($0) }) {
       // A number that does not fit is treated as the largest one.

@@ -1,8 +1,9 @@
-/// A selection of downloads by phase, tag, host and intent. A download matches if it meets every given condition.
+/// A selection of downloads by phase, tag, host, intent and id. A download matches if it meets every given condition.
 ///
 /// ```swift
 /// try await downloader.pauseAll(.tag("show"))
 /// try await downloader.removeAll(DownloadFilter(phases: [.failed], host: "example.org"))
+/// try await downloader.resumeAll(.ids(["film", "trailer"]))
 /// ```
 public struct DownloadFilter: Sendable, Hashable {
   /// Selects downloads in these phases; all phases when `nil`.
@@ -18,15 +19,21 @@ public struct DownloadFilter: Sendable, Hashable {
   }
   /// Selects downloads with this intent; all downloads when `nil`.
   public var intent: Intent?
+  /// Selects the downloads with these ids; all downloads when `nil`, and none when empty. Unknown ids do not matter.
+  ///
+  /// Ledgers look the ids up, so that thousands of them cost nothing beside a queue of millions.
+  public var ids: Set<DownloadID>?
 
   /// Creates a filter; without arguments, one that every download matches.
   public init(
-    phases: Set<DownloadState.Phase>? = nil, tag: String? = nil, host: String? = nil, intent: Intent? = nil
+    phases: Set<DownloadState.Phase>? = nil, tag: String? = nil, host: String? = nil, intent: Intent? = nil,
+    ids: Set<DownloadID>? = nil
   ) {
     self.phases = phases
     self.tag = tag
     self.host = host?.lowercased()
     self.intent = intent
+    self.ids = ids
   }
 
   /// Matches every download.
@@ -39,13 +46,16 @@ public struct DownloadFilter: Sendable, Hashable {
   public static func host(_ host: String) -> DownloadFilter { DownloadFilter(host: host) }
   /// Matches downloads with the intent.
   public static func intent(_ intent: Intent) -> DownloadFilter { DownloadFilter(intent: intent) }
+  /// Matches the downloads with the ids.
+  public static func ids(_ ids: some Sequence<DownloadID>) -> DownloadFilter { DownloadFilter(ids: Set(ids)) }
 
   /// Returns whether a record meets every condition.
   public func matches(_ record: DownloadRecord) -> Bool { matches(record, host: record.request.host) }
 
   /// Returns whether a record meets every condition. Pass the host if it is known: reading it parses the URL.
   func matches(_ record: DownloadRecord, host: @autoclosure () -> String) -> Bool {
-    phases?.contains(record.phase) ?? true && tag.map(record.request.tags.contains) ?? true
+    phases?.contains(record.phase) ?? true && ids?.contains(record.id) ?? true
+      && tag.map(record.request.tags.contains) ?? true
       && intent.map { $0 == record.request.intent } ?? true && self.host.map { $0 == host() } ?? true
   }
 }

@@ -36,10 +36,10 @@ public struct DownloadQuery: Sendable, Hashable {
   /// Creates a query with the conditions of a ``DownloadFilter``; without arguments, one for all downloads.
   public init(
     phases: Set<DownloadState.Phase>? = nil, tag: String? = nil, host: String? = nil, intent: Intent? = nil,
-    location: String? = nil, order: Order = .arrival, limit: Int? = nil, offset: Int = 0
+    ids: Set<DownloadID>? = nil, location: String? = nil, order: Order = .arrival, limit: Int? = nil, offset: Int = 0
   ) {
     self.init(
-      DownloadFilter(phases: phases, tag: tag, host: host, intent: intent), location: location, order: order,
+      DownloadFilter(phases: phases, tag: tag, host: host, intent: intent, ids: ids), location: location, order: order,
       limit: limit, offset: offset)
   }
 }

@@ -54,6 +54,24 @@ public enum DownloadState: Sendable, Hashable {
   }
 }
 
+extension DownloadState: CustomStringConvertible {
+  /// The state as a sentence part, such as `waiting for its turn` or `failed: the server answered 404`.
+  ///
+  /// The text is for people and may change. To decide, use the cases or ``phase``.
+  public var description: String {
+    switch self {
+    case .waiting(let reason):
+      reason.description.hasPrefix("wait") ? reason.description : "waiting: \(reason)"
+    case .transferring: "downloading"
+    case .processing(let step): "processing: \(step)"
+    case .paused: "paused"
+    case .finished(let artifact): artifact.name.isEmpty ? "finished" : "finished: \(artifact.name)"
+    case .failed(let error): "failed: \(error.message)"
+    case .cancelled: "cancelled"
+    }
+  }
+}
+
 /// The reason why a download waits.
 public enum WaitingReason: Sendable, Hashable, CustomStringConvertible {
   /// Other downloads go first. It starts when a slot is free.

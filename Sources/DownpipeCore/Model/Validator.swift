@@ -14,7 +14,7 @@ public struct EntityTag: Hashable, Sendable, Codable {
   }
 
   /// Parses a field value such as `"abc"` or `W/"abc"`; `nil` when it is malformed or longer than 1 KiB.
-  public init?(field: String) {
+  public init?(parsing field: String) {
     var rest = field.utf8[...]
     while let first = rest.first, first == 0x20 || first == 0x09 { rest.removeFirst() }
     while let last = rest.last, last == 0x20 || last == 0x09 { rest.removeLast() }

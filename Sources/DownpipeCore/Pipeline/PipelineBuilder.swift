@@ -8,35 +8,37 @@ extension StageListBuilder {
   // MARK: Stages, erased as they come in
 
   /// Accepts a source.
-  public static func buildExpression(_ stage: some Source) -> StageList<HasSource, NoStorage, NoSteps> {
+  public static func buildExpression(_ stage: some Source) -> StageList<HasSource, NoStorage, NoSteps, NoEnds> {
     StageList(contributing: stage.contribute(to:))
   }
   /// Accepts a storage.
-  public static func buildExpression(_ stage: some Storage) -> StageList<NoSource, HasStorage, NoSteps> {
+  public static func buildExpression(_ stage: some Storage) -> StageList<NoSource, HasStorage, NoSteps, NoEnds> {
     StageList(contributing: stage.contribute(to:))
   }
   /// Accepts a step.
   public static func buildExpression<Step: PostProcessor>(
     _ stage: Step
-  ) -> StageList<NoSource, NoStorage, Steps<Step.Input, Step.Output>> {
+  ) -> StageList<NoSource, NoStorage, Steps<Step.Input, Step.Output>, StepEnds<Step, Step>> {
     StageList(contributing: stage.contribute(to:))
   }
   /// Accepts any other stage.
   @_disfavoredOverload
-  public static func buildExpression(_ stage: some Stage) -> StageList<NoSource, NoStorage, NoSteps> {
+  public static func buildExpression(_ stage: some Stage) -> StageList<NoSource, NoStorage, NoSteps, NoEnds> {
     StageList(contributing: stage.contribute(to:))
   }
   /// Accepts a group of policies.
   @_disfavoredOverload
   public static func buildExpression<Group: StageGroup>(
     _ group: Group
-  ) -> StageList<NoSource, NoStorage, NoSteps> where Group.Body: Stage {
+  ) -> StageList<NoSource, NoStorage, NoSteps, NoEnds> where Group.Body: Stage {
     StageList(contributing: group.body.contribute(to:))
   }
   /// Accepts a group whose type describes its stages.
   public static func buildExpression<Group: StageGroup>(
     _ group: Group
-  ) -> StageList<Group.Body.SourcePresence, Group.Body.StoragePresence, Group.Body.Chain>
+  ) -> StageList<
+    Group.Body.SourcePresence, Group.Body.StoragePresence, Group.Body.Chain, StepEnds<Group, Group>
+  >
   where Group.Body: PipelineFragment {
     StageList(contributing: group.body.contribute(to:))
   }
@@ -44,12 +46,12 @@ extension StageListBuilder {
   // MARK: Statements
 
   /// Accepts an empty block.
-  public static func buildBlock() -> StageList<NoSource, NoStorage, NoSteps> { StageList(PipelineParts()) }
+  public static func buildBlock() -> StageList<NoSource, NoStorage, NoSteps, NoEnds> { StageList(PipelineParts()) }
 
   /// Accepts the first statement.
   public static func buildPartialBlock<First: PipelineFragment>(
     first: First
-  ) -> StageList<First.SourcePresence, First.StoragePresence, First.Chain> {
+  ) -> StageList<First.SourcePresence, First.StoragePresence, First.Chain, First.Ends> {
     StageList(all: [first])
   }
 
@@ -78,7 +80,9 @@ extension StageListBuilder {
   /// Accepts a `for`.
   public static func buildArray<List: PipelineFragment>(
     _ lists: [List]
-  ) -> StageList<NoSource, NoStorage, List.Chain> where List.Chain: FormKeepingChain { StageList(all: lists) }
+  ) -> StageList<NoSource, NoStorage, List.Chain, List.Ends> where List.Chain: FormKeepingChain {
+    StageList(all: lists)
+  }
 
   /// Unavailable: a `for` around steps that change the form.
   @available(
@@ -87,31 +91,41 @@ extension StageListBuilder {
   @_disfavoredOverload
   public static func buildArray<List: PipelineFragment>(
     _ lists: [List]
-  ) -> StageList<NoSource, NoStorage, List.Chain> { StageList(all: lists) }
+  ) -> StageList<NoSource, NoStorage, List.Chain, List.Ends> { StageList(all: lists) }
 
   /// Accepts an `if #available`. The marker types name no stage's type, so nothing has to be erased.
   public static func buildLimitedAvailability<List: PipelineFragment>(
     _ list: List
-  ) -> StageList<List.SourcePresence, List.StoragePresence, List.Chain> { StageList(all: [list]) }
+  ) -> StageList<List.SourcePresence, List.StoragePresence, List.Chain, List.Ends> { StageList(all: [list]) }
 }
 
 /// A result builder for pipelines, which rejects incomplete pipelines at compile time.
 @resultBuilder
 public enum PipelineBuilder: StageListBuilder {
-  /// Returns a pipeline without steps.
-  public static func buildFinalResult<S: CertainPresence, T: CertainPresence>(
-    _ list: StageList<S, T, NoSteps>
-  ) -> PipelineStages { PipelineStages(parts: list.parts) }
-
-  /// Returns a pipeline whose first step takes a file.
-  public static func buildFinalResult<S: CertainPresence, T: CertainPresence, Output>(
-    _ list: StageList<S, T, Steps<File, Output>>
+  /// Returns a pipeline without steps, or whose first step takes a file.
+  public static func buildFinalResult<S: CertainPresence, T: SinglePresence, Chain: StepsFromFile, E>(
+    _ list: StageList<S, T, Chain, E>
   ) -> PipelineStages { PipelineStages(parts: list.parts) }
 
   /// Unavailable: the first step does not take a file.
   @available(*, unavailable, message: "the first step of a pipeline takes a File, the form that a storage returns")
-  public static func buildFinalResult<S: CertainPresence, T: CertainPresence, Chain>(
-    _ list: StageList<S, T, Chain>
+  public static func buildFinalResult<S: CertainPresence, T: SinglePresence, Chain: FittingSteps, E>(
+    _ list: StageList<S, T, Chain, E>
+  ) -> PipelineStages { PipelineStages(parts: list.parts) }
+
+  /// Unavailable: the pipeline has two storages.
+  @available(*, unavailable, message: "this pipeline has two storages, and a download has one place: keep one of them")
+  public static func buildFinalResult<S: CertainPresence, Chain: FittingSteps, E>(
+    _ list: StageList<S, TwoStorages, Chain, E>
+  ) -> PipelineStages { PipelineStages(parts: list.parts) }
+
+  /// Unavailable: the pipeline has two storages, and no source.
+  @available(
+    *, unavailable,
+    message: "this pipeline has two storages and no source: keep one storage, and add a source, such as HTTPSource()"
+  )
+  public static func buildFinalResult<S, Chain: FittingSteps, E>(
+    _ list: StageList<S, TwoStorages, Chain, E>
   ) -> PipelineStages { PipelineStages(parts: list.parts) }
 
   /// Unavailable: the pipeline has no source.
@@ -120,8 +134,8 @@ public enum PipelineBuilder: StageListBuilder {
     message:
       "this pipeline has no source: add one, such as HTTPSource(); one inside an `if` without `else`, or a `for`, may be left out and does not count"
   )
-  public static func buildFinalResult<S, T: CertainPresence, Chain>(
-    _ list: StageList<S, T, Chain>
+  public static func buildFinalResult<S, T: CertainPresence, Chain: FittingSteps, E>(
+    _ list: StageList<S, T, Chain, E>
   ) -> PipelineStages { PipelineStages(parts: list.parts) }
 
   /// Unavailable: the pipeline has no storage.
@@ -130,8 +144,8 @@ public enum PipelineBuilder: StageListBuilder {
     message:
       "this pipeline has no storage: add one, such as FileStore(\"~/Downloads\"); one inside an `if` without `else`, or a `for`, may be left out and does not count"
   )
-  public static func buildFinalResult<S: CertainPresence, T, Chain>(
-    _ list: StageList<S, T, Chain>
+  public static func buildFinalResult<S: CertainPresence, T, Chain: FittingSteps, E>(
+    _ list: StageList<S, T, Chain, E>
   ) -> PipelineStages { PipelineStages(parts: list.parts) }
 
   /// Unavailable: the pipeline has neither a source nor a storage.
@@ -139,8 +153,8 @@ public enum PipelineBuilder: StageListBuilder {
     *, unavailable,
     message: "this pipeline has no source and no storage: add both, such as HTTPSource() and FileStore(\"~/Downloads\")"
   )
-  public static func buildFinalResult<S, T, Chain>(
-    _ list: StageList<S, T, Chain>
+  public static func buildFinalResult<S, T, Chain: FittingSteps, E>(
+    _ list: StageList<S, T, Chain, E>
   ) -> PipelineStages { PipelineStages(parts: list.parts) }
 }
 
@@ -169,6 +183,8 @@ extension Branches: PipelineFragment where First.Chain == Second.Chain {
   public typealias StoragePresence = Both<First.StoragePresence, Second.StoragePresence>
   /// The steps, which have the same forms in both branches.
   public typealias Chain = First.Chain
+  /// The first and the last step of the first branch.
+  public typealias Ends = First.Ends
 }
 
 /// Stages that may be left out. A source or storage among them does not count as present.
@@ -179,6 +195,8 @@ public struct Optionally<List: PipelineFragment>: PipelineFragment {
   public typealias StoragePresence = NoStorage
   /// The steps, which keep the form.
   public typealias Chain = List.Chain
+  /// The first and the last step.
+  public typealias Ends = List.Ends
 
   private let list: List?
 

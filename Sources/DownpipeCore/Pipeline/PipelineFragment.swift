@@ -4,18 +4,23 @@
 public protocol Presence: Sendable {}
 /// A marker type for a stage that is certainly present.
 public protocol CertainPresence: Presence {}
+/// A marker type for a stage that is certainly present, and only once.
+public protocol SinglePresence: CertainPresence {}
 
 /// Marks a fragment that has a source.
 public enum HasSource: CertainPresence {}
 /// Marks a fragment that has no source, or not with certainty.
 public enum NoSource: Presence {}
 /// Marks a fragment that has a storage.
-public enum HasStorage: CertainPresence {}
+public enum HasStorage: SinglePresence {}
+/// Marks a fragment that has two storages. A pipeline has one, so that it does not compile.
+public enum TwoStorages: CertainPresence {}
 /// Marks a fragment that has no storage, or not with certainty.
 public enum NoStorage: Presence {}
 /// Marks a stage that is certainly present if both branches of an `if` have it.
 public enum Both<First: Presence, Second: Presence>: Presence {}
 extension Both: CertainPresence where First: CertainPresence, Second: CertainPresence {}
+extension Both: SinglePresence where First: SinglePresence, Second: SinglePresence {}
 
 /// A marker type for the steps of a fragment.
 public protocol StepChain: Sendable {}
@@ -27,6 +32,35 @@ public enum Steps<Input: ArtifactForm, Output: ArtifactForm>: StepChain {}
 public protocol FormKeepingChain: StepChain {}
 extension NoSteps: FormKeepingChain {}
 extension Steps: FormKeepingChain where Input == Output {}
+
+/// A marker type for steps each of which takes the form that the one before returns.
+public protocol FittingSteps: StepChain {}
+extension NoSteps: FittingSteps {}
+extension Steps: FittingSteps {}
+/// A marker type for steps that fit and begin with a file, the form that a storage returns.
+public protocol StepsFromFile: FittingSteps {}
+extension NoSteps: StepsFromFile {}
+extension Steps: StepsFromFile where Input == File {}
+/// Marks a fragment with two neighbouring steps that do not fit: `Next` takes another form, file or directory, than
+/// `First` returns. The compiler's message shows both.
+public enum StepsThatDoNotFit<First, Next>: StepChain {}
+
+/// A marker type for the first and the last step of a fragment, which messages of the compiler name.
+public protocol EndSteps: Sendable {
+  /// The type of the first step, or of the group that has it.
+  associatedtype First
+  /// The type of the last step, or of the group that has it.
+  associatedtype Last
+}
+/// Marks a fragment without steps.
+public enum NoEnds: EndSteps {
+  /// There is no step.
+  public typealias First = Never
+  /// There is no step.
+  public typealias Last = Never
+}
+/// Marks a fragment with steps.
+public enum StepEnds<First, Last>: EndSteps {}
 
 /// A part of a pipeline whose type describes whether it has a source and a storage, and which steps.
 ///
@@ -44,12 +78,16 @@ public protocol PipelineFragment<SourcePresence, StoragePresence, Chain>: Sendab
   associatedtype StoragePresence: Presence
   /// The forms that the fragment's steps take and return.
   associatedtype Chain: StepChain
+  /// The first and the last step.
+  associatedtype Ends: EndSteps
   /// Adds the stages to the parts of a pipeline.
   func contribute(to parts: inout PipelineParts)
 }
 
 /// A list of stages made by a builder. The type arguments only describe the stages, whose own types are erased.
-public struct StageList<SourcePresence: Presence, StoragePresence: Presence, Chain: StepChain>: PipelineFragment {
+public struct StageList<SourcePresence: Presence, StoragePresence: Presence, Chain: StepChain, Ends: EndSteps>:
+  PipelineFragment
+{
   let parts: PipelineParts
 
   init(_ parts: PipelineParts) { self.parts = parts }

@@ -24,7 +24,8 @@ public protocol AdmissionSession: Sendable {
   /// Records that a download starts: after every policy has admitted it, or because it was started by hand.
   func started(_ candidate: Candidate, at now: Duration)
 
-  /// Records that a run has ended.
+  /// Records that a run has ended. The candidate's size is what was known last, so it may differ from that of the
+  /// start.
   func ended(_ candidate: Candidate, _ end: RunEnd)
 
   /// The order of groups of candidates, such as hosts that start in turn; `nil`, the default, if the rank alone decides.

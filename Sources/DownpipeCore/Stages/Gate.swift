@@ -61,7 +61,8 @@ public struct GateRule: Sendable {
   /// - Parameter reason: The gate's name and what it has seen, such as `"WiFiOnly: the default route is over eth0"`.
   public static func closed(_ reason: String) -> GateRule { GateRule(extent: .all(.closed(reason))) }
 
-  /// Returns a rule that decides for each download by a function, which must be pure and cheap.
+  /// Returns a rule that decides for each download by a function, which must be pure and cheap. The size of its
+  /// candidates is unknown, because a closed gate holds back all downloads that are equal but for their sizes.
   public static func each(_ verdict: @escaping @Sendable (Candidate) -> Verdict) -> GateRule {
     GateRule(extent: .each(verdict))
   }
@@ -71,11 +72,11 @@ public struct GateRule: Sendable {
     if case .all(let mine) = extent, case .all(let theirs) = other.extent { mine == theirs } else { false }
   }
 
-  /// Returns the verdict for one download.
+  /// Returns the verdict for one download. It does not depend on the size.
   public func verdict(for candidate: Candidate) -> Verdict {
     switch extent {
     case .all(let verdict): verdict
-    case .each(let verdict): verdict(candidate)
+    case .each(let verdict): verdict(candidate.withoutSize)
     }
   }
 }

@@ -85,7 +85,8 @@ public struct LeaseRequest: Sendable {
   /// The order of groups of candidates, before the order of rank; `nil` if only the rank decides. It does not change
   /// while ``epoch`` stays the same.
   public var order: CandidateOrder?
-  /// Decides whether a candidate is leased. It must be cheap, because it is called inside the ledger's transaction.
+  /// Decides whether a candidate is leased. It must be cheap, because it is called inside the ledger's transaction. The
+  /// candidate has the size of the download that is leased next.
   public var select: @Sendable (Candidate) -> LeaseSelection
 
   /// Creates a lease request.
@@ -103,7 +104,7 @@ public struct LeaseRequest: Sendable {
 
 /// An order of groups of waiting downloads, which goes before the order of rank.
 public struct CandidateOrder: Sendable {
-  /// Returns the group of a candidate. It must be pure and cheap.
+  /// Returns the group of a candidate, whose size is always unknown. It must be pure and cheap.
   public var group: @Sendable (Candidate) -> String
   /// Returns the place of a group: the smallest goes first, and of equal ones the group whose first download has the
   /// smallest rank.
@@ -123,7 +124,7 @@ public struct CandidateOrder: Sendable {
 public enum LeaseSelection: Sendable, Hashable {
   /// Leases the candidate.
   case take
-  /// Skips the candidate and its equals, and goes on with the next.
+  /// Skips the candidate and those with the same ``Candidate/withoutSize``, and goes on with the next.
   case skip
   /// Like ``skip``, and the ledger may skip them in later leases too, without asking: until the given instant of
   /// ``TimeSource/now``, or without a limit if there is none, and while the requests have the same

@@ -95,6 +95,6 @@ extension DownloadRecord {
     RankingContext(
       id: request.id, priority: request.priority, intent: request.intent, arrival: arrival, createdAt: createdAt,
       host: host, tags: request.tags, metadata: request.metadata,
-      size: checkpoint.total == .unknown ? request.likelySize : checkpoint.total, deadline: request.deadline)
+      size: likelySize, deadline: request.deadline)
   }
 }

@@ -29,4 +29,12 @@ extension Stage {
 
   /// The default: empty.
   public var summary: String { "" }
+
+  /// Unavailable: the type conforms to `Stage` alone. Each kind of stage has an implementation of its own.
+  @available(
+    *, unavailable,
+    message:
+      "conform to the protocol of a kind of stage, not to Stage alone: Source, Storage, PostProcessor, UniversalPostProcessor, SchedulingPolicy, AdmissionPolicy, RatePolicy, SegmentPolicy, Gate, RetryPolicy, RequestInterceptor, LinkRefresher, Ledger or Observer"
+  )
+  public func contribute(to parts: inout PipelineParts) {}
 }

@@ -25,7 +25,7 @@ public struct AdmissionPolicyConformance: Sendable {
     let report = ConformanceReport("AdmissionPolicyConformance(\(policy.name))", excluding: exclusions, limit: limit)
     let policy = policy
     let session = policy.start()
-    let candidates = Candidate.conformanceTable
+    let candidates = Candidate.conformanceTable + Self.sized
     await report.check("admit-is-pure", "equal questions have equal answers") {
       for candidate in candidates {
         for running in Self.growing(candidate, to: 8) {
@@ -52,6 +52,14 @@ public struct AdmissionPolicyConformance: Sendable {
         candidates.contains { session.admit($0, beside: RunningDownloads(), at: .zero) == .admitted },
         "each of \(candidates.count) different downloads was refused")
     }
+    await report.check("any-size-may-run", "a download that may run alone may do so with any size") {
+      for candidate in Self.sized {
+        guard session.admit(candidate.withoutSize, beside: RunningDownloads(), at: .zero) == .admitted else { continue }
+        try expect(
+          session.admit(candidate, beside: RunningDownloads(), at: .zero) == .admitted,
+          "while nothing runs, \(candidate) is refused for its size")
+      }
+    }
     await report.check("refusal-says-why", "a refusal has a reason") {
       for candidate in candidates {
         for running in Self.growing(candidate, to: 128) {
@@ -64,11 +72,14 @@ public struct AdmissionPolicyConformance: Sendable {
         }
       }
     }
-    await report.check("full-holds-for-all", "when it is full for one download, it is full for every download") {
+    await report.check(
+      "full-holds-for-all", "when it is full for one download, it is full for every one at least as large"
+    ) {
       for candidate in candidates {
         for running in Self.growing(candidate, to: 32) {
           guard case .full = session.admit(candidate, beside: running, at: .zero) else { continue }
-          for other in candidates where session.admit(other, beside: running, at: .zero) == .admitted {
+          for other in candidates
+          where other.isAtLeast(candidate) && session.admit(other, beside: running, at: .zero) == .admitted {
             throw Deviation("beside \(running.total) it is full for \(candidate), and \(other) is admitted")
           }
           break
@@ -77,12 +88,12 @@ public struct AdmissionPolicyConformance: Sendable {
     }
     await report.check(
       "host-full-holds-for-the-host",
-      "when a host is full for one download, it is full for every download from that host"
+      "when a host is full for one download, it is full for every download from that host at least as large"
     ) {
       for candidate in candidates {
         for running in Self.growing(candidate, to: 32) {
           guard case .hostFull = session.admit(candidate, beside: running, at: .zero) else { continue }
-          for other in candidates where other.host == candidate.host {
+          for other in candidates where other.host == candidate.host && other.isAtLeast(candidate) {
             if session.admit(other, beside: running, at: .zero) == .admitted {
               throw Deviation("the host of \(candidate) is full beside \(running.total), and \(other) is admitted")
             }
@@ -125,6 +136,11 @@ public struct AdmissionPolicyConformance: Sendable {
     try report.finish()
   }
 
+  /// Downloads whose sizes are known.
+  private static let sized: [Candidate] = [0, 1, 1_000_000, 5_000_000_000, Int64.max].flatMap { size in
+    ["", "example.org"].map { Candidate(host: $0, size: ByteCount(size)) }
+  }
+
   /// Running downloads like `candidate`: none, one, two and so on.
   private static func growing(_ candidate: Candidate, to count: Int) -> [RunningDownloads] {
     var running = RunningDownloads()
@@ -133,5 +149,12 @@ public struct AdmissionPolicyConformance: Sendable {
         running.insert(candidate)
         return running
       }
+  }
+}
+
+extension Candidate {
+  /// Whether the size is known to be at least that of another candidate, or equal to it.
+  fileprivate func isAtLeast(_ other: Candidate) -> Bool {
+    if let mine = size.bytes, let others = other.size.bytes { mine >= others } else { size == other.size }
   }
 }

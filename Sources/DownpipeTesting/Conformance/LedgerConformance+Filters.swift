@@ -36,14 +36,24 @@ extension LedgerConformance {
           [nil, .silent].map { DownloadFilter(phases: phases, tag: tag, host: host, intent: $0) }
         }
       }
-    }
+    } + idFilters
   }()
+
+  /// Filters that name downloads, some of which do not exist.
+  private static let idFilters: [DownloadFilter] = [
+    .ids([]), .ids(["a"]), .ids(["none"]), .ids(["a", "c", "e", "f", "g", "h", "none"]),
+    DownloadFilter(phases: [.waiting, .finished], ids: ["a", "c", "e", "f"]),
+    DownloadFilter(tag: "t", ids: ["a", "b"]),
+    DownloadFilter(host: "one.example", ids: ["a", "c", "f", "i"]),
+    DownloadFilter(phases: [.paused], tag: "t", host: "two.example", intent: .silent, ids: ["c", "i"]),
+  ]
 
   /// A choice of filters for rules that need a ledger for each.
   private static let fewFilters: [DownloadFilter] = [
     .host("one.example"), .intent(.silent), .phases([.waiting]), .phases([.paused, .failed]), .host("none.example"),
     DownloadFilter(tag: "t", intent: .silent), DownloadFilter(phases: [.waiting], host: "one.example"),
     DownloadFilter(phases: [.waiting, .paused], tag: "t", host: "one.example", intent: .silent),
+    .ids(["a", "c", "e", "f", "none"]), DownloadFilter(tag: "t", ids: ["a", "b", "i"]),
   ]
 
   /// A ledger with the samples, added through two stores. Their priorities are their numbers.
@@ -84,12 +94,13 @@ extension LedgerConformance {
       if let tag = filter.tag, !sample.tags.contains(tag) { return false }
       if let host = filter.host, sample.host != host { return false }
       if let intent = filter.intent, sample.intent != intent { return false }
+      if let ids = filter.ids, !ids.contains(sample.id) { return false }
       return true
     }
   }
 
   func checkFilters(_ report: ConformanceReport) async {
-    await report.check("filter-queries", "queries, counts and totals select by phase, tag, host and intent") {
+    await report.check("filter-queries", "queries, counts and totals select by phase, tag, host, intent and id") {
       let (_, store) = try await sampled()
       for filter in Self.filters {
         let expected = Self.matching(filter)

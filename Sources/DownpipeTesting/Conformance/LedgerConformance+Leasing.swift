@@ -43,6 +43,45 @@ extension LedgerConformance {
       ]
       try expectEqual(seen.withLock { $0 }, expected, "the candidates of select")
     }
+    await report.check("select-sees-sizes", "select gets the size of the next download; skip leaves all sizes") {
+      let (_, store) = try await opened()
+      var additions = try (0..<5).map { try Self.addition(DownloadID("\($0)"), order: Int64($0)) }
+      for (index, size) in ([3_000, nil, 1_000, 9_000, 2_000] as [Int64?]).enumerated() {
+        additions[index].request.intent = .prefetch
+        if index % 2 == 0 {
+          additions[index].request.expectedSize = ByteCount(size)
+        } else {
+          additions[index].request.sizeHint = ByteCount(size)
+        }
+      }
+      _ = try await store.add(additions, at: Self.start)
+      let seen = Mutex<[ByteCount]>([])
+      // Each lease asks anew.
+      for most in [1_000, 5_000, 9_000] as [Int64] {
+        _ = try await store.lease(
+          LeaseRequest(now: Self.start, until: Self.time(60)) { candidate in
+            seen.withLock { $0.append(candidate.size) }
+            return candidate.size.bytes ?? 0 > most ? .skip : .take
+          })
+      }
+      try expectEqual(
+        seen.withLock { $0 }, [3_000, 3_000, .unknown, 1_000, 9_000, 9_000, 2_000], "the sizes that select gets")
+    }
+    await report.check("learned-size-is-seen", "select gets the size that a server has stated") {
+      let (_, store) = try await filled(["a"])
+      var record = try expectValue(try await store.leased().first, "nothing was leased")
+      record.checkpoint.total = 7_000
+      record.checkpoint.ranges = ByteRangeSet(0..<10)
+      record.phase = .waiting
+      try expect(try await store.save(record, [.state, .checkpoint], at: Self.time(1)), "the owner's save was refused")
+      let seen = Mutex<[ByteCount]>([])
+      _ = try await store.lease(
+        LeaseRequest(now: Self.time(2), until: Self.time(60)) { candidate in
+          seen.withLock { $0.append(candidate.size) }
+          return .take
+        })
+      try expectEqual(seen.withLock { $0 }, [7_000], "the sizes that select gets")
+    }
     await report.check("select-is-obeyed", "skip leaves all equal candidates, stop ends the search") {
       let (_, store) = try await opened()
       let hosts = ["one", "two", "one", "three", "two", "three", "four", "five"]

@@ -53,6 +53,13 @@ public struct LinkRefresherConformance: Sendable {
         try await group.waitForAll()
       }
     }
+    await report.check("link-is-new", "a fresh link differs from the expired one in its URL or its header fields") {
+      for link in links {
+        let fresh = try await refresher.refresh(link)
+        let isSame = fresh.url == link.request.url && (fresh.headers ?? link.request.headers) == link.request.headers
+        try expect(!isSame, "it gave the expired link \(fresh) again: throw an error if there is no other")
+      }
+    }
     await report.check("ends-on-cancellation", "a cancelled task ends, before and after its start") {
       let cancelled = Task {
         withUnsafeCurrentTask { $0?.cancel() }

@@ -87,7 +87,7 @@ final class ObservedLedger: Ledger {
     }
     let left = all.filter {
       $0.phase == .waiting && $0.waitsFor.isEmpty && ($0.notBefore ?? now) <= now
-        && !log.skipped.contains($0.candidate) && held[$0.candidate] == nil
+        && !log.skipped.contains($0.candidate.withoutSize) && held[$0.candidate.withoutSize] == nil
     }
     for record in left {
       if !log.isStopped {

@@ -22,8 +22,8 @@ final class SelectionLog: Sendable {
       self.state.withLock { state in
         switch answer {
         case .take: break
-        case .skip: state.skipped.insert(candidate)
-        case .hold(let until): state.held[candidate] = until ?? .seconds(Int64.max)
+        case .skip: state.skipped.insert(candidate.withoutSize)
+        case .hold(let until): state.held[candidate.withoutSize] = until ?? .seconds(Int64.max)
         case .stop: state.isStopped = true
         }
       }

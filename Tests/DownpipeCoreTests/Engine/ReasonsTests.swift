@@ -206,9 +206,10 @@ struct ReasonsTests: EngineSuite {
   @Test func aSecondDownloaderOnTheLedgerIsToldAtOnce() async throws {
     let source = FakeSource([url: [.init(bytes).holding(after: 10_000)]])
     let first = try await downloader(source)
-    let second = try await downloader(FakeSource())
     try await first.add(DownloadRequest(url, id: "a"))
     await source.held(atLeast: 1)
+    // Begun now: it could lease the download, which its source does not accept.
+    let second = try await downloader(FakeSource())
     let other = try #require(try await second.download("a"))
     async let value = other.value
     try await settle(second)

@@ -56,9 +56,9 @@ struct SettingsTests: EngineSuite {
     let downloader = try await downloader(source)
     try await add(5, to: downloader)
     await source.held(atLeast: 2)
-    try await downloader.updateSettings { (settings: inout Settings) in settings.jobs = 4 }
+    try await downloader.settings(Settings.self).update { $0.jobs = 4 }
     await source.held(atLeast: 4)
-    try await downloader.updateSettings { (settings: inout Settings) in settings.jobs = 1 }
+    try await downloader.settings(Settings.self).update { $0.jobs = 1 }
     for id in ["1", "2", "3"] {
       let download = try #require(try await downloader.download(DownloadID(id)))
       for await event in download.events { if case .state(.waiting) = event.kind { break } }
@@ -74,7 +74,7 @@ struct SettingsTests: EngineSuite {
     let downloader = try await downloader(source)
     try await add(3, to: downloader)
     await source.held(atLeast: 2)
-    try await downloader.updateSettings(excess: .finishes) { (settings: inout Settings) in settings.jobs = 1 }
+    try await downloader.settings(Settings.self).update(excess: .finishes) { $0.jobs = 1 }
     #expect(try await running(downloader) == 2)
     #expect(source.requests.count == 2)
     source.release()
@@ -91,7 +91,7 @@ struct SettingsTests: EngineSuite {
     await source.held(atLeast: 1)
     #expect(try await downloader.start("1"))
     await source.held(atLeast: 2)
-    try await downloader.updateSettings { (settings: inout Settings) in settings.allowsCellular = true }
+    try await downloader.settings(Settings.self).update { $0.allowsCellular = true }
     #expect(await !downloader.removeAdmissionPolicy(id: "none"))
     #expect(try await running(downloader) == 2)
     source.release()
@@ -103,8 +103,8 @@ struct SettingsTests: EngineSuite {
   @Test("two downloaders on one ledger change the same settings, and no change is lost")
   func settingsAreShared() async throws {
     let (first, second) = (try await downloader(source()), try await downloader(source()))
-    try await first.updateSettings { (settings: inout Settings) in settings.jobs = 5 }
-    let both = try await second.updateSettings { (settings: inout Settings) in settings.allowsCellular = true }
+    try await first.settings(Settings.self).update { $0.jobs = 5 }
+    let both = try await second.settings(Settings.self).update { $0.allowsCellular = true }
     #expect(both == Settings(jobs: 5, allowsCellular: true))
     await first.shutdown()
     await second.shutdown()
@@ -112,11 +112,11 @@ struct SettingsTests: EngineSuite {
 
   @Test func settingsOutliveARestart() async throws {
     var downloader = try await downloader(source())
-    let changed = try await downloader.updateSettings { (settings: inout Settings) in settings.jobs = 7 }
+    let changed = try await downloader.settings(Settings.self).update { $0.jobs = 7 }
     #expect(changed == Settings(jobs: 7))
     await downloader.shutdown()
     downloader = try await self.downloader(source())
-    #expect(try await downloader.settings() == Settings(jobs: 7))
+    #expect(try downloader.settings(Settings.self).value == Settings(jobs: 7))
     await downloader.shutdown()
   }
 
@@ -125,7 +125,7 @@ struct SettingsTests: EngineSuite {
     let store = try await ledger.open()
     try await store.keep(settings: Data(#"{"jobs":9,"retired":true}"#.utf8))
     let downloader = try await downloader(source(), defaults: Settings(jobs: 1, allowsCellular: true))
-    #expect(try await downloader.settings() == Settings(jobs: 9, allowsCellular: true))
+    #expect(try downloader.settings(Settings.self).value == Settings(jobs: 9, allowsCellular: true))
     await downloader.shutdown()
   }
 
@@ -134,8 +134,8 @@ struct SettingsTests: EngineSuite {
     let store = try await ledger.open()
     try await store.keep(settings: Data(text.utf8))
     let downloader = try await downloader(source())
-    #expect(try await downloader.settings() == Settings())
-    try await downloader.updateSettings { (settings: inout Settings) in settings.jobs = 3 }
+    #expect(try downloader.settings(Settings.self).value == Settings())
+    try await downloader.settings(Settings.self).update { $0.jobs = 3 }
     #expect(try await store.settings().map { try JSONDecoder().decode(Settings.self, from: $0) } == Settings(jobs: 3))
     await downloader.shutdown()
   }
@@ -148,9 +148,9 @@ struct SettingsTests: EngineSuite {
     try await add(1, to: downloader)
     let download = try #require(try await downloader.download("0"))
     for await event in download.events where event.kind == .state(.waiting(.gate("WiFi: cellular"))) { break }
-    try await downloader.updateSettings { (settings: inout Settings) in settings.allowsCellular = true }
+    try await downloader.settings(Settings.self).update { $0.allowsCellular = true }
     await source.held(atLeast: 1)
-    try await downloader.updateSettings { (settings: inout Settings) in settings.allowsCellular = false }
+    try await downloader.settings(Settings.self).update { $0.allowsCellular = false }
     for await event in download.events where event.kind == .state(.waiting(.gate("WiFi: cellular"))) { break }
     #expect(try await running(downloader) == 0)
     await downloader.shutdown()
@@ -164,13 +164,13 @@ struct SettingsTests: EngineSuite {
     await source.held(atLeast: 2)
     faulty.fail(.keepSettings, with: DownloadError(.ledger, "the disk is full"))
     await #expect(throws: DownloadError.self) {
-      try await downloader.updateSettings { (settings: inout Settings) in settings.jobs = 3 }
+      try await downloader.settings(Settings.self).update { $0.jobs = 3 }
     }
     struct Refusal: Error {}
     await #expect(throws: Refusal.self) {
-      try await downloader.updateSettings { (_: inout Settings) in throw Refusal() }
+      try await downloader.settings(Settings.self).update { _ in throw Refusal() }
     }
-    #expect(try await downloader.settings() == Settings())
+    #expect(try downloader.settings(Settings.self).value == Settings())
     #expect(source.requests.count == 2)
     await downloader.shutdown()
   }
@@ -179,17 +179,17 @@ struct SettingsTests: EngineSuite {
     let downloader = try await downloader(source())
     try await withThrowingTaskGroup(of: Void.self) { group in
       for _ in 0..<20 {
-        group.addTask { try await downloader.updateSettings { (settings: inout Settings) in settings.jobs += 1 } }
+        group.addTask { try await downloader.settings(Settings.self).update { $0.jobs += 1 } }
       }
       try await group.waitForAll()
     }
-    #expect(try await downloader.settings() == Settings(jobs: 22))
+    #expect(try downloader.settings(Settings.self).value == Settings(jobs: 22))
     await downloader.shutdown()
   }
 
   @Test func aDownloaderWithoutSettingsSaysSo() async throws {
     let downloader = try await downloader(source(), gates: [])
-    let error = await #expect(throws: DownloadError.self) { try await downloader.settings(Settings.self) }
+    let error = await #expect(throws: DownloadError.self) { try downloader.settings(Settings.self) }
     #expect(error?.code == .invalidRequest)
     await downloader.shutdown()
   }

@@ -7,7 +7,7 @@ import Testing
 struct ContentDispositionTests {
   @Test(arguments: names)
   func name(_ field: String, _ expected: String) {
-    #expect(ContentDisposition(field: field).fileName == expected)
+    #expect(ContentDisposition(parsing: field).fileName == expected)
   }
 
   @Test(arguments: [
@@ -27,7 +27,7 @@ struct ContentDispositionTests {
     "attachment; filename**=a",
   ])
   func noName(_ field: String) {
-    let name = ContentDisposition(field: field).fileName
+    let name = ContentDisposition(parsing: field).fileName
     #expect(name == nil, "\(name ?? "")")
   }
 
@@ -41,7 +41,7 @@ struct ContentDispositionTests {
   ])
   func namesAreMadeSafe(_ field: String, _ expected: String) {
     let name = SafeFileName.make(
-      from: ContentDisposition(field: "attachment; " + field).fileName, url: URL(string: "https://example.org/u"))
+      from: ContentDisposition(parsing: "attachment; " + field).fileName, url: URL(string: "https://example.org/u"))
     #expect(name == expected)
   }
 
@@ -57,7 +57,7 @@ struct ContentDispositionTests {
     for _ in 0..<5000 {
       let count = Int.random(in: 0..<24, using: &generator)
       let field = (0..<count).map { _ in pieces.randomElement(using: &generator) ?? "" }.joined()
-      let suggested = ContentDisposition(field: "attachment; filename=" + field).fileName
+      let suggested = ContentDisposition(parsing: "attachment; filename=" + field).fileName
       #expect(suggested?.isEmpty != true)
       let name = SafeFileName.make(from: suggested, url: nil)
       let isSafe =
@@ -69,13 +69,13 @@ struct ContentDispositionTests {
   }
 
   @Test func type() {
-    #expect(ContentDisposition(field: "ATTACHMENT; filename=a").type == "attachment")
-    #expect(ContentDisposition(field: "filename=a").type == "")
+    #expect(ContentDisposition(parsing: "ATTACHMENT; filename=a").type == "attachment")
+    #expect(ContentDisposition(parsing: "filename=a").type == "")
   }
 
   @Test func endlessFieldIsCut() {
     let field = "attachment; filename=\"" + String(repeating: "a", count: 1_000_000)
-    #expect((ContentDisposition(field: field).fileName?.utf8.count ?? .max) <= 8192)
+    #expect((ContentDisposition(parsing: field).fileName?.utf8.count ?? .max) <= 8192)
   }
 
   struct Corpus: Decodable {
@@ -99,7 +99,7 @@ struct ContentDispositionTests {
     let corpus = try Corpora.read("content-disposition/by-header.json", as: Corpus.self)
     #expect(!corpus.headers.isEmpty)
     for item in corpus.headers {
-      let name = ContentDisposition(field: item.header).fileName ?? ""
+      let name = ContentDisposition(parsing: item.header).fileName ?? ""
       let allowed = Self.dissent[item.header].map { [$0] } ?? item.allowed
       #expect(allowed.contains(name), "\(item.header): “\(name)”")
     }

@@ -17,7 +17,7 @@ struct ContentRangeTests {
     ),
   ])
   func legal(_ field: String, _ expected: ContentRange) {
-    #expect(ContentRange(field: field) == expected)
+    #expect(ContentRange(parsing: field) == expected)
   }
 
   @Test(arguments: [
@@ -28,7 +28,7 @@ struct ContentRangeTests {
     "bytes " + String(repeating: "0", count: 1000) + "-1/2",
   ])
   func illegal(_ field: String) {
-    #expect(ContentRange(field: field) == nil)
+    #expect(ContentRange(parsing: field) == nil)
   }
 
   struct Corpus: Decodable {
@@ -51,7 +51,7 @@ struct ContentRangeTests {
     #expect(!corpus.cases.isEmpty)
     for item in corpus.cases {
       let field = try #require(item.value ?? item.headers.flatMap { Corpora.rawFields($0).first?.value })
-      switch ContentRange(field: field) {
+      switch ContentRange(parsing: field) {
       case .part(let range, let total):
         // That browser requires known totals; an unknown total is legal (RFC 9110 §14.4).
         if total == .unknown { continue }

@@ -20,11 +20,13 @@ import Testing
     let record = try record(.paused)
     let matching: [DownloadFilter] = [
       .all, DownloadFilter(), .phases([.paused, .failed]), .tag("x"), .host("example.org:8080"), .intent(.silent),
+      .ids(["a", "b"]), DownloadFilter(phases: [.paused], ids: ["a"]),
       DownloadFilter(phases: [.paused], tag: "y", host: "example.org:8080", intent: .silent),
     ]
     for filter in matching { #expect(filter.matches(record), "\(filter)") }
     let others: [DownloadFilter] = [
-      .phases([]), .phases([.waiting]), .tag("z"), .host("example.org"), .host(""), .intent(.prefetch),
+      .ids([]), .ids(["b"]), DownloadFilter(phases: [.waiting], ids: ["a"]), .phases([]), .phases([.waiting]),
+      .tag("z"), .host("example.org"), .host(""), .intent(.prefetch),
       DownloadFilter(phases: [.waiting], tag: "y", host: "example.org:8080", intent: .silent),
       DownloadFilter(phases: [.paused], tag: "z", host: "example.org:8080", intent: .silent),
       DownloadFilter(phases: [.paused], tag: "y", host: "example.org", intent: .silent),

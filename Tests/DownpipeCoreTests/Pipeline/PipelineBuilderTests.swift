@@ -90,7 +90,8 @@ struct PipelineBuilderTests {
       NamedPolicy("new")
       NamedLedger("new")
       Retry(.constant(.seconds(1)))
-      NamedStorage("new")
+      // The compiler refuses a second storage that is certain.
+      for name in ["new"] { NamedStorage(name) }
     }
     #expect(pipeline.scheduling?.name == "new")
     #expect(pipeline.ledger.name == "new")

@@ -26,7 +26,10 @@ struct PipelineCompileErrorTests {
   static let noStorage =
     "this pipeline has no storage: add one, such as FileStore(\"~/Downloads\"); one inside an `if` without `else`"
   static let neither = "this pipeline has no source and no storage: add both"
-  static let misfit = "these steps do not fit: the second takes another form (File or Directory) than the first returns"
+  static func misfit(_ first: String, _ next: String) -> String {
+    "'StepsThatDoNotFit<\(first), \(next)>' conform to 'StepsFromFile'"
+  }
+  static let twoStorages = "this pipeline has two storages, and a download has one place: keep one of them"
   static let firstStep = "the first step of a pipeline takes a File"
   static let optionalForm = "steps inside an `if` without `else` must return the form that they take"
   static let repeatedForm = "steps inside a `for` must return the form that they take"
@@ -38,9 +41,29 @@ struct PipelineCompileErrorTests {
     .pipeline("no storage, with steps", noStorage, "NamedSource(); Untar(); Prune()"),
     .pipeline("neither", neither, "NamedGate(); NamedLimit()"),
     .pipeline("an empty pipeline", neither, ""),
-    .pipeline("untar, then gunzip", misfit, "NamedSource(); NamedStorage(); Untar(); Gunzip()"),
     .pipeline(
-      "a misfit with universal steps between", misfit, "NamedSource(); NamedStorage(); Untar(); NamedStep(); Gunzip()"),
+      "untar, then gunzip", misfit("Untar", "Gunzip"), "NamedSource(); NamedStorage(); Untar(); Gunzip()"),
+    .pipeline(
+      "a misfit before other stages", misfit("Untar", "Gunzip"),
+      "NamedGate(); Gunzip(); Untar(); Gunzip(); NamedStep(); Untar(); NamedStorage(); Prune(); NamedSource()"),
+    .pipeline(
+      "a misfit with an optional step", misfit("Untar", "Gunzip"),
+      "NamedSource(); NamedStorage(); Untar(); if yes { Gunzip() }"),
+    .pipeline(
+      "a misfit with steps in branches", misfit("Prune", "Gunzip"),
+      "NamedSource(); NamedStorage(); Untar(); Prune(); if yes { Gunzip() } else { Gunzip(); Gunzip() }"),
+    .pipeline("two storages", twoStorages, "NamedSource(); NamedStorage(); NamedStorage()"),
+    .pipeline(
+      "two storages, with stages and steps between", twoStorages,
+      "NamedStorage(); Gunzip(); NamedGate(); NamedSource(); Untar(); NamedStorage(); Prune(); NamedLimit()"),
+    .pipeline(
+      "two storages, the second in branches", twoStorages,
+      "NamedSource(); NamedStorage(); if yes { NamedStorage() } else { NamedStorage() }"),
+    .pipeline(
+      "two storages and no source", "this pipeline has two storages and no source", "NamedStorage(); NamedStorage()"),
+    .pipeline(
+      "a misfit with universal steps between", misfit("Untar", "Gunzip"),
+      "NamedSource(); NamedStorage(); Untar(); NamedStep(); Gunzip()"),
     .pipeline("the first step takes a directory", firstStep, "NamedSource(); NamedStorage(); Prune()"),
     .pipeline("an optional step changes the form", optionalForm, "NamedSource(); NamedStorage(); if yes { Untar() }"),
     .pipeline(
@@ -71,12 +94,26 @@ struct PipelineCompileErrorTests {
       "a step that changes the form (File or Directory) cannot be conditional",
       "NamedSource(); NamedStorage(); Untar().when { _ in yes }"),
     .pipeline(
-      "a conditional step that does not fit", misfit,
+      "a conditional step that does not fit", misfit("Untar", "ConditionalStep<Gunzip>"),
       "NamedSource(); NamedStorage(); Untar(); Gunzip().when { _ in yes }"),
     Snippet(
       "a source that is never started", "does not conform to protocol 'Source'",
       """
       private struct Idle: Source { func accepts(_ url: URL) -> Bool { true } }
+      """),
+    Snippet(
+      "a stage of no kind",
+      "conform to the protocol of a kind of stage, not to Stage alone: Source, Storage, PostProcessor",
+      """
+      private struct Limit: Stage { let most = 3 }
+      private func snippet() { _ = Pipeline { NamedSource(); NamedStorage(); Limit() } }
+      """),
+    Snippet(
+      "a group with two storages", "TwoStorages",
+      """
+      private struct Twice: StageGroup {
+        var body: some PipelineFragment<HasSource, HasStorage, NoSteps> { NamedSource(); NamedStorage(); NamedStorage() }
+      }
       """),
     Snippet(
       "a group that hides its source", "HasSource",
@@ -96,7 +133,7 @@ struct PipelineCompileErrorTests {
       }
       """),
     Snippet(
-      "a group whose steps do not fit what follows", misfit,
+      "a group whose steps do not fit what follows", misfit("Unpack", "Gunzip"),
       """
       private struct Unpack: StageGroup {
         var body: some PipelineFragment<NoSource, NoStorage, Steps<File, Directory>> { Gunzip(); Untar() }
@@ -104,6 +141,18 @@ struct PipelineCompileErrorTests {
       private func snippet() { _ = Pipeline { NamedSource(); NamedStorage(); Unpack(); Gunzip() } }
       """),
 
+    Snippet(
+      "valid: a type that is two kinds of stage", nil,
+      """
+      private struct Watch: Gate, Observer {
+        func watch(_ publish: @escaping @Sendable (GateRule) -> Void) async throws {}
+        func observe(_ events: AsyncStream<DownloadEvent>) async {}
+        func contribute(to parts: inout PipelineParts) { parts.gates.append(self); parts.observers.append(self) }
+      }
+      private func snippet() { _ = Pipeline { NamedSource(); NamedStorage(); Watch() } }
+      """),
+    .pipeline(
+      "valid: a storage in each branch", nil, "NamedSource(); if yes { NamedStorage() } else { NamedStorage() }"),
     .pipeline("valid: source and storage only", nil, "NamedSource(); NamedStorage()"),
     .pipeline(
       "valid: all kinds of stages and statements", nil,

@@ -16,7 +16,7 @@ struct LinkRefresherConformanceTests {
 
   private static func run(limit: Duration = .hangLimit, _ renew: @escaping Renew) async throws {
     let links = try ["a", "b", "gone"].map { id in
-      ExpiredLink(request: try DownloadRequest("https://example.org/dead", id: DownloadID(id)), error: nil)
+      ExpiredLink(request: try DownloadRequest("https://example.org/dead/\(id)", id: DownloadID(id)), error: nil)
     }
     try await LinkRefresherConformance(
       FakeLinkRefresher(renew), links[0], and: links[1], hopeless: links[2], limit: limit
@@ -26,6 +26,16 @@ struct LinkRefresherConformanceTests {
   }
 
   @Test func aRightRefresherPasses() async throws { try await Self.run(Self.right) }
+
+  @Test("The same URL with other header fields is a fresh link")
+  func newHeaderFieldsAreEnough() async throws {
+    try await Self.run { expired in
+      let fresh = try await Self.right(expired)
+      return FreshLink(
+        fresh.url.deletingLastPathComponent().deletingLastPathComponent()
+          .appending(path: "dead/\(expired.request.id)"), headers: ["X-Token": "new"])
+    }
+  }
 
   struct Flaw: Sendable, CustomTestStringConvertible {
     let rule: String
@@ -39,6 +49,9 @@ struct LinkRefresherConformanceTests {
     Flaw(rule: "gives-a-fresh-link") { { _ in throw NoLink() } },
     Flaw(rule: "gives-a-fresh-link") { { _ in FreshLink(URL(string: "fresh/link")!) } },
     Flaw(rule: "gives-a-fresh-link") { { _ in FreshLink(URL(string: "https://example.org/one-for-all")!) } },
+    Flaw(rule: "link-is-new") {
+      { expired in expired.request.id == "gone" ? try await right(expired) : FreshLink(expired.request.url) }
+    },
     Flaw(rule: "links-do-not-mix") {
       // The refresher keeps the state of one call.
       let latest = Watched<ExpiredLink?>(nil)

@@ -63,6 +63,9 @@ struct AdmissionPolicyConformanceTests {
       FakeAdmissionPolicy { _, running in running.total == 5 ? .refused("not beside five") : .admitted }
     },
     Flaw(rule: "something-may-run") { FakeAdmissionPolicy { _, _ in .refused("never") } },
+    Flaw(rule: "any-size-may-run") {
+      FakeAdmissionPolicy { candidate, _ in candidate.size.bytes ?? 0 > 1_000 ? .refused("too large") : .admitted }
+    },
     Flaw(rule: "refusal-says-why") {
       FakeAdmissionPolicy { _, running in running.total < 5 ? .admitted : .refused("") }
     },

@@ -72,6 +72,10 @@ public struct Download: Sendable, Identifiable {
     try await downloader.start(id, preempting: preempting)
   }
 
+  /// Discards the bytes of the download and downloads it again from the first byte; see ``Downloader/restart(_:)``.
+  @discardableResult
+  public func restart() async throws -> Bool { try await downloader.restart(id) }
+
   /// Changes the request of the download; see ``Downloader/update(_:_:)``.
   @discardableResult
   public func update(
@@ -79,6 +83,14 @@ public struct Download: Sendable, Identifiable {
   ) async throws -> DownloadStatus {
     try await downloader.update(id, change)
   }
+
+  /// Renames the file of the download; see ``Downloader/rename(_:to:)``.
+  @discardableResult
+  public func rename(to name: String) async throws -> DownloadStatus { try await downloader.rename(id, to: name) }
+
+  /// Deletes the file or the partial, and keeps the record as `cancelled`; see ``Downloader/discard(_:)``.
+  @discardableResult
+  public func discard() async throws -> Bool { try await downloader.discard(id) }
 
   /// Cancels the download and deletes its partial; see ``Downloader/cancel(_:)``.
   @discardableResult

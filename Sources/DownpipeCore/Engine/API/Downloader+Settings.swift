@@ -14,9 +14,9 @@ extension Downloader {
   ///   FileStore("~/Downloads")
   ///   SQLiteLedger("~/Downloads/.downpipe/ledger.sqlite")
   /// }
-  /// try await downloader.updateSettings { (settings: inout Settings) in settings.jobs = 5 }
+  /// try await downloader.settings(Settings.self).update { $0.jobs = 5 }
   /// ```
-  /// The ledger keeps what ``updateSettings(excess:_:)`` has changed, and the next start continues with it. A property
+  /// The ledger keeps what ``DownloaderSettings/update(excess:_:)`` has changed, and the next start continues with it. A property
   /// that the kept settings do not have, because it is new, has its value in `defaults`; a new property that is optional
   /// is `nil`, unless the type decodes it otherwise. Kept settings that cannot be decoded at all, because a property has
   /// another type now, count as `defaults`; they are replaced by the next change. Two downloaders on one ledger share
@@ -50,16 +50,38 @@ extension Downloader {
     }
   }
 
-  /// Returns the current settings.
+  /// The settings that the downloader was created with, to read and to change.
+  ///
+  /// ```swift
+  /// try await downloader.settings(Settings.self).update { $0.jobs = 5 }
+  /// ```
+  /// - Parameter type: The type of the settings, as it was passed to ``init(settings:options:_:)``.
   /// - Throws: ``DownloadError`` with `.invalidRequest` if the downloader was created without settings of this type.
-  public func settings<Value: Codable & Sendable>(_ type: Value.Type = Value.self) async throws -> Value {
-    try liveSettings(type).value
+  public func settings<Value: Codable & Sendable>(
+    _ type: Value.Type
+  ) throws(DownloadError) -> DownloaderSettings<Value> {
+    guard let live = engine.context.settings as? LiveSettings<Value> else {
+      throw DownloadError(
+        .invalidRequest, "this downloader has no settings of the type \(type): pass them when it is created")
+    }
+    return DownloaderSettings(live: live, engine: engine)
   }
+}
+
+/// The settings of a downloader, which the user of an app changes; see ``Downloader/settings(_:)``.
+///
+/// A handle is cheap to copy. It may be used from any task, and several changes at once do not overwrite each other.
+public struct DownloaderSettings<Value: Codable & Sendable>: Sendable {
+  let live: LiveSettings<Value>
+  let engine: Engine
+
+  /// The settings in effect. Changes by another downloader on the same ledger show after the next ``update(excess:_:)``.
+  public var value: Value { live.value }
 
   /// Changes the settings, keeps them in the ledger, and applies them to what waits and runs.
   ///
   /// The stages are built again. Gates, admission policies, rate policies, the scheduling, retry and segment policies
-  /// that differ from before are replaced, as ``replace(_:)-(Gate)`` and its companions do; those that are no longer
+  /// that differ from before are replaced, as ``Downloader/replace(_:)-(Gate)`` and its companions do; those that are no longer
   /// built are removed. Sources, storage, steps and observers follow with the next start.
   ///
   /// A stage that is `Equatable` and equal to the former one, or the same object, goes on without interruption. Every
@@ -73,22 +95,12 @@ extension Downloader {
   ///   - excess: What happens to downloads that run beyond lowered limits.
   ///   - change: Changes the settings. It is called once. If it throws, nothing is changed.
   /// - Returns: The settings after the change.
-  /// - Throws: ``DownloadError`` with `.invalidRequest` if the downloader was created without settings of this type or
-  ///   the settings cannot be encoded, `.invalidPipeline` if the new stages do not form a pipeline, `.ledger` or
-  ///   `.shutDown`; the error that `change` throws.
+  /// - Throws: ``DownloadError`` with `.invalidRequest` if the settings cannot be encoded, `.invalidPipeline` if the new
+  ///   stages do not form a pipeline, `.ledger` or `.shutDown`; the error that `change` throws.
   @discardableResult
-  public func updateSettings<Value: Codable & Sendable>(
+  public func update(
     excess: Excess = .stops, _ change: @escaping @Sendable (inout Value) throws -> Void
   ) async throws -> Value {
-    let live = try liveSettings(Value.self)
-    return try await engine.update(live, excess: excess, change)
-  }
-
-  private func liveSettings<Value>(_ type: Value.Type) throws -> LiveSettings<Value> {
-    guard let live = engine.context.settings as? LiveSettings<Value> else {
-      throw DownloadError(
-        .invalidRequest, "this downloader has no settings of the type \(type): pass them when it is created")
-    }
-    return live
+    try await engine.update(live, excess: excess, change)
   }
 }

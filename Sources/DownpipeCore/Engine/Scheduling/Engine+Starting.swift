@@ -44,7 +44,9 @@ extension Engine {
   private func victims(of preemption: Preemption, for candidate: Candidate) -> [Run] {
     switch preemption {
     case .none: return []
-    case .oldest: return slots.victims(stages.limits, for: candidate, among: slots.byStart, at: time.now)
+    case .oldest:
+      _ = slots.learnSizes()
+      return slots.victims(stages.limits, for: candidate, among: slots.byStart, at: time.now)
     case .lowestPriority:
       rankRuns()
       return slots.victims(stages.limits, for: candidate, among: slots.ranked.reversed(), at: time.now)

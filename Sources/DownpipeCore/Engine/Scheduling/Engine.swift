@@ -171,6 +171,12 @@ actor Engine {
       guard (try? await time.sleep(for: options.progressInterval, purpose: .progress)) != nil else { break }
       let now = time.now
       for run in slots.runs.values { run.tick(at: now) }
+      // A download may start because another one is smaller than expected.
+      if slots.learnSizes() {
+        mode.mayLease = true
+        reasons.mayHaveChanged = true
+        context.mailbox.wake()
+      }
       if now - renewed > options.lease / 3 {
         renewed = now
         await renewLeases()

@@ -56,6 +56,23 @@ struct Slots: Sendable {
     holders[ObjectIdentifier(run)] = holder
   }
 
+  /// Updates the candidates of runs whose sizes have become known, or were wrong.
+  /// - Returns: Whether any has changed.
+  mutating func learnSizes() -> Bool {
+    var hasChanged = false
+    for run in runs.values {
+      guard var holder = holders[ObjectIdentifier(run)] else { continue }
+      let size = run.read(\.likelySize)
+      guard size != holder.candidate.size else { continue }
+      hasChanged = true
+      counts.remove(holder.candidate)
+      holder.candidate.size = size
+      counts.insert(holder.candidate)
+      holders[ObjectIdentifier(run)] = holder
+    }
+    return hasChanged
+  }
+
   /// Frees the slot of a run whose work has ended.
   /// - Returns: Whether the run had a slot.
   @discardableResult
