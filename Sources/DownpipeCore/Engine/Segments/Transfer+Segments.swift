@@ -77,8 +77,10 @@ extension Transfer {
     var places = SegmentPlaces(asked.url, reference: reference)
     if !run.context.doubtedMirrors.contains(run.id) {
       // Mirrors that the server names are ignored unless a digest proves the file (RFC 6249 §6).
-      let mirrors = laterMirrors + (isVerified(reply) ? reply.duplicates : [])
-      for url in mirrors where run.context.trust.level(of: url) == .full { places.add(url) }
+      for url in laterMirrors where run.context.trust.level(of: url) == .full { places.add(url) }
+      for url in isVerified(reply) ? reply.duplicates : [] where run.context.trust.level(of: url) == .full {
+        places.add(url, isNamedByServer: true)
+      }
     }
     run.watchSpeed()
     defer {
