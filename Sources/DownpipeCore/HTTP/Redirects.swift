@@ -119,7 +119,7 @@ package struct Redirects: Sendable {
     reply.duplicates = DuplicateLinks.usable(reply.duplicates + duplicates, beside: url)
   }
 
-  private static let longestLocation = 16_384
+  private static let longestLocation = DownloadRequest.maximumURLBytes
 
   /// A URL that occurs twice is no error by itself: servers set a cookie, or wait for a file, with a redirect to the
   /// same URL.
