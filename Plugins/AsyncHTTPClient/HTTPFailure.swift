@@ -106,6 +106,11 @@
       case .invalidContentLength, .unexpectedContentLength:
         DownloadError(
           .invalidResponse, "the Content-Length of the response is malformed or contradictory", cause: error)
+      case .invalidHeaderToken:
+        DownloadError(
+          .invalidResponse,
+          "a line in the header of the response is malformed: it has no colon, or characters that a field must not have; "
+            + "ask the operator of the server", cause: error)
       case .unknown, .strictModeAssertion, .lfExpected:
         DownloadError(
           .invalidResponse,

@@ -204,7 +204,7 @@
     private func message(_ redirects: Redirects, on lane: Lane) throws -> (HTTPClient, HTTPClient.Request) {
       var headers = HTTPHeaders(redirects.fields.fields.map { ($0.name, $0.value) })
       if let user = redirects.userInfo {
-        let credentials = AsyncHTTPClientSource.Proxy.Credentials(user: user.user, password: user.password)
+        let credentials = AsyncHTTPClientSource.Proxy.Credentials(user: user.user, password: user.password ?? "")
         headers.add(name: "Authorization", value: credentials.basic)
       }
       // Only scheme, host and port are taken from the URL of a message: ``TargetHandler`` sends the target.

@@ -120,25 +120,30 @@
       var order = Order(
         id: id, url: HTTPURL.wireText(redirects.url), fields: redirects.fields, addresses: addresses, deadline: deadline
       )
-      if redirects.fields["Authorization"] != nil { return order }
+      // A server does not choose where passwords go.
+      guard redirects.mayLogIn, redirects.fields["Authorization"] == nil else { return order }
       let credentials = configuration.credentials.first { $0.origin == redirects.origin }
       if let userInfo = redirects.userInfo {
-        guard !userInfo.user.utf8.contains(0), !userInfo.password.utf8.contains(0) else {
+        guard !userInfo.user.utf8.contains(0), userInfo.password?.utf8.contains(0) != true else {
           throw DownloadError(.invalidRequest, "the user name or the password in the URL contains %00")
         }
-        order.login = .password(
-          user: userInfo.user, password: userInfo.password, schemes: credentials?.schemes ?? .basic)
+        let password = userInfo.password ?? netrcLogin(for: redirects.origin, user: userInfo.user)?.password ?? ""
+        order.login = Order.Login(
+          user: userInfo.user, password: password, schemes: credentials?.schemes ?? configuration.passwordSchemes)
       } else if let credentials {
         switch credentials.kind {
         case .password(let user, let password, let schemes):
-          order.login = .password(user: user, password: password, schemes: schemes)
+          order.login = Order.Login(user: user, password: password, schemes: schemes)
         case .bearer(let token): order.fields["Authorization"] = "Bearer \(token)"
         }
-      } else if let path = configuration.netrc?.path, redirects.origin == redirects.firstOrigin {
-        // A redirect does not choose where passwords go.
-        order.login = .netrc(path: path)
+      } else if let login = netrcLogin(for: redirects.origin, user: nil) {
+        order.login = Order.Login(user: login.user, password: login.password, schemes: configuration.passwordSchemes)
       }
       return order
+    }
+
+    private func netrcLogin(for origin: Origin, user: String?) -> NetrcFile.Login? {
+      configuration.netrc.flatMap { NetrcFile($0.path)?.login(for: origin.host, user: user) }
     }
 
     private func reply(

@@ -22,7 +22,7 @@ package enum RequestURL {
     request.httpShouldHandleCookies = false
     for field in redirects.fields.fields { request.addValue(field.value, forHTTPHeaderField: field.name) }
     if let (user, password) = redirects.userInfo {
-      let credentials = Data("\(user):\(password)".utf8).base64EncodedString()
+      let credentials = Data("\(user):\(password ?? "")".utf8).base64EncodedString()
       request.setValue("Basic \(credentials)", forHTTPHeaderField: "Authorization")
     }
     return request

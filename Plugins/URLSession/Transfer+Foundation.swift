@@ -60,6 +60,14 @@ extension DownloadError {
     var code = Self.codes.first { $0.key.rawValue == error.code }?.value ?? Self.code(ofUnnamed: text)
     // libcurl reports “unsupported protocol” for malformed responses too; the scheme of the URL was checked before.
     if code == .unsupportedURL, Self.code(ofUnnamed: text) == .invalidResponse { code = .invalidResponse }
+    if text.contains("given a bad argument") {
+      // libcurl's text would blame the caller.
+      self.init(
+        .invalidResponse,
+        "a line in the header of the response is malformed, such as one that begins with a blank and continues no field; "
+          + "ask the operator of the server", cause: error)
+      return
+    }
     self.init(code, "\(text.redactingURLs.prefix(500)) (URLError \(error.code))", cause: error)
   }
 

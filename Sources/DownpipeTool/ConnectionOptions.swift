@@ -22,7 +22,8 @@ struct ConnectionOptions: ParsableArguments {
 
   @Option(
     help: ArgumentHelp(
-      "Choose how to log in with --proxy-user: basic, digest or any (default: basic).", valueName: "method"))
+      "Choose how to log in at the proxy, with --proxy-user or the name in its URL: basic, digest or any (default: "
+        + "basic).", valueName: "method"))
   var proxyAuth: LogInSettings.Method?
 
   @Option(
@@ -65,7 +66,7 @@ struct ConnectionOptions: ParsableArguments {
 
   func validate() throws {
     if proxy != nil, noProxy { throw ValidationError("--proxy and --no-proxy exclude each other") }
-    if proxyAuth != nil, proxyUser == nil { throw ValidationError("--proxy-auth needs --proxy-user") }
+    if noProxy, proxyAuth != nil { throw ValidationError("--proxy-auth needs a proxy: remove --no-proxy") }
     if noProxy, proxyUser != nil { throw ValidationError("--proxy-user needs a proxy: remove --no-proxy") }
     if let maxRedirects, !(0...1000).contains(maxRedirects) {
       throw ValidationError("--max-redirects must be a number from 0 to 1000")

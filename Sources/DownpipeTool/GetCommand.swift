@@ -52,7 +52,7 @@ struct GetCommand: AsyncParsableCommand {
   private func download(_ plan: GetPlan, _ list: URLList?, _ settings: PipelineSettings) async throws {
     let choice = reporting.choice
     let monitor = RunMonitor(output: choice.make())
-    let run = DownloadRun(pipeline: try Pipeline(settings), monitor: monitor, isAnimated: choice.drawsBars)
+    let run = DownloadRun(pipeline: try Pipeline(settings, monitor), monitor: monitor, isAnimated: choice.drawsBars)
     let ending = try await run.run { downloader, monitor in
       var feeder = Feeder(plan: plan)
       try await feeder.lookForHistory(downloader)
@@ -68,6 +68,9 @@ struct GetCommand: AsyncParsableCommand {
 
   private func networkSettings(_ plan: inout GetPlan) async throws -> NetworkSettings {
     var settings = try network.settings(for: transfer.source)
+    for name in plan.ignoredFields {
+      OutputFile.warn("--header: \(name) is ignored: it is for a connection, and the source has its own")
+    }
     plan.logsIn = settings.logIn.isGiven
     plan.isUntrusted = settings.isUntrusted
     guard plan.logsIn else { return settings }

@@ -22,8 +22,8 @@ struct LogInOptions: ParsableArguments {
 
   @Option(
     help: ArgumentHelp(
-      "Choose how to log in with --user: basic sends the password at once, digest sends a proof of it, any asks the "
-        + "server first (default: basic).", valueName: "method"))
+      "Choose how to log in with --user, --netrc or the name in a URL: basic sends the password at once, digest sends a "
+        + "proof of it, any asks the server first (default: basic).", valueName: "method"))
   var auth: LogInSettings.Method?
 
   @Option(
@@ -31,7 +31,11 @@ struct LogInOptions: ParsableArguments {
       "Log in with this bearer token; @FILE reads it from the first line of a file.", valueName: "token"))
   var bearer: String?
 
-  @Flag(name: [.short, .long], help: "Log in with the names and passwords of ~/.netrc.")
+  @Flag(
+    name: [.short, .long],
+    help: ArgumentHelp(
+      "Log in with the names and passwords of ~/.netrc.",
+      discussion: "A name in the URL chooses among those of its host. Places that a server names get none."))
   var netrc = false
 
   @Option(help: ArgumentHelp("The same with this file.", valueName: "file"), completion: .file())
@@ -47,7 +51,6 @@ struct LogInOptions: ParsableArguments {
   func settings() throws(UsageError) -> LogInSettings {
     if user == nil {
       if passwordFile != nil { throw UsageError("--password-file needs --user: the name that the password belongs to") }
-      if auth != nil { throw UsageError("--auth needs --user: the name to log in with") }
     } else if bearer != nil {
       throw UsageError("--user and --bearer both log in: remove one of them")
     }

@@ -3,12 +3,16 @@ import Foundation
 
 extension Pipeline {
   /// The pipeline of every command.
-  init(_ settings: PipelineSettings) throws(UsageError) {
+  ///
+  /// - Parameter monitor: Shows what the events of the downloads say.
+  init(_ settings: PipelineSettings, _ monitor: RunMonitor? = nil) throws(UsageError) {
     let source = try settings.source()
 
     self.init {
       source
       if let logIn = LogInInterceptor(settings.network.logIn) { logIn }
+      // With --keep-encoded, coded bytes are what was asked for.
+      if let monitor, !settings.network.keepsContentCoding { Notices(monitor: monitor) }
       ScopedStore(
         base: FileStore(settings.directory, onConflict: settings.conflict), scope: settings.scope,
         showsAll: settings.showsAll)

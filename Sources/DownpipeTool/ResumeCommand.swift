@@ -51,7 +51,7 @@ struct ResumeCommand: AsyncParsableCommand {
     let choice = reporting.choice
     let monitor = RunMonitor(output: choice.make())
     let run = DownloadRun(
-      pipeline: try Pipeline(settings), monitor: monitor, scope: .all, isAnimated: choice.drawsBars)
+      pipeline: try Pipeline(settings, monitor), monitor: monitor, scope: .all, isAnimated: choice.drawsBars)
     let isUntrusted = settings.network.isUntrusted
     let start = Date().addingTimeInterval(-0.001)
     let ending = try await run.run { [priority] downloader, monitor in

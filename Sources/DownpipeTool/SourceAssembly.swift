@@ -66,20 +66,26 @@ private struct NoSource: Source, SourceSession {
       switch network.proxy {
       case .none: return .none
       case .environment:
-        if network.proxyLogIn == nil { return .environment }
+        if network.proxyLogIn == nil { return .environment(passwordSchemes: .init(network.proxyMethod)) }
         throw UsageError("--proxy-user needs --proxy: the proxy to log in to")
       case .url(let url): text = url.text
       }
+      var proxy: HTTPSource.Proxy
       do {
-        var proxy = try HTTPSource.Proxy(text)
-        if let logIn = network.proxyLogIn {
-          proxy.credentials = .init(
-            user: logIn.user, password: logIn.password, schemes: .init(network.proxyMethod))
-        }
-        return .proxy(proxy)
+        proxy = try HTTPSource.Proxy(text)
       } catch {
         throw UsageError("--proxy: \(error.message)")
       }
+      let schemes = HTTPSource.PasswordSchemes(network.proxyMethod)
+      if let logIn = network.proxyLogIn {
+        proxy.credentials = .init(user: logIn.user, password: logIn.password, schemes: schemes)
+      } else if schemes != .basic {
+        guard proxy.credentials != nil else {
+          throw UsageError("--proxy-auth needs --proxy-user, or a name and a password in the URL of --proxy")
+        }
+        proxy.credentials?.schemes = schemes
+      }
+      return .proxy(proxy)
     }
 
     /// Basic and tokens are up to ``LogInInterceptor``, as for every source.
@@ -90,6 +96,7 @@ private struct NoSource: Source, SourceSession {
         }
       }
       netrc = logIn.netrc.map { .file($0) }
+      passwordSchemes = .init(logIn.method)
       cookies = logIn.cookieJar.map { .file($0) }
     }
   }

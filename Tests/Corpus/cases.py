@@ -15,7 +15,6 @@ NO_OPTION = {
 # Cases that are more than their options.
 NO_OPTION_CASES = {
     "curl-3009": "a missing folder is created",
-    "curl-1617": "the field Connection is up to the source",
     "curl-2113": "a field with a blank in its name is refused",
 }
 # What is asked, and makes no difference to the bytes or the outcome.

@@ -117,6 +117,100 @@
       }
     }
 
+    @Test(
+      "A user in the URL selects that user's entry",
+      arguments: [
+        ("machine HOST login one password 1\nmachine HOST login two password 2", "one", "1"),
+        ("machine HOST login one password 1\nmachine HOST login two password 2", "two", "2"),
+        ("machine HOST password 5up3r53cr37", "user", "5up3r53cr37"),
+        (
+          "machine HOST\npassword weird\nlogin daniel\n\nmachine HOST\n\nmachine HOST\nlogin debbie\n"
+            + "\nmachine HOST\npassword weird\npassword \"second\\r\"\nlogin debbie", "debbie", "second\r"
+        ),
+        (
+          "machine other login me password 1\n# machine HOST login me password 2\ndefault login me password #3", "me",
+          "#3"
+        ),
+        ("macdef init\nmachine HOST login me password 1\n\nmachine HOST account x login me password 2", "me", "2"),
+        ("machine HOST login one password 1", "two", ""),
+      ])
+    func netrcOfAUser(_ text: String, _ user: String, _ password: String) async throws {
+      let folder = try TemporaryFolder()
+      let path = try folder.write(Array(text.replacingOccurrences(of: "HOST", with: "127.0.0.1").utf8), to: "netrc")
+      try await withScriptedServer { _ in
+        ScriptedReply(200)
+      } _: { server in
+        let url = "\(server.url())".replacingOccurrences(of: "http://", with: "http://\(user)@")
+        _ = try await HTTPSource { $0.netrc = .file(path) }.fetch(try #require(URL(string: url)))
+        let field = "Basic " + Data("\(user):\(password)".utf8).base64EncodedString()
+        #expect(server.requests.map { $0.headers["Authorization"] } == [field])
+      }
+    }
+
+    @Test("Passwords of netrc and of URLs go by Digest, where that is asked for", arguments: ["netrc", "URL"])
+    func digestOfOtherPlaces(_ place: String) async throws {
+      let folder = try TemporaryFolder()
+      let path = try folder.write(Array("machine 127.0.0.1 login %a\"b password s3cret\n".utf8), to: "netrc")
+      try await withScriptedServer { request in
+        request.headers["Authorization"] == nil
+          ? ScriptedReply(401, ["WWW-Authenticate": "Digest realm=\"r\", nonce=\"n\""]) : ScriptedReply(200)
+      } _: { server in
+        let source = HTTPSource {
+          $0.passwordSchemes = .digest
+          if place == "netrc" { $0.netrc = .file(path) }
+        }
+        let written = "\(server.url())"
+        let url = place == "netrc" ? written : written.replacingOccurrences(of: "//", with: "//%25a%22b:s3cret@")
+        _ = try await source.fetch(try #require(URL(string: url)))
+        let fields = server.requests.map { $0.headers["Authorization"] ?? "" }
+        #expect(fields.count == 2 && fields.first == "")
+        #expect(fields.last?.hasPrefix("Digest username=\"%a\\\"b\",") == true, "\(fields)")
+      }
+    }
+
+    @Test("A line break in a name does not become a line of the request")
+    func digestOfALineBreak() async throws {
+      try await withScriptedServer { request in
+        request.headers["Authorization"] == nil
+          ? ScriptedReply(401, ["WWW-Authenticate": "Digest realm=\"r\", nonce=\"n\""]) : ScriptedReply(200)
+      } _: { server in
+        let url = "\(server.url())".replacingOccurrences(of: "//", with: "//a%0d%0aX-Evil:%20b:s3cret@")
+        _ = try await HTTPSource { $0.passwordSchemes = .digest }.fetch(try #require(URL(string: url)))
+        let last = try #require(server.requests.last)
+        #expect(last.headers["X-Evil"] == nil)
+        #expect(last.headers["Authorization"]?.contains("\"a%0D%0AX-Evil\"") == true)
+      }
+    }
+
+    @Test("Places that a server names get nothing of the settings", arguments: ["netrc", "password", "bearer"])
+    func namedByAServer(_ kind: String) async throws {
+      let folder = try TemporaryFolder()
+      let path = try folder.write(
+        Array("machine 127.0.0.1 login me password s3cret\nmachine localhost login me password s3cret\n".utf8),
+        to: "netrc")
+      try await withScriptedServer { _ in
+        ScriptedReply(200)
+      } _: { other in
+        let elsewhere = "http://localhost:\(other.port)/"
+        try await withScriptedServer { _ in
+          .redirect(to: elsewhere)
+        } _: { server in
+          let origins = try [#require(Origin(server.url())), #require(Origin(elsewhere))]
+          let source = HTTPSource {
+            switch kind {
+            case "netrc": $0.netrc = .file(path)
+            case "password": $0.credentials = origins.map { .password(user: "me", password: "s3cret", for: $0) }
+            default: $0.credentials = origins.map { .bearer("s3cret", for: $0) }
+            }
+          }
+          _ = try await source.fetch(server.url())
+          try await source.open(SourceRequest(url: server.url(), isNamedByServer: true)).body.discard()
+          #expect(server.requests.map { $0.headers["Authorization"] != nil } == [true, false])
+          #expect(other.requests.map { $0.headers["Authorization"] } == [nil, nil])
+        }
+      }
+    }
+
     @Test func cookiesAreKeptForTheSession() async throws {
       try await withScriptedServer { _ in
         ScriptedReply(200, ["Set-Cookie": "id=7; Path=/"])

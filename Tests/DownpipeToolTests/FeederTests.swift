@@ -8,6 +8,7 @@ import Testing
 @Suite(.timeLimit(.minutes(5)))
 struct FeederTests {
   private struct Silence: RunOutput, Sendable {
+    func show(_ notice: DownloadNotice) {}
     func show(_ status: DownloadStatus, isNews: Bool) {}
     func show(_ result: DownloadResult) {}
     func flush(_ tally: Tally, at now: Date) {}

@@ -120,8 +120,9 @@ struct GetPlanTests {
   @Test(
     "An unusable URL has a typed error",
     arguments: [
-      "", "nonsense", "ftp://example.org/a", "http://", "https:", "file:///etc/passwd", "/a/b", "mailto:a@example.org",
-      "https://" + String(repeating: "a", count: 9000),
+      "", "http:///file", " HTTPS:////a/b", "http://a/" + String(repeating: "b", count: 65_536), "nonsense",
+      "ftp://example.org/a", "http://", "https:", "file:///etc/passwd", "/a/b", "mailto:a@example.org",
+      "https://" + String(repeating: "a", count: 70_000),
     ])
   func unusable(_ text: String) throws {
     let plan = try GetPlan(urls: [text])

@@ -70,6 +70,9 @@ struct LogInTests {
       #expect(try sent(url, download.metadata) == nil, "\(url)")
     }
     #expect(try sent("https://a.test/1", [:]) == nil, "a download of another command")
+    var named = SourceRequest(url: download.url, metadata: download.metadata)
+    named.isNamedByServer = true
+    #expect(interceptor.authorized(named).headers["Authorization"] == nil, "a server has named the place")
   }
 
   @Test("Other origins than the known ones get nothing")

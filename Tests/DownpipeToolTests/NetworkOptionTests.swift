@@ -84,6 +84,19 @@ struct NetworkOptionTests {
       #expect("\(try Pipeline(untrusted))".contains("public addresses only"))
     }
 
+    @Test("--auth and --proxy-auth are also for names in URLs, in the environment and in netrc")
+    func authWithoutUser() throws {
+      var settings = PipelineSettings(directory: "/d")
+      settings.network = try self.settings([
+        "--auth", "digest", "--proxy", "http://me:canary@p:1", "--proxy-auth", "any",
+      ])
+      #expect("\(try Pipeline(settings))".contains("passwords by digest"))
+      settings.network = try self.settings(["--proxy-auth", "digest"])
+      #expect(throws: Never.self) { try Pipeline(settings) }
+      settings.network.proxy = .url("http://p:1")
+      #expect { try Pipeline(settings) } throws: { "\($0)".contains("--proxy-user") }
+    }
+
     @Test(
       "A proxy that cannot be used is named", arguments: ["ftp://me:canary@p:1", "http://", "http://me:canary@p:99999"])
     func proxies(url: String) {
@@ -98,11 +111,11 @@ struct NetworkOptionTests {
       "Options that contradict each other are refused with what to do",
       arguments: [
         (["--proxy", "p:1", "--no-proxy"], "exclude each other"), (["--no-proxy", "-U", "a:b"], "--no-proxy"),
-        (["--proxy-auth", "any"], "--proxy-user"), (["--max-redirects=-1"], "0 to 1000"),
+        (["--proxy-auth", "any", "--no-proxy"], "--no-proxy"), (["--max-redirects=-1"], "0 to 1000"),
         (["--max-size", "0"], "1 byte"),
         (["--min-speed", "0"], "1 byte"), (["--untrusted", "--proxy", "p:1"], "exclude each other"),
         (["--untrusted", "-u", "a:b"], "exclude each other"), (["--untrusted", "-k"], "exclude each other"),
-        (["--untrusted", "--resolve", "a:1:1.1.1.1"], "exclude each other"), (["--auth", "digest"], "--user"),
+        (["--untrusted", "--resolve", "a:1:1.1.1.1"], "exclude each other"),
         (["--password-file", "/x"], "--user"), (["-u", "a:b", "--bearer", "t"], "remove one"),
         (["-u", "a:b", "--password-file", "/x"], "remove one"), (["-u", "a", "--password-file", "/none"], "/none"),
         (["-u", "a:\u{7}"], "control"), (["--bearer", "a b"], "no spaces"), (["--bearer", "@/none"], "/none"),

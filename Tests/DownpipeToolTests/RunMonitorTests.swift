@@ -8,6 +8,7 @@ import Testing
 @Suite(.timeLimit(.minutes(5)))
 struct RunMonitorTests {
   private final class Record: RunOutput, Sendable {
+    func show(_ notice: DownloadNotice) {}
     struct State {
       var results: [DownloadResult] = []
       var statuses = 0

@@ -8,6 +8,28 @@ import Testing
 extension URLSessionTests {
   @Suite(.timeLimit(.minutes(5)))
   struct RedirectTests {
+    @Test("A place that a server has named gets no credentials")
+    func namedByAServer() async throws {
+      try await withScriptedServer { request in
+        request.path == "/away" ? .redirect(to: "/file") : ScriptedReply(200)
+      } _: { server in
+        try await withSource { source in
+          let text = "\(server.url("/away"))".replacingOccurrences(of: "http://", with: "http://me:secret@")
+          let reply = try await source.open(
+            SourceRequest(
+              url: try #require(URL(string: text)),
+              headers: ["Cookie": "secret", "X-Key": "secret", "Accept": "video/*"],
+              isNamedByServer: true))
+          reply.body.discard()
+        }
+        #expect(server.requests.count == 2)
+        for request in server.requests {
+          #expect(["Authorization", "Cookie", "X-Key"].allSatisfy { request.headers[$0] == nil }, "\(request)")
+          #expect(request.headers["Accept"] == "video/*")
+        }
+      }
+    }
+
     @Test func followed() async throws {
       try await withScriptedServer { request in
         switch request.path {

@@ -34,6 +34,32 @@
         }
       }
 
+      @Test("A proxy and a server ask for Digest, with names in their URLs", arguments: ["option", "url", "variable"])
+      func digest(place: String) async throws {
+        try await DefectRun.with { request in
+          guard request.headers["Proxy-Authorization"]?.hasPrefix("Digest username=\"me\",") == true else {
+            return ScriptedReply(407, ["Proxy-Authenticate": "Digest realm=\"p\", nonce=\"1\""])
+          }
+          guard request.headers["Authorization"]?.hasPrefix("Digest username=\"you\",") == true else {
+            return ScriptedReply(401, ["WWW-Authenticate": "Digest realm=\"s\", nonce=\"2\""])
+          }
+          return .file(.text("film"), etag: "\"v1\"", for: request)
+        } _: { run in
+          let address = "127.0.0.1:\(run.server.port)"
+          let (options, shell) =
+            switch place {
+            case "option": (["--proxy", address, "--proxy-user", "me:canary"], ":")
+            case "url": (["--proxy", "http://me:canary@\(address)"], ":")
+            default: ([], "export http_proxy=http://me:canary@\(address)")
+            }
+          let outcome = try await get(
+            run, options + ["--auth", "digest", "--proxy-auth", "digest"], shell: shell,
+            "http://you:canary@film.test/film")
+          #expect(outcome.status == 0 && !outcome.everything.contains("canary"), "\(outcome.everything)")
+          #expect(run.server.requests.count == 3)
+        }
+      }
+
       @Test("The proxy gets its own password only", arguments: ["option", "url", "variable"])
       func proxyUser(place: String) async throws {
         let password = "canary-of-the-proxy"
@@ -109,6 +135,30 @@
           let outcome = try await run.get(["/film.txt"], isKept ? ["--keep-encoded"] : [])
           #expect(outcome.status == 0, "\(outcome.everything)")
           #expect(try run.published(by: outcome) == (isKept ? coded : Array("film".utf8)))
+        }
+      }
+
+      @Test("Coded bytes that are published are named, and the file is finished", arguments: ["text", "json", "kept"])
+      func keptCoding(form: String) async throws {
+        try await DefectRun.with { _ in
+          ScriptedReply(200, ["Content-Encoding": "compress"], body: .text("film"))
+        } _: { run in
+          let options = ["text": ["--quiet"], "json": ["--json"], "kept": ["--keep-encoded"]][form] ?? []
+          let outcome = try await run.tool(
+            ["get", "\(run.server.url("/film"))", "-d", run.folder.path("out")] + options)
+          #expect(outcome.status == 0, "\(outcome.everything)")
+          #expect(try run.folder.read("out/film") == Array("film".utf8))
+          #expect(outcome.errors.contains("“compress”") == (form == "text"), "\(outcome.everything)")
+          #expect(outcome.output.contains("\"event\":\"notice\"") == (form == "json"), "\(outcome.everything)")
+        }
+      }
+
+      @Test("Fields of the connection are ignored, and the command says so")
+      func fieldsOfTheConnection() async throws {
+        try await withProxy { run in
+          let outcome = try await run.get(["/film"], ["-H", "Connection: close, X-A", "-H", "X-B: 1"])
+          #expect(outcome.status == 0 && outcome.errors.contains("Connection is ignored"), "\(outcome.everything)")
+          #expect(run.server.requests.allSatisfy { $0.headers["Connection"] == nil && $0.headers["X-B"] == "1" })
         }
       }
 

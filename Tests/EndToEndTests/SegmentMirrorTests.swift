@@ -195,6 +195,32 @@ extension EndToEnd {
       for server in servers { await server.shutdown() }
     }
 
+    /// The entry of netrc for another host is for who names that host: the user, and not the first server.
+    @Test("a duplicate gets no netrc entry, and a mirror gets that of its host", arguments: [true, false])
+    func netrc(givesMirror: Bool) async throws {
+      let mirror = try await ScriptedHTTPServer.start { Self.reply(.good, to: $0) }
+      let url = "http://localhost:\(mirror.port)/film"
+      let digest = try FileDigest.sha256(of: Self.content.allBytes)
+      let promise = "sha-256=:\(Data(digest.bytes).base64EncodedString()):"
+      let first = try await ScriptedHTTPServer.start { request in
+        let reply = ScriptedReply.file(Self.content, etag: "\"1\"", for: request)
+          .after(.throttle(bytesPerSecond: 2 << 20))
+        return givesMirror
+          ? reply : reply.setting(["Link": "<\(url)>; rel=duplicate", "Repr-Digest": promise])
+      }
+      let folder = try TemporaryFolder()
+      let entries = "machine 127.0.0.1 login me password first\nmachine localhost login me password second\n"
+      let netrc = try folder.write(Array(entries.utf8), to: "netrc")
+      let (outcome, isIdentical) = try await get(
+        [first], ["-s", "4", "--netrc-file", netrc] + (givesMirror ? ["--mirror", url] : []))
+      #expect(outcome.status == 0 && isIdentical, "\(outcome.everything)")
+      let fields = { (server: ScriptedHTTPServer) in Set(server.requests.map { $0.headers["Authorization"] }) }
+      #expect(fields(first) == ["Basic \(Data("me:first".utf8).base64EncodedString())"])
+      #expect(fields(mirror) == [givesMirror ? "Basic \(Data("me:second".utf8).base64EncodedString())" : nil])
+      await first.shutdown()
+      await mirror.shutdown()
+    }
+
     @Test("a line of a list names the mirrors of its file")
     func list() async throws {
       let servers = try await serve([.notFound, .good])

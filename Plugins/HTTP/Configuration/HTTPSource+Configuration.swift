@@ -61,11 +61,18 @@
 
       /// User names, passwords and tokens, each for one origin; none by default.
       ///
-      /// User information in a URL and an `Authorization` field of a request precede them.
+      /// User information in a URL and an `Authorization` field of a request precede them. They are sent for the URLs of
+      /// requests, and not for places that a server names: redirects to another origin, duplicates.
       public var credentials: [Credentials] = []
 
       /// The netrc file with user names and passwords of hosts; none when `nil`, the default.
+      ///
+      /// The first entry of the URL's host is used; with a user name in the URL, the first one for that user. Places that
+      /// a server names get none.
       public var netrc: Netrc?
+
+      /// How user names and passwords of URLs and of the netrc file are sent; ``PasswordSchemes/basic`` by default.
+      public var passwordSchemes = PasswordSchemes.basic
 
       /// Where cookies are kept; none are kept or sent when `nil`, the default.
       public var cookies: Cookies?
@@ -209,6 +216,7 @@
       if let maximumSize { parts.append("at most \(maximumSize) bytes") }
       if !credentials.isEmpty { parts.append("with credentials") }
       if netrc != nil { parts.append("netrc") }
+      if passwordSchemes != .basic { parts.append("passwords by \(passwordSchemes)") }
       if cookies != nil { parts.append("cookies") }
       if keepsContentCoding { parts.append("keeps content codings") }
       parts += tls.summary

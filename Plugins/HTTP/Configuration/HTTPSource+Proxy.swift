@@ -6,7 +6,7 @@
     /// How a source finds its proxy.
     public struct ProxySetting: Sendable, Hashable, CustomStringConvertible {
       enum Kind: Hashable {
-        case environment
+        case environment(PasswordSchemes)
         case none
         case proxy(Proxy, except: [String])
       }
@@ -14,7 +14,13 @@
       let kind: Kind
 
       /// The variables `http_proxy`, `https_proxy`, `all_proxy` and `no_proxy`, as libcurl reads them.
-      public static let environment = ProxySetting(kind: .environment)
+      public static let environment = ProxySetting(kind: .environment(.basic))
+
+      /// The same, with the way in which the user name and the password of such a variable are sent.
+      public static func environment(passwordSchemes: PasswordSchemes) -> ProxySetting {
+        ProxySetting(kind: .environment(passwordSchemes))
+      }
+
       /// No proxy.
       public static let none = ProxySetting(kind: .none)
 

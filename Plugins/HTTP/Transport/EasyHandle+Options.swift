@@ -84,15 +84,10 @@
         set(CURLOPT_RESOLVE, addresses)
         transfer.lists.append(addresses)
       }
-      switch order.login {
-      case .password(let user, let password, let schemes):
-        set(CURLOPT_USERNAME, user)
-        set(CURLOPT_PASSWORD, password)
-        set(CURLOPT_HTTPAUTH, schemes.bits)
-      case .netrc(let path):
-        try require(set(CURLOPT_NETRC, Int(CURL_NETRC_OPTIONAL.rawValue)), "netrc files")
-        set(CURLOPT_NETRC_FILE, path)
-      case nil: break
+      if let login = order.login {
+        set(CURLOPT_USERNAME, login.user)
+        set(CURLOPT_PASSWORD, login.password)
+        set(CURLOPT_HTTPAUTH, login.schemes.bits)
       }
     }
 
@@ -112,7 +107,7 @@
 
     private func prepareProxy(_ setting: HTTPSource.ProxySetting) throws(DownloadError) {
       switch setting.kind {
-      case .environment: break
+      case .environment(let schemes): set(CURLOPT_PROXYAUTH, schemes.bits)
       case .none: set(CURLOPT_PROXY, "")
       case .proxy(let proxy, let direct):
         try require(set(CURLOPT_PROXY, proxy.description), "proxies")

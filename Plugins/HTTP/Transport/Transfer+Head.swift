@@ -23,6 +23,13 @@
       }
       guard isEnd, let handle else { return true }
       let status = handle.number(CURLINFO_RESPONSE_CODE)
+      if status == 101 {
+        return stop(
+          DownloadError(
+            .invalidResponse,
+            "the server switched to another protocol (status 101), which was not requested; ask the operator of the server",
+            httpStatus: 101))
+      }
       // After an interim response there is another one, and perhaps after a question for a password.
       if (100..<200).contains(status) { return true }
       if status == 407 || (status == 401 && order.login?.mayAskAgain == true) {
@@ -46,6 +53,7 @@
       hasHead = true
       self.status = status
       let head = ResponseHead(status: status, fields: collector.takeFields())
+      hasTransferCoding = head.fields["Transfer-Encoding"] != nil
       length = TransferCodings.areIdentity(head.fields) ? (try? ContentLength.parse(head.fields))?.bytes : nil
       guard case .asking(let continuation) = phase else { return stop(Exchange.unwanted) }
       phase = .holding

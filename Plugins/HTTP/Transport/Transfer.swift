@@ -37,6 +37,8 @@
     var collector = HeadCollector()
     var hasHead = false
     var status = 0
+    /// Whether the response has a Transfer-Encoding.
+    var hasTransferCoding = false
     /// Whether there is a head that libcurl may follow up with another request.
     var isHeadPending = false
     /// How often the server or the proxy has asked for a password.

@@ -55,22 +55,43 @@
         CURLE_SSL_ENGINE_NOTFOUND, CURLE_SSL_ENGINE_SETFAILED, CURLE_SSL_ENGINE_INITFAILED:
         return DownloadError(.tls, "the certificates or the key cannot be used: \(text)")
       case CURLE_WEIRD_SERVER_REPLY, CURLE_UNSUPPORTED_PROTOCOL:
-        return DownloadError(
-          .invalidResponse, "the response is not HTTP; check that the port belongs to a web server")
+        return DownloadError(.invalidResponse, wrongHead(transfer))
       // A callback that ends a transfer gives its own reason: this is libcurl's decoder.
       case CURLE_BAD_CONTENT_ENCODING, CURLE_WRITE_ERROR:
         return DownloadError(
           .invalidResponse,
-          "the response has a Transfer-Encoding that was not requested or is malformed\(after(transfer)); ask the operator "
-            + "of the server")
+          (transfer.hasTransferCoding
+            ? "the body of the response is not what its Transfer-Encoding says" : "the response cannot be read")
+            + "\(after(transfer)); ask the operator of the server")
+      // libcurl's text would blame the caller.
       case CURLE_BAD_FUNCTION_ARGUMENT where transfer.isConnected:
         return DownloadError(
-          .invalidResponse, "the response is malformed\(after(transfer)): \(text); ask the operator of the server")
+          .invalidResponse,
+          (transfer.hasHead
+            ? "the fields behind the last chunk of the response are malformed"
+            : "a line in the header of the response is malformed, such as one that begins with a blank and continues no field")
+            + "; ask the operator of the server")
       case CURLE_URL_MALFORMAT:
         return DownloadError(.invalidRequest, "the URL cannot be used: check its host and port")
       default:
         return DownloadError(.network, "the transfer failed\(after(transfer)): \(text); a retry may help")
       }
+    }
+
+    /// What is wrong with the head of a response, by libcurl's description.
+    private static func wrongHead(_ transfer: Transfer) -> String {
+      let text = String(cString: transfer.message)
+      let causes = [
+        ("Content-Length", "the Content-Length of the response is not a number of bytes"),
+        ("Nul byte", "a line in the header of the response has a NUL byte"),
+        ("colon", "a line in the header of the response has no colon, and is no field"),
+        ("version", "the response has a version of HTTP that does not exist"),
+        ("response code", "the status of the response is not a number of three digits"),
+      ]
+      if let cause = causes.first(where: { text.contains($0.0) })?.1 {
+        return cause + "; ask the operator of the server"
+      }
+      return "the response is not HTTP; check that the port belongs to a web server"
     }
 
     private static func broken(_ code: CURLcode, _ text: String, _ transfer: Transfer) -> DownloadError {

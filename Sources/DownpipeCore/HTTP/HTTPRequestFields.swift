@@ -4,9 +4,10 @@ package enum HTTPRequestFields {
   /// validator), `Accept-Encoding: identity`, and default values for `User-Agent` and `Accept`.
   ///
   /// `Accept-Encoding` is always `identity`, even if the user sets another value, because a transfer of encoded bytes
-  /// cannot be resumed.
-  /// - Throws: ``DownloadError`` with `.invalidRequest` for a malformed field, for a field that controls the connection
-  ///   or the range, and for a range without bytes.
+  /// cannot be resumed. Fields of the connection are left out, see
+  /// ``isOfTheConnection(_:)``: the source and its proxy have their own.
+  /// - Throws: ``DownloadError`` with `.invalidRequest` for a malformed field, for a field that frames the message or
+  ///   controls the range, and for a range without bytes.
   package static func fields(for request: SourceRequest) throws(DownloadError) -> HeaderFields {
     var fields = request.headers
     for field in fields.fields {
@@ -20,6 +21,9 @@ package enum HTTPRequestFields {
         throw DownloadError(
           .invalidRequest, "the header field \(field.name) cannot be set: the source sets it itself")
       }
+    }
+    if fields.fields.contains(where: { isOfTheConnection($0.name) }) {
+      fields.fields.removeAll { isOfTheConnection($0.name) }
     }
     if let range = request.range {
       guard range.start >= 0, range.end.map({ $0 > range.start }) ?? true else {
@@ -36,9 +40,13 @@ package enum HTTPRequestFields {
     return fields
   }
 
-  /// Fields that frame the message or control the connection (RFC 9110 §7.6.1), and fields that the source sets.
-  private static let refused: Set<String> = [
-    "content-length", "transfer-encoding", "connection", "keep-alive", "proxy-connection", "te", "trailer", "upgrade",
-    "http2-settings", "expect", "range", "if-range",
+  /// Whether a field is for a connection and not for the server that has the file (RFC 9110 §7.6.1). It is not sent.
+  package static func isOfTheConnection(_ name: String) -> Bool { ofTheConnection.contains(name.lowercased()) }
+
+  private static let ofTheConnection: Set<String> = [
+    "transfer-encoding", "connection", "keep-alive", "proxy-connection", "te", "trailer", "upgrade", "http2-settings",
   ]
+
+  /// Fields that frame the message, and fields that the source sets.
+  private static let refused: Set<String> = ["content-length", "expect", "range", "if-range"]
 }

@@ -2,9 +2,9 @@ package import Foundation
 
 /// The redirects of one request, for every HTTP source (RFC 9110 §15.4).
 ///
-/// It decides where the request goes next and what may be sent there. Bound fields (see ``HeaderField/Scope``) are sent
-/// to the origin of the first URL only, also when a redirect leads back to it; user information only to the origin that
-/// it was given for.
+/// It decides where the request goes next and what may be sent there. Bound fields (see ``HeaderField/Scope``) and user
+/// information are sent to the origin of the first URL only, also when a redirect leads back to it. A first URL that a
+/// server has named gets none of them.
 ///
 /// A source requests ``url`` (as ``HTTPURL/wireText(_:)``) with ``fields`` and ``userInfo`` as long as
 /// ``follow(status:headers:)`` returns `true`, and calls ``record(in:)`` with its reply.
@@ -38,7 +38,8 @@ package struct Redirects: Sendable {
   package let firstOrigin: Origin
   /// The origin of ``url``.
   package private(set) var origin: Origin
-  private var users: [Origin: UserInfo] = [:]
+  private var user: UserInfo?
+  private let isNamedByServer: Bool
 
   /// Creates the state before the first request.
   ///
@@ -47,18 +48,22 @@ package struct Redirects: Sendable {
   package init(_ request: SourceRequest, fields: HeaderFields, rules: Rules) throws(DownloadError) {
     url = request.url
     self.rules = rules
+    isNamedByServer = request.isNamedByServer
     allFields = fields
     let parts = URLText(request.url)
     firstOrigin = try Self.origin(of: parts)
     origin = firstOrigin
-    self.fields = fields.reaching(origin, from: firstOrigin)
-    if let user = UserInfo(parts) { users[origin] = user }
+    self.fields = isNamedByServer ? fields.forEverybody : fields.reaching(origin, from: firstOrigin)
+    user = UserInfo(parts)
   }
+
+  /// Whether this request may have credentials: the user has named its origin, and no server.
+  package var mayLogIn: Bool { !isNamedByServer && origin == firstOrigin }
 
   /// User name and password for this request, percent-decoded; `nil` when the URL of this origin has none, or when the
   /// fields have an `Authorization`.
-  package var userInfo: (user: String, password: String)? {
-    guard let user = users[origin], fields["Authorization"] == nil else { return nil }
+  package var userInfo: (user: String, password: String?)? {
+    guard mayLogIn, let user, fields["Authorization"] == nil else { return nil }
     return (user.user, user.password)
   }
 
@@ -98,11 +103,11 @@ package struct Redirects: Sendable {
           + "if you accept that, allow insecure redirects, or request the http URL directly")
     }
     guard hops.count < rules.maximum else { throw tooMany(text) }
-    if let user = UserInfo(URLText(target)) { users[next] = user }
+    if next == firstOrigin, let user = UserInfo(URLText(target)) { self.user = user }
     duplicates += DuplicateLinks.urls(in: headers, of: url)
     url = URL(string: text, encodingInvalidCharacters: false) ?? target
     origin = next
-    fields = allFields.reaching(next, from: firstOrigin)
+    fields = mayLogIn ? allFields.reaching(next, from: firstOrigin) : allFields.forEverybody
     hops.append(url)
     return true
   }
@@ -114,7 +119,7 @@ package struct Redirects: Sendable {
     reply.duplicates = DuplicateLinks.usable(reply.duplicates + duplicates, beside: url)
   }
 
-  private static let longestLocation = 16_384
+  private static let longestLocation = DownloadRequest.maximumURLBytes
 
   /// A URL that occurs twice is no error by itself: servers set a cookie, or wait for a file, with a redirect to the
   /// same URL.
@@ -154,13 +159,14 @@ package struct Redirects: Sendable {
 /// User name and password of a URL.
 private struct UserInfo: Sendable {
   let user: String
-  let password: String
+  /// `nil` where the URL has a name only.
+  let password: String?
 
   init?(_ url: URLText) {
     guard let text = url.userInfo, text.utf8.contains(where: { $0 != UInt8(ascii: ":") }) else { return nil }
     let parts = text.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
     user = Self.decoded(parts[0])
-    password = parts.count > 1 ? Self.decoded(parts[1]) : ""
+    password = parts.count > 1 ? Self.decoded(parts[1]) : nil
   }
 
   private static func decoded(_ text: Substring) -> String {

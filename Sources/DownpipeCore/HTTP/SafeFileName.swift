@@ -61,8 +61,8 @@ public enum SafeFileName {
     let last = scalars.split(omittingEmptySubsequences: true) { $0 == "/" || $0 == "\\" }.last
     var kept = String.UnicodeScalarView()
     for scalar in last ?? scalars[scalars.endIndex...] where isKept(scalar) {
-      // Tabs and unusual blanks are hard to type.
-      kept.append(scalar.properties.isWhitespace ? " " : replacement(for: scalar))
+      // Tabs and unusual blanks are hard to type; the ideographic space is the blank of Chinese and Japanese.
+      kept.append(scalar.properties.isWhitespace && scalar != ideographicSpace ? " " : replacement(for: scalar))
     }
     let trimmed = trim(String(kept))
     guard !trimmed.isEmpty else { return nil }
@@ -102,8 +102,10 @@ public enum SafeFileName {
     }
   }
 
+  private static let ideographicSpace: Unicode.Scalar = "\u{3000}"
+
   private static func trim(_ text: String) -> String {
-    func isEdge(_ scalar: Unicode.Scalar) -> Bool { scalar == "." || scalar == " " }
+    func isEdge(_ scalar: Unicode.Scalar) -> Bool { scalar == "." || scalar == " " || scalar == ideographicSpace }
     let scalars = text.unicodeScalars
     guard let first = scalars.firstIndex(where: { !isEdge($0) }), let last = scalars.lastIndex(where: { !isEdge($0) })
     else { return "" }

@@ -51,8 +51,11 @@ public struct DownloadError: Error, Sendable {
     public static let sizeChanged = Code("sizeChanged")
     /// The link has expired, and there is no fresh one.
     public static let linkExpired = Code("linkExpired")
-    /// The content coding of the reply differs from that of the stored bytes, or is not decoded.
+    /// The content coding of the reply differs from that of the stored bytes.
     public static let wrongContentCoding = Code("wrongContentCoding")
+    /// The file consists of coded bytes, because nothing here decodes their content coding. It is in an event only: the
+    /// download finishes.
+    public static let keptContentCoding = Code("keptContentCoding")
     /// The body is shorter or longer than announced.
     public static let lengthMismatch = Code("lengthMismatch")
     /// The digest of the bytes differs from the expected one.

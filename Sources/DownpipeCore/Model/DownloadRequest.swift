@@ -216,7 +216,8 @@ public struct DownloadRequest: Sendable, Hashable {
   ///
   /// The text may have what a person or a list writes: blanks and characters of any script, which are encoded once, as
   /// browsers do it (WHATWG's URL standard). An escape such as `%E9` is sent as it is written.
-  /// - Throws: ``DownloadError`` with `.unsupportedURL` when the text is not an absolute URL.
+  /// - Throws: ``DownloadError`` with `.unsupportedURL` when the text is not an absolute URL or has no host,
+  ///   `.invalidRequest` when it is longer than ``maximumURLBytes``.
   public init(
     _ text: String,
     id: DownloadID = DownloadID(),
@@ -236,11 +237,27 @@ public struct DownloadRequest: Sendable, Hashable {
     steps: StepSelection = .all,
     headStart: HeadStart? = nil
   ) throws(DownloadError) {
+    try Self.check(text)
     guard let url = HTTPURL.parse(text) else { throw Self.unreadable(text) }
     self.init(
       url, id: id, mirrors: mirrors, priority: priority, intent: intent, deadline: deadline, after: after,
       tags: tags, metadata: metadata, expectedSize: expectedSize, sizeHint: sizeHint, expectedDigests: expectedDigests,
       maximumSize: maximumSize, headers: headers, destination: destination, steps: steps, headStart: headStart)
+  }
+
+  /// The most bytes of UTF-8 in the text of a URL: 64 KiB. Few servers accept more than 8 KiB.
+  public static let maximumURLBytes = 65_536
+
+  private static func check(_ text: String) throws(DownloadError) {
+    guard text.utf8.count <= maximumURLBytes else {
+      throw DownloadError(.invalidRequest, "the URL is longer than 65,536 bytes (64 KiB)")
+    }
+    // The URL standard takes the path for a host here, as if it had been typed with two slashes.
+    guard !text.hasEmptyHost else {
+      throw DownloadError(
+        .unsupportedURL,
+        "“\(text.redactedURL.prefix(200))” has no host between its slashes: write it as https://host/path")
+    }
   }
 
   private static func unreadable(_ text: String) -> DownloadError {

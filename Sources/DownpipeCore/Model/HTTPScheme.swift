@@ -10,6 +10,13 @@ extension StringProtocol {
   /// Whether the text begins as an `http` or `https` URL does.
   package var hasHTTPScheme: Bool { utf8.firstIndex(of: UInt8(ascii: ":")).map { self[..<$0].isHTTPScheme } ?? false }
 
+  /// Whether the text is an `http` or `https` URL with a third slash in place of its host.
+  var hasEmptyHost: Bool {
+    let text = drop { $0 == " " || $0.isNewline || $0 == "\t" }
+    guard text.hasHTTPScheme, let colon = text.utf8.firstIndex(of: UInt8(ascii: ":")) else { return false }
+    return text.utf8[colon...].dropFirst().prefix(3).elementsEqual("///".utf8)
+  }
+
   /// Whether the text is the scheme `http` or `https`.
   package var isHTTPScheme: Bool { caseInsensitivelyEquals("http") || caseInsensitivelyEquals("https") }
 

@@ -12,7 +12,8 @@ extension HeaderField {
     /// The origin of the request's URL only, unless the field says nothing about the user, as `Accept`, `Range` and
     /// `User-Agent` do.
     case automatic
-    /// One origin, which need not be that of the request: such as a mirror that needs another key.
+    /// One origin, which need not be that of the request: such as a mirror that needs another key. A redirect to that
+    /// origin does not get the field: a server would choose what it is sent for.
     indirect case origin(Origin)
     /// Every origin. The field must not contain a secret.
     case everywhere
@@ -46,6 +47,9 @@ extension HeaderFields {
     if fields.allSatisfy({ $0.reaches(origin, from: first) }) { return self }
     return HeaderFields(fields.filter { $0.reaches(origin, from: first) })
   }
+
+  /// The fields that are sent to a place that a server has named: those for every origin.
+  package var forEverybody: HeaderFields { reaching(nil, from: nil) }
 
   /// Returns the fields of a request whose URL is replaced by one of another origin: those for the earlier URL alone
   /// stay bound to its origin.

@@ -1,8 +1,8 @@
 package import Foundation
 
 extension URL {
-  /// The text of the URL for messages and logs: without user information, and without values of query and fragment that
-  /// look like secrets; see ``Swift/String/redactedURL``.
+  /// The text of the URL for messages and logs: without user information, and without values of query and fragment; see
+  /// ``Swift/String/redactedURL``.
   ///
   /// A URL has secrets in its user information (RFC 3986 §3.2.1), in the query of a signed link, and sometimes in the
   /// fragment of a log-in. Messages, events and tables therefore use this form.
@@ -15,13 +15,20 @@ extension URL {
 }
 
 extension String {
-  /// The text of a URL with `…` in place of its secrets: user name and password, and each value of query or fragment
-  /// whose name denotes a secret (`token`, `sig`, `X-Amz-Signature` …) or that is long and random. The rest is kept, so
-  /// that the reader recognises the URL.
+  /// The text of a URL for messages: with `…` in place of user name and password, and of every value of query and
+  /// fragment. The names of their fields are kept, so that the reader recognises the URL:
+  /// `https://…@example.org/film?id=…&token=…`.
   ///
-  /// Text that is not a valid URL is redacted more strictly, because the message that rejects it shows it. A secret in
-  /// the path is not recognised.
-  package var redactedURL: String {
+  /// No list of names would have them all: what a value is for, only its server knows. Text that is not a valid URL is
+  /// redacted more strictly, because the message that rejects it shows it. A secret in the path is not recognised.
+  package var redactedURL: String { withoutSecrets(.all) }
+
+  /// The text of a URL where it tells a download from others, as in a list for a script: with `…` in place of user name
+  /// and password, and of each value of query or fragment whose name denotes a secret (`token`, `sig`,
+  /// `X-Amz-Signature` …) or that is long and random. Other values are kept. It is not for messages, which get further.
+  package var identifyingURL: String { withoutSecrets(.secret) }
+
+  private func withoutSecrets(_ values: SecretItem.Values) -> String {
     // Most URLs of a long list contain none of these characters.
     guard utf8.contains(where: { $0 == UInt8(ascii: "@") || $0 == UInt8(ascii: "?") || $0 == UInt8(ascii: "#") })
     else { return self }
@@ -34,7 +41,7 @@ extension String {
     for part in self[end...].split(separator: "#", maxSplits: 1, omittingEmptySubsequences: false).enumerated() {
       if part.offset > 0 { text += "#" }
       let isQuery = part.element.hasPrefix("?")
-      text += (isQuery ? "?" : "") + SecretItem.redacted(isQuery ? part.element.dropFirst() : part.element)
+      text += (isQuery ? "?" : "") + SecretItem.redacted(isQuery ? part.element.dropFirst() : part.element, values)
     }
     return text
   }
@@ -95,17 +102,37 @@ extension Character {
 
 /// Redaction of the items of a query, such as `page=2`.
 private enum SecretItem {
-  /// Returns a query or a fragment with the values that look like secrets replaced by `…`.
-  static func redacted(_ query: Substring) -> String {
+  /// The values that are replaced.
+  enum Values {
+    case all
+    /// Those that look like secrets.
+    case secret
+  }
+
+  /// Returns a query or a fragment with values replaced by `…`.
+  static func redacted(_ query: Substring, _ values: Values) -> String {
     var text = ""
     var rest = query
     while true {
       let item = rest.prefix { $0 != "&" && $0 != ";" }
-      text += redactedItem(item)
+      text += values == .all ? nameOnly(item) : redactedItem(item)
       guard item.endIndex < rest.endIndex else { return text }
       text.append(rest[item.endIndex])
       rest = rest[rest.index(after: item.endIndex)...]
     }
+  }
+
+  /// Returns the name of a field. Without an equals sign it may be a value: only a word is a name.
+  private static func nameOnly(_ item: Substring) -> String {
+    guard let equals = item.firstIndex(of: "=") else { return isWord(item) ? String(item) : "…" }
+    let value = item[equals...].dropFirst()
+    // Base64 ends with equals signs.
+    guard value.contains(where: { $0 != "=" }) else { return isWord(item[..<equals]) ? String(item) : "…" }
+    return looksRandom(item[..<equals]) ? "…" : item[...equals] + "…"
+  }
+
+  private static func isWord(_ text: Substring) -> Bool {
+    text.utf8.count <= 32 && text.allSatisfy { $0.isASCII && ($0.isLetter || "-_.".contains($0)) }
   }
 
   private static func redactedItem(_ item: Substring) -> String {
@@ -161,6 +188,6 @@ private enum SecretItem {
   private static func looksLikeURLWithUser(_ value: Substring) -> Bool {
     let text = value.removingPercentEncoding ?? String(value)
     guard text.contains("://") else { return false }
-    return text.redactedURL != text
+    return text.identifyingURL != text
   }
 }

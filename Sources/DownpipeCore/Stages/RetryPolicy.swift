@@ -21,7 +21,8 @@ public struct Failure: Sendable {
   /// The error that ended the attempt.
   public var error: DownloadError
   /// The number of failed attempts in a row without a byte of progress, including this one; at least 1. Progress resets
-  /// it.
+  /// it. An attempt that has noticed that the file on the server has changed is not counted, unless the one before it
+  /// had noticed the same.
   public var consecutive: Int
   /// The number of failed attempts in a row with the same error code, and for `.httpStatus` the same status, including
   /// this one.

@@ -109,6 +109,12 @@ public struct SourceRequest: Sendable, Hashable {
   public var attempt: Int
   /// Whether a ``LinkRefresher`` has just supplied the link of this attempt. It is not asked again for this attempt.
   public var hasFreshLink: Bool
+  /// Whether a server has named ``url``, and not the user: one of ``SourceReply/duplicates``.
+  ///
+  /// Such a place gets no credentials, because the server would choose where they go: a source sends neither passwords
+  /// and tokens of its settings, nor user information of the URL, nor fields that are not for everybody (see
+  /// ``HeaderField/Scope``), also those that an interceptor has added. Redirects to another origin are the same.
+  public var isNamedByServer: Bool
   /// The pace that the source keeps while it pushes the body.
   public var pace: TransferPace
 
@@ -116,7 +122,7 @@ public struct SourceRequest: Sendable, Hashable {
   public init(
     url: URL, id: DownloadID = DownloadID(), range: RequestedRange? = nil, validator: Validator? = nil,
     headers: HeaderFields = [], metadata: [String: String] = [:], attempt: Int = 1, hasFreshLink: Bool = false,
-    pace: TransferPace = .unlimited
+    isNamedByServer: Bool = false, pace: TransferPace = .unlimited
   ) {
     self.url = url
     self.id = id
@@ -126,6 +132,7 @@ public struct SourceRequest: Sendable, Hashable {
     self.metadata = metadata
     self.attempt = attempt
     self.hasFreshLink = hasFreshLink
+    self.isNamedByServer = isNamedByServer
     self.pace = pace
   }
 }
@@ -213,7 +220,8 @@ public struct SourceReply: Sendable {
   public var acceptsRanges: Bool?
   /// Other URLs of the same file that the server names, best first (`Link` with the relation `duplicate`, RFC 6249).
   ///
-  /// They are a hint and not proof: their bytes count only as far as they are compared or have the right digest. An HTTP
+  /// They are a hint and not proof: their bytes count only as far as they are compared or have the right digest. They
+  /// are requested without credentials (``SourceRequest/isNamedByServer``). An HTTP
   /// source leaves out URLs that are not HTTP, have user information, or leave `https` for `http`.
   public var duplicates: [URL]
   /// The bytes of the reply.

@@ -43,7 +43,7 @@ struct BoardLayout {
 
   /// The line of a download that has ended. Why it failed is never cut.
   func line(_ result: DownloadResult) -> String {
-    let name = (result.path?.split(separator: "/").last.map(String.init) ?? result.url).harmless
+    let name = (result.path?.split(separator: "/").last.map(String.init) ?? result.url.redactedURL).harmless
     if let error = result.error {
       return colored("✗ \(name)", .red) + ": \(error.sentence.harmless)"
     }
@@ -57,6 +57,9 @@ struct BoardLayout {
     let room = max(8, width - 2 - facts.columns)
     return colored("✓ ", .green) + (name.columns > room ? name.fitted(to: room) : name) + colored(facts, .dim)
   }
+
+  /// The line of a notice, which is never cut.
+  func line(_ notice: DownloadNotice) -> String { "! \(PlainOutput.message(notice))" }
 
   // MARK: Parts of a row
 
@@ -101,6 +104,6 @@ extension DownloadStatus {
   /// The name of the file; while that is not known, the last part of the URL.
   fileprivate var shownName: String {
     let last = request.url.lastPathComponent
-    return name ?? (last.isEmpty || last == "/" ? request.shownURL : last)
+    return name ?? (last.isEmpty || last == "/" ? request.shownURL.redactedURL : last)
   }
 }

@@ -2,7 +2,8 @@ import Downpipe
 import Foundation
 
 /// One JSON object a line on standard output: `state` for a new state or another reason to wait, `progress` as bytes
-/// arrive, and at the end of each download `finished` or `failed`. URLs are without secrets.
+/// arrive, `notice` for what one should know although it ends nothing, and at the end of each download `finished` or
+/// `failed`. URLs are without secrets.
 struct JSONOutput: RunOutput {
   private let output: OutputFile
   private let isQuiet: Bool
@@ -20,6 +21,13 @@ struct JSONOutput: RunOutput {
   }
 
   mutating func show(_ result: DownloadResult) { lines += Self.line(result) + "\n" }
+
+  mutating func show(_ notice: DownloadNotice) {
+    let object: JSONObject = [
+      "event": "notice", "id": notice.id.rawValue, "url": notice.url, "notice": Self.object(notice.error),
+    ]
+    lines += object.json + "\n"
+  }
 
   mutating func flush(_ tally: Tally, at now: Date) throws {
     defer { lines = "" }

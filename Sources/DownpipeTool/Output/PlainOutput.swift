@@ -29,6 +29,8 @@ struct PlainOutput: RunOutput {
     if let message = Self.message(failed: result) { messages += "downpipe: \(message)\n" }
   }
 
+  mutating func show(_ notice: DownloadNotice) { messages += "downpipe: \(Self.message(notice))\n" }
+
   mutating func flush(_ tally: Tally, at now: Date) throws {
     defer { (lines, messages) = ("", "") }
     try output.write(lines)
@@ -52,13 +54,17 @@ struct PlainOutput: RunOutput {
   static func message(waiting status: DownloadStatus, in zone: TimeZone = .current) -> String? {
     guard let reason = status.hindrance else { return nil }
     let until = reason.until.map { " until \($0.shown(in: zone))" } ?? ""
-    return "\(status.request.shownURL): waiting\(until): \(reason)".harmless
+    return "\(status.request.shownURL.redactedURL): waiting\(until): \(reason)".harmless
+  }
+
+  static func message(_ notice: DownloadNotice) -> String {
+    "\(notice.url.redactedURL): \(notice.error.message)".harmless
   }
 
   /// Why a download failed; `nil` for one that finished.
   static func message(failed result: DownloadResult) -> String? {
     guard let error = result.error else { return nil }
     let attempts = result.attempts > 1 ? " (after \(result.attempts) attempts)" : ""
-    return "\(result.url): \(error.sentence)\(attempts)".harmless
+    return "\(result.url.redactedURL): \(error.sentence)\(attempts)".harmless
   }
 }

@@ -10,6 +10,7 @@ struct BoardOutput: RunOutput {
 
   private var board = ProgressBoard()
   private var ended: [DownloadResult] = []
+  private var notices: [DownloadNotice] = []
   private var lastDrawn = Date.distantPast
 
   init(hasColor: Bool, terminal: OutputFile = .standardError, plain: PlainOutput? = nil) {
@@ -25,6 +26,8 @@ struct BoardOutput: RunOutput {
     ended.append(result)
     plain?.show(result)
   }
+
+  mutating func show(_ notice: DownloadNotice) { notices.append(notice) }
 
   mutating func flush(_ tally: Tally, at now: Date) throws {
     // At most ten frames a second, and none missed by a timer that is early.
@@ -48,9 +51,9 @@ struct BoardOutput: RunOutput {
   }
 
   private mutating func takeEnded(_ layout: BoardLayout) -> [String] {
-    defer { ended = [] }
+    defer { (ended, notices) = ([], []) }
     // Finished files are on standard output already where that is not the terminal.
-    return ended.filter { plain == nil || !$0.isFinished }.map(layout.line)
+    return ended.filter { plain == nil || !$0.isFinished }.map(layout.line) + notices.map(layout.line)
   }
 }
 

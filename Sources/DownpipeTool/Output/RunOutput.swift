@@ -7,10 +7,20 @@ protocol RunOutput {
   mutating func show(_ status: DownloadStatus, isNews: Bool) throws
   /// Shows how a download ended; called once for each.
   mutating func show(_ result: DownloadResult) throws
+  /// Shows what one should know about a download although it ends nothing.
+  mutating func show(_ notice: DownloadNotice) throws
   /// Writes what has been collected: after each batch of changes, and every tenth of a second.
   mutating func flush(_ tally: Tally, at now: Date) throws
   /// Writes the end of the command.
   mutating func end(_ tally: Tally, at now: Date) throws
+}
+
+/// What one should know about a download of a command although it ends nothing.
+struct DownloadNotice {
+  var id: DownloadID
+  /// The URL as it was typed, without secrets.
+  var url: String
+  var error: DownloadError
 }
 
 /// How one download of a command ended.
@@ -55,7 +65,7 @@ extension DownloadResult {
 
   /// The result of a download that could not start.
   init(id: DownloadID, url: String, error: DownloadError) {
-    self.init(id: id, url: url.redactedURL, path: nil, error: error)
+    self.init(id: id, url: url.identifyingURL, path: nil, error: error)
   }
 }
 

@@ -11,6 +11,8 @@ struct GetPlan: Sendable {
   /// Other URLs of the file, for one URL.
   var mirrors: [String] = []
   var headers = HeaderFields()
+  /// The names of header fields that were given and are not sent.
+  private(set) var ignoredFields: [String] = []
   /// The digest that the file must have, for one URL.
   var digest: FileDigest?
   var steps = RequestSteps()
@@ -54,6 +56,8 @@ struct GetPlan: Sendable {
       }
       headers.fields.append(try Self.field(name, value, option: option))
     }
+    ignoredFields = headers.fields.map(\.name).filter(HTTPRequestFields.isOfTheConnection)
+    headers.fields.removeAll { HTTPRequestFields.isOfTheConnection($0.name) }
     if let checksum {
       guard isSingle else { throw UsageError("--checksum works with one URL only: it is the digest of one file") }
       do { digest = try FileDigest(parsing: checksum) } catch { throw UsageError("--checksum: \(error.message)") }
@@ -97,9 +101,6 @@ struct GetPlan: Sendable {
   func id(for text: String) -> DownloadID { DownloadIdentity(url: URLLine(text).url, outputName: outputName).id }
 
   private static func url(_ text: String) throws(DownloadError) -> URL {
-    guard text.utf8.count <= 8192 else {
-      throw DownloadError(.invalidRequest, "the URL is longer than 8,192 bytes")
-    }
     let url = try DownloadRequest(text, id: "").url
     let parts = URLText(url)
     guard parts.isHTTP else {

@@ -2,7 +2,7 @@ import Downpipe
 import Foundation
 
 /// Adds the `Authorization` field of `--user` and `--bearer` to each request for the origin of the URL that the user gave.
-/// Mirrors on other origins do not get it. Neither the request of the download nor its record in the ledger has it, and
+/// Mirrors on other origins and places that a server names do not get it. Neither the request of the download nor its record in the ledger has it, and
 /// the source does not send it to another origin.
 ///
 /// User information in a URL and a field of `--header` win. Downloads that were added with `--untrusted` do not get it.
@@ -32,7 +32,8 @@ struct LogInInterceptor: RequestInterceptor {
 
   func authorized(_ request: SourceRequest) -> SourceRequest {
     let url = request.url
-    guard !request.isUntrusted, request.headers["Authorization"] == nil, (url.user(percentEncoded: true) ?? "").isEmpty,
+    guard !request.isUntrusted, !request.isNamedByServer, request.headers["Authorization"] == nil,
+      (url.user(percentEncoded: true) ?? "").isEmpty,
       (url.password(percentEncoded: true) ?? "").isEmpty
     else { return request }
     guard request.isForLogIn || isKnown(url) else { return request }

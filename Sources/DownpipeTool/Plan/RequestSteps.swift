@@ -40,6 +40,6 @@ extension DownloadRequest {
     set { if newValue != url.absoluteString { metadata[Self.givenURLKey] = newValue } }
   }
 
-  /// The URL as it was typed, without secrets, for people and scripts.
-  var shownURL: String { givenURL.redactedURL }
+  /// The URL as it was typed, without secrets, by which people and scripts know the download.
+  var shownURL: String { givenURL.identifyingURL }
 }

@@ -1,3 +1,4 @@
+import Downpipe
 import Foundation
 import Synchronization
 
@@ -75,16 +76,18 @@ final class URLList: Sendable {
   }
 }
 
-/// Finds the URLs in the lines of a file. Blank lines and lines that start with `#` are skipped.
+/// Finds the URLs in the lines of a file, which end with LF, CR LF or CR. Blank lines and lines that start with `#` are
+/// skipped.
 struct URLListParser {
-  /// A longer line is not a URL. So much of it is kept, for the error message.
-  private static let longestLine = 16 * 1024
+  /// A longer line is not a URL, nor a list of mirrors. So much of it is kept, for the error message.
+  private static let longestLine = 32 * DownloadRequest.maximumURLBytes
   private var line: [UInt8] = []
 
   /// Returns the URLs of the lines that these bytes complete.
   mutating func take(_ bytes: some Collection<UInt8>) -> [String] {
     var urls: [String] = []
-    for piece in bytes.split(separator: 0x0A, omittingEmptySubsequences: false).enumerated() {
+    let pieces = bytes.split(omittingEmptySubsequences: false) { $0 == 0x0A || $0 == 0x0D }
+    for piece in pieces.enumerated() {
       if piece.offset > 0, let url = takeLine() { urls.append(url) }
       line += piece.element.prefix(Self.longestLine - line.count)
     }

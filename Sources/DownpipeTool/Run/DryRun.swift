@@ -105,7 +105,7 @@ struct DryRun: Sendable {
     if isJSON {
       try OutputFile.standardOutput.write(Self.line(forecast) + "\n")
     } else if let error = forecast.error {
-      OutputFile.warn("\(forecast.url): \(error.sentence)")
+      OutputFile.warn("\(forecast.url.redactedURL): \(error.sentence)")
     } else if !isQuiet {
       try OutputFile.standardOutput.write(sentence(forecast).harmless + "\n")
     }
@@ -114,7 +114,7 @@ struct DryRun: Sendable {
   func forecast(
     _ text: String, _ source: any SourceSession, _ downloader: Downloader?
   ) async throws -> Forecast {
-    var forecast = Forecast(id: plan.id(for: text), url: URLLine(text).url.redactedURL)
+    var forecast = Forecast(id: plan.id(for: text), url: URLLine(text).url.identifyingURL)
     do {
       var request = try plan.request(for: text)
       let known = try await downloader?.status(of: request.id)
@@ -178,7 +178,7 @@ struct DryRun: Sendable {
   }
 
   func sentence(_ forecast: Forecast) -> String {
-    let path = forecast.path ?? forecast.url
+    let path = forecast.path ?? forecast.url.redactedURL
     guard let isResumable = forecast.isResumable else { return "\(path): finished already" }
     let size = forecast.total.bytes.map(ByteFormat.binary.format) ?? "unknown size"
     var text = "\(path): \(size), \(isResumable ? "can be resumed" : "cannot be resumed")"

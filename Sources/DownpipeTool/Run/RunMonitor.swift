@@ -87,6 +87,12 @@ actor RunMonitor {
     try output.show(result)
   }
 
+  /// Shows what one should know about a download of this command.
+  func show(_ notice: DownloadNotice) throws {
+    guard let identity = DownloadIdentity(notice.id), chosen.contains(identity.bits) else { return }
+    try output.show(notice)
+  }
+
   /// Writes and redraws after some time has passed.
   func tick() throws { try output.flush(tally, at: Date()) }
 

@@ -109,7 +109,7 @@ struct DecodingTests: EngineSuite {
       }
       #expect(storage.bytes(of: artifact) == bytes.reversed())
       let notices = observer.events(of: id).compactMap { if case .refused(let error) = $0 { error } else { nil } }
-      #expect(notices.map(\.code) == [.wrongContentCoding])
+      #expect(notices.map(\.code) == [.keptContentCoding])
       #expect(notices.first?.message.contains(coding.prefix(20)) ?? false)
     }
   }
@@ -151,7 +151,7 @@ struct DecodingTests: EngineSuite {
     let observer = RecordingObserver()
     #expect(storage.bytes(of: try await run(second, observer: observer)) == bytes.reversed())
     #expect(second.requests.isEmpty)
-    #expect(notices(observer) == [.wrongContentCoding])
+    #expect(notices(observer) == [.keptContentCoding])
   }
 
   @Test func aDecodedFileIsNotDecodedAgain() async throws {

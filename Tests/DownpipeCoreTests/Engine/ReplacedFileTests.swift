@@ -54,6 +54,30 @@ struct ReplacedFileTests: EngineSuite {
     #expect(restarts == [.contentChanged])
   }
 
+  @Test("two attempts are enough for a file that has changed, and three for one that changes again")
+  func attempts() async throws {
+    for times in 1...2 {
+      let others = (1...times).map { changed(at: $0) }
+      let bare = { (script: FakeSource.Script) in
+        script.with {
+          $0.honoursRanges = false
+          $0.validator = nil
+        }
+      }
+      let cutOff = others.dropLast().map { bare(.init($0)).failing(after: 60_000, with: cut) }
+      let source = FakeSource([
+        url: [bare(.init(bytes)).failing(after: 60_000, with: cut)] + cutOff + [
+          bare(.init(others[times - 1])), .status(500),
+        ]
+      ])
+      let downloader = try await downloader(
+        source, retry: FakeRetryPolicy { Retry(.exponential(attempts: 1 + times, base: .zero)).decide($0) })
+      let artifact = try await downloader.add(DownloadRequest(url, id: DownloadID("\(times)"))).value
+      #expect(storage.bytes(of: artifact) == others[times - 1])
+      await downloader.shutdown()
+    }
+  }
+
   @Test(
     "the other file may be shorter or longer than the bytes on disk if its length is not announced",
     arguments: [

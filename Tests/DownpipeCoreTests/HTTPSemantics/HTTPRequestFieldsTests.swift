@@ -42,10 +42,19 @@ struct HTTPRequestFieldsTests {
     #expect(try fields(range: RequestedRange(from: 5), validator: evil)["If-Range"] == nil)
   }
 
+  @Test(
+    "Fields of the connection are left out",
+    arguments: [
+      "transfer-encoding", "Connection", "TE", "Upgrade", "Keep-Alive", "Proxy-Connection", "Trailer", "HTTP2-Settings",
+    ])
+  func ofTheConnection(_ name: String) throws {
+    let sent = try fields(HeaderFields([HeaderField(name, "close"), HeaderField("X-A", "1")]))
+    #expect(sent[name] == nil && sent["X-A"] == "1")
+  }
+
   @Test(arguments: [
-    HeaderField("Content-Length", "5"), HeaderField("transfer-encoding", "chunked"), HeaderField("Connection", "close"),
-    HeaderField("Range", "bytes=0-1"), HeaderField("If-Range", "\"a\""), HeaderField("TE", "trailers"),
-    HeaderField("Upgrade", "h2c"), HeaderField("Expect", "100-continue"), HeaderField("X", "a\r\nY: b"),
+    HeaderField("Content-Length", "5"), HeaderField("Range", "bytes=0-1"), HeaderField("If-Range", "\"a\""),
+    HeaderField("Expect", "100-continue"), HeaderField("X", "a\r\nY: b"),
     HeaderField("X Y", "a"), HeaderField("", "a"), HeaderField("X:", "a"), HeaderField("X", "a\u{0}b"),
   ])
   func refused(_ field: HeaderField) {

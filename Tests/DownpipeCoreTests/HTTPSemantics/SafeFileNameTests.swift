@@ -27,7 +27,7 @@ struct SafeFileNameTests {
     ("zero\u{200B}\u{FEFF}width", "zerowidth"),
     ("\u{2066}a\u{2069}", "a"),
     ("a\u{2028}b", "ab"),
-    ("a\u{A0}b", "a b"),
+    ("a\u{A0}b", "a b"), ("東京\u{3000}地図.pdf", "東京\u{3000}地図.pdf"), ("\u{3000}a\u{3000}", "a"),
     ("👨\u{200D}👩\u{200D}👧.png", "👨\u{200D}👩\u{200D}👧.png"),
     ("e\u{301}.txt", "e\u{301}.txt"),
     ("a\r\n/b", "b"),

@@ -45,6 +45,40 @@
       }
     }
 
+    @Test("a place that a server has named gets no credentials", arguments: TestedSource.allCases)
+    func namedByAServer(_ tested: TestedSource) async throws {
+      try await withScriptedServer { request in
+        request.path == "/away" ? .redirect(to: "/file") : ScriptedReply(200)
+      } _: { server in
+        let text = "\(server.url("/away"))".replacingOccurrences(of: "http://", with: "http://me:secret@")
+        let url = try #require(URL(string: text))
+        let headers: HeaderFields = [
+          HeaderField("Cookie", "secret"), HeaderField("X-Key", "secret"), HeaderField("Accept", "video/*"),
+          HeaderField("Referer", "https://a.test/", scope: .everywhere),
+          HeaderField("X-Other", "secret", scope: .origin(try #require(Origin(server.url())))),
+        ]
+        for isNamedByServer in [false, true] {
+          let before = server.requests.count
+          try await tested.source().open(
+            SourceRequest(url: url, headers: headers, isNamedByServer: isNamedByServer)
+          ).body.discard()
+          let requests = server.requests.dropFirst(before)
+          #expect(requests.count == 2)
+          for request in requests {
+            for field in ["Authorization", "Cookie", "X-Key", "X-Other"] {
+              #expect((request.headers[field] == nil) == isNamedByServer, "\(field)")
+            }
+            #expect(request.headers["Accept"] == "video/*" && request.headers["Referer"] == "https://a.test/")
+          }
+        }
+        let field = HeaderFields([HeaderField("Authorization", "Bearer secret")])
+        let before = server.requests.count
+        try await tested.source().open(SourceRequest(url: server.url("/x"), headers: field, isNamedByServer: true))
+          .body.discard()
+        #expect(server.requests.dropFirst(before).map { $0.headers["Authorization"] } == [nil])
+      }
+    }
+
     @Test(arguments: TestedSource.allCases)
     func asksForARangeWithItsValidator(_ tested: TestedSource) async throws {
       try await withScriptedServer {

@@ -61,6 +61,8 @@ extension Run {
 
   /// Failures after which the file is downloaded again from the first byte, so that the bytes do not count as progress.
   private static let startsAgain: Set<DownloadError.Code> = [.contentChanged, .sizeChanged, .digestMismatch, .damaged]
+  /// Those of them that say that the server has another file now.
+  private static let changes: Set<DownloadError.Code> = [.contentChanged, .sizeChanged]
 
   /// Describes an error for the retry policy, as if it ended this run.
   func failure(_ error: DownloadError) -> Failure {
@@ -68,9 +70,12 @@ extension Run {
     let progressed =
       bytes > context.furthest.before(id, atLeast: bytesAtStart) && !Self.startsAgain.contains(error.code)
     return read { record in
-      Failure(
-        error: error, consecutive: progressed ? 1 : record.consecutiveFailures + 1,
-        repeated: record.error?.isOfSameKind(as: error) == true && !progressed ? record.repeatedFailures + 1 : 1,
+      let repeated = record.error?.isOfSameKind(as: error) == true && !progressed ? record.repeatedFailures + 1 : 1
+      var consecutive = progressed ? 1 : record.consecutiveFailures + 1
+      // To notice that the file has changed is no failure of the server, unless it happens again.
+      if repeated == 1, Self.changes.contains(error.code) { consecutive = max(1, record.consecutiveFailures) }
+      return Failure(
+        error: error, consecutive: consecutive, repeated: repeated,
         attempts: record.attempts, random: context.options.random(), now: context.time.date, request: record.request)
     }
   }

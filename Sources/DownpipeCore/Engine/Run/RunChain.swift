@@ -95,7 +95,7 @@ extension Run {
       return (
         [],
         DownloadError(
-          .wrongContentCoding,
+          .keptContentCoding,
           "the server sent the file in the content coding “\(checkpoint.contentCoding?.prefix(64).escaped ?? "")”, which "
             + "\(reason): the file consists of the coded bytes", stage: source?.name)
       )

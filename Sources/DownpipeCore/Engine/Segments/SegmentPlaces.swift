@@ -4,6 +4,8 @@ internal import Foundation
 struct SegmentPlaces: Sendable {
   struct Place: Sendable {
     let url: URL
+    /// Whether the server of the file has named it: it gets no credentials.
+    var isNamedByServer = false
     /// What its replies must agree with; `nil` for a mirror that has not been shown to serve the same file.
     var reference: Checkpoint?
     /// Bytes per second of one connection, as measured last.
@@ -42,9 +44,9 @@ struct SegmentPlaces: Sendable {
   static let maximumCount = 16
 
   /// Adds a mirror, unless it is known.
-  mutating func add(_ url: URL) {
+  mutating func add(_ url: URL, isNamedByServer: Bool = false) {
     guard places.count < Self.maximumCount, !places.contains(where: { $0.url == url }) else { return }
-    places.append(Place(url: url))
+    places.append(Place(url: url, isNamedByServer: isNamedByServer))
   }
 
   var urls: [URL] { places.map(\.url) }

@@ -42,14 +42,14 @@ extension SegmentedTransfer {
     _ id: SegmentTable.FeedID, _ request: RequestedRange, _ reference: Checkpoint, at offset: Int64, of place: Int,
     _ state: inout State, _ group: inout Group
   ) -> Bool {
-    let url = state.places[place].url
+    let source = state.places[place]
     let task = FeedTask()
     guard takeRoom(for: id, task, at: place, &state) else {
       writer.withTable { $0.remove(id) }
       return false
     }
     launch(id, of: place, task, in: &state, &group) {
-      let body = try await open(request, of: url, reference, at: offset)
+      let body = try await open(request, of: source, reference, at: offset)
       writer.withTable { $0.begin(id, at: run.context.time.now) }
       try await body.forEachChunk { try writer.take($0, of: id) }
     }
@@ -108,11 +108,11 @@ extension SegmentedTransfer {
   ///   - offset: The offset of the first missing byte; the range may begin before it.
   /// - Returns: The body of a reply that ``ResumePlan`` accepts.
   private func open(
-    _ range: RequestedRange, of url: URL, _ reference: Checkpoint, at offset: Int64
+    _ range: RequestedRange, of place: SegmentPlaces.Place, _ reference: Checkpoint, at offset: Int64
   ) async throws -> Body {
     var checkpoint = reference
     checkpoint.ranges = offset > 0 ? ByteRangeSet(0..<offset) : ByteRangeSet()
-    let (ask, reply) = try await transfer.request(range, reference.validator, of: url)
+    let (ask, reply) = try await transfer.request(range, reference.validator, of: place)
     let isStrong = reference.validator?.isStrong == true
     let plan = ResumePlan.decide(
       // A mirror without a strong validator has shown the bytes on disk, and the seams are compared.
@@ -120,7 +120,7 @@ extension SegmentedTransfer {
     do {
       switch plan {
       case .append(at: offset, _) where reply.coverage != .whole:
-        guard isStrong || (reply.finalURL ?? url).resourceKey == reference.resource else {
+        guard isStrong || (reply.finalURL ?? place.url).resourceKey == reference.resource else {
           throw DownloadError(.unproven, "another server answered, which has not shown that it has the same file")
         }
         return reply.body
@@ -137,10 +137,10 @@ extension SegmentedTransfer {
   /// Asks a mirror for bytes that are on disk, one mirror at a time. Only one that has the same ones may bring others.
   private func audition(_ state: inout State, _ group: inout Group, at now: Duration) {
     guard !state.isAuditioning, let place = state.places.nextToCompare(at: now) else { return }
-    let url = state.places[place].url
+    let source = state.places[place]
     let task = FeedTask()
     if transfer.hasSegments {
-      guard let ticket = run.context.connections.add(url.hostKey, end: { task.cancel() }) else {
+      guard let ticket = run.context.connections.add(source.url.hostKey, end: { task.cancel() }) else {
         return state.places.leaveAlone(place, until: now + Self.interval)
       }
       state.tickets[Self.auditionKey] = ticket
@@ -148,19 +148,19 @@ extension SegmentedTransfer {
     state.isAuditioning = true
     group.addTask {
       do {
-        return .auditioned(place: place, .success(try await task.run { try await compare(url) }))
+        return .auditioned(place: place, .success(try await task.run { try await compare(source) }))
       } catch { return .auditioned(place: place, .failure(error)) }
     }
   }
 
-  private func compare(_ url: URL) async throws -> Checkpoint {
+  private func compare(_ place: SegmentPlaces.Place) async throws -> Checkpoint {
     let (range, total) = writer.withTable { table in
       // Bytes of the first place, if there are any: another mirror may be wrong.
       let last = max(0, table.front - SegmentTable.seam)..<table.front
       return (table.isOfFirstPlace(last) ? last : 0..<min(table.front, SegmentTable.seam), table.total)
     }
     let (start, end) = (range.lowerBound, range.upperBound)
-    let (ask, reply) = try await transfer.request(RequestedRange(from: start, to: end), nil, of: url)
+    let (ask, reply) = try await transfer.request(RequestedRange(from: start, to: end), nil, of: place)
     let known = Checkpoint(ranges: ByteRangeSet(0..<end), total: .known(total))
     let plan = ResumePlan.decide(checkpoint: known, request: ask, reply: reply)
     do {
@@ -184,7 +184,7 @@ extension SegmentedTransfer {
       throw error
     }
     return Checkpoint(
-      total: .known(total), validator: reply.validator, resource: (reply.finalURL ?? url).resourceKey)
+      total: .known(total), validator: reply.validator, resource: (reply.finalURL ?? place.url).resourceKey)
   }
 }
 

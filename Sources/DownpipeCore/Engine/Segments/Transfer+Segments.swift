@@ -77,9 +77,12 @@ extension Transfer {
     var places = SegmentPlaces(asked.url, reference: reference)
     if !run.context.doubtedMirrors.contains(run.id) {
       // Mirrors that the server names are ignored unless a digest proves the file (RFC 6249 §6).
-      let mirrors = laterMirrors + (isVerified(reply) ? reply.duplicates : [])
       let excluded = run.context.excludedPlaces.places(of: run.key)
-      for url in mirrors where run.context.trust.level(of: url) == .full && !excluded.contains(url) { places.add(url) }
+      func isUsable(_ url: URL) -> Bool { run.context.trust.level(of: url) == .full && !excluded.contains(url) }
+      for url in laterMirrors where isUsable(url) { places.add(url) }
+      for url in isVerified(reply) ? reply.duplicates : [] where isUsable(url) {
+        places.add(url, isNamedByServer: true)
+      }
     }
     let urls = places.urls
     run.watchSpeed()

@@ -50,24 +50,30 @@ extension Transfer {
     }
   }
 
-  private func request(_ range: RequestedRange?, _ validator: Validator?, for url: URL) -> SourceRequest {
+  private func request(
+    _ range: RequestedRange?, _ validator: Validator?, for url: URL, isNamedByServer: Bool = false
+  ) -> SourceRequest {
     let (headers, metadata, attempt) = run.read {
-      ($0.request.headers(for: url), $0.request.metadata, $0.attempts)
+      (
+        isNamedByServer ? $0.request.headers.forEverybody : $0.request.headers(for: url), $0.request.metadata,
+        $0.attempts
+      )
     }
     return SourceRequest(
       url: url, id: run.id, range: range, validator: validator, headers: headers, metadata: metadata,
       attempt: attempt, hasFreshLink: run.state.withLock { $0.hasFreshLink },
-      pace: TransferPace(time: run.context.time, limits: RunPace(run).pause))
+      isNamedByServer: isNamedByServer, pace: TransferPace(time: run.context.time, limits: RunPace(run).pause))
   }
 
   /// Sends a request for a range of the file, beside others.
   func request(
-    _ range: RequestedRange, _ validator: Validator?, of url: URL
+    _ range: RequestedRange, _ validator: Validator?, of place: SegmentPlaces.Place
   ) async throws -> (SourceRequest, SourceReply) {
+    let url = place.url
     guard let (_, session) = run.stages.source(for: url) else {
       throw DownloadError(.unsupportedURL, "no source of this pipeline accepts “\(url.scheme ?? "")” URLs")
     }
-    let ask = request(range, validator, for: url)
+    let ask = request(range, validator, for: url, isNamedByServer: place.isNamedByServer)
     return (ask, try await open(ask, in: session))
   }
 
