@@ -11,7 +11,7 @@ extension Pipeline {
       if let logIn = LogInInterceptor(settings.network.logIn) { logIn }
       ScopedStore(
         base: FileStore(settings.directory, onConflict: settings.conflict), scope: settings.scope,
-        showsAll: settings.showsAll)
+        showsAll: settings.showsAll, hasLedger: settings.ledger != nil)
       #if SQLite
         if let path = settings.ledger { SQLiteLedger(path) } else { MemoryLedger() }
       #else
