@@ -31,7 +31,16 @@
       self.keepsHostsOnLanes = keepsHostsOnLanes
       let jar: CookieJar? = if let cookies = configuration.cookies { try CookieJar(cookies) } else { nil }
       self.jar = jar
-      lanes = (1...count).map { Lane("downpipe.http.\($0)", configuration: configuration, jar: jar) }
+      var lanes: [Lane] = []
+      do throws(DownloadError) {
+        for number in 1...count {
+          lanes.append(try Lane("downpipe.http.\(number)", configuration: configuration, jar: jar))
+        }
+      } catch {
+        for lane in lanes { lane.send(.stop(nil)) }
+        throw error
+      }
+      self.lanes = lanes
     }
 
     deinit {

@@ -43,12 +43,10 @@
 
     static func lookUp(_ host: String, within limit: Duration) async throws -> [String] {
       let (results, continuation) = AsyncThrowingStream<[String], any Error>.makeStream()
-      let thread = Thread {
+      try SystemThread.start("downpipe.names") {
         continuation.yield(Self.lookUp(host))
         continuation.finish()
       }
-      thread.name = "downpipe.names"
-      thread.start()
       let timer = Task {
         try await Task.sleep(for: limit)
         continuation.finish(

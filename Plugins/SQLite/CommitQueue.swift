@@ -32,7 +32,7 @@
     /// The writer with its statements, from the first commit on. Looking up the statements for each commit would cost
     /// more than running them.
     ///
-    /// Safe: it is only used in ``drain(_:)`` and ``forgetConnection(_:)``, both on the writer's serial queue.
+    /// Safe: it is only used in ``drain(_:)``, ``look(_:)`` and ``forgetConnection(_:)``, all on the writer's serial queue.
     nonisolated(unsafe) private var connection: LedgerConnection?
 
     init(pool: DatabasePool, path: String, owner: String) {
@@ -63,6 +63,24 @@
               }
             },
             fail: { continuation.resume(throwing: $0) }))
+      }
+    }
+
+    /// Reads on the writer's connection, outside of a transaction and after the changes that wait. Only this connection
+    /// can tell the commits of others from its own.
+    ///
+    /// - Returns: The result; `false` if nothing has been committed yet.
+    func look(_ body: @escaping @Sendable (LedgerConnection) throws -> Bool) async throws -> Bool {
+      guard !isClosed else { throw LedgerFault.closed }
+      let path = path
+      return try await withCheckedThrowingContinuation { continuation in
+        pool.asyncWriteWithoutTransaction { [self] _ in
+          do {
+            continuation.resume(returning: try connection.map(body) ?? false)
+          } catch {
+            continuation.resume(throwing: LedgerFault.translate(error, path: path))
+          }
+        }
       }
     }
 

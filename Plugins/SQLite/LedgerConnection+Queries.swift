@@ -4,7 +4,7 @@
 
   extension LedgerConnection {
     func records(_ query: DownloadQuery) throws -> [DownloadRecord] {
-      let rows = RowFilter(query.filter, location: query.location)
+      let rows = RowFilter(query.filter, location: query.location, isByChange: query.order == .latestChange)
       guard !rows.phases.isEmpty, query.limit ?? 1 > 0 else { return [] }
       let keys = try keys(query, rows)
       let order = order(query)

@@ -25,6 +25,13 @@
     /// Whether a save has released a download since the exchange began.
     var hasReleased = false
 
+    /// Whether this transaction has made a change that concerns other processes.
+    private var hasNews = false
+    /// The number of transactions of this connection with such a change.
+    private var ownNews: Int64 = 0
+    /// The number of such transactions of others, and the file's data version, at the last look.
+    private var known: (news: Int64, version: Int64)?
+
     // Caches of tables, valid until another connection changes the file.
     var kinds: [Int64: Kind] = [:]
     var kindNumbers: [Kind: Int64] = [:]
@@ -66,9 +73,11 @@
     /// Begins a write transaction. Waits for other processes now, so that later statements do not have to.
     func begin() throws {
       try prepared(.begin).run()
-      let version = try prepared(.dataVersion).first { $0.int64() } ?? 0
+      let version = try readVersion()
       if version != dataVersion { forget() }
       dataVersion = version
+      // What happened before the first transaction of a store is no news to it.
+      if known == nil { known = (try newsOfOthers(), version) }
     }
 
     /// Saves the counts of each phase and commits.
@@ -76,6 +85,7 @@
       defer {
         gains.removeAll(keepingCapacity: true)
         lastGeneration = nil
+        hasNews = false
       }
       for (phase, gain) in gains where gain != 0 {
         let statement = try prepared(.gain)
@@ -88,13 +98,37 @@
         statement.bind(lastGeneration)
         try statement.run()
       }
+      if hasNews { try prepared(.countNews).run() }
       try prepared(.commit).run()
+      if hasNews { ownNews += 1 }
     }
+
+    // MARK: Changes by others
+
+    /// Notes that this transaction has made a change that other processes have to notice.
+    func noteNews(_ isNews: Bool = true) { hasNews = hasNews || isNews }
+
+    /// Whether others have committed a change that concerns this process since the last look. Only the version of the
+    /// file is read, unless another connection has written meanwhile.
+    func lookForNews() throws -> Bool {
+      guard let known else { return false }
+      // Read first: a change between the two is found at the next look.
+      let version = try readVersion()
+      guard version != known.version else { return false }
+      let news = try newsOfOthers()
+      self.known = (news, version)
+      return news != known.news
+    }
+
+    private func readVersion() throws -> Int64 { try prepared(.dataVersion).first { $0.int64() } ?? 0 }
+
+    private func newsOfOthers() throws -> Int64 { try (prepared(.news).first { $0.int64() } ?? 0) - ownNews }
 
     /// Rolls the transaction back, unless SQLite has done so already.
     func rollBack() {
       gains.removeAll(keepingCapacity: true)
       lastGeneration = nil
+      hasNews = false
       forget()
       guard db.hasTransaction else { return }
       // If this fails, too, the connection's next "begin" fails.
@@ -105,7 +139,7 @@
     ///
     /// - Parameter usesSavepoint: `false` if a failed change needs no savepoint to be undone.
     func isolated<Value>(_ usesSavepoint: Bool, _ change: () throws -> Value) throws -> Value {
-      let before = gains
+      let before = (gains, hasNews)
       do {
         guard usesSavepoint else { return try change() }
         try prepared(.savepoint).run()
@@ -113,7 +147,7 @@
         try prepared(.release).run()
         return value
       } catch {
-        gains = before
+        (gains, hasNews) = before
         forget()
         guard usesSavepoint, db.hasTransaction else { throw error }
         do {

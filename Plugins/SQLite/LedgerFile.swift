@@ -11,6 +11,8 @@
     let path: String
     let durability: Durability
     let lockTimeout: Duration
+    /// Called with each new connection; for tests.
+    var onConnection: (@Sendable (Database) -> Void)?
 
     init(path: String, durability: Durability, lockTimeout: Duration) {
       // The path is absolute because the working directory may change while the ledger is open.
@@ -21,7 +23,9 @@
 
     private static func absolute(_ path: String) -> String {
       let expanded = (path as NSString).expandingTildeInPath
-      return expanded.hasPrefix("/") ? expanded : FileManager.default.currentDirectoryPath + "/" + expanded
+      let here = FileManager.default.currentDirectoryPath
+      // In a deleted working directory the path stays relative, and cannot be opened.
+      return expanded.hasPrefix("/") || !here.hasPrefix("/") ? expanded : here + "/" + expanded
     }
 
     /// Opens the database; blocks.
@@ -80,7 +84,8 @@
       // A transaction that cannot be rolled back, because the disk is broken, becomes a ledger error; without this
       // GRDB would end the process.
       configuration.allowsUnsafeTransactions = true
-      configuration.prepareDatabase { db in
+      configuration.prepareDatabase { [onConnection] db in
+        onConnection?(db)
         // A cache of 8 MiB. The size limit below truncates the log after a large transaction.
         try db.execute(sql: "PRAGMA cache_size = -8192")
         // The log is copied into the file at 16 MiB: a page that changes often is copied only once.

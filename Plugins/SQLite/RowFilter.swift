@@ -8,8 +8,12 @@
   struct RowFilter {
     private let filter: DownloadFilter
     private let location: String?
+    /// Whether the result is in order of the last change. An index has this order, so that a page is found without reading
+    /// all matching rows.
+    private let isByChange: Bool
 
-    init(_ filter: DownloadFilter, location: String? = nil) {
+    init(_ filter: DownloadFilter, location: String? = nil, isByChange: Bool = false) {
+      self.isByChange = isByChange
       self.filter = filter
       self.location = location
     }
@@ -66,6 +70,9 @@
       if isListed { return [("download", "+phase = '\(phase.rawValue)' AND \(isInList)\(isWanted)")] }
       return LedgerConnection.places(of: phase).map { place in
         let readsLanes = namesKinds && place.from.hasSuffix("download_ready")
+        if namesKinds, !isByChange, place.from.hasSuffix("download_resting") {
+          return ("download INDEXED BY download_kind", "\(place.where) AND kind IN (SELECT number FROM wanted)")
+        }
         return (place.from, place.where + (readsLanes ? Self.isInWantedLane : isWanted))
       }
     }

@@ -13,7 +13,7 @@
   /// changes are committed together.
   ///
   /// Several processes on one machine can share the file. Each download is leased to one of them, and the downloads of
-  /// a process that has died are leased again. The file must be on a local disk, because SQLite's write-ahead log does
+  /// a process that has died are leased again. What another process changes is noticed within a second. The file must be on a local disk, because SQLite's write-ahead log does
   /// not work on network file systems.
   ///
   /// The ledger stores requests as clear text, including URLs and header fields such as `Authorization`, because a

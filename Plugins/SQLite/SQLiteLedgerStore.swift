@@ -49,11 +49,27 @@
       }
     }
 
+    /// Makes a change, and informs the other stores and processes if it is relevant to them.
+    private func change<Value: Sendable>(
+      isSingleStatement: Bool = false, _ body: @escaping @Sendable (LedgerConnection) throws -> Value,
+      concernsOthers: @escaping @Sendable (Value) -> Bool
+    ) async throws -> Value {
+      let value = try await queue.commit(isSingleStatement: isSingleStatement) { connection in
+        let value = try body(connection)
+        connection.noteNews(concernsOthers(value))
+        return value
+      }
+      if concernsOthers(value) { watchers.tell(changedBy: owner) }
+      return value
+    }
+
+    func hasChangesByOtherProcesses() async throws -> Bool? {
+      try await queue.look { try $0.lookForNews() }
+    }
+
     func add(_ additions: [LedgerAddition], at now: Date) async throws -> [LedgerAddOutcome] {
       let now = now.asStored
-      let outcomes = try await queue.commit { try $0.add(additions, at: now) }
-      if outcomes.contains(where: { $0.isChanged(at: now) }) { watchers.tell(changedBy: owner) }
-      return outcomes
+      return try await change({ try $0.add(additions, at: now) }) { $0.contains { $0.isChanged(at: now) } }
     }
 
     func update(
@@ -61,7 +77,7 @@
     ) async throws -> DownloadRecord? {
       let now = now.asStored
       // An error thrown by the change is the caller's, not a failure of the ledger.
-      let result: Result<DownloadRecord?, any Error> = try await queue.commit { connection in
+      let result: Result<DownloadRecord?, any Error> = try await self.change { connection in
         var refusal: (any Error)?
         do {
           return .success(
@@ -75,26 +91,25 @@
           if let refusal { return .failure(refusal) }
           throw error
         }
+      } concernsOthers: {
+        (try? $0.get())??.updatedAt == now
       }
-      let record = try result.get()
-      if record?.updatedAt == now { watchers.tell(changedBy: owner) }
-      return record
+      return try result.get()
     }
 
     func update(
       _ selection: LedgerSelection, at now: Date, _ change: @escaping @Sendable (inout DownloadRecord) throws -> Void
     ) async throws -> LedgerBulkResult {
       let now = now.asStored
-      let result: LedgerBulkResult
       do {
-        result = try await queue.commit { connection in
+        return try await self.change { connection in
           try connection.update(selection, at: now) { record in
             do { try change(&record) } catch { throw RefusedChange(error: error) }
           }
+        } concernsOthers: {
+          $0.count > 0
         }
       } catch let refused as RefusedChange { throw refused.error }
-      if result.count > 0 { watchers.tell(changedBy: owner) }
-      return result
     }
 
     func record(_ id: DownloadID) async throws -> DownloadRecord? {
@@ -135,20 +150,22 @@
     }
 
     func save(_ record: DownloadRecord, _ fields: RecordFields, at now: Date) async throws -> Bool {
-      let isSaved = try await queue.commit(isSingleStatement: !fields.contains(.link) && record.phase != .finished) {
+      let endsRun = LedgerSave(record, fields).endsRun
+      let isSingleStatement = !fields.contains(.link) && record.phase != .finished
+      return try await change(isSingleStatement: isSingleStatement) {
         try $0.save(record, fields, at: now)
+      } concernsOthers: {
+        $0 && endsRun
       }
-      if isSaved, LedgerSave(record, fields).endsRun { watchers.tell(changedBy: owner) }
-      return isSaved
     }
 
     func exchange(
       _ saves: [LedgerSave], leasing request: LeaseRequest?, at now: Date
     ) async throws -> LedgerExchange {
       let request = request?.asStored
-      let exchange = try await queue.commit { try $0.exchange(saves, request, at: now) }
-      if zip(saves, exchange.saved).contains(where: { $0.endsRun && $1 }) { watchers.tell(changedBy: owner) }
-      return exchange
+      return try await change({ try $0.exchange(saves, request, at: now) }) {
+        zip(saves, $0.saved).contains { $0.endsRun && $1 }
+      }
     }
 
     func transition(
@@ -157,17 +174,13 @@
       guard event != .leased else {
         throw LedgerFault.error("only a lease makes a download active: call lease(_:) instead")
       }
-      let result = try await queue.commit { try $0.transition(selection, event, at: now) }
-      if result.count > 0 { watchers.tell(changedBy: owner) }
-      return result
+      return try await change({ try $0.transition(selection, event, at: now) }) { $0.count > 0 }
     }
 
     func remove(
       _ selection: LedgerSelection, _ choose: @escaping @Sendable (DownloadRecord) -> Bool
     ) async throws -> Int {
-      let count = try await queue.commit { try $0.remove(selection, choose) }
-      if count > 0 { watchers.tell(changedBy: owner) }
-      return count
+      try await change({ try $0.remove(selection, choose) }) { $0 > 0 }
     }
 
     func renewLeases(until lease: Date) async throws {
@@ -175,7 +188,7 @@
     }
 
     func reclaim(at now: Date) async throws -> Int {
-      let count = try await queue.commit { connection in
+      try await change { connection in
         var standings: [Int64: ProcessOwner.Standing] = [:]
         return try connection.giveBack(at: now) { owner, lease in
           let standing = try standings[owner] ?? ProcessOwner(connection.owner(owner))?.standing ?? .unknown
@@ -186,9 +199,9 @@
           case .unknown: lease.map { $0 <= now } ?? true
           }
         }
+      } concernsOthers: {
+        $0 > 0
       }
-      if count > 0 { watchers.tell(changedBy: owner) }
-      return count
     }
 
     func nextDue(after now: Date) async throws -> Date? {
@@ -231,7 +244,7 @@
       guard !queue.isClosed else { return }
       let result: Result<Void, any Error>
       do {
-        if try await queue.commit({ try $0.leave() }) > 0 { watchers.tell(changedBy: owner) }
+        _ = try await change({ try $0.leave() }) { $0 > 0 }
         result = .success(())
       } catch { result = .failure(error) }
       // The connections are closed even after a failure: what was not given back is freed by the end of the owner and

@@ -26,6 +26,14 @@
         try db.execute(sql: "ALTER TABLE download ADD COLUMN deadline REAL")
       }
       migrator.registerMigration("7: dependencies") { db in try db.execute(sql: dependencies) }
+      // Commands for a host or an intent find its resting downloads by kind.
+      migrator.registerMigration("8: kinds of resting downloads") { db in
+        try db.execute(
+          sql: """
+            CREATE INDEX download_kind ON download (phase, kind)
+              WHERE phase = 'paused' OR phase = 'finished' OR phase = 'failed' OR phase = 'cancelled'
+            """)
+      }
       return migrator
     }
 

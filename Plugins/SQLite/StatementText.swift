@@ -4,7 +4,7 @@
   /// The frequent statements. Each is compiled once for a connection.
   enum StatementText: Int, CaseIterable {
     case begin, commit, rollBack, savepoint, release, rollBackToSavepoint, dataVersion
-    case gain, clearTally, recount, lastGeneration, setLastGeneration
+    case gain, clearTally, recount, lastGeneration, setLastGeneration, news, countNews
     case opening, openingNumber, insertOpening, kind, kindNumber, insertKind
     case record, recordOfGeneration, place, total, insert, rewrite, insertTag, deleteTag, deleteRow
     case isAnyDue, promoteDue, promoteJumped, nextLane, nextOwnLane, waitingKeys, lease
@@ -47,6 +47,12 @@
           coalesce((SELECT max(generation) FROM download), 0))
         """
       case .setLastGeneration: "INSERT OR REPLACE INTO counter (name, value) VALUES ('generation', ?)"
+      case .news: "SELECT value FROM counter WHERE name = 'changes'"
+      case .countNews:
+        """
+        INSERT INTO counter (name, value) VALUES ('changes', 1)
+        ON CONFLICT (name) DO UPDATE SET value = value + 1
+        """
 
       case .opening: "SELECT owner FROM opening WHERE number = ?"
       case .openingNumber: "SELECT number FROM opening WHERE owner = ?"

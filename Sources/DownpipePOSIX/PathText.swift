@@ -17,19 +17,25 @@ package enum PathText {
   package static let home = normalized(NSHomeDirectory())
 
   /// The absolute path of a path as the user wrote it: `~` is the home directory, and other relative paths start at the
-  /// working directory.
+  /// working directory. If that was deleted, the path stays relative, so that its use fails; it does not name anything
+  /// in the root of the file system.
   package static func absolute(_ path: String) -> String {
+    absolute(path, from: FileManager.default.currentDirectoryPath)
+  }
+
+  /// - Parameter here: The working directory; empty if it has no path.
+  package static func absolute(_ path: String, from here: String) -> String {
     var full = path
     if path == "~" || path.hasPrefix("~/") {
       full = home + path.dropFirst()
     } else if path.hasPrefix("~") {
       full = NSString(string: path).expandingTildeInPath
     }
-    if !full.hasPrefix("/") { full = FileManager.default.currentDirectoryPath + "/" + full }
+    if !full.hasPrefix("/"), here.hasPrefix("/") { full = here + "/" + full }
     let parts = full.split(separator: "/", omittingEmptySubsequences: true).filter { $0 != "." }
     guard let last = parts.lastIndex(of: "..") else { return normalized(full) }
     // The meaning of `..` depends on symbolic links, so the system resolves it.
-    let prefix = "/" + parts[...last].joined(separator: "/")
+    let prefix = (full.hasPrefix("/") ? "/" : "") + parts[...last].joined(separator: "/")
     guard let real = realpath(prefix, nil) else { return normalized(full) }
     defer { free(real) }
     return normalized(String(cString: real) + "/" + parts[(last + 1)...].joined(separator: "/"))

@@ -1,4 +1,5 @@
 import ArgumentParser
+import Dispatch
 import Downpipe
 import Foundation
 
@@ -6,8 +7,22 @@ import Foundation
   import CSQLiteShim
 #endif
 
-/// The `downpipe` tool.
+/// The start of the process. It is not asynchronous, because the first asynchronous function needs threads.
 @main
+enum EntryPoint {
+  static func main() {
+    OutputFile.openMissing()
+    DescriptorLimit.raise()
+    ProcessLimits.check()
+    Task {
+      await DownpipeCommand.main()
+      exit(0)
+    }
+    dispatchMain()
+  }
+}
+
+/// The `downpipe` tool.
 struct DownpipeCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "downpipe",
@@ -24,19 +39,14 @@ struct DownpipeCommand: AsyncParsableCommand {
       """,
     version: Version.current,
     subcommands: [
-      GetCommand.self, ListCommand.self, ResumeCommand.self, RemoveCommand.self, ImportCommand.self,
+      GetCommand.self, ListCommand.self, ResumeCommand.self, RetryCommand.self, RestartCommand.self, RemoveCommand.self,
+      ImportCommand.self,
     ],
     defaultSubcommand: GetCommand.self
   )
 
   /// Runs a command, and ends the process with the exit status that scripts rely on.
   static func main() async {
-    OutputFile.openMissing()
-    DescriptorLimit.raise()
-    if let least = DescriptorLimit.missing {
-      OutputFile.warn("the limit of open files is too low: allow \(least) at least (ulimit -n \(least))")
-      Foundation.exit(1)
-    }
     // The write that fails reports these two: a reader that is gone, and a limit on the size of files.
     signal(SIGPIPE, SIG_IGN)
     signal(SIGXFSZ, SIG_IGN)

@@ -52,7 +52,10 @@ struct GetCommand: AsyncParsableCommand {
   private func download(_ plan: GetPlan, _ list: URLList?, _ settings: PipelineSettings) async throws {
     let choice = reporting.choice
     let monitor = RunMonitor(output: choice.make())
-    let run = DownloadRun(pipeline: try Pipeline(settings, monitor), monitor: monitor, isAnimated: choice.drawsBars)
+    let run = DownloadRun(
+      pipeline: try Pipeline(settings, monitor), monitor: monitor, isAnimated: choice.drawsBars,
+      keepsUnfinished: settings.ledger != nil)
+    defer { if settings.ledger == nil { Folder.removeEmptyWorkspace(of: settings.directory) } }
     let ending = try await run.run { downloader, monitor in
       var feeder = Feeder(plan: plan)
       try await feeder.lookForHistory(downloader)
@@ -82,7 +85,7 @@ struct GetCommand: AsyncParsableCommand {
   }
 
   private func prepare(_ path: String, option: String) throws(UsageError) -> String {
-    input.dryRun ? Folder.absolutePath(path) : try Folder.prepare(path, option: option)
+    try input.dryRun ? Folder.absolutePath(path) : Folder.prepare(path, option: option)
   }
 
   /// Checks before the download whether the name belongs to something that cannot be replaced.

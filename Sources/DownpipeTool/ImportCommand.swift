@@ -67,7 +67,7 @@ struct ImportCommand: AsyncParsableCommand {
       var request = try GetPlan(urls: [text], outputName: output).request(for: text)
       request.headers = try resumeData.request(id: request.id).headers
       request.headStart = .init(
-        file: Folder.absolutePath(partial), count: checkpoint.bytesReceived, validator: checkpoint.validator)
+        file: try Folder.absolutePath(partial), count: checkpoint.bytesReceived, validator: checkpoint.validator)
       return request
     } catch let error as UsageError {
       throw error

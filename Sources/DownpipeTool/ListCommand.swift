@@ -45,7 +45,7 @@ struct ListCommand: AsyncParsableCommand {
     var query = DownloadQuery(phases: state.isEmpty ? nil : Set(state), limit: page)
     let active = DownloadQuery(phases: [.transferring, .processing], limit: page)
     let reasons = ListedReasons(
-      rules: await GateRules(gates.settings.gates(directory: Folder.absolutePath(folder.directory))),
+      rules: try await GateRules(gates.settings.gates(directory: Folder.absolutePath(folder.directory))),
       running: RunningDownloads(elsewhere: try await downloader.statuses(active)))
     if !json { try OutputFile.standardOutput.write(RecordTable.heading + "\n") }
     while true {

@@ -67,7 +67,7 @@ struct LogInOptions: ParsableArguments {
     guard netrc || netrcFile != nil else { return nil }
     // As for curl; the user database may name another folder.
     let home = ProcessInfo.processInfo.environment["HOME"] ?? NSHomeDirectory()
-    let path = Folder.absolutePath(netrcFile ?? home + "/.netrc")
+    let path = try Folder.absolutePath(netrcFile ?? home + "/.netrc")
     guard Folder.kind(path) == .file else {
       throw UsageError("\(netrcFile == nil ? "--netrc" : "--netrc-file"): “\(path)” is not a file")
     }
@@ -87,7 +87,7 @@ struct LogInOptions: ParsableArguments {
   /// A new file is fine: its folder must exist.
   private func cookieFile() throws(UsageError) -> String? {
     guard let cookieJar else { return nil }
-    let path = Folder.absolutePath(cookieJar)
+    let path = try Folder.absolutePath(cookieJar)
     switch Folder.kind(path) {
     case .file: return path
     case nil where Folder.kind(URL(filePath: path).deletingLastPathComponent().path) == .directory: return path

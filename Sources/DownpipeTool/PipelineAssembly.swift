@@ -15,7 +15,7 @@ extension Pipeline {
       if let monitor, !settings.network.keepsContentCoding { Notices(monitor: monitor) }
       ScopedStore(
         base: FileStore(settings.directory, onConflict: settings.conflict), scope: settings.scope,
-        showsAll: settings.showsAll)
+        showsAll: settings.showsAll, hasLedger: settings.ledger != nil)
       #if SQLite
         if let path = settings.ledger { SQLiteLedger(path) } else { MemoryLedger() }
       #else

@@ -3,7 +3,7 @@ import Downpipe
 import Foundation
 
 /// `downpipe resume`: resumes the unfinished downloads of a ledger.
-struct ResumeCommand: AsyncParsableCommand {
+struct ResumeCommand: LedgerRunCommand {
   static let configuration = CommandConfiguration(
     commandName: "resume",
     abstract: "Resume all unfinished downloads of a ledger.",
@@ -33,46 +33,10 @@ struct ResumeCommand: AsyncParsableCommand {
   var priority: Priority?
 
   func run() async throws {
-    #if !SQLite
-      throw UsageError("this downpipe was built without SQLite, and has no ledger to resume from")
-    #else
-      try await resume()
-    #endif
-  }
-
-  private func resume() async throws {
-    let (existing, ledger) = try folder.existing()
-    let directory = try Folder.prepare(existing, option: "--directory")
-    var settings = transfer.settings(directory: directory, ledger: ledger)
-    settings.gates = gates.settings
-    settings.network = try await networkSettings(ledger: ledger, directory: directory)
-    settings.scope = outside.scope(directory: directory, ledger: ledger)
-
-    let choice = reporting.choice
-    let monitor = RunMonitor(output: choice.make())
-    let run = DownloadRun(
-      pipeline: try Pipeline(settings, monitor), monitor: monitor, scope: .all, isAnimated: choice.drawsBars)
-    let isUntrusted = settings.network.isUntrusted
     let start = Date().addingTimeInterval(-0.001)
-    let ending = try await run.run { [priority] downloader, monitor in
+    try await run(scope: .all) { [priority] downloader, monitor, isUntrusted in
       try await Self.resumeAll(downloader, monitor, priority, countsUntrusted: !isUntrusted, since: start)
     }
-    if case .interrupted(let tally) = ending {
-      OutputFile.warn(
-        "interrupted: \(tally.finished) of \(tally.total) finished; run “downpipe resume” again to resume")
-    }
-    if ending.exitStatus != 0 { throw ExitCode(ending.exitStatus) }
-  }
-
-  private func networkSettings(ledger: String, directory: String) async throws -> NetworkSettings {
-    var settings = try network.settings(for: transfer.source)
-    guard settings.logIn.isGiven else { return settings }
-    let origins = try await LogInOrigins.unfinished(in: ledger, directory: directory)
-    if origins.isEmpty {
-      OutputFile.warn("no unfinished download was added with --user or --bearer: they are not sent")
-    }
-    settings.logIn.origins = origins
-    return settings
   }
 
   /// - Parameter start: When the command began: downloads that ended since are its own, and are shown.

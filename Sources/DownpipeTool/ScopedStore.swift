@@ -6,6 +6,10 @@ struct ScopedStore: StorageWrapper {
   let scope: PathScope
   /// Whether paths outside the scope may be listed, and removed from the ledger. Their files stay.
   let showsAll: Bool
+  /// Whether a ledger outlives the command. Without one, the folder needs no name by which a ledger finds it again.
+  var hasLedger = true
+
+  var location: String? { hasLedger ? base.location : nil }
 
   func path(forStored stored: String) throws -> String {
     let path = try base.path(forStored: stored)

@@ -39,17 +39,17 @@ protocol LedgerPlace {
 
 extension LedgerPlace {
   /// The absolute path of the ledger of a folder; `nil` for “none”.
-  func ledgerPath(directory: String) -> String? {
+  func ledgerPath(directory: String) throws(UsageError) -> String? {
     switch ledger {
     case "none": nil
-    case let path?: Folder.absolutePath(path)
+    case let path?: try Folder.absolutePath(path)
     case nil: directory + "/.downpipe/ledger.sqlite"
     }
   }
 
   /// The same, or an error where this build has no ledger in a file.
   func usableLedgerPath(directory: String) throws(UsageError) -> String? {
-    let path = ledgerPath(directory: directory)
+    let path = try ledgerPath(directory: directory)
     #if !SQLite
       if path != nil { throw UsageError("this downpipe was built without SQLite: use --ledger none") }
     #endif
@@ -58,11 +58,11 @@ extension LedgerPlace {
 
   /// The folder and the ledger, which must exist.
   func existing() throws(UsageError) -> (directory: String, ledger: String) {
-    let directory = Folder.absolutePath(directory)
+    let directory = try Folder.absolutePath(directory)
     guard Folder.kind(directory) == .directory else {
       throw UsageError("the folder “\(self.directory)” does not exist: choose another one with --directory")
     }
-    guard let ledger = ledgerPath(directory: directory) else {
+    guard let ledger = try ledgerPath(directory: directory) else {
       throw UsageError("--ledger none: this command needs the file of a ledger")
     }
     guard Folder.kind(ledger) == .file else {
@@ -91,9 +91,9 @@ extension LedgerPlace {
   }
 
   private func open(needsLedger: Bool, scope: PathScope?) async throws -> Downloader {
-    let directory = Folder.absolutePath(directory)
-    let isMissing =
-      Folder.kind(directory) == .directory && ledgerPath(directory: directory).map(Folder.kind) == .some(nil)
+    let directory = try Folder.absolutePath(directory)
+    let path = try ledgerPath(directory: directory)
+    let isMissing = Folder.kind(directory) == .directory && path.map(Folder.kind) == .some(nil)
     var settings = PipelineSettings(directory: directory, showsAll: true)
     if needsLedger || !isMissing { settings.ledger = try existing().ledger }
     settings.scope = scope ?? PathScope(directory: directory, ledger: settings.ledger)

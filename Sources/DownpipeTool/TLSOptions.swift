@@ -54,7 +54,7 @@ struct TLSOptions: ParsableArguments {
   private func path(_ path: String?, _ option: String) throws(UsageError) -> String? {
     guard let path else { return nil }
     guard Folder.kind(path) == .file else { throw UsageError("\(option): “\(path)” is not a file") }
-    return Folder.absolutePath(path)
+    return try Folder.absolutePath(path)
   }
 
   private static func isDigest(_ text: String) -> Bool {

@@ -58,8 +58,8 @@ struct DiskSpaceStartTests {
 
   /// Lets the downloader look at the disk.
   private func look() async {
-    await time.sleeper(dueIn: .seconds(2), purpose: .room)
-    time.advance(by: .seconds(2))
+    await time.sleeper(dueIn: .seconds(1), purpose: .room)
+    time.advance(by: .seconds(1))
   }
 
   @Test("A download of an expected size asks no server before it fits")
@@ -75,10 +75,10 @@ struct DiskSpaceStartTests {
     // Some space is not enough.
     free.update { $0 += 1 << 19 }
     await look()
-    await time.sleeper(dueIn: .seconds(2), purpose: .room)
+    await time.sleeper(dueIn: .seconds(1), purpose: .room)
     #expect(source.requests.isEmpty)
     leave(3)
-    time.advance(by: .seconds(2))
+    time.advance(by: .seconds(1))
     #expect(storage.bytes(of: try await download.value) == bytes)
     #expect(source.requests.count == 1)
     await downloader.shutdown()
@@ -110,12 +110,12 @@ struct DiskSpaceStartTests {
     #expect(try await reason(of: second).contains("needs 3.00 MiB, and 1.00 MiB of the disk"))
     // The space is free, but not for the second one.
     await look()
-    await time.sleeper(dueIn: .seconds(2), purpose: .room)
+    await time.sleeper(dueIn: .seconds(1), purpose: .room)
     #expect(source.requests.count == 1)
     source.release()
     _ = try await first.value
     leave(3)
-    time.advance(by: .seconds(2))
+    time.advance(by: .seconds(1))
     _ = try await second.value
     #expect(source.requests.map(\.id) == ["d0", "d1"])
     await downloader.shutdown()

@@ -31,6 +31,13 @@ struct PathTextTests {
     #expect(PathText.absolute("//a/") == "/a")
   }
 
+  /// A deleted working directory has no path. Nothing may land in the root of the file system instead.
+  @Test func withoutAWorkingDirectoryPathsStayRelative() {
+    for (path, expected) in [("a", "a"), ("./a//b", "a/b"), ("none/../a", "none/../a"), ("/a", "/a")] {
+      #expect(PathText.absolute(path, from: "") == expected)
+    }
+  }
+
   @Test(arguments: [
     ("/", "/"), ("/a", "/a"), ("/a/b.c/.d/..e/...", "/a/b.c/.d/..e/..."), ("/a/", "/a"), ("//a", "/a"),
     ("/a//b", "/a/b"), ("/a/./b", "/a/b"), ("/.", "/"), ("/a/.", "/a"), ("/./a", "/a"), ("/.a", "/.a"), ("/a.", "/a."),

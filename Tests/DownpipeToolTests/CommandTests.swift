@@ -99,6 +99,26 @@ struct CommandTests {
     #expect(throws: (any Error).self) { try RemoveCommand.parse(arguments) }
   }
 
+  @Test(
+    "restart needs ids, --failed or --all, and one of them only",
+    arguments: [[], ["--all", "x"], ["--all", "--failed"]])
+  func restart(_ arguments: [String]) throws {
+    #expect(throws: (any Error).self) { try RestartCommand.parse(arguments) }
+    #expect(try RestartCommand.parse(["a", "b"]).ids == ["a", "b"])
+    #expect(throws: (any Error).self) { try RetryCommand.parse(["a"]) }
+  }
+
+  @Test("Relative paths need a current folder that exists")
+  func currentFolder() throws {
+    #expect(try Folder.absolutePath("a/../b", from: "/here") == "/here/b")
+    #expect(try Folder.absolutePath("/a", from: nil) == "/a")
+    #expect(try Folder.absolutePath("~", from: nil).hasPrefix("/"))
+    for path in [".", "a", "./a", ""] {
+      let error = #expect(throws: UsageError.self) { try Folder.absolutePath(path, from: nil) }
+      #expect(error?.description.contains("current folder") == true)
+    }
+  }
+
   @Test("Exit statuses of a run")
   func statuses() {
     var tally = Tally(total: 2, finished: 2, startedAt: Samples.now, isComplete: true)

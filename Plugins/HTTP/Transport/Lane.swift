@@ -1,6 +1,7 @@
 #if LIBCURL
   import CCurl
   import DownpipeCore
+  import DownpipePOSIX
   import Foundation
   import Synchronization
 
@@ -60,10 +61,9 @@
     /// The number of exchanges, for the choice of a lane.
     let load = Atomic<Int>(0)
 
-    init(_ name: String, configuration: HTTPSource.Configuration, jar: CookieJar?) {
-      let thread = Thread { LaneLoop(self, configuration, jar).run() }
-      thread.name = name
-      thread.start()
+    /// - Throws: ``DownloadError`` if the thread cannot be started.
+    init(_ name: String, configuration: HTTPSource.Configuration, jar: CookieJar?) throws(DownloadError) {
+      try SystemThread.start(name) { LaneLoop(self, configuration, jar).run() }
     }
 
     /// Puts a command into the inbox.

@@ -34,6 +34,8 @@ struct MemoryLedgerState: Sendable {
   var dependents: [DownloadID: Set<DownloadID>] = [:]
   /// Whether a download that waits for a due time has been released since the exchange began.
   var hasReleasedDelayed = false
+  /// The queued downloads with a due time.
+  private var delayed: Set<DownloadID> = []
   private var lastGeneration: Int64 = 0
   var queue = MemoryLedgerQueue()
   private var tally: [DownloadState.Phase: Int] = [:]
@@ -80,6 +82,11 @@ struct MemoryLedgerState: Sendable {
     if let old { tally[old.phase, default: 0] -= 1 }
     tally[record.phase, default: 0] += 1
     noteDependencies(of: record, since: old)
+    if record.isQueued, record.notBefore != nil {
+      delayed.insert(record.id)
+    } else if !delayed.isEmpty {
+      delayed.remove(record.id)
+    }
     guard record.isQueued else { return }
     let key = MemoryLedgerQueue.Key(record)
     if let old, old.isQueued, MemoryLedgerQueue.Key(old) == key { return }
@@ -91,6 +98,7 @@ struct MemoryLedgerState: Sendable {
   mutating func forget(_ id: DownloadID) {
     guard let old = entries.removeValue(forKey: id) else { return }
     tally[old.record.phase, default: 0] -= 1
+    delayed.remove(id)
     setDependent(id, of: old.record.waitsFor, to: false)
   }
 
@@ -193,8 +201,7 @@ struct MemoryLedgerState: Sendable {
   }
 
   func nextDue(after now: Date) -> Date? {
-    entries.values.compactMap { $0.record.isQueued ? $0.record.notBefore : nil }
-      .filter { $0 > now && $0 <= now.furthestDue }.min()
+    delayed.lazy.compactMap { entries[$0]?.record.notBefore }.filter { $0 > now && $0 <= now.furthestDue }.min()
   }
 
   // MARK: Saving

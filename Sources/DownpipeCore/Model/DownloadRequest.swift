@@ -51,9 +51,8 @@ public struct DownloadRequest: Sendable, Hashable {
   /// The download waits until each of them has finished, and ``WaitingReason/dependency(_:_:)`` says for which one. It goes
   /// on waiting while one of them is paused, has failed, was cancelled or removed; they may also be added later than the
   /// download. Once one has finished it stays met, also when it starts again. Changing the set does not stop a run in
-  /// progress. Downloads that would wait for each other in a cycle are refused with `.invalidRequest`. A downloader with
-  /// the scope ``LeaseScope/own`` notices that another process has finished a dependency when it next looks at the
-  /// ledger, once in each ``DownloaderOptions/lease``.
+  /// progress. Downloads that would wait for each other in a cycle are refused with `.invalidRequest`. If another
+  /// process finishes a dependency, the download goes on within a second.
   public var after: Set<DownloadID> {
     @inlinable get { box[0].after }
     @inlinable _modify { yield &box[0].after }

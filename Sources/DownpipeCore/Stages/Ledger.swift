@@ -195,6 +195,14 @@ public protocol LedgerStore: Sendable {
   /// one reader and ends when the store is closed.
   var changesByOthers: AsyncStream<Void>? { get }
 
+  /// Returns whether another process has committed a relevant change since the last call; `nil` for a ledger that
+  /// cannot tell, or that no other process can use.
+  ///
+  /// A change is relevant as for ``changesByOthers``. Changes by other stores in this process may count, too, but not
+  /// this store's own. While something is watched, awaited or queued, a downloader calls this twice in a second, so it
+  /// must cost next to nothing. After `nil` it is not called again. The default implementation returns `nil`.
+  func hasChangesByOtherProcesses() async throws -> Bool?
+
   /// Releases all downloads that this owner holds and closes the store. No other method may be called afterwards.
   func close() async throws
 }
@@ -234,6 +242,9 @@ extension LedgerStore {
 
   /// The default: `nil`, changes by other stores are not reported.
   public var changesByOthers: AsyncStream<Void>? { nil }
+
+  /// The default: `nil`, changes by other processes are not reported.
+  public func hasChangesByOtherProcesses() async throws -> Bool? { nil }
 
   /// Removes records that no other owner holds, including damaged ones, in one transaction.
   /// - Returns: The removed records, all of them in memory.

@@ -13,6 +13,7 @@ package protocol LedgerStoreWrapper: LedgerStore {
 extension LedgerStoreWrapper {
   package var owner: String { base.owner }
   package var changesByOthers: AsyncStream<Void>? { base.changesByOthers }
+  package func hasChangesByOtherProcesses() async throws -> Bool? { try await base.hasChangesByOtherProcesses() }
 
   package func add(_ additions: [LedgerAddition], at now: Date) async throws -> [LedgerAddOutcome] {
     try await base.add(additions, at: now)

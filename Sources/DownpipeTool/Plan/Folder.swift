@@ -3,13 +3,29 @@ import Foundation
 /// Paths of folders on the command line.
 enum Folder {
   /// Returns the absolute path of a path as it was typed; `~` is the home folder.
-  static func absolutePath(_ text: String) -> String {
+  ///
+  /// - Parameter here: The current folder; `nil` if it has no path, because it was deleted or cannot be searched.
+  static func absolutePath(_ text: String, from here: String? = current) throws(UsageError) -> String {
     var path = text
     if path == "~" || path.hasPrefix("~/") {
       path = FileManager.default.homeDirectoryForCurrentUser.path() + path.dropFirst(1)
     }
+    if !path.hasPrefix("/") {
+      guard let here else {
+        throw UsageError("the current folder was deleted or cannot be read: change to another one, or give full paths")
+      }
+      path = here + "/" + path
+    }
     return URL(filePath: path, directoryHint: .isDirectory).standardizedFileURL.path(percentEncoded: false)
       .droppingTrailingSlashes
+  }
+
+  /// The path of the current folder; `nil` if it has none.
+  static var current: String? {
+    guard let path = getcwd(nil, 0) else { return nil }
+    defer { free(path) }
+    // Linux marks a folder that cannot be reached.
+    return path[0] == CChar(UInt8(ascii: "/")) ? String(cString: path) : nil
   }
 
   /// Creates a folder if it does not exist, and checks that it can be written.
@@ -20,7 +36,7 @@ enum Folder {
   /// - Returns: Its absolute path.
   static func prepare(_ text: String, option: String) throws(UsageError) -> String {
     guard !text.isEmpty else { throw UsageError("\(option) needs the path of a folder") }
-    let path = absolutePath(text)
+    let path = try absolutePath(text)
     switch kind(path) {
     case .file: throw UsageError("\(option): “\(text)” is a file, not a folder")
     case .directory: break
@@ -40,6 +56,11 @@ enum Folder {
     var isDirectory: ObjCBool = false
     guard FileManager.default.fileExists(atPath: path, isDirectory: &isDirectory) else { return nil }
     return isDirectory.boolValue ? .directory : .file
+  }
+
+  /// Removes the folders of unfinished files, as far as they are empty.
+  static func removeEmptyWorkspace(of directory: String) {
+    for name in ["partials", "work", ""] { rmdir("\(directory)/.downpipe/\(name)") }
   }
 
   enum Kind: Hashable {

@@ -15,17 +15,21 @@ enum LogInOrigins {
     return origins
   }
 
-  /// The origins of the unfinished downloads that were added with `--user` or `--bearer`. Other hosts of the ledger do
-  /// not get what belongs to these.
-  static func unfinished(in ledger: String, directory: String) async throws -> Set<Origin> {
+  static let unfinished: Set<DownloadState.Phase> = [.waiting, .transferring, .processing, .paused, .failed]
+
+  /// The origins of the downloads in these phases that were added with `--user` or `--bearer`. Other hosts of the ledger
+  /// do not get what belongs to these.
+  static func stored(
+    in ledger: String, directory: String, phases: Set<DownloadState.Phase>
+  ) async throws -> Set<Origin> {
     let downloader = try await Downloader.reading(PipelineSettings(directory: directory, ledger: ledger))
-    let origins = await Result { try await unfinished(downloader) }
+    let origins = await Result { try await stored(downloader, phases) }
     await downloader.shutdown()
     return try origins.get()
   }
 
-  private static func unfinished(_ downloader: Downloader) async throws -> Set<Origin> {
-    var query = DownloadQuery(phases: [.waiting, .transferring, .processing, .paused, .failed], limit: 1000)
+  private static func stored(_ downloader: Downloader, _ phases: Set<DownloadState.Phase>) async throws -> Set<Origin> {
+    var query = DownloadQuery(phases: phases, limit: 1000)
     var origins: Set<Origin> = []
     while true {
       let statuses = try await downloader.statuses(query)

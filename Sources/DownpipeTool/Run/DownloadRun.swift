@@ -25,6 +25,9 @@ struct DownloadRun: Sendable {
   var scope = LeaseScope.own
   /// Whether the output moves even when nothing changes.
   var isAnimated: Bool
+  /// Whether a ledger has the downloads that have not finished. Otherwise nothing can resume them, and they are removed
+  /// at the end.
+  var keepsUnfinished = true
 
   private enum Step: Sendable {
     case over
@@ -114,11 +117,14 @@ struct DownloadRun: Sendable {
       let result = await Result { try await ending(of: &group) }
       if case .success(true) = result { await monitor.beginToEnd() }
       group.cancelAll()
+      if !keepsUnfinished { _ = try? await downloader.removeAll(Self.unfinished) }
       // Stops transfers at a checkpoint, from which they can be resumed, and releases what waits for the downloader.
       await downloader.shutdown()
       return try result.get()
     }
   }
+
+  private static let unfinished = DownloadFilter(phases: Set(DownloadState.Phase.allCases).subtracting([.finished]))
 
   private func ending(of group: inout ThrowingTaskGroup<Step, any Error>) async throws -> Bool {
     while let step = try await group.next() {

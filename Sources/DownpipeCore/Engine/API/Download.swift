@@ -157,6 +157,8 @@ public struct DownloadEvents: AsyncSequence, Sendable {
       if stream == nil {
         // Subscribe before reading the status, so that no change in between is missed.
         stream = downloader.engine.hub.events(of: id).makeAsyncIterator()
+        // From now on the loop has to notice what other processes do to the download.
+        downloader.engine.context.mailbox.wake()
         let status = try? await downloader.status(of: id)
         let time = downloader.engine.options.time
         event = status.map { DownloadEvent($0.request, .state($0.state), date: time.date, instant: time.now) }

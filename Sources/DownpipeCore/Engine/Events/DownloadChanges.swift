@@ -7,8 +7,8 @@ public struct DownloadChanges: Sendable {
   public let statuses: [DownloadStatus]
   /// The ids of the downloads that were removed.
   public let removed: [DownloadID]
-  /// Whether the batch has every change; `false` if more than 10,000 downloads changed and some were left out. Read
-  /// ``Downloader/statuses(_:)`` then.
+  /// Whether the batch has every change; `false` if some were left out: if more than 10,000 downloads changed, or if
+  /// another process that uses the ledger has changed downloads. Read ``Downloader/statuses(_:)`` then.
   public let isComplete: Bool
 }
 

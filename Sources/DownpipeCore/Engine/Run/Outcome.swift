@@ -11,6 +11,11 @@ enum Outcome: Sendable {
   /// Another owner holds the download, or it was removed.
   case notOwned
 
+  /// Whether the run failed for lack of disk space, and the download waits for it.
+  var isOutOfRoom: Bool {
+    if case .failed(_, .wait(for: .disk, _)) = self { true } else { false }
+  }
+
   /// The outcome as admission policies see it.
   var result: RunEnd.Result {
     switch self {

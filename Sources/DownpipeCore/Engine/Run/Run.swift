@@ -38,6 +38,9 @@ final class Run: Sendable {
     var mayHoldBytes = false
     /// The available bytes of the storage with which the file would have fitted beside the reserve of a gate.
     var neededRoom: Int64?
+    /// The available bytes of the storage when the run failed for lack of space. They are not read later: there may be
+    /// room by the time that the ledger, which is often on the same disk, has saved the failure.
+    var roomAtFailure: Int64?
     var stopReason: StopReason?
     /// Whether the download was removed after the run had ended.
     var wasRemoved = false
@@ -84,6 +87,10 @@ final class Run: Sendable {
       // The wait is over: watchers measure it, and the time until the reply.
       if stopReason == nil { announce(state: .transferring) }
       let outcome = await work()
+      if outcome.isOutOfRoom {
+        let room = await context.availableBytes()
+        state.withLock { $0.roomAtFailure = room }
+      }
       context.mailbox.post(outcome, of: self)
     }
     let isStopped = state.withLock { state in

@@ -28,8 +28,12 @@ extension Engine {
 
   /// Removes a record of this location, or a damaged record.
   private func forget(_ id: DownloadID, deletingFile: Bool) async throws -> Leftovers.State {
-    let isDamaged = try await store.damaged().contains { $0.id == id }
-    if !isDamaged, try await record(id) == nil { return Leftovers.State() }
+    do {
+      guard try await record(id) != nil else { return Leftovers.State() }
+    } catch {
+      // A damaged record cannot be read, but it can be removed. All records are read only to find out.
+      guard try await store.damaged().contains(where: { $0.id == id }) else { throw error }
+    }
     return try await forget(.ids([id]), deletingFiles: deletingFile)
   }
 

@@ -119,19 +119,21 @@ extension Engine {
   /// Records the resource that a download waits for after its run, if any.
   func noteMissing(of run: Run) async {
     let record = run.record
-    let available: Int64? = record.awaited == .disk ? await context.availableBytes() : nil
+    let (atFailure, needed) = run.state.withLock { ($0.roomAtFailure, $0.neededRoom) }
+    var available = atFailure
+    if available == nil, record.awaited == .disk { available = await context.availableBytes() }
     guard slots.runs[run.id] == nil else { return }
-    waits.note(record, available: available, needed: run.state.withLock { $0.neededRoom })
+    waits.note(record, available: available, needed: needed)
     if record.awaited == .disk { context.mailbox.wake() }
   }
 
   /// The time between two checks of a full disk.
-  private static let lookInterval: Duration = .seconds(2)
+  private static let roomInterval: Duration = .seconds(1)
 
   /// Checks the disk regularly while a download waits for space.
   func watchForRoom() async {
     while waits.isRoomMissing {
-      guard (try? await time.sleep(for: Self.lookInterval, purpose: .room)) != nil else { break }
+      guard (try? await time.sleep(for: Self.roomInterval, purpose: .room)) != nil else { break }
       let room = await context.availableBytes()
       await makeDue(waits.take(withRoom: room, at: time.date))
     }

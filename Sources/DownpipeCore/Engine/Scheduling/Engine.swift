@@ -33,6 +33,12 @@ actor Engine {
     var ledgerRests = false
     /// Whether that timer is set.
     var restTimerIsSet = false
+    /// Whether a child task looks for changes by other processes.
+    var looksForOthers = false
+    /// Whether the ledger may report changes by other processes.
+    var hearsOthers = true
+    /// Whether downloads may be queued, also for other owners.
+    var mayHaveQueue = true
     /// When an admission policy is asked again.
     var admissionDue: Duration?
   }
@@ -107,8 +113,13 @@ actor Engine {
         waits.isWatchingForRoom = true
         group.addTask { await self.watchForRoom() }
       }
+      if mode.mayLease { mode.mayHaveQueue = true }
       exchange()
       await setTimer(in: &group)
+      if mustLookForOthers {
+        mode.looksForOthers = true
+        group.addTask { await self.lookForOthers() }
+      }
       if mustFillReasons { group.addTask { await self.fillReasons() } }
       if reasons.mayHaveChanged, !reasons.isLooking, hub.isAnythingWatched {
         reasons.isLooking = true
@@ -192,23 +203,7 @@ actor Engine {
       // Own leases are renewed first: after the machine has slept they may have expired.
       if !slots.isEmpty { await renewLeases() }
       await reclaim()
-      waits.mayHaveDelayed = true
-      mode.mayLease = true
-      await publishWatched()
-      context.mailbox.wake()
-    }
-  }
-
-  /// Publishes the changes of other users of the ledger in this process at once.
-  private func followOthers() async {
-    guard let changes = store.changesByOthers else { return }
-    for await _ in changes {
-      waits.mayHaveDelayed = true
-      mode.mayLease = true
-      await publishWatched()
-      context.mailbox.wake()
-      // If many downloads are watched, they are not read after each commit of another user.
-      if hub.watchedDownloads.count > 100 { try? await time.sleep(for: options.progressInterval, purpose: .reasons) }
+      await heedOthers()
     }
   }
 

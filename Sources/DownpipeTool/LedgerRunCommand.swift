@@ -1,0 +1,121 @@
+import ArgumentParser
+import Downpipe
+import Foundation
+
+/// A command that runs downloads of an existing ledger.
+protocol LedgerRunCommand: AsyncParsableCommand {
+  var folder: LedgerOptions { get }
+  var outside: OutsideOptions { get }
+  var transfer: TransferOptions { get }
+  var network: NetworkOptions { get }
+  var gates: GateOptions { get }
+  var reporting: OutputOptions { get }
+}
+
+extension LedgerRunCommand {
+  /// Runs downloads of the ledger, and ends with the exit status of the command.
+  ///
+  /// - Parameters:
+  ///   - scope: The downloads of the ledger that may run.
+  ///   - phases: The phases of the downloads that may get a name and a password, or a token.
+  ///   - feed: Takes the downloads of this command. The last argument says whether `--untrusted` was given.
+  func run(
+    scope: LeaseScope, phases: Set<DownloadState.Phase> = LogInOrigins.unfinished,
+    feed: @escaping @Sendable (Downloader, RunMonitor, Bool) async throws -> Void
+  ) async throws {
+    #if !SQLite
+      throw UsageError("this downpipe was built without SQLite, and has no ledger to read from")
+    #else
+      let (existing, ledger) = try folder.existing()
+      let directory = try Folder.prepare(existing, option: "--directory")
+      var settings = transfer.settings(directory: directory, ledger: ledger)
+      settings.gates = gates.settings
+      settings.network = try await networkSettings(ledger: ledger, directory: directory, phases: phases)
+      settings.scope = outside.scope(directory: directory, ledger: ledger)
+
+      let choice = reporting.choice
+      let monitor = RunMonitor(output: choice.make())
+      let run = DownloadRun(
+        pipeline: try Pipeline(settings), monitor: monitor, scope: scope, isAnimated: choice.drawsBars)
+      let isUntrusted = settings.network.isUntrusted
+      let ending = try await run.run { downloader, monitor in try await feed(downloader, monitor, isUntrusted) }
+      if case .interrupted(let tally) = ending {
+        OutputFile.warn("interrupted: \(tally.finished) of \(tally.total) finished; run “downpipe resume” to resume")
+      }
+      if ending.exitStatus != 0 { throw ExitCode(ending.exitStatus) }
+    #endif
+  }
+
+  private func networkSettings(
+    ledger: String, directory: String, phases: Set<DownloadState.Phase>
+  ) async throws -> NetworkSettings {
+    var settings = try network.settings(for: transfer.source)
+    guard settings.logIn.isGiven else { return settings }
+    let origins = try await LogInOrigins.stored(in: ledger, directory: directory, phases: phases)
+    if origins.isEmpty {
+      OutputFile.warn("no download of this command was added with --user or --bearer: they are not sent")
+    }
+    settings.logIn.origins = origins
+    return settings
+  }
+}
+
+/// Which downloads of the ledger a command takes, and what it does with each.
+struct LedgerPicker: Sendable {
+  enum Choice: Sendable, Hashable {
+    case ids([DownloadID])
+    case phases(Set<DownloadState.Phase>)
+  }
+
+  let choice: Choice
+  /// Whether downloads with the rules of `--untrusted` are counted, for a notice at the end.
+  let countsUntrusted: Bool
+  /// Why a download may stay as it is, if `action` returns `false`.
+  let refusal: DownloadError
+  /// Starts a download again; `false` if it stays as it is.
+  let action: @Sendable (Downloader, DownloadID) async throws -> Bool
+
+  /// Takes the downloads.
+  func take(from downloader: Downloader, _ monitor: RunMonitor) async throws {
+    switch choice {
+    case .ids(let ids): try await take(ids, downloader, monitor)
+    case .phases(let phases):
+      // Pages of all phases, in the order of addition: they do not shift when downloads change their phase.
+      var query = DownloadQuery(limit: 1000)
+      while true {
+        let statuses = try await downloader.statuses(query)
+        await monitor.beginAdding()
+        for status in statuses where phases.contains(status.state.phase) {
+          try await take(status, downloader, monitor)
+        }
+        await monitor.endAdding()
+        guard statuses.count == query.limit else { return }
+        query.offset += statuses.count
+      }
+    }
+  }
+
+  private func take(_ ids: [DownloadID], _ downloader: Downloader, _ monitor: RunMonitor) async throws {
+    let statuses = try await downloader.statuses(of: ids)
+    await monitor.beginAdding()
+    for id in ids {
+      if let status = statuses[id] {
+        try await take(status, downloader, monitor)
+      } else if await monitor.take(id) {
+        let error = DownloadError(.invalidRequest, "the ledger has no download “\(id.rawValue.prefix(100))”")
+        try await monitor.close(DownloadResult(id: id, url: "", error: error))
+      }
+    }
+    await monitor.endAdding()
+  }
+
+  private func take(_ status: DownloadStatus, _ downloader: Downloader, _ monitor: RunMonitor) async throws {
+    guard await monitor.take(status.id) else { return }
+    if try await action(downloader, status.id) {
+      if countsUntrusted, status.request.isUntrusted { await monitor.countUntrusted() }
+    } else {
+      let url = status.request.url.absoluteString
+      try await monitor.close(DownloadResult(id: status.id, url: url, error: refusal))
+    }
+  }
+}

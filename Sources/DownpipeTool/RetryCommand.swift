@@ -1,0 +1,35 @@
+import ArgumentParser
+import Downpipe
+
+/// `downpipe retry`: tries the failed downloads of a ledger again.
+struct RetryCommand: LedgerRunCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "retry",
+    abstract: "Try all failed downloads of a ledger again.",
+    discussion: """
+      They go on from the bytes on disk. Other downloads stay as they are: “downpipe resume” runs all unfinished ones, \
+      and “downpipe restart --failed” begins the failed ones again from the first byte.
+
+      The ledger has no passwords and none of the connection options: give --user, --proxy and the others again.
+      """
+  )
+
+  @OptionGroup(title: "Folder options") var folder: LedgerOptions
+  @OptionGroup var outside: OutsideOptions
+  @OptionGroup(title: "Transfer options") var transfer: TransferOptions
+  @OptionGroup var network: NetworkOptions
+  @OptionGroup(title: "Options for when to download") var gates: GateOptions
+  @OptionGroup(title: "Output options") var reporting: OutputOptions
+
+  func run() async throws {
+    try await run(scope: .own) { downloader, monitor, isUntrusted in
+      let picker = LedgerPicker(
+        choice: .phases([.failed]), countsUntrusted: !isUntrusted,
+        refusal: DownloadError(.inUse, "not tried again: another process is working on it")
+      ) {
+        try await $0.resume($1)
+      }
+      try await picker.take(from: downloader, monitor)
+    }
+  }
+}
