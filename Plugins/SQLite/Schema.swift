@@ -26,6 +26,9 @@
         try db.execute(sql: "ALTER TABLE download ADD COLUMN deadline REAL")
       }
       migrator.registerMigration("7: dependencies") { db in try db.execute(sql: dependencies) }
+      migrator.registerMigration("8: artifacts that are replaced") { db in
+        try db.execute(sql: "ALTER TABLE download ADD COLUMN earlier_artifact TEXT")
+      }
       return migrator
     }
 

@@ -188,6 +188,7 @@ actor Engine {
       await reclaim()
       waits.mayHaveDelayed = true
       mode.mayLease = true
+      await heedOthers()
       await publishWatched()
       context.mailbox.wake()
     }
@@ -199,6 +200,7 @@ actor Engine {
     for await _ in changes {
       waits.mayHaveDelayed = true
       mode.mayLease = true
+      await heedOthers()
       await publishWatched()
       context.mailbox.wake()
       // If many downloads are watched, they are not read after each commit of another user.
