@@ -197,8 +197,8 @@ public struct ProcessingContext: Sendable {
   /// The published artifact of an earlier fetch of the same download, which the new one replaces; `nil` for a first
   /// fetch.
   ///
-  /// A storage or step that finds this artifact, unchanged, under the name that it wants to give replaces it, whatever
-  /// its policy for conflicts is. If the new artifact gets another place, the engine removes the earlier one.
+  /// A storage or step that finds this artifact, unchanged, under the name that it wants to give replaces it, under
+  /// every policy for conflicts. If the new artifact gets another place, the engine removes the earlier one.
   public let replaces: Artifact?
 
   private let record: @Sendable (String) async throws -> Void
