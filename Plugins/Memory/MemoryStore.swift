@@ -115,6 +115,9 @@ public struct MemoryStore: Storage {
     final.modifiedAt = published?.modifiedAt ?? Date()
     // The note must be stored between choosing the name and taking it, and another download may take the name
     // meanwhile.
+    let earlier = context.replaces.flatMap(kept).flatMap { earlier in
+      earlier.name == name || NumberedName.isNumbered(earlier.name, from: name, kind: .file) ? earlier : nil
+    }
     while true {
       let choice = try contents.state.withLock { state throws(DownloadError) in
         if let published, onConflict == .keepBoth, state.published[name] != nil,
@@ -122,6 +125,8 @@ public struct MemoryStore: Storage {
         {
           return (name: published.name, existing: Optional(published))
         }
+        // The download replaces its own artifact.
+        if let earlier, Self.isKept(earlier, in: state) { return (name: earlier.name, existing: Artifact?.none) }
         return try choose(name, bytes, in: state)
       }
       if let existing = choice.existing {
@@ -131,7 +136,8 @@ public struct MemoryStore: Storage {
       try await context.note(choice.name)
       final.name = choice.name
       let taken = try contents.state.withLock { [final] state throws(DownloadError) in
-        guard onConflict == .replace || state.published[choice.name] == nil else { return false }
+        let isOwn = earlier.map { $0.name == choice.name && Self.isKept($0, in: state) } ?? false
+        guard onConflict == .replace || isOwn || state.published[choice.name] == nil else { return false }
         if let published { take(published, from: &state) }
         do throws(DownloadError) {
           try insert(final, bytes.count, for: context.request.id, into: &state)
@@ -143,6 +149,11 @@ public struct MemoryStore: Storage {
       }
       if taken { return final }
     }
+  }
+
+  /// Whether a published artifact is still in the store.
+  private static func isKept(_ artifact: Artifact, in state: MemoryContents.State) -> Bool {
+    state.published[artifact.name]?.isSame(as: artifact) ?? false
   }
 
   private func choose(

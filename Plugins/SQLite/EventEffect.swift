@@ -12,6 +12,8 @@
     let assignments: String
     /// The condition for the event apart from the phase.
     let condition: String
+    /// Whether a column gets a value that depends on other columns: the event is then applied to each record.
+    let needsRecord: Bool
 
     /// The effects of all events, for the phases in which they are legal.
     static let all: [Lifecycle.Event: [DownloadState.Phase: EventEffect]] = Dictionary(
@@ -39,6 +41,7 @@
       }
       next = after[0].phase
       var assignments: [String] = []
+      var needsRecord = false
       for column in RecordColumns.all {
         let old = try before.map(column.value)
         let new = try after.map(column.value)
@@ -48,10 +51,13 @@
         } else if case (.integer(let old), .integer(let new)) = (old[0], new[0]) {
           // A counter: the event adds to it.
           assignments.append("\(column.name) = coalesce(\(column.name), 0) + \(new - old)")
+        } else {
+          needsRecord = true
         }
       }
       if after[0].owner != before[0].owner { assignments.append("owner = NULL, lease = NULL") }
       self.assignments = assignments.joined(separator: ", ")
+      self.needsRecord = needsRecord
     }
 
     /// A record without values.
@@ -87,6 +93,7 @@
         completed: ["step"],
         artifact: StoredArtifact(kind: .file, path: "path", name: "name", size: 1, mediaType: "type", modifiedAt: time),
         note: "note")
+      record.earlierArtifact = StoredArtifact(kind: .file, path: "earlier", name: "earlier", size: 2, mediaType: nil)
       return record
     }
   }

@@ -26,6 +26,12 @@
           let part = Part(
             rows: rows, from: place.from, where: "\(place.where) AND owner IS NULL AND \(effect.condition)")
           try appendIDs(part, to: &result.ids)
+          if effect.needsRecord {
+            for generation in try generations(part) where try applyToRecord(event, effect, generation, at: now) {
+              result.count += 1
+            }
+            continue
+          }
           let restarted = event == .restart ? try generations(part) : []
           let count = try move(part, effect, event, at: now)
           for generation in restarted { try rankAnew(generation) }
@@ -91,10 +97,32 @@
         )
       }
       guard let found, let effect = effects.first(where: { $0.key == found.phase })?.value else { return }
+      if effect.needsRecord {
+        if try applyToRecord(event, effect, found.generation, at: now) { result.note(id) }
+        return
+      }
       if found.phase == .waiting { noteChange(of: found.generation, in: found.lane) }
       guard try apply(effect, event, to: found.generation, at: now) else { return }
       moved(from: found.phase, to: effect.next)
       result.note(id)
+    }
+
+    /// Applies an event to one record that is read for it.
+    /// - Returns: Whether the event is legal for the record; `false` for a damaged one.
+    private func applyToRecord(
+      _ event: Lifecycle.Event, _ effect: EventEffect, _ generation: Int64, at now: Date
+    ) throws -> Bool {
+      let row = try prepared(.recordOfGeneration)
+      row.bind(generation)
+      let found: DownloadRecord?
+      do { found = try row.first(record) } catch is DamagedRow { found = nil }
+      guard let known = found else { return false }
+      var record = known
+      guard record.apply(event) else { return false }
+      record.updatedAt = now
+      record.rank = try rankingToWrite().rank(record.rankingContext)
+      try write(record, over: known, opening: isTaken(effect, event) ? try opening() : nil)
+      return true
     }
 
     /// Applies an event to one record.

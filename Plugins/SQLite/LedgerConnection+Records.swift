@@ -120,7 +120,7 @@
         if known.phase == .waiting { noteChange(of: known, in: lane) }
         if known.isReady { noteWaiting(known, in: Lane(opening: opening, kind: lane.kind)) }
       }
-      return LedgerAddOutcome(isNew: false, record: record)
+      return LedgerAddOutcome(isNew: known.phase == .finished && record.phase != .finished, record: record)
     }
 
     /// Changes a record, whether or not an owner holds it.
@@ -146,14 +146,14 @@
       else { return nil }
       record.request.makeStorable()
       record.added?.makeStorable()
-      try write(record, over: known, opening: nil)
+      try write(record, over: known, opening: record.phase == known.phase ? nil : try opening())
       return record
     }
 
     /// Writes the changeable columns of an existing record.
     ///
     /// - Parameter opening: The opening to assign the record to; its present opening if `nil`.
-    private func write(_ record: DownloadRecord, over known: DownloadRecord, opening: Int64?) throws {
+    func write(_ record: DownloadRecord, over known: DownloadRecord, opening: Int64?) throws {
       guard let old = try lane(of: known.generation) else { return }
       if known.phase == .waiting { noteChange(of: known, in: old) }
       let lane = Lane(opening: opening ?? old.opening, kind: try number(of: Kind(record)))
@@ -203,10 +203,12 @@
 
     func exchange(_ saves: [LedgerSave], _ request: LeaseRequest?, at now: Date) throws -> LedgerExchange {
       hasReleased = false
+      reopened = []
       var exchange = LedgerExchange()
       exchange.saved.reserveCapacity(saves.count)
       for save in saves { exchange.saved.append(try self.save(save.record, save.fields, at: now)) }
       exchange.mayHaveReleasedDelayed = hasReleased
+      exchange.reopened = reopened
       if let request { exchange.leased = try lease(request) }
       return exchange
     }
@@ -233,9 +235,30 @@
       if fields.contains(.state) {
         // A held record was active.
         moved(from: .transferring, to: record.phase)
+        if !record.phase.isActive, try reopen(record) { return true }
         if record.phase == .waiting, record.notBefore == nil { try noteWaiting(record.generation) }
         if record.phase == .finished, try release(by: record.id, at: now) { hasReleased = true }
       }
+      return true
+    }
+
+    /// Judges a saved outcome by the request of the row, which may differ from that of the run; see
+    /// `DownloadRecord.reopen(afterWorkFor:_:)`.
+    /// - Returns: Whether the row has been written again.
+    private func reopen(_ saved: DownloadRecord) throws -> Bool {
+      let work = try prepared(.work)
+      work.bind(saved.generation)
+      let isSame = try work.first { row in
+        try RecordColumns.work.allSatisfy { try $0.value(saved) == row.value() ?? .null }
+      }
+      if isSame ?? true { return false }
+      let row = try prepared(.recordOfGeneration)
+      row.bind(saved.generation)
+      guard let known = try row.first(record) else { return false }
+      var record = known
+      guard try record.reopen(afterWorkFor: saved.request, try rankingToWrite()) else { return false }
+      try write(record, over: known, opening: nil)
+      if record.phase != known.phase { reopened.insert(record.id) }
       return true
     }
 

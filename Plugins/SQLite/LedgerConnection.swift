@@ -24,6 +24,8 @@
 
     /// Whether a save has released a download since the exchange began.
     var hasReleased = false
+    /// The downloads whose saved outcomes were for an earlier request, since the exchange began.
+    var reopened: Set<DownloadID> = []
 
     /// Whether this transaction has made a change that concerns other processes.
     private var hasNews = false

@@ -141,6 +141,7 @@
       .optional("was_interrupted", .state, { $0.wasInterrupted ? true : nil }, { $0.wasInterrupted = $1 }),
       .optional("awaited", .state, { $0.awaited }, { $0.awaited = $1 }),
       .json("error", .state, { $0.error }, { $0.error = $1 }),
+      .json("earlier_artifact", .state, { $0.earlierArtifact }, { $0.earlierArtifact = $1 }),
     ]
 
     /// Host, priority, intent, tags and location are in the ``Kind``.
@@ -245,6 +246,12 @@
     private static let rankingNames: Set<String> = [
       "generation", "id", "arrival", "created_at", "rank", "total", "expected_size", "size_hint", "deadline",
       "metadata",
+    ]
+
+    /// The columns of a request on which the work of a run depends; steps and mirrors are compared as text first.
+    static let work = request.filter { workNames.contains($0.name) }
+    private static let workNames: Set<String> = [
+      "url", "mirrors", "expected_size", "expected_digests", "maximum_size", "step_selection",
     ]
 
     /// The columns that can change.

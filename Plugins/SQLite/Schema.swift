@@ -26,8 +26,11 @@
         try db.execute(sql: "ALTER TABLE download ADD COLUMN deadline REAL")
       }
       migrator.registerMigration("7: dependencies") { db in try db.execute(sql: dependencies) }
+      migrator.registerMigration("8: artifacts that are replaced") { db in
+        try db.execute(sql: "ALTER TABLE download ADD COLUMN earlier_artifact TEXT")
+      }
       // Commands for a host or an intent find its resting downloads by kind.
-      migrator.registerMigration("8: kinds of resting downloads") { db in
+      migrator.registerMigration("9: kinds of resting downloads") { db in
         try db.execute(
           sql: """
             CREATE INDEX download_kind ON download (phase, kind)

@@ -6,7 +6,7 @@
     case begin, commit, rollBack, savepoint, release, rollBackToSavepoint, dataVersion
     case gain, clearTally, recount, lastGeneration, setLastGeneration, news, countNews
     case opening, openingNumber, insertOpening, kind, kindNumber, insertKind
-    case record, recordOfGeneration, place, total, insert, rewrite, insertTag, deleteTag, deleteRow
+    case record, recordOfGeneration, work, place, total, insert, rewrite, insertTag, deleteTag, deleteRow
     case isAnyDue, promoteDue, promoteJumped, nextLane, nextOwnLane, waitingKeys, lease
     case renew, held, letGo, nextDue, placeOfID, setOpening
     case isBusy, readyPlace, phaseOfID, isNeeded, dependents, waitsFor, waitsForOfID, setWaitsFor
@@ -64,6 +64,7 @@
 
       case .record: "SELECT \(RecordColumns.list) FROM download WHERE id = ?"
       case .recordOfGeneration: "SELECT \(RecordColumns.list) FROM download WHERE generation = ?"
+      case .work: "SELECT \(RecordColumns.names(RecordColumns.work)) FROM download WHERE generation = ?"
       case .place: "SELECT \(Self.placeColumns) FROM download WHERE generation = ?"
       case .total: "SELECT total FROM download WHERE generation = ?"
       case .insert:

@@ -14,12 +14,20 @@ extension FilePartial {
 
   func copy(_ other: String, count: Int64) async throws -> Int64? {
     try await BlockingThreads.run { [self] cancellation in
-      let source = try reporting("open", other) { () throws(SystemError) in
-        try OpenFile(reading: other, followingLink: false, system: system)
+      let source: OpenFile
+      do throws(SystemError) {
+        source = try OpenFile(reading: other, followingLink: false, system: system)
+      } catch {
+        let reason = error.downloadError("open", other)
+        // A lack of descriptors passes; a file that is gone, or that must not be read, does not come back.
+        guard [.storage, .permission, .unsafePath].contains(reason.code) else { throw reason }
+        throw DownloadError(
+          .invalidRequest, "\(other) cannot be imported: it \(error.isAbsence ? "does not exist" : "cannot be read")",
+          cause: error)
       }
       let status = try reporting("read the status of", other) { () throws(SystemError) in try source.status() }
       guard status.kind == .file else {
-        throw DownloadError(.storage, "\(other) is not a file: only the bytes of a file can be imported")
+        throw DownloadError(.invalidRequest, "\(other) is not a file: only the bytes of a file can be imported")
       }
       let count = max(0, count)
       let isItself = try withFile("read the status of") { file in try file?.status().isSame(as: status) ?? false }

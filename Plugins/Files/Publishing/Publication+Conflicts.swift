@@ -21,7 +21,9 @@ extension Publication {
     for _ in 0..<Self.maximumRaces {
       var candidate = name
       if let occupant, try await isEarlierResult(name, occupant, for: item) { return result(name, occupant, .linked) }
-      switch (publisher.onConflict, occupant) {
+      // The download replaces its own file.
+      let isOwn = occupant.map { hasNameOfEarlier && context.replaces?.isDescribed(by: $0) == true } ?? false
+      switch (isOwn ? .replace : publisher.onConflict, occupant) {
       case (.replace, nil) where item.isOpen:
         break
       case (.replace, let occupant):

@@ -18,6 +18,8 @@ struct Publication: Sendable {
   let folder: OpenFolder
   /// The requested name.
   let name: String
+  /// Whether the name is that of the artifact which this one replaces.
+  let hasNameOfEarlier: Bool
   /// The folders between the root and the target.
   let components: [String]
   /// The name that an earlier run may have reserved with an empty file or folder.

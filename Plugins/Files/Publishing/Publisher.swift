@@ -63,8 +63,11 @@ struct Publisher: Sendable {
       guard let folder = opened else {
         throw DownloadError(.storage, "\(root) was removed: start the download again")
       }
+      // The artifact that is replaced may have a name with a number.
+      let earlier = try context.replaces.flatMap { try nameOfEarlier($0, in: folder, for: name, artifact.kind) }
       let publication = Publication(
-        publisher: self, artifact: artifact, held: held, folder: folder, name: name, components: components.dropLast(),
+        publisher: self, artifact: artifact, held: held, folder: folder, name: earlier ?? name,
+        hasNameOfEarlier: earlier != nil, components: components.dropLast(),
         claimed: note.flatMap { claim(in: $0, below: components.dropLast()) }, isPublished: isPublished,
         context: context)
       do {
@@ -80,6 +83,29 @@ struct Publisher: Sendable {
 
   /// How often the folder may be removed during publishing before it fails.
   private static let maximumAttempts = 100
+
+  /// The name of the artifact that is replaced, if it is unchanged in the folder, under the requested name or one with a
+  /// number; otherwise `nil`.
+  private func nameOfEarlier(
+    _ earlier: Artifact, in folder: OpenFolder, for name: String, _ kind: Artifact.Kind
+  ) throws -> String? {
+    guard let path = earlier.path, earlier.kind == kind else { return nil }
+    let (parent, last) = PathText.split(path)
+    guard last == name || NumberedName.isNumbered(last, from: name, kind: kind) else { return nil }
+    let here: FileStatus
+    do throws(SystemError) {
+      guard let status = try system.statusIfPresent(folder.entry(last)), earlier.isDescribed(by: status) else {
+        return nil
+      }
+      here = try system.status(Entry(parent), following: true)
+    } catch {
+      if error.isAbsence { return nil }
+      throw error.downloadError("read the status of", path)
+    }
+    return try reporting("read the status of", parent) { () throws(SystemError) in
+      try system.status(folder.descriptor).isSame(as: here)
+    } ? last : nil
+  }
 
   private func open(_ components: ArraySlice<String>) throws -> OpenFolder? {
     if let folders { return try folders.destination(components) }

@@ -37,10 +37,12 @@ extension MemoryLedgerState {
   ) throws -> LedgerBulkResult {
     let ranking = rankingToWrite(owner)
     let changed = try chosen(selection).compactMap { id -> Entry? in
-      guard var entry = entries[id],
-        try entry.record.update(by: owner, at: now, ranking: ranking, isFinished: { isFinished($0) }, change)
+      guard var entry = entries[id] else { return nil }
+      let phase = entry.record.phase
+      guard try entry.record.update(by: owner, at: now, ranking: ranking, isFinished: { isFinished($0) }, change)
       else { return nil }
       entry.candidate = entry.record.candidate.withoutSize
+      if entry.record.phase != phase { entry.addedBy = owner }
       return entry
     }
     try keepingOrder(of: changed.map(\.record.request)) { state in

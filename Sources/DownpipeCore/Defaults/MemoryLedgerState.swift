@@ -36,6 +36,8 @@ struct MemoryLedgerState: Sendable {
   var hasReleasedDelayed = false
   /// The queued downloads with a due time.
   private var delayed: Set<DownloadID> = []
+  /// The downloads whose saved outcomes were for an earlier request, since the exchange began.
+  private var reopened: Set<DownloadID> = []
   private var lastGeneration: Int64 = 0
   var queue = MemoryLedgerQueue()
   private var tally: [DownloadState.Phase: Int] = [:]
@@ -137,9 +139,10 @@ struct MemoryLedgerState: Sendable {
     if var record = record(addition.request.id) {
       let isLost = record.phase == .finished && addition.lost != nil && record.steps.artifact == addition.lost
       if !isLost, !record.isElsewhere(than: addition) {
+        let wasFinished = record.phase == .finished
         _ = record.addAgain(addition, at: now, ranking: ranking) { isFinished($0) }
         set(Entry(record: record, addedBy: owner, candidate: record.candidate.withoutSize))
-        return LedgerAddOutcome(isNew: false, record: record)
+        return LedgerAddOutcome(isNew: wasFinished && record.phase != .finished, record: record)
       }
       forget(record.id)
     }
@@ -159,10 +162,12 @@ struct MemoryLedgerState: Sendable {
   ) throws -> DownloadRecord? {
     guard var entry = entries[id] else { return nil }
     let ranking = rankingToWrite(owner)
+    let phase = entry.record.phase
     guard
       try entry.record.update(by: owner, at: now, ranking: ranking, isFinished: { isFinished($0) }, change)
     else { return entry.record }
     entry.candidate = entry.record.candidate.withoutSize
+    if entry.record.phase != phase { entry.addedBy = owner }
     try keepingOrder(of: [entry.record.request]) { $0.set(entry) }
     return entry.record
   }
@@ -210,6 +215,7 @@ struct MemoryLedgerState: Sendable {
     guard var entry = entries[record.id], entry.record.generation == record.generation, entry.record.owner == owner
     else { return false }
     entry.record.write(fields, of: record, ranking: rankingToWrite(owner))
+    if fields.contains(.state), entry.record.phase != record.phase { reopened.insert(record.id) }
     entry.record.updatedAt = now
     entry.candidate = entry.record.candidate.withoutSize
     set(entry)
@@ -220,9 +226,11 @@ struct MemoryLedgerState: Sendable {
     _ saves: [LedgerSave], leasing request: LeaseRequest?, owner: String, at now: Date
   ) -> LedgerExchange {
     hasReleasedDelayed = false
+    reopened = []
     var exchange = LedgerExchange()
     exchange.saved = saves.map { save($0.record, $0.fields, owner: owner, at: now) }
     exchange.mayHaveReleasedDelayed = hasReleasedDelayed
+    exchange.reopened = reopened
     if let request { exchange.leased = lease(request, owner: owner) }
     return exchange
   }

@@ -20,6 +20,14 @@ extension Checkpoint {
     marks.removeAll { !ranges.contains($0.range) }
   }
 
+  /// Removes the last byte of a complete file, so that the bytes are compared with those of a server before they count
+  /// as complete again.
+  mutating func doubt() {
+    isComplete = false
+    guard case .known(let total) = total, total > 0, ranges.prefixLength == total else { return }
+    remove(total - 1..<total)
+  }
+
   /// Replaces the marks of a range behind missing bytes.
   mutating func mark(_ mark: BlockMark, of range: ByteRange) {
     marks.removeAll { range.contains($0.range) }

@@ -43,6 +43,8 @@ public struct DownloadRecord: Sendable, Hashable {
   public var checkpoint: Checkpoint
   /// The results of the steps.
   public var steps: StepLog
+  /// The published artifact of an earlier fetch, while the file is fetched again: the new artifact takes its place.
+  public var earlierArtifact: StoredArtifact?
   /// The ``Storage/location`` that the download belongs to; `nil` for any, as in records of earlier versions.
   public var location: String?
   /// Whether a run ended with its process and without an outcome since the download was last finished or cancelled.

@@ -54,6 +54,27 @@ extension DownloadRequest {
     return merged
   }
 
+  /// Whether this request asks for another file than an earlier one: its URL or expected size has changed, or there is a
+  /// digest that the earlier one did not have. A requirement that is gone does not ask for another file.
+  package func asksForAnotherFile(than earlier: DownloadRequest) -> Bool {
+    if hasOtherURL(than: earlier) { return true }
+    if expectedSize != .unknown, expectedSize != earlier.expectedSize { return true }
+    return expectedDigests.contains { !earlier.expectedDigests.contains($0) }
+  }
+
+  /// Whether work that was begun for an earlier request, a transfer or steps, must not go on for this one.
+  package func changesWork(begunFor earlier: DownloadRequest) -> Bool {
+    // Equal copies share their storage, so the comparison of most requests ends here.
+    if self == earlier { return false }
+    return hasOtherURL(than: earlier) || mirrors != earlier.mirrors || expectedSize != earlier.expectedSize
+      || expectedDigests != earlier.expectedDigests || maximumSize != earlier.maximumSize || steps != earlier.steps
+  }
+
+  /// Whether the URL differs; ledgers keep a relative URL as an absolute one.
+  package func hasOtherURL(than earlier: DownloadRequest) -> Bool {
+    url != earlier.url && url.absoluteString != earlier.url.absoluteString
+  }
+
   /// Binds the header fields to the origin of the URL that they were given for, if the request has a URL of another
   /// origin now.
   package mutating func bindHeaders(givenFor earlier: URL) {

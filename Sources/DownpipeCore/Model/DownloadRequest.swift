@@ -78,7 +78,8 @@ public struct DownloadRequest: Sendable, Hashable {
     @inlinable get { box[0].sizeHint }
     @inlinable _modify { yield &box[0].sizeHint }
   }
-  /// The digests that the whole file must have; `VerifyChecksum` checks them.
+  /// The digests that the whole file must have. A ``DigestVerifying`` step such as `VerifyChecksum` checks them; in a
+  /// pipeline without one the request is refused.
   public var expectedDigests: [FileDigest] {
     @inlinable get { box[0].expectedDigests }
     @inlinable _modify { yield &box[0].expectedDigests }
@@ -106,7 +107,8 @@ public struct DownloadRequest: Sendable, Hashable {
     @inlinable get { box[0].steps }
     @inlinable _modify { yield &box[0].steps }
   }
-  /// Bytes that another downloader has already fetched. It becomes `nil` when they have been imported.
+  /// Bytes that another downloader has already fetched. It becomes `nil` when they have been imported, or when there is
+  /// no such file: the download then begins at byte 0, after the event ``DownloadEvent/Kind/refused(_:)``.
   public var headStart: HeadStart? {
     @inlinable get { box[0].headStart }
     @inlinable _modify { yield &box[0].headStart }

@@ -29,7 +29,8 @@ public enum Lifecycle {
     case resume
     /// The user resumed the downloads that were paused together.
     case resumeTogether
-    /// The user restarted the download from the first byte.
+    /// The user restarted the download from the first byte, or its request now asks for another file. The file of a
+    /// finished download stays in place until the new one is published.
     case restart
     /// The user cancelled the download.
     case cancel
@@ -63,6 +64,7 @@ public enum Lifecycle {
     case (.paused, .resume), (.paused, .resumeTogether): .waiting
     case (.failed, .resume), (.failed, .addedAgain): .waiting
     case (.waiting, .restart), (.paused, .restart), (.failed, .restart), (.cancelled, .restart): .waiting
+    case (.finished, .restart): .waiting
     case (.finished, .artifactLost): .waiting
     case (.finished, .discard): .cancelled
 
@@ -88,6 +90,7 @@ extension DownloadRecord {
     guard let next = Lifecycle.next(phase, event), event != .resumeTogether || isPausedTogether,
       event != .leased || waitsFor.isEmpty
     else { return false }
+    if phase == .finished, event == .restart { earlierArtifact = steps.artifact }
     if [.cancel, .discard, .restart, .artifactLost].contains(event) {
       // The bytes are or will be removed, and with them everything known about them.
       checkpoint = Checkpoint()
@@ -118,12 +121,15 @@ extension DownloadRecord {
       forgetFailures()
       awaited = nil
       wasInterrupted = false
+      if event != .cancel { earlierArtifact = nil }
     }
     return true
   }
 
-  private mutating func forgetFailures() {
+  /// Removes the failures, and the time of the next attempt that follows from them.
+  mutating func forgetFailures() {
     error = nil
+    notBefore = nil
     consecutiveFailures = 0
     repeatedFailures = 0
   }

@@ -12,13 +12,14 @@ public struct ConditionalStep<Step: Stage>: Stage {
 
   /// Adds the step with its condition to the pipeline.
   ///
-  /// A step that verifies digests does not count as ``DigestVerifying`` here, because it may be skipped.
+  /// A step that verifies digests does not count as ``DigestVerifying`` here, because it may be skipped. A request that
+  /// expects a digest is accepted if the condition is met for it.
   public func contribute(to parts: inout PipelineParts) {
     var own = PipelineParts()
     step.contribute(to: &own)
     parts.steps += own.steps.map { [condition] base in
       PipelineStep(
-        name: name, summary: summary, input: base.input, output: base.output,
+        name: name, summary: summary, input: base.input, output: base.output, verifies: base.verifier,
         isNeeded: { condition($0) && base.isNeeded($0) },
         follower: { condition($0) ? base.follower($0) : nil }, process: base.process)
     }

@@ -13,13 +13,8 @@ extension DownloadRecord {
     let before = self
     var new = request.takingOver(addition.request, since: added ?? request)
     // The file is already at its destination.
-    if phase == .finished { new.destination = request.destination }
-    // What the old link waited for does not apply to a new link.
-    if set(new, added: addition.request, ranking),
-      request.url != before.request.url
-    {
-      awaited = nil
-    }
+    if phase == .finished, !new.asksForAnotherFile(than: request) { new.destination = request.destination }
+    if set(new, added: addition.request, ranking) { takeEffect(since: before.request, ranking) }
     try follow(since: before.request.after, isFinished)
     location = location ?? addition.location
     apply(.addedAgain)
@@ -41,12 +36,12 @@ extension DownloadRecord {
     try change(&wish)
     // A change that sets `added` to `nil` declares that the request is as it was added.
     let base = wish.added ?? (added == nil ? request : wish.request)
-    if set(wish.request, added: base, ranking), request.url != before.request.url { awaited = nil }
+    if set(wish.request, added: base, ranking) { takeEffect(since: before.request, ranking) }
     try follow(since: before.request.after, isFinished)
     location = wish.location
-    if self.owner == nil || self.owner == owner {
-      steps.artifact = wish.steps.artifact
-      steps.note = wish.steps.note
+    if before.owner == nil || before.owner == owner {
+      if wish.steps.artifact != before.steps.artifact { steps.artifact = wish.steps.artifact }
+      if wish.steps.note != before.steps.note { steps.note = wish.steps.note }
     }
     return finish(since: before, at: now)
   }
@@ -84,7 +79,53 @@ extension DownloadRecord {
     bytesFetched = record.bytesFetched
     resumedFrom = record.resumedFrom
     wasInterrupted = record.wasInterrupted
+    earlierArtifact = record.earlierArtifact
     if !phase.isActive { owner = nil }
+    reopen(afterWorkFor: record.request, ranking())
+  }
+
+  /// Judges a saved outcome by the request as it is now, which may have changed since the run began: a download that has
+  /// finished or failed with the earlier request waits again.
+  ///
+  /// - Parameter earlier: The request that the run worked for.
+  /// - Returns: Whether the record has changed.
+  @discardableResult
+  package mutating func reopen(
+    afterWorkFor earlier: DownloadRequest, _ ranking: @autoclosure () throws -> Ranking
+  ) rethrows -> Bool {
+    guard !phase.isActive, request.changesWork(begunFor: earlier) else { return false }
+    let before = self
+    if phase == .failed { apply(.addedAgain) }
+    takeEffect(since: earlier, try ranking())
+    return self != before
+  }
+
+  /// Adapts bytes, steps and phase to a changed request, unless an owner works on the download: its run stops, and
+  /// ``reopen(afterWorkFor:_:)`` follows when it saves its outcome.
+  private mutating func takeEffect(since before: DownloadRequest, _ ranking: Ranking) {
+    let hasOtherURL = request.hasOtherURL(than: before)
+    // What the old link waited for does not apply to a new link.
+    if hasOtherURL { awaited = nil }
+    guard !phase.isActive, request.changesWork(begunFor: before) else { return }
+    if phase == .finished {
+      guard request.asksForAnotherFile(than: before) else { return }
+      apply(.restart)
+      rank = ranking.rank(rankingContext)
+      return
+    }
+    // A step may have moved its artifact to its final place.
+    earlierArtifact = earlierArtifact ?? steps.artifact
+    steps = StepLog()
+    if hasOtherURL {
+      checkpoint.doubt()
+      // The failures were those of the old link.
+      if phase == .waiting { forgetFailures() }
+    }
+    if case .known(let size) = request.expectedSize, case .known(let total) = checkpoint.total, size != total,
+      checkpoint.contentCoding == nil
+    {
+      checkpoint = Checkpoint()
+    }
   }
 
   /// - Returns: Whether the request has changed.

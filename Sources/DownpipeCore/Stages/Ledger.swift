@@ -32,7 +32,8 @@ public protocol LedgerStore: Sendable {
   ///
   /// ``DownloadRecord/waitsFor`` is set from ``DownloadRequest/after``: to the downloads that have not finished.
   ///
-  /// A known download keeps its arrival; ``LedgerAddition/ifKnown`` decides what else is updated. The download starts
+  /// A known download keeps its arrival; ``LedgerAddition/ifKnown`` decides what else is updated. A finished download
+  /// whose request now asks for another file waits again, as after ``Lifecycle/Event/restart``. The download starts
   /// again, with a new generation, in three cases: its artifact is ``LedgerAddition/lost``, it belongs to another
   /// location and is not active, or its record is damaged. All additions are in this store's ``LeaseScope/own`` scope.
   /// - Returns: The outcomes, in the order of `additions`.
@@ -45,7 +46,9 @@ public protocol LedgerStore: Sendable {
   /// Only `request`, `added` and `location` of the record are written, and `artifact` and `note` of `steps` unless
   /// another owner holds the download. The id cannot be changed. If `added` was `nil` and the request changes, `added`
   /// becomes the previous request. The rank and ``DownloadRecord/waitsFor`` are computed again; a dependency that the
-  /// request had already is not. If nothing has changed, nothing is written.
+  /// request had already is not. If nothing has changed, nothing is written. A changed URL, size or digest applies to
+  /// the bytes and steps, too: a finished download waits again, as after ``Lifecycle/Event/restart``, and is in this
+  /// store's ``LeaseScope/own`` scope.
   /// - Parameters:
   ///   - id: The download.
   ///   - now: The time of the change, for ``DownloadRecord/updatedAt``.
@@ -110,6 +113,9 @@ public protocol LedgerStore: Sendable {
   func lease(_ request: LeaseRequest) async throws -> [DownloadRecord]
 
   /// Writes the given fields of a record that this owner holds.
+  ///
+  /// A save with `.state` of a download that is not active is the outcome for the request of `record`. If the ledger's
+  /// request asks for something else by now, the download does not stay finished or failed, but waits again.
   ///
   /// A save that finishes a download removes its id from the ``DownloadRecord/waitsFor`` of all records, in the same
   /// transaction and at a cost that grows only with their number.
@@ -262,7 +268,14 @@ extension LedgerStore {
     _ saves: [LedgerSave], leasing request: LeaseRequest?, at now: Date
   ) async throws -> LedgerExchange {
     var exchange = LedgerExchange()
-    for save in saves { exchange.saved.append(try await self.save(save.record, save.fields, at: now)) }
+    for save in saves {
+      let isSaved = try await self.save(save.record, save.fields, at: now)
+      exchange.saved.append(isSaved)
+      guard isSaved, save.fields.contains(.state), [.finished, .failed].contains(save.record.phase),
+        let now = try await record(save.record.id), now.phase == .waiting
+      else { continue }
+      exchange.reopened.insert(save.record.id)
+    }
     // Which downloads a finished one has released is not known here.
     exchange.mayHaveReleasedDelayed = zip(saves, exchange.saved).contains {
       $1 && $0.fields.contains(.state) && $0.record.phase == .finished

@@ -160,6 +160,9 @@ public struct LedgerExchange: Sendable {
   /// to be asked again.
   public var mayHaveReleasedDelayed = false
 
+  /// The downloads that finished or failed with an earlier request than the present one, and wait again.
+  public var reopened: Set<DownloadID> = []
+
   /// Creates an empty result.
   public init() {}
 }

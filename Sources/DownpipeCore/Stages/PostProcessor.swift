@@ -57,7 +57,7 @@ extension PostProcessor {
     parts.steps.append(
       PipelineStep(
         name: name, summary: summary, input: Input.kind, output: Output.kind,
-        verifiesDigests: self is any DigestVerifying,
+        verifiesDigests: self is any DigestVerifying, verifies: digestVerifier(of: self),
         isNeeded: { Input.kind != Output.kind || isNeeded(in: $0) }, follower: follower(in:),
         process: { artifact, context in try await process(Input(artifact), in: context).artifact }))
   }
@@ -87,7 +87,7 @@ extension UniversalPostProcessor {
     parts.steps.append(
       PipelineStep(
         name: name, summary: summary, input: nil, output: nil, verifiesDigests: self is any DigestVerifying,
-        isNeeded: isNeeded(in:), follower: follower(in:),
+        verifies: digestVerifier(of: self), isNeeded: isNeeded(in:), follower: follower(in:),
         process: { artifact, context in try await process(artifact, in: context) }))
   }
 }
@@ -95,7 +95,22 @@ extension UniversalPostProcessor {
 /// A step that compares the whole file with the digests in its context, and fails when they differ.
 ///
 /// Only a pipeline with such a step may rely on a digest to validate a resumed file; see ``ResumeValidation/digest``.
-public protocol DigestVerifying: Stage {}
+/// A request that expects a digest is refused unless a selected step verifies digests of its algorithm.
+public protocol DigestVerifying: Stage {
+  /// Whether the step can verify digests of an algorithm; by default, whether the algorithm is one that
+  /// ``DigestAlgorithm`` names.
+  func verifies(_ algorithm: DigestAlgorithm) -> Bool
+}
+
+extension DigestVerifying {
+  /// The default: whether the length of the algorithm's digests is known.
+  public func verifies(_ algorithm: DigestAlgorithm) -> Bool { algorithm.byteCount != nil }
+}
+
+private func digestVerifier(of step: any Stage) -> (@Sendable (DigestAlgorithm) -> Bool)? {
+  guard let step = step as? any DigestVerifying else { return nil }
+  return { @Sendable algorithm in step.verifies(algorithm) }
+}
 
 /// A step with its types erased, as the pipeline keeps it.
 public struct PipelineStep: Sendable {
@@ -107,8 +122,10 @@ public struct PipelineStep: Sendable {
   public let input: Artifact.Kind?
   /// The kind of artifact that the step returns; the kind that it took when `nil`.
   public let output: Artifact.Kind?
-  /// Whether the step is ``DigestVerifying``.
+  /// Whether the step is ``DigestVerifying`` and runs for every download that selects it.
   public let verifiesDigests: Bool
+  /// Whether the step verifies digests of an algorithm when it runs; `nil` for a step that verifies none.
+  let verifier: (@Sendable (DigestAlgorithm) -> Bool)?
   /// Whether the step has work to do for a download.
   public let isNeeded: @Sendable (ProcessingContext) -> Bool
   /// Returns a follower of the transfer; see ``PostProcessor/follower(in:)``.
@@ -116,10 +133,29 @@ public struct PipelineStep: Sendable {
   /// Turns one artifact into the next.
   public let process: @Sendable (Artifact, ProcessingContext) async throws -> Artifact
 
+  /// Whether the step verifies digests when it runs.
+  var mayVerifyDigests: Bool { verifier != nil }
+
+  /// Whether the step verifies digests of an algorithm when it runs.
+  public func verifies(_ algorithm: DigestAlgorithm) -> Bool { verifier?(algorithm) ?? false }
+
   /// Creates a type-erased step.
+  ///
+  /// - Parameters:
+  ///   - name: The name of the step.
+  ///   - summary: The settings of the step.
+  ///   - input: The kind of artifact that the step takes; any kind when `nil`.
+  ///   - output: The kind of artifact that the step returns; the kind that it took when `nil`.
+  ///   - verifiesDigests: Whether the step verifies digests for every download that selects it.
+  ///   - verifies: Whether the step verifies digests of an algorithm when it runs; by default, those that
+  ///     ``DigestAlgorithm`` names if `verifiesDigests` is `true`.
+  ///   - isNeeded: Whether the step has work to do for a download.
+  ///   - follower: Returns a follower of the transfer.
+  ///   - process: Turns one artifact into the next.
   public init(
     name: String, summary: String = "", input: Artifact.Kind?, output: Artifact.Kind?,
-    verifiesDigests: Bool = false, isNeeded: @escaping @Sendable (ProcessingContext) -> Bool = { _ in true },
+    verifiesDigests: Bool = false, verifies: (@Sendable (DigestAlgorithm) -> Bool)? = nil,
+    isNeeded: @escaping @Sendable (ProcessingContext) -> Bool = { _ in true },
     follower: @escaping @Sendable (ProcessingContext) -> (any TransferFollower)? = { _ in nil },
     process: @escaping @Sendable (Artifact, ProcessingContext) async throws -> Artifact
   ) {
@@ -128,6 +164,11 @@ public struct PipelineStep: Sendable {
     self.input = input
     self.output = output
     self.verifiesDigests = verifiesDigests
+    if let verifies {
+      verifier = verifies
+    } else {
+      verifier = verifiesDigests ? { @Sendable algorithm in algorithm.byteCount != nil } : nil
+    }
     self.isNeeded = isNeeded
     self.follower = follower
     self.process = process
@@ -153,6 +194,12 @@ public struct ProcessingContext: Sendable {
   /// The follower that the step returned in ``PostProcessor/follower(in:)``, if it has taken exactly the bytes of the
   /// step's input.
   public let follower: (any TransferFollower)?
+  /// The published artifact of an earlier fetch of the same download, which the new one replaces; `nil` for a first
+  /// fetch.
+  ///
+  /// A storage or step that finds this artifact, unchanged, under the name that it wants to give replaces it, under
+  /// every policy for conflicts. If the new artifact gets another place, the engine removes the earlier one.
+  public let replaces: Artifact?
 
   /// The number of bytes that were downloaded for the file, before any step; `nil` when unknown.
   ///
@@ -166,7 +213,7 @@ public struct ProcessingContext: Sendable {
   public init(
     request: DownloadRequest, workspace: String?, digests: [FileDigest] = [], priorNote: String? = nil,
     durability: Durability = .process, wasInterrupted: Bool = false, follower: (any TransferFollower)? = nil,
-    bytesReceived: Int64? = nil,
+    bytesReceived: Int64? = nil, replaces: Artifact? = nil,
     note: @escaping @Sendable (String) async throws -> Void = { _ in }
   ) {
     self.request = request
@@ -177,6 +224,7 @@ public struct ProcessingContext: Sendable {
     self.wasInterrupted = wasInterrupted
     self.follower = follower
     self.bytesReceived = bytesReceived
+    self.replaces = replaces
     self.record = note
   }
 

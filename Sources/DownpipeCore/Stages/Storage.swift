@@ -41,6 +41,9 @@ public protocol Storage: Stage {
   /// policy, and is removed from the old one. If it is already at the destination, there is nothing to do. A published
   /// artifact that has been changed since is not moved.
   ///
+  /// If `context` has an artifact that is replaced (``ProcessingContext/replaces``) and it is unchanged at the
+  /// destination, the new artifact takes its name, under every conflict policy.
+  ///
   /// When it is called again after a crash with the same artifact and the same `context.priorNote`, it determines
   /// whether the first call succeeded, and does not publish twice.
   /// - Returns: The artifact at its new place.
@@ -179,7 +182,8 @@ public protocol Partial: Sendable {
   ///
   /// - Returns: The number of copied bytes, less than `count` when the file is shorter; `nil` when the storage cannot
   ///   import files.
-  /// - Throws: ``DownloadError`` with `.permission`, `.noSpace` or `.storage`; `CancellationError`.
+  /// - Throws: ``DownloadError`` with `.invalidRequest` when there is no file that can be read at the path: the download
+  ///   then begins at byte 0; `.permission`, `.noSpace` or `.storage` for the partial; `CancellationError`.
   func copy(_ path: String, count: Int64) async throws -> Int64?
 
   /// Copies the first `count` bytes into a new file, completely or not at all. The partial is not changed.

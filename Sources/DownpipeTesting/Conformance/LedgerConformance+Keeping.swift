@@ -35,6 +35,8 @@ extension LedgerConformance {
       artifact: StoredArtifact(
         kind: .directory, path: "a/b", name: "b", size: 12, mediaType: "x/y", modifiedAt: time(-7.25)),
       note: "half way")
+    record.earlierArtifact = StoredArtifact(
+      kind: .file, path: "a/earlier", name: "earlier", size: 7, mediaType: nil, modifiedAt: time(-8.5))
   }
 
   /// A request with all fields set, and with text that needs escaping.

@@ -34,6 +34,7 @@ extension LedgerConformance {
           expected.bytesFetched = full.bytesFetched
           expected.resumedFrom = full.resumedFrom
           expected.wasInterrupted = full.wasInterrupted
+          expected.earlierArtifact = full.earlierArtifact
           expected.isPausedTogether = full.isPausedTogether
         }
         try expectEqual(try await store.known("a"), expected, "the record")

@@ -112,7 +112,7 @@ extension LedgerConformance {
     ) {
       let (ledger, store) = try await opened()
       _ = try await store.add([try Self.addition("a", order: 1, tags: ["t"])], at: Self.start)
-      try await store.bring("a", to: .finished)
+      try await store.bring("a", to: .paused)
       let before = try await store.known("a")
       let full = try Self.fullRequest("other")
       let updated = try await store.update("a", at: Self.time(9)) { record in

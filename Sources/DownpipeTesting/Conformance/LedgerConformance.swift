@@ -42,6 +42,7 @@ public struct LedgerConformance: Sendable {
     await checkOpening(report)
     await checkAdding(report)
     await checkMerging(report)
+    await checkChanging(report)
     await checkUpdating(report)
     await checkRanking(report)
     await checkKeeping(report)

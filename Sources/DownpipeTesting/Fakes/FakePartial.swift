@@ -164,7 +164,7 @@ public final class FakePartial: Partial {
     let url = URL(filePath: path, directoryHint: .notDirectory)
     let type = try? FileManager.default.attributesOfItem(atPath: path)[.type] as? FileAttributeType
     guard type == .typeRegular, let file = try? FileHandle(forReadingFrom: url) else {
-      throw DownloadError(.storage, "\(path) is not a file: its bytes cannot be copied", stage: storage.name)
+      throw DownloadError(.invalidRequest, "\(path) is not a file: its bytes cannot be copied", stage: storage.name)
     }
     defer { try? file.close() }
     try truncate(to: 0)

@@ -15,9 +15,21 @@ extension FakeStorage {
     }
     // An artifact that was published before is moved.
     let old = artifact.path.flatMap(relative)
-    if let old, old == directory + name || hasNumber(old, for: name, in: directory) { return artifact }
+    if let old,
+      old == directory + name || state.value.isTaken(directory + name) && hasNumber(old, for: name, in: directory)
+    {
+      return artifact
+    }
     let files = try collect(artifact)
-    let target = try state.update { state throws(DownloadError) in try state.reserve(directory, name, conflict) }
+    let target = try state.update { state throws(DownloadError) in
+      // The download replaces its own artifact.
+      if let own = context.replaces?.path.flatMap(relative), state.published[own] != nil,
+        own == directory + name || hasNumber(own, for: name, in: directory)
+      {
+        return own
+      }
+      return try state.reserve(directory, name, conflict)
+    }
     defer { state.update { state in _ = state.reserved.remove(target) } }
     let note = "\(DownloadID()) \(target)"
     try await context.note(note)
@@ -32,7 +44,7 @@ extension FakeStorage {
 
   /// Whether a path is the numbered variant of a name.
   private func hasNumber(_ path: String, for name: String, in directory: String) -> Bool {
-    guard conflict == .keepBoth, state.value.isTaken(directory + name), path.hasPrefix(directory),
+    guard conflict == .keepBoth, path.hasPrefix(directory),
       path.hasSuffix(" " + name)
     else { return false }
     return Int(path.dropFirst(directory.count).dropLast(name.count + 1)) != nil

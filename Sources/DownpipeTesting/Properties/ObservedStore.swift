@@ -92,12 +92,14 @@ struct ObservedStore: LedgerStoreWrapper {
       guard let request else {
         let exchange = try await base.exchange(saves, leasing: nil, at: now)
         note(saves, exchange.saved)
+        ledger.update { $0.ended.subtract(exchange.reopened) }
         return exchange
       }
       let log = SelectionLog()
       ledger.beginEpoch(request.epoch)
       let exchange = try await base.exchange(saves, leasing: log.observing(request), at: now)
       note(saves, exchange.saved)
+      ledger.update { $0.ended.subtract(exchange.reopened) }
       ledger.update { $0.forced.subtract(exchange.leased.map(\.id)) }
       ledger.hold(log.value.held)
       ledger.check(exchange.leased, log.value, of: request, try await base.records(DownloadQuery()))

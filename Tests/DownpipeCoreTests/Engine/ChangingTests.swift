@@ -203,7 +203,6 @@ struct ChangingTests: EngineSuite {
     #expect(storage.bytes(of: artifact) == bytes)
     #expect(source.requests.last?.range == nil)
     #expect(try await download.status.resumedFrom == 0)
-    #expect(try await !downloader.restart("a"), "a finished download is not restarted")
     await downloader.shutdown()
     #expect(storage.partials.isEmpty)
   }

@@ -14,6 +14,12 @@ final class OpenLedger: Ledger {
     return store
   }
 
+  /// Changes a record through the store, as another process does: the engine is not told.
+  func change(_ id: DownloadID, _ change: @escaping @Sendable (inout DownloadRecord) throws -> Void) async throws {
+    guard let store = opened.value, let record = try await store.record(id) else { return }
+    _ = try await store.update(id, at: record.updatedAt, change)
+  }
+
   /// Removes a record and its lease, as another process does that removes the download.
   func forget(_ id: DownloadID) async throws {
     _ = try await opened.value?.remove(.ids([id]))

@@ -157,12 +157,4 @@ struct TailCheckTests {
     #expect(try folder.read("CFNetworkDownload.tmp") == begun + [9, 9, 9], "the file is not changed")
     await downloader.shutdown()
   }
-
-  @Test func aHeadStartThatIsGoneIsAnErrorAndNotAnEmptyFile() async throws {
-    let downloader = try await downloader(FakeSource([url: [.init(bytes)]]))
-    let request = DownloadRequest(url, id: "a", headStart: .init(file: "/nowhere/at/all", count: 10))
-    let download = try await downloader.add(request)
-    await #expect { try await download.value } throws: { ($0 as? DownloadError)?.code == .storage }
-    await downloader.shutdown()
-  }
 }

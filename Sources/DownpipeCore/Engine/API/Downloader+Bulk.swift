@@ -39,10 +39,11 @@ extension Downloader {
 
   /// Discards the bytes of the downloads that match a filter, and downloads them again from the first byte.
   ///
-  /// The downloads may wait, run, be paused, have failed or have been cancelled; finished downloads are not restarted.
+  /// The downloads may wait, run, be paused, have failed, have been cancelled or be finished. The file of a finished
+  /// download stays in place until the new one is complete, and is then replaced.
   /// All matching downloads that do not run change in one transaction of the ledger, and those that run are stopped.
   /// The filter is judged once, as in ``pauseAll(_:)``.
-  /// - Parameter filter: The downloads to restart; all downloads by default, including cancelled ones.
+  /// - Parameter filter: The downloads to restart; all downloads by default, including finished and cancelled ones.
   /// - Returns: The number of downloads that were restarted.
   /// - Throws: The errors of ``pauseAll(_:)``.
   @discardableResult

@@ -9,9 +9,15 @@ extension Downloader {
   /// try await downloader.update(id) { $0.priority = .high }
   /// ```
   /// A request can be changed at any time. A new priority and new tags take effect at once, new header fields with the
-  /// next request to the server, a new destination and new digests when the bytes are complete.
+  /// next request to the server, a new destination when the bytes are complete.
   ///
-  /// The destination of a finished download cannot be changed; call ``rename(_:to:)`` instead. While the steps of a
+  /// **What is asked for is what lands.** A new URL, size or digest, new mirrors, another maximum size or other steps stop
+  /// a run at a checkpoint, also in its steps, and the next run works for the new request. The bytes on disk are kept as far as the
+  /// new URL proves that they are the same, as with a fresh link of a ``LinkRefresher``. A finished download is fetched
+  /// again when its URL changes, or when a size or digest is asked for that was not asked for before; its file stays in
+  /// place until the new one is complete, and is then replaced. A failed, paused or cancelled download keeps its phase.
+  ///
+  /// Otherwise the destination of a finished download cannot be changed; call ``rename(_:to:)`` instead. While the steps of a
   /// download run, a change of its destination waits until they have ended. A step must therefore not change the
   /// destination of its own download.
   /// - Parameters:

@@ -41,8 +41,9 @@ extension Downloader {
 
   /// Discards the bytes of a download and downloads it again from the first byte.
   ///
-  /// The download may wait, run, be paused, have failed or have been cancelled.
-  /// - Returns: `false` if the download is finished (remove it, then add it again) or another process runs it.
+  /// The download may wait, run, be paused, have failed, have been cancelled or be finished. The file of a finished
+  /// download stays in place until the new one is complete, and is then replaced.
+  /// - Returns: `false` if another process runs the download.
   /// - Throws: The errors of ``pause(_:)``.
   @discardableResult
   public func restart(_ id: DownloadID) async throws -> Bool {
@@ -72,7 +73,8 @@ extension Downloader {
     try await engine.remove(id, deletingFile: deletingFile)
   }
 
-  /// Deletes the file or the partial of a download, and keeps its record as `cancelled`.
+  /// Deletes the file or the partial of a download, and keeps its record as `cancelled`. If the file is being fetched
+  /// again, both are deleted.
   ///
   /// Adding the same request again, as when a feed is read again, does not download the file again;
   /// ``restart(_:)`` does.

@@ -107,6 +107,9 @@ public final class Downloader: Sendable {
   /// - Every part of the request that differs from the previously added request is taken over. The other parts keep
   ///   what ``update(_:_:)`` or a refreshed link has changed, so that adding the same feed twice changes nothing.
   /// - A failed download is resumed, and a finished download starts again if its file no longer exists.
+  /// - **What is asked for is what lands.** With another URL, size or digest, a running download stops at a checkpoint and
+  ///   goes on as the new request says, and a finished download is fetched again: its file stays in place until the new
+  ///   one takes its place. See ``update(_:_:)``.
   /// - A paused or cancelled download stays paused or cancelled; see ``resume(_:)`` and ``restart(_:)``.
   ///
   /// Each call commits to the ledger before it returns. To add thousands of downloads, call
@@ -117,7 +120,8 @@ public final class Downloader: Sendable {
   ///   - request: The URL to download, its destination and its options.
   ///   - ifKnown: How the request affects a download with the same id.
   /// - Returns: A handle for the download.
-  /// - Throws: ``DownloadError`` with `.unsupportedURL`, `.invalidRequest` or `.unsafePath` if the request is invalid
+  /// - Throws: ``DownloadError`` with `.unsupportedURL`, `.invalidRequest` or `.unsafePath` if the request is invalid,
+  ///   expects a digest that no selected step of the pipeline verifies (``DigestVerifying``),
   ///   or downloads would wait for each other in a cycle (``DownloadRequest/after``), `.inUse` if the download is active at another location, `.ledger` or `.shutDown`.
   @discardableResult
   public func add(_ request: DownloadRequest, ifKnown: KnownDownload = .update) async throws -> Download {

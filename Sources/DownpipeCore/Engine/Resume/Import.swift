@@ -5,10 +5,17 @@ extension Transfer {
   /// committed. If the process dies before that, only the copy is repeated.
   func take(_ headStart: DownloadRequest.HeadStart, into partial: any Partial) async throws {
     if run.read({ $0.checkpoint.ranges.isEmpty }), headStart.count > 0 {
-      let count = try await run.located(run.storageName) {
-        let count = try await partial.copy(headStart.file, count: headStart.count)
-        try await partial.synchronize()
-        return count
+      let count: Int64?
+      do {
+        count = try await run.located(run.storageName) {
+          let count = try await partial.copy(headStart.file, count: headStart.count)
+          try await partial.synchronize()
+          return count
+        }
+      } catch let error as DownloadError where error.code == .invalidRequest {
+        // The file is gone, or never was one: the transfer begins at byte 0.
+        run.announce(.refused(error))
+        return try await forgetHeadStart()
       }
       guard let count else {
         throw DownloadError(
@@ -25,7 +32,19 @@ extension Transfer {
       run.markTail(of: partial)
       book.reset(to: count)
     }
+    // The bytes first: if the process dies in between, they are not copied again.
+    try await run.save([.checkpoint])
+    try await forgetHeadStart()
+  }
+
+  private func forgetHeadStart() async throws {
+    let (id, generation) = (run.id, run.key.generation)
+    // Not by a save of the run's link, because the URL may have been changed meanwhile.
+    _ = try await run.located(run.context.ledgerName) {
+      try await run.context.store.update(id, at: run.context.time.date) { saved in
+        if saved.generation == generation { saved.request.headStart = nil }
+      }
+    }
     run.update { $0.request.headStart = nil }
-    try await run.save([.link, .checkpoint])
   }
 }

@@ -98,7 +98,7 @@ enum Outcome: Sendable {
     case .gate(let what): (.waiting(.gate(what)), .suspended)
     case .limit(let what): (.waiting(.limit(what)), .suspended)
     case .suspend: (.waiting(.suspended), .suspended)
-    case .shutdown, .lostLease, .tooSlow, .restart: (.waiting(.turn), .suspended)
+    case .shutdown, .lostLease, .tooSlow, .restart, .changed: (.waiting(.turn), .suspended)
     case .pause: (.paused, .pause)
     case .pauseAll: (.paused, .pauseAll)
     case .cancel, .remove: (.cancelled, .cancel)

@@ -56,6 +56,8 @@ extension Run {
   }
 
   private func produce() async throws -> Artifact {
+    // The pipeline may have changed since the request was added: nothing may finish unchecked.
+    try request.checkDigests(against: pipeline.steps)
     if read({ $0.awaited }) == .link { try await refreshLink() }
     if let artifact = try await existing() { return artifact }
     while true {
@@ -72,6 +74,7 @@ extension Run {
     do {
       try await process(&file)
       let artifact = try await publish(file)
+      await removeEarlierArtifact(unlessAt: artifact)
       // The partial and the workspace are no longer needed. They are deleted before the download is recorded as
       // finished, because a finished download is not visited again. A storage deletes only closed partials; the lease
       // keeps other owners from opening it meanwhile.
@@ -99,8 +102,9 @@ extension Run {
   /// existing file if it is the same.
   private func existing() async throws -> Artifact? {
     let request = read { record in
+      // What exists may be the artifact that is to be replaced.
       record.checkpoint.ranges.isEmpty && record.steps.artifact == nil && record.request.expectedDigests.isEmpty
-        ? record.request : nil
+        && record.earlierArtifact == nil ? record.request : nil
     }
     guard let request else { return nil }
     return try await located(storageName) { try await storage.existing(for: request) }
@@ -196,6 +200,18 @@ extension Run {
     throw DownloadError.shortened(to: size, of: written).located(stage: storageName, url: nil, attempt: nil)
   }
 
+  /// Removes the artifact of an earlier fetch, unless the new one has taken its place.
+  private func removeEarlierArtifact(unlessAt artifact: Artifact) async {
+    guard let earlier = read({ $0.earlierArtifact }) else { return }
+    let new = stored(artifact)
+    if new.path == earlier.path, new.path != nil || new.name == earlier.name { return }
+    do {
+      try await storage.remove(try storage.artifact(from: earlier))
+    } catch {
+      announce(.refused(DownloadError(error, as: .storage, stage: storageName)))
+    }
+  }
+
   // MARK: The link
 
   /// Refreshes an expired link. The fresh link is saved in the ledger before it is used.
@@ -220,15 +236,32 @@ extension Run {
       request.bindHeaders(givenFor: record.request.url)
     }
     try request.check(against: pipeline)
-    let headers = request.headers
-    state.withLock { $0.hasFreshLink = true }
-    update { record in
-      record.request.url = fresh.url
-      record.request.headers = headers
-      record.awaited = nil
-    }
-    try await save([.link, .state])
+    try await keep(request, inPlaceOf: record.request)
+    update { $0.awaited = nil }
+    try await save([.state])
     announce(.linkRefreshed(to: fresh.url.redacted))
+  }
+
+  /// Saves a fresh link, unless the URL of the request was changed meanwhile.
+  private func keep(_ fresh: DownloadRequest, inPlaceOf expired: DownloadRequest) async throws {
+    let saved = try await located(context.ledgerName) { [generation = key.generation] in
+      try await context.store.update(id, at: context.time.date) { saved in
+        guard saved.generation == generation, !saved.request.hasOtherURL(than: expired) else { return }
+        saved.request.url = fresh.url
+        saved.request.headers = fresh.headers
+      }
+    }
+    if let saved, saved.generation == key.generation, saved.request.hasOtherURL(than: fresh) {
+      stop(.changed)
+      throw CancellationError()
+    }
+    state.withLock { state in
+      state.hasFreshLink = true
+      state.request.url = fresh.url
+      state.request.headers = fresh.headers
+      state.record.request.url = fresh.url
+      state.record.request.headers = fresh.headers
+    }
   }
 }
 

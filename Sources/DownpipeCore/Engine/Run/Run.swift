@@ -11,6 +11,8 @@ enum StopReason: Sendable, Hashable {
   case remove
   case shutdown
   case suspend
+  /// The request has changed in a way that the work depends on: the next run works for the new one.
+  case changed
   case lostLease
   case tooSlow(DownloadError)
 }
@@ -22,6 +24,8 @@ enum StopReason: Sendable, Hashable {
 final class Run: Sendable {
   struct State: Sendable {
     var record: DownloadRecord
+    /// The request that the run works for. The record's request may be a later one, which the next run works for.
+    var request: DownloadRequest
     var publicState = DownloadState.transferring
     var meter = SpeedMeter()
     /// Measures the speed of the current body.
@@ -71,7 +75,7 @@ final class Run: Sendable {
     key = record.partialKey
     bytesAtStart = record.checkpoint.ranges.byteCount
     received = Atomic(bytesAtStart)
-    state = Mutex(State(record: record))
+    state = Mutex(State(record: record, request: record.request))
   }
 
   var pipeline: Pipeline { stages.pipeline }
@@ -186,6 +190,21 @@ final class Run: Sendable {
 
   /// Reads the record in place: a copy of the whole record costs dozens of reference counts.
   func read<Value>(_ body: (DownloadRecord) -> Value) -> Value { state.withLock { body($0.record) } }
+
+  /// The request that the run works for.
+  var request: DownloadRequest { state.withLock { $0.request } }
+
+  /// The record as it is saved after the run: with the request that the run has worked for.
+  var outcome: DownloadRecord {
+    state.withLock { state in
+      var record = state.record
+      record.request = state.request
+      return record
+    }
+  }
+
+  /// Whether the request asks for another file than the run has worked for.
+  var isOutdated: Bool { state.withLock { $0.record.request.asksForAnotherFile(than: $0.request) } }
 
   /// Changes the record that will be saved next.
   @discardableResult

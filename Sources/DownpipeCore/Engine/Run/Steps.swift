@@ -98,6 +98,10 @@ extension Run {
 
   /// Checks that a file has the size that the request expects, before the steps of the pipeline see it.
   private func checkSize(of artifact: Artifact) throws {
+    // The maximum may have been lowered since the bytes have arrived.
+    if let maximum = read({ $0.request.maximumSize }), let size = artifact.size.bytes, size > maximum {
+      throw DownloadError(.tooLarge, "the file has \(size) bytes, but the maximum is \(maximum)")
+    }
     guard let expected = read({ $0.request.expectedSize.bytes }), let size = artifact.size.bytes, size != expected
     else { return }
     throw DownloadError(.lengthMismatch, "the file has \(size) bytes, but \(expected) were expected")
@@ -118,13 +122,15 @@ extension Run {
     follower: (any TransferFollower)? = nil
   ) async throws -> ProcessingContext {
     let workspace = withWorkspace ? try await located(storageName) { try await storage.workspace(key) } : nil
+    let replaced = read { $0.earlierArtifact }.flatMap { try? storage.artifact(from: $0) }
     return read { record in
       ProcessingContext(
         request: record.request, workspace: workspace,
         digests: digests,
         priorNote: record.steps.note.map(StepNote.init(stored:)).flatMap { $0.isFor(step) ? $0.text : nil },
         durability: storage.durability, wasInterrupted: record.wasInterrupted, follower: follower,
-        bytesReceived: record.checkpoint.total.bytes ?? record.checkpoint.ranges.byteCount
+        bytesReceived: record.checkpoint.total.bytes ?? record.checkpoint.ranges.byteCount,
+        replaces: replaced
       ) { [self] note in
         update { record in
           record.steps.note = StepNote(step: step, text: note).stored

@@ -53,8 +53,11 @@ extension Engine {
     var changed: [DownloadID] = []
     for outcome in outcomes {
       let record = outcome.record
-      let runs = slots.runs[record.id] != nil
-      if outcome.isNew, record.waitsFor.isEmpty, !hadCommands, !slots.changedMeanwhile.contains(record.id) {
+      let run = slots.runs[record.id]
+      let runs = run != nil
+      if let run, record.request.changesWork(begunFor: run.request) {
+        changed.append(record.id)
+      } else if outcome.isNew, record.waitsFor.isEmpty, !hadCommands, !slots.changedMeanwhile.contains(record.id) {
         // A run that has started since publishes its own states.
         if !runs { publish(record, isNew: true) }
       } else if runs || record.phase.isActive
@@ -93,6 +96,16 @@ extension Engine {
       (mine.rank, mine.added, mine.waitsFor) = (record.rank, record.added, record.waitsFor)
     }
     slots.update(run)
+    if record.request.changesWork(begunFor: run.request) { run.stop(.changed) }
+  }
+
+  /// Takes over what other users of the ledger have changed in the requests of running downloads.
+  func takeOverRequestsOfOthers() async {
+    let before = slots.runs.mapValues { $0.read { $0.request } }
+    guard !before.isEmpty, let records = try? await store.records(of: Array(before.keys)) else { return }
+    for record in records where slots.runs[record.id]?.key == record.partialKey {
+      heed(record, since: before[record.id])
+    }
   }
 
   /// Checks a request before it is stored.
@@ -237,6 +250,32 @@ extension DownloadRequest {
       throw error.located(stage: pipeline.storage.name, url: url, attempt: nil)
     }
     try steps.check(pipeline.steps)
+    try checkDigests(against: pipeline.steps)
+  }
+
+  /// Checks that a selected step verifies each of the expected digests: a file must not finish unchecked.
+  func checkDigests(against steps: [PipelineStep]) throws(DownloadError) {
+    guard !expectedDigests.isEmpty else { return }
+    let context = ProcessingContext(request: self, workspace: nil, digests: expectedDigests)
+    let verifying = steps.filter { $0.mayVerifyDigests && self.steps.contains($0.name) && $0.isNeeded(context) }
+    if verifying.isEmpty {
+      throw DownloadError(
+        .invalidRequest,
+        "the request expects a digest, but no selected step of this pipeline verifies digests: add one, such as "
+          + "VerifyChecksum(), or leave the digest out")
+    }
+    for digest in expectedDigests {
+      guard verifying.contains(where: { $0.verifies(digest.algorithm) }) else {
+        throw DownloadError(
+          .invalidRequest,
+          "no selected step of this pipeline verifies digests of the algorithm “\(digest.algorithm.name.prefix(50))”")
+      }
+      if let count = digest.algorithm.byteCount, digest.bytes.count != count {
+        throw DownloadError(
+          .invalidRequest,
+          "a \(digest.algorithm) digest has \(count) bytes, but the expected one has \(digest.bytes.count)")
+      }
+    }
   }
 
   private func checkDependencies() throws(DownloadError) {

@@ -28,7 +28,10 @@ extension Engine {
       record.request.destination = destination
       return true
     }
-    guard isInTime else { return .wait(for: run) }
+    guard isInTime else {
+      if new.changesWork(begunFor: old) { run.stop(.changed) }
+      return .wait(for: run)
+    }
     do {
       return .over(try await updated(id, change))
     } catch {
@@ -78,7 +81,8 @@ extension DownloadRecord {
     guard request.id == old.id else {
       throw DownloadError(.invalidRequest, "a download keeps its id: add another one instead of “\(request.id)”")
     }
-    guard phase != .finished || request.destination == old.destination else {
+    guard phase != .finished || request.destination == old.destination || request.asksForAnotherFile(than: old)
+    else {
       throw DownloadError(.invalidRequest, "“\(id)” is finished: rename it instead of changing its destination")
     }
     try request.check(against: pipeline)

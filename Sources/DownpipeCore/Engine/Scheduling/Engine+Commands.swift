@@ -50,6 +50,15 @@ extension Engine {
     }
   }
 
+  /// Deletes the file of an earlier fetch, after the download that fetched it again was cancelled.
+  private func removeEarlierFile(of id: DownloadID) async throws {
+    let earlier = try await context.mailbox.perform { engine -> Artifact? in
+      guard let record = try await engine.record(id), record.phase == .cancelled else { return nil }
+      return record.earlierArtifact.map { engine.artifact($0) }
+    }
+    if let earlier { try await context.storage.remove(earlier) }
+  }
+
   /// Deletes the file or partial of a download, and keeps its record as `cancelled`.
   func discard(_ id: DownloadID) async throws -> Bool {
     let discarded = try await context.mailbox.perform { engine -> Artifact? in
@@ -58,7 +67,11 @@ extension Engine {
       // The ledger changes first, because the file of a finished download must exist.
       return try await engine.transition(id, .discard) ? artifact : nil
     }
-    guard let discarded else { return try await command(.cancel, stopping: .cancel, to: .cancelled, id) }
+    guard let discarded else {
+      guard try await command(.cancel, stopping: .cancel, to: .cancelled, id) else { return false }
+      try await removeEarlierFile(of: id)
+      return true
+    }
     try await context.storage.remove(discarded)
     return true
   }

@@ -110,8 +110,13 @@ extension Engine {
       // Timers are set before the states with the due times are published.
       for settling in answer.settling { arm(settling.run.read { $0.notBefore }, in: &group) }
       for (settling, isSaved) in zip(answer.settling, exchange.saved) {
-        if isSaved { await settle(settling) } else { abandon(settling.run, in: &group) }
+        if isSaved {
+          await settle(settling, isReopened: exchange.reopened.contains(settling.run.id))
+        } else {
+          abandon(settling.run, in: &group)
+        }
       }
+      if !exchange.reopened.isEmpty { mode.mayLease = true }
       for record in exchange.leased { start(record) }
       if let dues = selector?.dues { armAdmission(dues, in: &group) }
     case .failure(let error):
@@ -133,15 +138,22 @@ extension Engine {
   }
 
   /// Ends a run whose outcome has been saved.
-  private func settle(_ settling: Exchange.Settling) async {
+  ///
+  /// - Parameter isReopened: Whether the ledger lets the download wait again, because its request has changed.
+  private func settle(_ settling: Exchange.Settling, isReopened: Bool = false) async {
     let run = settling.run
+    let isOver: Bool =
+      switch settling.state {
+      case .finished: !isReopened && !run.isOutdated
+      default: !isReopened
+      }
     if run.stopReason == .remove {
       // Done here, so that it is done even if the caller was cancelled.
       await removeRecord(of: run)
-    } else {
+    } else if isOver {
       run.announce(state: settling.state)
     }
-    if hub.isWatched(run.id) { reasons.note(run.id, run.read { $0.candidate }, settling.state) }
+    if hub.isWatched(run.id), isOver { reasons.note(run.id, run.read { $0.candidate }, settling.state) }
     reasons.noteChange(of: CollectionOfOne(run.id))
     let (notBefore, awaited, isHeld) = run.read { ($0.notBefore, $0.awaited, !$0.waitsFor.isEmpty) }
     if run.state.withLock({ $0.mayHoldBytes }), run.read({ $0.checkpoint.ranges.isEmpty }) {
@@ -149,6 +161,8 @@ extension Engine {
     }
     if notBefore != nil { waits.mayHaveDelayed = true }
     await finish(run)
+    // What the outcome was for is not asked for any longer: the ledger has the state.
+    if !isOver { await publishStates(of: [run.id]) }
     // This comes last, because a disk that does not answer must not delay other downloads.
     if awaited != nil || waits.isAnythingMissing { await noteMissing(of: run) }
     if case .finished = settling.state { await makeDescriptorsDue() }

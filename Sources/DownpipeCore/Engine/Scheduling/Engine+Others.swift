@@ -13,8 +13,10 @@ extension Engine {
     }
   }
 
-  /// Looks for downloads that others have released or made due, and publishes the changes of those that are watched.
+  /// Looks for downloads that others have released or made due, takes over the requests that they have changed, and
+  /// publishes the changes of those that are watched.
   func heedOthers() async {
+    await takeOverRequestsOfOthers()
     waits.mayHaveDelayed = true
     mode.mayLease = true
     await publishWatched()

@@ -59,7 +59,7 @@ struct Exchange: Sendable {
   private func attempt(
     leasing request: LeaseRequest?, in context: EngineContext
   ) async -> Result<LedgerExchange, any Error> {
-    let saves = settling.map { LedgerSave($0.run.record, [.state, .checkpoint, .steps]) }
+    let saves = settling.map { LedgerSave($0.run.outcome, [.state, .checkpoint, .steps]) }
     do {
       return .success(
         try await context.store.exchange(saves, leasing: request, at: request?.now ?? context.time.date))

@@ -31,7 +31,8 @@ final class Leftovers: Sendable {
 
   func note(_ record: DownloadRecord) {
     state.withLock { state in
-      let artifact = withFiles && record.phase == .finished ? record.steps.artifact : nil
+      // While a file is fetched again, the earlier one is still in place.
+      let artifact = withFiles ? record.phase == .finished ? record.steps.artifact : record.earlierArtifact : nil
       if state.pages.last?.isFull ?? true { state.pages.append(LeftoverPage()) }
       state.pages[state.pages.count - 1].append(record.partialKey, artifact)
       state.count += 1

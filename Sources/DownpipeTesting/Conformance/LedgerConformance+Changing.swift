@@ -1,0 +1,142 @@
+import DownpipeCore
+import Foundation
+
+extension LedgerConformance {
+  /// A part of a request that asks for another file.
+  private struct Change: Sendable {
+    let name: String
+    let apply: @Sendable (inout DownloadRequest) throws -> Void
+  }
+
+  private static var changes: [Change] {
+    [
+      Change(name: "URL") { $0.url = try request("x", host: "other.example").url },
+      Change(name: "size") { $0.expectedSize = .known(3) },
+      Change(name: "digest") { $0.expectedDigests = [FileDigest(.crc32, bytes: [1, 2, 3, 4])] },
+    ]
+  }
+
+  /// Brings a record to an outcome for the request that the record has.
+  private func end(
+    _ record: DownloadRecord, _ events: [Lifecycle.Event], in store: any LedgerStore, at now: Date
+  ) async throws -> (record: DownloadRecord, exchange: LedgerExchange) {
+    var record = record
+    Self.fill(&record)
+    record.earlierArtifact = nil
+    for event in events { record.apply(event) }
+    let save = LedgerSave(record, [.state, .checkpoint, .steps])
+    return (record, try await store.exchange([save], leasing: nil, at: now))
+  }
+
+  func checkChanging(_ report: ConformanceReport) async {
+    for change in Self.changes {
+      for adds in [true, false] {
+        let way = adds ? "added again" : "updated"
+        await report.check(
+          "finished-\(change.name)-\(adds ? "added" : "updated")",
+          "a finished download that is \(way) with another \(change.name) waits again"
+        ) {
+          let (ledger, store) = try await filled(["a"])
+          try await store.bring("a", to: .finished, Self.fill)
+          let before = try await store.known("a")
+          let second = try await ledger.open()
+          var request = before.request
+          try change.apply(&request)
+          if adds {
+            let outcome = try await second.add([LedgerAddition(request: request, arrival: 1)], at: Self.time(5))
+            try expectEqual(outcome.map(\.isNew), [true], "isNew of the outcome")
+            let again = try await second.add([LedgerAddition(request: request, arrival: 1)], at: Self.time(6))
+            try expectEqual(again.map(\.isNew), [false], "isNew when nothing has changed")
+          } else {
+            _ = try await second.update("a", at: Self.time(5)) { [request] in $0.request = request }
+          }
+          let after = try await second.known("a")
+          try expectEqual(after.phase, .waiting, "the phase")
+          try expectEqual(after.request, request, "the request")
+          try expectEqual(after.generation, before.generation, "the generation")
+          try expectEqual(after.earlierArtifact, before.steps.artifact, "the artifact that is replaced")
+          try expectEqual(after.checkpoint, Checkpoint(), "the checkpoint")
+          try expectEqual(after.steps, StepLog(), "the log of the steps")
+          try expectEqual(try await second.counts(.all), [.waiting: 1], "the counts")
+          try expectEqual(
+            try await second.leased(scope: .own).map(\.id), ["a"], "the downloads that the second store leases")
+        }
+      }
+    }
+    for isMatching in [true, false] {
+      await report.check(
+        "finished-restart\(isMatching ? "-all" : "")", "the restart of a finished download keeps its artifact"
+      ) {
+        let (_, store) = try await filled(["a", "b"])
+        try await store.bring("a", to: .finished, Self.fill)
+        let before = try await store.known("a")
+        let result = try await store.transition(
+          isMatching ? .matching(.phases([.finished])) : .ids(["a"]), .restart, at: Self.time(5))
+        try expectEqual(result.ids, ["a"], "the result")
+        let after = try await store.known("a")
+        try expectEqual(after.phase, .waiting, "the phase")
+        try expectEqual(after.earlierArtifact, before.steps.artifact, "the artifact that is replaced")
+        try expectEqual(after.steps, StepLog(), "the log of the steps")
+        try expectEqual(after.updatedAt, Self.time(5), "the time of the last change")
+        try expectEqual(try await store.counts(.all), [.waiting: 2], "the counts")
+        try expectEqual(Set(try await store.leased().map(\.id)), ["a", "b"], "the downloads leased")
+      }
+    }
+    await report.check(
+      "outcome-of-an-earlier-request", "a download that finishes or fails with an earlier request waits again"
+    ) {
+      for hasFailed in [true, false] {
+        let (ledger, store) = try await filled(["a"])
+        let held = try expectValue(try await store.leased().first, "nothing was leased")
+        let second = try await ledger.open()
+        let url = try Self.request("x", host: "other.example").url
+        _ = try await second.update("a", at: Self.time(1)) { $0.request.url = url }
+        try expectEqual(try await store.known("a").phase, .transferring, "the phase while an owner holds the download")
+        let events: [Lifecycle.Event] = hasFailed ? [.failedForGood] : [.bytesComplete, .stepsComplete]
+        let (record, exchange) = try await end(held, events, in: store, at: Self.time(2))
+        try expectEqual(exchange.saved, [true], "whether the outcome was saved")
+        try expectEqual(exchange.reopened, ["a"], "the downloads that wait again")
+        let after = try await store.known("a")
+        try expectEqual(after.phase, .waiting, "the phase")
+        try expectEqual(after.owner, nil, "the owner")
+        try expectEqual(after.request.url, url, "the URL")
+        try expectEqual(after.error, nil, "the error")
+        try expectEqual(after.earlierArtifact, record.steps.artifact, "the artifact that is replaced")
+        try expectEqual(after.steps, StepLog(), "the log of the steps")
+        try expectEqual(try await store.counts(.all), [.waiting: 1], "the counts")
+        try expectEqual(try await store.leased().map(\.id), ["a"], "the downloads leased")
+      }
+    }
+    await report.check(
+      "outcome-of-the-same-request", "a change that does not concern the file leaves the outcome of a run as it is"
+    ) {
+      let (ledger, store) = try await filled(["a"])
+      let held = try expectValue(try await store.leased().first, "nothing was leased")
+      let second = try await ledger.open()
+      _ = try await second.update("a", at: Self.time(1)) { record in
+        record.request.priority = .high
+        record.request.metadata = ["new": "yes"]
+        record.request.headers = ["X-New": "yes"]
+      }
+      let (_, exchange) = try await end(held, [.bytesComplete, .stepsComplete], in: store, at: Self.time(2))
+      try expectEqual(exchange.reopened, [], "the downloads that wait again")
+      try expectEqual(try await store.known("a").phase, .finished, "the phase")
+    }
+    await report.check(
+      "new-url-of-complete-bytes", "complete bytes of an earlier URL do not count as complete for another one"
+    ) {
+      let (_, store) = try await filled(["a"])
+      try await store.bring("a", to: .paused) { record in
+        record.checkpoint = Checkpoint(ranges: ByteRangeSet([0..<100]), total: .known(100), isComplete: true)
+        record.steps = StepLog(completed: ["one"])
+      }
+      let url = try Self.request("x", host: "other.example").url
+      _ = try await store.update("a", at: Self.time(1)) { $0.request.url = url }
+      let after = try await store.known("a")
+      try expectEqual(after.phase, .paused, "the phase")
+      try expectEqual(after.checkpoint.ranges, ByteRangeSet([0..<99]), "the bytes")
+      try expect(!after.checkpoint.isComplete, "the transfer counts as complete")
+      try expectEqual(after.steps, StepLog(), "the log of the steps")
+    }
+  }
+}
