@@ -3,7 +3,8 @@
   import Network
 
   extension Online {
-    /// Publishes the rule for the default path of `NWPathMonitor`. It has no test, since the tests run on Linux.
+    /// Publishes the rule for the default path of `NWPathMonitor`. Tested on Linux with a stand-in for Network
+    /// (`.ci/apple`).
     func watchSystem(_ publish: @Sendable (GateRule) -> Void) async throws {
       for await path in NWPathMonitor() {
         publish(Self.rule(name: name, path: path))

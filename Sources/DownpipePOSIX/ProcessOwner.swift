@@ -158,7 +158,8 @@ package struct ProcessOwner: Sendable, Hashable {
       var info = kinfo_proc()
       var size = MemoryLayout<kinfo_proc>.stride
       guard sysctl(&query, UInt32(query.count), &info, &size, nil, 0) == 0, size > 0 else { return nil }
-      let time = info.kp_proc.p_starttime
+      // `p_starttime` is a macro for this, which Swift does not import.
+      let time = info.kp_proc.p_un.__p_starttime
       return UInt64(clamping: time.tv_sec) * 1_000_000 + UInt64(clamping: time.tv_usec)
     #else
       return stat(of: process).flatMap { startTime(inStat: $0) }

@@ -4,7 +4,7 @@
 
   extension RouteWatch {
     /// Publishes the rule for the default path of `NWPathMonitor`, as a table with a default route over the first
-    /// interface of the path. It has no test, since the tests run on Linux.
+    /// interface of the path. Tested on Linux with a stand-in for Network (`.ci/apple`).
     static func runOnPaths(
       _ publish: @Sendable (GateRule) -> Void, rule: @Sendable (RouteTable, String) -> GateRule
     ) async throws {
@@ -14,11 +14,13 @@
 
     private static func table(_ path: NWPath) -> RouteTable {
       // With `requiresConnection`, a connection activates the path.
-      guard path.status != .unsatisfied, let interface = path.availableInterfaces.first else { return RouteTable() }
-      let name = interface.name
+      guard path.status != .unsatisfied else { return RouteTable() }
+      // Without an interface, nothing is known about the route.
+      let interface = path.availableInterfaces.first
+      let name = interface?.name ?? "an interface without a name"
       var table = RouteTable(
         [IPAddress.Family.v4, .v6].map { Route(IPAddress(family: $0, bits: 0), length: 0, interface: name) })
-      table.kinds = [name: kind(interface.type)]
+      table.kinds = [name: interface.map { kind($0.type) } ?? .unknown]
       if path.isExpensive {
         table.metered[name] = "which the system counts as expensive"
       } else if path.isConstrained {
