@@ -20,13 +20,13 @@ func standIn(_ name: String, _ dependencies: [Target.Dependency] = []) -> Target
 
 func sources(_ name: String, _ path: String, _ dependencies: [Target.Dependency], define: String? = nil) -> Target {
   .target(
-    name: name, dependencies: ["AppleFoundation", "Darwin"] + dependencies, path: path,
+    name: name, dependencies: ["AppleFoundation", "AppleDarwin"] + dependencies, path: path,
     swiftSettings: strict + (define.map { [.define($0)] } ?? []))
 }
 
 func tests(_ name: String, _ dependencies: [Target.Dependency]) -> Target {
   .testTarget(
-    name: name, dependencies: dependencies + ["AppleFoundation", "Darwin"], path: "Tests/\(name)",
+    name: name, dependencies: dependencies + ["AppleFoundation", "AppleDarwin"], path: "Tests/\(name)",
     // Swift Testing has an overlay for UIKit, on Apple's systems.
     swiftSettings: strict + [.unsafeFlags(["-Xfrontend", "-disable-cross-import-overlays"])])
 }
@@ -34,8 +34,8 @@ func tests(_ name: String, _ dependencies: [Target.Dependency]) -> Target {
 let package = Package(
   name: "apple-platforms",
   targets: [
-    standIn("GlibcCalls"), standIn("DarwinTypes"), standIn("Darwin", ["DarwinTypes", "GlibcCalls"]),
-    standIn("AppleFoundation", ["Darwin"]), standIn("Network"), standIn("IOKit"), standIn("UIKit"),
+    standIn("GlibcCalls"), standIn("DarwinTypes"), standIn("AppleDarwin", ["DarwinTypes", "GlibcCalls"]),
+    standIn("AppleFoundation", ["AppleDarwin"]), standIn("Network"), standIn("IOKit"), standIn("UIKit"),
 
     .systemLibrary(name: "CZlib", path: "Sources/CZlib", pkgConfig: "zlib"),
     .systemLibrary(name: "CCurl", path: "Sources/CCurl", pkgConfig: "libcurl"),

@@ -41,10 +41,12 @@ CONDITIONS = {
     "canImport(Darwin)": True, "canImport(Network)": True, "canImport(Glibc)": False, "canImport(Musl)": False,
     "canImport(FoundationNetworking)": False, "canImport(FoundationXML)": False, "os(Linux)": False,
 }  # fmt: skip
-IMPORTS = {"Foundation": "AppleFoundation", "IOKit.ps": "IOKit"}
+# A module called Darwin would make SwiftPM's own code take this for a Mac.
+IMPORTS = {"Foundation": "AppleFoundation", "Darwin": "AppleDarwin", "IOKit.ps": "IOKit"}
 # libcurl's headers bring some of Glibc's; a scoped import prevails.
-BESIDE_CURL = "import Darwin; import typealias DarwinTypes.sigset_t" + "".join(
-    f"; import func Darwin.{name}" for name in ("pthread_sigmask", "sigaddset", "sigemptyset", "socket"))
+BESIDE_CURL = "import AppleDarwin; import typealias DarwinTypes.sigset_t" + "".join(
+    f"; import func AppleDarwin.{name}" for name in ("pthread_sigmask", "sigaddset", "sigemptyset", "socket")
+) + "".join(f"; import var AppleDarwin.{name}" for name in ("MSG_DONTWAIT", "MSG_PEEK", "SOCK_STREAM"))
 
 
 def conditions(platform):
@@ -65,6 +67,8 @@ def of_platform(text, platform):
             line = found[1] + IMPORTS.get(found[2], found[2])
             if found[2] == "Darwin" and "import CCurl" in text:
                 line = BESIDE_CURL
+        elif not line.lstrip().startswith("//"):
+            line = re.sub(r"\bDarwin\.(?=[a-z])", "AppleDarwin.", line)
         lines[index] = line
     return "\n".join(lines)
 

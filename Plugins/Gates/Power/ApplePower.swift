@@ -32,7 +32,7 @@
     @MainActor func read() async throws -> PowerState {
       let device = UIDevice.current
       device.isBatteryMonitoringEnabled = true
-      // The level of 29 % times 100 is a little less than 29.
+      // The level of 53 % times 100 is a little less than 53.
       var state = PowerState(
         charge: device.batteryLevel < 0 ? nil : Int((device.batteryLevel * 100).rounded()))
       switch device.batteryState {

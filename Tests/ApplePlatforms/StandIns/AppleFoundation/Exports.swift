@@ -1,7 +1,7 @@
 // What Downpipe uses of Foundation: every name is on this list, so that a new one is noticed and looked up. Nothing else
 // of Foundation on Linux is visible, which would bring Glibc.
 
-@_exported import Darwin
+@_exported import AppleDarwin
 @_exported import Dispatch
 @_exported import struct Foundation.Data
 @_exported import struct Foundation.Date

@@ -133,10 +133,13 @@ struct BackgroundLaunchTests {
       [try earlier(.finished(status: 200, fields: fields, content: content))], of: identifier)
     var calls = await launch().makeAsyncIterator()
     let session = try await source.start(in: SourceContext())
-    let reply = try await session.open(request)
-    #expect(try inbox().count == 2, "the file and its note")
-    #expect(try await reply.bytes() == Array(content))
-    // The handler is called when the file has been read.
+    func read() async throws {
+      let reply = try await session.open(request)
+      #expect(try inbox().count == 2, "the file and its note")
+      #expect(try await reply.bytes() == Array(content))
+    }
+    try await read()
+    // The handler is called when the file has been read and its reply released.
     await calls.next()
     #expect(Daemon.shared.running(8, of: identifier) == nil, "no second request")
     await session.stop()

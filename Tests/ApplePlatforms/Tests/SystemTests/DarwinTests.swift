@@ -1,4 +1,4 @@
-import Darwin
+import AppleDarwin
 import DownpipeCore
 import DownpipePOSIX
 import Fixtures
