@@ -28,6 +28,10 @@ import DownpipePOSIX
 /// to its destination, or deleted when the process ends. It gets a name among the partials when the first checkpoint is
 /// committed.
 ///
+/// **Other programs.** A partial that another program cuts while it is written fails with `.storage` instead of being
+/// published with zeros in front. A partial whose file has another name, too (a hard link), is copied before it is
+/// changed.
+///
 /// **Several processes.** Two stores can have the same root, also in two processes. No destination is used twice, and a
 /// named partial has one writer: an entry beside it, `<partial>.owner`, is its claim. Opening a partial with a claim
 /// fails with `.inUse`. If the process of the claim has ended, the claim is taken over at once. If this cannot be

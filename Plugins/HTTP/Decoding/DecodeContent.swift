@@ -82,8 +82,8 @@
       } catch let damage as DamagedContent {
         throw DownloadError(
           .damaged,
-          "\(damage.text(coding)): keep content codings (keepsContentCoding, --keep-encoded) to get the bytes as the "
-            + "server sends them")
+          "\(damage.text(coding)); to get the bytes as the server sends them, keep content codings (keepsContentCoding, "
+            + "--keep-encoded)")
       }
       return size
     }

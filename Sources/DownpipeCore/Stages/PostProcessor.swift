@@ -27,7 +27,8 @@ public protocol PostProcessor<Input, Output>: Stage {
   ///
   /// The function may block: the engine runs it on threads for blocking work. Cancelling the task ends it, and its
   /// output in the workspace is removed.
-  /// - Throws: ``DownloadError``; any other error is reported with `.processing`.
+  /// - Throws: ``DownloadError``, with `.damaged` for an input that is not correct data of its format, which is then
+  ///   downloaded again; any other error is reported with `.processing`.
   func process(_ input: Input, in context: ProcessingContext) async throws -> Output
 
   /// Whether the step has work to do for this download.

@@ -62,7 +62,9 @@ extension Run {
     if let artifact = try await existing() { return artifact }
     while true {
       do {
-        return try await fetchAndPublish()
+        let artifact = try await fetchAndPublish()
+        context.excludedPlaces.forget(key)
+        return artifact
       } catch let error as DownloadError {
         guard try await goesOn(after: error) else { throw error }
       }
