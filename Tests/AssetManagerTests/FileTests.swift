@@ -1,3 +1,4 @@
+import HangLimit
 import Downpipe
 import DownpipeTesting
 import Foundation
@@ -6,7 +7,7 @@ import Testing
 @testable import AssetManager
 
 /// The rows of FEATURES A about files and failures.
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.endsHangs)
 struct FileTests {
   @Test("asset manager: a file that is there already is done at once")
   func existingFile() async throws {

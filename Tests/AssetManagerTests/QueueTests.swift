@@ -1,3 +1,4 @@
+import HangLimit
 import Downpipe
 import DownpipeGates
 import DownpipeTesting
@@ -7,7 +8,7 @@ import Testing
 @testable import AssetManager
 
 /// The rows of FEATURES A about who goes next.
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.endsHangs)
 struct QueueTests {
   /// Routes over an interface that a test changes.
   private final class Routes: RouteSource {

@@ -1,3 +1,4 @@
+import HangLimit
 import DownpipeTesting
 import Foundation
 import Testing
@@ -5,7 +6,7 @@ import Testing
 @testable import Benchmark
 
 /// The files that are served, and the check of results.
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.endsHangs)
 struct ContentTests {
   @Test func theSameSeedMakesTheSameBytes() throws {
     let folder = try TemporaryFolder()

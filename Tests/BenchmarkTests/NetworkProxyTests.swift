@@ -1,3 +1,4 @@
+import HangLimit
 import DownpipeTesting
 import Foundation
 import NIOCore
@@ -11,7 +12,7 @@ import Testing
 #endif
 
 /// The network that the benchmark imitates, over real sockets.
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.endsHangs)
 struct NetworkProxyTests {
   private let group = MultiThreadedEventLoopGroup.singleton
 

@@ -1,3 +1,4 @@
+import HangLimit
 import Foundation
 import Testing
 
@@ -8,7 +9,7 @@ import Testing
 @testable import Benchmark
 
 /// What the benchmark makes of numbers.
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.endsHangs)
 struct ReportTests {
   private static func entry(_ program: String, _ wall: [Double], cpu: Double = 1) -> Entry {
     Entry(

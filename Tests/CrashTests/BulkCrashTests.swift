@@ -1,4 +1,5 @@
 #if SQLite
+  import HangLimit
   import DownpipeCore
   import DownpipeSQLite
   import DownpipeTesting
@@ -7,7 +8,7 @@
 
   /// The process ends at each call that SQLite makes during a bulk operation: afterwards all records are changed or
   /// none.
-  @Suite(.timeLimit(.minutes(2)))
+  @Suite(.endsHangs)
   struct BulkCrashTests {
     enum Operation: String, CaseIterable {
       case update, pause, remove

@@ -1,4 +1,5 @@
 #if SQLite
+  import HangLimit
   import DownpipeCore
   import DownpipePOSIX
   import DownpipeTesting
@@ -12,7 +13,7 @@
   ///
   /// The end of a process is simulated: all calls fail from one number on. A downloader with a working disk then finds
   /// the folder as a process leaves it that was killed.
-  @Suite(.timeLimit(.minutes(5)))
+  @Suite(.endsHangs)
   struct DisturbedCallTests {
     typealias Setup = CrashBench.Setup
 

@@ -1,4 +1,5 @@
 #if SQLite
+  import HangLimit
   import DownpipeCore
   import DownpipeTesting
   import Foundation
@@ -7,7 +8,7 @@
 
   /// Race conditions in the engine that ``DisturbedCallTests`` found: a download that can continue is not leased until
   /// the next maintenance.
-  @Suite(.timeLimit(.minutes(5)))
+  @Suite(.endsHangs)
   struct ForgottenDownloadTests {
     /// A clock that advances by a millisecond with each reading. Leases do not expire, so that there is no maintenance.
     private final class CreepingTime: TimeSource {

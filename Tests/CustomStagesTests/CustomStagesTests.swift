@@ -1,3 +1,4 @@
+import HangLimit
 import Downpipe
 import DownpipeTesting
 import Foundation
@@ -6,7 +7,7 @@ import Testing
 @testable import CustomStages
 
 /// Tests as a user would write them: one line for the contract of each stage, and a few for its behavior.
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.endsHangs)
 struct CustomStagesTests {
   @Test func dataURLSourceKeepsTheContract() async throws {
     let text = "the first line\nthe second\nthe third\n"

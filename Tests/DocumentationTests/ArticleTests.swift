@@ -1,8 +1,9 @@
+import HangLimit
 import Foundation
 import Testing
 
 /// Checks that the files and commands that the documentation names exist.
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.endsHangs)
 struct ArticleTests {
   private static let articles = "Sources/Downpipe/Downpipe.docc"
 

@@ -1,8 +1,9 @@
+import HangLimit
 import Foundation
 import Testing
 
 /// Compiles the examples of the README, of the articles and of the comments.
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.endsHangs)
 struct ExampleTests {
   /// The examples whose stages a build has.
   /// - Parameter missing: The texts that only examples with missing stages have.

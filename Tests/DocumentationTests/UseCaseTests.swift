@@ -1,8 +1,9 @@
+import HangLimit
 import Foundation
 import Testing
 
 /// The features of the reference systems: the article must have each of them, with a test that exists.
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.endsHangs)
 struct UseCaseTests {
   private static let article = "Sources/Downpipe/Downpipe.docc/UseCases.md"
 

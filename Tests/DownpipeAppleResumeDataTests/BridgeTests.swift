@@ -1,10 +1,11 @@
+import HangLimit
 import DownpipeCore
 import Foundation
 import Testing
 
 @testable import DownpipeAppleResumeData
 
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.endsHangs)
 struct BridgeTests {
   @Test("the checkpoint has the count, the file name and the validator")
   func checkpoint() throws {

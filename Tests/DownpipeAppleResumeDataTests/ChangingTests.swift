@@ -1,10 +1,11 @@
+import HangLimit
 import DownpipeCore
 import Foundation
 import Testing
 
 @testable import DownpipeAppleResumeData
 
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.endsHangs)
 struct ChangingTests {
   let fresh = URL(string: "https://cdn.example/b/film.mkv?sig=xyz")
 

@@ -1,3 +1,4 @@
+import HangLimit
 import DownpipeCore
 import DownpipeTesting
 import Foundation
@@ -6,7 +7,7 @@ import Testing
 @testable import DownpipeAppleResumeData
 
 /// Damaged samples either cause a typed error or result in values that can be used and written.
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.endsHangs)
 struct FuzzTests {
   @Test(
     "bytes that are changed, removed, inserted and swapped", arguments: WritingTests.samples,

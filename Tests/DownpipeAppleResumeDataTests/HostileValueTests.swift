@@ -1,3 +1,4 @@
+import HangLimit
 import DownpipeCore
 import Foundation
 import Testing
@@ -5,7 +6,7 @@ import Testing
 @testable import DownpipeAppleResumeData
 
 /// Invalid values and requests in valid lists.
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.endsHangs)
 struct HostileValueTests {
   private static let base = HostileTests.base
 

@@ -1,4 +1,5 @@
 #if os(Linux) || os(macOS)
+  import HangLimit
   import DownpipeCore
   import DownpipeTesting
   import Foundation
@@ -7,7 +8,7 @@
   @testable import DownpipeAppleResumeData
 
   /// Python's plistlib, an independent implementation, reads the data written here and writes data to read.
-  @Suite(.timeLimit(.minutes(2)))
+  @Suite(.endsHangs)
   struct OracleTests {
     /// Runs a program in Python and returns what it prints.
     static func python(_ program: String, _ arguments: [String]) throws -> String {

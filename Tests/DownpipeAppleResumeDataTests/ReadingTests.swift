@@ -1,10 +1,11 @@
+import HangLimit
 import DownpipeCore
 import Foundation
 import Testing
 
 @testable import DownpipeAppleResumeData
 
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.endsHangs)
 struct ReadingTests {
   @Test("every version is read, from XML and from binary", arguments: [1, 2, 4], [false, true])
   func versions(_ version: Int, _ isBinary: Bool) throws {

@@ -1,10 +1,11 @@
+import HangLimit
 import DownpipeCore
 import Foundation
 import Testing
 
 @testable import DownpipeAppleResumeData
 
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.endsHangs)
 struct WritingTests {
   static let samples: [(String, Data)] = [
     ("1", Samples.plain(version: 1)), ("2", Samples.plain(version: 2)), ("4", Samples.plain(version: 4)),

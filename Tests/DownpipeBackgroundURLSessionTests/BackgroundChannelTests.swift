@@ -1,3 +1,4 @@
+import HangLimit
 import Dispatch
 import DownpipeCore
 import DownpipeTesting
@@ -12,7 +13,7 @@ import Testing
   import FoundationNetworking
 #endif
 
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.endsHangs)
 struct BackgroundChannelTests {
   private let folder: TemporaryFolder
   private let tasks = FakeTasks()

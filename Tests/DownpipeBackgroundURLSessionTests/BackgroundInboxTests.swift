@@ -1,3 +1,4 @@
+import HangLimit
 import DownpipeCore
 import DownpipeTesting
 import Foundation
@@ -6,7 +7,7 @@ import Testing
 
 @testable import DownpipeBackgroundURLSession
 
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.endsHangs)
 struct BackgroundInboxTests {
   private let answer = FinishedAnswer(status: 200, headers: ["ETag": "\"v\""], url: "https://a/")
 
@@ -110,7 +111,7 @@ struct BackgroundInboxTests {
   }
 }
 
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.endsHangs)
 struct InboxFileTests {
   private let content = (0..<(InboxFile.chunkSize * 2 + 7)).map { UInt8(truncatingIfNeeded: $0 &* 31) }
 

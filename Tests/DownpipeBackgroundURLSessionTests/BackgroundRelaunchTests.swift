@@ -1,10 +1,11 @@
+import HangLimit
 import DownpipeCore
 import Foundation
 import Testing
 
 @testable import DownpipeBackgroundURLSession
 
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.endsHangs)
 struct BackgroundRelaunchTests {
   typealias Event = BackgroundTransfers.Event
   private let tag: TransferTag

@@ -1,3 +1,4 @@
+import HangLimit
 import DownpipeCore
 import DownpipeTesting
 import DownpipeURLSession
@@ -11,7 +12,7 @@ import Testing
 #endif
 
 /// Foundation's own download tasks in an ephemeral session: everything except what only the system does.
-@Suite(.serialized, .timeLimit(.minutes(5)))
+@Suite(.serialized, .endsHangs)
 struct DownloadTaskTests {
   private let content = ScriptedContent.pattern(size: 1 << 20)
 

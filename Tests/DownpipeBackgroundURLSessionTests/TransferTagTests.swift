@@ -1,3 +1,4 @@
+import HangLimit
 import DownpipeCore
 import Foundation
 import Testing
@@ -12,7 +13,7 @@ func makeTag(
     SourceRequest(url: try #require(URL(string: url)), id: id, range: range), ifRange: ifRange)
 }
 
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.endsHangs)
 struct TransferTagTests {
   @Test func textsComeBackAsTheyWere() throws {
     let long = "https://example.org/" + String(repeating: "a", count: 16_000)

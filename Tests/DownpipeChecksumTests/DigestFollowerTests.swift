@@ -1,3 +1,4 @@
+import HangLimit
 import DownpipeCore
 import DownpipeTesting
 import Foundation
@@ -6,7 +7,7 @@ import Testing
 @testable import DownpipeChecksum
 
 /// Digests that are computed while the bytes arrive.
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.endsHangs)
 struct DigestFollowerTests {
   private let bytes = DownloadFixtures.pattern(size: 3 << 20)
   private let url = URL(string: "https://example.org/file.bin")!

@@ -1,9 +1,10 @@
+import HangLimit
 import DownpipeCore
 import Testing
 
 @testable import DownpipeChecksum
 
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.endsHangs)
 struct DigestParsingTests {
   static let hex = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
 

@@ -1,9 +1,10 @@
+import HangLimit
 import DownpipeChecksum
 import DownpipeCore
 import DownpipeTesting
 import Testing
 
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.endsHangs)
 struct VerifyChecksumConformanceTests {
   @Test("VerifyChecksum conforms to the contract of a step")
   func conformance() async throws {

@@ -1,3 +1,4 @@
+import HangLimit
 import DownpipeCore
 import DownpipePOSIX
 import DownpipeTesting
@@ -14,7 +15,7 @@ import Testing
 #endif
 
 /// Claims of owners that cannot be proved alive or gone: they end with their lease.
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.endsHangs)
 struct ClaimLeaseTests: ClaimTests {
   /// Issue 8, defect 3: the claim is not taken over while it is renewed, and it does not last for ever.
   @Test(arguments: unprovable.indices, [false, true])

@@ -1,3 +1,4 @@
+import HangLimit
 import DownpipeCore
 import DownpipePOSIX
 import DownpipeTesting
@@ -14,7 +15,7 @@ import Testing
 #endif
 
 /// Taking over abandoned claims, by several processes at once and with failing calls.
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.endsHangs)
 struct ClaimTakeoverTests: ClaimTests {
   @Test(arguments: [false, true])
   func aRunningProcessKeepsItsClaimAndAnEndedOneLosesItAtOnce(_ asFile: Bool) async throws {

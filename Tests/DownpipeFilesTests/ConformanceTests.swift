@@ -1,10 +1,11 @@
+import HangLimit
 import DownpipeCore
 import DownpipeFiles
 import DownpipeTesting
 import Foundation
 import Testing
 
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.endsHangs)
 struct ConformanceTests {
   @Test(arguments: [
     (ConflictPolicy.keepBoth, StorageConformance.Conflict.keepsBoth), (.replace, .replaces), (.fail, .fails),

@@ -1,3 +1,4 @@
+import HangLimit
 import DownpipeCore
 import DownpipeTesting
 import Foundation
@@ -12,7 +13,7 @@ import Testing
 #endif
 
 /// Another program changes the partial of a running download.
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.endsHangs)
 struct CutDownloadTests {
   private let bytes = DownloadFixtures.pattern(size: 3 << 20)
   private let url = URL(string: "https://example.org/file.bin")!

@@ -1,3 +1,4 @@
+import HangLimit
 import DownpipeCore
 import DownpipePOSIX
 import DownpipeTesting
@@ -14,7 +15,7 @@ import Testing
 #endif
 
 /// Exporting the first bytes of an unfinished download to a file.
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.endsHangs)
 struct ExportTests {
   @Test func anOpenPartialIsExported() async throws {
     let folder = try TemporaryFolder()

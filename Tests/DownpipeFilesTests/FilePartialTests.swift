@@ -1,3 +1,4 @@
+import HangLimit
 import DownpipeCore
 import DownpipePOSIX
 import DownpipeTesting
@@ -13,7 +14,7 @@ import Testing
   import Darwin
 #endif
 
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.endsHangs)
 struct FilePartialTests {
   private func partial(
     _ folder: TemporaryFolder, _ system: FileSystem = .system, durability: Durability = .process

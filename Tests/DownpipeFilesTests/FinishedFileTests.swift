@@ -1,3 +1,4 @@
+import HangLimit
 import DownpipeCore
 import DownpipeFiles
 import DownpipeTesting
@@ -5,7 +6,7 @@ import Foundation
 import Testing
 
 /// Transports that hand over a finished file, which the storage moves.
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.endsHangs)
 struct FinishedFileTests {
   @Test func aMovedFileCountsAsFetched() async throws {
     let folder = try TemporaryFolder()

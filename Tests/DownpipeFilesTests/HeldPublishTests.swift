@@ -1,3 +1,4 @@
+import HangLimit
 import DownpipeCore
 import DownpipePOSIX
 import DownpipeTesting
@@ -14,7 +15,7 @@ import Testing
 #endif
 
 /// Publishing partials while they are open, as the engine does.
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.endsHangs)
 struct HeldPublishTests {
   private static let partialName = ".downpipe/partials/id.1.part"
 

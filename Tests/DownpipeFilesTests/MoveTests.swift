@@ -1,3 +1,4 @@
+import HangLimit
 import DownpipeCore
 import DownpipePOSIX
 import DownpipeTesting
@@ -14,7 +15,7 @@ import Testing
 #endif
 
 /// Moving and renaming a published artifact.
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.endsHangs)
 struct MoveTests {
   typealias Ground = PublishCrashTests.Ground
 

@@ -1,3 +1,4 @@
+import HangLimit
 import DownpipeCore
 import DownpipePOSIX
 import DownpipeTesting
@@ -14,7 +15,7 @@ import Testing
 #endif
 
 /// Holding, releasing and removing claimed partials.
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.endsHangs)
 struct PartialClaimTests: ClaimTests {
   @Test(arguments: 0..<2)
   func aPartialHasOneWriterAtATime(_ system: Int) async throws {

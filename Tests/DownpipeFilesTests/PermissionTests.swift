@@ -1,3 +1,4 @@
+import HangLimit
 import DownpipeCore
 import DownpipePOSIX
 import DownpipeTesting
@@ -13,7 +14,7 @@ import Testing
 #endif
 
 /// Read-only file systems and folders, real ones where this process has the rights to create them.
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.endsHangs)
 struct PermissionTests {
   private func isRefused(_ words: String...) -> (any Error) -> Bool {
     { error in

@@ -1,3 +1,4 @@
+import HangLimit
 import DownpipeCore
 import DownpipePOSIX
 import DownpipeTesting
@@ -14,7 +15,7 @@ import Testing
 
 /// The order of flushes with `.power`: bytes before their name, the new name before the old one is removed, and the
 /// name of a folder before its contents are used.
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.endsHangs)
 struct PowerTests {
   /// The calls that change names, and those that flush.
   private static let relevant: Set<FileSystem.Call> = [

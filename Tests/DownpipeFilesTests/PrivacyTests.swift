@@ -1,3 +1,4 @@
+import HangLimit
 import DownpipeCore
 import DownpipePOSIX
 import DownpipeTesting
@@ -14,7 +15,7 @@ import Testing
 #endif
 
 /// Issue 8, defect 11: unfinished downloads are private, and published ones have the permissions of the umask.
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.endsHangs)
 struct PrivacyTests {
   private func mode(_ path: String) throws -> mode_t { try FileSystem.system.status(Entry(path)).permissions }
 

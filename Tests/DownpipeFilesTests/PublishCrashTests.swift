@@ -1,3 +1,4 @@
+import HangLimit
 import DownpipeCore
 import DownpipePOSIX
 import DownpipeTesting
@@ -15,7 +16,7 @@ import Testing
 
 /// Publishing ends at each of its calls in turn and runs again with the last note. Then one complete file exists, and
 /// nothing else is left.
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.endsHangs)
 struct PublishCrashTests {
   static let newBytes = Array("new bytes".utf8)
   static let oldBytes = Array("old".utf8)

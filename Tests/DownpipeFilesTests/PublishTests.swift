@@ -1,3 +1,4 @@
+import HangLimit
 import DownpipeCore
 import DownpipePOSIX
 import DownpipeTesting
@@ -13,7 +14,7 @@ import Testing
   import Darwin
 #endif
 
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.endsHangs)
 struct PublishTests {
   private func code(_ code: DownloadError.Code) -> (any Error) -> Bool {
     { ($0 as? DownloadError)?.code == code }

@@ -1,3 +1,4 @@
+import HangLimit
 import DownpipeCore
 import DownpipePOSIX
 import DownpipeFiles
@@ -6,7 +7,7 @@ import Foundation
 import Testing
 
 /// Reading the first bytes of an artifact, and removing its folder.
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.endsHangs)
 struct ReadingTests {
   @Test func theFirstBytesOfFilesAndOfMemory() throws {
     let folder = try TemporaryFolder()

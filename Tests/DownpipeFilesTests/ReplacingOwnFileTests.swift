@@ -1,3 +1,4 @@
+import HangLimit
 import DownpipeCore
 import DownpipePOSIX
 import DownpipeTesting
@@ -7,7 +8,7 @@ import Testing
 @testable import DownpipeFiles
 
 /// A download that is fetched again replaces its own artifact, under every conflict policy.
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.endsHangs)
 struct ReplacingOwnFileTests {
   private func publish(
     _ bytes: [UInt8], replacing earlier: Artifact?, name: String = "film", isHeld: Bool, in store: FileStore

@@ -1,3 +1,4 @@
+import HangLimit
 import DownpipeCore
 import DownpipePOSIX
 import DownpipeTesting
@@ -12,7 +13,7 @@ import Testing
   import Darwin
 #endif
 
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.endsHangs)
 struct SpaceTests {
   @Test func aMissingRootHasTheFreeSpaceOfTheFolderAboveIt() async throws {
     let folder = try TemporaryFolder()

@@ -1,3 +1,4 @@
+import HangLimit
 import DownpipeCore
 import DownpipeGates
 import DownpipeTesting
@@ -5,7 +6,7 @@ import Foundation
 import Testing
 
 /// A download whose size is known does not start while it does not fit above the reserve of ``DiskSpace``.
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.endsHangs)
 struct DiskSpaceStartTests {
   private static let mebibyte: Int64 = 1 << 20
   private static let reserve = 100 * mebibyte

@@ -1,10 +1,11 @@
+import HangLimit
 import DownpipeCore
 import DownpipeGates
 import DownpipeTesting
 import Synchronization
 import Testing
 
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.endsHangs)
 struct DiskSpaceTests {
   private final class Disk: Sendable {
     private let state: Mutex<Int64?>

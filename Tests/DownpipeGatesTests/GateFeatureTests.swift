@@ -1,3 +1,4 @@
+import HangLimit
 import DownpipeCore
 import DownpipeGates
 import DownpipeTesting
@@ -5,7 +6,7 @@ import Foundation
 import Testing
 
 /// The rows of the reference systems that gates fulfil, with a downloader.
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.endsHangs)
 struct GateFeatureTests {
   private let bytes = [UInt8](repeating: 7, count: 300_000)
 

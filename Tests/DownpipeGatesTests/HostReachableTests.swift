@@ -1,3 +1,4 @@
+import HangLimit
 import DownpipeCore
 import DownpipeGates
 import DownpipeTesting
@@ -5,7 +6,7 @@ import Foundation
 import Synchronization
 import Testing
 
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.endsHangs)
 struct HostReachableTests {
   /// A host whose answers a test sets.
   private final class Host: Sendable {

@@ -1,7 +1,8 @@
+import HangLimit
 import DownpipeGates
 import Testing
 
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.endsHangs)
 struct IPAddressTests {
   @Test(arguments: [
     ("192.0.2.1", IPAddress(family: .v4, bits: 0xC000_0201)),
@@ -43,7 +44,7 @@ struct IPAddressTests {
   }
 }
 
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.endsHangs)
 struct RoutedHostTests {
   @Test(arguments: [
     "", "localhost", "LocalHost", "localhost:8080", "localhost.", "a.b.localhost", "127.0.0.1", "127.8.7.6:80", "::1",

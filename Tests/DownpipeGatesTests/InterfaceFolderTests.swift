@@ -1,8 +1,9 @@
 #if os(Linux)
+  import HangLimit
   import DownpipeGates
   import Testing
 
-  @Suite(.timeLimit(.minutes(5)))
+  @Suite(.endsHangs)
   struct InterfaceFolderTests {
     typealias Files = SysfsFolder.Interface
 

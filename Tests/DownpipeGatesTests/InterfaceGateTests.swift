@@ -1,10 +1,11 @@
+import HangLimit
 import DownpipeCore
 import DownpipeGates
 import DownpipeTesting
 import Testing
 
 /// ``WiFiOnly``, ``Unmetered`` and ``Interfaces`` on made-up routes.
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.endsHangs)
 struct InterfaceGateTests {
   private static let everywhere = IPAddress(family: .v4, bits: 0)
 

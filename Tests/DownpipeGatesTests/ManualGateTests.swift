@@ -1,9 +1,10 @@
+import HangLimit
 import DownpipeCore
 import DownpipeGates
 import DownpipeTesting
 import Testing
 
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.endsHangs)
 struct ManualGateTests {
   @Test func isOpenByDefault() async {
     let gate = ManualGate()

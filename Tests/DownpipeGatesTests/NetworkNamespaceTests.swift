@@ -1,11 +1,12 @@
 #if os(Linux)
+  import HangLimit
   import DownpipeCore
   import DownpipeGates
   import Testing
 
   /// The gate with the tables of the kernel, in a new network namespace.
   @Suite(
-    .timeLimit(.minutes(5)),
+    .endsHangs,
     .enabled(if: NetworkNamespace.isExpected, NetworkNamespace.absence))
   struct NetworkNamespaceTests {
     @Test func followsTheKernel() async throws {

@@ -1,9 +1,10 @@
+import HangLimit
 import DownpipeCore
 import DownpipeGates
 import DownpipeTesting
 import Testing
 
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.endsHangs)
 struct OnlineTests {
   private static let none = RouteTable()
   private static let some = RouteTable([Route(IPAddress(family: .v4, bits: 0), length: 0, interface: "eth0")])

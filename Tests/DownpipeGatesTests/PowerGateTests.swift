@@ -1,10 +1,11 @@
 #if os(Linux)
+  import HangLimit
   import DownpipeCore
   import DownpipeGates
   import DownpipeTesting
   import Testing
 
-  @Suite(.timeLimit(.minutes(5)))
+  @Suite(.endsHangs)
   struct PowerGateTests {
     typealias Supplies = [String: [String: String]]
 

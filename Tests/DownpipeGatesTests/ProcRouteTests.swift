@@ -1,7 +1,8 @@
+import HangLimit
 import DownpipeGates
 import Testing
 
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.endsHangs)
 struct ProcRouteTests {
   // Addresses in network byte order, as a little-endian kernel prints them.
   private static let ipv4 = """

@@ -1,8 +1,9 @@
+import HangLimit
 import DownpipeCore
 import DownpipeGates
 import Testing
 
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.endsHangs)
 struct RouteTableTests {
   private func route(
     _ prefix: String, _ length: Int, over interface: String? = "eth0", metric: UInt32 = 0, rejects: Bool = false

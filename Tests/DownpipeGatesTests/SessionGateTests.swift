@@ -1,10 +1,11 @@
+import HangLimit
 import DownpipeCore
 import DownpipeGates
 import DownpipeTesting
 import Foundation
 import Testing
 
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.endsHangs)
 struct SessionGateTests {
   private func verdict(_ gate: SessionGate, _ tags: String...) async throws -> GateRule.Verdict {
     try #require(await GateWatch(gate).next()).verdict(for: Candidate(host: "example.org", tags: Set(tags)))

@@ -1,10 +1,11 @@
+import HangLimit
 import DownpipeCore
 import DownpipeGates
 import DownpipeTesting
 import Foundation
 import Testing
 
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.endsHangs)
 struct TimeWindowTests {
   private func time(_ text: String) throws -> VirtualTime { VirtualTime(date: try Date(text, strategy: .iso8601)) }
 

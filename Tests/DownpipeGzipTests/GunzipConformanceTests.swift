@@ -1,9 +1,10 @@
+import HangLimit
 import DownpipeCore
 import DownpipeGzip
 import DownpipeTesting
 import Testing
 
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.endsHangs)
 struct GunzipConformanceTests {
   @Test("Gunzip conforms to the contract of a step")
   func conformance() async throws {

@@ -1,3 +1,4 @@
+import HangLimit
 import DownpipeCore
 import DownpipeTesting
 import Foundation
@@ -5,7 +6,7 @@ import Testing
 
 @testable import DownpipeGzip
 
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.endsHangs)
 struct GunzipNameTests {
   @Test(
     "the suffix goes",

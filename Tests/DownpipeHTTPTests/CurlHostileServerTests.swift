@@ -1,4 +1,5 @@
 #if LIBCURL
+  import HangLimit
   import DownpipeCore
   import DownpipeHTTP
   import DownpipeTesting
@@ -6,7 +7,7 @@
   import Testing
 
   /// What other sources have no setting for, or read in another way.
-  @Suite(.timeLimit(.minutes(5)))
+  @Suite(.endsHangs)
   struct CurlHostileServerTests {
     /// libcurl reads the field; NIO's parser refuses the response.
     @Test func aLengthWithABlankBeforeItsColonIsRead() async throws {

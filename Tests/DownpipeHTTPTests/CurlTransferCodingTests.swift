@@ -1,10 +1,11 @@
 #if LIBCURL
+  import HangLimit
   import DownpipeCore
   import DownpipeHTTP
   import DownpipeTesting
   import Testing
 
-  @Suite(.timeLimit(.minutes(5)))
+  @Suite(.endsHangs)
   struct CurlTransferCodingTests {
     /// NIO's parser refuses a response with both fields.
     @Test func identityDoesNotHideThatABodyIsCutShort() async throws {

@@ -1,4 +1,5 @@
 #if LIBCURL
+  import HangLimit
   import DownpipeCore
   import DownpipeHTTP
   import DownpipeTesting
@@ -6,7 +7,7 @@
   import Testing
 
   /// User names, passwords, tokens and cookies: each goes to its origin.
-  @Suite(.timeLimit(.minutes(5)))
+  @Suite(.endsHangs)
   struct HTTPCredentialsTests {
     private static let basic = "Basic " + Data("me:s3cret".utf8).base64EncodedString()
 

@@ -1,4 +1,5 @@
 #if LIBCURL
+  import HangLimit
   import DownpipeCore
   import DownpipeTesting
   import Foundation
@@ -7,7 +8,7 @@
   @testable import DownpipeHTTP
 
   /// What the transfers of one lane and the connections of libcurl could do to each other.
-  @Suite(.timeLimit(.minutes(5)))
+  @Suite(.endsHangs)
   struct HTTPLaneTests {
     /// A response that was not asked for stays in the connection, and would be taken for the next one.
     @Test func bytesAfterAResponseAreNotTheNextResponse() async throws {

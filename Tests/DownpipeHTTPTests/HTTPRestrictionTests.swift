@@ -1,4 +1,5 @@
 #if LIBCURL
+  import HangLimit
   import DownpipeCore
   import DownpipeHTTP
   import DownpipeTesting
@@ -6,7 +7,7 @@
   import Testing
 
   /// What a source does not do for links from strangers.
-  @Suite(.timeLimit(.minutes(5)))
+  @Suite(.endsHangs)
   struct HTTPRestrictionTests {
     @Test(arguments: [
       "127.0.0.1", "localhost", "127.1", "0x7f000001", "2130706433", "[::ffff:127.0.0.1]", "rebound.example",

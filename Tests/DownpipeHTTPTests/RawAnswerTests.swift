@@ -1,9 +1,10 @@
 #if LIBCURL
+  import HangLimit
   import DownpipeHTTP
   import DownpipeTesting
   import Testing
 
-  @Suite(.timeLimit(.minutes(2)))
+  @Suite(.endsHangs)
   struct RawAnswerTests {
     @Test("libcurl reads what real servers send, and refuses the rest")
     func keepsTheTable() async throws { try await RawAnswers(HTTPSource()).run() }

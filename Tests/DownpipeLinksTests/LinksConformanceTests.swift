@@ -1,10 +1,11 @@
+import HangLimit
 import DownpipeCore
 import DownpipeLinks
 import DownpipeTesting
 import Foundation
 import Testing
 
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.endsHangs)
 struct LinksConformanceTests {
   private struct NoLink: Error {}
 

@@ -1,10 +1,11 @@
+import HangLimit
 import DownpipeCore
 import DownpipeLinks
 import DownpipeTesting
 import Foundation
 import Testing
 
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.endsHangs)
 struct RefreshURLTests {
   private static let now = Date(timeIntervalSince1970: 1_769_860_800)
   private let stage = RefreshURL(margin: .seconds(10), now: { Self.now }) { _ in throw CancellationError() }

@@ -1,3 +1,4 @@
+import HangLimit
 import DownpipeCore
 import DownpipeLogging
 import DownpipeTesting
@@ -6,7 +7,7 @@ import InMemoryLogging
 import Logging
 import Testing
 
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.endsHangs)
 struct LogObserverTests {
   private let handler = InMemoryLogHandler()
   private let error = DownloadError(.httpStatus, "the server is busy", stage: "HTTPSource", httpStatus: 503)

@@ -1,9 +1,10 @@
+import HangLimit
 import DownpipeCore
 import DownpipeMemory
 import DownpipeTesting
 import Testing
 
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.endsHangs)
 struct ConformanceTests {
   @Test(arguments: [
     (ConflictPolicy.keepBoth, StorageConformance.Conflict.keepsBoth), (.replace, .replaces), (.fail, .fails),

@@ -1,3 +1,4 @@
+import HangLimit
 import DownpipeCore
 import DownpipeFiles
 import DownpipeTesting
@@ -7,7 +8,7 @@ import Testing
 
 @testable import DownpipeMemory
 
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.endsHangs)
 struct MemoryStoreTests {
   private let isFull: (any Error) -> Bool = { ($0 as? DownloadError)?.code == .noSpace }
 

@@ -1,3 +1,4 @@
+import HangLimit
 import CoreMetrics
 import DownpipeCore
 import DownpipeMetrics
@@ -6,7 +7,7 @@ import Foundation
 import MetricsTestKit
 import Testing
 
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.endsHangs)
 struct MetricsObserverTests {
   private let metrics = TestMetrics()
   private let error = DownloadError(.httpStatus, "busy", httpStatus: 503)

@@ -1,8 +1,9 @@
+import HangLimit
 import DownpipeCore
 import DownpipePOSIX
 import Testing
 
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.endsHangs)
 struct NumberedNameTests {
   @Test(arguments: [
     ("film.mkv", "film (1).mkv"), ("logs.tar.gz", "logs (1).tar.gz"), ("a.b.tar.zst", "a.b (1).tar.zst"),

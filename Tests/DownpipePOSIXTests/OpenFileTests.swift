@@ -1,3 +1,4 @@
+import HangLimit
 import DownpipePOSIX
 import DownpipeTesting
 import Foundation
@@ -12,7 +13,7 @@ import Testing
   import Darwin
 #endif
 
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.endsHangs)
 struct OpenFileTests {
   private let content = DownloadFixtures.pattern(size: 1000)
 
@@ -105,7 +106,7 @@ struct OpenFileTests {
   }
 }
 
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.endsHangs)
 struct BlockingThreadsTests {
   @Test func resultsAndErrorsAreReturned() async throws {
     #expect(try await BlockingThreads.run { _ in 7 } == 7)

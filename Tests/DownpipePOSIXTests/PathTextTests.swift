@@ -1,10 +1,11 @@
+import HangLimit
 import DownpipeCore
 import DownpipePOSIX
 import DownpipeTesting
 import Foundation
 import Testing
 
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.endsHangs)
 struct PathTextTests {
   @Test(arguments: [
     "", "/", "/etc", "a/", "/a", "a//b", ".", "./a", "a/.", "..", "../a", "a/..", "a/../b", "a\u{0}b",

@@ -1,3 +1,4 @@
+import HangLimit
 import DownpipePOSIX
 import Foundation
 import Testing
@@ -8,7 +9,7 @@ import Testing
   import Darwin
 #endif
 
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.endsHangs)
 struct ProcessOwnerTests {
   @Test func theTextIsParsed() {
     let owner = ProcessOwner.new()

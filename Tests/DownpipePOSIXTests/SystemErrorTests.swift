@@ -1,3 +1,4 @@
+import HangLimit
 import DownpipeCore
 import DownpipePOSIX
 import Testing
@@ -10,7 +11,7 @@ import Testing
   import Darwin
 #endif
 
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.endsHangs)
 struct SystemErrorTests {
   /// One row per error: its name, its code, and the advice.
   static let table: [(CInt, DownloadError.Code, String)] = [

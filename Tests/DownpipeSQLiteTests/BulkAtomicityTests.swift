@@ -1,4 +1,5 @@
 #if SQLite
+  import HangLimit
   import DownpipeCore
   import DownpipeTesting
   import Foundation
@@ -9,7 +10,7 @@
   @testable import DownpipeSQLite
 
   /// Operations on many records are one transaction, and find their records through indexes.
-  @Suite(.timeLimit(.minutes(5)))
+  @Suite(.endsHangs)
   struct BulkAtomicityTests {
     private func filled(_ store: any LedgerStore, _ count: Int) async throws {
       _ = try await store.add(

@@ -1,4 +1,5 @@
 #if SQLite
+  import HangLimit
   import DownpipeCore
   import DownpipeTesting
   import Foundation
@@ -8,7 +9,7 @@
   @testable import DownpipeSQLite
 
   /// A command reads no more rows than it changes, and a constant number: however many others the ledger has.
-  @Suite(.timeLimit(.minutes(5)))
+  @Suite(.endsHangs)
   struct CommandCostTests {
     /// A command, and the phase in which it finds its downloads.
     struct Case: Sendable, CustomTestStringConvertible {

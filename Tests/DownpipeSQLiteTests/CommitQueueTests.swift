@@ -1,4 +1,5 @@
 #if SQLite
+  import HangLimit
   import DownpipeCore
   import Foundation
   import GRDB
@@ -8,7 +9,7 @@
   @testable import DownpipeSQLite
 
   /// Concurrent changes are committed together and fail individually.
-  @Suite(.timeLimit(.minutes(5)))
+  @Suite(.endsHangs)
   struct CommitQueueTests {
     private struct Refused: Error {}
 

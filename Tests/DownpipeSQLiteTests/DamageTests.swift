@@ -1,4 +1,5 @@
 #if SQLite
+  import HangLimit
   import DownpipeCore
   import Foundation
   import GRDB
@@ -7,7 +8,7 @@
   @testable import DownpipeSQLite
 
   /// A row with a damaged column does not affect other records.
-  @Suite(.timeLimit(.minutes(5)))
+  @Suite(.endsHangs)
   struct DamageTests {
     /// The damage to a row, and the column that the error names.
     static let damages: [(String, String)] =

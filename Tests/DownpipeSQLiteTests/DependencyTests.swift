@@ -1,4 +1,5 @@
 #if SQLite
+  import HangLimit
   import DownpipeCore
   import DownpipeTesting
   import Foundation
@@ -8,7 +9,7 @@
   @testable import DownpipeSQLite
 
   /// Downloads that wait for others cost leases nothing, and are released by index and in the same transaction.
-  @Suite(.timeLimit(.minutes(5)))
+  @Suite(.endsHangs)
   struct DependencyTests {
     private func addition(_ id: DownloadID, _ order: Int, after: Set<DownloadID> = []) throws -> LedgerAddition {
       var addition = try DownpipeSQLiteTests.addition(id, Int64(order))

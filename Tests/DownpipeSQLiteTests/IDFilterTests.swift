@@ -1,4 +1,5 @@
 #if SQLite
+  import HangLimit
   import DownpipeCore
   import Foundation
   import GRDB
@@ -7,7 +8,7 @@
   @testable import DownpipeSQLite
 
   /// A filter that names downloads looks each of them up, beside any number of other downloads.
-  @Suite(.timeLimit(.minutes(5)))
+  @Suite(.endsHangs)
   struct IDFilterTests {
     private static let filters: [DownloadFilter] = [
       .ids(["a"]), DownloadFilter(phases: [.waiting, .failed], ids: ["a"]), DownloadFilter(tag: "t", ids: ["a"]),

@@ -1,4 +1,5 @@
 #if SQLite
+  import HangLimit
   import DownpipeCore
   import DownpipeTesting
   import Foundation
@@ -9,7 +10,7 @@
   @testable import DownpipeSQLite
 
   /// The lists of lanes that a connection caches stay correct when this store or another one changes the lanes.
-  @Suite(.timeLimit(.minutes(5)))
+  @Suite(.endsHangs)
   struct LaneTests {
     /// The model of a waiting download that the test compares with the ledger.
     private struct Waiting {

@@ -1,4 +1,5 @@
 #if SQLite
+  import HangLimit
   import DownpipeCore
   import Foundation
   import GRDB
@@ -9,7 +10,7 @@
 
   /// Downloads that wait for other users, gates or limits cost a lease nothing. Work is counted in steps of SQLite's
   /// virtual machine, which do not depend on the load of the computer.
-  @Suite(.timeLimit(.minutes(2)))
+  @Suite(.endsHangs)
   struct LeaseCostTests {
     private static let crowd = 100_000
     private static let few = 300

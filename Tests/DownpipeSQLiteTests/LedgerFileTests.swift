@@ -1,4 +1,5 @@
 #if SQLite
+  import HangLimit
   import DownpipeCore
   import Foundation
   import GRDB
@@ -7,7 +8,7 @@
   @testable import DownpipeSQLite
 
   /// Opening a ledger: the files that are created, the errors, and whether their messages say what to do.
-  @Suite(.timeLimit(.minutes(5)))
+  @Suite(.endsHangs)
   struct LedgerFileTests {
     private func expectRefusal(
       _ ledger: SQLiteLedger, _ words: String..., sourceLocation: SourceLocation = #_sourceLocation

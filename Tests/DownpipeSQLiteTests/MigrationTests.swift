@@ -1,4 +1,5 @@
 #if SQLite
+  import HangLimit
   import DownpipeCore
   import DownpipeScheduling
   import Foundation
@@ -9,7 +10,7 @@
   @testable import DownpipeSQLite
 
   /// Ledgers of older versions are migrated without losing data.
-  @Suite(.timeLimit(.minutes(5)))
+  @Suite(.endsHangs)
   struct MigrationTests {
     /// A ledger of the version before lanes, created with that version's statements.
     private func oldLedger(_ path: String, _ rows: [String]) async throws {

@@ -1,4 +1,5 @@
 #if SQLite
+  import HangLimit
   import DownpipeCore
   import DownpipeTesting
   import Foundation
@@ -19,7 +20,7 @@
   }
 
   /// What another process does to the ledger is noticed within a second, and looking for it costs next to nothing.
-  @Suite(.timeLimit(.minutes(5)))
+  @Suite(.endsHangs)
   struct OtherProcessTests {
     private static let url = URL(filePath: "/file")
 

@@ -1,4 +1,5 @@
 #if SQLite
+  import HangLimit
   import DownpipeCore
   import Foundation
   import GRDB
@@ -7,7 +8,7 @@
   @testable import DownpipeSQLite
 
   /// A ledger may contain passwords: other users must not be able to read it.
-  @Suite(.timeLimit(.minutes(5)))
+  @Suite(.endsHangs)
   struct PrivacyTests {
     private func mode(_ path: String) throws -> Int {
       try #require(FileManager.default.attributesOfItem(atPath: path)[.posixPermissions] as? Int)

@@ -1,4 +1,5 @@
 #if SQLite
+  import HangLimit
   import DownpipeCore
   import DownpipeSQLite
   import DownpipeScheduling
@@ -6,7 +7,7 @@
   import Testing
 
   /// The queue has its properties with a ledger in a file, too.
-  @Suite(.timeLimit(.minutes(5)))
+  @Suite(.endsHangs)
   struct QueuePropertyTests {
     static let policies: [any SchedulingPolicy] = [
       PriorityQueue(), PriorityQueue(ageing: .seconds(1)), ShortestFirst(assuming: 4_000), EarliestDeadlineFirst(),

@@ -1,4 +1,5 @@
 #if SQLite
+  import HangLimit
   import DownpipeCore
   import Foundation
   import GRDB
@@ -8,7 +9,7 @@
   @testable import DownpipeSQLite
 
   /// Which ranking the ranks in a ledger are of.
-  @Suite(.timeLimit(.minutes(5)))
+  @Suite(.endsHangs)
   struct RankingTests {
     private static let backwards = Ranking(name: "backwards") { Rank().ascending(1_000_000 - $0.arrival) }
 

@@ -1,4 +1,5 @@
 #if SQLite
+  import HangLimit
   import DownpipeCore
   import DownpipeSQLite
   import DownpipeTesting
@@ -6,7 +7,7 @@
   import Testing
 
   /// A download that waits for another one and for a time starts at that time, also in a later process.
-  @Suite(.timeLimit(.minutes(5)))
+  @Suite(.endsHangs)
   struct ReleasedDueTests {
     private let time = VirtualTime()
 

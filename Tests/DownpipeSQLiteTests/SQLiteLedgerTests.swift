@@ -1,4 +1,5 @@
 #if SQLite
+  import HangLimit
   import DownpipeCore
   import DownpipeTesting
   import Foundation
@@ -6,7 +7,7 @@
 
   @testable import DownpipeSQLite
 
-  @Suite(.timeLimit(.minutes(5)))
+  @Suite(.endsHangs)
   struct SQLiteLedgerTests {
     @Test(arguments: [Durability.process, .power])
     func keepsTheContract(_ durability: Durability) async throws {

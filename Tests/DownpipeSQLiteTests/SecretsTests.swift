@@ -1,4 +1,5 @@
 #if SQLite
+  import HangLimit
   import DownpipeCore
   import DownpipeSQLite
   import DownpipeTesting
@@ -7,7 +8,7 @@
   import Testing
 
   /// A ledger keeps what the download needs to continue, and no secret anywhere else.
-  @Suite(.timeLimit(.minutes(5)))
+  @Suite(.endsHangs)
   struct SecretsTests {
     /// The link, its header fields and the request as it was added: with a fresh process the download continues from
     /// these alone.

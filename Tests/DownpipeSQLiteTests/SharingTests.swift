@@ -1,4 +1,5 @@
 #if SQLite
+  import HangLimit
   import DownpipeCore
   import DownpipePOSIX
   import Foundation
@@ -9,7 +10,7 @@
   @testable import DownpipeSQLite
 
   /// Several users of one file: the downloads that each holds, and what happens to them when a user ends.
-  @Suite(.timeLimit(.minutes(5)))
+  @Suite(.endsHangs)
   struct SharingTests {
     /// Leases at most `count` downloads.
     private func lease(_ store: any LedgerStore, _ count: Int) async throws -> [DownloadRecord] {

@@ -1,9 +1,10 @@
 #if SQLite
+  import HangLimit
   import Testing
 
   @testable import DownpipeSQLite
 
-  @Suite(.timeLimit(.minutes(5)))
+  @Suite(.endsHangs)
   struct SortedKeysTests {
     @Test(arguments: [1, 2, 511, 512, 513, 3_000])
     func agreesWithASortedSet(_ count: Int) {

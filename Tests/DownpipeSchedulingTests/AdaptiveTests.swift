@@ -1,9 +1,10 @@
+import HangLimit
 import DownpipeCore
 import DownpipeScheduling
 import DownpipeTesting
 import Testing
 
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.endsHangs)
 struct AdaptiveTests {
   private let here = Candidate(host: "example.org")
   private let overload = DownloadError(.httpStatus, "the server responded with 503", httpStatus: 503)

@@ -1,10 +1,11 @@
+import HangLimit
 import DownpipeCore
 import DownpipeScheduling
 import DownpipeTesting
 import Foundation
 import Testing
 
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.endsHangs)
 struct AgeingTests {
   private static let start = Date(timeIntervalSince1970: 1_700_000_000)
 

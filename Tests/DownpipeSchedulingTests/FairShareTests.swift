@@ -1,3 +1,4 @@
+import HangLimit
 import DownpipeCore
 import DownpipeMemory
 import DownpipeScheduling
@@ -6,7 +7,7 @@ import Foundation
 import Testing
 
 /// Groups get their shares of the starts.
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.endsHangs)
 struct FairShareTests {
   /// Starts downloads of groups that all wait, as a ledger does: the smallest precedence goes first, then the rank.
   private func starts(_ policy: FairShare, _ candidates: [Candidate], count: Int) -> [Candidate] {

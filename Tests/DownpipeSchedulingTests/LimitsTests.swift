@@ -1,8 +1,9 @@
+import HangLimit
 import DownpipeCore
 import DownpipeScheduling
 import Testing
 
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.endsHangs)
 struct LimitsTests {
   private func candidate(host: String = "example.org", tags: Set<String> = []) -> Candidate {
     Candidate(host: host, tags: tags)

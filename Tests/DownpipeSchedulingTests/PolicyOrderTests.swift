@@ -1,10 +1,11 @@
+import HangLimit
 import DownpipeCore
 import DownpipeScheduling
 import Foundation
 import Testing
 
 /// The orders of the policies without settings of priority.
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.endsHangs)
 struct PolicyOrderTests {
   private func order(_ policy: some SchedulingPolicy, _ contexts: [RankingContext]) -> [DownloadID] {
     contexts.sorted { policy.rank($0) < policy.rank($1) }.map(\.id)

@@ -1,10 +1,11 @@
+import HangLimit
 import DownpipeCore
 import DownpipeScheduling
 import DownpipeTesting
 import Testing
 
 /// Every policy keeps the properties of a queue, for any sequence of operations.
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.endsHangs)
 struct QueuePropertyTests {
   private func limits(_ limits: QueueLimits) -> any AdmissionPolicy {
     Limits(concurrent: limits.concurrent, perHost: limits.perHost, perTag: ["even": limits.even])

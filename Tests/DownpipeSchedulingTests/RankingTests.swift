@@ -1,8 +1,9 @@
+import HangLimit
 import DownpipeCore
 import DownpipeScheduling
 import Testing
 
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.endsHangs)
 struct RankingTests {
   private func context(_ arrival: Int64, _ priority: Priority = .normal) -> RankingContext {
     RankingContext(id: DownloadID("\(arrival)"), priority: priority, arrival: arrival)

@@ -1,3 +1,4 @@
+import HangLimit
 import DownpipeCore
 import DownpipeScheduling
 import DownpipeTesting
@@ -5,7 +6,7 @@ import Foundation
 import Testing
 
 /// A rate limit with hours applies during a part of each day, also when clocks change or are set.
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.endsHangs)
 struct RateLimitHoursTests {
   private let url = URL(string: "https://example.org/film")!
   /// A second for each chunk of 10,000 bytes, and a tenth of a second's bytes at full speed.

@@ -1,9 +1,10 @@
+import HangLimit
 import DownpipeCore
 import DownpipeScheduling
 import DownpipeTesting
 import Testing
 
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.endsHangs)
 struct RateLimitTests {
   private let here = Candidate(host: "example.org")
   private let there = Candidate(host: "other.org")

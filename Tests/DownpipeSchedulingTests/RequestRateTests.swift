@@ -1,9 +1,10 @@
+import HangLimit
 import DownpipeCore
 import DownpipeScheduling
 import DownpipeTesting
 import Testing
 
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.endsHangs)
 struct RequestRateTests {
   private let none = RunningDownloads()
   private let here = Candidate(host: "example.org")

@@ -1,9 +1,10 @@
+import HangLimit
 import DownpipeCore
 import DownpipeScheduling
 import DownpipeTesting
 import Testing
 
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.endsHangs)
 struct SchedulingConformanceTests {
   @Test func fifo() async throws { try await SchedulingPolicyConformance(FIFO()).run() }
 

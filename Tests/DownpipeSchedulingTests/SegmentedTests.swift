@@ -1,9 +1,10 @@
+import HangLimit
 import DownpipeCore
 import DownpipeScheduling
 import DownpipeTesting
 import Testing
 
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.endsHangs)
 struct SegmentedTests {
   private static let mebibyte: Int64 = 1 << 20
 

@@ -1,3 +1,4 @@
+import HangLimit
 import DownpipeCore
 import DownpipeService
 import DownpipeTesting
@@ -5,7 +6,7 @@ import Foundation
 import ServiceLifecycleTestKit
 import Testing
 
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.endsHangs)
 struct DownloaderServiceTests {
   @Test func aGracefulShutdownEndsTransfersAtACheckpoint() async throws {
     let bytes = DownloadFixtures.pattern(size: 100_000)

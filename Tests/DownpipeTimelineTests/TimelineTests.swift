@@ -1,10 +1,11 @@
+import HangLimit
 import DownpipeCore
 import DownpipeTesting
 import DownpipeTimeline
 import Foundation
 import Testing
 
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.endsHangs)
 struct TimelineTests {
   private let request = DownloadRequest(URL(filePath: "/a"), id: "a")
   private let error = DownloadError(.network, "broken")

@@ -1,10 +1,11 @@
+import HangLimit
 import DownpipeCore
 import Foundation
 import Testing
 
 @testable import DownpipeTool
 
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.endsHangs)
 struct BoardLayoutTests {
   private func layout(_ columns: Int, _ rows: Int = 24) -> BoardLayout {
     BoardLayout(columns: columns, rows: rows, hasColor: false)

@@ -1,3 +1,4 @@
+import HangLimit
 import ArgumentParser
 import DownpipeCore
 import DownpipeFiles
@@ -6,7 +7,7 @@ import Testing
 
 @testable import DownpipeTool
 
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.endsHangs)
 struct CommandTests {
   @Test("Every option of get is parsed")
   func get() throws {
@@ -165,7 +166,7 @@ struct CommandTests {
   }
 }
 
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.endsHangs)
 struct FolderTests {
   @Test("A folder is created with its parents, and a file in its place is an error")
   func prepare() throws {

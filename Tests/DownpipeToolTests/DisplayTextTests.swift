@@ -1,8 +1,9 @@
+import HangLimit
 import Testing
 
 @testable import DownpipeTool
 
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.endsHangs)
 struct DisplayTextTests {
   @Test(arguments: [
     ("", 0), ("film.mkv", 8), ("東京", 4), ("ｆｕｌｌ", 8), ("ﾊﾝｶｸ", 4), ("e\u{301}", 1), ("né", 2), ("한국", 4), ("👍", 2),

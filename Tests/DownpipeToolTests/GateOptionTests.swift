@@ -1,3 +1,4 @@
+import HangLimit
 import ArgumentParser
 import Downpipe
 import DownpipeTesting
@@ -5,7 +6,7 @@ import Testing
 
 @testable import DownpipeTool
 
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.endsHangs)
 struct GateOptionTests {
   private func settings(_ arguments: String...) throws -> GateSettings {
     try GateOptions.parse(arguments).settings

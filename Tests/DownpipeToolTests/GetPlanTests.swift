@@ -1,10 +1,11 @@
+import HangLimit
 import DownpipeCore
 import Foundation
 import Testing
 
 @testable import DownpipeTool
 
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.endsHangs)
 struct GetPlanTests {
   private let url = "https://example.org/a.bin"
 
@@ -141,7 +142,7 @@ struct GetPlanTests {
   }
 }
 
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.endsHangs)
 struct DownloadIdentityTests {
   @Test(
     "The id is the first 16 digits of SHA-256 over URL and name",

@@ -1,10 +1,11 @@
+import HangLimit
 import DownpipeCore
 import Foundation
 import Testing
 
 @testable import DownpipeTool
 
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.endsHangs)
 struct JSONOutputTests {
   private struct Line: Decodable, Equatable {
     struct Failure: Decodable, Equatable {

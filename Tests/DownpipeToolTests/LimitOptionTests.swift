@@ -1,3 +1,4 @@
+import HangLimit
 import ArgumentParser
 import Downpipe
 import Foundation
@@ -5,7 +6,7 @@ import Testing
 
 @testable import DownpipeTool
 
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.endsHangs)
 struct LimitOptionTests {
   private func get(_ arguments: String...) throws -> GetCommand { try GetCommand.parse(["http://a/1"] + arguments) }
 

@@ -1,3 +1,4 @@
+import HangLimit
 import ArgumentParser
 import Downpipe
 import DownpipeTesting
@@ -7,7 +8,7 @@ import Testing
 @testable import DownpipeTool
 
 /// The options about servers become settings, or are refused with what to do.
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.endsHangs)
 struct NetworkOptionTests {
   private static let pin = "sha256//" + String(repeating: "A", count: 43) + "="
 

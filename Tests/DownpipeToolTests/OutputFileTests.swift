@@ -1,9 +1,10 @@
+import HangLimit
 import Foundation
 import Testing
 
 @testable import DownpipeTool
 
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.endsHangs)
 struct OutputFileTests {
   private let pipe = Pipe()
   /// Never closed: the thread of an abandoned write keeps using the number.

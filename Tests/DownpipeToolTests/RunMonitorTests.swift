@@ -1,3 +1,4 @@
+import HangLimit
 import DownpipeCore
 import Foundation
 import Synchronization
@@ -5,7 +6,7 @@ import Testing
 
 @testable import DownpipeTool
 
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.endsHangs)
 struct RunMonitorTests {
   private final class Record: RunOutput, Sendable {
     func show(_ notice: DownloadNotice) {}
@@ -71,7 +72,7 @@ struct RunMonitorTests {
   }
 }
 
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.endsHangs)
 struct ProgressBoardTests {
   private let now = Samples.now
 

@@ -1,3 +1,4 @@
+import HangLimit
 import ArgumentParser
 import Downpipe
 import DownpipeTesting
@@ -7,7 +8,7 @@ import Testing
 @testable import DownpipeTool
 
 /// A ledger may name paths outside the folder. A command that lists them moves nothing there.
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.endsHangs)
 struct ScopedStoreTests {
   private let folder: TemporaryFolder
 

@@ -1,3 +1,4 @@
+import HangLimit
 import DownpipeCore
 import DownpipeTesting
 import Foundation
@@ -5,7 +6,7 @@ import Testing
 
 @testable import DownpipeTool
 
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.endsHangs)
 struct StateNewsTests {
   private let busy = DownloadError(.httpStatus, "the server answered 503", httpStatus: 503)
   private func retry(in seconds: Double) -> DownloadStatus {

@@ -1,8 +1,9 @@
+import HangLimit
 import Testing
 
 @testable import DownpipeTool
 
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.endsHangs)
 struct TerminalTests {
   @Test("A frame overwrites the last one without erasing it first")
   func redraw() {

@@ -1,3 +1,4 @@
+import HangLimit
 import Downpipe
 import DownpipeTesting
 import Foundation
@@ -6,7 +7,7 @@ import Testing
 @testable import DownpipeTool
 
 /// Downloads that were added with `--untrusted` keep its rules.
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.endsHangs)
 struct TrustTests {
   private let usual = FakeSource(everyURL: .init([1, 2, 3]))
   private let strict = FakeSource(everyURL: .init([1, 2, 3]))

@@ -1,10 +1,11 @@
+import HangLimit
 import DownpipeTesting
 import Foundation
 import Testing
 
 @testable import DownpipeTool
 
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.endsHangs)
 struct URLListTests {
   private let text =
     "\u{FEFF}http://a/1\n\n# a comment\n   \n  http://a/2  \r\n\t# another\nhttp://a/3#part\nhttp://a/4\rhttp://a/5\r\r# x\rhttp://a/6"

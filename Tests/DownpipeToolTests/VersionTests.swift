@@ -1,10 +1,11 @@
+import HangLimit
 import ArgumentParser
 import Foundation
 import Testing
 
 @testable import DownpipeTool
 
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.endsHangs)
 struct VersionTests {
   @Test("The newest entry of the change log is the tool's version")
   func changelog() throws {

@@ -1,3 +1,4 @@
+import HangLimit
 import DownpipeCore
 import DownpipeLogging
 import DownpipeMetrics
@@ -12,7 +13,7 @@ import Testing
 import Tracing
 
 /// Random commands to a real downloader with all observers: every span ends, inside its download.
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.endsHangs)
 struct RandomLifeTests {
   @Test(arguments: 0..<20)
   func everySpanEnds(seed: UInt64) async throws {

@@ -1,3 +1,4 @@
+import HangLimit
 import DownpipeCore
 import DownpipeLogging
 import DownpipeMetrics
@@ -12,7 +13,7 @@ import Testing
 import Tracing
 
 /// A secret in each place of a request: none comes out of the observers, events, errors and states.
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.endsHangs)
 struct SecretsTests {
   @Test(arguments: [true, false])
   func nothingSecretComesOut(_ succeeds: Bool) async throws {

@@ -1,3 +1,4 @@
+import HangLimit
 import DownpipeCore
 import DownpipeTesting
 import DownpipeTracing
@@ -6,7 +7,7 @@ import InMemoryTracing
 import Testing
 import Tracing
 
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.endsHangs)
 struct TracingObserverTests {
   private let tracer = InMemoryTracer()
   private let error = DownloadError(.httpStatus, "busy at https://example.org/?sig=SECRET", httpStatus: 503)

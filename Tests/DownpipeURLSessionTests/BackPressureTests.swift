@@ -1,3 +1,4 @@
+import HangLimit
 import Dispatch
 import DownpipeCore
 import DownpipeTesting
@@ -7,7 +8,7 @@ import Synchronization
 import Testing
 
 extension URLSessionTests {
-  @Suite(.timeLimit(.minutes(5)))
+  @Suite(.endsHangs)
   struct BackPressureTests {
     @Test func aSinkThatBlocksHoldsTheServerUp() async throws {
       let content = ScriptedContent.pattern(size: 64 << 20)

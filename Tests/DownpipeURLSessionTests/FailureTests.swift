@@ -1,3 +1,4 @@
+import HangLimit
 import DownpipeCore
 import DownpipeTesting
 import Foundation
@@ -10,7 +11,7 @@ import Testing
 #endif
 
 extension URLSessionTests {
-  @Suite(.timeLimit(.minutes(5)))
+  @Suite(.endsHangs)
   struct FailureTests {
     static let answers: [(ScriptedReply, DownloadError.Code)] = [
       (.closed, .network),

@@ -1,9 +1,10 @@
+import HangLimit
 import DownpipeTesting
 import DownpipeURLSession
 import Testing
 
 extension URLSessionTests {
-  @Suite(.timeLimit(.minutes(2)))
+  @Suite(.endsHangs)
   struct RawAnswerTests {
     @Test func keepsTheTable() async throws {
       try await RawAnswers(URLSessionSource(.ephemeral), excluding: Self.exclusions).run()

@@ -1,3 +1,4 @@
+import HangLimit
 import DownpipeCore
 import DownpipeTesting
 import Foundation
@@ -6,7 +7,7 @@ import Testing
 @testable import DownpipeURLSession
 
 extension URLSessionTests {
-  @Suite(.timeLimit(.minutes(5)))
+  @Suite(.endsHangs)
   struct RedirectTests {
     @Test("A place that a server has named gets no credentials")
     func namedByAServer() async throws {

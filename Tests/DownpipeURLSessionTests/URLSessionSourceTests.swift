@@ -1,3 +1,4 @@
+import HangLimit
 import DownpipeCore
 import DownpipeTesting
 import DownpipeURLSession
@@ -5,7 +6,7 @@ import Foundation
 import Testing
 
 extension URLSessionTests {
-  @Suite(.timeLimit(.minutes(5)))
+  @Suite(.endsHangs)
   struct URLSessionSourceTests {
     private let content = ScriptedContent.pattern(size: 2 << 20)
 

@@ -1,4 +1,5 @@
 #if os(Linux)
+  import HangLimit
   import Downpipe
   import DownpipeTesting
   import Foundation
@@ -196,7 +197,7 @@
     }
   }
 
-  @Suite(.enabled(if: FarEnd.asked != nil, "other tests start it in a network namespace"), .timeLimit(.minutes(5)))
+  @Suite(.enabled(if: FarEnd.asked != nil, "other tests start it in a network namespace"), .endsHangs)
   struct FarEndTests {
     @Test func downloads() async throws {
       let asked = try #require(FarEnd.asked)

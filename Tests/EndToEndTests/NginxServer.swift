@@ -1,3 +1,4 @@
+import HangLimit
 import Downpipe
 import DownpipeTesting
 import Dispatch
@@ -188,7 +189,7 @@ struct Command: Sendable {
 }
 
 /// All tests with real processes, one after the other: they share a machine of two cores.
-@Suite(.serialized, .timeLimit(.minutes(5)), .enabled(if: hasSQLite, "the tests need a build with the trait SQLite"))
+@Suite(.serialized, .endsHangs, .enabled(if: hasSQLite, "the tests need a build with the trait SQLite"))
 enum EndToEnd {}
 
 #if SQLite

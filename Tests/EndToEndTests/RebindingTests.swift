@@ -1,4 +1,5 @@
 #if os(Linux)
+  import HangLimit
   import DownpipeTesting
   import Foundation
   import Testing
@@ -6,7 +7,7 @@
   extension EndToEnd {
     /// `--untrusted` beside a name server that changes its answers, in a network of its own: one address of the public
     /// internet, and a service at 127.0.0.1 that nothing may reach.
-    @Suite(.timeLimit(.minutes(5)), .enabled(if: RootAccess.isExpected, Comment(rawValue: RootAccess.absence)))
+    @Suite(.endsHangs, .enabled(if: RootAccess.isExpected, Comment(rawValue: RootAccess.absence)))
     struct RebindingTests {
       /// The answers depend on the name: the first one for `rebind` is public, later ones are private.
       private static let nameServer = """

@@ -77,7 +77,9 @@ extension EndToEnd {
 
       kill(id, SIGTERM)
       // A tool that waits for its reader would never end. How long it waits is tested with its writes.
-      DispatchQueue.global().asyncAfter(deadline: .now() + .seconds(Command.hangLimit)) { if isOver.withLock({ !$0 }) { kill(id, SIGKILL) } }
+      DispatchQueue.global().asyncAfter(deadline: .now() + .seconds(Command.hangLimit)) {
+        if isOver.withLock({ !$0 }) { kill(id, SIGKILL) }
+      }
       var status: Int32?
       for await value in ending.stream {
         status = value

@@ -1,3 +1,4 @@
+import HangLimit
 import Downpipe
 import DownpipeTesting
 import Foundation
@@ -6,7 +7,7 @@ import Testing
 @testable import ExpiringLinks
 
 /// The example with small files and a test clock: a link delivers 300,000 bytes before it expires.
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.endsHangs)
 struct ExpiringLinksTests {
   private static let film = ScriptedContent.pattern(size: 1_000_000, seed: 8)
   private static let speed = 100_000

@@ -1,3 +1,4 @@
+import HangLimit
 import Downpipe
 import DownpipeGates
 import DownpipeTesting
@@ -7,7 +8,7 @@ import Testing
 @testable import LargeFiles
 
 /// The settings, and changes of the network.
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.endsHangs)
 struct SettingsTests {
   @Test("CX: number at once is the user's setting, kept, and takes effect on running transfers")
   func numberAtOnce() async throws {

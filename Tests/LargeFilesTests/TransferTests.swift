@@ -1,3 +1,4 @@
+import HangLimit
 import Downpipe
 import DownpipeBackgroundURLSession
 import DownpipeTesting
@@ -8,7 +9,7 @@ import Testing
 @testable import LargeFiles
 
 /// Sessions, killed processes and the records.
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.endsHangs)
 struct TransferTests {
   /// `nil` for the default source on Linux.
   private static let configurations: [URLSessionSource.Configuration?] = [nil, .default, .ephemeral]

@@ -1,3 +1,4 @@
+import HangLimit
 import Downpipe
 import DownpipeTesting
 import Foundation
@@ -6,7 +7,7 @@ import Testing
 @testable import MediaLibrary
 
 /// The rows of LYF about items.
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.endsHangs)
 struct ItemTests {
   @Test("LYF: a unique key an item, independent of the URL; containsTask(key)")
   func keys() async throws {

@@ -1,3 +1,4 @@
+import HangLimit
 import Downpipe
 import DownpipeGates
 import DownpipeTesting
@@ -7,7 +8,7 @@ import Testing
 @testable import MediaLibrary
 
 /// The rows of LYF about sessions, commands for all items, failures and timing.
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.endsHangs)
 struct SessionTests {
   @Test("LYF: stop everything at log-out keeping resume state, go on at log-in")
   func logOut() async throws {

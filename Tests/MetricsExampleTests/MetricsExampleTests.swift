@@ -1,3 +1,4 @@
+import HangLimit
 import Downpipe
 import DownpipeTesting
 import Foundation
@@ -6,7 +7,7 @@ import Testing
 @testable import MetricsExample
 
 /// The metrics as Prometheus reads them: over a socket.
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.endsHangs)
 struct MetricsExampleTests {
   @Test func theEndpointShowsTheMetrics() async throws {
     let folder = try TemporaryFolder()

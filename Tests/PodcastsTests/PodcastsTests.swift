@@ -1,3 +1,4 @@
+import HangLimit
 import Downpipe
 import DownpipeTesting
 import Foundation
@@ -6,7 +7,7 @@ import Testing
 @testable import Podcasts
 
 /// The use cases of a podcast app, tested through the example.
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.endsHangs)
 struct PodcastsTests {
   private let folder: TemporaryFolder
   private let gate = ServerGate()

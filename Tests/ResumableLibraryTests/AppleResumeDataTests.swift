@@ -1,3 +1,4 @@
+import HangLimit
 import Downpipe
 import DownpipeAppleResumeData
 import DownpipeTesting
@@ -7,7 +8,7 @@ import Testing
 @testable import ResumableLibrary
 
 /// Exchange of resume data with URLSession.
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.endsHangs)
 struct AppleResumeDataTests {
   /// A form of resume data.
   enum Form: CaseIterable {

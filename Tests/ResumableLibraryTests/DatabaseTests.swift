@@ -1,3 +1,4 @@
+import HangLimit
 import Downpipe
 import DownpipeTesting
 import Foundation
@@ -6,7 +7,7 @@ import Testing
 @testable import ResumableLibrary
 
 /// Records, files and their names.
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.endsHangs)
 struct DatabaseTests {
   @Test("add or update: a film with a new link resumes and is one transfer")
   func addOrUpdate() async throws {

@@ -1,3 +1,4 @@
+import HangLimit
 import Downpipe
 import DownpipeTesting
 import Testing
@@ -5,7 +6,7 @@ import Testing
 @testable import ResumableLibrary
 
 /// Slots, the waiting list, manual starts, progress.
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.endsHangs)
 struct QueueTests {
   @Test("a limited number of transfers, and a waiting list")
   func slots() async throws {

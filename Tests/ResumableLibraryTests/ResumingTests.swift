@@ -1,3 +1,4 @@
+import HangLimit
 import Downpipe
 import DownpipeTesting
 import DownpipeURLSession
@@ -7,7 +8,7 @@ import Testing
 @testable import ResumableLibrary
 
 /// Pauses, killed processes, lost networks.
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.endsHangs)
 struct ResumingTests {
   @Test("foreground transfers", arguments: [true, false])
   func foreground(isURLSession: Bool) async throws {

@@ -1,7 +1,8 @@
+import HangLimit
 import DownpipeCore
 import Testing
 
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.endsHangs)
 struct FailureTableTests {
   /// All codes, listed a second time.
   static let codes: [DownloadError.Code: FailureTable.Action] = [

@@ -1,3 +1,4 @@
+import HangLimit
 import DownpipeCore
 import DownpipeTesting
 import Foundation
@@ -5,7 +6,7 @@ import Synchronization
 import Testing
 
 /// The suite finds faults: each case is a correct ledger with one fault.
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.endsHangs)
 struct LedgerConformanceTests {
   @Test(arguments: Fault.allCases)
   func findsTheFault(_ fault: Fault) async throws {

@@ -1,10 +1,11 @@
+import HangLimit
 import DownpipeTesting
 import Foundation
 import Testing
 
 @testable import DownpipeCore
 
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.endsHangs)
 struct MemoryLedgerQueueTests {
   private func key(_ rank: Int64, generation: Int64 = 1) throws -> MemoryLedgerQueue.Key {
     let request = try DownloadRequest("https://example.org/\(rank)", id: DownloadID("\(rank)/\(generation)"))

@@ -1,3 +1,4 @@
+import HangLimit
 import DownpipeCore
 import DownpipeTesting
 import Foundation
@@ -5,7 +6,7 @@ import Testing
 
 @testable import DownpipeCore
 
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.endsHangs)
 struct MemoryLedgerTests {
   private let start = Date(timeIntervalSince1970: 1_700_000_000)
 

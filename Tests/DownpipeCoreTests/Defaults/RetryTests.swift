@@ -1,9 +1,10 @@
+import HangLimit
 import DownpipeCore
 import DownpipeTesting
 import Foundation
 import Testing
 
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.endsHangs)
 struct RetryTests {
   private static func failure(
     _ error: DownloadError, consecutive: Int = 1, random: Double = 0, now: Date = Date(timeIntervalSince1970: 1_000)

@@ -1,3 +1,4 @@
+import HangLimit
 import DownpipeCore
 import DownpipeTesting
 import Foundation
@@ -5,7 +6,7 @@ import Synchronization
 import Testing
 
 /// Admission policies with sessions: what they are told, and the times that they name.
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.endsHangs)
 struct AdmissionSessionTests: EngineSuite {
   let bytes = DownloadFixtures.pattern(size: 1_000)
   let url = URL(string: "https://example.org/file.bin")!

@@ -1,10 +1,11 @@
+import HangLimit
 import Foundation
 import Testing
 
 @testable import DownpipeCore
 
 /// The validator in the checkpoint after a reply's bytes are joined with bytes on disk.
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.endsHangs)
 struct AdoptionTests {
   private let here = URL(string: "https://example.org/file")!
   private let elsewhere = URL(string: "https://cdn.example.net/file")!

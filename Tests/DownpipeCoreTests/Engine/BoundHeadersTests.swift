@@ -1,10 +1,11 @@
+import HangLimit
 import DownpipeCore
 import DownpipeTesting
 import Foundation
 import Testing
 
 /// Header fields reach the origin that they were given for, and no other one.
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.endsHangs)
 struct BoundHeadersTests {
   private static let fields = HeaderFields([
     HeaderField("Authorization", "a"), HeaderField("X-Key", "k"), HeaderField("Accept", "*/*"),

@@ -1,10 +1,11 @@
+import HangLimit
 import DownpipeCore
 import DownpipeTesting
 import Foundation
 import Testing
 
 /// Admission policies see the sizes of downloads, and the bytes in flight.
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.endsHangs)
 struct BytesInFlightTests: EngineSuite {
   let bytes = DownloadFixtures.pattern(size: 1_000)
   let url = URL(string: "https://example.org/file.bin")!

@@ -1,10 +1,11 @@
+import HangLimit
 import DownpipeCore
 import DownpipeTesting
 import Foundation
 import Testing
 
 /// What is asked for is what lands: requests that change while their downloads run.
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.endsHangs)
 struct ChangedRequestTests: EngineSuite {
   let bytes = DownloadFixtures.pattern(size: 100_000)
   let url = URL(string: "https://example.org/file.bin")!

@@ -1,3 +1,4 @@
+import HangLimit
 import DownpipeCore
 import DownpipeTesting
 import Foundation
@@ -5,7 +6,7 @@ import Testing
 
 /// FEATURES A, LYF: "snapshots handed out are copies, safe to show; refresh interval is set by the app; one callback
 /// with all changed items".
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.endsHangs)
 struct ChangesIntervalTests: EngineSuite {
   let bytes = DownloadFixtures.pattern(size: 100_000)
   let url = URL(string: "https://example.org/file.bin")!

@@ -1,10 +1,11 @@
+import HangLimit
 import DownpipeCore
 import DownpipeTesting
 import Foundation
 import Testing
 
 /// What a download leaves on disk: everything that is useful later, and nothing else.
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.endsHangs)
 struct CleanUpTests: EngineSuite {
   let bytes = DownloadFixtures.pattern(size: 100_000)
   let url = URL(string: "https://example.org/file.bin")!

@@ -1,10 +1,11 @@
+import HangLimit
 import DownpipeCore
 import DownpipeTesting
 import Foundation
 import Testing
 
 /// Commands that arrive while the ledger is leasing downloads.
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.endsHangs)
 struct CommandRaceTests: EngineSuite {
   let bytes = DownloadFixtures.pattern(size: 100_000)
   let url = URL(string: "https://example.org/file.bin")!

@@ -1,10 +1,11 @@
+import HangLimit
 import DownpipeCore
 import DownpipeTesting
 import Foundation
 import Testing
 
 /// Commands for many downloads by id, and the commands of a handle.
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.endsHangs)
 struct CommandsByIDTests: EngineSuite {
   let bytes = DownloadFixtures.pattern(size: 1_000)
   let url = URL(string: "https://example.org/file.bin")!

@@ -1,3 +1,4 @@
+import HangLimit
 import DownpipeTesting
 import Foundation
 import Synchronization
@@ -6,7 +7,7 @@ import Testing
 @testable import DownpipeCore
 
 /// Another program cuts the partial while it is written.
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.endsHangs)
 struct CutPartialTests: EngineSuite {
   let bytes = DownloadFixtures.pattern(size: 4 << 20)
   let url = URL(string: "https://example.org/file.bin")!

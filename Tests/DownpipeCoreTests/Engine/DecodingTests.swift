@@ -1,10 +1,11 @@
+import HangLimit
 import DownpipeCore
 import DownpipeTesting
 import Foundation
 import Testing
 
 /// Content codings that were not requested. In these tests a coded file is a reversed one.
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.endsHangs)
 struct DecodingTests: EngineSuite {
   let bytes = DownloadFixtures.pattern(size: 100_000)
   let url = URL(string: "https://example.org/file.csv")!

@@ -1,3 +1,4 @@
+import HangLimit
 import DownpipeCore
 import DownpipeTesting
 import Foundation
@@ -5,7 +6,7 @@ import Testing
 
 /// For any graph of dependencies: no download starts before all of its dependencies have finished, every download of a
 /// graph without cycles finishes, and no cycle is accepted.
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.endsHangs)
 struct DependencyPropertyTests: EngineSuite {
   let bytes = DownloadFixtures.pattern(size: 3000)
   let url = URL(string: "https://example.org/file.bin")!

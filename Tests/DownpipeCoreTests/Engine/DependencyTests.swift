@@ -1,10 +1,11 @@
+import HangLimit
 import DownpipeCore
 import DownpipeTesting
 import Foundation
 import Testing
 
 /// A download starts when the downloads that it waits for have finished, and says until then which one that is.
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.endsHangs)
 struct DependencyTests: EngineSuite {
   let bytes = DownloadFixtures.pattern(size: 100_000)
   let url = URL(string: "https://example.org/file.bin")!

@@ -1,10 +1,11 @@
+import HangLimit
 import DownpipeCore
 import DownpipeTesting
 import Foundation
 import Testing
 
 /// Rare sequences of events that were handled wrongly once.
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.endsHangs)
 struct DownloaderEdgeTests {
   let bytes = DownloadFixtures.pattern(size: 100_000)
   let url = URL(string: "https://example.org/file.bin")!

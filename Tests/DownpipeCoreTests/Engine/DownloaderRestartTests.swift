@@ -1,10 +1,11 @@
+import HangLimit
 import DownpipeCore
 import DownpipeTesting
 import Foundation
 import Testing
 
 /// What a new downloader finds in the ledger of an earlier one, and ledgers that fail.
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.endsHangs)
 struct DownloaderRestartTests: EngineSuite {
   let bytes = DownloadFixtures.pattern(size: 100_000)
   let url = URL(string: "https://example.org/file.bin")!

@@ -1,10 +1,11 @@
+import HangLimit
 import DownpipeCore
 import DownpipeTesting
 import Foundation
 import Testing
 
 /// Gates, order and limits.
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.endsHangs)
 struct DownloaderSchedulingTests: EngineSuite {
   let bytes = DownloadFixtures.pattern(size: 100_000)
   let url = URL(string: "https://example.org/file.bin")!

@@ -1,10 +1,11 @@
+import HangLimit
 import DownpipeCore
 import DownpipeTesting
 import Foundation
 import Testing
 
 /// Defects that a review of the engine has found.
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.endsHangs)
 struct EngineDefectTests: EngineSuite {
   let bytes = DownloadFixtures.pattern(size: 100_000)
   let url = URL(string: "https://example.org/file.bin")!

@@ -1,10 +1,11 @@
+import HangLimit
 import DownpipeCore
 import DownpipeTesting
 import Foundation
 import Testing
 
 /// The engine keeps its promises for any sequence of commands.
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.endsHangs)
 struct EnginePropertyTests: EngineSuite {
   let bytes = DownloadFixtures.pattern(size: 3000)
   let url = URL(string: "https://example.org/file.bin")!

@@ -1,10 +1,11 @@
+import HangLimit
 import DownpipeCore
 import DownpipeTesting
 import Foundation
 import Testing
 
 /// The failures that a retry policy gets.
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.endsHangs)
 struct FailureKindTests: EngineSuite {
   let bytes = DownloadFixtures.pattern(size: 1000)
   let url = URL(string: "https://example.org/file.bin")!

@@ -1,10 +1,11 @@
+import HangLimit
 import DownpipeCore
 import DownpipeTesting
 import Foundation
 import Testing
 
 /// Steps whose followers take the bytes while they arrive.
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.endsHangs)
 struct FollowingTests: EngineSuite {
   let bytes = DownloadFixtures.pattern(size: 5 << 20)
   let url = URL(string: "https://example.org/file.bin")!

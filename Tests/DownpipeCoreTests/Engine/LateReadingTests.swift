@@ -1,3 +1,4 @@
+import HangLimit
 import DownpipeTesting
 import Foundation
 import Testing
@@ -5,7 +6,7 @@ import Testing
 @testable import DownpipeCore
 
 /// What the engine reads from the ledger may be old when it arrives.
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.endsHangs)
 struct LateReadingTests: EngineSuite {
   let bytes = DownloadFixtures.pattern(size: 100_000)
   let url = URL(string: "https://example.org/file.bin")!

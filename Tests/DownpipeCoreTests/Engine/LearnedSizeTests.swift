@@ -1,10 +1,11 @@
+import HangLimit
 import DownpipeCore
 import DownpipeTesting
 import Foundation
 import Testing
 
 /// A policy ranks by the size of a file from the moment at which the server has stated it.
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.endsHangs)
 struct LearnedSizeTests: EngineSuite {
   let bytes = DownloadFixtures.pattern(size: 1_000)
   let url = URL(string: "https://example.org/file.bin")!

@@ -1,10 +1,11 @@
+import HangLimit
 import DownpipeCore
 import DownpipeTesting
 import Foundation
 import Testing
 
 /// Downloads that end while the ledger does not answer or fails.
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.endsHangs)
 struct LedgerOutageTests: EngineSuite {
   let bytes = DownloadFixtures.pattern(size: 100_000)
   let url = URL(string: "https://example.org/file.bin")!

@@ -1,10 +1,11 @@
+import HangLimit
 import DownpipeCore
 import DownpipeTesting
 import Foundation
 import Testing
 
 /// Invariants of the lifecycle, checked with random sequences of events. The tests do not repeat the table itself.
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.endsHangs)
 struct LifecycleTests {
   private typealias Event = Lifecycle.Event
   private typealias Phase = DownloadState.Phase

@@ -1,10 +1,11 @@
+import HangLimit
 import DownpipeCore
 import DownpipeTesting
 import Foundation
 import Testing
 
 /// Runs whose lease is lost, and the runs after them.
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.endsHangs)
 struct LostLeaseTests: EngineSuite {
   let bytes = DownloadFixtures.pattern(size: 100_000)
   let url = URL(string: "https://example.org/file.bin")!

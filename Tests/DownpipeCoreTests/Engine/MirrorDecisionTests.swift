@@ -1,10 +1,11 @@
+import HangLimit
 import DownpipeCore
 import DownpipeTesting
 import Foundation
 import Testing
 
 /// The retry policy gets the same failure when it decides on the next mirror and when it decides on the whole run.
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.endsHangs)
 struct MirrorDecisionTests: EngineSuite {
   let bytes = DownloadFixtures.pattern(size: 100_000)
   let url = URL(string: "https://example.org/file.bin")!

@@ -1,10 +1,11 @@
+import HangLimit
 import DownpipeCore
 import DownpipeTesting
 import Foundation
 import Testing
 
 /// The partial of a new download has no name before its first checkpoint, and naming it may fail.
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.endsHangs)
 struct NamelessPartialTests {
   let bytes = DownloadFixtures.pattern(size: 200_000)
   let url = URL(string: "https://example.org/file.bin")!

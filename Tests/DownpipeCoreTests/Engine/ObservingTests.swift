@@ -1,3 +1,4 @@
+import HangLimit
 import DownpipeCore
 import DownpipeTesting
 import Foundation
@@ -5,7 +6,7 @@ import Synchronization
 import Testing
 
 /// What an observer can measure: the times of events, the beginning of runs, all bytes, and the counts of the ledger.
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.endsHangs)
 struct ObservingTests: EngineSuite {
   let bytes = DownloadFixtures.pattern(size: 100_000)
   let url = URL(string: "https://example.org/file.bin")!

@@ -1,3 +1,4 @@
+import HangLimit
 import DownpipeCore
 import DownpipeTesting
 import Foundation
@@ -5,7 +6,7 @@ import Testing
 
 /// The queue is ordered by its policy and by arrival, also after downloads are added again or changed, or the policy is
 /// replaced.
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.endsHangs)
 struct QueueOrderTests: EngineSuite {
   let bytes = DownloadFixtures.pattern(size: 1_000)
   let url = URL(string: "https://example.org/file.bin")!

@@ -1,10 +1,11 @@
+import HangLimit
 import DownpipeCore
 import DownpipeTesting
 import Foundation
 import Testing
 
 /// Rate policies in a downloader: transfers pause by the injected clock, and a policy can be replaced meanwhile.
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.endsHangs)
 struct RatePolicyTests: EngineSuite {
   let bytes = DownloadFixtures.pattern(size: 100_000)
   let url = URL(string: "https://example.org/file.bin")!

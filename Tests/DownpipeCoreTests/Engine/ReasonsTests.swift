@@ -1,10 +1,11 @@
+import HangLimit
 import DownpipeCore
 import DownpipeTesting
 import Foundation
 import Testing
 
 /// Watchers of all downloads get each change, including new reasons to wait and removals.
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.endsHangs)
 struct ReasonsTests: EngineSuite {
   let bytes = DownloadFixtures.pattern(size: 100_000)
   let url = URL(string: "https://example.org/file.bin")!

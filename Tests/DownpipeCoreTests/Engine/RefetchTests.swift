@@ -1,10 +1,11 @@
+import HangLimit
 import DownpipeCore
 import DownpipeTesting
 import Foundation
 import Testing
 
 /// Finished downloads that are fetched again.
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.endsHangs)
 struct RefetchTests: EngineSuite {
   let bytes = DownloadFixtures.pattern(size: 100_000)
   let url = URL(string: "https://example.org/file.bin")!

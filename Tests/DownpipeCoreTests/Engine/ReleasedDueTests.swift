@@ -1,3 +1,4 @@
+import HangLimit
 import DownpipeCore
 import DownpipeTesting
 import Foundation
@@ -5,7 +6,7 @@ import Testing
 
 /// A download that waits for another one and for a time starts at that time, also if the time was not known to the
 /// loop while the other one had not finished.
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.endsHangs)
 struct ReleasedDueTests: EngineSuite {
   let bytes = DownloadFixtures.pattern(size: 1000)
   let url = URL(string: "https://example.org/file.bin")!

@@ -1,10 +1,11 @@
+import HangLimit
 import DownpipeCore
 import DownpipeTesting
 import Foundation
 import Testing
 
 /// A transfer is cut, and then the server sends another file as a whole.
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.endsHangs)
 struct ReplacedFileTests: EngineSuite {
   let bytes = DownloadFixtures.pattern(size: 100_000)
   let url = URL(string: "https://example.org/file.bin")!

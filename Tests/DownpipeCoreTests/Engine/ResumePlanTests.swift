@@ -1,3 +1,4 @@
+import HangLimit
 import DownpipeCore
 import Foundation
 import Testing
@@ -5,7 +6,7 @@ import Testing
 /// Every combination of the bytes on disk, the server's reply, and the relation of the validators.
 ///
 /// The server's file has 100 bytes. The request is always the one that the engine would send.
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.endsHangs)
 struct ResumePlanTests {
   enum OnDisk: String, CaseIterable, Sendable { case nothing, some, all, more }
   enum Answer: String, CaseIterable, Sendable {

@@ -1,10 +1,11 @@
+import HangLimit
 import DownpipeCore
 import DownpipeTesting
 import Foundation
 import Testing
 
 /// Resuming with all kinds of servers, and waiting for missing resources.
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.endsHangs)
 struct ResumeTests {
   let bytes = DownloadFixtures.pattern(size: 100_000)
   let url = URL(string: "https://example.org/file.bin")!

@@ -1,10 +1,11 @@
+import HangLimit
 import DownpipeCore
 import DownpipeTesting
 import Foundation
 import Testing
 
 /// A test advances its clock as soon as it has seen a state, even if the engine does not sleep yet.
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.endsHangs)
 struct RetryTimerTests: EngineSuite {
   let bytes = DownloadFixtures.pattern(size: 10)
   let url = URL(string: "https://example.org/file.bin")!

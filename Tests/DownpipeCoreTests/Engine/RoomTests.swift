@@ -1,10 +1,11 @@
+import HangLimit
 import DownpipeCore
 import DownpipeTesting
 import Foundation
 import Testing
 
 /// Downloads that wait for space go on soon after there is room.
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.endsHangs)
 struct RoomTests: EngineSuite {
   private struct Disk: StorageWrapper {
     let base: any Storage

@@ -1,3 +1,4 @@
+import HangLimit
 import DownpipeTesting
 import Foundation
 import Testing
@@ -5,7 +6,7 @@ import Testing
 @testable import DownpipeCore
 
 /// Settings that users change: kept, and effective on what runs.
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.endsHangs)
 struct SettingsTests: EngineSuite {
   struct Settings: Codable, Sendable, Equatable {
     var jobs = 2

@@ -1,10 +1,11 @@
+import HangLimit
 import DownpipeCore
 import DownpipeTesting
 import Foundation
 import Testing
 
 /// Shutting down while runs are in different phases of their work.
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.endsHangs)
 struct ShutdownTests: EngineSuite {
   let bytes = DownloadFixtures.pattern(size: 100_000)
   let url = URL(string: "https://example.org/file.bin")!

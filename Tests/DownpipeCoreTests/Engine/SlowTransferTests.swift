@@ -1,10 +1,11 @@
+import HangLimit
 import DownpipeCore
 import DownpipeTesting
 import Foundation
 import Testing
 
 /// Transfers below the minimum speed, and downloads without enough descriptors.
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.endsHangs)
 struct SlowTransferTests: EngineSuite {
   let bytes = DownloadFixtures.pattern(size: 100_000)
   let url = URL(string: "https://example.org/file.bin")!

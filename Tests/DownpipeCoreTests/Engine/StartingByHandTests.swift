@@ -1,10 +1,11 @@
+import HangLimit
 import DownpipeCore
 import DownpipeTesting
 import Foundation
 import Testing
 
 /// Starting a download by hand overrides limits; preempted downloads keep their bytes and wait.
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.endsHangs)
 struct StartingByHandTests: EngineSuite {
   let bytes = DownloadFixtures.pattern(size: 100_000)
   let url = URL(string: "https://example.org/file.bin")!

@@ -1,10 +1,11 @@
+import HangLimit
 import DownpipeCore
 import DownpipeTesting
 import Foundation
 import Testing
 
 /// An app's update changes the chain of steps while a download is in the middle of the old chain.
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.endsHangs)
 struct StepChainTests: EngineSuite {
   let bytes = DownloadFixtures.pattern(size: 100_000)
   let url = URL(string: "https://example.org/file.bin")!

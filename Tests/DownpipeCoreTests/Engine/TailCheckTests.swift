@@ -1,3 +1,4 @@
+import HangLimit
 import DownpipeTesting
 import Foundation
 import Testing
@@ -5,7 +6,7 @@ import Testing
 @testable import DownpipeCore
 
 /// A checkpoint counts only as far as the bytes on disk match it.
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.endsHangs)
 struct TailCheckTests {
   let bytes = DownloadFixtures.pattern(size: 1_000_000)
   let url = URL(string: "https://example.org/file.bin")!

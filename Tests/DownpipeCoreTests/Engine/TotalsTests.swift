@@ -1,10 +1,11 @@
+import HangLimit
 import DownpipeCore
 import DownpipeTesting
 import Foundation
 import Testing
 
 /// The snapshot over all downloads.
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.endsHangs)
 struct TotalsTests: EngineSuite {
   let bytes = DownloadFixtures.pattern(size: 100_000)
   let url = URL(string: "https://example.org/file.bin")!

@@ -1,3 +1,4 @@
+import HangLimit
 import DownpipeCore
 import DownpipeTesting
 import Foundation
@@ -5,7 +6,7 @@ import Synchronization
 import Testing
 
 /// Changing the requests of the downloads that match a filter.
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.endsHangs)
 struct UpdateAllTests: EngineSuite {
   let bytes = DownloadFixtures.pattern(size: 100_000)
   let url = URL(string: "https://example.org/file.bin")!

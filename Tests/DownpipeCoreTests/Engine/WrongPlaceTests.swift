@@ -1,3 +1,4 @@
+import HangLimit
 import DownpipeTesting
 import Foundation
 import Testing
@@ -5,7 +6,7 @@ import Testing
 @testable import DownpipeCore
 
 /// Places that send wrong bytes: they are excluded, and the next place is asked.
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.endsHangs)
 struct WrongPlaceTests: EngineSuite {
   let bytes = DownloadFixtures.pattern(size: 100_000)
   let url = URL(string: "https://wrong.example.org/file.bin?key=secret-value")!

@@ -1,9 +1,10 @@
+import HangLimit
 import DownpipeCore
 import Foundation
 import Testing
 
 /// Whether the coded bytes are the file.
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.endsHangs)
 struct ContentCodingTests {
   struct Case: Sendable, CustomTestStringConvertible {
     var coding: String

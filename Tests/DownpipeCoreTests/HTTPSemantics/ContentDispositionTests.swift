@@ -1,9 +1,10 @@
+import HangLimit
 import DownpipeCore
 import DownpipeTesting
 import Foundation
 import Testing
 
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.endsHangs)
 struct ContentDispositionTests {
   @Test(arguments: names)
   func name(_ field: String, _ expected: String) {

@@ -1,7 +1,8 @@
+import HangLimit
 import DownpipeCore
 import Testing
 
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.endsHangs)
 struct ContentLengthTests {
   @Test(arguments: [
     ([], ByteCount.unknown), (["0"], .known(0)), (["10"], .known(10)), (["010"], .known(10)), (["\t10 "], .known(10)),

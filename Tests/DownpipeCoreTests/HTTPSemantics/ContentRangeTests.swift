@@ -1,7 +1,8 @@
+import HangLimit
 import DownpipeCore
 import Testing
 
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.endsHangs)
 struct ContentRangeTests {
   @Test(arguments: [
     ("bytes 0-50/51", ContentRange.part(0..<51, total: .known(51))),

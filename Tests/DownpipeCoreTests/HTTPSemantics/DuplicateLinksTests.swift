@@ -1,9 +1,10 @@
+import HangLimit
 import DownpipeCore
 import DownpipeTesting
 import Foundation
 import Testing
 
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.endsHangs)
 struct DuplicateLinksTests {
   private static func urls(_ fields: [String], of url: String = "https://a.test/d/f?q=1") -> [String] {
     guard let url = URL(string: url) else { return [] }

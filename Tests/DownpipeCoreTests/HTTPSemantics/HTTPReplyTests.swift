@@ -1,8 +1,9 @@
+import HangLimit
 import DownpipeCore
 import Foundation
 import Testing
 
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.endsHangs)
 struct HTTPReplyTests {
   private let url = URL(filePath: "/unused")
 

@@ -1,8 +1,9 @@
+import HangLimit
 import DownpipeCore
 import Foundation
 import Testing
 
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.endsHangs)
 struct RedirectsTests {
   private static func redirects(
     _ url: String, _ fields: HeaderFields = [], maximum: Int = 10, allowsInsecure: Bool = false

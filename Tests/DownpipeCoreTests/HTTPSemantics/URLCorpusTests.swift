@@ -1,3 +1,4 @@
+import HangLimit
 import Foundation
 import Testing
 
@@ -5,7 +6,7 @@ import Testing
 
 /// The tables of WHATWG's URL standard and of curl. Cases that do not concern HTTP are left out: other schemes are not
 /// normalized, because a source for them has rules of its own.
-@Suite(.timeLimit(.minutes(5)), .enabled(if: Corpora.isPresent, "DOWNPIPE_CORPORA names no folder"))
+@Suite(.endsHangs, .enabled(if: Corpora.isPresent, "DOWNPIPE_CORPORA names no folder"))
 struct URLCorpusTests {
   private struct Table<Case: Decodable>: Decodable {
     var cases: [Case]

@@ -1,10 +1,11 @@
+import HangLimit
 import Foundation
 import Testing
 
 @testable import DownpipeCore
 
 /// The parts of URLs, as RFC 3986 §3 names them.
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.endsHangs)
 struct URLTextTests {
   struct Case: Sendable, CustomTestStringConvertible {
     let text: String

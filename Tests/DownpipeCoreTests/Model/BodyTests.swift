@@ -1,10 +1,11 @@
+import HangLimit
 import DownpipeCore
 import DownpipeTesting
 import Foundation
 import Testing
 
 /// Bodies from other origins than a transport's callbacks.
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.endsHangs)
 struct BodyTests {
   private struct Broken: Error {}
 

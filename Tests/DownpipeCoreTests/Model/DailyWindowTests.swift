@@ -1,8 +1,9 @@
+import HangLimit
 import DownpipeCore
 import Foundation
 import Testing
 
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.endsHangs)
 struct DailyWindowTests {
   /// A window, a zone, a moment in UTC, and the state with the moment of the next change in UTC.
   struct Row: Sendable, CustomTestStringConvertible {

@@ -1,8 +1,9 @@
+import HangLimit
 import DownpipeCore
 import Foundation
 import Testing
 
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.endsHangs)
 struct DownloadErrorTests {
   @Test("the localized description says what happened and what to do")
   func localizedDescription() {

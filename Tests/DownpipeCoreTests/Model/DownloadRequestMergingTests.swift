@@ -1,3 +1,4 @@
+import HangLimit
 import DownpipeTesting
 import Foundation
 import Testing
@@ -5,7 +6,7 @@ import Testing
 @testable import DownpipeCore
 
 /// Adding again takes over what has changed in a request, and nothing else.
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.endsHangs)
 struct DownloadRequestMergingTests {
   /// A property of a request, with two ways to change it.
   private struct Part {

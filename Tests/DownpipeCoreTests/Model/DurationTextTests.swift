@@ -1,7 +1,8 @@
+import HangLimit
 import DownpipeCore
 import Testing
 
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.endsHangs)
 struct DurationTextTests {
   @Test(
     arguments: [

@@ -1,3 +1,4 @@
+import HangLimit
 import DownpipeTesting
 import Foundation
 import Testing
@@ -5,7 +6,7 @@ import Testing
 @testable import DownpipeCore
 
 /// Requests and ranks.
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.endsHangs)
 struct RequestTests {
   @Test func aRequestOfAnEarlierVersionIsRead() throws {
     let text = """

@@ -1,3 +1,4 @@
+import HangLimit
 import DownpipeTesting
 import Foundation
 import Testing
@@ -5,7 +6,7 @@ import Testing
 @testable import DownpipeCore
 
 /// The steps that apply to a download.
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.endsHangs)
 struct StepSelectionTests: EngineSuite {
   let bytes = DownloadFixtures.pattern(size: 1000)
   let url = URL(string: "https://example.org/file.bin.x")!

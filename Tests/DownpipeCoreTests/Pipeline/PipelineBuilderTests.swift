@@ -1,3 +1,4 @@
+import HangLimit
 import DownpipeCore
 import Foundation
 import Testing
@@ -5,7 +6,7 @@ import Testing
 /// Conditions that the compiler cannot evaluate.
 private let conditions = [true, false]
 
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.endsHangs)
 struct PipelineBuilderTests {
   // MARK: Lists
 

@@ -1,3 +1,4 @@
+import HangLimit
 import DownpipeTesting
 import Foundation
 import Testing
@@ -5,7 +6,7 @@ import Testing
 @testable import DownpipeCore
 
 /// Errors found when a downloader is created, and the stages in effect afterwards.
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.endsHangs)
 struct PipelineCheckTests {
   private func refusal(@PipelineBuilder _ stages: () -> PipelineStages) -> DownloadError? {
     do throws(DownloadError) {

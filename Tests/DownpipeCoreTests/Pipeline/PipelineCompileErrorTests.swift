@@ -1,8 +1,9 @@
+import HangLimit
 import Foundation
 import Testing
 
 /// Invalid pipelines, compiled with the real compiler, which must reject them with a message that says what is missing.
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.endsHangs)
 struct PipelineCompileErrorTests {
   struct Snippet: Sendable, CustomTestStringConvertible {
     let testDescription: String

@@ -1,10 +1,11 @@
+import HangLimit
 import DownpipeCore
 import DownpipeTesting
 import Testing
 
 @testable import struct DownpipeCore.MermaidChart
 
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.endsHangs)
 struct PipelineDescriptionTests {
   private let small = Pipeline {
     NamedSource()

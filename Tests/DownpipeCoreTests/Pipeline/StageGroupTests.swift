@@ -1,8 +1,9 @@
+import HangLimit
 import DownpipeCore
 import Foundation
 import Testing
 
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.endsHangs)
 struct StageGroupTests {
   private struct Nothing: StageGroup {
     var body: some Stage {}

@@ -1,4 +1,5 @@
 #if AsyncHTTPClient
+  import HangLimit
   import DownpipeCore
   import DownpipeAsyncHTTPClient
   import Foundation
@@ -13,7 +14,7 @@
   ///
   /// Half of the replies end their lines with a bare LF, which an HTTP parser may refuse. Each reply is therefore
   /// served unchanged and with corrected line ends.
-  @Suite(.timeLimit(.minutes(5)), .enabled(if: corpus != nil, "set DOWNPIPE_CORPORA to the folder of corpora"))
+  @Suite(.endsHangs, .enabled(if: corpus != nil, "set DOWNPIPE_CORPORA to the folder of corpora"))
   struct AsyncHTTPClientCorpusTests {
     private struct Corpus: Decodable {
       var cases: [Case]

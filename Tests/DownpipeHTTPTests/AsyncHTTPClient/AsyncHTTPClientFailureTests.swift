@@ -1,4 +1,5 @@
 #if AsyncHTTPClient
+  import HangLimit
   import DownpipeCore
   import NIOCore
   import Testing
@@ -11,7 +12,7 @@
     import Darwin
   #endif
 
-  @Suite(.timeLimit(.minutes(5)))
+  @Suite(.endsHangs)
   struct AsyncHTTPClientFailureTests {
     @Test("a lack of descriptors is distinguished from a network error", arguments: [EMFILE, ENFILE])
     func descriptors(_ number: CInt) {

@@ -1,10 +1,11 @@
 #if AsyncHTTPClient
+  import HangLimit
   import DownpipeAsyncHTTPClient
   import DownpipeCore
   import DownpipeTesting
   import Testing
 
-  @Suite(.timeLimit(.minutes(5)))
+  @Suite(.endsHangs)
   struct AsyncHTTPClientHostileServerTests {
     /// libcurl takes the field.
     @Test func aNameWithASpaceIsRefused() async throws {

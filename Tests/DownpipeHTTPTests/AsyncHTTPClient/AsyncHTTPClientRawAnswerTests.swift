@@ -1,9 +1,10 @@
 #if AsyncHTTPClient
+  import HangLimit
   import DownpipeAsyncHTTPClient
   import DownpipeTesting
   import Testing
 
-  @Suite(.timeLimit(.minutes(2)))
+  @Suite(.endsHangs)
   struct AsyncHTTPClientRawAnswerTests {
     private static let lengths = "SwiftNIO's parser allows one Content-Length, and none beside a Transfer-Encoding"
     private static let lines = "SwiftNIO's parser requires CR LF, one line a field, and printable characters"

@@ -1,11 +1,12 @@
 #if LIBCURL || AsyncHTTPClient
+  import HangLimit
   import DownpipeCore
   import DownpipeTesting
   import Synchronization
   import Testing
 
   /// Cancelled tasks, and bodies that are not read.
-  @Suite(.timeLimit(.minutes(5)))
+  @Suite(.endsHangs)
   struct HTTPCancellationTests {
     private static let endless = HTTPFlowTests.endless
 

@@ -1,11 +1,12 @@
 #if AsyncHTTPClient
+  import HangLimit
   import DownpipeCore
   import DownpipeTesting
   import Foundation
   import Testing
 
   /// TLS and proxies. The server needs the trait `AsyncHTTPClient`.
-  @Suite(.timeLimit(.minutes(5)))
+  @Suite(.endsHangs)
   struct HTTPConnectionTests {
     private static let hello = Array("hello".utf8)
 

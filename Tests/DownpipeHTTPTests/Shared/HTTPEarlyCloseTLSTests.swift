@@ -1,4 +1,5 @@
 #if AsyncHTTPClient
+  import HangLimit
   import DownpipeCore
   import DownpipeTesting
   import Foundation
@@ -8,7 +9,7 @@
   import Testing
 
   /// A server that closes during a body over TLS, with and without `close_notify`.
-  @Suite(.timeLimit(.minutes(2)))
+  @Suite(.endsHangs)
   struct HTTPEarlyCloseTLSTests {
     private static let content = ScriptedContent.pattern(size: 2_000_000)
 

@@ -1,4 +1,5 @@
 #if LIBCURL || AsyncHTTPClient
+  import HangLimit
   import Dispatch
   import DownpipeCore
   import DownpipeTesting
@@ -12,7 +13,7 @@
   #endif
 
   /// When a server closes the connection during a body (FIN), every byte that it sent is delivered.
-  @Suite(.timeLimit(.minutes(2)))
+  @Suite(.endsHangs)
   struct HTTPEarlyCloseTests {
     private static let count = 50
     private static let content = ScriptedContent.pattern(size: 2_000_000)

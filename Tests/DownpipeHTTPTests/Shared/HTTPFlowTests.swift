@@ -1,4 +1,5 @@
 #if LIBCURL || AsyncHTTPClient
+  import HangLimit
   import Dispatch
   import DownpipeCore
   import DownpipeTesting
@@ -7,7 +8,7 @@
   import Testing
 
   /// Back-pressure, order and errors of the sink.
-  @Suite(.timeLimit(.minutes(5)))
+  @Suite(.endsHangs)
   struct HTTPFlowTests {
     /// Larger than all buffers between server and sink.
     static let endless = ScriptedContent.pattern(size: 1 << 40)

@@ -1,10 +1,11 @@
 #if LIBCURL || AsyncHTTPClient
+  import HangLimit
   import DownpipeCore
   import DownpipeTesting
   import Foundation
   import Testing
 
-  @Suite(.timeLimit(.minutes(5)))
+  @Suite(.endsHangs)
   struct HTTPHostileServerTests {
     private static let answers: [HostileAnswer] = [
       HostileAnswer("no answer", [.close], .network),

@@ -1,11 +1,12 @@
 #if LIBCURL || AsyncHTTPClient
+  import HangLimit
   import DownpipeCore
   import DownpipeTesting
   import Foundation
   import Testing
 
   /// Time limits, and connections that cannot be opened.
-  @Suite(.timeLimit(.minutes(5)))
+  @Suite(.endsHangs)
   struct HTTPLimitTests {
     @Test(arguments: TestedSource.allCases)
     func silenceBeforeTheHead(_ tested: TestedSource) async throws {

@@ -1,10 +1,11 @@
 #if LIBCURL || AsyncHTTPClient
+  import HangLimit
   import DownpipeCore
   import DownpipeTesting
   import Foundation
   import Testing
 
-  @Suite(.timeLimit(.minutes(5)))
+  @Suite(.endsHangs)
   struct HTTPRedirectTests {
     @Test(arguments: TestedSource.allCases, [301, 302, 303, 307, 308])
     func followsWithRangeAndValidator(_ tested: TestedSource, _ status: Int) async throws {

@@ -1,10 +1,11 @@
 #if LIBCURL || AsyncHTTPClient
+  import HangLimit
   import DownpipeCore
   import DownpipeTesting
   import Foundation
   import Testing
 
-  @Suite(.timeLimit(.minutes(5)))
+  @Suite(.endsHangs)
   struct HTTPSourceTests {
     static let content = ScriptedContent.pattern(size: 300_000, seed: 5)
 

@@ -1,11 +1,12 @@
 #if LIBCURL || AsyncHTTPClient
+  import HangLimit
   import DownpipeCore
   import DownpipeTesting
   import Foundation
   import Testing
 
   /// Transfer codings over real sockets: libcurl and NIO's parser read the field before the core does.
-  @Suite(.timeLimit(.minutes(5)))
+  @Suite(.endsHangs)
   struct HTTPTransferCodingTests {
     private static let text = "hello, world"
     private static let framed = "c\r\nhello, world\r\n0\r\n\r\n"

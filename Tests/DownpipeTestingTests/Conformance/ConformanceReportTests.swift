@@ -1,3 +1,4 @@
+import HangLimit
 import DownpipeCore
 import DownpipeTesting
 import Testing
@@ -12,7 +13,7 @@ func brokenRules(_ run: () async throws -> Void) async throws -> Set<String> {
   }
 }
 
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.endsHangs)
 struct ConformanceReportTests {
   private struct Odd: Error {}
 

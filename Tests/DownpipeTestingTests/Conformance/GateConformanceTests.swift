@@ -1,8 +1,9 @@
+import HangLimit
 import DownpipeCore
 import DownpipeTesting
 import Testing
 
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.endsHangs)
 struct GateConformanceTests {
   /// A gate that calls a closure.
   struct ClosureGate: Gate {

@@ -1,9 +1,10 @@
+import HangLimit
 import DownpipeCore
 import DownpipeTesting
 import Foundation
 import Testing
 
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.endsHangs)
 struct LinkRefresherConformanceTests {
   private struct NoLink: Error {}
   typealias Renew = @Sendable (ExpiredLink) async throws -> FreshLink

@@ -1,8 +1,9 @@
+import HangLimit
 import DownpipeCore
 import DownpipeTesting
 import Testing
 
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.endsHangs)
 struct SchedulingPolicyConformanceTests {
   @Test func rightPoliciesPass() async throws {
     try await SchedulingPolicyConformance(FakeSchedulingPolicy()).run()
@@ -31,7 +32,7 @@ struct SchedulingPolicyConformanceTests {
   }
 }
 
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.endsHangs)
 struct AdmissionPolicyConformanceTests {
   @Test func rightPoliciesPass() async throws {
     try await AdmissionPolicyConformance(FakeAdmissionPolicy()).run()
@@ -88,7 +89,7 @@ struct AdmissionPolicyConformanceTests {
   }
 }
 
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.endsHangs)
 struct RetryPolicyConformanceTests {
   @Test func rightPoliciesPass() async throws {
     try await RetryPolicyConformance(FakeRetryPolicy()).run()

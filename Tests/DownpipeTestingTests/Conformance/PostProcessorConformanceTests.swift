@@ -1,9 +1,10 @@
+import HangLimit
 import DownpipeCore
 import DownpipeTesting
 import Foundation
 import Testing
 
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.endsHangs)
 struct PostProcessorConformanceTests {
   private static let first = DownloadFixtures.pattern(size: 5000, seed: 1)
   private static let second = DownloadFixtures.pattern(size: 3000, seed: 2)

@@ -1,8 +1,9 @@
+import HangLimit
 import DownpipeCore
 import DownpipeTesting
 import Testing
 
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.endsHangs)
 struct RequestInterceptorConformanceTests {
   typealias Intercept = @Sendable (SourceRequest, RequestInterceptorNext) async throws -> SourceReply
 

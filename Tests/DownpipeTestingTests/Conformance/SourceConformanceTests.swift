@@ -1,9 +1,10 @@
+import HangLimit
 import DownpipeCore
 import DownpipeTesting
 import Foundation
 import Testing
 
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.endsHangs)
 struct SourceConformanceTests {
   private static let url = URL(filePath: "/conformance/file")
   private static let stalling = URL(filePath: "/conformance/stalling")

@@ -1,9 +1,10 @@
+import HangLimit
 import DownpipeCore
 import DownpipeTesting
 import Foundation
 import Testing
 
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.endsHangs)
 struct StorageConformanceTests {
   @Test(arguments: [
     (FakeStorage.Conflict.replace, StorageConformance.Conflict.replaces), (.keepBoth, .keepsBoth), (.fail, .fails),

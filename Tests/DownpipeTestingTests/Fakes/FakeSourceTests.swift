@@ -1,9 +1,10 @@
+import HangLimit
 import DownpipeCore
 import DownpipeTesting
 import Foundation
 import Testing
 
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.endsHangs)
 struct FakeSourceTests {
   private static let url = URL(filePath: "/fake/file")
   private static let bytes = DownloadFixtures.pattern(size: 10_000)

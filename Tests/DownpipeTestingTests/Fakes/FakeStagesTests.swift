@@ -1,10 +1,11 @@
+import HangLimit
 import DownpipeCore
 import DownpipeTesting
 import Foundation
 import Testing
 
 /// The fakes that call a closure and record their calls.
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.endsHangs)
 struct FakeStagesTests {
   @Test func theGatePublishesBeforeItReturns() async throws {
     let gate = FakeGate(.closed("not yet"), name: "Hand")

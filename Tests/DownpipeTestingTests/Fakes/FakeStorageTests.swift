@@ -1,8 +1,9 @@
+import HangLimit
 import DownpipeCore
 import DownpipeTesting
 import Testing
 
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.endsHangs)
 struct FakeStorageTests {
   private let key = PartialKey(id: "a", generation: 1)
 

@@ -1,8 +1,9 @@
+import HangLimit
 import DownpipeTesting
 import Foundation
 import Testing
 
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.endsHangs)
 struct FixturesTests {
   @Test func patternsArePrefixesOfOneAnother() {
     let long = DownloadFixtures.pattern(size: 1001)

@@ -1,10 +1,11 @@
+import HangLimit
 import DownpipeCore
 import DownpipeTesting
 import Foundation
 import Testing
 
 /// The property tests find defects of policies, limits and ledgers, and shorten the sequences that show them.
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.endsHangs)
 struct QueuePropertiesTests {
   private func failure(of properties: QueueProperties, seeds: Range<UInt64> = 0..<30) async -> QueuePropertyFailure? {
     do {
@@ -55,11 +56,14 @@ struct QueuePropertiesTests {
   }
 
   @Test func aLimitThatHoldsTooMuchBackIsFound() async throws {
-    let properties = QueueProperties(limit: .seconds(15), limits: { limits in
-      FakeAdmissionPolicy { candidate, running in
-        QueueProperties.fakeLimits(QueueLimits(concurrent: 1, perHost: 1, even: 1)).admit(candidate, beside: running)
+    let properties = QueueProperties(
+      limit: .seconds(15),
+      limits: { limits in
+        FakeAdmissionPolicy { candidate, running in
+          QueueProperties.fakeLimits(QueueLimits(concurrent: 1, perHost: 1, even: 1)).admit(candidate, beside: running)
+        }
       }
-    }) { FakeSchedulingPolicy() }
+    ) { FakeSchedulingPolicy() }
     // Such a failure is noticed only after some seconds, which shortening repeats.
     do {
       try await properties.run([.add(1), .add(2), .settle])

@@ -1,3 +1,4 @@
+import HangLimit
 import DownpipeCore
 import Foundation
 import Synchronization
@@ -6,7 +7,7 @@ import Testing
 @testable import DownpipeTesting
 
 /// Each property fails for a policy, limit or ledger that does not have it.
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.endsHangs)
 struct QueuePropertyDefectTests {
   private static let byPriority = FakeSchedulingPolicy { Rank().descending($0.priority).ascending($0.arrival) }
   private static let one = QueueLimits(concurrent: 1, perHost: 1, even: 1)

@@ -1,9 +1,10 @@
+import HangLimit
 import Testing
 
 @testable import DownpipeCore
 
 /// The furthest bytes of failed downloads.
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.endsHangs)
 struct FurthestBytesTests {
   @Test func theFarthestCounts() {
     let furthest = FurthestBytes()

@@ -1,10 +1,11 @@
+import HangLimit
 import Foundation
 import Testing
 
 @testable import DownpipeCore
 
 /// The record after each outcome.
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.endsHangs)
 struct OutcomeTests {
   private let now = Date(timeIntervalSince1970: 1_000_000)
   private let error = DownloadError(.network, "cut")

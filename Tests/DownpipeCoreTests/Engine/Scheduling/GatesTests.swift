@@ -1,3 +1,4 @@
+import HangLimit
 import DownpipeTesting
 import Foundation
 import Testing
@@ -5,7 +6,7 @@ import Testing
 @testable import DownpipeCore
 
 /// The verdicts of the gates as the loop sees them.
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.endsHangs)
 struct GatesTests {
   private let candidate = Candidate(host: "one.example")
 

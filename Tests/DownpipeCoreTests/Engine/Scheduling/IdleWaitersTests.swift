@@ -1,10 +1,11 @@
+import HangLimit
 import DownpipeTesting
 import Testing
 
 @testable import DownpipeCore
 
 /// Callers that wait until the downloader is idle.
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.endsHangs)
 struct IdleWaitersTests {
   private struct Box: Sendable {
     var waiters = IdleWaiters()

@@ -1,10 +1,11 @@
+import HangLimit
 import DownpipeTesting
 import Testing
 
 @testable import DownpipeCore
 
 /// The downloads that one lease takes.
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.endsHangs)
 struct LeaseSelectorTests {
   private func limit(_ count: Int) -> FakeAdmissionPolicy {
     FakeAdmissionPolicy { _, running in running.total < count ? .admitted : .full("\(count)") }

@@ -1,10 +1,11 @@
+import HangLimit
 import DownpipeTesting
 import Foundation
 import Testing
 
 @testable import DownpipeCore
 
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.endsHangs)
 struct LeftoversTests {
   @Test("Keys and artifacts are kept as they were, for any number of records and any text")
   func notesAreKept() async throws {

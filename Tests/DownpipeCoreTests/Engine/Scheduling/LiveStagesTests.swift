@@ -1,3 +1,4 @@
+import HangLimit
 import DownpipeTesting
 import Foundation
 import Testing
@@ -5,7 +6,7 @@ import Testing
 @testable import DownpipeCore
 
 /// Replacing stages while runs still use the old ones.
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.endsHangs)
 struct LiveStagesTests {
   private func stages(_ sources: FakeSource...) -> LiveStages {
     let first = sources[0]

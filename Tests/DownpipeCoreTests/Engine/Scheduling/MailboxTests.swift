@@ -1,10 +1,11 @@
+import HangLimit
 import DownpipeTesting
 import Testing
 
 @testable import DownpipeCore
 
 /// The messages to the loop.
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.endsHangs)
 struct MailboxTests {
   private let mailbox = Mailbox()
 

@@ -1,3 +1,4 @@
+import HangLimit
 import DownpipeTesting
 import Foundation
 import Testing
@@ -5,7 +6,7 @@ import Testing
 @testable import DownpipeCore
 
 /// Outcomes that wait to be saved in the ledger.
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.endsHangs)
 struct OutboxTests {
   private let failure = DownloadError(.ledger, "the disk is full")
 

@@ -1,3 +1,4 @@
+import HangLimit
 import DownpipeTesting
 import Foundation
 import Testing
@@ -5,7 +6,7 @@ import Testing
 @testable import DownpipeCore
 
 /// The running downloads, and the counts that admission policies see.
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.endsHangs)
 struct SlotsTests {
   @Test func aRunKeepsItsSlotUntilItsWorkIsOverAndItsPlaceUntilTheLedgerKnows() async throws {
     let fixture = try await RunFixture()

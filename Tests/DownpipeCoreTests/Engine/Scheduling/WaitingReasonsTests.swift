@@ -1,10 +1,11 @@
+import HangLimit
 import Foundation
 import Testing
 
 @testable import DownpipeCore
 
 /// The known reasons of watched downloads that wait.
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.endsHangs)
 struct WaitingReasonsTests {
   private let one = Candidate(host: "one"), two = Candidate(host: "two")
 

@@ -1,3 +1,4 @@
+import HangLimit
 import DownpipeTesting
 import Foundation
 import Testing
@@ -5,7 +6,7 @@ import Testing
 @testable import DownpipeCore
 
 /// Downloads that may run before their due times, and the timers.
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.endsHangs)
 struct WaitsTests {
   private let now = Date(timeIntervalSince1970: 1_000_000)
 

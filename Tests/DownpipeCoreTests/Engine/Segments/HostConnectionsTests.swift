@@ -1,10 +1,11 @@
+import HangLimit
 import DownpipeTesting
 import Testing
 
 @testable import DownpipeCore
 
 /// The limit of a host, over all downloads and segments.
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.endsHangs)
 struct HostConnectionsTests {
   private let connections = HostConnections(limit: 2)
   private let ended = Watched(0)

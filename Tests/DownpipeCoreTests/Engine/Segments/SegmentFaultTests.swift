@@ -1,3 +1,4 @@
+import HangLimit
 import DownpipeTesting
 import Foundation
 import Testing
@@ -8,7 +9,7 @@ import Testing
 ///
 /// There is no minimum speed: a transfer with nothing open and nothing on its way would wait for ever, and the test would
 /// end at its time limit.
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.endsHangs)
 struct SegmentFaultTests: EngineSuite {
   let bytes = DownloadFixtures.pattern(size: 3 << 20)
   let url = URL(string: "https://example.org/file.bin")!

@@ -1,10 +1,11 @@
+import HangLimit
 import Foundation
 import Testing
 
 @testable import DownpipeCore
 
 /// Which place gets the next connection.
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.endsHangs)
 struct SegmentPlacesTests {
   private let reference = Checkpoint(total: .known(1000))
 

@@ -1,10 +1,11 @@
+import HangLimit
 import DownpipeTesting
 import Testing
 
 @testable import DownpipeCore
 
 /// What one connection does with its chunks, and how connections share the bytes.
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.endsHangs)
 struct SegmentTableTests {
   private static let unit = SegmentTable.smallest
 

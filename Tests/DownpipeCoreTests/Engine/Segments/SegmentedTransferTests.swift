@@ -1,3 +1,4 @@
+import HangLimit
 import DownpipeTesting
 import Foundation
 import Testing
@@ -5,7 +6,7 @@ import Testing
 @testable import DownpipeCore
 
 /// Files that come over several connections and from several places.
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.endsHangs)
 struct SegmentedTransferTests: EngineSuite {
   let bytes = DownloadFixtures.pattern(size: 4 << 20)
   let url = URL(string: "https://example.org/file.bin")!

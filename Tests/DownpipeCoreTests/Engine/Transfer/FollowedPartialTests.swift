@@ -1,10 +1,11 @@
+import HangLimit
 import DownpipeTesting
 import Testing
 
 @testable import DownpipeCore
 
 /// Which bytes of a partial can be read while others are written, and which changes are noticed.
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.endsHangs)
 struct FollowedPartialTests {
   private let storage = FakeStorage()
   private let bytes = DownloadFixtures.pattern(size: 1000)

@@ -1,9 +1,10 @@
+import HangLimit
 import Testing
 
 @testable import DownpipeCore
 
 /// The minimum speed of a transfer.
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.endsHangs)
 struct SpeedWatchTests {
   private let minimum = MinimumSpeed(bytesPerSecond: 10, over: .seconds(5))
 

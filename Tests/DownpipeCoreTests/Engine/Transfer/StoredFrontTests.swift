@@ -1,10 +1,11 @@
+import HangLimit
 import DownpipeTesting
 import Testing
 
 @testable import DownpipeCore
 
 /// The position up to which there are no gaps.
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.endsHangs)
 struct StoredFrontTests {
   @Test func rangesInOrderMoveTheFront() {
     var front = StoredFront()
