@@ -1,5 +1,5 @@
-import HangLimit
 import Foundation
+import HangLimit
 import Testing
 
 #if canImport(FoundationXML)

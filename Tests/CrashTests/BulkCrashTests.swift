@@ -1,9 +1,9 @@
 #if SQLite
-  import HangLimit
   import DownpipeCore
   import DownpipeSQLite
   import DownpipeTesting
   import Foundation
+  import HangLimit
   import Testing
 
   /// The process ends at each call that SQLite makes during a bulk operation: afterwards all records are changed or

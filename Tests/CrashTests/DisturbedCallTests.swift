@@ -1,9 +1,9 @@
 #if SQLite
-  import HangLimit
   import DownpipeCore
   import DownpipePOSIX
   import DownpipeTesting
   import Foundation
+  import HangLimit
   import Testing
 
   @testable import DownpipeFiles

@@ -1,5 +1,5 @@
-import HangLimit
 import Foundation
+import HangLimit
 import Testing
 
 /// Checks that the files and commands that the documentation names exist.

@@ -1,5 +1,5 @@
-import HangLimit
 import Foundation
+import HangLimit
 import Testing
 
 /// Compiles the examples of the README, of the articles and of the comments.

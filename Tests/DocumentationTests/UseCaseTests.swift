@@ -1,5 +1,5 @@
-import HangLimit
 import Foundation
+import HangLimit
 import Testing
 
 /// The features of the reference systems: the article must have each of them, with a test that exists.

@@ -1,8 +1,8 @@
 #if os(Linux) || os(macOS)
-  import HangLimit
   import DownpipeCore
   import DownpipeTesting
   import Foundation
+  import HangLimit
   import Testing
 
   @testable import DownpipeAppleResumeData

@@ -1,9 +1,9 @@
-import HangLimit
 import Dispatch
 import DownpipeCore
 import DownpipeTesting
 import DownpipeURLSession
 import Foundation
+import HangLimit
 import Synchronization
 import Testing
 

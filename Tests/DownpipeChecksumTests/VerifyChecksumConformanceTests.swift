@@ -1,7 +1,7 @@
-import HangLimit
 import DownpipeChecksum
 import DownpipeCore
 import DownpipeTesting
+import HangLimit
 import Testing
 
 @Suite(.endsHangs)

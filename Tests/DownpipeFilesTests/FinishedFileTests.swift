@@ -1,8 +1,8 @@
-import HangLimit
 import DownpipeCore
 import DownpipeFiles
 import DownpipeTesting
 import Foundation
+import HangLimit
 import Testing
 
 /// Transports that hand over a finished file, which the storage moves.

@@ -1,8 +1,8 @@
-import HangLimit
 import DownpipeCore
 import DownpipePOSIX
 import DownpipeTesting
 import Foundation
+import HangLimit
 import Testing
 
 @testable import DownpipeFiles

@@ -1,9 +1,9 @@
-import HangLimit
 import DownpipeCore
-import DownpipePOSIX
 import DownpipeFiles
+import DownpipePOSIX
 import DownpipeTesting
 import Foundation
+import HangLimit
 import Testing
 
 /// Reading the first bytes of an artifact, and removing its folder.

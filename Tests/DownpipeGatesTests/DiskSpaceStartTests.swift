@@ -1,8 +1,8 @@
-import HangLimit
 import DownpipeCore
 import DownpipeGates
 import DownpipeTesting
 import Foundation
+import HangLimit
 import Testing
 
 /// A download whose size is known does not start while it does not fit above the reserve of ``DiskSpace``.

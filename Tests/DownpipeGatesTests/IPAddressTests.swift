@@ -1,5 +1,5 @@
-import HangLimit
 import DownpipeGates
+import HangLimit
 import Testing
 
 @Suite(.endsHangs)

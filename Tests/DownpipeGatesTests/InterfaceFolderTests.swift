@@ -1,6 +1,6 @@
 #if os(Linux)
-  import HangLimit
   import DownpipeGates
+  import HangLimit
   import Testing
 
   @Suite(.endsHangs)

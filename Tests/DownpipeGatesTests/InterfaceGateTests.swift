@@ -1,7 +1,7 @@
-import HangLimit
 import DownpipeCore
 import DownpipeGates
 import DownpipeTesting
+import HangLimit
 import Testing
 
 /// ``WiFiOnly``, ``Unmetered`` and ``Interfaces`` on made-up routes.

@@ -1,11 +1,11 @@
 #if os(Linux)
-  import HangLimit
   import DownpipeCore
   import DownpipeGates
   import DownpipePOSIX
   import DownpipeTesting
   import Foundation
   import Glibc
+  import HangLimit
   import Testing
 
   @Suite(.endsHangs)

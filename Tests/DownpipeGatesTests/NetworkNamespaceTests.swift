@@ -1,7 +1,7 @@
 #if os(Linux)
-  import HangLimit
   import DownpipeCore
   import DownpipeGates
+  import HangLimit
   import Testing
 
   /// The gate with the tables of the kernel, in a new network namespace.

@@ -1,8 +1,8 @@
 #if os(Linux)
-  import HangLimit
   import DownpipeCore
   import DownpipeGates
   import DownpipeTesting
+  import HangLimit
   import Testing
 
   @Suite(.endsHangs)

@@ -1,6 +1,6 @@
-import HangLimit
 import DownpipeCore
 import DownpipeGates
+import HangLimit
 import Testing
 
 @Suite(.endsHangs)

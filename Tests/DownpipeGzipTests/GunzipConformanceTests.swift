@@ -1,7 +1,7 @@
-import HangLimit
 import DownpipeCore
 import DownpipeGzip
 import DownpipeTesting
+import HangLimit
 import Testing
 
 @Suite(.endsHangs)

@@ -1,7 +1,7 @@
-import HangLimit
 import DownpipeCore
 import DownpipePOSIX
 import Foundation
+import HangLimit
 import Testing
 
 @testable import DownpipeGzip

@@ -1,9 +1,9 @@
 #if LIBCURL
-  import HangLimit
   import DownpipeCore
   import DownpipeHTTP
   import DownpipeTesting
   import Foundation
+  import HangLimit
   import Testing
 
   /// What other sources have no setting for, or read in another way.

@@ -1,8 +1,8 @@
 #if LIBCURL
-  import HangLimit
   import DownpipeCore
   import DownpipeHTTP
   import DownpipeTesting
+  import HangLimit
   import Testing
 
   @Suite(.endsHangs)

@@ -1,9 +1,9 @@
 #if LIBCURL
-  import HangLimit
   import DownpipeCore
   import DownpipeHTTP
   import DownpipeTesting
   import Foundation
+  import HangLimit
   import Testing
 
   /// User names, passwords, tokens and cookies: each goes to its origin.

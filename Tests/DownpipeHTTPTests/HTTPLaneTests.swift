@@ -1,8 +1,8 @@
 #if LIBCURL
-  import HangLimit
   import DownpipeCore
   import DownpipeTesting
   import Foundation
+  import HangLimit
   import Testing
 
   @testable import DownpipeHTTP

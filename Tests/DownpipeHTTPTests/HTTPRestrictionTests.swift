@@ -1,9 +1,9 @@
 #if LIBCURL
-  import HangLimit
   import DownpipeCore
   import DownpipeHTTP
   import DownpipeTesting
   import Foundation
+  import HangLimit
   import Testing
 
   /// What a source does not do for links from strangers.

@@ -1,7 +1,7 @@
 #if LIBCURL
-  import HangLimit
   import DownpipeHTTP
   import DownpipeTesting
+  import HangLimit
   import Testing
 
   @Suite(.endsHangs)

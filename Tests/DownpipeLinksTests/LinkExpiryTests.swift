@@ -1,6 +1,6 @@
-import HangLimit
 import DownpipeLinks
 import Foundation
+import HangLimit
 import Testing
 
 @Suite(.endsHangs)

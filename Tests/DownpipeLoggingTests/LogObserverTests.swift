@@ -1,8 +1,8 @@
-import HangLimit
 import DownpipeCore
 import DownpipeLogging
 import DownpipeTesting
 import Foundation
+import HangLimit
 import InMemoryLogging
 import Logging
 import Testing

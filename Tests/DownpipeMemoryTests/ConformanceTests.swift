@@ -1,7 +1,7 @@
-import HangLimit
 import DownpipeCore
 import DownpipeMemory
 import DownpipeTesting
+import HangLimit
 import Testing
 
 @Suite(.endsHangs)

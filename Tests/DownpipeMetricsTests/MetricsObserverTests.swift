@@ -1,9 +1,9 @@
-import HangLimit
 import CoreMetrics
 import DownpipeCore
 import DownpipeMetrics
 import DownpipeTesting
 import Foundation
+import HangLimit
 import MetricsTestKit
 import Testing
 

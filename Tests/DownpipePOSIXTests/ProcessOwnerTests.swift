@@ -1,6 +1,6 @@
-import HangLimit
 import DownpipePOSIX
 import Foundation
+import HangLimit
 import Testing
 
 #if canImport(Glibc)

@@ -1,9 +1,9 @@
 #if SQLite
-  import HangLimit
   import DownpipeCore
   import DownpipeTesting
   import Foundation
   import GRDB
+  import HangLimit
   import Synchronization
   import Testing
 

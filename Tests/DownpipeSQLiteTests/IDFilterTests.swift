@@ -1,8 +1,8 @@
 #if SQLite
-  import HangLimit
   import DownpipeCore
   import Foundation
   import GRDB
+  import HangLimit
   import Testing
 
   @testable import DownpipeSQLite

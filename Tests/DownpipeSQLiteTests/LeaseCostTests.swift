@@ -1,8 +1,8 @@
 #if SQLite
-  import HangLimit
   import DownpipeCore
   import Foundation
   import GRDB
+  import HangLimit
   import Synchronization
   import Testing
 

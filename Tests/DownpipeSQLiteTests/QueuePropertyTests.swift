@@ -1,9 +1,9 @@
 #if SQLite
-  import HangLimit
   import DownpipeCore
-  import DownpipeSQLite
   import DownpipeScheduling
+  import DownpipeSQLite
   import DownpipeTesting
+  import HangLimit
   import Testing
 
   /// The queue has its properties with a ledger in a file, too.

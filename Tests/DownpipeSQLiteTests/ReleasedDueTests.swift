@@ -1,9 +1,9 @@
 #if SQLite
-  import HangLimit
   import DownpipeCore
   import DownpipeSQLite
   import DownpipeTesting
   import Foundation
+  import HangLimit
   import Testing
 
   /// A download that waits for another one and for a time starts at that time, also in a later process.

@@ -1,8 +1,8 @@
 #if SQLite
-  import HangLimit
   import DownpipeCore
   import DownpipeTesting
   import Foundation
+  import HangLimit
   import Testing
 
   @testable import DownpipeSQLite

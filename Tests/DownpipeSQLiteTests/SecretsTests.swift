@@ -1,10 +1,10 @@
 #if SQLite
-  import HangLimit
   import DownpipeCore
   import DownpipeSQLite
   import DownpipeTesting
   import Foundation
   import GRDB
+  import HangLimit
   import Testing
 
   /// A ledger keeps what the download needs to continue, and no secret anywhere else.

@@ -1,7 +1,7 @@
-import HangLimit
 import DownpipeCore
 import DownpipeScheduling
 import DownpipeTesting
+import HangLimit
 import Testing
 
 @Suite(.endsHangs)

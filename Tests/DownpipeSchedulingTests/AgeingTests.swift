@@ -1,8 +1,8 @@
-import HangLimit
 import DownpipeCore
 import DownpipeScheduling
 import DownpipeTesting
 import Foundation
+import HangLimit
 import Testing
 
 @Suite(.endsHangs)

@@ -1,9 +1,9 @@
-import HangLimit
 import DownpipeCore
 import DownpipeMemory
 import DownpipeScheduling
 import DownpipeTesting
 import Foundation
+import HangLimit
 import Testing
 
 /// Groups get their shares of the starts.

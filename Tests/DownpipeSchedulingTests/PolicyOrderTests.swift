@@ -1,7 +1,7 @@
-import HangLimit
 import DownpipeCore
 import DownpipeScheduling
 import Foundation
+import HangLimit
 import Testing
 
 /// The orders of the policies without settings of priority.

@@ -1,7 +1,7 @@
-import HangLimit
 import DownpipeCore
 import DownpipeScheduling
 import DownpipeTesting
+import HangLimit
 import Testing
 
 /// Every policy keeps the properties of a queue, for any sequence of operations.

@@ -1,6 +1,6 @@
-import HangLimit
 import DownpipeCore
 import DownpipeScheduling
+import HangLimit
 import Testing
 
 @Suite(.endsHangs)

@@ -1,8 +1,8 @@
-import HangLimit
 import DownpipeCore
 import DownpipeScheduling
 import DownpipeTesting
 import Foundation
+import HangLimit
 import Testing
 
 /// A rate limit with hours applies during a part of each day, also when clocks change or are set.

@@ -1,8 +1,8 @@
-import HangLimit
 import DownpipeCore
 import DownpipeService
 import DownpipeTesting
 import Foundation
+import HangLimit
 import ServiceLifecycleTestKit
 import Testing
 

@@ -1,8 +1,8 @@
-import HangLimit
 import DownpipeCore
 import DownpipeTesting
 import DownpipeTimeline
 import Foundation
+import HangLimit
 import Testing
 
 @Suite(.endsHangs)

@@ -1,8 +1,8 @@
-import HangLimit
 import ArgumentParser
 import DownpipeCore
 import DownpipeFiles
 import Foundation
+import HangLimit
 import Testing
 
 @testable import DownpipeTool
@@ -24,7 +24,7 @@ struct CommandTests {
     #expect(command.input.header == ["A: b", "C: d"])
     #expect(command.input.gunzip && command.input.moveInto == "films" && command.input.dryRun)
     #expect(command.input.userAgent == "agent" && command.input.referer == "http://r/")
-    let settings = command.transfer.settings(directory: "/d", ledger: command.folder.ledgerPath(directory: "/d"))
+    let settings = try command.transfer.settings(directory: "/d", ledger: command.folder.ledgerPath(directory: "/d"))
     #expect(
       settings
         == PipelineSettings(
@@ -48,7 +48,7 @@ struct CommandTests {
   func defaults() throws {
     let command = try GetCommand.parse(["http://a/1"])
     #expect(command.folder.directory == ".")
-    #expect(command.folder.ledgerPath(directory: "/d") == "/d/.downpipe/ledger.sqlite")
+    #expect(try command.folder.ledgerPath(directory: "/d") == "/d/.downpipe/ledger.sqlite")
     #expect(command.transfer.jobs == 5)
     #expect(try GetCommand.parse(["http://a/1", "-o", "name"]).input.outputName == "name")
     #expect(try GetCommand.parse(["http://a/1", "--output", "name"]).input.outputName == "name")

@@ -1,7 +1,7 @@
-import HangLimit
 import ArgumentParser
 import Downpipe
 import DownpipeTesting
+import HangLimit
 import Testing
 
 @testable import DownpipeTool

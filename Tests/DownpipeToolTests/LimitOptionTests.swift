@@ -1,7 +1,7 @@
-import HangLimit
 import ArgumentParser
 import Downpipe
 import Foundation
+import HangLimit
 import Testing
 
 @testable import DownpipeTool

@@ -1,5 +1,5 @@
-import HangLimit
 import Foundation
+import HangLimit
 import Testing
 
 @testable import DownpipeTool

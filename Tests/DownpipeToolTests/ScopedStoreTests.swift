@@ -1,8 +1,8 @@
-import HangLimit
 import ArgumentParser
 import Downpipe
 import DownpipeTesting
 import Foundation
+import HangLimit
 import Testing
 
 @testable import DownpipeTool

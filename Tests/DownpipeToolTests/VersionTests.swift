@@ -1,6 +1,6 @@
-import HangLimit
 import ArgumentParser
 import Foundation
+import HangLimit
 import Testing
 
 @testable import DownpipeTool

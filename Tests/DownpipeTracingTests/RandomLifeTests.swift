@@ -1,10 +1,10 @@
-import HangLimit
 import DownpipeCore
 import DownpipeLogging
 import DownpipeMetrics
 import DownpipeTesting
 import DownpipeTracing
 import Foundation
+import HangLimit
 import InMemoryLogging
 import InMemoryTracing
 import Logging

@@ -1,8 +1,8 @@
-import HangLimit
 import DownpipeCore
 import DownpipeTesting
 import DownpipeTracing
 import Foundation
+import HangLimit
 import InMemoryTracing
 import Testing
 import Tracing

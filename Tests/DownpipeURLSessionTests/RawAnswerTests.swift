@@ -1,6 +1,6 @@
-import HangLimit
 import DownpipeTesting
 import DownpipeURLSession
+import HangLimit
 import Testing
 
 extension URLSessionTests {

@@ -1,8 +1,8 @@
-import HangLimit
 import DownpipeCore
 import DownpipeTesting
 import DownpipeURLSession
 import Foundation
+import HangLimit
 import Testing
 
 extension URLSessionTests {

@@ -1,5 +1,6 @@
-import Downpipe
 import Dispatch
+import Downpipe
+import DownpipeTesting
 import Foundation
 import Synchronization
 

@@ -1,8 +1,8 @@
 #if os(Linux)
-  import HangLimit
   import Downpipe
   import DownpipeTesting
   import Foundation
+  import HangLimit
   import Testing
 
   extension EndToEnd {

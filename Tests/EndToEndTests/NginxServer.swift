@@ -1,8 +1,8 @@
-import HangLimit
+import Dispatch
 import Downpipe
 import DownpipeTesting
-import Dispatch
 import Foundation
+import HangLimit
 import Testing
 
 #if canImport(Glibc)

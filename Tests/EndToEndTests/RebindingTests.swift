@@ -1,7 +1,7 @@
 #if os(Linux)
-  import HangLimit
   import DownpipeTesting
   import Foundation
+  import HangLimit
   import Testing
 
   extension EndToEnd {

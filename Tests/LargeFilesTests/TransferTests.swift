@@ -1,9 +1,9 @@
-import HangLimit
 import Downpipe
 import DownpipeBackgroundURLSession
 import DownpipeTesting
 import DownpipeURLSession
 import Foundation
+import HangLimit
 import Testing
 
 @testable import LargeFiles

@@ -1,8 +1,8 @@
-import HangLimit
 import Downpipe
 import DownpipeGates
 import DownpipeTesting
 import Foundation
+import HangLimit
 import Testing
 
 @testable import MediaLibrary

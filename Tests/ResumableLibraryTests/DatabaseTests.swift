@@ -1,7 +1,7 @@
-import HangLimit
 import Downpipe
 import DownpipeTesting
 import Foundation
+import HangLimit
 import Testing
 
 @testable import ResumableLibrary

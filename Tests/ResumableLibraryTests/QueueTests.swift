@@ -1,6 +1,6 @@
-import HangLimit
 import Downpipe
 import DownpipeTesting
+import HangLimit
 import Testing
 
 @testable import ResumableLibrary

@@ -1,8 +1,8 @@
-import HangLimit
 import Downpipe
 import DownpipeTesting
 import DownpipeURLSession
 import Foundation
+import HangLimit
 import Testing
 
 @testable import ResumableLibrary

@@ -1,7 +1,7 @@
-import HangLimit
 import DownpipeCore
 import DownpipeTesting
 import Foundation
+import HangLimit
 import Testing
 
 /// FEATURES A, LYF: "snapshots handed out are copies, safe to show; refresh interval is set by the app; one callback

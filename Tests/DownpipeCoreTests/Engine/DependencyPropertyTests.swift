@@ -1,7 +1,7 @@
-import HangLimit
 import DownpipeCore
 import DownpipeTesting
 import Foundation
+import HangLimit
 import Testing
 
 /// For any graph of dependencies: no download starts before all of its dependencies have finished, every download of a

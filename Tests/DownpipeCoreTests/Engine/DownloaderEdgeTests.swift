@@ -1,7 +1,7 @@
-import HangLimit
 import DownpipeCore
 import DownpipeTesting
 import Foundation
+import HangLimit
 import Testing
 
 /// Rare sequences of events that were handled wrongly once.

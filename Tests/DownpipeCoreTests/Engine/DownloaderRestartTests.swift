@@ -1,7 +1,7 @@
-import HangLimit
 import DownpipeCore
 import DownpipeTesting
 import Foundation
+import HangLimit
 import Testing
 
 /// What a new downloader finds in the ledger of an earlier one, and ledgers that fail.

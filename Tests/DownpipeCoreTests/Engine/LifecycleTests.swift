@@ -1,7 +1,7 @@
-import HangLimit
 import DownpipeCore
 import DownpipeTesting
 import Foundation
+import HangLimit
 import Testing
 
 /// Invariants of the lifecycle, checked with random sequences of events. The tests do not repeat the table itself.

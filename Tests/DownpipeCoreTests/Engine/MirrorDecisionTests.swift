@@ -1,7 +1,7 @@
-import HangLimit
 import DownpipeCore
 import DownpipeTesting
 import Foundation
+import HangLimit
 import Testing
 
 /// The retry policy gets the same failure when it decides on the next mirror and when it decides on the whole run.

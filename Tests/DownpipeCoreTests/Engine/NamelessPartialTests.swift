@@ -1,7 +1,7 @@
-import HangLimit
 import DownpipeCore
 import DownpipeTesting
 import Foundation
+import HangLimit
 import Testing
 
 /// The partial of a new download has no name before its first checkpoint, and naming it may fail.

@@ -1,7 +1,7 @@
-import HangLimit
 import DownpipeCore
 import DownpipeTesting
 import Foundation
+import HangLimit
 import Testing
 
 /// The queue is ordered by its policy and by arrival, also after downloads are added again or changed, or the policy is

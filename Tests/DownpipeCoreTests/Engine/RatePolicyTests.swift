@@ -1,7 +1,7 @@
-import HangLimit
 import DownpipeCore
 import DownpipeTesting
 import Foundation
+import HangLimit
 import Testing
 
 /// Rate policies in a downloader: transfers pause by the injected clock, and a policy can be replaced meanwhile.

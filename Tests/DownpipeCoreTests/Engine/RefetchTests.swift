@@ -1,7 +1,7 @@
-import HangLimit
 import DownpipeCore
 import DownpipeTesting
 import Foundation
+import HangLimit
 import Testing
 
 /// Finished downloads that are fetched again.
@@ -241,7 +241,9 @@ struct RefetchTests: EngineSuite {
     request.expectedDigests = [FileDigest(own, bytes: [1, 2, 3])]
     _ = try await downloader.add(request).value
     request.expectedDigests = [FileDigest(.sha256, bytes: [UInt8](repeating: 0, count: 32))]
-    await #expect(throws: DownloadError.self) { [request] in try await downloader.add(request) }
+    let refused = request
+    let error = await downloadError { _ = try await downloader.add(refused) }
+    #expect(error?.code == .invalidRequest)
     await downloader.shutdown()
   }
 

@@ -1,6 +1,6 @@
-import HangLimit
 import DownpipeCore
 import Foundation
+import HangLimit
 import Testing
 
 /// Every combination of the bytes on disk, the server's reply, and the relation of the validators.

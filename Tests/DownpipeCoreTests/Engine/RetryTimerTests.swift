@@ -1,7 +1,7 @@
-import HangLimit
 import DownpipeCore
 import DownpipeTesting
 import Foundation
+import HangLimit
 import Testing
 
 /// A test advances its clock as soon as it has seen a state, even if the engine does not sleep yet.

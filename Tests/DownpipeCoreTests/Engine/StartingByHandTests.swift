@@ -1,7 +1,7 @@
-import HangLimit
 import DownpipeCore
 import DownpipeTesting
 import Foundation
+import HangLimit
 import Testing
 
 /// Starting a download by hand overrides limits; preempted downloads keep their bytes and wait.

@@ -1,7 +1,7 @@
-import HangLimit
 import DownpipeCore
 import DownpipeTesting
 import Foundation
+import HangLimit
 import Testing
 
 @Suite(.endsHangs)
@@ -98,7 +98,7 @@ struct ContentDispositionTests {
   @Test(arguments: disputed.indices)
   func whereBrowsersDiffer(_ index: Int) {
     let dispute = Self.disputed[index]
-    #expect((ContentDisposition(field: dispute.field).fileName ?? "") == dispute.ours)
+    #expect((ContentDisposition(parsing: dispute.field).fileName ?? "") == dispute.ours)
     #expect(dispute.chromium != dispute.firefox || dispute.firefox == "/" + dispute.ours)
   }
 

@@ -1,5 +1,5 @@
-import HangLimit
 import DownpipeCore
+import HangLimit
 import Testing
 
 @Suite(.endsHangs)

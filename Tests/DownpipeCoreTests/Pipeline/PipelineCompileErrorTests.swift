@@ -1,5 +1,5 @@
-import HangLimit
 import Foundation
+import HangLimit
 import Testing
 
 /// Invalid pipelines, compiled with the real compiler, which must reject them with a message that says what is missing.

@@ -1,6 +1,6 @@
-import HangLimit
 import DownpipeCore
 import DownpipeTesting
+import HangLimit
 import Testing
 
 @testable import struct DownpipeCore.MermaidChart

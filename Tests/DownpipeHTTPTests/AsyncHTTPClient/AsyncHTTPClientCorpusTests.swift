@@ -1,8 +1,8 @@
 #if AsyncHTTPClient
-  import HangLimit
-  import DownpipeCore
   import DownpipeAsyncHTTPClient
+  import DownpipeCore
   import Foundation
+  import HangLimit
   import Synchronization
   import Testing
 

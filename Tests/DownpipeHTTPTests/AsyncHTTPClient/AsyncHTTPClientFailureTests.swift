@@ -1,6 +1,6 @@
 #if AsyncHTTPClient
-  import HangLimit
   import DownpipeCore
+  import HangLimit
   import NIOCore
   import Testing
 

@@ -1,8 +1,8 @@
 #if AsyncHTTPClient
-  import HangLimit
   import DownpipeAsyncHTTPClient
   import DownpipeCore
   import DownpipeTesting
+  import HangLimit
   import Testing
 
   @Suite(.endsHangs)

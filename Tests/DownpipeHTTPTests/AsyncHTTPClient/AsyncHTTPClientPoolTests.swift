@@ -1,10 +1,10 @@
 #if AsyncHTTPClient && os(Linux)
-  import HangLimit
   import DownpipeAsyncHTTPClient
   import DownpipeCore
   import DownpipeTesting
   import Foundation
   import Glibc
+  import HangLimit
   import Testing
 
   /// Idle connections, and connections that do not come about. On Linux every address in 127.0.0.0/8 is this machine.

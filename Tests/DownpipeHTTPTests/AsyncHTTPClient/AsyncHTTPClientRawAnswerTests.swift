@@ -1,7 +1,7 @@
 #if AsyncHTTPClient
-  import HangLimit
   import DownpipeAsyncHTTPClient
   import DownpipeTesting
+  import HangLimit
   import Testing
 
   @Suite(.endsHangs)

@@ -1,9 +1,9 @@
 #if AsyncHTTPClient
-  import HangLimit
   import DownpipeAsyncHTTPClient
   import DownpipeCore
   import DownpipeTesting
   import Foundation
+  import HangLimit
   import Testing
 
   @Suite(.endsHangs)

@@ -1,7 +1,7 @@
 #if LIBCURL || AsyncHTTPClient
-  import HangLimit
   import DownpipeCore
   import DownpipeTesting
+  import HangLimit
   import Synchronization
   import Testing
 

@@ -1,8 +1,8 @@
 #if AsyncHTTPClient
-  import HangLimit
   import DownpipeCore
   import DownpipeTesting
   import Foundation
+  import HangLimit
   import Testing
 
   /// TLS and proxies. The server needs the trait `AsyncHTTPClient`.

@@ -1,8 +1,8 @@
 #if AsyncHTTPClient
-  import HangLimit
   import DownpipeCore
   import DownpipeTesting
   import Foundation
+  import HangLimit
   import NIOCore
   import NIOPosix
   import NIOSSL

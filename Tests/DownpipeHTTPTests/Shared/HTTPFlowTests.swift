@@ -1,9 +1,9 @@
 #if LIBCURL || AsyncHTTPClient
-  import HangLimit
   import Dispatch
   import DownpipeCore
   import DownpipeTesting
   import Foundation
+  import HangLimit
   import Synchronization
   import Testing
 

@@ -1,8 +1,8 @@
 #if LIBCURL || AsyncHTTPClient
-  import HangLimit
   import DownpipeCore
   import DownpipeTesting
   import Foundation
+  import HangLimit
   import Testing
 
   @Suite(.endsHangs)

@@ -1,8 +1,8 @@
 #if LIBCURL || AsyncHTTPClient
-  import HangLimit
   import DownpipeCore
   import DownpipeTesting
   import Foundation
+  import HangLimit
   import Testing
 
   /// Transfer codings over real sockets: libcurl and NIO's parser read the field before the core does.

@@ -1,6 +1,6 @@
-import HangLimit
 import DownpipeCore
 import DownpipeTesting
+import HangLimit
 import Testing
 
 /// Runs a suite that is expected to fail and returns the names of the broken rules.

@@ -1,7 +1,7 @@
-import HangLimit
 import DownpipeCore
 import DownpipeTesting
 import Foundation
+import HangLimit
 import Testing
 
 /// The property tests find defects of policies, limits and ledgers, and shorten the sequences that show them.

@@ -1,8 +1,8 @@
-import HangLimit
 import Dispatch
 import DownpipeCore
 import DownpipeTesting
 import Foundation
+import HangLimit
 import Testing
 
 @Suite(.endsHangs)

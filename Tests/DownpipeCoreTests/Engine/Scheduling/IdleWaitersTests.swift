@@ -1,5 +1,5 @@
-import HangLimit
 import DownpipeTesting
+import HangLimit
 import Testing
 
 @testable import DownpipeCore

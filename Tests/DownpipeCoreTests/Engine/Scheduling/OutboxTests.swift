@@ -1,6 +1,6 @@
-import HangLimit
 import DownpipeTesting
 import Foundation
+import HangLimit
 import Testing
 
 @testable import DownpipeCore
