@@ -72,11 +72,12 @@ struct LifecycleTests {
     #expect(Lifecycle.phases(accepting: .leased) == [.waiting])
   }
 
-  @Test func whatIsFinishedStaysSoUnlessItsFileIsGone() {
-    for event in Event.allCases where event != .artifactLost && event != .discard {
+  @Test func whatIsFinishedStaysSoUnlessItsFileIsGoneOrFetchedAgain() {
+    for event in Event.allCases where ![.artifactLost, .discard, .restart].contains(event) {
       #expect(Lifecycle.next(.finished, event) == nil)
     }
     #expect(Lifecycle.next(.finished, .artifactLost) == .waiting)
+    #expect(Lifecycle.next(.finished, .restart) == .waiting)
     #expect(Lifecycle.next(.finished, .discard) == .cancelled)
   }
 

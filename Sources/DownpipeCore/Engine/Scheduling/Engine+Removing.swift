@@ -12,8 +12,10 @@ extension Engine {
     try checkOpen()
     slots.runs[id]?.stop(.remove)
     var wasRemoved = false
+    var earlier: StoredArtifact?
     let removed: Leftovers.State = try await takeTurns { run in
       wasRemoved = wasRemoved || run.wasRemoved
+      if deletingFile, run.wasRemoved { earlier = run.read { $0.earlierArtifact } }
       return nil
     } _: { engine in
       if let run = engine.slots.runs[id] {
@@ -23,6 +25,7 @@ extension Engine {
       return .over(try await engine.forget(id, deletingFile: deletingFile))
     }
     try await cleanUp(removed)
+    if let earlier { try await context.storage.remove(try context.storage.artifact(from: earlier)) }
     return wasRemoved || removed.count > 0
   }
 
@@ -56,6 +59,13 @@ extension Engine {
     do { try await cleanUp(removed) } catch { failure = error }
     while !runs.isEmpty {
       for run in runs { try await run.endUnlessCancelled() }
+      for earlier in runs.filter(\.wasRemoved).compactMap({ $0.read { $0.earlierArtifact } }) where deletingFiles {
+        do {
+          try await context.storage.remove(try context.storage.artifact(from: earlier))
+        } catch {
+          failure = failure ?? error
+        }
+      }
       // These have ended for another reason.
       let rest = runs.filter { !$0.wasRemoved }.map(\.id)
       count += runs.count - rest.count
