@@ -83,7 +83,11 @@
             let isKept = number(0...3) == 0
             if !isKept {
               if rank != known.addedRank { model[id]?.rank = rank }
-              if host != known.addedHost { model[id]?.host = host }
+              if host != known.addedHost {
+                // A download with a new URL does not wait any longer for the old one.
+                if host != known.host { model[id]?.due = nil }
+                model[id]?.host = host
+              }
               model[id]?.addedRank = rank
               model[id]?.addedHost = host
             }
@@ -120,6 +124,7 @@
             // Updated; the download stays with its opening.
             let (host, rank) = ("host\(number(0...3))", Int64(number(0...20)))
             let tags: Set<String> = number(0...1) == 0 ? ["t"] : []
+            if host != model[id]?.host { model[id]?.due = nil }
             model[id]?.host = host
             model[id]?.rank = rank
             model[id]?.tags = tags

@@ -23,14 +23,14 @@ struct QueuePropertyDefectTests {
     }
 
     init(_ operations: [QueueOperation], in defect: DefectiveLedger.Defect) {
-      let properties = QueueProperties(ledger: { DefectiveLedger(defect) }) { byPriority }
+      let properties = QueueProperties(limit: .seconds(15), ledger: { DefectiveLedger(defect) }) { byPriority }
       self.init(operations, in: properties)
     }
   }
 
   /// The engine does not notice that the gate closes.
   private static var withoutGate: QueueProperties {
-    var properties = QueueProperties { byPriority }
+    var properties = QueueProperties(limit: .seconds(15)) { byPriority }
     properties.subject.gate = { _ in FakeGate() }
     return properties
   }
@@ -40,7 +40,7 @@ struct QueuePropertyDefectTests {
     case .limits:
       Defect(
         [.add(1), .add(4), .limit(one), .settle],
-        in: QueueProperties(limits: { _ in FakeAdmissionPolicy() }) { byPriority })
+        in: QueueProperties(limit: .seconds(15), limits: { _ in FakeAdmissionPolicy() }) { byPriority })
     case .stops: Defect([.add(1), .add(2, priority: 100), .settle, .limit(one)], in: .losesPriorities)
     case .order: Defect([.suspend(true), .add(1), .add(2), .suspend(false), .settle], in: .reversesLeases)
     case .ranks:
@@ -57,7 +57,6 @@ struct QueuePropertyDefectTests {
     case .slots:
       Defect(
         [.add(1), .settle, .finish(1), .settle, .add(2), .settle],
-        // This defect makes the queue hang.
         in: QueueProperties(limit: .seconds(15), limits: { _ in LeakyLimit() }) { byPriority })
     case .response: Defect([.add(1), .remove(1)], in: .refusesRemovals)
     // The engine prevents it with every ledger: see below.

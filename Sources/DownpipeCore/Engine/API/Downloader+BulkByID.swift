@@ -58,7 +58,7 @@ extension Downloader {
   /// ``removeAll(_:deletingFiles:)``.
   ///
   /// ```swift
-  /// try await downloader.removeAll(ids: selection.map(\.id), deletingFiles: true)
+  /// try await downloader.removeAll(ids: ["a", "b"], deletingFiles: true)
   /// ```
   /// - Parameters:
   ///   - ids: The downloads to remove. Ids that the ledger does not have do not matter.
