@@ -85,6 +85,16 @@ struct ObservedStore: LedgerStoreWrapper {
     }
   }
 
+  /// Downloads whose requests have changed may run again after they have ended, and no others.
+  private func noteReopened(_ exchange: LedgerExchange, _ saves: [LedgerSave]) async throws {
+    for save in saves where exchange.reopened.contains(save.record.id) {
+      guard let record = try await base.record(save.record.id),
+        record.request.changesWork(begunFor: save.record.request)
+      else { continue }
+      ledger.update { $0.ended.remove(record.id) }
+    }
+  }
+
   func exchange(
     _ saves: [LedgerSave], leasing request: LeaseRequest?, at now: Date
   ) async throws -> LedgerExchange {
@@ -92,14 +102,14 @@ struct ObservedStore: LedgerStoreWrapper {
       guard let request else {
         let exchange = try await base.exchange(saves, leasing: nil, at: now)
         note(saves, exchange.saved)
-        ledger.update { $0.ended.subtract(exchange.reopened) }
+        try await noteReopened(exchange, saves)
         return exchange
       }
       let log = SelectionLog()
       ledger.beginEpoch(request.epoch)
       let exchange = try await base.exchange(saves, leasing: log.observing(request), at: now)
       note(saves, exchange.saved)
-      ledger.update { $0.ended.subtract(exchange.reopened) }
+      try await noteReopened(exchange, saves)
       ledger.update { $0.forced.subtract(exchange.leased.map(\.id)) }
       ledger.hold(log.value.held)
       ledger.check(exchange.leased, log.value, of: request, try await base.records(DownloadQuery()))
