@@ -97,14 +97,13 @@ struct LedgerPicker: Sendable {
 
   private func take(_ ids: [DownloadID], _ downloader: Downloader, _ monitor: RunMonitor) async throws {
     let statuses = try await downloader.statuses(of: ids)
+    if let unknown = ids.first(where: { statuses[$0] == nil }) {
+      throw UsageError(
+        "the ledger has no download “\(unknown.rawValue.prefix(100).escaped)”: “downpipe list --json” shows the ids")
+    }
     await monitor.beginAdding()
     for id in ids {
-      if let status = statuses[id] {
-        try await take(status, downloader, monitor)
-      } else if await monitor.take(id) {
-        let error = DownloadError(.invalidRequest, "the ledger has no download “\(id.rawValue.prefix(100))”")
-        try await monitor.close(DownloadResult(id: id, url: "", error: error))
-      }
+      if let status = statuses[id] { try await take(status, downloader, monitor) }
     }
     await monitor.endAdding()
   }

@@ -120,7 +120,7 @@ extension EndToEnd {
         let nothing = try await run.tool(["restart", "--failed"] + again)
         #expect(nothing.status == 0 && nothing.results.isEmpty, "\(nothing.everything)")
         let unknown = try await run.tool(["restart", "none"] + again)
-        #expect(unknown.status == 1 && unknown.output.contains("no download"), "\(unknown.everything)")
+        #expect(unknown.status == 2 && unknown.errors.contains("no download"), "\(unknown.everything)")
       }
     }
 
