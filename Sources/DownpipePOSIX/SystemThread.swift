@@ -34,7 +34,9 @@ package enum SystemThread {
     let work = Unmanaged.passRetained(Work(name: name, body: body))
     var thread = newThread()
     let code = create(&thread, nil, work.toOpaque()) { context in
-      if let context { Unmanaged<Work>.fromOpaque(context).takeRetainedValue().run() }
+      if let context = context as UnsafeMutableRawPointer? {
+        Unmanaged<Work>.fromOpaque(context).takeRetainedValue().run()
+      }
       return nil
     }
     guard code == 0 else {

@@ -10,6 +10,7 @@ import typealias DarwinTypes.nfds_t
 import typealias DarwinTypes.nlink_t
 import typealias DarwinTypes.off_t
 import typealias DarwinTypes.pid_t
+import typealias DarwinTypes.pthread_t
 import typealias DarwinTypes.rlim_t
 import typealias DarwinTypes.sigset_t
 import typealias DarwinTypes.socklen_t
@@ -17,6 +18,7 @@ import struct DarwinTypes.DIR
 import struct DarwinTypes.clockid_t
 import struct DarwinTypes.dirent
 import struct DarwinTypes.kinfo_proc
+import struct DarwinTypes.pthread_attr_t
 import struct DarwinTypes.rlimit
 import struct DarwinTypes.sigaction
 import struct DarwinTypes.stat
@@ -321,4 +323,22 @@ public func pthread_sigmask(
   Glibc.sigemptyset(&raw)
   for number in Int32(1)...31 where set.pointee & (1 << UInt32(number - 1)) != 0 { Glibc.sigaddset(&raw, number) }
   return Glibc.pthread_sigmask(how, &raw, nil)
+}
+
+// MARK: <pthread.h>
+
+public func pthread_create(
+  _ thread: UnsafeMutablePointer<DarwinTypes.pthread_t?>, _ attributes: UnsafePointer<DarwinTypes.pthread_attr_t>?,
+  _ body: @convention(c) (UnsafeMutableRawPointer) -> UnsafeMutableRawPointer?, _ context: UnsafeMutableRawPointer?
+) -> Int32 {
+  var own = Glibc.pthread_t()
+  let start = unsafeBitCast(body, to: (@convention(c) (UnsafeMutableRawPointer?) -> UnsafeMutableRawPointer?).self)
+  let code = Glibc.pthread_create(&own, nil, start, context)
+  thread.pointee = DarwinTypes.pthread_t(bitPattern: UInt(own))
+  return code
+}
+
+@discardableResult
+public func pthread_detach(_ thread: DarwinTypes.pthread_t) -> Int32 {
+  Glibc.pthread_detach(Glibc.pthread_t(UInt(bitPattern: thread)))
 }

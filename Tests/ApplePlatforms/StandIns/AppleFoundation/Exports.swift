@@ -5,6 +5,7 @@
 @_exported import Dispatch
 @_exported import struct Foundation.Data
 @_exported import struct Foundation.Date
+@_exported import class Foundation.FileHandle
 @_exported import class Foundation.FileManager
 @_exported import protocol Foundation.FormatStyle
 @_exported import class Foundation.JSONDecoder

@@ -151,3 +151,8 @@ public struct sigaction {
 
   public init() {}
 }
+
+// <sys/_pthread/_pthread_types.h>: a thread is a pointer.
+public struct _opaque_pthread_t {}
+public typealias pthread_t = UnsafeMutablePointer<_opaque_pthread_t>
+public struct pthread_attr_t {}
