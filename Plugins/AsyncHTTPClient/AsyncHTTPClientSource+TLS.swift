@@ -40,13 +40,16 @@
       /// The certificate authorities that are trusted; the system's by default.
       public var trustRoots: TrustRoots = .system
       /// The certificate for servers that request one; none when `nil`, the default.
+      ///
+      /// It is shown to the origin of the request's URL only, not to other origins of redirects and not to places that a
+      /// server has named (``SourceRequest/isNamedByServer``): they would learn who asks.
       public var clientCertificate: ClientCertificate?
 
       /// Creates the default settings: the trust roots of the system and no client certificate.
       public init() {}
 
       /// - Throws: ``DownloadError`` with `.tls` when a certificate or the key cannot be read.
-      func configuration() throws(DownloadError) -> TLSConfiguration {
+      func configuration(showsCertificate: Bool = true) throws(DownloadError) -> TLSConfiguration {
         var result = TLSConfiguration.makeClientConfiguration()
         result.minimumTLSVersion = .tlsv12
         switch trustRoots {
@@ -56,7 +59,7 @@
         case .only(let pem):
           result.trustRoots = .certificates(try Self.certificates(pem, "trust roots"))
         }
-        if let clientCertificate {
+        if showsCertificate, let clientCertificate {
           result.certificateChain = try Self.certificates(clientCertificate.chain, "client certificate")
             .map { .certificate($0) }
           result.privateKey = .privateKey(try Self.key(clientCertificate.privateKey))

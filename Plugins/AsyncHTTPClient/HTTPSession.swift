@@ -6,6 +6,7 @@
   import NIOCore
   import NIOHTTP1
   import NIOPosix
+  import NIOSSL
   import Synchronization
 
   /// The connections of one run, and the threads that serve them.
@@ -54,6 +55,8 @@
     let configuration: AsyncHTTPClientSource.Configuration
     private let group: MultiThreadedEventLoopGroup
     private let lanes: [Lane]
+    /// For origins that get no credentials; `nil` where the settings have no certificate to show.
+    private let anonymousTLS: TLSConfiguration?
     private let state = Mutex(State())
 
     /// - Throws: ``DownloadError`` when the configuration's proxy or certificates are unusable.
@@ -69,6 +72,8 @@
         absoluteForm = try configuration.clientConfiguration(context, connections, isForward: true)
       }
       let group = MultiThreadedEventLoopGroup(numberOfThreads: threads)
+      anonymousTLS =
+        configuration.tls.clientCertificate == nil ? nil : try configuration.tls.configuration(showsCertificate: false)
       self.configuration = configuration
       self.group = group
       lanes = group.makeIterator().map { Lane($0, settings, absoluteForm: absoluteForm) }
@@ -211,9 +216,9 @@
       let origin = Origin(redirects.url).map(String.init(describing:)) ?? ""
       guard let proxy = configuration.proxy, let client = lane.absoluteFormClient, origin.hasPrefix("http://") else {
         headers.replaceOrAdd(name: TargetHandler.field, value: HTTPURL.target(redirects.url))
-        return (
-          lane.client, try HTTPFailure.translating { try HTTPClient.Request(url: origin + "/", headers: headers) }
-        )
+        var message = try HTTPFailure.translating { try HTTPClient.Request(url: origin + "/", headers: headers) }
+        if !redirects.mayLogIn { message.tlsConfiguration = anonymousTLS }
+        return (lane.client, message)
       }
       headers.replaceOrAdd(name: "Host", value: String(origin.dropFirst("http://".count)))
       headers.replaceOrAdd(name: TargetHandler.field, value: HTTPURL.wireText(redirects.url))

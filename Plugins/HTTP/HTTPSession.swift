@@ -129,7 +129,8 @@
       var order = Order(
         id: id, url: HTTPURL.wireText(redirects.url), fields: redirects.fields, addresses: addresses, deadline: deadline
       )
-      // A server does not choose where passwords go.
+      // A server does not choose where passwords and certificates go.
+      order.showsCertificate = redirects.mayLogIn
       guard redirects.mayLogIn, redirects.fields["Authorization"] == nil else { return order }
       let credentials = configuration.credentials.first { $0.origin == redirects.origin }
       if let userInfo = redirects.userInfo {

@@ -63,11 +63,9 @@ extension URLSessionTests {
     }
 
     @Test func refusedConnection() async throws {
-      let server = try await ScriptedHTTPServer.start { _ in .closed }
-      let url = server.url()
-      await server.shutdown()
+      let port = try RefusingPort()
       try await withSource { source in
-        #expect(await downloadError { _ = try await source.open(SourceRequest(url: url)) }?.code == .network)
+        #expect(await downloadError { _ = try await source.open(SourceRequest(url: port.url())) }?.code == .network)
       }
     }
 

@@ -60,6 +60,9 @@
       /// The certificate authorities that are trusted; the system's by default.
       public var trustRoots: TrustRoots = .system
       /// The certificate for servers that request one; none when `nil`, the default.
+      ///
+      /// It is shown to the origin of the request's URL only, not to other origins of redirects and not to places that a
+      /// server has named (``SourceRequest/isNamedByServer``): they would learn who asks.
       public var clientCertificate: ClientCertificate?
       /// The keys of which the server must have one, as `sha256//` and the Base64 digest of the key (RFC 7469 §2.4); any key
       /// when empty, the default.
@@ -120,8 +123,8 @@
       return (value("SSL_CERT_FILE"), value("SSL_CERT_DIR"))
     }()
 
-    /// Sets the options of a transfer.
-    func prepare(_ handle: EasyHandle) throws(DownloadError) {
+    /// Sets the options of a transfer. libcurl does not use a connection again for a request with another certificate.
+    func prepare(_ handle: EasyHandle, showsCertificate: Bool) throws(DownloadError) {
       let version = minimumVersion == .tls13 ? CURL_SSLVERSION_TLSv1_3 : CURL_SSLVERSION_TLSv1_2
       handle.set(CURLOPT_SSLVERSION, Int(version))
       if !verifiesServer {
@@ -148,7 +151,7 @@
         try Self.set(pem, CURLOPT_CAINFO, downpipe_cainfo_blob, handle)
         handle.set(CURLOPT_CAPATH, nil)
       }
-      if let clientCertificate {
+      if showsCertificate, let clientCertificate {
         try Self.set(clientCertificate.chain, CURLOPT_SSLCERT, downpipe_sslcert_blob, handle)
         try Self.set(clientCertificate.privateKey, CURLOPT_SSLKEY, downpipe_sslkey_blob, handle)
       }

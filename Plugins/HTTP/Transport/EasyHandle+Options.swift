@@ -63,7 +63,7 @@
       prepareTimes(configuration, order)
       // A proxy would look the names up that this source has to check.
       try prepareProxy(configuration.blocksPrivateAddresses ? .none : configuration.proxy)
-      try configuration.tls.prepare(self)
+      try configuration.tls.prepare(self, showsCertificate: order.showsCertificate)
       if let jar { jar.join(self) }
     }
 

@@ -10,6 +10,8 @@
     var url: String
     var fields: HeaderFields
     var login: Login?
+    /// Whether the server may be shown the certificate of the settings, because the user has named its origin.
+    var showsCertificate = false
     /// Entries for libcurl's table of names: `host:port:address,address`.
     var addresses: [String] = []
     var deadline: ContinuousClock.Instant?

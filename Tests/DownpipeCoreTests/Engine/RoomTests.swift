@@ -48,4 +48,32 @@ struct RoomTests: EngineSuite {
     #expect(time.now - start <= .seconds(2))
     await downloader.shutdown()
   }
+
+  @Test("A download goes on although the disk had room again before the ledger could save the failure")
+  func roomBeforeTheLedgerAnswers() async throws {
+    let faulty = FaultyLedger(ledger)
+    let full = FakeSource.Script(bytes).holding(after: 10_000)
+      .failing(after: 50_000, with: DownloadError(.noSpace, "the disk is full"))
+    let source = FakeSource([url: [full, .init(bytes)]])
+    let downloader = try await downloader(source, faulty)
+    let download = try await downloader.add(DownloadRequest(url))
+    await source.held(atLeast: 1)
+    try await settle(downloader)
+    // The first attempt, the one after the partial was cut, and one more after a second.
+    faulty.fail(
+      .exchange, at: faulty.calls.count { $0 == .exchange } + 1, times: 3,
+      with: DownloadError(.ledger, "the disk is full"))
+    source.release()
+    await time.sleeper(dueIn: .seconds(1), purpose: .dueTime)
+    free.update { $0 = 1 << 30 }
+    for _ in 0..<2 {
+      await time.sleeper(dueIn: .seconds(1), purpose: .dueTime)
+      time.advance(by: .seconds(1))
+    }
+    await time.sleeper(dueIn: .seconds(1), purpose: .room)
+    time.advance(by: .seconds(1))
+    _ = try await download.value
+    #expect(time.now == .seconds(3))
+    await downloader.shutdown()
+  }
 }

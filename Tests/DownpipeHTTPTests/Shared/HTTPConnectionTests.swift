@@ -71,6 +71,29 @@
       }
     }
 
+    @Test("A server does not choose who is shown the certificate", arguments: TestedSource.allCases)
+    func showsNoCertificateWhereAServerSays(_ tested: TestedSource) async throws {
+      try await withTunnel(.tls(wantsCertificate: true)) { secure in
+        let target = "https://localhost:\(secure.port)/"
+        let source = tested.source {
+          $0.trust(TestCertificate.certificate)
+          $0.show(TestCertificate.certificate, TestCertificate.privateKey)
+        }
+        try await withRunning(source) { session in
+          // A connection that was opened with the certificate is not used either.
+          #expect(try await session.fetch(url(target)).bytes == Self.hello)
+          let named = SourceRequest(url: try url(target), isNamedByServer: true)
+          #expect(await downloadError { try await session.open(named).bytes() } != nil)
+          try await withScriptedServer { _ in
+            .redirect(to: target)
+          } _: { server in
+            #expect(await downloadError { try await session.fetch(server.url()) } != nil)
+          }
+          #expect(try await session.fetch(url(target)).bytes == Self.hello)
+        }
+      }
+    }
+
     @Test(arguments: TestedSource.allCases)
     func refusesCertificatesThatCannotBeRead(_ tested: TestedSource) async throws {
       let sources = [

@@ -66,10 +66,8 @@
 
     @Test(arguments: TestedSource.allCases)
     func nothingListens(_ tested: TestedSource) async throws {
-      let server = try await ScriptedHTTPServer.start { _ in .closed }
-      let url = server.url()
-      await server.shutdown()
-      let error = await downloadError { try await tested.source().fetch(url) }
+      let port = try RefusingPort()
+      let error = await downloadError { try await tested.source().fetch(port.url()) }
       #expect(error?.code == .network)
       #expect(error?.message.contains(": Connection refused (errno ") ?? false)
     }
