@@ -17,10 +17,10 @@ extension LedgerRunCommand {
   ///
   /// - Parameters:
   ///   - scope: The downloads of the ledger that may run.
-  ///   - phases: The phases of the downloads that may get a name and a password, or a token.
+  ///   - choice: The downloads that the command takes, which may get a name and a password, or a token.
   ///   - feed: Takes the downloads of this command. The last argument says whether `--untrusted` was given.
   func run(
-    scope: LeaseScope, phases: Set<DownloadState.Phase> = LogInOrigins.unfinished,
+    scope: LeaseScope, choice: LedgerPicker.Choice,
     feed: @escaping @Sendable (Downloader, RunMonitor, Bool) async throws -> Void
   ) async throws {
     #if !SQLite
@@ -30,13 +30,13 @@ extension LedgerRunCommand {
       let directory = try Folder.prepare(existing, option: "--directory")
       var settings = transfer.settings(directory: directory, ledger: ledger)
       settings.gates = gates.settings
-      settings.network = try await networkSettings(ledger: ledger, directory: directory, phases: phases)
+      settings.network = try await networkSettings(ledger: ledger, directory: directory, choice: choice)
       settings.scope = outside.scope(directory: directory, ledger: ledger)
 
-      let choice = reporting.choice
-      let monitor = RunMonitor(output: choice.make())
+      let output = reporting.choice
+      let monitor = RunMonitor(output: output.make())
       let run = DownloadRun(
-        pipeline: try Pipeline(settings), monitor: monitor, scope: scope, isAnimated: choice.drawsBars)
+        pipeline: try Pipeline(settings, monitor), monitor: monitor, scope: scope, isAnimated: output.drawsBars)
       let isUntrusted = settings.network.isUntrusted
       let ending = try await run.run { downloader, monitor in try await feed(downloader, monitor, isUntrusted) }
       if case .interrupted(let tally) = ending {
@@ -47,11 +47,11 @@ extension LedgerRunCommand {
   }
 
   private func networkSettings(
-    ledger: String, directory: String, phases: Set<DownloadState.Phase>
+    ledger: String, directory: String, choice: LedgerPicker.Choice
   ) async throws -> NetworkSettings {
     var settings = try network.settings(for: transfer.source)
     guard settings.logIn.isGiven else { return settings }
-    let origins = try await LogInOrigins.stored(in: ledger, directory: directory, phases: phases)
+    let origins = try await LogInOrigins.stored(in: ledger, directory: directory, of: choice)
     if origins.isEmpty {
       OutputFile.warn("no download of this command was added with --user or --bearer: they are not sent")
     }
@@ -82,14 +82,18 @@ struct LedgerPicker: Sendable {
     case .phases(let phases):
       // Pages of all phases, in the order of addition: they do not shift when downloads change their phase.
       var query = DownloadQuery(limit: 1000)
+      var foreign = 0
       while true {
         let statuses = try await downloader.statuses(query)
         await monitor.beginAdding()
         for status in statuses where phases.contains(status.state.phase) {
-          try await take(status, downloader, monitor)
+          if DownloadIdentity(status.id) == nil { foreign += 1 } else { try await take(status, downloader, monitor) }
         }
         await monitor.endAdding()
-        guard statuses.count == query.limit else { return }
+        guard statuses.count == query.limit else {
+          if foreign > 0 { OutputFile.warn("\(foreign) downloads of other programs stay as they are") }
+          return
+        }
         query.offset += statuses.count
       }
     }
@@ -100,6 +104,11 @@ struct LedgerPicker: Sendable {
     if let unknown = ids.first(where: { statuses[$0] == nil }) {
       throw UsageError(
         "the ledger has no download “\(unknown.rawValue.prefix(100).escaped)”: “downpipe list --json” shows the ids")
+    }
+    if let foreign = ids.first(where: { DownloadIdentity($0) == nil }) {
+      throw UsageError(
+        "the download “\(foreign.rawValue.prefix(100).escaped)” was added by another program: this command takes those "
+          + "of downpipe only")
     }
     await monitor.beginAdding()
     for id in ids {
@@ -113,8 +122,7 @@ struct LedgerPicker: Sendable {
     if try await action(downloader, status.id) {
       if countsUntrusted, status.request.isUntrusted { await monitor.countUntrusted() }
     } else {
-      let url = status.request.url.absoluteString
-      try await monitor.close(DownloadResult(id: status.id, url: url, error: refusal))
+      try await monitor.close(DownloadResult(id: status.id, url: status.request.givenURL, error: refusal))
     }
   }
 }

@@ -34,6 +34,7 @@ struct NetworkOptions: ParsableArguments {
   private func missing(in source: PipelineSettings.Transport) -> String? {
     let extended = [
       (connection.noProxy, "--no-proxy"), (connection.proxyUser != nil, "--proxy-user"),
+      ((connection.proxyAuth ?? .basic) != .basic, "--proxy-auth"),
       (!connection.resolve.isEmpty, "--resolve"), (connection.allowInsecureRedirects, "--allow-insecure-redirects"),
       (connection.maxSize != nil, "--max-size"), (connection.minSpeed != nil, "--min-speed"),
       (connection.untrusted, "--untrusted"), ((logIn.auth ?? .basic) != .basic, "--auth"),

@@ -45,7 +45,7 @@ struct RestartCommand: LedgerRunCommand {
       } else {
         .ids(ids.map { DownloadID($0) })
       }
-    try await run(scope: .own, phases: Set(DownloadState.Phase.allCases)) { downloader, monitor, isUntrusted in
+    try await run(scope: .own, choice: choice) { downloader, monitor, isUntrusted in
       let picker = LedgerPicker(
         choice: choice, countsUntrusted: !isUntrusted,
         refusal: DownloadError(.inUse, "not restarted: another process is working on it")

@@ -32,9 +32,12 @@ struct ResumeCommand: LedgerRunCommand {
     transform: Priority.parse)
   var priority: Priority?
 
+  /// The downloads of the ledger that the command runs, or shows the end of.
+  private static let unfinished: Set<DownloadState.Phase> = [.waiting, .transferring, .processing, .paused, .failed]
+
   func run() async throws {
     let start = Date().addingTimeInterval(-0.001)
-    try await run(scope: .all) { [priority] downloader, monitor, isUntrusted in
+    try await run(scope: .all, choice: .phases(Self.unfinished)) { [priority] downloader, monitor, isUntrusted in
       try await Self.resumeAll(downloader, monitor, priority, countsUntrusted: !isUntrusted, since: start)
     }
   }

@@ -22,9 +22,10 @@ struct RetryCommand: LedgerRunCommand {
   @OptionGroup(title: "Output options") var reporting: OutputOptions
 
   func run() async throws {
-    try await run(scope: .own) { downloader, monitor, isUntrusted in
+    let choice = LedgerPicker.Choice.phases([.failed])
+    try await run(scope: .own, choice: choice) { downloader, monitor, isUntrusted in
       let picker = LedgerPicker(
-        choice: .phases([.failed]), countsUntrusted: !isUntrusted,
+        choice: choice, countsUntrusted: !isUntrusted,
         refusal: DownloadError(.inUse, "not tried again: another process is working on it")
       ) {
         try await $0.resume($1)

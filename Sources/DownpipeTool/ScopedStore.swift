@@ -1,4 +1,5 @@
 import Downpipe
+import Foundation
 
 /// The storage of a command: files that the ledger names are unpacked, moved, renamed or removed inside the scope only.
 struct ScopedStore: StorageWrapper {
@@ -10,6 +11,19 @@ struct ScopedStore: StorageWrapper {
   var hasLedger = true
 
   var location: String? { hasLedger ? base.location : nil }
+
+  /// Partials of a command without a ledger have names of their own: the folder may have those of a ledger.
+  private func own(_ key: PartialKey) -> PartialKey {
+    hasLedger ? key : PartialKey(id: key.id, generation: Int64(getpid()) << 32 | key.generation & 0xFFFF_FFFF)
+  }
+
+  func openPartial(_ key: PartialKey, isNew: Bool) async throws -> any Partial {
+    try await base.openPartial(own(key), isNew: isNew)
+  }
+
+  func removePartial(_ key: PartialKey) async throws { try await base.removePartial(own(key)) }
+
+  func workspace(_ key: PartialKey) async throws -> String? { try await base.workspace(own(key)) }
 
   func path(forStored stored: String) throws -> String {
     let path = try base.path(forStored: stored)

@@ -32,6 +32,8 @@
           if count > 0 { try emit(UnsafeRawBufferPointer(rebasing: output[..<count]).bytes) }
         } while result == BROTLI_DECODER_RESULT_NEEDS_MORE_OUTPUT
         guard result != BROTLI_DECODER_RESULT_ERROR else {
+          // The codes of failed allocations; the file may be right.
+          if (-30 ... -21).contains(BrotliDecoderGetErrorCode(state).rawValue) { throw DecodableCoding.outOfMemory }
           throw DamagedContent.invalid(
             BrotliDecoderErrorString(BrotliDecoderGetErrorCode(state)).map { String(cString: $0) })
         }

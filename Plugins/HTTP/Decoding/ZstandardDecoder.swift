@@ -28,6 +28,15 @@
           var room = ZSTD_outBuffer(dst: output.baseAddress, size: output.count, pos: 0)
           let hint = ZSTD_decompressStream(stream, &room, &input)
           guard ZSTD_isError(hint) == 0 else {
+            switch ZSTD_getErrorCode(hint) {
+            case ZSTD_error_memory_allocation: throw DecodableCoding.outOfMemory
+            case ZSTD_error_frameParameter_windowTooLarge:
+              throw DownloadError(
+                .processing,
+                "the zstd coding of the response needs more than 8 MiB of memory, which a server must not ask for "
+                  + "(RFC 9659): ask the operator of the server, or keep the file encoded")
+            default: break
+            }
             // After a complete frame comes another one, or nothing.
             throw isComplete ? DamagedContent.followed : .invalid(String(cString: ZSTD_getErrorName(hint)))
           }

@@ -103,7 +103,8 @@ package struct Redirects: Sendable {
           + "if you accept that, allow insecure redirects, or request the http URL directly")
     }
     guard hops.count < rules.maximum else { throw tooMany(text) }
-    if next == firstOrigin, let user = UserInfo(URLText(target)) { self.user = user }
+    // Another origin does not choose who logs in at the first one.
+    if mayLogIn, next == firstOrigin, let user = UserInfo(URLText(target)) { self.user = user }
     duplicates += DuplicateLinks.urls(in: headers, of: url)
     url = URL(string: text, encodingInvalidCharacters: false) ?? target
     origin = next

@@ -8,7 +8,7 @@ enum Folder {
   static func absolutePath(_ text: String, from here: String? = current) throws(UsageError) -> String {
     var path = text
     if path == "~" || path.hasPrefix("~/") {
-      path = FileManager.default.homeDirectoryForCurrentUser.path() + path.dropFirst(1)
+      path = FileManager.default.homeDirectoryForCurrentUser.path(percentEncoded: false) + path.dropFirst(1)
     }
     if !path.hasPrefix("/") {
       guard let here else {

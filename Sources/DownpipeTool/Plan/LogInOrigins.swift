@@ -15,25 +15,28 @@ enum LogInOrigins {
     return origins
   }
 
-  static let unfinished: Set<DownloadState.Phase> = [.waiting, .transferring, .processing, .paused, .failed]
-
-  /// The origins of the downloads in these phases that were added with `--user` or `--bearer`. Other hosts of the ledger
-  /// do not get what belongs to these.
+  /// The origins for which the downloads that a command takes were given `--user` or `--bearer`. Other hosts of the
+  /// ledger do not get what belongs to these.
   static func stored(
-    in ledger: String, directory: String, phases: Set<DownloadState.Phase>
+    in ledger: String, directory: String, of choice: LedgerPicker.Choice
   ) async throws -> Set<Origin> {
     let downloader = try await Downloader.reading(PipelineSettings(directory: directory, ledger: ledger))
-    let origins = await Result { try await stored(downloader, phases) }
+    let origins = await Result { try await stored(downloader, choice) }
     await downloader.shutdown()
     return try origins.get()
   }
 
-  private static func stored(_ downloader: Downloader, _ phases: Set<DownloadState.Phase>) async throws -> Set<Origin> {
+  private static func stored(_ downloader: Downloader, _ choice: LedgerPicker.Choice) async throws -> Set<Origin> {
+    let phases: Set<DownloadState.Phase>
+    switch choice {
+    case .ids(let ids): return Set(try await downloader.statuses(of: ids).values.compactMap(\.request.logInOrigin))
+    case .phases(let chosen): phases = chosen
+    }
     var query = DownloadQuery(phases: phases, limit: 1000)
     var origins: Set<Origin> = []
     while true {
       let statuses = try await downloader.statuses(query)
-      origins.formUnion(statuses.filter(\.request.logsIn).compactMap { Origin($0.request.url) })
+      origins.formUnion(statuses.compactMap(\.request.logInOrigin))
       guard statuses.count == query.limit else { return origins }
       query.offset += statuses.count
     }
@@ -49,6 +52,9 @@ extension DownloadRequest {
     get { metadata[Self.logInKey] != nil }
     set { metadata[Self.logInKey] = newValue ? Origin(url)?.description ?? "none" : nil }
   }
+
+  /// The origin that the name or the token is for; `nil` if the command was given neither. The URL may have changed since.
+  fileprivate var logInOrigin: Origin? { metadata[Self.logInKey].flatMap { Origin($0) } }
 }
 
 extension SourceRequest {

@@ -62,8 +62,10 @@ struct Feeder: Sendable {
       {
         try await monitor.close(result)
       } else {
-        // The file is gone, or the options have changed: the download starts again.
-        try await downloader.remove(request.id)
+        // The file is gone, or the options have changed: the download starts again. If only the digests have changed,
+        // the record keeps the file, which the new one replaces.
+        let isThere = await Self.isDone(status, asked: request, storage, digests: false)
+        if !isThere { try await downloader.remove(request.id) }
         taken.insert(request.id)
       }
     }
@@ -95,10 +97,10 @@ struct Feeder: Sendable {
 
   /// Whether a finished download has what the request asks for, and its file still exists.
   static func isDone(
-    _ status: DownloadStatus, asked request: DownloadRequest, _ storage: any Storage
+    _ status: DownloadStatus, asked request: DownloadRequest, _ storage: any Storage, digests: Bool = true
   ) async -> Bool {
     guard let artifact = status.artifact, RequestSteps(status.request) == RequestSteps(request),
-      Set(request.expectedDigests).isSubset(of: status.request.expectedDigests)
+      !digests || Set(request.expectedDigests).isSubset(of: status.request.expectedDigests)
     else { return false }
     // An artifact in memory has no file that could have changed.
     guard artifact.path != nil else { return true }
