@@ -79,10 +79,12 @@ extension FileStore {
 
   /// Removes an artifact, a file or a folder with its contents, and folders below the root that are empty afterwards.
   ///
-  /// Does nothing if the artifact does not exist, was changed since it was published, or was replaced by another file.
+  /// Does nothing if the artifact does not exist, was changed since it was published, was replaced by another file, or was
+  /// there before the download.
   /// - Throws: `DownloadError` with `.unsafePath` for a folder that contains the store or the user's home directory;
   ///   `.permission` or `.storage`.
   public func remove(_ artifact: Artifact) async throws {
+    guard !artifact.isReused else { return }
     let isStaged = isStaged(artifact)
     let isRemoved = try await artifact.removeFromDisk(
       checksStatus: !isStaged, keeping: [root, folders.own], system)

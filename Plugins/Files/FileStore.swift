@@ -160,6 +160,7 @@ public struct FileStore: Storage {
     try reporting("remove the partial", partial) { () throws(SystemError) in
       do throws(SystemError) { try system.unlink(Entry(partial)) } catch  where error.isAbsence {}
     }
+    try? system.unlink(Entry(partial + PartialClaim.copySuffix))
     if hasWorkspace { try await removeTree(workspace) }
     claim?.release()
     removeEmptyFolders(above: partial, upTo: folders.partials)

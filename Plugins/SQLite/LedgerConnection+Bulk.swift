@@ -110,7 +110,7 @@
     /// Applies an event to one record that is read for it.
     /// - Returns: Whether the event is legal for the record; `false` for a damaged one.
     private func applyToRecord(
-      _ event: Lifecycle.Event, _ effect: EventEffect, _ generation: Int64, at now: Date
+      _ event: Lifecycle.Event, _ effect: EventEffect, _ generation: Int64, at now: Date?
     ) throws -> Bool {
       let row = try prepared(.recordOfGeneration)
       row.bind(generation)
@@ -119,7 +119,7 @@
       guard let known = found else { return false }
       var record = known
       guard record.apply(event) else { return false }
-      record.updatedAt = now
+      if let now { record.updatedAt = now }
       record.rank = try rankingToWrite().rank(record.rankingContext)
       try write(record, over: known, opening: isTaken(effect, event) ? try opening() : nil)
       return true
@@ -154,7 +154,7 @@
 
     /// Applies the loss of the lease to all held records for which `isLost` returns `true`.
     func giveBack(at now: Date?, where isLost: (_ owner: Int64, _ lease: Date?) throws -> Bool) throws -> Int {
-      var lost: [(generation: Int64, phase: DownloadState.Phase?)] = []
+      var lost: [(generation: Int64, phase: DownloadState.Phase?, isOutdated: Bool)] = []
       let held = try prepared(.held)
       do {
         defer { held.reset() }
@@ -162,21 +162,31 @@
           let owner = held.int64()
           let lease = held.optionalDate()
           let phase = DownloadState.Phase(rawValue: held.text())
-          if try isLost(owner, lease) { lost.append((held.int64(), phase)) }
+          let generation = held.int64()
+          let isOutdated = held.value() == .integer(1)
+          if try isLost(owner, lease) { lost.append((generation, phase, isOutdated)) }
         }
       }
-      for (generation, phase) in lost {
+      for (generation, phase, isOutdated) in lost {
         if let phase, let effect = EventEffect.all[.leaseLost]?[phase] {
+          if isOutdated, try applyToRecord(.leaseLost, effect, generation, at: now) {
+            try letGo(generation)
+            continue
+          }
           try apply(effect, .leaseLost, to: generation, at: now)
           moved(from: phase, to: effect.next)
         } else {
           // The record is damaged; without an owner it can be removed.
-          let statement = try prepared(.letGo)
-          statement.bind(generation)
-          try statement.run()
+          try letGo(generation)
         }
       }
       return lost.count
+    }
+
+    private func letGo(_ generation: Int64) throws {
+      let statement = try prepared(.letGo)
+      statement.bind(generation)
+      try statement.run()
     }
   }
 #endif

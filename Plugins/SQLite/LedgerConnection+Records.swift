@@ -254,7 +254,10 @@
       if isSame ?? true { return false }
       let row = try prepared(.recordOfGeneration)
       row.bind(saved.generation)
-      guard let known = try row.first(record) else { return false }
+      let found: DownloadRecord?
+      // A damaged record does not affect the others of the exchange.
+      do { found = try row.first(record) } catch is DamagedRow { found = nil }
+      guard let known = found else { return false }
       var record = known
       guard try record.reopen(afterWorkFor: saved.request, try rankingToWrite()) else { return false }
       try write(record, over: known, opening: nil)

@@ -141,6 +141,8 @@
       .optional("was_interrupted", .state, { $0.wasInterrupted ? true : nil }, { $0.wasInterrupted = $1 }),
       .optional("awaited", .state, { $0.awaited }, { $0.awaited = $1 }),
       .json("error", .state, { $0.error }, { $0.error = $1 }),
+      // Only changes of the request set it; an outcome clears it.
+      .optional("is_outdated", [], { $0.isOutdated ? true : nil }, { $0.isOutdated = $1 }),
       .json("earlier_artifact", .state, { $0.earlierArtifact }, { $0.earlierArtifact = $1 }),
     ]
 
@@ -220,6 +222,9 @@
       .optional("artifact_media_type", .steps, { $0.steps.artifact?.mediaType }, { $0.steps.artifact?.mediaType = $1 }),
       .optional(
         "artifact_modified_at", .steps, { $0.steps.artifact?.modifiedAt }, { $0.steps.artifact?.modifiedAt = $1 }),
+      .optional(
+        "artifact_is_reused", .steps, { $0.steps.artifact?.isReused == true ? true : nil },
+        { $0.steps.artifact?.isReused = $1 }),
     ]
 
     // MARK: Parts of statements

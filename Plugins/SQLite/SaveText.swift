@@ -31,7 +31,7 @@
       self.index = index
       columns = RecordColumns.columns(fields)
       var assignments = (columns.map(\.name) + ["updated_at"]).map { "\($0) = ?" }.joined(separator: ", ")
-      if index & 32 != 0 { assignments += ", owner = NULL, lease = NULL" }
+      if index & 32 != 0 { assignments += ", owner = NULL, lease = NULL, is_outdated = NULL" }
       if fields.contains(.link) { assignments += ", kind = ?" }
       sql = "UPDATE download SET \(assignments) WHERE generation = ? AND id = ? AND owner = ?"
     }

@@ -37,6 +37,11 @@
               WHERE phase = 'paused' OR phase = 'finished' OR phase = 'failed' OR phase = 'cancelled'
             """)
       }
+      migrator.registerMigration("10: changes while an owner works, and reused files") { db in
+        for column in ["is_outdated INTEGER", "artifact_is_reused INTEGER"] {
+          try db.execute(sql: "ALTER TABLE download ADD COLUMN \(column)")
+        }
+      }
       return migrator
     }
 

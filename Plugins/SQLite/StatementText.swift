@@ -122,7 +122,7 @@
         """
 
       case .renew: "UPDATE download SET lease = ? WHERE owner = ?"
-      case .held: "SELECT owner, lease, phase, generation FROM download WHERE owner IS NOT NULL"
+      case .held: "SELECT owner, lease, phase, generation, is_outdated FROM download WHERE owner IS NOT NULL"
       case .letGo: "UPDATE download SET owner = NULL, lease = NULL WHERE generation = ?"
       case .placeOfID: "SELECT \(Self.placeColumns), \(Self.isReady) FROM download WHERE id = ?"
       case .setOpening: "UPDATE download SET opening = ? WHERE generation = ?"

@@ -42,7 +42,8 @@ struct ImportCommand: AsyncParsableCommand {
     settings.network = servers
     let choice = reporting.choice
     let monitor = RunMonitor(output: choice.make())
-    let run = DownloadRun(pipeline: try Pipeline(settings, monitor), monitor: monitor, isAnimated: choice.drawsBars,
+    let run = DownloadRun(
+      pipeline: try Pipeline(settings, monitor), monitor: monitor, isAnimated: choice.drawsBars,
       keepsUnfinished: ledger != nil)
     defer { if ledger == nil { Folder.removeEmptyWorkspace(of: directory) } }
     let feeder = Feeder(plan: try GetPlan(urls: [request.givenURL], outputName: output))

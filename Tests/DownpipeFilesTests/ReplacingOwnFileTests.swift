@@ -60,7 +60,8 @@ struct ReplacingOwnFileTests {
     #expect(try folder.tree() == ["film": [7, 7], "film (1)": [2]])
   }
 
-  @Test func aFolderReplacesItsEarlierFolder() async throws {
+  @Test("What is in a folder may be the user's by now: it stays")
+  func anEarlierFolderStays() async throws {
     let folder = try TemporaryFolder()
     let store = FileStore(folder.path, onConflict: .keepBoth)
     var old: Artifact?
@@ -74,7 +75,22 @@ struct ReplacingOwnFileTests {
         Artifact(kind: .directory, location: .path(workspace + "/out"), name: "album"), of: nil,
         at: DownloadRequest.Destination(), in: context)
     }
-    #expect(try folder.tree() == ["album/a2": [2]])
+    #expect(try folder.tree() == ["album/a1": [1], "album (1)/a2": [2]])
+  }
+
+  @Test("A file that was there before the download is not its own", arguments: [true, false])
+  func aReusedFileStays(isHeld: Bool) async throws {
+    let folder = try TemporaryFolder()
+    let store = FileStore(folder.path, onConflict: .reuse)
+    try folder.write([1], to: "film")
+    let old = try await publish([1], replacing: nil, isHeld: isHeld, in: store)
+    #expect(old.isReused && old.path == folder.path("film"))
+    let new = try await publish([2], replacing: old, isHeld: isHeld, in: store)
+    #expect(!new.isReused)
+    try await store.remove(old)
+    #expect(try folder.tree() == ["film": [1], "film (1)": [2]])
+    let request = try DownloadRequest("https://example.org/film", id: "id")
+    #expect(try await store.existing(for: request)?.isReused == true)
   }
 
   @Test func moveIntoReplacesItsOwnFile() async throws {

@@ -112,13 +112,19 @@ final class FilePartial: Partial {
     let file = try system.makeRoom(at: copy) { () throws(SystemError) in
       try OpenFile(copy, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, mode: 0o600, system: system)
     }
-    try shared.forEachBlock(of: Self.bufferSize, upTo: count) { block, offset in
-      try file.write(block, at: offset)
-      return true
+    do {
+      try shared.forEachBlock(of: Self.bufferSize, upTo: count) { block, offset in
+        try file.write(block, at: offset)
+        return true
+      }
+      // The ledger has bytes that the new file must not lose.
+      if durability == .power { try file.flush() }
+      try system.rename(copy, to: Entry(path))
+    } catch {
+      // Half a copy would keep a full disk full.
+      try? system.unlink(copy)
+      throw error
     }
-    // The ledger has bytes that the new file must not lose.
-    if durability == .power { try file.flush() }
-    try system.rename(copy, to: Entry(path))
     state.file = file
     state.isShared = false
     state.nameIsNew = true

@@ -35,7 +35,9 @@ extension Publication {
         throw exists("the conflict policy is to fail: remove it, or choose another name or policy")
       case (.reuse, let occupant?), (.keepBoth, let occupant?):
         if publisher.onConflict == .reuse, try await reuse(occupant, for: item) {
-          return result(name, occupant, .linked)
+          var reused = result(name, occupant, .linked)
+          reused.artifact.isReused = true
+          return reused
         }
         let (last, free) = try numberedNames()
         if let last, let status = try system.statusIfPresent(folder.entry(last)),

@@ -33,7 +33,7 @@ struct Publication: Sendable {
 
   /// The result of ``settle(_:_:)``.
   struct Settled: Sendable {
-    let artifact: Artifact
+    var artifact: Artifact
     /// Whether the item's old name still exists and must be removed.
     let leavesOldName: Bool
   }

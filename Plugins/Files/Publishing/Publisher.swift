@@ -89,7 +89,9 @@ struct Publisher: Sendable {
   private func nameOfEarlier(
     _ earlier: Artifact, in folder: OpenFolder, for name: String, _ kind: Artifact.Kind
   ) throws -> String? {
-    guard let path = earlier.path, earlier.kind == kind else { return nil }
+    // Only an unchanged file is known to be the download's own.
+    guard let path = earlier.path, earlier.kind == kind, kind == .file, earlier.modifiedAt != nil, !earlier.isReused
+    else { return nil }
     let (parent, last) = PathText.split(path)
     guard last == name || NumberedName.isNumbered(last, from: name, kind: kind) else { return nil }
     let here: FileStatus
@@ -127,7 +129,9 @@ struct Publisher: Sendable {
       try system.statusIfPresent(folder.entry(name))
     }
     guard let status, status.kind == .file, size == nil || size == status.size else { return nil }
-    return Artifact(location: .path(path), name: name, size: .known(status.size))
+    var artifact = Artifact(location: .path(path), name: name, size: .known(status.size))
+    artifact.isReused = true
+    return artifact
   }
 
   /// Checks the folder and the name of a destination.

@@ -31,6 +31,10 @@ public struct Artifact: Sendable, Hashable {
   /// The modification time of a published file, by the clock of its file system; `nil` when the storage does not keep
   /// it.
   public var modifiedAt: Date?
+  /// Whether the file was there before with the same bytes, and was used instead of a new one (``ConflictPolicy/reuse``).
+  ///
+  /// Such a file is not the download's own: it is neither replaced by a later fetch nor removed with the download.
+  public var isReused = false
 
   /// Creates a description of an artifact.
   public init(

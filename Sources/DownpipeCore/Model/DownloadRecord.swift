@@ -49,6 +49,9 @@ public struct DownloadRecord: Sendable, Hashable {
   public var location: String?
   /// Whether a run ended with its process and without an outcome since the download was last finished or cancelled.
   public var wasInterrupted: Bool
+  /// Whether the request was changed while an owner worked for the earlier one, and that owner has not saved an outcome
+  /// since. If it never does, the next owner must not take its bytes and steps for those of the changed request.
+  public var isOutdated = false
   /// The time at which the download was first added.
   public var createdAt: Date
   /// The time at which the record last changed.
@@ -162,16 +165,36 @@ public struct StoredArtifact: Sendable, Hashable, Codable {
   public var mediaType: String?
   /// The modification time of the bytes, by the clock of their file system; `nil` when it is unknown.
   public var modifiedAt: Date?
+  /// Whether the file was there before; see ``Artifact/isReused``.
+  public var isReused: Bool
 
   /// Creates a stored artifact.
   public init(
-    kind: Artifact.Kind, path: String?, name: String, size: Int64?, mediaType: String?, modifiedAt: Date? = nil
+    kind: Artifact.Kind, path: String?, name: String, size: Int64?, mediaType: String?, modifiedAt: Date? = nil,
+    isReused: Bool = false
   ) {
     self.modifiedAt = modifiedAt
+    self.isReused = isReused
     self.kind = kind
     self.path = path
     self.name = name
     self.size = size
     self.mediaType = mediaType
   }
+  /// Decodes an artifact; those of earlier versions were not reused.
+  public init(from decoder: any Decoder) throws {
+    let container = try decoder.container(keyedBy: CodingKeys.self)
+    self.init(
+      kind: try container.decode(Artifact.Kind.self, forKey: .kind),
+      path: try container.decodeIfPresent(String.self, forKey: .path),
+      name: try container.decode(String.self, forKey: .name),
+      size: try container.decodeIfPresent(Int64.self, forKey: .size),
+      mediaType: try container.decodeIfPresent(String.self, forKey: .mediaType),
+      modifiedAt: try container.decodeIfPresent(Date.self, forKey: .modifiedAt),
+      isReused: try container.decodeIfPresent(Bool.self, forKey: .isReused) ?? false)
+  }
+
+  /// The artifact as one that a later fetch may replace; `nil` for one that is not the download's own, and for a folder,
+  /// whose contents may be the user's by now.
+  var replaceable: StoredArtifact? { kind == .file && !isReused ? self : nil }
 }

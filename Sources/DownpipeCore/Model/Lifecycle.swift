@@ -90,7 +90,7 @@ extension DownloadRecord {
     guard let next = Lifecycle.next(phase, event), event != .resumeTogether || isPausedTogether,
       event != .leased || waitsFor.isEmpty
     else { return false }
-    if phase == .finished, event == .restart { earlierArtifact = steps.artifact }
+    if phase == .finished, event == .restart { earlierArtifact = steps.artifact?.replaceable }
     if [.cancel, .discard, .restart, .artifactLost].contains(event) {
       // The bytes are or will be removed, and with them everything known about them.
       checkpoint = Checkpoint()
@@ -99,7 +99,10 @@ extension DownloadRecord {
     phase = next
     notBefore = nil
     isPausedTogether = event == .pauseAll
-    if !next.isActive { owner = nil }
+    if !next.isActive {
+      owner = nil
+      dropOutdatedWork()
+    }
     switch event {
     case .leased:
       // A damaged ledger may have any number.

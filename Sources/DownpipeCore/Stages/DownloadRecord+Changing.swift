@@ -80,7 +80,10 @@ extension DownloadRecord {
     resumedFrom = record.resumedFrom
     wasInterrupted = record.wasInterrupted
     earlierArtifact = record.earlierArtifact
-    if !phase.isActive { owner = nil }
+    if !phase.isActive {
+      owner = nil
+      isOutdated = false
+    }
     reopen(afterWorkFor: record.request, ranking())
   }
 
@@ -106,21 +109,46 @@ extension DownloadRecord {
     let hasOtherURL = request.hasOtherURL(than: before)
     // What the old link waited for does not apply to a new link.
     if hasOtherURL { awaited = nil }
-    guard !phase.isActive, request.changesWork(begunFor: before) else { return }
+    guard request.changesWork(begunFor: before) else { return }
+    if phase.isActive {
+      isOutdated = true
+      return
+    }
     if phase == .finished {
       guard request.asksForAnotherFile(than: before) else { return }
       apply(.restart)
       rank = ranking.rank(rankingContext)
       return
     }
-    // A step may have moved its artifact to its final place.
-    earlierArtifact = earlierArtifact ?? steps.artifact
-    steps = StepLog()
+    dropSteps()
     if hasOtherURL {
       checkpoint.doubt()
       // The failures were those of the old link.
       if phase == .waiting { forgetFailures() }
     }
+    if case .known(let size) = request.expectedSize, case .known(let total) = checkpoint.total, size != total,
+      checkpoint.contentCoding == nil
+    {
+      checkpoint = Checkpoint()
+    }
+  }
+
+  /// Removes the results of steps that have worked for an earlier request.
+  private mutating func dropSteps() {
+    // A step may have moved its artifact to its final place, or to that of the earlier artifact.
+    if let artifact = steps.artifact?.replaceable, earlierArtifact == nil || earlierArtifact?.path == artifact.path {
+      earlierArtifact = artifact
+    }
+    steps = StepLog()
+  }
+
+  /// Gives up what an owner has done for a request that was changed meanwhile, because it has ended without an outcome.
+  mutating func dropOutdatedWork() {
+    guard isOutdated else { return }
+    isOutdated = false
+    dropSteps()
+    // The bytes may be those of another URL: they have to be proved by a transfer.
+    checkpoint.doubt()
     if case .known(let size) = request.expectedSize, case .known(let total) = checkpoint.total, size != total,
       checkpoint.contentCoding == nil
     {

@@ -108,6 +108,33 @@ extension LedgerConformance {
       }
     }
     await report.check(
+      "no-outcome-of-an-earlier-request",
+      "bytes and steps of an owner that has ended are not those of a changed request"
+    ) {
+      let (ledger, store) = try await filled(["a"])
+      var held = try expectValue(try await store.leased().first, "nothing was leased")
+      held.checkpoint = Checkpoint(ranges: ByteRangeSet([0..<100]), total: .known(100), isComplete: true)
+      held.steps = StepLog(
+        completed: ["VerifyChecksum"],
+        artifact: StoredArtifact(kind: .file, path: "a", name: "a", size: 100, mediaType: nil, isReused: true))
+      _ = try await store.save(held, [.checkpoint, .steps], at: Self.time(1))
+      try expectEqual(try await store.known("a").steps, held.steps, "the saved log of the steps")
+      let second = try await ledger.open()
+      let url = try Self.request("x", host: "other.example").url
+      _ = try await second.update("a", at: Self.time(2)) { $0.request.url = url }
+      // A checkpoint of the owner, which does not know of the change yet.
+      _ = try await store.save(held, [.checkpoint, .steps], at: Self.time(3))
+      try await store.close()
+      _ = try await second.reclaim(at: Self.time(4))
+      let after = try await second.known("a")
+      try expectEqual(after.phase, .waiting, "the phase")
+      try expectEqual(after.request.url, url, "the URL")
+      try expectEqual(after.steps, StepLog(), "the log of the steps")
+      try expectEqual(after.checkpoint.isComplete, false, "whether the bytes count as complete")
+      try expectEqual(after.checkpoint.ranges.byteCount < 100, true, "whether a byte is fetched again")
+      try expectEqual(after.isOutdated, false, "whether the change is still ahead")
+    }
+    await report.check(
       "outcome-of-the-same-request", "a change that does not concern the file leaves the outcome of a run as it is"
     ) {
       let (ledger, store) = try await filled(["a"])

@@ -33,7 +33,7 @@ extension LedgerConformance {
     record.steps = StepLog(
       completed: ["Gunzip", "na'me, with \"quotes\""],
       artifact: StoredArtifact(
-        kind: .directory, path: "a/b", name: "b", size: 12, mediaType: "x/y", modifiedAt: time(-7.25)),
+        kind: .file, path: "a/b", name: "b", size: 12, mediaType: "x/y", modifiedAt: time(-7.25)),
       note: "half way")
     record.earlierArtifact = StoredArtifact(
       kind: .file, path: "a/earlier", name: "earlier", size: 7, mediaType: nil, modifiedAt: time(-8.5))

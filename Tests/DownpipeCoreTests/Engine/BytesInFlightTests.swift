@@ -56,7 +56,8 @@ struct BytesInFlightTests: EngineSuite {
     let downloads = try await downloader.add(contentsOf: requests(sizes, known: true))
     await source.held(atLeast: 2)
     try await settle(downloader)
-    #expect(source.requests.map(\.id) == ["d0", "d1"])
+    // Two runs that start together ask in any order.
+    #expect(Set(source.requests.map(\.id)) == ["d0", "d1"])
     #expect(try await downloads[2].status.state == .waiting(.limit("9000 bytes are in flight")))
     source.release()
     try await advancing { try await downloader.waitUntilIdle() }

@@ -50,6 +50,25 @@ struct UpdateAllTests: EngineSuite {
     await downloader.shutdown()
   }
 
+  @Test("A digest that no step of this pipeline verifies does not prevent other changes")
+  func digestsOfAnEarlierPipeline() async throws {
+    let open = OpenLedger(ledger)
+    let downloader = try await Downloader(options: options) {
+      FakeSource(everyURL: .init(bytes).holding(after: 10_000))
+      limit(0)
+      storage
+      open
+    }
+    try await downloader.add(contentsOf: requests(2))
+    let digest = FileDigest(.sha256, bytes: [UInt8](repeating: 1, count: 32))
+    try await open.change("d0") { $0.request.expectedDigests = [digest] }
+    #expect(try await downloader.updateAll { $0.priority = .high } == 2)
+    await #expect(throws: DownloadError.self) {
+      try await downloader.updateAll { $0.url = URL(string: "https://example.org/other")! }
+    }
+    await downloader.shutdown()
+  }
+
   @Test("New tags take effect on what runs")
   func tagsOfRuns() async throws {
     let source = FakeSource(everyURL: .init(bytes).holding(after: 10_000))

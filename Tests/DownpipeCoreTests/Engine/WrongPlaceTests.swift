@@ -119,6 +119,29 @@ struct WrongPlaceTests: EngineSuite {
     await downloader.shutdown()
   }
 
+  @Test(
+    "a place that was excluded for a wrong digest is asked again for the right one, and after a restart",
+    arguments: [true, false])
+  func theExclusionEndsWithItsRequest(restarts: Bool) async throws {
+    // The digest is that of other bytes, and the mirror cannot be reached.
+    let source = FakeSource([url: [.init(bytes)], mirror: [.failingToOpen(DownloadError(.offline, "no route"))]])
+    let downloader = try await downloader(source, right: [1])
+    let digest = FileDigest(.sha256, bytes: [UInt8](repeating: 1, count: 32))
+    let download = try await downloader.add(
+      DownloadRequest(url, id: "a", mirrors: [mirror], expectedDigests: [digest]))
+    await source.requests(atLeast: 2)
+    try await settle(downloader)
+    if restarts {
+      try await download.restart()
+    } else {
+      try await download.update { $0.expectedDigests = [FileDigest(.sha256, bytes: [UInt8](repeating: 2, count: 32))] }
+    }
+    // A new digest does not end the wait for the network.
+    try await advancing { await source.requests(atLeast: 3) }
+    #expect(source.requests[2].url == url)
+    await downloader.shutdown()
+  }
+
   @Test("when the next place fails for another reason, the error still names the one that was wrong")
   func theMirrorIsMissing() async throws {
     let source = FakeSource([url: [wrong()], mirror: [.status(404)]])

@@ -2,27 +2,45 @@ internal import Foundation
 internal import Synchronization
 
 /// The places that have sent wrong bytes, for each life of a download. They are not asked again while another place is
-/// left.
+/// left, unless the download is restarted, or its request asks for another file: then other bytes may be right.
 ///
 /// In memory: after a restart of the process a wrong place is asked once more. Bounded: when it is full, the places of
 /// any other download are forgotten.
 final class ExcludedPlaces: Sendable {
+  private struct Exclusion {
+    /// The request whose bytes were wrong.
+    let request: DownloadRequest
+    var places: [URL]
+  }
+
   private static let capacity = 10_000
-  private let places = Mutex<[PartialKey: [URL]]>([:])
+  private let exclusions = Mutex<[PartialKey: Exclusion]>([:])
 
   /// The excluded places of a download, in the order in which they were excluded.
-  func places(of key: PartialKey) -> [URL] { places.withLock { $0.isEmpty ? [] : $0[key] ?? [] } }
+  func places(of record: DownloadRecord) -> [URL] {
+    exclusions.withLock { exclusions in
+      guard !exclusions.isEmpty, let exclusion = exclusions[record.partialKey],
+        !record.request.asksForAnotherFile(than: exclusion.request)
+      else { return [] }
+      return exclusion.places
+    }
+  }
 
-  func insert(_ place: URL, of key: PartialKey) {
-    places.withLock { places in
-      if places.count >= Self.capacity, places[key] == nil { places.removeValue(forKey: places.first?.key ?? key) }
-      if places[key]?.contains(place) != true { places[key, default: []].append(place) }
+  func insert(_ place: URL, of record: DownloadRecord) {
+    let known = places(of: record)
+    guard !known.contains(place) else { return }
+    exclusions.withLock { exclusions in
+      let key = record.partialKey
+      if exclusions.count >= Self.capacity, exclusions[key] == nil {
+        exclusions.removeValue(forKey: exclusions.first?.key ?? key)
+      }
+      exclusions[key] = Exclusion(request: record.request, places: known + [place])
     }
   }
 
   func forget(_ key: PartialKey) {
-    places.withLock { places in
-      if !places.isEmpty { places[key] = nil }
+    exclusions.withLock { exclusions in
+      if !exclusions.isEmpty { exclusions[key] = nil }
     }
   }
 }

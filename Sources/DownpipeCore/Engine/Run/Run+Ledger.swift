@@ -121,7 +121,8 @@ extension StoredArtifact {
   init(_ artifact: Artifact, in storage: any Storage) {
     self.init(
       kind: artifact.kind, path: artifact.path.map(storage.storedPath(for:)), name: artifact.name,
-      size: artifact.size.bytes, mediaType: artifact.mediaType, modifiedAt: artifact.modifiedAt)
+      size: artifact.size.bytes, mediaType: artifact.mediaType, modifiedAt: artifact.modifiedAt,
+      isReused: artifact.isReused)
   }
 }
 
@@ -137,8 +138,10 @@ extension Storage {
   func artifact(from stored: StoredArtifact) throws -> Artifact {
     let location: Artifact.Location =
       if let path = stored.path { .path(try self.path(forStored: path)) } else { .memory([]) }
-    return Artifact(
+    var artifact = Artifact(
       kind: stored.kind, location: location, name: stored.name, size: ByteCount(stored.size),
       mediaType: stored.mediaType, modifiedAt: stored.modifiedAt)
+    artifact.isReused = stored.isReused
+    return artifact
   }
 }

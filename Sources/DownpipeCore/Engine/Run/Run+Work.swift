@@ -58,6 +58,8 @@ extension Run {
   private func produce() async throws -> Artifact {
     // The pipeline may have changed since the request was added: nothing may finish unchecked.
     try request.checkDigests(against: pipeline.steps)
+    // A restart begins anew.
+    if read({ $0.attempts }) <= 1 { context.excludedPlaces.forget(key) }
     if read({ $0.awaited }) == .link { try await refreshLink() }
     if let artifact = try await existing() { return artifact }
     while true {

@@ -11,10 +11,13 @@ extension Run {
   /// The URL of the request and its mirrors, in the order in which they are asked.
   var places: [URL] { read { [$0.request.url] + $0.request.mirrors } }
 
+  /// The places that have sent wrong bytes.
+  var excludedPlaces: [URL] { context.excludedPlaces.places(of: record) }
+
   /// The first place from an index on that has not sent wrong bytes; `nil` if there is none.
   func place(from index: Int) -> Int? {
     let places = places
-    let excluded = context.excludedPlaces.places(of: key)
+    let excluded = excludedPlaces
     return places.indices.dropFirst(index).first { !excluded.contains(places[$0]) }
   }
 
@@ -23,7 +26,7 @@ extension Run {
     guard read({ !$0.request.mirrors.isEmpty }) else { return false }
     let places = places
     let current = places[min(state.withLock { $0.place }, places.count - 1)]
-    let excluded = context.excludedPlaces.places(of: key)
+    let excluded = excludedPlaces
     return places.contains { $0 != current && !excluded.contains($0) }
   }
 
@@ -37,7 +40,7 @@ extension Run {
   /// An error with the place that has sent wrong bytes, and all such places if there are several.
   func naming(_ error: DownloadError) -> DownloadError {
     var error = error
-    var wrong = context.excludedPlaces.places(of: key)
+    var wrong = excludedPlaces
     if Self.provesWrongBytes.contains(error.code) {
       let known = state.withLock { $0.origins.origins(of: $0.record.checkpoint.ranges).known.map(\.place) }
       if known.count > 1 {
@@ -74,19 +77,21 @@ extension Run {
       context.doubtedMirrors.insert(id)
       note(naming(error))
       try await forget(others.reduce(into: ByteRangeSet()) { $0.formUnion($1.bytes) })
+      update { $0.phase = .transferring }
       announce(state: .transferring)
       return true
     }
-    let excluded = context.excludedPlaces.places(of: key)
+    let excluded = excludedPlaces
     guard unknown.isEmpty, let wrong = known.first?.place,
       places.contains(where: { $0 != wrong && !excluded.contains($0) })
     else { return false }
     note(naming(error))
-    context.excludedPlaces.insert(wrong, of: key)
+    context.excludedPlaces.insert(wrong, of: record)
     let next = places.firstIndex(of: wrong).flatMap { place(from: $0 + 1) } ?? place(from: 0) ?? 0
     context.furthest.note(id, read { $0.checkpoint.ranges.byteCount })
     try await forget(read { $0.checkpoint.ranges })
     state.withLock { $0.place = next }
+    update { $0.phase = .transferring }
     announce(state: .transferring)
     return true
   }

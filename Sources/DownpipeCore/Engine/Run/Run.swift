@@ -45,6 +45,8 @@ final class Run: Sendable {
     /// The available bytes of the storage when the run failed for lack of space. They are not read later: there may be
     /// room by the time that the ledger, which is often on the same disk, has saved the failure.
     var roomAtFailure: Int64?
+    /// Whether bytes were given up so that the ledger can save the outcome.
+    var hasMadeRoom = false
     var stopReason: StopReason?
     /// Whether the download was removed after the run had ended.
     var wasRemoved = false

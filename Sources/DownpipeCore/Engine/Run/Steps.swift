@@ -48,12 +48,13 @@ extension Run {
       } catch let error as DownloadError where error.code == .damaged {
         throw judged(error, of: chain.links[..<index])
       }
-      try Task.checkCancellation()
       if index + 1 == chain.endOfDecoding { try await checkDecoded(output) }
+      // Before the run may be stopped: a step that has moved the file to its final place must not be forgotten.
       update { record in
         record.steps = StepLog(completed: Array(chain.names[...index]), artifact: stored(output))
         record.checkpoint.isComplete = true
       }
+      try Task.checkCancellation()
       try await save([.steps, .checkpoint])
       announce(.stepFinished(name: step.name))
       if output.location != input.location, !file.isUntouched, storage.isStaged(input) {

@@ -85,6 +85,9 @@ extension DownloadRecord {
     else {
       throw DownloadError(.invalidRequest, "“\(id)” is finished: rename it instead of changing its destination")
     }
-    try request.check(against: pipeline)
+    // A run checks again before it works. Digests of an earlier pipeline do not prevent other changes.
+    let mayChangeChecks =
+      request.changesWork(begunFor: old) || request.tags != old.tags || request.metadata != old.metadata
+    try request.check(against: pipeline, withDigests: mayChangeChecks)
   }
 }

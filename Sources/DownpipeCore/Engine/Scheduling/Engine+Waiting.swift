@@ -100,12 +100,12 @@ extension Engine {
     // Read before the date: if time passes between the two, the timer fires early, which does no harm, and never late.
     let now = time.now
     guard let due, let instant = waits.arm(due, at: time.date, now: now) else { return }
-    group.addTask { await self.sleep(to: instant, until: due) }
+    group.addTask { await self.sleep(until: instant) }
   }
 
-  private func sleep(to instant: Duration, until due: Date) async {
+  private func sleep(until instant: Duration) async {
     let slept: Void? = try? await time.sleep(until: instant, purpose: .dueTime)
-    waits.disarm(due)
+    waits.disarm(instant)
     guard slept != nil else { return }
     waits.mayHaveDelayed = true
     mode.mayLease = true

@@ -1,4 +1,5 @@
 internal import Foundation
+internal import Synchronization
 
 /// One exchange with the ledger, which saves outcomes and leases downloads in one commit.
 ///
@@ -42,9 +43,10 @@ struct Exchange: Sendable {
     var result = await attempt(leasing: request, in: context)
     var lookedAt = request?.now
     if case .failure = result {
-      // On a full disk, space for the ledger is freed once.
+      // On a full disk, space for the ledger is freed, once for each run.
       var hasRoom = false
-      for one in settling where one.isOutOfRoom {
+      for one in settling where one.isOutOfRoom && !one.run.state.withLock({ $0.hasMadeRoom }) {
+        one.run.state.withLock { $0.hasMadeRoom = true }
         if await one.run.makeRoomForTheLedger() { hasRoom = true }
       }
       // The request's selector has counted downloads whose lease was rolled back: the next exchange leases.

@@ -20,8 +20,8 @@ struct Waits: Sendable {
   private var missing: [Awaited: [DownloadID: Missing]] = [:]
   /// Whether a child task checks the disk.
   var isWatchingForRoom = false
-  /// The due times with a timer.
-  private var armed: Set<Date> = []
+  /// The instants with a timer. Not dates: a clock that is set would make an early timer look late.
+  private var armed: Set<Duration> = []
   /// Whether the ledger may have a due time without a timer.
   var mayHaveDelayed = true
   /// The time up to which the last lease took due downloads, if there was a lease in this round.
@@ -106,13 +106,14 @@ struct Waits: Sendable {
   /// The instant until which to sleep for a due time; `nil` if there is a timer for it or for an earlier time, after
   /// which the ledger is asked for the next one.
   mutating func arm(_ due: Date, at date: Date, now: Duration) -> Duration? {
-    if let first = armed.min(), first <= due { return nil }
-    armed.insert(due)
     // A date is a floating-point number: a rounding error below a microsecond must not make a timer fire late.
     let microseconds = (due.timeIntervalSince(date) * 1e6).rounded()
-    return now + .microseconds(Int64(min(max(0, microseconds), 400 * 86_400 * 1e6)))
+    let instant = now + .microseconds(Int64(min(max(0, microseconds), 400 * 86_400 * 1e6)))
+    if let first = armed.min(), first <= instant { return nil }
+    armed.insert(instant)
+    return instant
   }
 
   /// Removes a timer that has fired or was cancelled.
-  mutating func disarm(_ due: Date) { armed.remove(due) }
+  mutating func disarm(_ instant: Duration) { armed.remove(instant) }
 }

@@ -77,7 +77,7 @@ extension Transfer {
     var places = SegmentPlaces(asked.url, reference: reference)
     if !run.context.doubtedMirrors.contains(run.id) {
       // Mirrors that the server names are ignored unless a digest proves the file (RFC 6249 §6).
-      let excluded = run.context.excludedPlaces.places(of: run.key)
+      let excluded = run.excludedPlaces
       func isUsable(_ url: URL) -> Bool { run.context.trust.level(of: url) == .full && !excluded.contains(url) }
       for url in laterMirrors where isUsable(url) { places.add(url) }
       for url in isVerified(reply) ? reply.duplicates : [] where isUsable(url) {

@@ -81,7 +81,8 @@ struct Transfer: Sendable {
     let urls = run.places
     var offline: DownloadError?
     let first = min(run.state.withLock { $0.place }, urls.count - 1)
-    var next = run.place(from: first) ?? run.place(from: 0) ?? first
+    // A change of the request may have added places: its run stops.
+    var next = min(run.place(from: first) ?? run.place(from: 0) ?? first, urls.count - 1)
     while true {
       let (index, url) = (next, urls[next])
       run.state.withLock { $0.place = index }
@@ -91,7 +92,8 @@ struct Transfer: Sendable {
       } catch let error as DownloadError {
         // With segments, mirrors are as good as the URL. Without, the next mirror is only tried if the retry policy would
         // not try this URL again. If a URL was unreachable, the download fails with that error, not with a mirror's.
-        guard let other = run.place(from: index + 1), run.stopReason == nil, isFault(error, ofSourceAt: url),
+        guard let other = run.place(from: index + 1), other < urls.count, run.stopReason == nil,
+          isFault(error, ofSourceAt: url),
           hasSegments || isFinal(error, isMirror: index > 0)
         else { throw offline ?? error }
         if error.code == .offline { offline = error }

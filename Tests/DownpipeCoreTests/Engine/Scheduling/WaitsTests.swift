@@ -115,7 +115,7 @@ struct WaitsTests {
     #expect(arm(4) == nil, "after the earlier timer the ledger is asked for the next due time")
     #expect(arm(2) == .seconds(2))
     #expect(arm(-5) == .zero, "a past time is due at once")
-    for due in [3.0, 2, -5] { waits.disarm(now.addingTimeInterval(due)) }
+    for due in [Duration.seconds(3), .seconds(2), .zero] { waits.disarm(due) }
     #expect(arm(1e12) == .seconds(400 * 86_400), "a clock that jumped does not set an endless timer")
     #expect(arm(3) == .seconds(3))
   }
