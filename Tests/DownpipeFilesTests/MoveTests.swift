@@ -120,7 +120,9 @@ struct MoveTests {
     let store = FileStore(folder.path, onConflict: .reuse)
     let first = try await store.publish(bytes, name: "a")
     let second = try await store.publish(bytes, id: "2", directory: "b", name: "a")
-    let moved = try await store.publish(first, of: nil, at: .init(directory: "b", name: "a"), in: try context())
+    var moved = try await store.publish(first, of: nil, at: .init(directory: "b", name: "a"), in: try context())
+    #expect(moved.isReused)
+    moved.isReused = false
     #expect(moved == second)
     #expect(try folder.tree() == ["b/a": bytes])
   }

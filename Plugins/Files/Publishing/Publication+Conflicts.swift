@@ -174,7 +174,7 @@ extension Publication {
   /// Whether the existing file has the same bytes. Then it is used, and the new one is dropped.
   private func reuse(_ occupant: FileStatus, for item: PublishedItem) async throws -> Bool {
     guard try await isEqual(item, to: name, occupant) else { return false }
-    try await note(.atOnce, occupant, name)
+    try await note(.reusing, occupant, name)
     // The program that wrote it may not have flushed it.
     try await flush(folder.entry(name))
     return true

@@ -9,6 +9,8 @@ struct PublishNote: Hashable {
     case atOnce = "move"
     /// By creating an empty file or folder under the name, which the artifact then replaces.
     case claiming = "claim"
+    /// Not at all: a file that was there before has its bytes, and is used.
+    case reusing = "reuse"
   }
 
   var manner: Manner

@@ -176,7 +176,9 @@ struct Publisher: Sendable {
           try OpenFolder.flush(above: path, durability, system: system)
         }
       }
-      return artifact.published(at: path, status)
+      var published = artifact.published(at: path, status)
+      published.isReused = note.manner == .reusing
+      return published
     } catch let error as SystemError {
       throw error.downloadError("publish", path)
     }
