@@ -115,7 +115,12 @@ actor RunMonitor {
     guard let statuses = try await unlessAdding({ try await downloader.statuses(of: ids) }) else { return }
     for id in ids {
       if let status = statuses[id] {
-        if let result = DownloadResult(status) { try close(result) }
+        if let result = DownloadResult(status) {
+          try close(result)
+        } else if !isEnding {
+          // A download that an earlier command has added may have waited before it was watched: why is no change.
+          try output.show(status, isNews: news.isNews(status))
+        }
         // Nothing holds the download, and it does not start: another command has taken it over and has ended.
         if case .waiting(.turn) = status.state { try await downloader.resume(id) }
       } else {
