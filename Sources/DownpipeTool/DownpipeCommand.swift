@@ -35,9 +35,9 @@ struct DownpipeCommand: AsyncParsableCommand {
       “downpipe <url>” is short for “downpipe get <url>”; “downpipe get --help” lists its options. Run a command again to \
       resume it: finished files are not fetched again.
 
-      Exit status: 0 if all files are finished, 1 if some failed, 2 for wrong usage, 130 if interrupted.
+      Exit status: 0 if all files are finished, 1 if some failed, 2 for wrong usage or too low a process limit, 130 if interrupted.
       """,
-    version: Version.current,
+    version: ToolVersion.current,
     subcommands: [
       GetCommand.self, ListCommand.self, ResumeCommand.self, RetryCommand.self, RestartCommand.self, RemoveCommand.self,
       ImportCommand.self,

@@ -12,7 +12,7 @@ struct VersionTests {
     let file = URL(filePath: "../../Sources/Downpipe/Downpipe.docc/CHANGELOG.md", relativeTo: URL(filePath: #filePath))
     let log = try String(contentsOf: file, encoding: .utf8)
     let newest = log.split(separator: "\n").first { $0.hasPrefix("### ") }
-    #expect(newest == "### \(Version.current)")
-    #expect(DownpipeCommand.configuration.version == Version.current)
+    #expect(newest == "### \(ToolVersion.current)")
+    #expect(DownpipeCommand.configuration.version == ToolVersion.current)
   }
 }
