@@ -1,7 +1,7 @@
 /// Percent-encoding (RFC 3986 §2.1).
-enum PercentEncoding {
+package enum PercentEncoding {
   /// Returns the decoded octets; `nil` when a percent sign is not followed by two hexadecimal digits.
-  static func decode(_ octets: [UInt8]) -> [UInt8]? {
+  package static func decode(_ octets: [UInt8]) -> [UInt8]? {
     var result: [UInt8] = []
     result.reserveCapacity(octets.count)
     var index = 0
