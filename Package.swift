@@ -281,7 +281,7 @@ let package = Package(
     tests(
       "DownpipeArchive",
       [
-        "DownpipeArchive", "DownpipeCore", "DownpipePOSIX", "DownpipeTesting",
+        "DownpipeArchive", "DownpipeCore", "DownpipeGzip", "DownpipePOSIX", "DownpipeTesting",
         .product(name: "Crypto", package: "swift-crypto"),
       ]),
     tests("DownpipeChecksum", ["DownpipeChecksum", "DownpipeCore", "DownpipeTesting"]),

@@ -1,5 +1,6 @@
 #if Archive
   import DownpipeCore
+  import DownpipeGzip
   import DownpipeTesting
   import Foundation
   import HangLimit
@@ -46,7 +47,7 @@
     }
 
     @Test("files of each program, and several in one", arguments: programs)
-    func programs(_ program: String, _ suffix: String) async throws {
+    func unpacks(_ program: String, _ suffix: String) async throws {
       for content in [Self.content, [1], []] {
         let packed = try Program.compress(program, suffix, content)
         #expect(try await unpack(packed, named: "a.\(suffix)") == content)

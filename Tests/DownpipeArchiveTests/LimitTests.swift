@@ -1,5 +1,6 @@
 #if Archive
   import DownpipeCore
+  import DownpipeGzip
   import DownpipePOSIX
   import DownpipeTesting
   import Foundation
