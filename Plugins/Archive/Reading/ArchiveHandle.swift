@@ -25,6 +25,7 @@
     private let locale: locale_t?
     /// What is read, for messages.
     private let what: String
+    private var isOpen = false
     /// Where in the archive a failure occurred, for messages.
     var place = ""
 
@@ -57,6 +58,7 @@
         }
       }
       guard inLocale({ archive_read_open1(archive) }) >= ARCHIVE_WARN else { throw failure() }
+      isOpen = true
     }
 
     deinit {
@@ -107,8 +109,8 @@
       }
     }
 
-    /// Whether entries are known to be encrypted.
-    var hasEncryptedEntries: Bool { archive_read_has_encrypted_entries(archive) == 1 }
+    /// Whether entries are known to be encrypted. Without a format the library would read a null pointer.
+    var hasEncryptedEntries: Bool { isOpen && archive_read_has_encrypted_entries(archive) == 1 }
 
     /// Checks that the filter has taken all bytes of the source, or that only zeros follow, the padding of tapes.
     ///

@@ -107,6 +107,11 @@
       // The capital of a final sigma is that of the other one. Where the capital is two letters, as for “ß”, both stay
       // different, as for file systems.
       for scalar in text.decomposedStringWithCanonicalMapping.unicodeScalars {
+        // The Turkish letter without a dot has the capital of another letter.
+        guard scalar.value != 0x131 else {
+          folded.append(scalar)
+          continue
+        }
         let upper = single(scalar.properties.uppercaseMapping) ?? scalar
         folded.append(single(upper.properties.lowercaseMapping) ?? upper)
       }
