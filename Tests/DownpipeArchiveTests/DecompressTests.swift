@@ -51,7 +51,12 @@
       for content in [Self.content, [1], []] {
         let packed = try Program.compress(program, suffix, content)
         #expect(try await unpack(packed, named: "a.\(suffix)") == content)
-        #expect(try await unpack(packed + packed) == content + content)
+        // libarchive stops at an empty frame of lz4, so that what follows it is refused.
+        if program == "lz4", content.isEmpty {
+          #expect(await code(packed + packed) == .damaged)
+        } else {
+          #expect(try await unpack(packed + packed) == content + content)
+        }
       }
     }
 
@@ -101,7 +106,7 @@
     func window() async throws {
       let folder = try TemporaryFolder()
       try Program.run("truncate", ["-s", "300000000", "zeros"], in: folder.path)
-      try Program.run("zstd", ["-q", "--long=31", "--ultra", "zeros", "-o", "out"], in: folder.path)
+      try Program.run("zstd", ["-q", "--long=31", "--ultra", "-22", "--no-content-size", "zeros", "-o", "out"], in: folder.path)
       #expect(await code(try folder.read("out")) == .processing)
     }
 

@@ -109,10 +109,11 @@
       let methods =
         program[1] == "zip" ? ["Deflate", "LZMA", "BZip2", "PPMd"] : ["LZMA", "LZMA2", "BZip2", "PPMd", "Copy"]
       for method in methods {
-        try? FileManager.default.removeItem(atPath: folder.path("out"))
+        let out = "out.\(program[1])"
+        try? FileManager.default.removeItem(atPath: folder.path(out))
         let option = program[1] == "zip" ? "-mm=\(method)" : "-m0=\(method)"
-        try Program.run("7z", ["a", "-bd", "-t\(program[1])", option, "../out", "."], in: root)
-        #expect(try await Bench().unpack(folder.read("out")) == expected, "\(method)")
+        try Program.run("7z", ["a", "-bd", "-t\(program[1])", option, "../\(out)", "."], in: root)
+        #expect(try await Bench().unpack(folder.read(out)) == expected, "\(method)")
       }
     }
 

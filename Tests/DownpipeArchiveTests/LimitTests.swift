@@ -170,7 +170,9 @@
       #expect(error?.code == .tooLarge)
       #expect(error?.message.contains("zeros") == true)
       let most = largest.withLock { $0 }
-      #expect(most <= 2_000_000 && most > 1_000_000)
+      #expect(most <= 2_000_000)
+      // The blocks of compressed archives can be longer than half of the limit.
+      if format == "zip" || format == "7z" { #expect(most > 1_000_000) }
     }
 
     @Test("the lowest limit applies")

@@ -91,6 +91,11 @@
       }
     }
 
+    /// Throws the error that the library met while it looked for the first byte. It takes such a file for an empty one.
+    func refuseSilentFailure() throws {
+      if archive_error_string(archive) != nil { throw failure() }
+    }
+
     /// Reads the next block of the entry's data; `nil` at its end. Valid until the next call.
     func block() throws -> (bytes: UnsafeRawBufferPointer, offset: Int64)? {
       while true {

@@ -42,6 +42,9 @@
       self.source = source
       self.format = format
       self.directory = format == .zip ? directory : nil
+      if format == .zip, file != nil, directory == nil {
+        throw DownloadError(.damaged, "the zip file has no directory at its end: it is truncated")
+      }
       if let directory = self.directory, let file {
         // Before libarchive reads the directory into memory.
         guard directory.entryCount <= maximumEntries else {

@@ -121,7 +121,10 @@
         archive_read_append_filter(archive, filter)
       }
       super.init(limit: limit)
-      isAtEnd = try handle.next() == nil
+      if try handle.next() == nil {
+        try handle.refuseSilentFailure()
+        isAtEnd = true
+      }
     }
 
     override func decode() throws -> UnsafeRawBufferPointer {
