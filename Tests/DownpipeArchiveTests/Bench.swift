@@ -60,11 +60,15 @@
         let root = try #require(output.path)
         #expect(try FileManager.default.contentsOfDirectory(atPath: workspace) == ["unarchive"])
         #expect(try FileManager.default.contentsOfDirectory(atPath: workspace + "/unarchive") == [output.name])
-        #expect(try FileManager.default.contentsOfDirectory(atPath: folder.path).sorted() == ["input", "workspace"], "something was written outside")
+        #expect(
+          try FileManager.default.contentsOfDirectory(atPath: folder.path).sorted() == ["input", "workspace"],
+          "something was written outside")
         return try Self.tree(root)
       } catch {
         #expect(try FileManager.default.subpathsOfDirectory(atPath: workspace) == [], "\(error)")
-        #expect(try FileManager.default.contentsOfDirectory(atPath: folder.path).sorted() == ["input", "workspace"], "something was written outside: \(error)")
+        #expect(
+          try FileManager.default.contentsOfDirectory(atPath: folder.path).sorted() == ["input", "workspace"],
+          "something was written outside: \(error)")
         throw error
       }
     }

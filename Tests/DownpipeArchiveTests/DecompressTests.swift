@@ -106,7 +106,8 @@
     func window() async throws {
       let folder = try TemporaryFolder()
       try Program.run("truncate", ["-s", "300000000", "zeros"], in: folder.path)
-      try Program.run("zstd", ["-q", "--long=31", "--ultra", "-22", "--no-content-size", "zeros", "-o", "out"], in: folder.path)
+      try Program.run(
+        "zstd", ["-q", "--long=31", "--ultra", "-22", "--no-content-size", "zeros", "-o", "out"], in: folder.path)
       #expect(await code(try folder.read("out")) == .processing)
     }
 

@@ -91,7 +91,8 @@
       }
     }
 
-    /// Throws the error that the library met while it looked for the first byte. It takes such a file for an empty one.
+    /// Throws the error that the library met when it looked for the first byte: it takes such a file for an empty one.
+    /// To be called before ``next()``, which clears the error.
     func refuseSilentFailure() throws {
       if archive_error_string(archive) != nil { throw failure() }
     }

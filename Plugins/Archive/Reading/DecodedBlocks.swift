@@ -121,10 +121,8 @@
         archive_read_append_filter(archive, filter)
       }
       super.init(limit: limit)
-      if try handle.next() == nil {
-        try handle.refuseSilentFailure()
-        isAtEnd = true
-      }
+      try handle.refuseSilentFailure()
+      isAtEnd = try handle.next() == nil
     }
 
     override func decode() throws -> UnsafeRawBufferPointer {
