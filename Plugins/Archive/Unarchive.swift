@@ -22,7 +22,7 @@
   /// backslashes in zip and 7z files, entries below a file or a link, names that differ only in case or Unicode form, and
   /// devices, FIFOs and sockets. Symbolic links are made last and must lead to a place inside the folder, also through
   /// other links; hard links to a file of the archive. Bits for another user or group are never set. Passwords are not
-  /// supported: see ``/DownpipeCore/DownloadError/Code/encrypted``.
+  /// supported: see ``DownpipeCore/DownloadError/Code/encrypted``.
   ///
   /// **Limits.** See ``Limits``. Every byte is counted before it is written; what headers say about sizes decides nothing.
   ///
