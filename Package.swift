@@ -47,6 +47,7 @@ func example(_ name: String, _ dependencies: [Target.Dependency], exclude: [Stri
 
 let sqlite: TargetDependencyCondition? = .when(traits: ["SQLite"])
 let curl: TargetDependencyCondition? = .when(platforms: curlPlatforms, traits: ["Curl"])
+let archive: TargetDependencyCondition? = .when(traits: ["Archive"])
 let asyncHTTPClient: TargetDependencyCondition? = .when(traits: ["AsyncHTTPClient"])
 
 let package = Package(
@@ -68,6 +69,7 @@ let package = Package(
     .library(name: "DownpipeGates", targets: ["DownpipeGates"]),
     .library(name: "DownpipeSQLite", targets: ["DownpipeSQLite"]),
     .library(name: "DownpipeGzip", targets: ["DownpipeGzip"]),
+    .library(name: "DownpipeArchive", targets: ["DownpipeArchive"]),
     .library(name: "DownpipeChecksum", targets: ["DownpipeChecksum"]),
     .library(name: "DownpipeLogging", targets: ["DownpipeLogging"]),
     .library(name: "DownpipeMetrics", targets: ["DownpipeMetrics"]),
@@ -85,6 +87,9 @@ let package = Package(
     .trait(
       name: "AsyncHTTPClient",
       description: "DownpipeAsyncHTTPClient: HTTP by async-http-client, for servers that use SwiftNIO already."),
+    .trait(
+      name: "Archive",
+      description: "DownpipeArchive: unpacks tar, zip, 7z, cpio, xz, zstd, bzip2 and lz4 (needs libarchive)."),
     .default(enabledTraits: ["SQLite", "Curl"]),
   ],
   dependencies: [
@@ -116,6 +121,8 @@ let package = Package(
       name: "CBrotli", pkgConfig: "libbrotlidec", providers: [.apt(["libbrotli-dev"]), .brew(["brotli"])]),
     .systemLibrary(
       name: "CZstd", pkgConfig: "libzstd", providers: [.apt(["libzstd-dev"]), .brew(["zstd"])]),
+    .systemLibrary(
+      name: "CArchive", pkgConfig: "libarchive", providers: [.apt(["libarchive-dev"]), .brew(["libarchive"])]),
     .systemLibrary(
       name: "CSQLiteShim", pkgConfig: "sqlite3", providers: [.apt(["libsqlite3-dev"]), .brew(["sqlite"])]),
 
@@ -154,6 +161,7 @@ let package = Package(
         .product(name: "GRDBSQLite", package: "GRDB.swift", condition: sqlite),
       ]),
     plugin("Gzip", ["DownpipePOSIX", "CZlib"]),
+    plugin("Archive", ["DownpipePOSIX", "DownpipeGzip", .target(name: "CArchive", condition: archive)]),
     plugin("Checksum", ["DownpipePOSIX", "CZlib", .product(name: "Crypto", package: "swift-crypto")]),
     plugin("Logging", ["DownpipeTimeline", .product(name: "Logging", package: "swift-log")]),
     plugin("Metrics", ["DownpipeTimeline", .product(name: "CoreMetrics", package: "swift-metrics")]),
@@ -270,6 +278,12 @@ let package = Package(
         .product(name: "GRDB", package: "GRDB.swift", condition: sqlite),
       ]),
     tests("DownpipeGzip", ["DownpipeGzip", "DownpipeCore", "DownpipePOSIX", "DownpipeTesting"]),
+    tests(
+      "DownpipeArchive",
+      [
+        "DownpipeArchive", "DownpipeCore", "DownpipeGzip", "DownpipePOSIX", "DownpipeTesting",
+        .product(name: "Crypto", package: "swift-crypto"),
+      ]),
     tests("DownpipeChecksum", ["DownpipeChecksum", "DownpipeCore", "DownpipeTesting"]),
     tests("DownpipeTimeline", ["DownpipeTimeline", "DownpipeCore", "DownpipeTesting"]),
     tests(

@@ -1,11 +1,16 @@
 import CZlib
-import DownpipeCore
+package import DownpipeCore
 
 /// The maximum output of a stream, and the message for a stream that exceeds it.
-struct OutputLimit: Sendable, Hashable {
-  var byteCount: Int64
+package struct OutputLimit: Sendable, Hashable {
+  package var byteCount: Int64
   /// Names the limit and the way to raise it.
-  var explanation: String
+  package var explanation: String
+
+  package init(byteCount: Int64, explanation: String) {
+    self.byteCount = byteCount
+    self.explanation = explanation
+  }
 }
 
 /// Decompresses a gzip stream (RFC 1952) that arrives in chunks of any size.
@@ -13,9 +18,9 @@ struct OutputLimit: Sendable, Hashable {
 /// libz checks the header CRC, if there is one, and the CRC-32 and the length of each member. The output is verified
 /// only when ``finish(emit:)`` has returned: do not publish it before. Memory is constant: libz's window, and one block
 /// of output for all members, so that many small members do not cause many small writes.
-struct GzipDecoder: ~Copyable {
+package struct GzipDecoder: ~Copyable {
   /// The bytes in a block of output; only the last one is shorter.
-  static let blockSize = 256 << 10
+  package static let blockSize = 256 << 10
   /// The longest name that is read from a header, in bytes, with its terminator.
   private static let nameCapacity = 1024
 
@@ -45,9 +50,9 @@ struct GzipDecoder: ~Copyable {
   /// The number of complete members so far.
   private(set) var memberCount: Int64 = 0
   /// The bytes of output so far.
-  private(set) var byteCount: Int64 = 0
+  package private(set) var byteCount: Int64 = 0
 
-  init(limit: OutputLimit, trailingBytes: Gunzip.TrailingBytes) throws(DownloadError) {
+  package init(limit: OutputLimit, trailingBytes: Gunzip.TrailingBytes) throws(DownloadError) {
     self.limit = limit
     self.trailingBytes = trailingBytes
     stream = .allocate(capacity: 1)
@@ -90,7 +95,7 @@ struct GzipDecoder: ~Copyable {
   ///
   /// - Throws: ``DownloadError`` with `.damaged` for bytes that are not a gzip stream or are damaged, with
   ///   `.tooLarge` for a stream over the limit; errors of `emit`. Do not use the decoder after an error.
-  mutating func update(_ input: RawSpan, emit: (RawSpan) throws -> Void) throws {
+  package mutating func update(_ input: RawSpan, emit: (RawSpan) throws -> Void) throws {
     try input.withUnsafeBytes { bytes in
       var offset = 0
       while offset < bytes.count {
@@ -119,7 +124,7 @@ struct GzipDecoder: ~Copyable {
   /// Ends the stream: checks that every member was complete, and emits the last block.
   ///
   /// - Throws: ``DownloadError`` with `.damaged` for a stream that is empty or truncated; errors of `emit`.
-  mutating func finish(emit: (RawSpan) throws -> Void) throws {
+  package mutating func finish(emit: (RawSpan) throws -> Void) throws {
     switch position {
     case .firstByte where memberCount == 0:
       throw DownloadError(.damaged, "the file is empty and not a gzip file")

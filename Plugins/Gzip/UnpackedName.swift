@@ -33,7 +33,7 @@ package enum UnpackedName {
   }
 
   /// Whether the text is one path component.
-  static func isComponent(_ name: String) -> Bool {
+  package static func isComponent(_ name: String) -> Bool {
     !name.isEmpty && name != "." && name != ".." && !name.utf8.contains(0x2F) && !name.utf8.contains(0)
   }
 }

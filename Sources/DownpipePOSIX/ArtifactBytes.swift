@@ -36,6 +36,20 @@ package struct ArtifactBytes {
     }
   }
 
+  /// Reads from an offset until the buffer is full or the artifact ends, and returns the number of bytes.
+  package func read(into buffer: UnsafeMutableRawBufferPointer, at offset: Int64) throws -> Int {
+    switch content {
+    case .file(let file, let path):
+      return try reporting("read", path) { () throws(SystemError) in try file.read(into: buffer, at: offset) }
+    case .memory(let bytes):
+      guard offset >= 0, offset < Int64(bytes.count) else { return 0 }
+      let start = Int(offset)
+      let count = min(buffer.count, bytes.count - start)
+      bytes.withUnsafeBytes { buffer.copyMemory(from: UnsafeRawBufferPointer(rebasing: $0[start..<start + count])) }
+      return count
+    }
+  }
+
   /// Calls `body` with each block until the end, or until it returns false.
   package func forEachBlock(_ body: (RawSpan) throws -> Bool) throws {
     switch content {

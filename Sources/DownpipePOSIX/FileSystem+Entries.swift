@@ -100,6 +100,11 @@ extension FileSystem {
     _ = try call(.setAttributes) { fchmod(descriptor, permissions) }
   }
 
+  /// Sets the owner and the group, which needs the rights of the superuser for another owner.
+  package func setOwner(_ descriptor: CInt, user: uid_t, group: gid_t) throws(SystemError) {
+    _ = try call(.setAttributes) { fchown(descriptor, user, group) }
+  }
+
   /// Sets permissions, and ignores file systems that do not store them for each file.
   package func permit(_ descriptor: CInt, _ permissions: mode_t) throws(SystemError) {
     do {
@@ -117,7 +122,12 @@ extension FileSystem {
   }
 
   package func setModified(_ descriptor: CInt, like status: FileStatus) throws(SystemError) {
-    let time = timespec(tv_sec: time_t(status.modified.seconds), tv_nsec: Int(status.modified.nanoseconds))
+    try setModified(descriptor, seconds: status.modified.seconds, nanoseconds: status.modified.nanoseconds)
+  }
+
+  /// Sets the times of the last access and the last change, in seconds since 1970.
+  package func setModified(_ descriptor: CInt, seconds: Int64, nanoseconds: Int64) throws(SystemError) {
+    let time = timespec(tv_sec: time_t(seconds), tv_nsec: Int(nanoseconds))
     _ = try call(.setAttributes) { futimens(descriptor, [time, time]) }
   }
 

@@ -1,0 +1,88 @@
+#if Archive
+  import DownpipeCore
+  import DownpipeGzip
+  import DownpipePOSIX
+
+  /// Reads the entries of an archive from a source of blocks, which may be compressed.
+  ///
+  /// All decompressed bytes are counted, also those of headers and of entries that are skipped; reading ends when they
+  /// exceed the limit. ``finish()`` verifies what follows the last entry.
+  final class ArchiveReader {
+    /// Compressed files in compressed files.
+    private static let maximumLayers = 3
+
+    let format: ArchiveFormat
+    private let source: any BlockSource
+    private let handle: ArchiveHandle
+    private let directory: ZipDirectory?
+    private var entryCount: Int64 = 0
+    /// Whether the data of an entry need not be decoded to reach the next one.
+    var skipsWithoutReading: Bool { format == .zip && source.seekableByteCount != nil }
+
+    /// Opens an archive.
+    ///
+    /// - Parameters:
+    ///   - packed: The bytes as they were downloaded.
+    ///   - stream: The limit on the decompressed bytes of a compressed archive.
+    ///   - maximumEntries: The limit on the entries that a zip file declares.
+    init(_ packed: any BlockSource, stream: OutputLimit, maximumEntries: Int64) throws {
+      var source = packed
+      var layers = 0
+      while let compression = Compression(of: try source.head()) {
+        layers += 1
+        guard layers <= Self.maximumLayers else {
+          throw DownloadError(
+            .tooLarge, "the archive is compressed more than \(Self.maximumLayers) times, as a decompression bomb is")
+        }
+        source = try DecodedBlocks.make(compression, of: source, limit: stream)
+      }
+      let file = (source as? ArtifactBlocks)?.bytes
+      let directory = try file.flatMap { try ZipDirectory(in: $0) }
+      let format = try ArchiveFormat(of: source, directory: directory)
+      self.source = source
+      self.format = format
+      self.directory = format == .zip ? directory : nil
+      if format == .zip, file != nil, directory == nil {
+        throw DownloadError(.damaged, "the zip file has no directory at its end: it is truncated")
+      }
+      if let directory = self.directory, let file {
+        // Before libarchive reads the directory into memory.
+        guard directory.entryCount <= maximumEntries else {
+          throw DownloadError(.tooLarge, Self.tooManyEntries(maximumEntries))
+        }
+        try directory.checkNames(in: file)
+      }
+      handle = try ArchiveHandle(source, what: "archive", names: format.names) { format.register(in: $0) }
+    }
+
+    static func tooManyEntries(_ maximum: Int64) -> String {
+      "the archive has more than \(maximum) entries: raise Unarchive.Limits.entries if you trust it"
+    }
+
+    /// Reads the next header; `nil` at the end of the archive.
+    func next() throws -> ArchiveEntry? {
+      guard let raw = try handle.next() else { return nil }
+      entryCount += 1
+      let entry = try handle.inLocale { Result { () throws(DownloadError) in try ArchiveEntry(raw, format: format) } }
+        .get()
+      handle.place = ", at entry \(entryCount), \(shown(entry.name))"
+      return entry
+    }
+
+    /// Reads the next block of the entry's data; `nil` at its end.
+    func block() throws -> (bytes: UnsafeRawBufferPointer, offset: Int64)? { try handle.block() }
+
+    /// Reads to the end of the source, so that its checksums have been verified, and compares the number of entries.
+    ///
+    /// - Throws: `DownloadError` with `.damaged`.
+    func finish() throws {
+      if handle.hasEncryptedEntries { throw DownloadError.encrypted("") }
+      if let directory, !directory.agrees(with: entryCount) {
+        throw DownloadError(
+          .damaged, "the archive's directory declares \(directory.entryCount) entries, but \(entryCount) were found")
+      }
+      guard source is DecodedBlocks else { return }
+      while try !source.next().isEmpty { try Task.checkCancellation() }
+    }
+  }
+#endif

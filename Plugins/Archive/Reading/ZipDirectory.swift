@@ -1,0 +1,98 @@
+#if Archive
+  import DownpipeCore
+  import DownpipePOSIX
+
+  /// The directory at the end of a zip file (APPNOTE §4.3.12 to §4.3.16), read for what libarchive does not report: the
+  /// number of entries, and names with a NUL, at which it cuts them.
+  struct ZipDirectory {
+    /// The number of entries that the file declares.
+    let entryCount: Int64
+    /// Whether the number is only known modulo 65,536.
+    let isShort: Bool
+    private let start: Int64
+    private let end: Int64
+
+    private static let recordSize = 22
+    private static let headerSize = 46
+
+    /// Finds the directory; `nil` for a file without one.
+    init?(in bytes: ArtifactBytes) throws {
+      let size = bytes.byteCount
+      let tailSize = Int(min(size, Int64(Self.recordSize + 0xFFFF)))
+      let tailStart = size - Int64(tailSize)
+      let tail = try Self.read(bytes, tailSize, at: tailStart)
+      guard tail.count >= Self.recordSize,
+        let index = (0...tail.count - Self.recordSize).reversed().first(where: { index in
+          tail[index...].starts(with: [0x50, 0x4B, 5, 6])
+            && index + Self.recordSize + Self.number(tail, index + 20, 2) <= tail.count
+        })
+      else { return nil }
+      let position = tailStart + Int64(index)
+      var count = Int64(Self.number(tail, index + 10, 2))
+      var length = Int64(Self.number(tail, index + 12, 4))
+      var end = position
+      var isShort = true
+      // The locator of the zip64 record is directly before the record.
+      if position >= 20 {
+        let locator = try Self.read(bytes, 20, at: position - 20)
+        if locator.starts(with: [0x50, 0x4B, 6, 7]) {
+          let offset = Int64(clamping: Self.wide(locator, 8))
+          let record = try Self.read(bytes, 56, at: offset)
+          if record.count == 56, record.starts(with: [0x50, 0x4B, 6, 6]) {
+            count = Int64(clamping: Self.wide(record, 32))
+            length = Int64(clamping: Self.wide(record, 40))
+            end = offset
+            isShort = false
+          }
+        }
+      }
+      entryCount = count
+      self.isShort = isShort
+      self.end = end
+      // Counted from its end: something may have been put before the archive, and its offsets left as they were.
+      start = max(0, end - length)
+    }
+
+    /// Whether a number of entries is the declared one.
+    func agrees(with count: Int64) -> Bool {
+      isShort ? count & 0xFFFF == entryCount & 0xFFFF : count == entryCount
+    }
+
+    /// Checks the names as they are stored.
+    ///
+    /// - Throws: `DownloadError` with `.unsafePath` for a name with a NUL.
+    func checkNames(in bytes: ArtifactBytes) throws {
+      var position = start
+      while position < end {
+        try Task.checkCancellation()
+        let header = try Self.read(bytes, Self.headerSize, at: position)
+        // libarchive judges a directory that is damaged.
+        guard header.count == Self.headerSize, header.starts(with: [0x50, 0x4B, 1, 2]) else { return }
+        let length = Self.number(header, 28, 2)
+        let name = try Self.read(bytes, length, at: position + Int64(Self.headerSize))
+        if name.contains(0) {
+          throw DownloadError(
+            .unsafePath,
+            "the archive has a name with a NUL, \(shown(String(decoding: name, as: UTF8.self))): programs "
+              + "would see different names. Do not trust it")
+        }
+        position += Int64(Self.headerSize + length + Self.number(header, 30, 2) + Self.number(header, 32, 2))
+      }
+    }
+
+    private static func read(_ bytes: ArtifactBytes, _ count: Int, at offset: Int64) throws -> [UInt8] {
+      var block = [UInt8](repeating: 0, count: count)
+      let got = try block.withUnsafeMutableBytes { try bytes.read(into: $0, at: offset) }
+      block.removeLast(count - got)
+      return block
+    }
+
+    private static func number(_ bytes: [UInt8], _ offset: Int, _ count: Int) -> Int {
+      bytes[offset..<offset + count].reversed().reduce(0) { $0 << 8 | Int($1) }
+    }
+
+    private static func wide(_ bytes: [UInt8], _ offset: Int) -> UInt64 {
+      bytes[offset..<offset + 8].reversed().reduce(0) { $0 << 8 | UInt64($1) }
+    }
+  }
+#endif

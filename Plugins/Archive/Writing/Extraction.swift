@@ -1,0 +1,288 @@
+#if Archive
+  import DownpipeCore
+  import DownpipeGzip
+  import DownpipePOSIX
+
+  /// One run of ``Unarchive``: writes the chosen entries of an archive into a folder.
+  struct Extraction {
+    let options: Unarchive
+    let reader: ArchiveReader
+    let folder: ConfinedFolder
+    let budget: OutputLimit
+    private let paths: EntryPath
+    private var names = EntryNames()
+    private var links = LinkTargets()
+    /// Folders whose attributes are set at the end: what is written into them changes their times.
+    private var folders: [(components: [String], entry: ArchiveEntry)] = []
+    private var entryCount: Int64 = 0
+    private var hasChosen = false
+    /// The bytes of entries that are left out.
+    private var skipped: Int64 = 0
+    /// The bytes of all files.
+    private(set) var byteCount: Int64 = 0
+
+    init(_ options: Unarchive, _ reader: ArchiveReader, into folder: ConfinedFolder, budget: OutputLimit) {
+      self.options = options
+      self.reader = reader
+      self.folder = folder
+      self.budget = budget
+      paths = EntryPath(format: reader.format, limits: options.limits)
+    }
+
+    /// Unpacks the whole archive.
+    ///
+    /// - Throws: `DownloadError`, `CancellationError`. What was written stays for the caller to remove.
+    mutating func run() throws {
+      while let entry = try reader.next() {
+        try Task.checkCancellation()
+        entryCount += 1
+        guard entryCount <= options.limits.entries else {
+          throw DownloadError(
+            .tooLarge, ArchiveReader.tooManyEntries(options.limits.entries) + "; it is \(shown(entry.name))")
+        }
+        if options.chooses(EntryPath.loose(entry.name)) {
+          try unpack(entry)
+        } else {
+          try skip(entry)
+        }
+      }
+      try reader.finish()
+      if !options.only.isEmpty, !hasChosen {
+        throw DownloadError(
+          .processing, "no entry of the archive matches \(options.only.map(\.text).joined(separator: ", "))")
+      }
+      try links.check()
+      for (components, target) in links.all {
+        try Task.checkCancellation()
+        try folder.makeLink(components, to: target)
+      }
+      try finishFolders()
+    }
+
+    /// Reads the data of an entry that is left out, block by block: it can be as long as a bomb.
+    private mutating func skip(_ entry: ArchiveEntry) throws {
+      guard !reader.skipsWithoutReading else { return }
+      while let block = try reader.block() {
+        try Task.checkCancellation()
+        skipped += Int64(block.bytes.count)
+        guard skipped <= budget.withHeaders.byteCount else {
+          throw DownloadError(.tooLarge, "\(budget.explanation) (at the entry \(shown(entry.name)), which is left out)")
+        }
+      }
+    }
+
+    private mutating func unpack(_ entry: ArchiveEntry) throws {
+      hasChosen = true
+      if entry.isEncrypted { throw DownloadError.encrypted(", at entry \(entryCount), \(shown(entry.name))") }
+      guard let place = try place(of: entry.name, isFolder: entry.kind == .folder) else {
+        return try skip(entry)
+      }
+      switch entry.kind {
+      case .folder:
+        guard !options.flattens else { return }
+        if !place.isEmpty { _ = try take(place, .folder, entry) }
+        _ = try folder.folder(place)
+        if keepsAttributes, !place.isEmpty { folders.append((place, entry)) }
+      case .file:
+        try replaceEarlier(place, .file, entry)
+        let file = try folder.makeFile(
+          place, isExecutable: options.modes != .drop && entry.permissions & 0o100 != 0)
+        try fill(file, entry, at: place)
+      case .symbolicLink(let target):
+        try unpackLink(place, to: target, entry)
+      case .hardLink(let target):
+        try unpackHardLink(place, to: target, entry)
+      case .special:
+        throw DownloadError(
+          .unsafePath,
+          "the entry \(shown(entry.name)) of the archive is a device, a FIFO or a socket, which is never "
+            + "made: leave it out with Unarchive(except:)")
+      }
+    }
+
+    /// Where an entry goes: its components without the leading ones, or its name alone. `nil` if nothing is left.
+    private func place(of name: String, isFolder: Bool) throws -> [String]? {
+      var components = try paths.components(of: name)
+      guard !components.isEmpty || isFolder else {
+        throw DownloadError(.damaged, "the entry \(shown(name)) of the archive has no name")
+      }
+      let isRoot = components.isEmpty
+      components = Array(components.dropFirst(options.stripsComponents))
+      if components.isEmpty { return isRoot ? [] : nil }
+      return options.flattens ? components.suffix(1) : components
+    }
+
+    // MARK: Names
+
+    private mutating func take(
+      _ place: [String], _ kind: EntryNames.Kind, _ entry: ArchiveEntry
+    ) throws -> EntryNames.Kind? {
+      do throws(EntryNames.Conflict) {
+        guard let earlier = try names.take(place, kind, origin: EntryPath.loose(entry.name).joined(separator: "/"))
+        else { return nil }
+        if kind == .folder || (earlier.isSameEntry && reader.format.replacesEntries) { return earlier.kind }
+        throw .spelling
+      } catch {
+        let reason =
+          switch error {
+          case .spelling:
+            "has the name of an earlier entry, or differs from it only in case or Unicode form: file systems of Macs and "
+              + "Windows would take both for one file"
+          case .notAFolder: "is below an earlier entry that is not a folder, or has its name"
+          case .isFolder: "has the name of a folder"
+          }
+        throw DownloadError(
+          .unsafePath,
+          "the entry \(shown(entry.name)) of the archive \(reason). Leave it out with Unarchive(except:), "
+            + "or unpack the archive yourself")
+      }
+    }
+
+    /// Takes the name of a file or link, and removes an earlier entry of that name, as the archive wants it.
+    private mutating func replaceEarlier(_ place: [String], _ kind: EntryNames.Kind, _ entry: ArchiveEntry) throws {
+      switch try take(place, kind, entry) {
+      case .file: try folder.unlink(place)
+      case .link: links.remove(place)
+      case .folder, nil: break
+      }
+    }
+
+    // MARK: Files
+
+    /// Writes the data of an entry. Every block is counted before it is written.
+    private mutating func fill(
+      _ file: OpenFile, _ entry: ArchiveEntry, at place: [String],
+      first: (bytes: UnsafeRawBufferPointer, offset: Int64)? = nil
+    ) throws {
+      var end: Int64 = 0
+      var next = try first ?? reader.block()
+      while let block = next {
+        try Task.checkCancellation()
+        let (blockEnd, isTooFar) = block.offset.addingReportingOverflow(Int64(block.bytes.count))
+        guard block.offset >= end, !isTooFar else {
+          throw DownloadError(.damaged, "the data of the entry \(shown(entry.name)) overlaps: the archive is damaged")
+        }
+        try count(blockEnd - end, entry)
+        try reporting("write", folder.path(place)) { () throws(SystemError) in
+          try file.write(block.bytes, at: block.offset)
+        }
+        end = blockEnd
+        next = try reader.block()
+      }
+      // The hole at the end of a sparse file.
+      if reader.format == .stream, let size = entry.size, size > end {
+        try count(size - end, entry)
+        try reporting("write", folder.path(place)) { () throws(SystemError) in try file.truncate(to: size) }
+      }
+      try setAttributes(file, entry, at: place)
+      try reporting("close", folder.path(place)) { () throws(SystemError) in try file.close() }
+    }
+
+    private mutating func count(_ bytes: Int64, _ entry: ArchiveEntry) throws {
+      let (sum, isTooMuch) = byteCount.addingReportingOverflow(bytes)
+      guard !isTooMuch, sum <= budget.byteCount else {
+        throw DownloadError(.tooLarge, "\(budget.explanation) (at the entry \(shown(entry.name)))")
+      }
+      byteCount = sum
+    }
+
+    // MARK: Links
+
+    private mutating func unpackLink(_ place: [String], to target: String, _ entry: ArchiveEntry) throws {
+      guard try allowsLink(entry), !options.flattens else { return }
+      guard !target.isEmpty, target.utf8.count <= options.limits.pathLength else {
+        throw DownloadError(
+          target.isEmpty ? .damaged : .tooLarge,
+          "the target of the link \(shown(entry.name)) has \(target.utf8.count) bytes, and the limit is "
+            + "\(options.limits.pathLength) (Unarchive.Limits.pathLength)")
+      }
+      try replaceEarlier(place, .link, entry)
+      // Made at the end: nothing can be written through it.
+      links.add(place, to: target)
+      _ = try folder.folder(place.dropLast())
+    }
+
+    private mutating func unpackHardLink(_ place: [String], to name: String, _ entry: ArchiveEntry) throws {
+      guard try allowsLink(entry) else { return try skip(entry) }
+      let target: [String]?
+      do throws(DownloadError) { target = try self.target(name) } catch {
+        throw DownloadError(
+          error.code, "the hard link \(shown(entry.name)) of the archive leads to \(shown(name)): \(error.message)")
+      }
+      guard let target, let kind = names.kind(of: target), kind != .folder else {
+        throw DownloadError(
+          options.only.isEmpty && options.except.isEmpty ? .damaged : .processing,
+          "the hard link \(shown(entry.name)) of the archive leads to \(shown(name)), which is not a file before it"
+            + (options.only.isEmpty && options.except.isEmpty ? "" : ": choose its target, too"))
+      }
+      if target == place { return try skip(entry) }
+      if kind == .link {
+        try replaceEarlier(place, .link, entry)
+        if let path = links.target(of: target) { links.add(place, to: path) }
+        return try skip(entry)
+      }
+      try replaceEarlier(place, .file, entry)
+      try folder.link(target, to: place)
+      // Archives of cpio have the data at the last name of a file, those of pax at any.
+      guard let size = entry.size, size > 0, let first = try reader.block() else { return }
+      let file = try folder.openFile(place)
+      try reporting("write", folder.path(place)) { () throws(SystemError) in try file.truncate(to: 0) }
+      try fill(file, entry, at: place, first: first)
+    }
+
+    private func target(_ name: String) throws(DownloadError) -> [String]? {
+      do {
+        return try place(of: name, isFolder: false)
+      } catch let error as DownloadError {
+        throw error
+      } catch {
+        throw DownloadError(.processing, "\(error)")
+      }
+    }
+
+    private func allowsLink(_ entry: ArchiveEntry) throws -> Bool {
+      switch options.links {
+      case .inside: return true
+      case .skip: return false
+      case .refuse:
+        throw DownloadError(
+          .unsafePath,
+          "the entry \(shown(entry.name)) of the archive is a link, which Unarchive(links: .refuse) does not "
+            + "allow")
+      }
+    }
+
+    // MARK: Attributes
+
+    private var keepsAttributes: Bool { options.times == .keep || options.modes == .keep || options.owners == .keep }
+
+    private func finishFolders() throws {
+      for (components, entry) in folders.reversed() {
+        try Task.checkCancellation()
+        // The owner of the process must be able to move and to remove the folder.
+        try setAttributes(try folder.folder(components), entry, at: components, adding: 0o700)
+      }
+    }
+
+    /// Never set: the bits for another user or group, and the sticky bit.
+    private func setAttributes(
+      _ file: OpenFile, _ entry: ArchiveEntry, at place: [String], adding permissions: UInt32 = 0o400
+    ) throws {
+      let system = folder.system
+      try reporting("set the attributes of", folder.path(place)) { () throws(SystemError) in
+        if options.owners == .keep {
+          try system.setOwner(
+            file.descriptor, user: UInt32(truncatingIfNeeded: entry.owner.user),
+            group: UInt32(truncatingIfNeeded: entry.owner.group))
+        }
+        if options.modes == .keep {
+          try file.setPermissions(.init(entry.permissions & 0o777 | permissions))
+        }
+      }
+      if options.times == .keep, let (seconds, nanoseconds) = entry.modified {
+        // Some file systems do not store such times, and the file is complete without them.
+        try? system.setModified(file.descriptor, seconds: seconds, nanoseconds: nanoseconds)
+      }
+    }
+  }
+#endif
