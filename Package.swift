@@ -48,6 +48,8 @@ func example(_ name: String, _ dependencies: [Target.Dependency], exclude: [Stri
 let sqlite: TargetDependencyCondition? = .when(traits: ["SQLite"])
 let curl: TargetDependencyCondition? = .when(platforms: curlPlatforms, traits: ["Curl"])
 let asyncHTTPClient: TargetDependencyCondition? = .when(traits: ["AsyncHTTPClient"])
+// Apps for other platforms cannot start programs.
+let command: TargetDependencyCondition? = .when(platforms: [.linux, .macOS], traits: ["Command"])
 
 let package = Package(
   name: "downpipe",
@@ -69,6 +71,7 @@ let package = Package(
     .library(name: "DownpipeSQLite", targets: ["DownpipeSQLite"]),
     .library(name: "DownpipeGzip", targets: ["DownpipeGzip"]),
     .library(name: "DownpipeChecksum", targets: ["DownpipeChecksum"]),
+    .library(name: "DownpipeCommand", targets: ["DownpipeCommand"]),
     .library(name: "DownpipeLogging", targets: ["DownpipeLogging"]),
     .library(name: "DownpipeMetrics", targets: ["DownpipeMetrics"]),
     .library(name: "DownpipeTracing", targets: ["DownpipeTracing"]),
@@ -85,6 +88,7 @@ let package = Package(
     .trait(
       name: "AsyncHTTPClient",
       description: "DownpipeAsyncHTTPClient: HTTP by async-http-client, for servers that use SwiftNIO already."),
+    .trait(name: "Command", description: "DownpipeCommand: a step that runs a program, by swift-subprocess."),
     .default(enabledTraits: ["SQLite", "Curl"]),
   ],
   dependencies: [
@@ -99,6 +103,8 @@ let package = Package(
     .package(url: "https://github.com/apple/swift-metrics", from: "2.13.0"),
     .package(url: "https://github.com/apple/swift-distributed-tracing", from: "1.7.3"),
     .package(url: "https://github.com/swift-server/swift-service-lifecycle", from: "2.13.0"),
+    .package(url: "https://github.com/swiftlang/swift-subprocess", from: "1.0.2"),
+    .package(url: "https://github.com/apple/swift-system", from: "1.5.0"),
   ],
   targets: [
     // Core
@@ -157,6 +163,14 @@ let package = Package(
       ]),
     plugin("Gzip", ["DownpipePOSIX", "CZlib"]),
     plugin("Checksum", ["DownpipePOSIX", "CZlib", .product(name: "Crypto", package: "swift-crypto")]),
+    plugin(
+      "Command",
+      [
+        "DownpipePOSIX", .product(name: "Subprocess", package: "swift-subprocess", condition: command),
+        // The paths of Subprocess, which are in a module of the system on a Mac.
+        .product(
+          name: "SystemPackage", package: "swift-system", condition: .when(platforms: [.linux], traits: ["Command"])),
+      ]),
     plugin("Logging", ["DownpipeTimeline", .product(name: "Logging", package: "swift-log")]),
     plugin("Metrics", ["DownpipeTimeline", .product(name: "CoreMetrics", package: "swift-metrics")]),
     plugin("Tracing", ["DownpipeTimeline", .product(name: "Tracing", package: "swift-distributed-tracing")]),
@@ -273,6 +287,7 @@ let package = Package(
       ]),
     tests("DownpipeGzip", ["DownpipeGzip", "DownpipeCore", "DownpipePOSIX", "DownpipeTesting"]),
     tests("DownpipeChecksum", ["DownpipeChecksum", "DownpipeCore", "DownpipeTesting"]),
+    tests("DownpipeCommand", ["DownpipeCommand", "DownpipeCore", "DownpipeTesting"]),
     tests("DownpipeTimeline", ["DownpipeTimeline", "DownpipeCore", "DownpipeTesting"]),
     tests(
       "DownpipeLogging",
@@ -315,7 +330,7 @@ let package = Package(
       "Documentation",
       [
         "Downpipe", "DownpipeTesting", "DownpipeService", "DownpipeAppleResumeData", "DownpipeURLSession",
-        "DownpipeBackgroundURLSession", "DownpipeLogging", "DownpipeMetrics", "DownpipeTracing",
+        "DownpipeBackgroundURLSession", "DownpipeLogging", "DownpipeMetrics", "DownpipeTracing", "DownpipeCommand",
         .target(name: "DownpipeAsyncHTTPClient", condition: asyncHTTPClient),
       ]),
     // A disk that fails under storage and ledger.
