@@ -26,6 +26,7 @@ let splitter = try await Downloader {
   JoinParts()
   SplitParts(bytes: 6)
 }
-let song = try await splitter.add(DownloadRequest("data:text/plain,doremifasolati", destination: .init(name: "song")))
+let song = try await splitter.add(
+  DownloadRequest("data:text/plain,doremifasolati", destination: .init(name: "song", nameUse: .fallback)))
 print("→", try FileManager.default.contentsOfDirectory(atPath: try await song.value.path ?? "").sorted())
 await splitter.shutdown()
