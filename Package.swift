@@ -49,6 +49,8 @@ let sqlite: TargetDependencyCondition? = .when(traits: ["SQLite"])
 let curl: TargetDependencyCondition? = .when(platforms: curlPlatforms, traits: ["Curl"])
 let archive: TargetDependencyCondition? = .when(traits: ["Archive"])
 let asyncHTTPClient: TargetDependencyCondition? = .when(traits: ["AsyncHTTPClient"])
+// Apps for other platforms cannot start programs.
+let command: TargetDependencyCondition? = .when(platforms: [.linux, .macOS], traits: ["Command"])
 
 let package = Package(
   name: "downpipe",
@@ -71,6 +73,7 @@ let package = Package(
     .library(name: "DownpipeGzip", targets: ["DownpipeGzip"]),
     .library(name: "DownpipeArchive", targets: ["DownpipeArchive"]),
     .library(name: "DownpipeChecksum", targets: ["DownpipeChecksum"]),
+    .library(name: "DownpipeCommand", targets: ["DownpipeCommand"]),
     .library(name: "DownpipeLogging", targets: ["DownpipeLogging"]),
     .library(name: "DownpipeMetrics", targets: ["DownpipeMetrics"]),
     .library(name: "DownpipeTracing", targets: ["DownpipeTracing"]),
@@ -90,6 +93,7 @@ let package = Package(
     .trait(
       name: "Archive",
       description: "DownpipeArchive: unpacks tar, zip, 7z, cpio, xz, zstd, bzip2 and lz4 (needs libarchive)."),
+    .trait(name: "Command", description: "DownpipeCommand: a step that runs a program, by swift-subprocess."),
     .default(enabledTraits: ["SQLite", "Curl"]),
   ],
   dependencies: [
@@ -104,15 +108,19 @@ let package = Package(
     .package(url: "https://github.com/apple/swift-metrics", from: "2.13.0"),
     .package(url: "https://github.com/apple/swift-distributed-tracing", from: "1.7.3"),
     .package(url: "https://github.com/swift-server/swift-service-lifecycle", from: "2.13.0"),
+    .package(url: "https://github.com/swiftlang/swift-subprocess", from: "1.0.2"),
+    .package(url: "https://github.com/apple/swift-system", from: "1.5.0"),
   ],
   targets: [
     // Core
     .target(name: "DownpipeCore", swiftSettings: strict),
     // What plug-ins share of the operating system: descriptors, the table of errors, blocking threads, process owners.
     // No product.
-    .target(name: "DownpipePOSIX", dependencies: ["DownpipeCore"], swiftSettings: strict),
+    .target(name: "DownpipePOSIX", dependencies: ["DownpipeCore", "CFileAttributes"], swiftSettings: strict),
     // What the observers share: intervals from events, texts without secrets. No product.
     .target(name: "DownpipeTimeline", dependencies: ["DownpipeCore"], swiftSettings: strict),
+    // Calls of the C library that Swift's module of it lacks.
+    .systemLibrary(name: "CFileAttributes"),
     .systemLibrary(
       name: "CZlib", pkgConfig: "zlib", providers: [.apt(["zlib1g-dev"]), .brew(["zlib"])]),
     .systemLibrary(
@@ -163,6 +171,14 @@ let package = Package(
     plugin("Gzip", ["DownpipePOSIX", "CZlib"]),
     plugin("Archive", ["DownpipePOSIX", "DownpipeGzip", .target(name: "CArchive", condition: archive)]),
     plugin("Checksum", ["DownpipePOSIX", "CZlib", .product(name: "Crypto", package: "swift-crypto")]),
+    plugin(
+      "Command",
+      [
+        "DownpipePOSIX", .product(name: "Subprocess", package: "swift-subprocess", condition: command),
+        // The paths of Subprocess, which are in a module of the system on a Mac.
+        .product(
+          name: "SystemPackage", package: "swift-system", condition: .when(platforms: [.linux], traits: ["Command"])),
+      ]),
     plugin("Logging", ["DownpipeTimeline", .product(name: "Logging", package: "swift-log")]),
     plugin("Metrics", ["DownpipeTimeline", .product(name: "CoreMetrics", package: "swift-metrics")]),
     plugin("Tracing", ["DownpipeTimeline", .product(name: "Tracing", package: "swift-distributed-tracing")]),
@@ -285,6 +301,7 @@ let package = Package(
         .product(name: "Crypto", package: "swift-crypto"),
       ]),
     tests("DownpipeChecksum", ["DownpipeChecksum", "DownpipeCore", "DownpipeTesting"]),
+    tests("DownpipeCommand", ["DownpipeCommand", "DownpipeCore", "DownpipeTesting"]),
     tests("DownpipeTimeline", ["DownpipeTimeline", "DownpipeCore", "DownpipeTesting"]),
     tests(
       "DownpipeLogging",
@@ -327,7 +344,7 @@ let package = Package(
       "Documentation",
       [
         "Downpipe", "DownpipeTesting", "DownpipeService", "DownpipeAppleResumeData", "DownpipeURLSession",
-        "DownpipeBackgroundURLSession", "DownpipeLogging", "DownpipeMetrics", "DownpipeTracing",
+        "DownpipeBackgroundURLSession", "DownpipeLogging", "DownpipeMetrics", "DownpipeTracing", "DownpipeCommand",
         .target(name: "DownpipeAsyncHTTPClient", condition: asyncHTTPClient),
       ]),
     // A disk that fails under storage and ledger.

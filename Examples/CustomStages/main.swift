@@ -1,5 +1,6 @@
-// Four custom stages in one pipeline: swift run CustomStages [FOLDER]
+// Custom stages in two pipelines: swift run CustomStages [FOLDER]
 import Downpipe
+import Foundation
 
 let folder = CommandLine.arguments.count > 1 ? CommandLine.arguments[1] : "custom-stages"
 let downloader = try await Downloader {
@@ -16,3 +17,16 @@ let poem = try await downloader.add(
   DownloadRequest("data:text/plain,one%0Atwo%0Athree%0A", destination: .init(name: "poem.txt")))
 print("→", try await poem.value.path ?? "")
 await downloader.shutdown()
+
+// Two steps that change the form of the artifact. In the other order they would not compile.
+let splitter = try await Downloader {
+  DataURLSource()
+  FileStore(folder, onConflict: .replace)
+  SplitParts(bytes: 4)
+  JoinParts()
+  SplitParts(bytes: 6)
+}
+let song = try await splitter.add(
+  DownloadRequest("data:text/plain,doremifasolati", destination: .init(name: "song", nameUse: .fallback)))
+print("→", try FileManager.default.contentsOfDirectory(atPath: try await song.value.path ?? "").sorted())
+await splitter.shutdown()

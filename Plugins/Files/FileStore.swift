@@ -126,16 +126,28 @@ public struct FileStore: Storage {
         let claim = try PartialClaim.take(path, keepingBytes: true, durability: durability, system: system)
         do {
           // Partials are never symbolic links.
-          let file = try OpenFile.ifPresent(Entry(path), O_RDWR | O_NOFOLLOW, system: system)
+          let (file, isReadOnly) = try openNamed(path)
           let status = try file?.status()
           return FilePartial(
-            path, file: file, length: status?.size ?? 0, claim: claim, isShared: status.map { $0.links > 1 } ?? false,
-            folders: folders)
+            path, file: file, length: status?.size ?? 0, claim: claim,
+            isShared: status.map { isReadOnly || $0.links > 1 } ?? false, folders: folders)
         } catch {
           claim.release()
           throw error
         }
       }
+    }
+  }
+
+  /// Opens the file of a partial. If a step has made it read-only, it is opened for reading, and a write copies it first.
+  private func openNamed(_ path: String) throws(SystemError) -> (file: OpenFile?, isReadOnly: Bool) {
+    do {
+      return (try OpenFile.ifPresent(Entry(path), O_RDWR | O_NOFOLLOW, system: system), false)
+    } catch {
+      guard error.code == EACCES, let file = try? OpenFile(reading: path, followingLink: false, system: system),
+        try file.status().kind == .file
+      else { throw error }
+      return (file, true)
     }
   }
 

@@ -1,5 +1,6 @@
 public import DownpipeCore
 import DownpipePOSIX
+import Foundation
 
 /// A step that moves the artifact, a file or a folder, into a folder of your choice, which is created if necessary.
 ///
@@ -15,6 +16,8 @@ import DownpipePOSIX
 public struct MoveInto: UniversalPostProcessor {
   /// The absolute path of the folder; `nil` if the folder is chosen for each download.
   public let directory: String?
+  /// The template of the path; `nil` unless the step was created with one.
+  public var template: String? { path?.text }
   /// What happens when the name exists already in the folder.
   public let onConflict: ConflictPolicy
   /// Whether the move survives only the end of the process, or also a loss of power.
@@ -23,6 +26,9 @@ public struct MoveInto: UniversalPostProcessor {
   let system: FileSystem
   /// Returns the folder of a download; `nil` for an artifact that is not moved.
   private let choose: (@Sendable (ProcessingContext) throws -> String?)?
+  private let path: PathTemplate?
+  /// The date for the template, if the server states none.
+  private let now: @Sendable () -> Date
 
   /// Creates a step that moves all artifacts into one folder.
   ///
@@ -42,6 +48,8 @@ public struct MoveInto: UniversalPostProcessor {
     self.durability = durability
     self.system = system
     choose = nil
+    path = nil
+    now = { Date() }
   }
 
   /// Creates a step that chooses the folder for each download.
@@ -63,10 +71,62 @@ public struct MoveInto: UniversalPostProcessor {
     self.durability = durability
     system = .system
     choose = choosing
+    path = nil
+    now = { Date() }
   }
 
-  /// The folder and the conflict policy.
+  /// Creates a step that moves each artifact to a path made of values of its download.
+  ///
+  /// ```swift
+  /// let films = try MoveInto(template: "~/Films/{host}/{year}/{name}")
+  /// let episodes = try MoveInto(template: "~/Podcasts/{metadata:show}/{year}-{month}-{day} {stem}.{extension}")
+  /// ```
+  /// | field | value |
+  /// |---|---|
+  /// | `{name}` | the name in the request's destination, if it is final; otherwise the artifact's own |
+  /// | `{stem}`, `{extension}` | the two parts of that name, without the dot: `logs` and `tar.gz`; a folder has no extension |
+  /// | `{host}` | the host of the request's URL, with the port if the URL has one: `example.org-8080` |
+  /// | `{year}`, `{month}`, `{day}` | four and two digits, in UTC, of the time at which the file was last modified, as its server states; otherwise of the time at which the step runs |
+  /// | `{id}` | the id of the download |
+  /// | `{metadata:KEY}` | a value of the request's ``/DownpipeCore/DownloadRequest/metadata`` |
+  ///
+  /// `{{` and `}}` stand for the braces. The last component names the artifact, so it has `{name}`, `{stem}`, `{id}` or
+  /// `{metadata:KEY}`; a template that ends with a slash ends with `{name}`.
+  ///
+  /// **Safety.** Servers choose names, and feeds choose titles. Each value is made into text that is safe as a single
+  /// name, as `SafeFileName.make(fromTitle:)` does: without separators, control characters, and dots and blanks at its
+  /// ends, and at most 200 bytes long. A missing or empty value becomes `_`. A component of several values that is longer
+  /// is cut in the same way. So no value adds a folder or leaves the one before the first field. Symbolic links below that
+  /// folder fail with `.unsafePath`.
+  ///
+  /// - Parameters:
+  ///   - template: The path; `~` is the home directory, and other relative paths start at the working directory.
+  ///   - onConflict: What happens when the name exists already in the folder; the artifact gets a number by default.
+  ///   - durability: Whether the move survives only the end of the process, or also a loss of power.
+  /// - Throws: `DownloadError` with `.invalidPipeline` for an unknown field, a brace without its counterpart, `..` after
+  ///   the first field, and a last component that would give all artifacts one name.
+  public init(
+    template: String, onConflict: ConflictPolicy = .keepBoth, durability: Durability = .process
+  ) throws(DownloadError) {
+    try self.init(template: template, onConflict: onConflict, durability: durability, system: .system) { Date() }
+  }
+
+  init(
+    template: String, onConflict: ConflictPolicy = .keepBoth, durability: Durability = .process, system: FileSystem,
+    now: @escaping @Sendable () -> Date
+  ) throws(DownloadError) {
+    path = try PathTemplate(template)
+    directory = nil
+    self.onConflict = onConflict
+    self.durability = durability
+    self.system = system
+    choose = nil
+    self.now = now
+  }
+
+  /// The folder, or the template, and the conflict policy.
   public var summary: String {
+    if let template { return "\(template), \(onConflict.words)" }
     guard let directory else { return "a folder per download, \(onConflict.words)" }
     let folder = PathText.remainder(of: directory, below: PathText.home).map { "~/" + $0 } ?? directory
     return "\(folder), \(onConflict.words)"
@@ -78,6 +138,12 @@ public struct MoveInto: UniversalPostProcessor {
   ///   `CancellationError` when the task is cancelled before the move starts.
   public func process(_ artifact: Artifact, in context: ProcessingContext) async throws -> Artifact {
     try Task.checkCancellation()
+    if let path {
+      let target = path.target(of: artifact, in: context, now: now())
+      // Only what is before the first field is the user's: symbolic links below it are not followed.
+      let publisher = Publisher(root: path.root, onConflict: onConflict, durability: durability, system: system)
+      return try await publisher.publish(artifact, directory: target.directory, name: target.name, in: context)
+    }
     guard let directory = try directory ?? choose?(context).map(PathText.absolute) else { return artifact }
     let publisher = Publisher(root: directory, onConflict: onConflict, durability: durability, system: system)
     return try await publisher.publish(

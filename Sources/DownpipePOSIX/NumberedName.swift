@@ -28,7 +28,7 @@ package enum NumberedName {
   /// The extension with its dot, or two of them such as `.tar.gz`; empty when there is none.
   ///
   /// The text after the last dot is an extension if it has 1 to 16 bytes without blanks and follows a stem.
-  static func ending(of name: String) -> String {
+  package static func ending(of name: String) -> String {
     let parts = name.split(separator: ".", omittingEmptySubsequences: false)
     guard parts.count >= 2, let last = parts.last, (1...16).contains(last.utf8.count), !last.contains(" ")
     else { return "" }

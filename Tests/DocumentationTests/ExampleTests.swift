@@ -24,6 +24,7 @@ struct ExampleTests {
     // Without the trait HTTPSource is Foundation's URLSession, which has fewer settings.
     "Curl": ["HTTPSource {", "HTTPSource(.", "HTTPSource.Configuration"],
     "AsyncHTTPClient": ["AsyncHTTPClientSource"],
+    "Command": ["RunCommand"],
   ]
 
   private static var ours: [DocumentedExample] {
@@ -37,6 +38,9 @@ struct ExampleTests {
       #endif
       #if AsyncHTTPClient
         optional["AsyncHTTPClient"] = nil
+      #endif
+      #if Command
+        optional["Command"] = nil
       #endif
       return try examples(without: optional.values.flatMap(\.self))
     }

@@ -43,13 +43,15 @@ struct OutsidePackageTests {
     try write(resolved, to: "Package.resolved")
     var harness = ExampleHarness.documentation
     let missing = [
-      "DownpipeService", "DownpipeLogging", "DownpipeMetrics", "DownpipeTracing", "Logging", "ServiceLifecycle",
+      "DownpipeService", "DownpipeLogging", "DownpipeMetrics", "DownpipeTracing", "DownpipeCommand", "Logging",
+      "ServiceLifecycle",
     ]
     harness.modules.removeAll { missing.contains($0) }
     harness.surroundings.removeAll { $0.type == "Logger" }
-    let excluded = ["Service", "Logging", "Metrics", "Tracing"].map { "Plugins/\($0)/" }
-    // AsyncHTTPClient is none of the default traits.
-    let missingTexts = ExampleTests.optional.filter { $0.key == "AsyncHTTPClient" || !withTraits }.flatMap(\.value)
+    let excluded = ["Service", "Logging", "Metrics", "Tracing", "Command"].map { "Plugins/\($0)/" }
+    // These are none of the default traits.
+    let optIn = ["AsyncHTTPClient", "Command"]
+    let missingTexts = ExampleTests.optional.filter { optIn.contains($0.key) || !withTraits }.flatMap(\.value)
     let examples = try ExampleTests.examples(without: missingTexts).filter { example in
       !excluded.contains { example.path.hasPrefix($0) }
     }

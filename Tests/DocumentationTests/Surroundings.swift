@@ -16,8 +16,8 @@ extension ExampleHarness {
     ],
     modules: [
       "Downpipe", "DownpipeTesting", "DownpipeService", "DownpipeAppleResumeData", "DownpipeURLSession",
-      "DownpipeBackgroundURLSession", "DownpipeLogging", "DownpipeMetrics", "DownpipeTracing", "Foundation", "Logging",
-      "ServiceLifecycle", "Testing",
+      "DownpipeBackgroundURLSession", "DownpipeLogging", "DownpipeMetrics", "DownpipeTracing", "DownpipeCommand",
+      "Foundation", "Logging", "ServiceLifecycle", "Testing",
     ] + optionalModules,
     declarations: """
       typealias MyGate = FakeGate

@@ -10,10 +10,7 @@ package enum HTTPDate {
   /// Returns a date as `Sun, 06 Nov 1994 08:49:37 GMT`. A date outside the years 0 to 9999 becomes the nearest date
   /// inside.
   package static func string(from date: Date) -> String {
-    // HTTP years have four digits; a `Date` may hold any number, or NaN.
-    let interval = date.timeIntervalSince1970.rounded(.down)
-    let seconds = interval.isNaN ? 0 : Int64(min(max(interval, -62_167_219_200), 253_402_300_799))
-    let (days, rest) = seconds.quotientAndRemainder(flooringBy: 86_400)
+    let (days, rest) = seconds(of: date).quotientAndRemainder(flooringBy: 86_400)
     let (year, month, day) = civil(fromDays: days)
     func two(_ number: Int64) -> String { number < 10 ? "0\(number)" : "\(number)" }
     let weekday = Self.days[Int((days + 4).quotientAndRemainder(flooringBy: 7).remainder)]
@@ -21,6 +18,17 @@ package enum HTTPDate {
     let digits = String(year)
     let yyyy = String(repeating: "0", count: max(0, 4 - digits.count)) + digits
     return "\(weekday), \(two(day)) \(months[Int(month) - 1]) \(yyyy) \(time) GMT"
+  }
+
+  /// Returns the day of a date in UTC. A date outside the years 0 to 9999 becomes the nearest date inside.
+  package static func day(of date: Date) -> (year: Int64, month: Int64, day: Int64) {
+    civil(fromDays: seconds(of: date).quotientAndRemainder(flooringBy: 86_400).quotient)
+  }
+
+  /// HTTP years have four digits; a `Date` may hold any number, or NaN.
+  private static func seconds(of date: Date) -> Int64 {
+    let interval = date.timeIntervalSince1970.rounded(.down)
+    return interval.isNaN ? 0 : Int64(min(max(interval, -62_167_219_200), 253_402_300_799))
   }
 
   /// Parses the three formats of RFC 9110: IMF-fixdate, RFC 850 and asctime; `nil` for any other text.

@@ -41,8 +41,10 @@ public struct Pipeline: Sendable {
   let surplus: [SurplusStages]
 
   /// Creates a pipeline from its stages.
-  public init(@PipelineBuilder _ stages: () -> PipelineStages) {
-    self.init(stages())
+  ///
+  /// - Throws: The errors of stages that check their settings, which are written with `try`.
+  public init(@PipelineBuilder _ stages: () throws -> PipelineStages) rethrows {
+    self.init(try stages())
   }
 
   package init(_ stages: PipelineStages) {

@@ -1,3 +1,5 @@
+public import Foundation
+
 /// A step after the transfer that turns one artifact into the next.
 ///
 /// A step never mutates its own configuration. It writes its output into ``ProcessingContext/workspace`` under another
@@ -208,13 +210,19 @@ public struct ProcessingContext: Sendable {
   /// limit.
   public let bytesReceived: Int64?
 
+  /// When the downloaded file was last modified, as its server states (`Last-Modified`, RFC 9110 §8.8.2); `nil` when it
+  /// states nothing, and before the reply.
+  ///
+  /// It is the time of the downloaded bytes, before any step. A server can state any time, also one in the future.
+  public let lastModified: Date?
+
   private let record: @Sendable (String) async throws -> Void
 
   /// Creates a context.
   public init(
     request: DownloadRequest, workspace: String?, digests: [FileDigest] = [], priorNote: String? = nil,
     durability: Durability = .process, wasInterrupted: Bool = false, follower: (any TransferFollower)? = nil,
-    bytesReceived: Int64? = nil, replaces: Artifact? = nil,
+    bytesReceived: Int64? = nil, replaces: Artifact? = nil, lastModified: Date? = nil,
     note: @escaping @Sendable (String) async throws -> Void = { _ in }
   ) {
     self.request = request
@@ -226,6 +234,7 @@ public struct ProcessingContext: Sendable {
     self.follower = follower
     self.bytesReceived = bytesReceived
     self.replaces = replaces
+    self.lastModified = lastModified
     self.record = note
   }
 

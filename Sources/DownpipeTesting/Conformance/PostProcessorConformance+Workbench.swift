@@ -27,6 +27,8 @@ extension PostProcessorConformance {
       return ProcessingContext(
         request: try DownloadRequest("https://example.org/\(DownloadID())"), workspace: workspace, digests: digests,
         priorNote: again ? notes.value.last : nil, follower: follower,
+        // The example of RFC 9110 §5.6.7.
+        lastModified: Date(timeIntervalSince1970: 784_111_777),
         note: { note in notes.update { $0.append(note) } })
     }
 

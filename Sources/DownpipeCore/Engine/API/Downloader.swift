@@ -25,11 +25,11 @@ public final class Downloader: Sendable {
   /// - Parameters:
   ///   - options: The settings of the downloader apart from its stages.
   ///   - stages: The stages; a source and a storage are required.
-  /// - Throws: The errors of ``init(_:options:)``.
+  /// - Throws: The errors of ``init(_:options:)``, and those of stages that check their settings.
   public convenience init(
-    options: DownloaderOptions = DownloaderOptions(), @PipelineBuilder _ stages: () -> PipelineStages
+    options: DownloaderOptions = DownloaderOptions(), @PipelineBuilder _ stages: () throws -> PipelineStages
   ) async throws {
-    try await self.init(Pipeline(stages()), options: options)
+    try await self.init(Pipeline(try stages()), options: options)
   }
 
   /// Creates a downloader from a pipeline, and starts it.

@@ -161,6 +161,8 @@ extension Run {
     {
       update { $0.steps = StepLog() }
       try await save([.steps])
+      // As after a transfer: the steps may change the permissions of the file, and nothing else does any more.
+      try partial.finish()
       let artifact = try partial.artifact(name: nameOfBytes, mediaType: checkpoint.mediaType)
       return CompleteFile(artifact: artifact, partial: partial, isUntouched: true, mayLeaveTraces: true)
     }

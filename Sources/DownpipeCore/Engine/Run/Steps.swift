@@ -131,7 +131,7 @@ extension Run {
         priorNote: record.steps.note.map(StepNote.init(stored:)).flatMap { $0.isFor(step) ? $0.text : nil },
         durability: storage.durability, wasInterrupted: record.wasInterrupted, follower: follower,
         bytesReceived: record.checkpoint.total.bytes ?? record.checkpoint.ranges.byteCount,
-        replaces: replaced
+        replaces: replaced, lastModified: record.checkpoint.validator?.lastModified
       ) { [self] note in
         update { record in
           record.steps.note = StepNote(step: step, text: note).stored

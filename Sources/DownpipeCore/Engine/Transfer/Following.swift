@@ -86,7 +86,7 @@ final class Following: Sendable {
         record.request.steps.contains(link.step.name)
           ? ProcessingContext(
             request: record.request, workspace: nil, digests: link.digests, durability: run.storage.durability,
-            wasInterrupted: record.wasInterrupted) : nil
+            wasInterrupted: record.wasInterrupted, lastModified: record.checkpoint.validator?.lastModified) : nil
       }
       guard let context, link.step.isNeeded(context) else { continue }
       guard let follower = link.step.follower(context) else { break }
