@@ -58,7 +58,8 @@ struct StoredDigestsTests {
 
   @Test func amazon() {
     let fields: HeaderFields = [
-      "x-amz-checksum-crc32": "y/Q5Jg==", "x-amz-checksum-crc32c": Self.crc32c, "x-amz-checksum-sha1": "98O8HYCOBHMq32eZZczDTKeuNEE=",
+      "x-amz-checksum-crc32": "y/Q5Jg==", "x-amz-checksum-crc32c": Self.crc32c,
+      "x-amz-checksum-sha1": "98O8HYCOBHMq32eZZczDTKeuNEE=",
       "x-amz-checksum-crc64nvme": "rosUhgp5mIg=", "x-amz-checksum-type": "FULL_OBJECT",
     ]
     #expect(
