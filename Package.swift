@@ -13,6 +13,8 @@ let strict: [SwiftSetting] = [
   .enableUpcomingFeature("NonisolatedNonsendingByDefault"),
   // Where DownpipeHTTP has an implementation; elsewhere the umbrella brings DownpipeURLSession in its place.
   .define("LIBCURL", .when(platforms: curlPlatforms, traits: ["Curl"])),
+  // Where DownpipeSignature has libsodium.
+  .define("LIBSODIUM", .when(platforms: curlPlatforms, traits: ["Signature"])),
 ]
 
 /// A plug-in: one target, one product, one folder below `Plugins`.
@@ -48,6 +50,7 @@ func example(_ name: String, _ dependencies: [Target.Dependency], exclude: [Stri
 let sqlite: TargetDependencyCondition? = .when(traits: ["SQLite"])
 let curl: TargetDependencyCondition? = .when(platforms: curlPlatforms, traits: ["Curl"])
 let asyncHTTPClient: TargetDependencyCondition? = .when(traits: ["AsyncHTTPClient"])
+let signature: TargetDependencyCondition? = .when(platforms: curlPlatforms, traits: ["Signature"])
 
 let package = Package(
   name: "downpipe",
@@ -69,6 +72,8 @@ let package = Package(
     .library(name: "DownpipeSQLite", targets: ["DownpipeSQLite"]),
     .library(name: "DownpipeGzip", targets: ["DownpipeGzip"]),
     .library(name: "DownpipeChecksum", targets: ["DownpipeChecksum"]),
+    .library(name: "DownpipeSignature", targets: ["DownpipeSignature"]),
+    .library(name: "DownpipeMetalink", targets: ["DownpipeMetalink"]),
     .library(name: "DownpipeLogging", targets: ["DownpipeLogging"]),
     .library(name: "DownpipeMetrics", targets: ["DownpipeMetrics"]),
     .library(name: "DownpipeTracing", targets: ["DownpipeTracing"]),
@@ -85,6 +90,9 @@ let package = Package(
     .trait(
       name: "AsyncHTTPClient",
       description: "DownpipeAsyncHTTPClient: HTTP by async-http-client, for servers that use SwiftNIO already."),
+    .trait(
+      name: "Signature",
+      description: "DownpipeSignature: signatures of minisign and Ed25519 (needs libsodium); OpenPGP needs no trait."),
     .default(enabledTraits: ["SQLite", "Curl"]),
   ],
   dependencies: [
@@ -116,6 +124,8 @@ let package = Package(
       name: "CBrotli", pkgConfig: "libbrotlidec", providers: [.apt(["libbrotli-dev"]), .brew(["brotli"])]),
     .systemLibrary(
       name: "CZstd", pkgConfig: "libzstd", providers: [.apt(["libzstd-dev"]), .brew(["zstd"])]),
+    .systemLibrary(
+      name: "CSodium", pkgConfig: "libsodium", providers: [.apt(["libsodium-dev"]), .brew(["libsodium"])]),
     .systemLibrary(
       name: "CSQLiteShim", pkgConfig: "sqlite3", providers: [.apt(["libsqlite3-dev"]), .brew(["sqlite"])]),
 
@@ -155,6 +165,8 @@ let package = Package(
       ]),
     plugin("Gzip", ["DownpipePOSIX", "CZlib"]),
     plugin("Checksum", ["DownpipePOSIX", "CZlib", .product(name: "Crypto", package: "swift-crypto")]),
+    plugin("Signature", ["DownpipePOSIX", .target(name: "CSodium", condition: signature)]),
+    plugin("Metalink"),
     plugin("Logging", ["DownpipeTimeline", .product(name: "Logging", package: "swift-log")]),
     plugin("Metrics", ["DownpipeTimeline", .product(name: "CoreMetrics", package: "swift-metrics")]),
     plugin("Tracing", ["DownpipeTimeline", .product(name: "Tracing", package: "swift-distributed-tracing")]),
@@ -271,6 +283,8 @@ let package = Package(
       ]),
     tests("DownpipeGzip", ["DownpipeGzip", "DownpipeCore", "DownpipePOSIX", "DownpipeTesting"]),
     tests("DownpipeChecksum", ["DownpipeChecksum", "DownpipeCore", "DownpipeTesting"]),
+    tests("DownpipeSignature", ["DownpipeSignature", "DownpipeCore", "DownpipeTesting"]),
+    tests("DownpipeMetalink", ["DownpipeMetalink", "DownpipeChecksum", "DownpipeCore", "DownpipeTesting"]),
     tests("DownpipeTimeline", ["DownpipeTimeline", "DownpipeCore", "DownpipeTesting"]),
     tests(
       "DownpipeLogging",
