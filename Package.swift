@@ -13,6 +13,8 @@ let strict: [SwiftSetting] = [
   .enableUpcomingFeature("NonisolatedNonsendingByDefault"),
   // Where DownpipeHTTP has an implementation; elsewhere the umbrella brings DownpipeURLSession in its place.
   .define("LIBCURL", .when(platforms: curlPlatforms, traits: ["Curl"])),
+  // Where DownpipeSignature has libsodium.
+  .define("LIBSODIUM", .when(platforms: curlPlatforms, traits: ["Signature"])),
 ]
 
 /// A plug-in: one target, one product, one folder below `Plugins`.
@@ -51,6 +53,7 @@ let archive: TargetDependencyCondition? = .when(traits: ["Archive"])
 let asyncHTTPClient: TargetDependencyCondition? = .when(traits: ["AsyncHTTPClient"])
 // Apps for other platforms cannot start programs.
 let command: TargetDependencyCondition? = .when(platforms: [.linux, .macOS], traits: ["Command"])
+let signature: TargetDependencyCondition? = .when(platforms: curlPlatforms, traits: ["Signature"])
 
 let package = Package(
   name: "downpipe",
@@ -74,6 +77,8 @@ let package = Package(
     .library(name: "DownpipeArchive", targets: ["DownpipeArchive"]),
     .library(name: "DownpipeChecksum", targets: ["DownpipeChecksum"]),
     .library(name: "DownpipeCommand", targets: ["DownpipeCommand"]),
+    .library(name: "DownpipeSignature", targets: ["DownpipeSignature"]),
+    .library(name: "DownpipeMetalink", targets: ["DownpipeMetalink"]),
     .library(name: "DownpipeLogging", targets: ["DownpipeLogging"]),
     .library(name: "DownpipeMetrics", targets: ["DownpipeMetrics"]),
     .library(name: "DownpipeTracing", targets: ["DownpipeTracing"]),
@@ -94,6 +99,9 @@ let package = Package(
       name: "Archive",
       description: "DownpipeArchive: unpacks tar, zip, 7z, cpio, xz, zstd, bzip2 and lz4 (needs libarchive)."),
     .trait(name: "Command", description: "DownpipeCommand: a step that runs a program, by swift-subprocess."),
+    .trait(
+      name: "Signature",
+      description: "DownpipeSignature: signatures of minisign and Ed25519 (needs libsodium); OpenPGP needs no trait."),
     .default(enabledTraits: ["SQLite", "Curl"]),
   ],
   dependencies: [
@@ -131,6 +139,8 @@ let package = Package(
       name: "CZstd", pkgConfig: "libzstd", providers: [.apt(["libzstd-dev"]), .brew(["zstd"])]),
     .systemLibrary(
       name: "CArchive", pkgConfig: "libarchive", providers: [.apt(["libarchive-dev"]), .brew(["libarchive"])]),
+    .systemLibrary(
+      name: "CSodium", pkgConfig: "libsodium", providers: [.apt(["libsodium-dev"]), .brew(["libsodium"])]),
     .systemLibrary(
       name: "CSQLiteShim", pkgConfig: "sqlite3", providers: [.apt(["libsqlite3-dev"]), .brew(["sqlite"])]),
 
@@ -179,6 +189,8 @@ let package = Package(
         .product(
           name: "SystemPackage", package: "swift-system", condition: .when(platforms: [.linux], traits: ["Command"])),
       ]),
+    plugin("Signature", ["DownpipePOSIX", .target(name: "CSodium", condition: signature)]),
+    plugin("Metalink"),
     plugin("Logging", ["DownpipeTimeline", .product(name: "Logging", package: "swift-log")]),
     plugin("Metrics", ["DownpipeTimeline", .product(name: "CoreMetrics", package: "swift-metrics")]),
     plugin("Tracing", ["DownpipeTimeline", .product(name: "Tracing", package: "swift-distributed-tracing")]),
@@ -302,6 +314,8 @@ let package = Package(
       ]),
     tests("DownpipeChecksum", ["DownpipeChecksum", "DownpipeCore", "DownpipeTesting"]),
     tests("DownpipeCommand", ["DownpipeCommand", "DownpipeCore", "DownpipeTesting"]),
+    tests("DownpipeSignature", ["DownpipeSignature", "DownpipeCore", "DownpipeTesting"]),
+    tests("DownpipeMetalink", ["DownpipeMetalink", "DownpipeChecksum", "DownpipeCore", "DownpipeTesting"]),
     tests("DownpipeTimeline", ["DownpipeTimeline", "DownpipeCore", "DownpipeTesting"]),
     tests(
       "DownpipeLogging",

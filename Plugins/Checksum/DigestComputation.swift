@@ -20,6 +20,7 @@ public struct DigestComputation: Sendable {
     case sha1(Insecure.SHA1)
     case md5(Insecure.MD5)
     case crc32(UInt32)
+    case crc32c(CRC32C)
     /// While another state is updated; never visible outside of `update`.
     case moved
   }
@@ -28,8 +29,8 @@ public struct DigestComputation: Sendable {
   public let algorithm: DigestAlgorithm
   private var state: State
 
-  /// The supported algorithms: SHA-256, SHA-384, SHA-512, SHA-1, MD5 and CRC-32.
-  public static let supportedAlgorithms: [DigestAlgorithm] = [.sha256, .sha384, .sha512, .sha1, .md5, .crc32]
+  /// The supported algorithms: SHA-256, SHA-384, SHA-512, SHA-1, MD5, CRC-32 and CRC-32C.
+  public static let supportedAlgorithms: [DigestAlgorithm] = [.sha256, .sha384, .sha512, .sha1, .md5, .crc32, .crc32c]
 
   /// Starts a digest of no bytes.
   ///
@@ -43,6 +44,7 @@ public struct DigestComputation: Sendable {
     case .sha1: state = .sha1(Insecure.SHA1())
     case .md5: state = .md5(Insecure.MD5())
     case .crc32: state = .crc32(0)
+    case .crc32c: state = .crc32c(CRC32C())
     default:
       throw DownloadError(
         .invalidRequest,
@@ -89,6 +91,9 @@ public struct DigestComputation: Sendable {
         rest = rest.dropFirst(part.count)
       }
       return .crc32(value)
+    case .crc32c(var checksum):
+      checksum.update(bytes)
+      return .crc32c(checksum)
     case .moved:
       return .moved
     }
@@ -103,9 +108,14 @@ public struct DigestComputation: Sendable {
       case .sha512(let hash): Array(hash.finalize())
       case .sha1(let hash): Array(hash.finalize())
       case .md5(let hash): Array(hash.finalize())
-      case .crc32(let value): [24, 16, 8, 0].map { UInt8(truncatingIfNeeded: value >> $0) }
+      case .crc32(let value): Self.bigEndian(value)
+      case .crc32c(let checksum): Self.bigEndian(checksum.value)
       case .moved: []
       }
     return FileDigest(algorithm, bytes: bytes)
+  }
+
+  private static func bigEndian(_ value: UInt32) -> [UInt8] {
+    [24, 16, 8, 0].map { UInt8(truncatingIfNeeded: value >> $0) }
   }
 }

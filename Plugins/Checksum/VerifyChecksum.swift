@@ -6,6 +6,7 @@ public import DownpipeCore
 /// VerifyChecksum()                                    // the digests of the request and of the server
 /// VerifyChecksum(required: true)                      // fails without any digest
 /// VerifyChecksum(.sha256, .sha512, required: true)    // fails without one of these
+/// VerifyChecksum(file: .beside("SHA256SUMS"))         // also the digest in a checksum file
 /// ```
 ///
 /// All digests in ``/DownpipeCore/ProcessingContext/digests`` are checked, and all must match. They are computed while
@@ -22,11 +23,20 @@ public import DownpipeCore
 /// `.invalidRequest` for a digest in the request that cannot be checked; `.invalidPipeline` if a digest is required and
 /// none of the algorithms is supported; `.processing` for a folder, or if a digest is
 /// required and there is none; `.permission` or `.storage` if the file cannot be read; and `CancellationError`.
+///
+/// **Checksum files.** With ``init(file:entry:)`` the step also fetches a ``ChecksumFile``, and fails without an entry for
+/// the download. It says that the bytes are those that the publisher had summed, and not who the publisher is: fetch it
+/// with `https`, or from another server than the download, or verify a signature. The entry is compared with the file
+/// after transport codings are removed, as the request's digests are.
 public struct VerifyChecksum: UniversalPostProcessor, DigestVerifying {
   /// The algorithms of the digests that are checked; all supported ones if empty.
   public let algorithms: [DigestAlgorithm]
   /// Whether the step fails without a digest to check.
   public let isRequired: Bool
+  /// The checksum file; `nil` when there is none.
+  public let file: CompanionFile?
+  /// The name of the download in the checksum file; that of the request's URL when `nil`.
+  public let entry: String?
 
   /// Creates a step that checks all digests.
   ///
@@ -34,6 +44,23 @@ public struct VerifyChecksum: UniversalPostProcessor, DigestVerifying {
   public init(required: Bool = false) {
     algorithms = []
     isRequired = required
+    file = nil
+    entry = nil
+  }
+
+  /// Creates a step that checks all digests, and the digests of the download in a checksum file, which is required.
+  ///
+  /// The step fetches the file, of at most ``ChecksumFile/maximumBytes``. It throws `DownloadError` with `.noChecksum`
+  /// when the file does not exist or has no entry for the download, `.invalidChecksumFile` when it cannot be read, and
+  /// the errors of ``/DownpipeCore/ProcessingContext/fetch(_:maximumBytes:isNamedByUser:)``.
+  /// - Parameters:
+  ///   - file: The checksum file.
+  ///   - entry: The name of the download in the file; by default the last component of the request's URL.
+  public init(file: CompanionFile, entry: String? = nil) {
+    algorithms = []
+    isRequired = false
+    self.file = file
+    self.entry = entry
   }
 
   /// Creates a step that checks digests from the server only if they have one of some algorithms. Digests in the
@@ -47,10 +74,13 @@ public struct VerifyChecksum: UniversalPostProcessor, DigestVerifying {
   public init(_ first: DigestAlgorithm, _ others: DigestAlgorithm..., required: Bool) {
     algorithms = [first] + others
     isRequired = required
+    file = nil
+    entry = nil
   }
 
   /// The algorithms, and whether a digest is required.
   public var summary: String {
+    if let file { return file.description }
     let names = algorithms.map(\.name).joined(separator: " or ")
     switch (names.isEmpty, isRequired) {
     case (true, false): return ""
@@ -61,13 +91,34 @@ public struct VerifyChecksum: UniversalPostProcessor, DigestVerifying {
   }
 
   /// Whether there is a digest to check, or one is required.
-  public func isNeeded(in context: ProcessingContext) -> Bool { isRequired || !context.digests.isEmpty }
+  public func isNeeded(in context: ProcessingContext) -> Bool {
+    isRequired || file != nil || !context.digests.isEmpty
+  }
+
+  /// Adds the step at the end of the pipeline's steps.
+  ///
+  /// With a checksum file it takes no part in the verification of bytes before their transport codings are removed, and
+  /// does not count as a step that verifies what a server sends.
+  public func contribute(to parts: inout PipelineParts) {
+    parts.steps.append(
+      PipelineStep(
+        name: name, summary: summary, input: nil, output: nil, verifiesDigests: file == nil, verifies: verifies(_:),
+        isNeeded: isNeeded(in:), follower: follower(in:),
+        process: { artifact, context in try await process(artifact, in: context) }))
+  }
 
   /// Returns a follower that computes the digests while the bytes arrive.
   public func follower(in context: ProcessingContext) -> (any TransferFollower)? {
     // An error is reported by the step.
-    guard let expected = try? expectedDigests(in: context), !expected.isEmpty else { return nil }
-    return try? DigestFollower(Self.algorithms(of: expected))
+    guard let expected = try? expectedDigests(in: context) else { return nil }
+    var algorithms = Self.algorithms(of: expected)
+    // The checksum file is fetched later: the algorithm that its name states is the likely one.
+    if let stated = file.flatMap({ try? ChecksumFileParser.algorithm(in: Self.statement($0, context)) }),
+      !algorithms.contains(stated)
+    {
+      algorithms.append(stated)
+    }
+    return algorithms.isEmpty ? nil : try? DigestFollower(algorithms)
   }
 
   /// Checks the digests of the artifact and returns it unchanged.
@@ -77,7 +128,9 @@ public struct VerifyChecksum: UniversalPostProcessor, DigestVerifying {
         .processing,
         "“\(artifact.name)” is a folder, which has no digest: put VerifyChecksum before the step that creates it")
     }
-    let expected = try expectedDigests(in: context)
+    var expected = try expectedDigests(in: context)
+    let published = try await publishedDigests(in: context)
+    for digest in published where !expected.contains(digest) { expected.append(digest) }
     guard !expected.isEmpty else { return artifact }
     try Task.checkCancellation()
     let wanted = Self.algorithms(of: expected)
@@ -86,7 +139,9 @@ public struct VerifyChecksum: UniversalPostProcessor, DigestVerifying {
     for digest in expected {
       guard let computed = actual.first(where: { $0.algorithm == digest.algorithm }), computed == digest else {
         let computed = actual.first { $0.algorithm == digest.algorithm }
-        let origin = context.request.expectedDigests.contains(digest) ? "the request expects" : "the server sent"
+        let origin =
+          context.request.expectedDigests.contains(digest)
+          ? "the request expects" : published.contains(digest) ? "the checksum file has" : "the server sent"
         throw DownloadError(
           .digestMismatch,
           "the \(digest.algorithm) of “\(artifact.name)” is \(computed?.hex ?? "unknown"), but \(origin) \(digest.hex): "

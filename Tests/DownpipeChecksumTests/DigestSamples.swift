@@ -29,6 +29,12 @@ enum DigestSamples {
     ]
     vectors.append((.crc32, nineDigits, "cbf43926"))
     vectors.append((.crc32, [], "00000000"))
+    // RFC 3720 §B.4, in the order of its bytes.
+    vectors.append((.crc32c, nineDigits, "e3069283"))
+    vectors.append((.crc32c, [], "00000000"))
+    vectors.append((.crc32c, [UInt8](repeating: 0, count: 32), "8a9136aa"))
+    vectors.append((.crc32c, [UInt8](repeating: 0xFF, count: 32), "62a8ab43"))
+    vectors.append((.crc32c, Array(0..<32), "46dd794e"))
     return vectors
   }
 

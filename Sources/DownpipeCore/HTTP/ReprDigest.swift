@@ -3,12 +3,16 @@ import Foundation
 /// Digests of whole representations in header fields.
 package enum ReprDigest {
   /// Returns the digests in the fields `Repr-Digest`, `Content-Digest` (RFC 9530) and the older `Digest` (RFC 3230), in
-  /// this order. Of several digests of one algorithm the first counts.
+  /// this order, then those of ``StoredDigests``. Of several digests of one algorithm the first counts.
   ///
   /// `Repr-Digest` and `Digest` apply to the whole representation in its content coding, also in a reply with a part of
   /// it. `Content-Digest` applies to the content of the message alone, also in its coding, so it is used only if
   /// `isWholeContent` says that the content is the whole representation. Malformed members and algorithms without a known length
   /// are skipped.
+  ///
+  /// The fields of ``StoredDigests`` are those of other specifications and of before them. Their weak digests (MD5, SHA-1,
+  /// CRC) count only if there is no strong one: all digests have to match, and an outdated weak one must not refuse a file
+  /// that a strong one proves right.
   package static func digests(in headers: HeaderFields, isWholeContent: Bool) -> [FileDigest] {
     var found: [FileDigest] = []
     func add(_ digests: [FileDigest]) {
@@ -23,6 +27,9 @@ package enum ReprDigest {
     if let field = field("Repr-Digest") { add(parse(field)) }
     if isWholeContent, let field = field("Content-Digest") { add(parse(field)) }
     if let field = field("Digest") { add(parseLegacy(field)) }
+    let stored = StoredDigests.digests(in: headers, isWholeContent: isWholeContent)
+    add(stored.filter(\.algorithm.isStrong))
+    if !found.contains(where: \.algorithm.isStrong) { add(stored) }
     return found
   }
 
@@ -51,11 +58,17 @@ package enum ReprDigest {
     rest.trimmingHTTPWhitespace.isEmpty || rest.first == ";"
   }
 
-  /// Parses `SHA-256=base64, md5=base64`.
-  private static func parseLegacy(_ field: String) -> [FileDigest] {
+  /// Parses `SHA-256=base64, md5=base64, crc32c=hex`.
+  static func parseLegacy(_ field: String) -> [FileDigest] {
     members(of: field).compactMap { member in
       guard let equals = member.firstIndex(of: "=") else { return nil }
-      return FileDigest(algorithm: member[..<equals], base64: member[member.index(after: equals)...])
+      let (name, value) = (member[..<equals], member[member.index(after: equals)...])
+      // The checksum of RFC 5843 has 1 to 8 hexadecimal digits. Cloud Storage writes it as its other digests.
+      if DigestAlgorithm(String(name)) == .crc32c, value.last != "=" {
+        guard value.utf8.count <= 8 else { return nil }
+        return FileDigest(.crc32c, hex: String(repeating: "0", count: 8 - value.utf8.count) + value)
+      }
+      return FileDigest(algorithm: name, base64: value)
     }
   }
 
@@ -86,7 +99,9 @@ package enum ReprDigest {
 }
 
 extension FileDigest {
-  fileprivate init?(algorithm: some StringProtocol, base64: some StringProtocol) {
+  /// Creates a digest from base64; `nil` for an algorithm without a known length, for another length, and for text that
+  /// is not base64.
+  init?(algorithm: some StringProtocol, base64: some StringProtocol) {
     let algorithm = DigestAlgorithm(String(algorithm))
     // RFC 8941 §4.2.7: padding may be missing.
     var text = String(base64)

@@ -15,6 +15,8 @@ public struct DigestAlgorithm: Hashable, Sendable, Codable, CustomStringConverti
   public static let md5 = DigestAlgorithm("md5")
   /// CRC-32 (ISO 3309), big-endian.
   public static let crc32 = DigestAlgorithm("crc32")
+  /// CRC-32C (RFC 9260 Appendix A), big-endian. Like CRC-32, it detects accidental changes only.
+  public static let crc32c = DigestAlgorithm("crc32c")
 
   /// Creates an algorithm from its name; `SHA256`, `sha256` and `sha-256` are equal.
   public init(_ name: String) {
@@ -27,6 +29,7 @@ public struct DigestAlgorithm: Hashable, Sendable, Codable, CustomStringConverti
       case "sha", "sha1", "sha-1": "sha-1"
       case "md-5", "md5": "md5"
       case "crc-32", "crc32": "crc32"
+      case "crc-32c", "crc32c": "crc32c"
       default: lower
       }
   }
@@ -45,7 +48,7 @@ public struct DigestAlgorithm: Hashable, Sendable, Codable, CustomStringConverti
     case "sha-512": 64
     case "sha-1": 20
     case "md5": 16
-    case "crc32": 4
+    case "crc32", "crc32c": 4
     default: nil
     }
   }

@@ -217,13 +217,21 @@ public struct ProcessingContext: Sendable {
   public let lastModified: Date?
 
   private let record: @Sendable (String) async throws -> Void
+  private let fetcher: Fetcher
+
+  /// Fetches a small file; see ``fetch(_:maximumBytes:isNamedByUser:)``.
+  public typealias Fetcher = @Sendable (_ url: URL, _ maximumBytes: Int, _ isNamedByUser: Bool) async throws -> [UInt8]
 
   /// Creates a context.
+  ///
+  /// A context that is not from an engine, such as one of a test, fetches with `fetch`; by default, fetching fails with
+  /// `.processing`.
   public init(
     request: DownloadRequest, workspace: String?, digests: [FileDigest] = [], priorNote: String? = nil,
     durability: Durability = .process, wasInterrupted: Bool = false, follower: (any TransferFollower)? = nil,
     bytesReceived: Int64? = nil, replaces: Artifact? = nil, lastModified: Date? = nil,
-    note: @escaping @Sendable (String) async throws -> Void = { _ in }
+    note: @escaping @Sendable (String) async throws -> Void = { _ in },
+    fetch: Fetcher? = nil
   ) {
     self.request = request
     self.workspace = workspace
@@ -236,10 +244,36 @@ public struct ProcessingContext: Sendable {
     self.replaces = replaces
     self.lastModified = lastModified
     self.record = note
+    self.fetcher =
+      fetch ?? { url, _, _ in
+        throw DownloadError(.processing, "\(url.redacted) cannot be fetched: this context has no downloader")
+      }
   }
 
   /// Records a short text in the ledger, before a step does something that cannot be repeated.
   ///
   /// After a crash the step finds the text in ``priorNote``. The function returns once the text is durable.
   public func note(_ text: String) async throws { try await record(text) }
+
+  /// Fetches a small file that the step needs, such as a checksum or a signature, into memory.
+  ///
+  /// ```swift
+  /// let sums = try await context.fetch(.beside("SHA256SUMS"), maximumBytes: 1 << 20)
+  /// ```
+  /// The file comes through the sources and interceptors of the pipeline, at the pace of the download, and without a
+  /// content coding. Call it from the task of the step: the request ends with that task, and therefore when the download
+  /// is paused or removed. It ends after ten minutes at the latest.
+  ///
+  /// **Credentials.** A URL that the user has named gets the header fields that it would get as a mirror, and what the
+  /// source's settings have for it. A URL of the request's own origin gets the same, as after a redirect. Any other URL
+  /// gets nothing of the user; see ``SourceRequest/isNamedByServer``.
+  /// - Parameters:
+  ///   - url: The URL of the file.
+  ///   - maximumBytes: The most bytes of the file.
+  ///   - isNamedByUser: Whether the user has chosen the URL, in the request or in the step's settings, and no server.
+  /// - Throws: ``DownloadError`` with the URL: `.httpStatus` with the status, `.tooLarge`, `.timedOut`, `.network` and the
+  ///   other failures of sources; `CancellationError` when the task is cancelled or the run has ended.
+  public func fetch(_ url: URL, maximumBytes: Int, isNamedByUser: Bool = false) async throws -> [UInt8] {
+    try await fetcher(url, maximumBytes, isNamedByUser)
+  }
 }

@@ -8,12 +8,14 @@ extension PostProcessorConformance {
     let workspace: String
     private let folder: TemporaryFolder
     private let digests: [FileDigest]
+    private let fetch: ProcessingContext.Fetcher?
     private let original: [String: [UInt8]]
     private let notes = Watched<[String]>([])
 
     init(_ example: PostProcessorConformance.Example) throws {
       folder = try TemporaryFolder()
       digests = example.digests
+      fetch = example.fetch
       workspace = folder.path("workspace")
       try FileManager.default.createDirectory(atPath: workspace, withIntermediateDirectories: false)
       input = try example.make(folder)
@@ -29,7 +31,7 @@ extension PostProcessorConformance {
         priorNote: again ? notes.value.last : nil, follower: follower,
         // The example of RFC 9110 §5.6.7.
         lastModified: Date(timeIntervalSince1970: 784_111_777),
-        note: { note in notes.update { $0.append(note) } })
+        note: { note in notes.update { $0.append(note) } }, fetch: fetch)
     }
 
     func process(

@@ -14,6 +14,7 @@ public struct PostProcessorConformance: Sendable {
     let digests: [FileDigest]
     let make: @Sendable (TemporaryFolder) throws -> Artifact
     let verify: @Sendable (Artifact) throws -> Void
+    private(set) var fetch: ProcessingContext.Fetcher?
 
     /// Creates an example whose input and output are files.
     ///
@@ -52,6 +53,14 @@ public struct PostProcessorConformance: Sendable {
       self.digests = digests
       self.make = make
       self.verify = verify
+    }
+
+    /// Returns the example with what the step's
+    /// ``/DownpipeCore/ProcessingContext/fetch(_:maximumBytes:isNamedByUser:)`` does. By default it throws.
+    public func fetching(_ fetch: @escaping ProcessingContext.Fetcher) -> Example {
+      var example = self
+      example.fetch = fetch
+      return example
     }
   }
 

@@ -131,15 +131,18 @@ extension Run {
         priorNote: record.steps.note.map(StepNote.init(stored:)).flatMap { $0.isFor(step) ? $0.text : nil },
         durability: storage.durability, wasInterrupted: record.wasInterrupted, follower: follower,
         bytesReceived: record.checkpoint.total.bytes ?? record.checkpoint.ranges.byteCount,
-        replaces: replaced, lastModified: record.checkpoint.validator?.lastModified
-      ) { [self] note in
-        update { record in
-          record.steps.note = StepNote(step: step, text: note).stored
-          record.steps.artifact = stored(input)
-          record.checkpoint.isComplete = true
-        }
-        try await save([.steps, .checkpoint])
-      }
+        replaces: replaced, lastModified: record.checkpoint.validator?.lastModified,
+        note: { [self] note in
+          update { record in
+            record.steps.note = StepNote(step: step, text: note).stored
+            record.steps.artifact = stored(input)
+            record.checkpoint.isComplete = true
+          }
+          try await save([.steps, .checkpoint])
+        },
+        fetch: { [self] url, maximum, isNamedByUser in
+          try await fetch(url, maximum, isNamedByUser: isNamedByUser)
+        })
     }
   }
 }

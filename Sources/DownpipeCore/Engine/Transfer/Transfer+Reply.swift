@@ -112,21 +112,13 @@ extension Transfer {
 
   /// Opens the URL through the interceptors; the first one is the outermost.
   private func open(_ request: SourceRequest, in session: any SourceSession) async throws -> SourceReply {
-    let interceptors = run.pipeline.interceptors
-    if interceptors.isEmpty { return try await session.open(request) }
-    return try await open(request, in: session, through: interceptors)
+    if run.pipeline.interceptors.isEmpty { return try await session.open(request) }
+    return try await openIntercepted(request, in: session)
   }
 
   @inline(never)  // The frame is larger than that of an opening without interceptors, and waits for the server.
-  private func open(
-    _ request: SourceRequest, in session: any SourceSession, through interceptors: [any RequestInterceptor]
-  ) async throws -> SourceReply {
-    var next: RequestInterceptorNext = { try await session.open($0) }
-    for interceptor in interceptors.reversed() {
-      let inner = next
-      next = { try await interceptor.intercept($0, next: inner) }
-    }
-    return try await next(request)
+  private func openIntercepted(_ request: SourceRequest, in session: any SourceSession) async throws -> SourceReply {
+    try await run.opening(session)(request)
   }
 
   // MARK: The plan

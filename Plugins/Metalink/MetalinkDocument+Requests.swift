@@ -1,0 +1,63 @@
+public import DownpipeCore
+public import Foundation
+
+extension MetalinkDocument {
+  /// Returns a request for each file: with its best URL and the others as mirrors, its size, its digests, and its path as
+  /// the destination.
+  ///
+  /// ```swift
+  /// let requests = try document.requests(from: documentURL) { request, file in
+  ///   request.tags = ["update"]
+  /// }
+  /// ```
+  /// The document names the URLs, so the requests have no header fields: one that `change` adds is sent to the origin of
+  /// the best URL only; see ``/DownpipeCore/HeaderField/Scope``. URLs with user information are left out. A pipeline
+  /// without a step such as `VerifyChecksum` refuses requests with digests.
+  /// - Parameters:
+  ///   - documentURL: Where the document came from; `nil` when it is not known. If it is `https`, URLs of `http` are left
+  ///     out for files without a strong digest (SHA-256, SHA-384 or SHA-512), which would prove their bytes.
+  ///   - directory: The folder of the files, relative to the storage's root; the root itself by default.
+  ///   - change: Changes a request before it is returned.
+  ///   - isAccepted: Whether a URL can be used; by default, whether it is `https` or `http`.
+  /// - Throws: `DownloadError` with `.invalidMetalink` for a file that has no usable URL, and what `change` throws.
+  public func requests(
+    from documentURL: URL? = nil, in directory: String? = nil,
+    changing change: (inout DownloadRequest, File) throws -> Void = { _, _ in },
+    accepting isAccepted: (URL) -> Bool = { ["https", "http"].contains($0.scheme?.lowercased()) }
+  ) throws -> [DownloadRequest] {
+    let isSecure = documentURL?.scheme?.lowercased() == "https"
+    return try files.map { file in
+      let isProved = file.digests.contains { [.sha256, .sha384, .sha512].contains($0.algorithm) }
+      var known: Set<URL> = []
+      let urls = file.mirrors.map(\.url).filter { url in
+        let parts = URLText(url)
+        return isAccepted(url) && parts.userInfo == nil && (!isSecure || isProved || !parts.isPlainHTTP)
+          && known.insert(url).inserted
+      }
+      guard let first = urls.first else {
+        throw DownloadError(
+          .invalidMetalink, "the file “\(file.name.prefix(100))” of the Metalink document has no URL that can be used")
+      }
+      var request = DownloadRequest(
+        first, mirrors: Array(urls.dropFirst()), expectedSize: file.size.map { .known($0) } ?? .unknown,
+        expectedDigests: file.digests, destination: file.destination(in: directory))
+      try change(&request, file)
+      return request
+    }
+  }
+}
+
+extension MetalinkDocument.File {
+  /// The destination of the file, with names that are safe on every file system.
+  func destination(in directory: String?) -> DownloadRequest.Destination {
+    var names = name.split(separator: "/").map { SafeFileName.make(fromTitle: String($0)) }
+    let last = names.popLast()
+    let folders = (directory.map { [$0] } ?? []) + names
+    return DownloadRequest.Destination(
+      directory: folders.isEmpty ? nil : folders.joined(separator: "/"), name: last)
+  }
+}
+
+extension URLText {
+  fileprivate var isPlainHTTP: Bool { isHTTP && !isHTTPS }
+}

@@ -1,0 +1,102 @@
+internal import Foundation
+internal import Synchronization
+
+// Small files that a step needs beside the download: its checksums, its signature.
+extension Run {
+  /// The longest time for a small file. The source ends a response that falls silent.
+  private static let longestFetch = Duration.seconds(600)
+
+  /// Fetches a small file for a step; see ``ProcessingContext/fetch(_:maximumBytes:isNamedByUser:)``.
+  func fetch(_ url: URL, _ maximum: Int, isNamedByUser: Bool) async throws -> [UInt8] {
+    // The step may have kept its context. Nothing is fetched for a run that has ended.
+    guard stopReason == nil, !state.withLock({ $0.hasEnded }) else { throw CancellationError() }
+    guard let (source, session) = stages.source(for: url) else {
+      throw DownloadError(.unsupportedURL, "no source of this pipeline accepts “\(url.scheme ?? "")” URLs")
+        .located(stage: nil, url: url, attempt: nil)
+    }
+    let connection = pipeline.segments == nil ? nil : try await context.connections.open(url.hostKey)
+    defer { if let connection { context.connections.close(connection) } }
+    do {
+      return try await fetch(url, maximum, isNamedByUser: isNamedByUser, in: session)
+    } catch let error where !(error is CancellationError) {
+      var error = DownloadError(error, as: .network, stage: source.name)
+      // It is not the download's link, which would be refreshed.
+      if error.code == .linkExpired { error.code = .httpStatus }
+      throw error.located(stage: source.name, url: url, attempt: read { $0.attempts })
+    }
+  }
+
+  private func fetch(
+    _ url: URL, _ maximum: Int, isNamedByUser: Bool, in session: any SourceSession
+  ) async throws -> [UInt8] {
+    let (request, attempt) = (request, read { $0.attempts })
+    let origin = Origin(url)
+    // Another place that the user has not named gets no credentials, like the duplicates that a server names. The origin
+    // of the download gets them, as after a redirect of its own.
+    let isKnown = isNamedByUser || (origin != nil && origin == Origin(request.url))
+    let ask = SourceRequest(
+      url: url, id: id, headers: isKnown ? request.headers(for: url) : request.headers.forEverybody,
+      metadata: request.metadata, attempt: attempt, isNamedByServer: !isKnown,
+      pace: TransferPace(time: context.time, limits: RunPace(self).pause))
+    let reply = try await opening(session)(ask)
+    do {
+      return try await bytes(of: reply, atMost: maximum)
+    } catch {
+      reply.body.discard()
+      throw error
+    }
+  }
+
+  private func bytes(of reply: SourceReply, atMost maximum: Int) async throws -> [UInt8] {
+    try Self.checkWhole(reply)
+    let tooLarge = DownloadError(.tooLarge, "the file has more than the \(maximum) bytes that a step may fetch")
+    let announced = reply.length.bytes
+    if let announced, announced > maximum { throw tooLarge }
+    let (time, end) = (context.time, context.time.now + Self.longestFetch)
+    let bytes = Mutex<[UInt8]>([])
+    try await reply.body.forEachChunk { chunk in
+      guard time.now < end else {
+        throw DownloadError(.timedOut, "the file did not arrive within \(Self.longestFetch.inSeconds)")
+      }
+      try bytes.withLock { bytes in
+        guard chunk.byteCount <= maximum - bytes.count else { throw tooLarge }
+        chunk.withUnsafeBytes { bytes.append(contentsOf: $0) }
+      }
+    }
+    try Task.checkCancellation()
+    let received = bytes.withLock { $0 }
+    guard announced.map({ $0 == received.count }) ?? true else {
+      throw DownloadError(
+        .lengthMismatch, "the server announced \(announced ?? 0) bytes, but sent \(received.count)")
+    }
+    return received
+  }
+
+  /// Checks that a reply is a whole file without a content coding, as it was requested.
+  private static func checkWhole(_ reply: SourceReply) throws(DownloadError) {
+    switch reply.coverage {
+    case .whole: break
+    case .none(.status(let status)):
+      throw DownloadError(
+        .httpStatus, "the server replied with status \(status)", httpStatus: status, retryAfter: reply.retryAfter)
+    case .none, .range, .multipart, .unreadable:
+      throw DownloadError(.invalidResponse, "the server did not send the whole file, which was requested")
+    }
+    if ContentCoding(reply.contentCoding) != nil {
+      throw DownloadError(
+        .wrongContentCoding,
+        "the server sent a small file in the content coding “\(reply.contentCoding?.prefix(64).escaped ?? "")”, although it "
+          + "was requested without one")
+    }
+  }
+
+  /// Opens requests through the interceptors; the first one is the outermost.
+  func opening(_ session: any SourceSession) -> RequestInterceptorNext {
+    var next: RequestInterceptorNext = { try await session.open($0) }
+    for interceptor in pipeline.interceptors.reversed() {
+      let inner = next
+      next = { try await interceptor.intercept($0, next: inner) }
+    }
+    return next
+  }
+}

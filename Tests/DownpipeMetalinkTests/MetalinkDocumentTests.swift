@@ -1,0 +1,218 @@
+import DownpipeCore
+import DownpipeMetalink
+import DownpipeTesting
+import Foundation
+import HangLimit
+import Testing
+
+@Suite(.endsHangs)
+struct MetalinkDocumentTests {
+  static let four = "urn:ietf:params:xml:ns:metalink"
+  static let sha256 = String(repeating: "ab", count: 32)
+  static let sha1 = String(repeating: "0c", count: 20)
+
+  static func version4(_ body: String) -> String {
+    "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<metalink xmlns=\"\(four)\">\(body)</metalink>"
+  }
+
+  static func version3(_ body: String, _ attributes: String = "") -> String {
+    "<metalink version=\"3.0\" xmlns=\"http://www.metalinker.org/\" \(attributes)><files>\(body)</files></metalink>"
+  }
+
+  func parse(_ text: String) throws -> MetalinkDocument { try MetalinkDocument(parsing: Array(text.utf8)) }
+
+  func refusal(_ text: String) -> DownloadError? {
+    do {
+      _ = try parse(text)
+      return nil
+    } catch {
+      return error as? DownloadError
+    }
+  }
+
+  @Test("the example of RFC 5854 §1.1, with more parts")
+  func versionFour() throws {
+    let document = try parse(
+      Self.version4(
+        """
+        <published>2009-05-15T12:23:23Z</published>
+        <origin dynamic="true">http://example.org/meta4</origin>
+        <file name="folder/example.ext">
+          <size>14471447</size>
+          <hash type="sha-256">\(Self.sha256)</hash><hash type="sha-1"> \(Self.sha1) </hash>
+          <hash>\(Self.sha1)</hash><hash type="odd">00</hash><hash type="md5">12</hash>
+          <pieces length="262144" type="sha-1"><hash>\(Self.sha1)</hash><hash>\(Self.sha1)</hash></pieces>
+          <url location="DE">https://none.example.com/a</url>
+          <url location="de" priority="2">ftp://ftp.example.com/example.ext</url>
+          <url location="fr" priority="1">http://example.com/example.ext?a=1&amp;b=2</url>
+          <url priority="0">http://zero.example.com/a</url>
+          <metaurl mediatype="torrent" priority="2">http://example.com/example.ext.torrent</metaurl>
+        </file>
+        """))
+    #expect(document.version == .four && document.isDynamic && document.skipped.isEmpty)
+    #expect(document.origin?.absoluteString == "http://example.org/meta4")
+    let file = try #require(document.files.first)
+    #expect(document.files.count == 1 && file.name == "folder/example.ext" && file.size == 14_471_447)
+    #expect(file.digests.map(\.description) == ["sha-256=\(Self.sha256)", "sha-1=\(Self.sha1)"])
+    #expect(file.pieces.map(\.length) == [262_144] && file.pieces.first?.digests.count == 2)
+    #expect(file.pieces.first?.algorithm == .sha1)
+    #expect(
+      file.mirrors.map(\.url.absoluteString) == [
+        "http://example.com/example.ext?a=1&b=2", "ftp://ftp.example.com/example.ext", "https://none.example.com/a",
+        "http://zero.example.com/a",
+      ])
+    #expect(file.mirrors.map(\.priority) == [1, 2, nil, nil])
+    #expect(file.mirrors.map(\.location) == ["fr", "de", "de", nil])
+    #expect(file.metaURLs.map(\.mediaType) == ["torrent"])
+  }
+
+  @Test func versionThree() throws {
+    let document = try parse(
+      Self.version3(
+        """
+        <file name="a.iso"><size>10</size>
+          <verification><hash type="md5">\(String(repeating: "1f", count: 16))</hash>
+            <pieces length="4" type="sha1"><hash piece="1">\(Self.sha1)</hash>
+              <hash piece="0">\(String(repeating: "00", count: 20))</hash><hash>\(Self.sha1)</hash></pieces>
+          </verification>
+          <resources maxconnections="1">
+            <url type="http" location="jp" preference="10">http://a.test/a.iso</url>
+            <url type="http">http://b.test/a.iso</url><url preference="100">https://c.test/a.iso</url>
+            <url type="bittorrent" preference="100">http://d.test/a.torrent</url>
+          </resources></file>
+        """, "type=\"dynamic\" origin=\"http://example.org/a.metalink\""))
+    let file = try #require(document.files.first)
+    #expect(document.version == .three && document.isDynamic)
+    #expect(document.origin?.absoluteString == "http://example.org/a.metalink")
+    #expect(file.digests.map(\.algorithm) == [.md5] && file.size == 10)
+    #expect(file.pieces.first?.digests.map { $0.bytes[0] } == [0, 0x0C])
+    #expect(file.mirrors.map { $0.url.host() ?? "" } == ["c.test", "a.test", "b.test"])
+    #expect(file.mirrors.map(\.preference) == [100, 10, nil])
+    #expect(file.metaURLs.map { $0.url.host() ?? "" } == ["d.test"])
+  }
+
+  @Test func prefixesAndOtherNamespaces() throws {
+    let document = try parse(
+      """
+      <m:metalink xmlns:m="\(Self.four)" xmlns="urn:other"><m:file name="a"><url>http://wrong.test/</url>
+      <m:url>http://right.test/</m:url><size>1</size></m:file></m:metalink>
+      """)
+    #expect(document.files.first?.mirrors.map { $0.url.host() ?? "" } == ["right.test"])
+    #expect(document.files.first?.size == nil)
+  }
+
+  @Test("elements count only at their place")
+  func places() throws {
+    let document = try parse(
+      Self.version4(
+        """
+        <publisher name="p"><url>http://wrong.test/</url></publisher><url>http://wrong.test/2</url>
+        <file name="a"><url>http://right.test/</url><publisher><url>http://wrong.test/3</url><size>7</size></publisher>
+        <verification><hash type="sha-1">\(Self.sha1)</hash></verification></file>
+        """))
+    let file = try #require(document.files.first)
+    #expect(file.mirrors.count == 1 && file.size == nil && file.digests.isEmpty)
+  }
+
+  @Test(arguments: [
+    "../a", "a/../../b", "/etc/passwd", "a//b", "", ".", "a/.", "..", "a\\b", "C:a", "c:/a", "a&#10;b", "~/../a",
+    String(repeating: "a/", count: 16) + "a", String(repeating: "x", count: 256),
+  ])
+  func unsafeNames(_ name: String) throws {
+    let document = try parse(Self.version4("<file name=\"\(name)\"><url>http://a.test/</url></file>"))
+    #expect(document.files.isEmpty && document.skipped.map(\.reason) == ["its name is not a safe relative path"])
+  }
+
+  @Test func skippedFiles() throws {
+    let url = "<url>http://a.test/</url>"
+    let document = try parse(
+      Self.version4(
+        "<file>\(url)</file><file name=\"a\">\(url)</file><file name=\"a\">\(url)</file><file name=\"b\"/>"
+          + "<file name=\"c\"><url>no url</url></file>"))
+    #expect(document.files.map(\.name) == ["a"])
+    #expect(document.skipped.map(\.name) == [nil, "a", "b", "c"])
+    #expect(document.skipped.map(\.reason).last == "it has no URL")
+  }
+
+  @Test("damaged pieces are left out")
+  func pieces() throws {
+    for pieces in [
+      "<pieces length=\"0\" type=\"sha-1\"><hash>\(Self.sha1)</hash></pieces>",
+      "<pieces length=\"8\"><hash>\(Self.sha1)</hash></pieces>",
+      "<pieces length=\"8\" type=\"odd\"><hash>\(Self.sha1)</hash></pieces>",
+      "<pieces length=\"8\" type=\"sha-1\"><hash>\(Self.sha1)</hash><hash>zz</hash></pieces>",
+      "<pieces length=\"8\" type=\"sha-1\"></pieces>",
+    ] {
+      let document = try parse(Self.version4("<file name=\"a\">\(pieces)<url>http://a.test/</url></file>"))
+      #expect(document.files.first?.pieces.isEmpty == true)
+      #expect(document.files.first?.digests.isEmpty == true)
+    }
+  }
+
+  @Test(arguments: [
+    "", "x", "<metalink/>", "<metalink xmlns=\"urn:other\"/>", "<other xmlns=\"\(four)\"/>",
+    version4("<file name=\"a\">"), version4("").dropLast(4).description, version4("") + "<x/>",
+    "<!DOCTYPE metalink [<!ENTITY a \"b\">]>" + "<metalink xmlns=\"\(four)\">&a;</metalink>",
+    "<!doctype metalink SYSTEM \"file:///etc/passwd\"><metalink xmlns=\"\(four)\"/>",
+    version4("&undefined;"), version4("<!ENTITY a 'b'>"),
+    "<?xml version=\"1.0\" encoding=\"UTF-7\"?><metalink xmlns=\"\(four)\"/>",
+    "<?xml version='1.0' encoding = 'IBM037'?><metalink xmlns=\"\(four)\"/>",
+  ])
+  func refused(_ text: String) {
+    #expect(refusal(text)?.code == .invalidMetalink)
+  }
+
+  @Test func otherEncodings() throws {
+    let text = Self.version4("<file name=\"größe\"><url>http://a.test/</url></file>")
+    #expect(try parse("\u{FEFF}" + text).files.map(\.name) == ["größe"])
+    for encoding in [String.Encoding.utf16, .utf16LittleEndian, .utf32] {
+      let bytes = Array(try #require(text.data(using: encoding)))
+      #expect(throws: DownloadError.self) { try MetalinkDocument(parsing: bytes) }
+    }
+    let latin = text.replacing("UTF-8", with: "ISO-8859-1")
+    let bytes = Array(try #require(latin.data(using: .isoLatin1)))
+    #expect(try MetalinkDocument(parsing: bytes).files.map(\.name) == ["größe"])
+  }
+
+  @Test func limits() {
+    let url = "<url>http://a.test/</url>"
+    let deep = String(repeating: "<x>", count: 40) + String(repeating: "</x>", count: 40)
+    let long = "<file name=\"a\"><size>" + String(repeating: "1", count: 70_000) + "</size></file>"
+    let urls = "<file name=\"a\">" + String(repeating: url, count: MetalinkDocument.maximumURLs + 1) + "</file>"
+    let files = String(repeating: "<file/>", count: MetalinkDocument.maximumFiles + 1)
+    for body in [deep, long, urls, files] { #expect(refusal(Self.version4(body))?.code == .tooLarge) }
+    let blanks = [UInt8](repeating: 0x20, count: MetalinkDocument.maximumBytes + 1)
+    #expect(throws: DownloadError.self) { try MetalinkDocument(parsing: blanks) }
+  }
+
+  @Test("many pieces are read in linear time, and their number is limited")
+  func manyPieces() throws {
+    func text(_ count: Int) -> String {
+      Self.version4(
+        "<file name=\"a\"><pieces length=\"8\" type=\"crc32\">"
+          + String(repeating: "<hash>00000001</hash>", count: count) + "</pieces><url>http://a.test/</url></file>")
+    }
+    #expect(try parse(text(50_000)).files.first?.pieces.first?.digests.count == 50_000)
+    #expect(refusal(text(MetalinkDocument.maximumPieces + 1))?.code == .tooLarge)
+  }
+
+  @Test("damaged documents end with an error or files, and never with a crash")
+  func damaged() {
+    let sample = Array(
+      Self.version4(
+        "<file name=\"a/b\"><size>5</size><hash type=\"sha-1\">\(Self.sha1)</hash><pieces length=\"4\" type=\"sha-1\">"
+          + "<hash>\(Self.sha1)</hash></pieces><url priority=\"1\">http://a.test/</url><![CDATA[x]]></file>"
+      ).utf8)
+    var generator = SeededGenerator(seed: 11)
+    for _ in 0..<2000 {
+      var bytes = sample
+      for _ in 0..<Int.random(in: 1...4, using: &generator) {
+        bytes[Int.random(in: 0..<bytes.count, using: &generator)] = UInt8.random(in: 0...255, using: &generator)
+      }
+      if Bool.random(using: &generator) {
+        bytes = Array(bytes.prefix(Int.random(in: 0...bytes.count, using: &generator)))
+      }
+      if let document = try? MetalinkDocument(parsing: bytes) { #expect(document.files.count <= 1) }
+    }
+  }
+}
