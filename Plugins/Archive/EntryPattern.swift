@@ -3,7 +3,7 @@
   ///
   /// `?` is any character but `/`, `*` any number of them, `**` any characters, `[a-z]` one of a set (`[!a-z]` none of
   /// it), and `\` takes the next character as it is. A pattern with a `/` is compared with the path from the archive's
-  /// root, one without with every name in the path. Whatever is below a folder that matches matches, too.
+  /// root, one without with every name in the path. What is below a folder that matches matches, too.
   struct EntryPattern: Sendable, Hashable {
     private enum Token: Hashable {
       case character(Character)

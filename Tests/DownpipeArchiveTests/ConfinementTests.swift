@@ -195,7 +195,7 @@
       }
     }
 
-    @Test("a later entry of the same name replaces the earlier one in a tar, whatever it is")
+    @Test("a later entry of the same name replaces the earlier one in a tar, of any kind")
     func replacing() async throws {
       var tar = TarBuilder()
       tar.add("a", [1])
