@@ -12,7 +12,7 @@ struct CustomStagesTests {
   @Test func dataURLSourceKeepsTheContract() async throws {
     let text = "the first line\nthe second\nthe third\n"
     let url = try #require(URL(string: "data:text/plain;base64," + Data(text.utf8).base64EncodedString()))
-    try await SourceConformance(DataURLSource(), url: url, content: Array(text.utf8)).run()
+    try await SourceConformance(CustomStages.DataURLSource(), url: url, content: Array(text.utf8)).run()
   }
 
   @Test func smallestFirstKeepsTheContract() async throws {
