@@ -102,16 +102,17 @@ struct MetalinkBuilder {
   }
 
   private mutating func addPiece(_ text: String) throws(DownloadError) {
-    guard let draft = pieces else { return }
+    // No copy of the pieces: it would make each addition a copy of all digests.
+    guard let algorithm = pieces?.algorithm, let count = pieces?.digests.count else { return }
     file?.pieceCount += 1
     guard (file?.pieceCount ?? 0) <= MetalinkDocument.maximumPieces else {
       throw DownloadError(
         .tooLarge, "a file of the Metalink document has more than \(MetalinkDocument.maximumPieces) pieces")
     }
-    let number = isVersion3 ? attributes["piece"].flatMap { Int($0) } : draft.digests.count
+    let number = isVersion3 ? attributes["piece"].flatMap { Int($0) } : count
     // In version 3, a digest that does not say of which piece it is has no meaning.
     guard let number else { return }
-    guard let digest = FileDigest(draft.algorithm, hex: text) else {
+    guard let digest = FileDigest(algorithm, hex: text) else {
       pieces?.isDamaged = true
       return
     }
