@@ -40,7 +40,7 @@ struct DataURLSourceTests {
   }
 
   @Test(arguments: [
-    "data:text/plain", "data:,%4", "data:,%zz", "data:;base64,A", "data:;base64,A*==", "data:;base64,=AAA",
+    "data:text/plain", "data:;base64,A", "data:;base64,A*==", "data:;base64,=AAA",
   ])
   func damaged(_ text: String) async throws {
     let url = try #require(URL(string: text, encodingInvalidCharacters: false))
