@@ -359,6 +359,7 @@ let package = Package(
       [
         "Downpipe", "DownpipeTesting", "DownpipeService", "DownpipeAppleResumeData", "DownpipeURLSession",
         "DownpipeBackgroundURLSession", "DownpipeLogging", "DownpipeMetrics", "DownpipeTracing", "DownpipeCommand",
+        "DownpipeArchive", "DownpipeSignature", "DownpipeMetalink",
         .target(name: "DownpipeAsyncHTTPClient", condition: asyncHTTPClient),
       ]),
     // A disk that fails under storage and ledger.

@@ -25,6 +25,8 @@ struct ExampleTests {
     "Curl": ["HTTPSource {", "HTTPSource(.", "HTTPSource.Configuration"],
     "AsyncHTTPClient": ["AsyncHTTPClientSource"],
     "Command": ["RunCommand"],
+    "Archive": ["Unarchive(", "Decompress("],
+    "Signature": ["VerifySignature"],
   ]
 
   private static var ours: [DocumentedExample] {
@@ -41,6 +43,12 @@ struct ExampleTests {
       #endif
       #if Command
         optional["Command"] = nil
+      #endif
+      #if Archive
+        optional["Archive"] = nil
+      #endif
+      #if Signature
+        optional["Signature"] = nil
       #endif
       return try examples(without: optional.values.flatMap(\.self))
     }

@@ -43,14 +43,16 @@ struct OutsidePackageTests {
     try write(resolved, to: "Package.resolved")
     var harness = ExampleHarness.documentation
     let missing = [
-      "DownpipeService", "DownpipeLogging", "DownpipeMetrics", "DownpipeTracing", "DownpipeCommand", "Logging",
-      "ServiceLifecycle",
+      "DownpipeService", "DownpipeLogging", "DownpipeMetrics", "DownpipeTracing", "DownpipeCommand", "DownpipeArchive",
+      "DownpipeSignature", "DownpipeMetalink", "Logging", "ServiceLifecycle",
     ]
     harness.modules.removeAll { missing.contains($0) }
-    harness.surroundings.removeAll { $0.type == "Logger" }
-    let excluded = ["Service", "Logging", "Metrics", "Tracing", "Command"].map { "Plugins/\($0)/" }
+    harness.surroundings.removeAll { ["Logger", "MetalinkDocument"].contains($0.type) }
+    let excluded = ["Service", "Logging", "Metrics", "Tracing", "Command", "Archive", "Signature", "Metalink"].map {
+      "Plugins/\($0)/"
+    }
     // These are none of the default traits.
-    let optIn = ["AsyncHTTPClient", "Command"]
+    let optIn = ["AsyncHTTPClient", "Command", "Archive", "Signature"]
     let missingTexts = ExampleTests.optional.filter { optIn.contains($0.key) || !withTraits }.flatMap(\.value)
     let examples = try ExampleTests.examples(without: missingTexts).filter { example in
       !excluded.contains { example.path.hasPrefix($0) }

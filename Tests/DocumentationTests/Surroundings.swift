@@ -8,7 +8,7 @@ extension ExampleHarness {
       ("chunks", "[[UInt8]]"), ("source", "FakeSource"), ("store", "FakeStorage"), ("context", "RankingContext"),
       ("request", "DownloadRequest"), ("server", "ScriptedHTTPServer"), ("folder", "TemporaryFolder"),
       ("library", "Library"), ("logger", "Logger"), ("links", "Library"), ("time", "Library"),
-      ("artifact", "Artifact"), ("episode", "Episode"),
+      ("artifact", "Artifact"), ("episode", "Episode"), ("document", "MetalinkDocument"), ("documentURL", "URL"),
     ],
     exceptions: [
       ("Stages/Body.swift", "chunks", "AsyncStream<[UInt8]>"), ("Stages/Ranking.swift", "store", "any LedgerStore"),
@@ -17,6 +17,7 @@ extension ExampleHarness {
     modules: [
       "Downpipe", "DownpipeTesting", "DownpipeService", "DownpipeAppleResumeData", "DownpipeURLSession",
       "DownpipeBackgroundURLSession", "DownpipeLogging", "DownpipeMetrics", "DownpipeTracing", "DownpipeCommand",
+      "DownpipeArchive", "DownpipeSignature", "DownpipeMetalink",
       "Foundation", "Logging", "ServiceLifecycle", "Testing",
     ] + optionalModules,
     declarations: """
