@@ -4,7 +4,7 @@ extension ExampleHarness {
     surroundings: [
       ("downloader", "Downloader"), ("film", "Download"), ("id", "DownloadID"), ("progress", "TransferProgress"),
       ("url", "URL"), ("file", "URL"), ("fresh", "URL"), ("freshLink", "URL"),
-      ("bytes", "[UInt8]"), ("content", "[UInt8]"), ("zipped", "[UInt8]"), ("plain", "[UInt8]"),
+      ("bytes", "[UInt8]"), ("key", "[UInt8]"), ("content", "[UInt8]"), ("zipped", "[UInt8]"), ("plain", "[UInt8]"),
       ("chunks", "[[UInt8]]"), ("source", "FakeSource"), ("store", "FakeStorage"), ("context", "RankingContext"),
       ("request", "DownloadRequest"), ("server", "ScriptedHTTPServer"), ("folder", "TemporaryFolder"),
       ("library", "Library"), ("logger", "Logger"), ("links", "Library"), ("time", "Library"),
@@ -12,7 +12,7 @@ extension ExampleHarness {
     ],
     exceptions: [
       ("Stages/Body.swift", "chunks", "AsyncStream<[UInt8]>"), ("Stages/Ranking.swift", "store", "any LedgerStore"),
-      ("HTTPServer/", "request", "ScriptedRequest"),
+      ("HTTPServer/", "request", "ScriptedRequest"), ("Stages/PostProcessor.swift", "context", "ProcessingContext"),
     ],
     modules: [
       "Downpipe", "DownpipeTesting", "DownpipeService", "DownpipeAppleResumeData", "DownpipeURLSession",
