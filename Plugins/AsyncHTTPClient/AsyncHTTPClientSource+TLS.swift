@@ -42,7 +42,7 @@
       /// The certificate for servers that request one; none when `nil`, the default.
       ///
       /// It is shown to the origin of the request's URL only, not to other origins of redirects and not to places that a
-      /// server has named (``SourceRequest/isNamedByServer``): they would learn who asks.
+      /// server has named (``/DownpipeCore/SourceRequest/isNamedByServer``): they would learn who asks.
       public var clientCertificate: ClientCertificate?
 
       /// Creates the default settings: the trust roots of the system and no client certificate.

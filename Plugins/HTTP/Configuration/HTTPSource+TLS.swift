@@ -62,7 +62,7 @@
       /// The certificate for servers that request one; none when `nil`, the default.
       ///
       /// It is shown to the origin of the request's URL only, not to other origins of redirects and not to places that a
-      /// server has named (``SourceRequest/isNamedByServer``): they would learn who asks.
+      /// server has named (``/DownpipeCore/SourceRequest/isNamedByServer``): they would learn who asks.
       public var clientCertificate: ClientCertificate?
       /// The keys of which the server must have one, as `sha256//` and the Base64 digest of the key (RFC 7469 §2.4); any key
       /// when empty, the default.
