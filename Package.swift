@@ -63,6 +63,7 @@ let package = Package(
     .library(name: "DownpipeCore", targets: ["DownpipeCore"]),
     .library(name: "DownpipeTesting", targets: ["DownpipeTesting"]),
     .library(name: "DownpipeHTTP", targets: ["DownpipeHTTP"]),
+    .library(name: "DownpipeFileTransfer", targets: ["DownpipeFileTransfer"]),
     .library(name: "DownpipeAsyncHTTPClient", targets: ["DownpipeAsyncHTTPClient"]),
     .library(name: "DownpipeURLSession", targets: ["DownpipeURLSession"]),
     .library(name: "DownpipeBackgroundURLSession", targets: ["DownpipeBackgroundURLSession"]),
@@ -90,7 +91,7 @@ let package = Package(
     .trait(
       name: "Curl",
       description:
-        "DownpipeHTTP: HTTP by libcurl (on Linux with libbrotli and libzstd). Without it HTTPSource is URLSession."
+        "DownpipeHTTP and DownpipeFileTransfer: HTTP, FTP and SFTP by libcurl (on Linux with libbrotli and libzstd). Without it HTTPSource is URLSession."
     ),
     .trait(
       name: "AsyncHTTPClient",
@@ -154,6 +155,8 @@ let package = Package(
         .target(name: "CZstd", condition: .when(platforms: [.linux], traits: ["Curl"])),
       ]),
     plugin(
+      "FileTransfer", [.target(name: "DownpipeHTTP", condition: curl), .target(name: "CCurl", condition: curl)]),
+    plugin(
       "AsyncHTTPClient",
       [
         .product(name: "AsyncHTTPClient", package: "async-http-client", condition: asyncHTTPClient),
@@ -204,6 +207,7 @@ let package = Package(
         "DownpipeChecksum", "DownpipeGzip",
         // One of the two is exported. The other costs nothing: it needs no third-party code.
         .target(name: "DownpipeHTTP", condition: curl), "DownpipeURLSession",
+        .target(name: "DownpipeFileTransfer", condition: curl),
         .target(name: "DownpipeSQLite", condition: sqlite),
       ],
       swiftSettings: strict),
@@ -220,7 +224,8 @@ let package = Package(
     .executableTarget(
       name: "DownpipeTool",
       dependencies: [
-        "Downpipe", "DownpipeCore", "DownpipeURLSession", "DownpipeAppleResumeData",
+        "Downpipe", "DownpipeCore", "DownpipeURLSession", "DownpipeAppleResumeData", "DownpipeArchive",
+        "DownpipeCommand", "DownpipeSignature", "DownpipeMetalink",
         .target(name: "DownpipeAsyncHTTPClient", condition: asyncHTTPClient),
         .target(name: "CSQLiteShim", condition: sqlite),
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
@@ -238,6 +243,8 @@ let package = Package(
         "DownpipeScheduling", "DownpipeChecksum", "DownpipeGzip", "DownpipeTesting",
       ]),
     example("CustomStages", ["Downpipe"]),
+    example("Mirror", ["Downpipe"]),
+    example("Dataset", ["Downpipe"]),
     example("Podcasts", ["Downpipe"]),
     example(
       "ResumableLibrary",
@@ -252,6 +259,7 @@ let package = Package(
       name: "Benchmark",
       dependencies: [
         "Downpipe",
+        "DownpipeArchive",
         // Not linked: they are built because it starts them.
         "DownpipeTool", "BenchmarkLauncher",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
@@ -288,6 +296,12 @@ let package = Package(
         .product(name: "NIOCore", package: "swift-nio"), .product(name: "NIOPosix", package: "swift-nio"),
         // A server that speaks TLS.
         .product(name: "NIOSSL", package: "swift-nio-ssl", condition: asyncHTTPClient),
+      ]),
+    tests(
+      "DownpipeFileTransfer",
+      [
+        "DownpipeFileTransfer", "DownpipeHTTP", "DownpipeCore", "DownpipeFiles", "DownpipeScheduling",
+        "DownpipeChecksum", "DownpipeTesting",
       ]),
     tests("DownpipeURLSession", ["DownpipeURLSession", "DownpipeCore", "DownpipeTesting"]),
     tests(
@@ -384,6 +398,12 @@ let package = Package(
       ]),
     tests("MetricsExample", ["MetricsExample", "Downpipe", "DownpipeTesting"]),
     tests("Podcasts", ["Podcasts", "Downpipe", "DownpipeTesting"]),
+    tests(
+      "Mirror",
+      ["Mirror", "Downpipe", "DownpipeTesting", .product(name: "Crypto", package: "swift-crypto")]),
+    tests(
+      "Dataset",
+      ["Dataset", "Downpipe", "DownpipeTesting", .product(name: "Crypto", package: "swift-crypto")]),
     tests("ExpiringLinks", ["ExpiringLinks", "Downpipe", "DownpipeTesting"]),
     tests("AssetManager", ["AssetManager", "Downpipe", "DownpipeGates", "DownpipeTesting"]),
     tests("MediaLibrary", ["MediaLibrary", "Downpipe", "DownpipeGates", "DownpipeTesting"]),

@@ -22,6 +22,13 @@
   /// xz and zstd can compress repetitive files further than gzip can. Without a workspace, ``maximumInMemory`` applies,
   /// too. Decoders use at most 1 GiB of memory (xz) or 128 MiB (zstd, as its own program without `--long`).
   ///
+  /// **While bytes arrive.** If it is the first step of the pipeline that changes the bytes, a download of 2 MiB or more is
+  /// decompressed into the workspace while it arrives. When the last byte has arrived, the step only decodes the last block,
+  /// and gives the output its name. Four downloads of the process are unpacked so at once, because each needs a thread and
+  /// the memory of its decoder for as long as it takes. Others are unpacked when they are complete, as are those whose
+  /// size the server does not announce if they become larger than ``freeOutput``. What was written is removed when the
+  /// transfer starts again, is stopped or fails, and when the disk is full.
+  ///
   /// **Contract.** The step blocks, and checks for cancellation after each block. It writes a temporary file in the
   /// workspace, renames it when it is complete, and removes it when the step fails or is cancelled. For a storage in
   /// memory it works in memory.
@@ -40,6 +47,7 @@
     public let maximumOutput: Int64?
     /// The maximum ratio of the output to the downloaded bytes; `nil` for no limit.
     public let maximumRatio: Int64?
+    let places: FollowerPlaces
 
     /// Creates a step that decompresses files.
     ///
@@ -48,6 +56,11 @@
     ///   - maximumRatio: The maximum ratio of the output to the downloaded bytes, 256 by default; `nil` for no limit. It
     ///     does not apply to the first ``freeOutput`` bytes.
     public init(maximumOutput: Int64? = 64 << 30, maximumRatio: Int64? = 256) {
+      self.init(maximumOutput: maximumOutput, maximumRatio: maximumRatio, places: PulledTransfer.places)
+    }
+
+    init(maximumOutput: Int64? = 64 << 30, maximumRatio: Int64? = 256, places: FollowerPlaces) {
+      self.places = places
       self.maximumOutput = maximumOutput.map { max(0, $0) }
       self.maximumRatio = maximumRatio.map { max(0, $0) }
     }
@@ -60,26 +73,45 @@
       ].joined(separator: ", ")
     }
 
+    /// Whether the follower writes to the workspace: always.
+    public var followerWrites: Bool { true }
+
+    /// Returns a follower that decompresses the file while it arrives; `nil` without a workspace, and if four downloads are
+    /// being unpacked so.
+    public func follower(in context: ProcessingContext) -> (any TransferFollower)? {
+      guard let workspace = context.workspace, let place = places.take() else { return nil }
+      return DecompressFollower(self, in: workspace, announced: context.bytesReceived, place)
+    }
+
     /// Decompresses the file into the workspace, or into memory if there is none.
     public func process(_ input: File, in context: ProcessingContext) async throws -> File {
       try Task.checkCancellation()
-      let packed = try ArtifactBytes(input.artifact)
-      let size = context.bytesReceived ?? packed.byteCount
       let name = UnpackedFileName.file(for: input.name)
       guard UnpackedName.isComponent(name) else {
         throw DownloadError(.unsafePath, "“\(name)” is not a file name: give the request a name")
       }
+      if let follower = context.follower as? DecompressFollower {
+        if let (path, size) = try await follower.finish(named: name, durability: context.durability) {
+          return File(input.artifact.unpacked(at: .path(path), named: name, size: size, wrappers: Self.wrappers))
+        }
+        follower.discard()
+      }
+      let packed = try ArtifactBytes(input.artifact)
+      let size = context.bytesReceived ?? packed.byteCount
       let source = try decoded(ArtifactBlocks(packed), limit(forInput: size, inMemory: context.workspace == nil))
       guard let workspace = context.workspace else {
         var bytes: [UInt8] = []
         try forEachBlock(of: source) { bytes.append(contentsOf: $0) }
-        return File(artifact(input.artifact, at: .memory(bytes), named: name, size: Int64(bytes.count)))
+        return File(
+          input.artifact.unpacked(
+            at: .memory(bytes), named: name, size: Int64(bytes.count), wrappers: Self.wrappers))
       }
-      var output = try WorkspaceFile(in: workspace, folder: "decompress", beside: input.path)
+      var output = try WorkspaceFile(in: workspace, folder: Self.folder, beside: input.path)
       try forEachBlock(of: source) { try output.write($0.bytes) }
       let byteCount = output.size
       let path = try output.commit(as: name, durability: context.durability)
-      return File(artifact(input.artifact, at: .path(path), named: name, size: byteCount))
+      return File(
+        input.artifact.unpacked(at: .path(path), named: name, size: byteCount, wrappers: Self.wrappers))
     }
 
     /// The decompressed bytes of a source.
@@ -97,7 +129,10 @@
           + "sent an error page instead")
     }
 
-    private func forEachBlock(of source: DecodedBlocks, _ body: (UnsafeRawBufferPointer) throws -> Void) throws {
+    /// The name of the folder for the output, in the workspace.
+    static let folder = "decompress"
+
+    func forEachBlock(of source: DecodedBlocks, _ body: (UnsafeRawBufferPointer) throws -> Void) throws {
       while true {
         try Task.checkCancellation()
         let block = try source.next()
@@ -108,29 +143,15 @@
 
     /// The lowest limit for a file of this size.
     func limit(forInput byteCount: Int64, inMemory: Bool) -> OutputLimit {
-      let limit = OutputLimit.lowest(
+      .lowest(
         bytes: maximumOutput, ratio: maximumRatio, free: Self.freeOutput, input: byteCount,
+        memory: inMemory ? Self.maximumInMemory : nil, verb: "unpacks",
         names: ("Decompress(maximumOutput:)", "Decompress(maximumRatio:)"))
-      guard inMemory, limit.byteCount > Self.maximumInMemory else { return limit }
-      return OutputLimit(
-        byteCount: Self.maximumInMemory,
-        explanation: "the file unpacks to more than \(Self.maximumInMemory) bytes, the limit for memory: use a storage "
-          + "that writes files")
     }
 
-    private func artifact(
-      _ input: Artifact, at location: Artifact.Location, named name: String, size: Int64
-    ) -> Artifact {
-      // The media type of the compressed file does not describe its contents.
-      let wrappers = [
-        "application/gzip", "application/x-gzip", "application/x-tgz", "application/x-xz", "application/zstd",
-        "application/x-bzip2", "application/x-lz4", "application/octet-stream",
-      ]
-      let type = input.mediaType.flatMap { type in
-        let essence = type.prefix { $0 != ";" && $0 != " " }.lowercased()
-        return wrappers.contains(essence) ? nil : type
-      }
-      return Artifact(kind: .file, location: location, name: name, size: .known(size), mediaType: type)
-    }
+    private static let wrappers: Set = [
+      "application/gzip", "application/x-gzip", "application/x-tgz", "application/x-xz", "application/zstd",
+      "application/x-bzip2", "application/x-lz4", "application/octet-stream",
+    ]
   }
 #endif

@@ -28,6 +28,14 @@
   ///
   /// **Names in archives.** Names that are not UTF-8 are read as code page 437 in zip files, and as ISO 8859-1 in others.
   ///
+  /// **While bytes arrive.** If it is the first step of the pipeline that changes the bytes, a download of 2 MiB or more is
+  /// unpacked into the workspace while it arrives, if it is a tar or compressed. Zip, 7z and uncompressed cpio need the
+  /// whole file. When the last byte has arrived, the step only reads the last block, and gives the folder its name. Four
+  /// downloads of the process are unpacked so at once, because each needs a thread and the memory of its decoder for as
+  /// long as it takes. Others are unpacked when they are complete, as are those whose size the server does not announce if
+  /// they become larger than ``Limits/freeBytes``. What was written is removed when the transfer starts again, is stopped
+  /// or fails, and when the disk is full.
+  ///
   /// **Contract.** The step blocks, and checks for cancellation after each block of at most 256 KiB. Memory does not
   /// depend on the size of the archive, but holds about 100 bytes for each entry, and what the format demands: the
   /// directory of a zip or 7z file, and the window of the decoder. It writes a hidden folder in the workspace, renames
@@ -126,6 +134,7 @@
     let only: [EntryPattern]
     let except: [EntryPattern]
     let system: FileSystem
+    let places: FollowerPlaces
 
     /// Creates a step that unpacks archives.
     ///
@@ -159,7 +168,7 @@
     init(
       only: [String] = [], except: [String] = [], strippingComponents: Int = 0, flattening: Bool = false,
       links: Links = .inside, times: Attributes = .keep, modes: Modes = .executable, owners: Attributes = .drop,
-      limits: Limits = Limits(), system: FileSystem
+      limits: Limits = Limits(), system: FileSystem, places: FollowerPlaces = PulledTransfer.places
     ) {
       self.only = only.map { EntryPattern($0) }
       self.except = except.map { EntryPattern($0) }
@@ -171,6 +180,7 @@
       self.owners = owners
       self.limits = limits
       self.system = system
+      self.places = places
     }
 
     /// The limits, and the settings that differ from the defaults.
@@ -189,6 +199,16 @@
       return parts.joined(separator: ", ")
     }
 
+    /// Whether the follower writes to the workspace: always.
+    public var followerWrites: Bool { true }
+
+    /// Returns a follower that unpacks a tar, or a compressed archive, while it arrives; `nil` without a workspace, and if
+    /// four downloads are being unpacked so.
+    public func follower(in context: ProcessingContext) -> (any TransferFollower)? {
+      guard let workspace = context.workspace, let place = places.take() else { return nil }
+      return UnarchiveFollower(self, in: workspace, announced: context.bytesReceived, place)
+    }
+
     /// Unpacks the archive into a folder in the workspace.
     public func process(_ input: File, in context: ProcessingContext) async throws -> Directory {
       try Task.checkCancellation()
@@ -197,35 +217,53 @@
           .processing,
           "Unarchive makes a folder, and this storage has none: use one that writes files, such as FileStore")
       }
+      let name = UnpackedFileName.folder(for: input.name)
+      if let follower = context.follower as? UnarchiveFollower {
+        if let (path, byteCount) = try await follower.finish(named: name, durability: context.durability) {
+          return directory(path, byteCount)
+        }
+        follower.discard()
+      }
       let packed = try ArtifactBytes(input.artifact)
-      let size = try unpack(
+      let (path, byteCount) = try unpack(
         ArtifactBlocks(packed), ofBytes: context.bytesReceived ?? packed.byteCount, beside: input.path,
-        named: UnpackedFileName.folder(for: input.name), in: workspace, durability: context.durability)
-      return Directory(
-        Artifact(
-          kind: .directory, location: .path(size.path), name: PathText.split(size.path).name,
-          size: .known(size.byteCount)))
+        named: name, in: workspace, durability: context.durability)
+      return directory(path, byteCount)
     }
+
+    private func directory(_ path: String, _ byteCount: Int64) -> Directory {
+      Directory(
+        Artifact(
+          kind: .directory, location: .path(path), name: PathText.split(path).name, size: .known(byteCount)))
+    }
+
+    /// The name of the folder for the output, in the workspace.
+    static let folder = "unarchive"
 
     /// Unpacks what a source has.
     func unpack(
       _ source: any BlockSource, ofBytes inputByteCount: Int64, beside input: String?, named name: String,
       in workspace: String, durability: Durability
     ) throws -> (path: String, byteCount: Int64) {
+      var tree = try WorkspaceTree(in: workspace, folder: Self.folder, beside: input, system: system)
+      let byteCount = try extract(source, ofBytes: inputByteCount, into: tree.temporaryPath)
+      return (try tree.commit(as: name, durability: durability), byteCount)
+    }
+
+    /// Unpacks what a source has into an empty folder, and returns the bytes of all files.
+    func extract(_ source: any BlockSource, ofBytes inputByteCount: Int64, into path: String) throws -> Int64 {
       let budget = budget(forInput: inputByteCount)
-      var tree = try WorkspaceTree(in: workspace, folder: "unarchive", beside: input, system: system)
       let reader = try ArchiveReader(source, stream: budget.withHeaders, maximumEntries: limits.entries)
-      var extraction = Extraction(
-        self, reader, into: try ConfinedFolder(tree.temporaryPath, system: system), budget: budget)
+      var extraction = Extraction(self, reader, into: try ConfinedFolder(path, system: system), budget: budget)
       try extraction.run()
-      return (try tree.commit(as: name, durability: durability), extraction.byteCount)
+      return extraction.byteCount
     }
 
     /// The lowest limit on the bytes of all files.
     func budget(forInput byteCount: Int64) -> OutputLimit {
       .lowest(
-        bytes: limits.bytes, ratio: limits.ratio, free: Limits.freeBytes, input: byteCount,
-        names: ("Unarchive.Limits.bytes", "Unarchive.Limits.ratio"))
+        bytes: limits.bytes, ratio: limits.ratio, free: Limits.freeBytes, input: byteCount, memory: nil,
+        verb: "unpacks", names: ("Unarchive.Limits.bytes", "Unarchive.Limits.ratio"))
     }
 
     func chooses(_ path: [String]) -> Bool {

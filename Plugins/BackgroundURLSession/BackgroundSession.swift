@@ -39,7 +39,8 @@ struct BackgroundSession: SourceSession {
     let fields = try HTTPRequestFields.fields(for: request)
     // The system follows redirects itself.
     let first = try Redirects(request, fields: fields, rules: .init(maximum: 0))
-    let tag = try TransferTag(request, ifRange: fields["If-Range"])
+    let condition = request.range == nil ? request.condition?.conditionField : nil
+    let tag = try TransferTag(request, ifRange: fields["If-Range"], condition: condition?.value)
     var urlRequest = RequestURL.request(first)
     urlRequest.timeoutInterval = configuration.idleTimeLimit / .seconds(1)
     switch try await channel.open(BackgroundOpening(tag, urlRequest)) {

@@ -16,16 +16,19 @@ struct TransferTag: Hashable, Sendable, Codable {
   let end: Int64?
   /// The validator of the partial, as sent: a different one means a different file.
   let ifRange: String?
+  /// The condition of a request for the whole file, as sent: the answer says something about that validator only.
+  let condition: String?
 
   /// Creates the tag of a request.
   ///
   /// - Throws: ``DownloadError`` with `.invalidRequest` for an id, URL or entity tag that is too long to store.
-  init(_ request: SourceRequest, ifRange: String?) throws(DownloadError) {
+  init(_ request: SourceRequest, ifRange: String?, condition: String? = nil) throws(DownloadError) {
     id = request.id
     url = request.url.absoluteString
     start = request.range?.start
     end = request.range?.end
     self.ifRange = ifRange
+    self.condition = condition
     guard isValid else {
       throw DownloadError(
         .invalidRequest,
@@ -42,11 +45,12 @@ struct TransferTag: Hashable, Sendable, Codable {
   private static let maximumURL = 16_384
   private static let maximumValidator = 1024
   /// JSON encodes one byte as at most six.
-  private static let maximumText = 6 * (maximumID + maximumURL + maximumValidator) + 256
+  private static let maximumText = 6 * (maximumID + maximumURL + 2 * maximumValidator) + 256
 
   private enum CodingKeys: String, CodingKey {
     case id, url, start, end
     case ifRange = "if"
+    case condition = "unless"
   }
 
   /// Reads a task's description; `nil` when it is not a valid tag. The description may contain anything.
@@ -80,6 +84,10 @@ struct TransferTag: Hashable, Sendable, Codable {
       guard start != nil, ifRange.utf8.count <= Self.maximumValidator, HeaderField("If-Range", ifRange).isValid else {
         return false
       }
+    }
+    if let condition {
+      guard start == nil, condition.utf8.count <= Self.maximumValidator, HeaderField("If-None-Match", condition).isValid
+      else { return false }
     }
     return true
   }

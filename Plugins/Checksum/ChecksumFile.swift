@@ -63,7 +63,8 @@ public struct ChecksumFile: Sendable, Hashable {
       if known == entry.digest { continue }
       guard known == nil else {
         throw .checksumFile(
-          "it has two different digests of the algorithm \(entry.digest.algorithm) for “\((entry.name ?? "").shown)”")
+          "it has two different digests of the algorithm \(entry.digest.algorithm) for “\((entry.name ?? "").prefix(100).escaped)”"
+        )
       }
       byName[key, default: []].append(entry.digest)
       entries.append(entry)
@@ -113,9 +114,4 @@ extension DownloadError {
   static func checksumFile(_ reason: String) -> DownloadError {
     DownloadError(.invalidChecksumFile, "the checksum file cannot be used: \(reason)")
   }
-}
-
-extension StringProtocol {
-  /// The beginning of a text from the network, for messages.
-  var shown: String { String(self.prefix(100).map { $0.isNewline || $0 == "\0" ? " " : $0 }) }
 }

@@ -208,7 +208,7 @@ struct ChecksumFileParser {
     guard let last else { return nil }
     guard let algorithm = last.algorithm else {
       throw .checksumFile(
-        "its name “\(name.shown)” states an algorithm that is not supported: use one of "
+        "its name “\(name.prefix(100).escaped)” states an algorithm that is not supported: use one of "
           + DigestComputation.supportedNames)
     }
     return algorithm

@@ -26,7 +26,7 @@ extension VerifyChecksum {
     }
     let digests = sums.digests(for: name)
     guard !digests.isEmpty else {
-      throw DownloadError(.noChecksum, "the checksum file has no entry for “\(name.shown)”")
+      throw DownloadError(.noChecksum, "the checksum file has no entry for “\(name.prefix(100).escaped)”")
         .located(stage: nil, url: url, attempt: nil)
     }
     return digests

@@ -10,11 +10,6 @@ public import Foundation
   import Darwin
 #endif
 
-extension DownloadError.Code {
-  /// The file of a `file:` URL does not exist.
-  public static let fileNotFound = DownloadError.Code("fileNotFound")
-}
-
 /// A source for files of this machine, by `file:` URLs (RFC 8089). It replies as a server does, with ranges, sizes and
 /// validators.
 ///
@@ -37,7 +32,7 @@ public struct FileSource: Source, SourceSession {
   /// Opens the file.
   ///
   /// If the request has a range and a strong validator, and the file has changed, the reply is the whole file, as for
-  /// `If-Range` (RFC 9110 §13.1.5).
+  /// `If-Range` (RFC 9110 §13.1.5). If the request has a condition that the file meets, the reply has no bytes.
   /// - Throws: `DownloadError` with `.fileNotFound`, `.permission` or `.storage`; `.unsupportedURL` for another host, a
   ///   folder, a FIFO or a device; `.invalidRequest` for an empty range.
   public func open(_ request: SourceRequest) async throws -> SourceReply {
@@ -62,22 +57,12 @@ public struct FileSource: Source, SourceSession {
     var reply = SourceReply(
       coverage: .whole, length: .known(status.size), validator: validator,
       suggestedName: PathText.split(path).name, finalURL: request.url, acceptsRanges: true, body: .empty)
-    guard let range = request.range, isCurrent(request.validator, validator) else {
-      reply.body = file.body(0..<status.size, request.pace)
+    if request.range == nil, request.condition?.isUnmodified(in: validator) == true {
+      (reply.coverage, reply.length) = (.none(.notModified), .unknown)
       return reply
     }
-    guard range.start >= 0, range.end.map({ $0 > range.start }) ?? true else {
-      throw DownloadError(.invalidRequest, "the range \(range.field) is empty: request at least one byte")
-    }
-    guard range.start < status.size else {
-      reply.coverage = .none(.rangeNotSatisfiable(total: .known(status.size)))
-      reply.length = .known(0)
-      return reply
-    }
-    let bytes = range.start..<min(range.end ?? status.size, status.size)
-    reply.coverage = .range(bytes, total: .known(status.size))
-    reply.length = .known(bytes.upperBound - bytes.lowerBound)
-    reply.body = file.body(bytes, request.pace)
+    let range = isCurrent(request.validator, validator) ? request.range : nil
+    if let bytes = try reply.serve(range, of: status.size) { reply.body = file.body(bytes, request.pace) }
     return reply
   }
 

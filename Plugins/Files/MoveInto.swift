@@ -124,6 +124,19 @@ public struct MoveInto: UniversalPostProcessor {
     self.now = now
   }
 
+  /// The absolute path of the folder before the first field of the template; `nil` without a template.
+  package var templateRoot: String? { path?.root }
+
+  /// The path that an artifact gets if nothing has it; `nil` if it is not moved, or the folder cannot be chosen.
+  package func path(of artifact: Artifact, in context: ProcessingContext) -> String? {
+    if let path {
+      let target = path.target(of: artifact, in: context, now: now())
+      return [path.root, target.directory, target.name].compactMap(\.self).joined(separator: "/")
+    }
+    let folder = directory ?? (try? choose?(context)).flatMap { $0 }.map(PathText.absolute)
+    return folder.map { $0 + "/" + (context.request.destination.finalName ?? artifact.name) }
+  }
+
   /// The folder, or the template, and the conflict policy.
   public var summary: String {
     if let template { return "\(template), \(onConflict.words)" }

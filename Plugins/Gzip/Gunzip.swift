@@ -21,6 +21,14 @@ import DownpipePOSIX
 /// the format is
 /// 1032. Images of mostly empty disks need a higher ratio. Without a workspace, ``maximumInMemory`` applies, too.
 ///
+/// **While bytes arrive.** If it is the first step of the pipeline that changes the bytes, a download of 2 MiB or more is
+/// decompressed into the workspace while it arrives, for 64 downloads at once. When the last byte has arrived, the step
+/// only checks the end of the file, and gives the output its name. Steps before it, such as `VerifyChecksum`, may still
+/// refuse the file; nothing is published before. What was written is removed when the transfer starts again, is stopped,
+/// or fails, and when the disk is full. The limits hold: if the server does not announce the size, the ratio is that to the
+/// bytes so far, and a file that exceeds it is decompressed after the transfer. With a storage in memory, and after a
+/// restart of the process with a complete file, the step reads the file.
+///
 /// **Contract.** The step blocks, and checks for cancellation after each 256 KiB. It uses about 600 KiB of memory for a
 /// file of any size. It writes a temporary file in the workspace, renames it when it is complete, and removes it when
 /// the step fails or is cancelled. For a storage in memory it works in memory.
@@ -102,8 +110,31 @@ public struct Gunzip: PostProcessor {
     return parts.joined(separator: ", ")
   }
 
+  /// Whether the follower writes to the workspace: always.
+  public var followerWrites: Bool { true }
+
+  /// Returns a follower that decompresses the file while it arrives; `nil` without a workspace, and if 64 downloads are
+  /// being decompressed so.
+  public func follower(in context: ProcessingContext) -> (any TransferFollower)? {
+    guard let workspace = context.workspace, let place = GunzipFollower.places.take() else { return nil }
+    // An error is reported by the step.
+    return try? GunzipFollower(self, in: workspace, announced: context.bytesReceived, place)
+  }
+
   /// Decompresses the file into the workspace, or into memory if there is none.
   public func process(_ input: File, in context: ProcessingContext) async throws -> File {
+    if let follower = context.follower as? GunzipFollower {
+      try Task.checkCancellation()
+      let output = try follower.finish(durability: context.durability) {
+        try self.name(for: input.artifact, $0, context)
+      }
+      if let output {
+        return File(
+          input.artifact.unpacked(
+            at: .path(output.path), named: output.name, size: output.byteCount, wrappers: Self.wrappers))
+      }
+      follower.discard()
+    }
     if otherFiles == .keep, try !isPacked(input) { return input }
     let packed = try ArtifactBytes(input.artifact)
     guard let workspace = context.workspace else {
@@ -112,16 +143,22 @@ public struct Gunzip: PostProcessor {
         block.withUnsafeBytes { bytes.append(contentsOf: $0) }
       }
       let name = try name(for: input.artifact, unpacked, context)
-      return File(artifact(input.artifact, at: .memory(bytes), named: name, size: unpacked.byteCount))
+      return File(
+        input.artifact.unpacked(
+          at: .memory(bytes), named: name, size: unpacked.byteCount, wrappers: Self.wrappers))
     }
-    var output = try WorkspaceFile(in: workspace, folder: "gunzip", beside: input.path)
+    var output = try WorkspaceFile(in: workspace, folder: Self.folder, beside: input.path)
     let unpacked = try unpack(packed, limit: limit(forInput: packed.byteCount, inMemory: false)) { block in
       try output.write(block)
     }
     let name = try name(for: input.artifact, unpacked, context)
     let path = try output.commit(as: name, durability: context.durability)
-    return File(artifact(input.artifact, at: .path(path), named: name, size: unpacked.byteCount))
+    return File(
+      input.artifact.unpacked(at: .path(path), named: name, size: unpacked.byteCount, wrappers: Self.wrappers))
   }
+
+  /// The name of the folder for the output, in the workspace.
+  static let folder = "gunzip"
 
   /// Whether a file is compressed, by its name or by its first bytes.
   private func isPacked(_ file: File) throws -> Bool {
@@ -160,34 +197,15 @@ public struct Gunzip: PostProcessor {
 
   /// The lowest limit for a file of this size.
   func limit(forInput byteCount: Int64, inMemory: Bool) -> OutputLimit {
-    var limits: [OutputLimit] = []
-    if let maximumOutput {
-      limits.append(
-        OutputLimit(
-          byteCount: maximumOutput,
-          explanation:
-            "the file decompresses to more than \(maximumOutput) bytes: raise Gunzip(maximumOutput:) to allow it")
-      )
-    }
-    if let maximumRatio {
-      let (product, overflow) = byteCount.multipliedReportingOverflow(by: maximumRatio)
-      let bytes = max(Self.freeOutput, overflow ? .max : product)
-      limits.append(
-        OutputLimit(
-          byteCount: bytes,
-          explanation: "the file of \(byteCount) bytes decompresses to more than \(bytes) bytes, as a "
-            + "decompression bomb does: raise Gunzip(maximumRatio:) if you trust the file"))
-    }
-    if inMemory {
-      limits.append(
-        OutputLimit(
-          byteCount: Self.maximumInMemory,
-          explanation: "the file decompresses to more than \(Self.maximumInMemory) bytes, the limit for memory: "
-            + "use a storage that writes files"))
-    }
-    return limits.min { $0.byteCount < $1.byteCount }
-      ?? OutputLimit(byteCount: .max, explanation: "the file decompresses to more bytes than can be counted")
+    .lowest(
+      bytes: maximumOutput, ratio: maximumRatio, free: Self.freeOutput, input: byteCount,
+      memory: inMemory ? Self.maximumInMemory : nil, verb: "decompresses",
+      names: ("Gunzip(maximumOutput:)", "Gunzip(maximumRatio:)"))
   }
+
+  private static let wrappers: Set = [
+    "application/gzip", "application/x-gzip", "application/x-tgz", "application/octet-stream",
+  ]
 
   private func name(
     for input: Artifact, _ unpacked: Unpacked, _ context: ProcessingContext
@@ -202,17 +220,5 @@ public struct Gunzip: PostProcessor {
       throw DownloadError(.unsafePath, "“\(name)” is not a file name: give the request a name")
     }
     return name
-  }
-
-  private func artifact(
-    _ input: Artifact, at location: Artifact.Location, named name: String, size: Int64
-  ) -> Artifact {
-    // The media type of the compressed file does not describe its contents.
-    let wrappers = ["application/gzip", "application/x-gzip", "application/x-tgz", "application/octet-stream"]
-    let type = input.mediaType.flatMap { type in
-      let essence = type.prefix { $0 != ";" && $0 != " " }.lowercased()
-      return wrappers.contains(essence) ? nil : type
-    }
-    return Artifact(kind: .file, location: location, name: name, size: .known(size), mediaType: type)
   }
 }

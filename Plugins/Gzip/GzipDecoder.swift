@@ -1,18 +1,6 @@
 import CZlib
 package import DownpipeCore
 
-/// The maximum output of a stream, and the message for a stream that exceeds it.
-package struct OutputLimit: Sendable, Hashable {
-  package var byteCount: Int64
-  /// Names the limit and the way to raise it.
-  package var explanation: String
-
-  package init(byteCount: Int64, explanation: String) {
-    self.byteCount = byteCount
-    self.explanation = explanation
-  }
-}
-
 /// Decompresses a gzip stream (RFC 1952) that arrives in chunks of any size.
 ///
 /// libz checks the header CRC, if there is one, and the CRC-32 and the length of each member. The output is verified
@@ -42,7 +30,8 @@ package struct GzipDecoder: ~Copyable {
   private let header: UnsafeMutablePointer<gz_header>
   private let name: UnsafeMutablePointer<UInt8>
   private let block: UnsafeMutableRawBufferPointer
-  private let limit: OutputLimit
+  /// Checked before bytes are emitted.
+  package var limit: OutputLimit
   private let trailingBytes: Gunzip.TrailingBytes
   private var filled = 0
   private var position = Position.firstByte

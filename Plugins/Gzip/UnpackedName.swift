@@ -3,18 +3,18 @@ import DownpipeCore
 /// The name of a decompressed file.
 package enum UnpackedName {
   /// The suffixes of gzip files, and their replacements.
-  private static let suffixes = [(".gz", ""), (".tgz", ".tar"), (".taz", ".tar"), (".svgz", ".svg")]
+  package static let suffixes = [(".gz", ""), (".tgz", ".tar"), (".taz", ".tar"), (".svgz", ".svg")]
 
-  /// The name without the suffix of a gzip file; the name itself if it has no such suffix, or if the rest is not a file
-  /// name (`.gz`, `..gz`).
-  package static func stripping(_ name: String) -> String {
+  /// The name without the first of the suffixes that it has, by default those of gzip files; the name itself if it has
+  /// none, or if the rest is not a file name (`.gz`, `..gz`).
+  package static func stripping(_ name: String, _ suffixes: [(String, String)] = suffixes) -> String {
     let lower = name.lowercased()
-    for (suffix, replacement) in suffixes where lower.hasSuffix(suffix) && lower.count == name.count {
-      let stem = name.dropLast(suffix.count)
-      let result = stem + replacement
-      return stem.isEmpty || !isComponent(String(result)) ? name : String(result)
+    guard lower.count == name.count, let (suffix, replacement) = suffixes.first(where: { lower.hasSuffix($0.0) }) else {
+      return name
     }
-    return name
+    let stem = name.dropLast(suffix.count)
+    let result = String(stem + replacement)
+    return stem.isEmpty || !isComponent(result) ? name : result
   }
 
   /// The name in a gzip header without its folders; `nil` if the name is not safe without changes.

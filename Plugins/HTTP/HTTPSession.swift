@@ -31,31 +31,28 @@
       self.keepsHostsOnLanes = keepsHostsOnLanes
       let jar: CookieJar? = if let cookies = configuration.cookies { try CookieJar(cookies) } else { nil }
       self.jar = jar
+      let settings = configuration.laneSettings
       var lanes: [Lane] = []
       do throws(DownloadError) {
         for number in 1...count {
-          lanes.append(try Lane("downpipe.http.\(number)", configuration: configuration, jar: jar))
+          lanes.append(try Lane("downpipe.http.\(number)", settings))
         }
       } catch {
-        for lane in lanes { lane.send(.stop(nil)) }
+        for lane in lanes { lane.abandon() }
         throw error
       }
       self.lanes = lanes
     }
 
     deinit {
-      for lane in lanes { lane.send(.stop(nil)) }
+      for lane in lanes { lane.abandon() }
     }
 
     /// Cancels all exchanges and closes every connection. A second call has no effect.
     func stop() async {
       await withTaskGroup(of: Void.self) { group in
         for lane in lanes {
-          group.addTask {
-            await withCheckedContinuation { continuation in
-              if !lane.send(.stop(continuation)) { continuation.resume() }
-            }
-          }
+          group.addTask { await lane.stop() }
         }
       }
       jar?.save()
@@ -79,7 +76,11 @@
 
     @inline(never)
     private func addresses(for origin: Origin) async throws -> [String] {
-      try await names.addresses(for: origin, configuration)
+      try await names.addresses(
+        for: origin, fixed: configuration.resolve,
+        mayUseProxy: configuration.proxy.mayLookNamesUp(
+          blocksPrivateAddresses: configuration.blocksPrivateAddresses),
+        within: configuration.connectTimeLimit)
     }
 
     /// A request on its way through its redirects. One task uses it.
@@ -106,7 +107,7 @@
 
       /// The exchange with the server of the URL in use.
       @inline(never)
-      func nextExchange() -> Exchange { Exchange(session.lane(for: redirects.origin), session) }
+      func nextExchange() -> Exchange { Exchange(session.lane(for: redirects.origin), of: session) }
 
       /// - Parameter addresses: The result of a look-up; `nil` if libcurl looks the name up.
       @inline(never)
@@ -126,34 +127,38 @@
     private func order(
       _ id: Order.ID, _ redirects: Redirects, addresses: [String], deadline: ContinuousClock.Instant?
     ) throws(DownloadError) -> Order {
-      var order = Order(
-        id: id, url: HTTPURL.wireText(redirects.url), fields: redirects.fields, addresses: addresses, deadline: deadline
-      )
-      // A server does not choose where passwords and certificates go.
-      order.showsCertificate = redirects.mayLogIn
-      guard redirects.mayLogIn, redirects.fields["Authorization"] == nil else { return order }
+      var request = HTTPOrder(fields: redirects.fields, version: configuration.httpVersion, jar: jar)
+      try logIn(&request, redirects)
+      return Order(
+        id: id, url: HTTPURL.wireText(redirects.url), addresses: addresses, deadline: deadline,
+        // A server does not choose where passwords and certificates go.
+        showsCertificate: redirects.mayLogIn, request: request)
+    }
+
+    private func logIn(_ request: inout HTTPOrder, _ redirects: Redirects) throws(DownloadError) {
+      guard redirects.mayLogIn, redirects.fields["Authorization"] == nil else { return }
       let credentials = configuration.credentials.first { $0.origin == redirects.origin }
       if let userInfo = redirects.userInfo {
         guard !userInfo.user.utf8.contains(0), userInfo.password?.utf8.contains(0) != true else {
           throw DownloadError(.invalidRequest, "the user name or the password in the URL contains %00")
         }
         let password = userInfo.password ?? netrcLogin(for: redirects.origin, user: userInfo.user)?.password ?? ""
-        order.login = Order.Login(
+        request.login = HTTPOrder.Login(
           user: userInfo.user, password: password, schemes: credentials?.schemes ?? configuration.passwordSchemes)
       } else if let credentials {
         switch credentials.kind {
         case .password(let user, let password, let schemes):
-          order.login = Order.Login(user: user, password: password, schemes: schemes)
-        case .bearer(let token): order.fields["Authorization"] = "Bearer \(token)"
+          request.login = HTTPOrder.Login(user: user, password: password, schemes: schemes)
+        case .bearer(let token): request.fields["Authorization"] = "Bearer \(token)"
         }
       } else if let login = netrcLogin(for: redirects.origin, user: nil) {
-        order.login = Order.Login(user: login.user, password: login.password, schemes: configuration.passwordSchemes)
+        request.login = HTTPOrder.Login(
+          user: login.user, password: login.password, schemes: configuration.passwordSchemes)
       }
-      return order
     }
 
     private func netrcLogin(for origin: Origin, user: String?) -> NetrcFile.Login? {
-      configuration.netrc.flatMap { NetrcFile($0.path)?.login(for: origin.host, user: user) }
+      configuration.netrc?.login(for: origin, user: user)
     }
 
     private func reply(

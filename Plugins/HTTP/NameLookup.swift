@@ -1,6 +1,6 @@
 #if LIBCURL
   import CCurl
-  import DownpipeCore
+  package import DownpipeCore
   import DownpipePOSIX
   import Foundation
 
@@ -16,22 +16,29 @@
   /// transfer is cancelled.
   ///
   /// A look-up cannot be interrupted: its thread is left behind and its result dropped.
-  struct NameLookup: Sendable {
+  package struct NameLookup: Sendable {
     /// Whether names are looked up here.
-    let isNeeded: Bool
+    package let isNeeded: Bool
 
-    init(isNeeded: Bool = !CurlLibrary.leavesLookups) { self.isNeeded = isNeeded }
+    package init() { self.init(isNeeded: !CurlLibrary.leavesLookups) }
 
-    /// Entries for libcurl's table of names, those of the configuration included.
+    init(isNeeded: Bool) { self.isNeeded = isNeeded }
+
+    /// Entries for libcurl's table of names, the fixed ones included.
+    ///
+    /// - Parameters:
+    ///   - fixed: Addresses in place of a look-up.
+    ///   - mayUseProxy: Whether a proxy may look names up, or has a name itself.
     /// - Throws: ``DownloadError`` with `.hostNotFound` or `.timedOut`; `CancellationError`.
-    func addresses(for origin: Origin, _ configuration: HTTPSource.Configuration) async throws -> [String] {
-      var entries = configuration.resolve.map(\.entry)
-      // A proxy resolves the name, or libcurl resolves the proxy's.
-      guard isNeeded, !configuration.mayUseProxy, let port = origin.port,
+    package func addresses(
+      for origin: Origin, fixed: [HTTPSource.HostAddress], mayUseProxy: Bool, within limit: Duration
+    ) async throws -> [String] {
+      var entries = fixed.map(\.entry)
+      guard isNeeded, !mayUseProxy, let port = origin.port,
         !origin.host.hasPrefix("["), NetworkAddress(origin.host) == nil,
-        !configuration.resolve.contains(where: { $0.host == origin.host && $0.port == port })
+        !fixed.contains(where: { $0.host == origin.host && $0.port == port })
       else { return entries }
-      let found = try await Self.lookUp(origin.host, within: configuration.connectTimeLimit)
+      let found = try await Self.lookUp(origin.host, within: limit)
       guard !found.isEmpty else {
         throw DownloadError(
           .hostNotFound, "the host name \(origin.host) could not be resolved: check its spelling and the network")
@@ -82,10 +89,12 @@
     }
   }
 
-  extension HTTPSource.Configuration {
-    /// Whether a proxy may look names up, or has a name itself.
-    fileprivate var mayUseProxy: Bool {
-      switch proxy.kind {
+  extension HTTPSource.ProxySetting {
+    /// Whether a proxy may look names up, or has a name itself: libcurl does it then.
+    ///
+    /// - Parameter blocksPrivateAddresses: Whether proxies of the environment are not used.
+    package func mayLookNamesUp(blocksPrivateAddresses: Bool) -> Bool {
+      switch kind {
       case .none: false
       case .proxy: true
       case .environment: !blocksPrivateAddresses && Self.environmentHasProxy

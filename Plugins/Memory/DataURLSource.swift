@@ -28,20 +28,11 @@ public struct DataURLSource: Source, SourceSession {
     var reply = SourceReply(
       coverage: .whole, length: .known(size), validator: Validator(entityTag: EntityTag("data")),
       suggestedName: "data", mediaType: content.mediaType, finalURL: nil, acceptsRanges: true, body: .empty)
-    var range = 0..<size
-    if let asked = request.range {
-      guard asked.start >= 0, asked.end.map({ $0 > asked.start }) ?? true else {
-        throw DownloadError(.invalidRequest, "the range \(asked.field) is empty: request at least one byte")
-      }
-      guard asked.start < size else {
-        reply.coverage = .none(.rangeNotSatisfiable(total: .known(size)))
-        reply.length = .known(0)
-        return reply
-      }
-      range = asked.start..<min(asked.end ?? size, size)
-      reply.coverage = .range(range, total: .known(size))
-      reply.length = .known(range.upperBound - range.lowerBound)
+    if request.range == nil, request.condition?.isUnmodified(in: reply.validator) == true {
+      (reply.coverage, reply.length) = (.none(.notModified), .unknown)
+      return reply
     }
+    guard let range = try reply.serve(request.range, of: size) else { return reply }
     let (part, pace) = (Int(range.lowerBound)..<Int(range.upperBound), request.pace)
     reply.body = Body { sink in
       var position = part.lowerBound

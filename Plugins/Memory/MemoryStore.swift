@@ -130,8 +130,9 @@ public struct MemoryStore: Storage {
         return try choose(name, bytes, in: state)
       }
       if let existing = choice.existing {
-        if let published, published.name != existing.name { try await remove(published) }
-        return existing
+        if let published, published.name == existing.name { return existing }
+        if let published { try await remove(published) }
+        return Self.reused(existing)
       }
       try await context.note(choice.name)
       final.name = choice.name
@@ -197,6 +198,12 @@ public struct MemoryStore: Storage {
   /// Whether the artifact is in memory and not published yet.
   public func isStaged(_ artifact: Artifact) -> Bool { artifact.path == nil && kept(artifact) == nil }
 
+  /// The published artifact with the bytes that a ledger does not store; `nil` when it is no longer in the store.
+  public func published(_ described: Artifact) -> Artifact? {
+    guard described.path == nil, let kept = kept(described) else { return nil }
+    return described.isReused ? Self.reused(kept) : kept
+  }
+
   /// The stored artifact that the given one describes.
   private func kept(_ artifact: Artifact) -> Artifact? {
     self[artifact.name].flatMap { $0.isSame(as: artifact) ? $0 : nil }
@@ -216,14 +223,22 @@ public struct MemoryStore: Storage {
     let name = request.destination.name ?? SafeFileName.make(from: nil, url: request.url)
     guard let kept = self[name], request.expectedSize == .unknown || kept.size == request.expectedSize
     else { return nil }
-    return kept
+    return Self.reused(kept)
   }
 
-  /// Removes a published artifact, if it exists; also from the file that a step wrote.
+  /// The artifact of another download, which is not this one's own.
+  private static func reused(_ artifact: Artifact) -> Artifact {
+    var artifact = artifact
+    artifact.isReused = true
+    return artifact
+  }
+
+  /// Removes a published artifact, if it exists; also from the file that a step wrote. One that was reused stays.
   ///
   /// - Throws: `DownloadError` with `.permission` or `.storage` for a file that cannot be removed; `.unsafePath` for a
   ///   folder that contains the user's home directory.
   public func remove(_ artifact: Artifact) async throws {
+    guard !artifact.isReused else { return }
     if artifact.path != nil { try await artifact.removeFromDisk(.system) }
     contents.state.withLock { state in take(artifact, from: &state) }
   }

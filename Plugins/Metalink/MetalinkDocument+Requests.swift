@@ -10,9 +10,10 @@ extension MetalinkDocument {
   ///   request.tags = ["update"]
   /// }
   /// ```
-  /// The document names the URLs, so the requests have no header fields: one that `change` adds is sent to the origin of
-  /// the best URL only; see ``/DownpipeCore/HeaderField/Scope``. URLs with user information are left out. A pipeline
-  /// without a step such as `VerifyChecksum` refuses requests with digests.
+  /// The document names the URLs, so the requests are ``/DownpipeCore/DownloadRequest/isNamedByServer``: they get no
+  /// credentials, and of the header fields that `change` adds those for everybody only, unless it sets that to `false`.
+  /// URLs with user information are left out. A pipeline without a step such as `VerifyChecksum` refuses requests with
+  /// digests.
   /// - Parameters:
   ///   - documentURL: Where the document came from; `nil` when it is not known. If it is `https`, URLs of `http` are left
   ///     out for files without a strong digest (SHA-256, SHA-384 or SHA-512), which would prove their bytes.
@@ -41,6 +42,7 @@ extension MetalinkDocument {
       var request = DownloadRequest(
         first, mirrors: Array(urls.dropFirst()), expectedSize: file.size.map { .known($0) } ?? .unknown,
         expectedDigests: file.digests, destination: file.destination(in: directory))
+      request.isNamedByServer = true
       try change(&request, file)
       return request
     }

@@ -99,6 +99,8 @@
   extension DownloadState.Phase: ColumnCodable {}
   extension Awaited: ColumnCodable {}
   extension Artifact.Kind: ColumnCodable {}
+  extension DownloadRequest.Refresh: ColumnCodable {}
+  extension DownloadRecord.Refreshing: ColumnCodable {}
 
   extension URL: ColumnCodable {
     var columnValue: ColumnValue { .text(absoluteString) }

@@ -88,11 +88,12 @@
         ranges: ByteRangeSet([0..<1]), total: .known(1),
         validator: Validator(entityTag: EntityTag("tag"), lastModified: time, responseDate: time), resource: "resource",
         contentCoding: "coding", name: "name", mediaType: "type", digests: [digest],
-        marks: [BlockMark(range: 0..<1, digest: digest)], isComplete: true)
+        marks: [BlockMark(range: 0..<1, digest: digest)], isComplete: true, freshUntil: time)
       record.steps = StepLog(
         completed: ["step"],
         artifact: StoredArtifact(kind: .file, path: "path", name: "name", size: 1, mediaType: "type", modifiedAt: time),
         note: "note")
+      record.refreshing = .fetching
       record.earlierArtifact = StoredArtifact(kind: .file, path: "earlier", name: "earlier", size: 2, mediaType: nil)
       return record
     }

@@ -112,11 +112,7 @@
     private func applyToRecord(
       _ event: Lifecycle.Event, _ effect: EventEffect, _ generation: Int64, at now: Date?
     ) throws -> Bool {
-      let row = try prepared(.recordOfGeneration)
-      row.bind(generation)
-      let found: DownloadRecord?
-      do { found = try row.first(record) } catch is DamagedRow { found = nil }
-      guard let known = found else { return false }
+      guard let known = try readable(generation) else { return false }
       var record = known
       guard record.apply(event) else { return false }
       if let now { record.updatedAt = now }

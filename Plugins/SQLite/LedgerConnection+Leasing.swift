@@ -80,13 +80,6 @@
       return true
     }
 
-    /// The record with a generation; `nil` if it does not exist or is damaged.
-    private func readable(_ generation: Int64) throws -> DownloadRecord? {
-      let row = try prepared(.recordOfGeneration)
-      row.bind(generation)
-      do { return try row.first(record) } catch is DamagedRow { return nil }
-    }
-
     /// Makes downloads ready that are due, or whose due time is so far ahead that the clock must have been wrong.
     private func promote(at now: Date) throws {
       let isAnyDue = try prepared(.isAnyDue)

@@ -178,6 +178,13 @@
       noteChange(of: record.generation, in: lane)
     }
 
+    /// The record with a generation; `nil` if it does not exist or is damaged.
+    func readable(_ generation: Int64) throws -> DownloadRecord? {
+      let row = try prepared(.recordOfGeneration)
+      row.bind(generation)
+      do { return try row.first(record) } catch is DamagedRow { return nil }
+    }
+
     func lane(of generation: Int64) throws -> Lane? {
       let row = try prepared(.place)
       row.bind(generation)
@@ -252,12 +259,8 @@
         try RecordColumns.work.allSatisfy { try $0.value(saved) == row.value() ?? .null }
       }
       if isSame ?? true { return false }
-      let row = try prepared(.recordOfGeneration)
-      row.bind(saved.generation)
-      let found: DownloadRecord?
       // A damaged record does not affect the others of the exchange.
-      do { found = try row.first(record) } catch is DamagedRow { found = nil }
-      guard let known = found else { return false }
+      guard let known = try readable(saved.generation) else { return false }
       var record = known
       guard try record.reopen(afterWorkFor: saved.request, try rankingToWrite()) else { return false }
       try write(record, over: known, opening: nil)

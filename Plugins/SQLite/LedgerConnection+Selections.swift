@@ -49,11 +49,7 @@
       var result = LedgerBulkResult()
       var dependents = NewDependents()
       for generation in generations {
-        let row = try prepared(.recordOfGeneration)
-        row.bind(generation)
-        let known: DownloadRecord?
-        do { known = try row.first(record) } catch is DamagedRow { continue }
-        guard let known, let record = try update(known, at: now, change) else { continue }
+        guard let known = try readable(generation), let record = try update(known, at: now, change) else { continue }
         result.note(known.id)
         try note(record, since: known, in: &dependents)
       }

@@ -153,6 +153,9 @@
         "headers", .link, { $0.request.headers.fields.isEmpty ? nil : $0.request.headers },
         { $0.request.headers = $1 }),
       .json("head_start", .link, { $0.request.headStart }, { $0.request.headStart = $1 }),
+      .optional(
+        "is_named_by_server", [], { $0.request.isNamedByServer ? true : nil }, { $0.request.isNamedByServer = $1 }),
+      .json("lineage", [], { $0.request.lineage }, { $0.request.lineage = $1 }),
       .required("rank", .link, { $0.rank }, { $0.rank = $1 }),
       .optional(
         "expected_size", [], { $0.request.expectedSize.bytes }, { $0.request.expectedSize = ByteCount($1) }),
@@ -163,6 +166,8 @@
       .optional("size_hint", [], { $0.request.sizeHint.bytes }, { $0.request.sizeHint = ByteCount($1) }),
       .repeatedJSON(
         "step_selection", [], { $0.request.steps.names.map { $0.sorted() } }, { $0.request.steps = .only(Set($1)) }),
+      .optional(
+        "refresh", [], { $0.request.refresh == .never ? nil : $0.request.refresh }, { $0.request.refresh = $1 }),
       .optional("maximum_size", [], { $0.request.maximumSize }, { $0.request.maximumSize = $1 }),
       .optional(
         "directory", [], { $0.request.destination.directory }, { $0.request.destination.directory = $1 }),
@@ -208,10 +213,12 @@
       .optional("marks", .checkpoint, { $0.checkpoint.marks.unlessEmpty }, { $0.checkpoint.marks = $1 }),
       .optional(
         "is_complete", .checkpoint, { $0.checkpoint.isComplete ? true : nil }, { $0.checkpoint.isComplete = $1 }),
+      .optional("fresh_until", .checkpoint, { $0.checkpoint.freshUntil }, { $0.checkpoint.freshUntil = $1 }),
     ]
 
     private static let steps: [RecordColumn] = [
       .json("steps", .steps, { $0.steps.completed.unlessEmpty }, { $0.steps.completed = $1 }),
+      .optional("refreshing", .steps, { $0.refreshing }, { $0.refreshing = $1 }),
       .optional("step_note", .steps, { $0.steps.note }, { $0.steps.note = $1 }),
       .optional(
         "artifact_kind", .steps, { $0.steps.artifact?.kind },
@@ -257,6 +264,7 @@
     static let work = request.filter { workNames.contains($0.name) }
     private static let workNames: Set<String> = [
       "url", "mirrors", "expected_size", "expected_digests", "maximum_size", "step_selection",
+      "is_named_by_server",
     ]
 
     /// The columns that can change.

@@ -42,6 +42,16 @@
           try db.execute(sql: "ALTER TABLE download ADD COLUMN \(column)")
         }
       }
+      migrator.registerMigration("11: refreshed files") { db in
+        for column in ["refresh TEXT", "refreshing TEXT", "fresh_until REAL"] {
+          try db.execute(sql: "ALTER TABLE download ADD COLUMN \(column)")
+        }
+      }
+      migrator.registerMigration("12: places that a server has named, and lineage") { db in
+        for column in ["is_named_by_server INTEGER", "lineage TEXT"] {
+          try db.execute(sql: "ALTER TABLE download ADD COLUMN \(column)")
+        }
+      }
       return migrator
     }
 

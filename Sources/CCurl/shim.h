@@ -92,6 +92,13 @@ static inline CURLcode downpipe_set_connected(CURL *easy, downpipe_connected_cal
 #endif
 }
 
+// Calls back at least once a second, also while libcurl waits for a server on its own.
+static inline CURLcode downpipe_set_progress(CURL *easy, curl_xferinfo_callback callback, void *data) {
+  CURLcode code = curl_easy_setopt(easy, CURLOPT_XFERINFOFUNCTION, callback);
+  if (code == CURLE_OK) code = curl_easy_setopt(easy, CURLOPT_XFERINFODATA, data);
+  return code != CURLE_OK ? code : curl_easy_setopt(easy, CURLOPT_NOPROGRESS, 0L);
+}
+
 // Lets a removed handle leave its name look-up behind. CURLE_UNKNOWN_OPTION before 7.87.
 static inline CURLcode downpipe_set_quick_exit(CURL *easy) {
 #if LIBCURL_VERSION_NUM >= 0x075700
@@ -101,13 +108,23 @@ static inline CURLcode downpipe_set_quick_exit(CURL *easy) {
 #endif
 }
 
-// Only HTTP and HTTPS.
-static inline CURLcode downpipe_set_protocols(CURL *easy) {
+// The names of the protocols that are allowed, and the same as bits for versions before 7.85.
+static inline CURLcode downpipe_set_protocols(CURL *easy, const char *names, long bits) {
 #if LIBCURL_VERSION_NUM >= 0x075500
-  return curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
+  (void)bits;
+  return curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, names);
 #else
-  return curl_easy_setopt(easy, CURLOPT_PROTOCOLS, (long)(CURLPROTO_HTTP | CURLPROTO_HTTPS));
+  (void)names;
+  return curl_easy_setopt(easy, CURLOPT_PROTOCOLS, bits);
 #endif
+}
+
+typedef int (*downpipe_key_callback)(CURL *, const struct curl_khkey *, const struct curl_khkey *, enum curl_khmatch, void *);
+
+// Calls back with the result of the search for a host key.
+static inline CURLcode downpipe_set_host_key(CURL *easy, downpipe_key_callback callback, void *data) {
+  CURLcode code = curl_easy_setopt(easy, CURLOPT_SSH_KEYFUNCTION, callback);
+  return code != CURLE_OK ? code : curl_easy_setopt(easy, CURLOPT_SSH_KEYDATA, data);
 }
 
 // MARK: Information about a transfer
@@ -115,6 +132,11 @@ static inline CURLcode downpipe_set_protocols(CURL *easy) {
 static inline long downpipe_get_long(CURL *easy, CURLINFO info) {
   long value = 0;
   return curl_easy_getinfo(easy, info, &value) == CURLE_OK ? value : 0;
+}
+
+static inline curl_off_t downpipe_get_off_t(CURL *easy, CURLINFO info) {
+  curl_off_t value = -1;
+  return curl_easy_getinfo(easy, info, &value) == CURLE_OK ? value : -1;
 }
 
 // The socket of a transfer that has ended, if its connection is kept.

@@ -13,6 +13,7 @@
 #endif
 
 #if LIBCURL
+  @_exported public import DownpipeFileTransfer
   @_exported public import DownpipeHTTP
 #else
   @_exported public import DownpipeURLSession

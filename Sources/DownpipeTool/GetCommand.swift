@@ -11,6 +11,7 @@ struct GetCommand: AsyncParsableCommand {
   )
 
   @OptionGroup(title: "File options") var input: GetOptions
+  @OptionGroup(title: "Options for finished files") var steps: StepOptions
   @OptionGroup(title: "Folder options") var folder: FolderOptions
   @OptionGroup(title: "Transfer options") var transfer: TransferOptions
   @OptionGroup var network: NetworkOptions
@@ -20,7 +21,7 @@ struct GetCommand: AsyncParsableCommand {
   func run() async throws {
     var plan = try input.plan()
     let list = try plan.inputFile.map(URLList.init)
-    if plan.isSingle, let text = plan.urls.first {
+    if plan.isSingle, !plan.isMetalink, let text = plan.urls.first {
       do { _ = try plan.request(for: text) } catch { try refuse(text, plan, error) }
     }
 
@@ -30,8 +31,12 @@ struct GetCommand: AsyncParsableCommand {
     if let name = plan.outputName, Folder.kind(directory + "/" + name) == .directory {
       throw UsageError("--output: “\(name)” is a folder")
     }
-    plan.steps = RequestSteps(
-      gunzips: input.gunzip, folder: try input.moveInto.map { try prepare($0, option: "--move-into") })
+    if plan.outputName != nil, steps.name != nil {
+      throw UsageError("--output and --name both name the file: remove one of them")
+    }
+    (plan.steps, plan.checksums) = try steps.plan(isSingle: plan.isSingle && !plan.isMetalink) {
+      text throws(UsageError) in try prepare(text, option: "--move-into")
+    }
     try checkPlace(of: plan, directory: directory)
 
     let ledger = try folder.usableLedgerPath(directory: directory)
@@ -39,6 +44,7 @@ struct GetCommand: AsyncParsableCommand {
     settings.gates = gates.settings
     settings.network = servers
     settings.scope = PathScope(directory: directory, ledger: ledger, more: plan.steps.folder.map { [$0] } ?? [])
+    if let command = plan.steps.command { settings.programs = .only(command) }
     if input.dryRun {
       settings.showsAll = true
       let dryRun = DryRun(plan: plan, settings: settings, isJSON: reporting.json, isQuiet: reporting.quiet)
@@ -57,7 +63,7 @@ struct GetCommand: AsyncParsableCommand {
       keepsUnfinished: settings.ledger != nil)
     defer { if settings.ledger == nil { Folder.removeEmptyWorkspace(of: settings.directory) } }
     let ending = try await run.run { downloader, monitor in
-      var feeder = Feeder(plan: plan)
+      var feeder = Feeder(plan: plan, documents: plan.isMetalink ? MetalinkDocuments(plan, settings) : nil)
       try await feeder.lookForHistory(downloader)
       try await feeder.add(plan.urls, to: downloader, monitor)
       while let urls = try await list?.next() { try await feeder.add(urls, to: downloader, monitor) }
@@ -90,7 +96,9 @@ struct GetCommand: AsyncParsableCommand {
 
   /// Checks before the download whether the name belongs to something that cannot be replaced.
   private func checkPlace(of plan: GetPlan, directory: String) throws(UsageError) {
-    guard transfer.onConflict == .replace, let name = plan.outputName else { return }
+    guard transfer.onConflict == .replace, plan.steps.strippedComponents == nil, let name = plan.outputName else {
+      return
+    }
     guard let obstacle = Folder.obstacle(at: (plan.steps.folder ?? directory) + "/" + name) else { return }
     throw UsageError(
       "--output: “\(name)” is \(obstacle), and --on-conflict replace replaces regular files only: remove it, or choose "

@@ -50,11 +50,14 @@ struct GetOptions: ParsableArguments {
     transform: Priority.parse)
   var priority: Priority?
 
-  @Flag(help: "Decompress gzip files.")
-  var gunzip = false
+  @Flag(
+    help: ArgumentHelp(
+      "The URLs, which may be paths of local files, are those of Metalink documents (RFC 5854, and version 3): download "
+        + "the files that they name, with their mirrors, sizes and digests, below the folder. --header, --user and the "
+        + "others are for the documents: the places that they name get no credentials."))
+  var metalink = false
 
-  @Option(help: ArgumentHelp("Move finished files into this folder.", valueName: "dir"), completion: .directory)
-  var moveInto: String?
+  @Flag var refresh: RefreshOption?
 
   @Flag(
     help: ArgumentHelp(
@@ -65,6 +68,29 @@ struct GetOptions: ParsableArguments {
   func plan() throws(UsageError) -> GetPlan {
     try GetPlan(
       urls: urls, inputFile: inputFile, outputName: outputName, header: header, userAgent: userAgent,
-      referer: referer, checksum: checksum, mirrors: mirror, priority: priority ?? .normal)
+      referer: referer, checksum: checksum, mirrors: mirror, priority: priority ?? .normal,
+      refresh: refresh?.policy ?? .never, isMetalink: metalink)
+  }
+}
+
+/// What the command does with files that an earlier one has finished.
+enum RefreshOption: String, EnumerableFlag {
+  case refresh
+  case refreshStale
+
+  var policy: DownloadRequest.Refresh {
+    switch self {
+    case .refresh: .ifChanged
+    case .refreshStale: .whenStale
+    }
+  }
+
+  static func help(for value: RefreshOption) -> ArgumentHelp? {
+    switch value {
+    case .refresh:
+      "Ask the server whether finished files have changed, and fetch those that have. Each stays until the new one is complete."
+    case .refreshStale:
+      "As --refresh, but leave out files that are still fresh by the server's Cache-Control or Expires."
+    }
   }
 }

@@ -6,6 +6,7 @@ import Foundation
 protocol LedgerRunCommand: AsyncParsableCommand {
   var folder: LedgerOptions { get }
   var outside: OutsideOptions { get }
+  var programs: ProgramOptions { get }
   var transfer: TransferOptions { get }
   var network: NetworkOptions { get }
   var gates: GateOptions { get }
@@ -20,7 +21,7 @@ extension LedgerRunCommand {
   ///   - choice: The downloads that the command takes, which may get a name and a password, or a token.
   ///   - feed: Takes the downloads of this command. The last argument says whether `--untrusted` was given.
   func run(
-    scope: LeaseScope, choice: LedgerPicker.Choice,
+    scope: LeaseScope, choice: LedgerChoice,
     feed: @escaping @Sendable (Downloader, RunMonitor, Bool) async throws -> Void
   ) async throws {
     #if !SQLite
@@ -32,6 +33,7 @@ extension LedgerRunCommand {
       settings.gates = gates.settings
       settings.network = try await networkSettings(ledger: ledger, directory: directory, choice: choice)
       settings.scope = outside.scope(directory: directory, ledger: ledger)
+      settings.programs = programs.rule
 
       let output = reporting.choice
       let monitor = RunMonitor(output: output.make())
@@ -47,7 +49,7 @@ extension LedgerRunCommand {
   }
 
   private func networkSettings(
-    ledger: String, directory: String, choice: LedgerPicker.Choice
+    ledger: String, directory: String, choice: LedgerChoice
   ) async throws -> NetworkSettings {
     var settings = try network.settings(for: transfer.source)
     guard settings.logIn.isGiven else { return settings }
@@ -62,12 +64,7 @@ extension LedgerRunCommand {
 
 /// Which downloads of the ledger a command takes, and what it does with each.
 struct LedgerPicker: Sendable {
-  enum Choice: Sendable, Hashable {
-    case ids([DownloadID])
-    case phases(Set<DownloadState.Phase>)
-  }
-
-  let choice: Choice
+  let choice: LedgerChoice
   /// Whether downloads with the rules of `--untrusted` are counted, for a notice at the end.
   let countsUntrusted: Bool
   /// Why a download may stay as it is, if `action` returns `false`.

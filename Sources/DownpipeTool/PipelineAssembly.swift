@@ -7,9 +7,11 @@ extension Pipeline {
   /// - Parameter monitor: Shows what the events of the downloads say.
   init(_ settings: PipelineSettings, _ monitor: RunMonitor? = nil) throws(UsageError) {
     let source = try settings.source()
+    let furtherSources = try settings.furtherSources()
 
     self.init {
       source
+      for further in furtherSources { further }
       if let logIn = LogInInterceptor(settings.network.logIn) { logIn }
       // With --keep-encoded, coded bytes are what was asked for.
       if let monitor, !settings.network.keepsContentCoding { Notices(monitor: monitor) }
@@ -33,12 +35,28 @@ extension Pipeline {
 
       // Each request names the steps that it needs.
       VerifyChecksum()
+      ChecksumFileStep()
+      SignatureStep()
       Gunzip(otherFiles: .keep)
-      MoveInto(onConflict: settings.conflict) { context in
-        let folder = RequestSteps(context.request).folder
-        if let folder { try settings.scope.check(folder: folder) }
-        return folder
-      }
+      SetModificationDate()
+      ExtractStep()
+      PlacementStep(directory: settings.directory, conflict: settings.conflict, scope: settings.scope)
+      CommandStep(rule: settings.programs)
+    }
+  }
+
+  /// The pipeline that fetches documents of a command into memory.
+  init(forDocuments settings: PipelineSettings) throws(UsageError) {
+    let source = try settings.source()
+    let furtherSources = try settings.furtherSources()
+    self.init {
+      source
+      for further in furtherSources { further }
+      if let logIn = LogInInterceptor(settings.network.logIn) { logIn }
+      MemoryStore()
+      Limits(concurrent: 1)
+      for gate in settings.gates.gates(directory: settings.directory) { gate }
+      Retry(.exponential(attempts: settings.retries + 1), table: .commandLine)
     }
   }
 }

@@ -25,6 +25,7 @@ struct RestartCommand: LedgerRunCommand {
 
   @OptionGroup(title: "Folder options") var folder: LedgerOptions
   @OptionGroup var outside: OutsideOptions
+  @OptionGroup var programs: ProgramOptions
   @OptionGroup(title: "Transfer options") var transfer: TransferOptions
   @OptionGroup var network: NetworkOptions
   @OptionGroup(title: "Options for when to download") var gates: GateOptions
@@ -37,7 +38,7 @@ struct RestartCommand: LedgerRunCommand {
   }
 
   func run() async throws {
-    let choice: LedgerPicker.Choice =
+    let choice: LedgerChoice =
       if failed {
         .phases([.failed])
       } else if all {

@@ -9,7 +9,8 @@ struct ResumeCommand: LedgerRunCommand {
     abstract: "Resume all unfinished downloads of a ledger.",
     discussion: """
       Failed and paused downloads are tried again, and downloads that wait for another attempt start at once. Cancelled \
-      downloads stay cancelled. Paths outside the folder need --allow-outside.
+      downloads stay cancelled. Paths outside the folder need --allow-outside, and programs of --on-finish \
+      --allow-programs.
 
       The ledger has no passwords and none of the connection options: give --user, --proxy and the others again. \
       --user and --bearer are for the hosts of downloads that were added with one of them. Downloads that were added \
@@ -19,6 +20,7 @@ struct ResumeCommand: LedgerRunCommand {
 
   @OptionGroup(title: "Folder options") var folder: LedgerOptions
   @OptionGroup var outside: OutsideOptions
+  @OptionGroup var programs: ProgramOptions
   @OptionGroup(title: "Transfer options") var transfer: TransferOptions
   @OptionGroup var network: NetworkOptions
   @OptionGroup(title: "Options for when to download") var gates: GateOptions

@@ -16,13 +16,14 @@ struct RetryCommand: LedgerRunCommand {
 
   @OptionGroup(title: "Folder options") var folder: LedgerOptions
   @OptionGroup var outside: OutsideOptions
+  @OptionGroup var programs: ProgramOptions
   @OptionGroup(title: "Transfer options") var transfer: TransferOptions
   @OptionGroup var network: NetworkOptions
   @OptionGroup(title: "Options for when to download") var gates: GateOptions
   @OptionGroup(title: "Output options") var reporting: OutputOptions
 
   func run() async throws {
-    let choice = LedgerPicker.Choice.phases([.failed])
+    let choice = LedgerChoice.phases([.failed])
     try await run(scope: .own, choice: choice) { downloader, monitor, isUntrusted in
       let picker = LedgerPicker(
         choice: choice, countsUntrusted: !isUntrusted,

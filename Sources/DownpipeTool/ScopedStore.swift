@@ -40,6 +40,13 @@ struct ScopedStore: StorageWrapper {
     return try await base.publish(artifact, of: partial, at: destination, in: context)
   }
 
+  /// What the steps of a request check or make has not happened to a file that is there already: it does not make the
+  /// download unnecessary. Publishing still finds equal bytes.
+  func existing(for request: DownloadRequest) async throws -> Artifact? {
+    guard RequestSteps(request) == RequestSteps() else { return nil }
+    return try await base.existing(for: request)
+  }
+
   func remove(_ artifact: Artifact) async throws {
     if let path = artifact.path { try scope.check(entry: path) }
     try await base.remove(artifact)

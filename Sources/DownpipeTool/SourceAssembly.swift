@@ -17,9 +17,7 @@ extension PipelineSettings {
       case .curl:
         let usual = HTTPSource(try HTTPSource.Configuration(self))
         if network.isUntrusted { return usual }
-        var strict = self
-        strict.network = network.forStrangers
-        return TrustSource(usual: usual, strict: HTTPSource(try HTTPSource.Configuration(strict)))
+        return TrustSource(usual: usual, strict: HTTPSource(try HTTPSource.Configuration(forStrangers)))
     #endif
     #if AsyncHTTPClient
       case .asyncHTTPClient:
@@ -29,6 +27,60 @@ extension PipelineSettings {
     }
   }
 }
+
+#if LIBCURL
+  extension PipelineSettings {
+    /// The schemes of the URLs that the command fetches.
+    static let schemes = ["https", "http", "ftp", "ftps", "sftp"]
+
+    /// The source for FTP and SFTP, beside each source for HTTP.
+    ///
+    /// - Throws: ``UsageError`` for a proxy or a certificate that cannot be used.
+    func furtherSources() throws(UsageError) -> [any Source] {
+      guard hasSource else { return [] }
+      return [
+        TrustSource(
+          usual: FileTransferSource(try FileTransferSource.Configuration(self)),
+          strict: FileTransferSource(try FileTransferSource.Configuration(forStrangers)))
+      ]
+    }
+
+    /// The settings for URLs that strangers have named.
+    private var forStrangers: PipelineSettings {
+      var settings = self
+      settings.network = network.forStrangers
+      return settings
+    }
+  }
+
+  extension FileTransferSource.Configuration {
+    fileprivate init(_ settings: PipelineSettings) throws(UsageError) {
+      let network = settings.network
+      self = network.isUntrusted ? .untrusted : FileTransferSource.Configuration()
+      if let limit = settings.connectTimeLimit { connectTimeLimit = limit }
+      totalTimeLimit = settings.timeLimit
+      if let speed = network.minimumSpeed {
+        minimumSpeed = .init(bytesPerSecond: Int(speed), over: ConnectionOptions.slowTime)
+      }
+      if let limit = network.maximumSize { maximumSize = limit }
+      proxy = try HTTPSource.Configuration.proxy(network)
+      resolve = network.addresses.map { .init(host: $0.host, port: $0.port, addresses: $0.addresses) }
+      tls = HTTPSource.TLS(network.tls)
+      netrc = network.logIn.netrc.map { .file($0) }
+      // Basic is up to ``LogInInterceptor``. These protocols have no Digest: only “any” allows the password itself.
+      if let user = network.logIn.logIn, network.logIn.method == .any {
+        credentials = (network.logIn.origins ?? []).map { .init(user: user.user, password: user.password, for: $0) }
+      }
+    }
+  }
+#else
+  extension PipelineSettings {
+    static let schemes = ["https", "http"]
+
+    /// None: those for other schemes need libcurl.
+    func furtherSources() -> [any Source] { [] }
+  }
+#endif
 
 /// Takes the place of a source where nothing is fetched.
 private struct NoSource: Source, SourceSession {
@@ -61,7 +113,7 @@ private struct NoSource: Source, SourceSession {
       apply(network.logIn)
     }
 
-    private static func proxy(_ network: NetworkSettings) throws(UsageError) -> HTTPSource.ProxySetting {
+    fileprivate static func proxy(_ network: NetworkSettings) throws(UsageError) -> HTTPSource.ProxySetting {
       let text: String
       switch network.proxy {
       case .none: return .none

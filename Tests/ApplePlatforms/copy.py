@@ -45,8 +45,8 @@ CONDITIONS = {
 IMPORTS = {"Foundation": "AppleFoundation", "Darwin": "AppleDarwin", "IOKit.ps": "IOKit"}
 # libcurl's headers bring some of Glibc's; a scoped import prevails.
 BESIDE_CURL = "import AppleDarwin; import typealias DarwinTypes.sigset_t" + "".join(
-    f"; import func AppleDarwin.{name}" for name in ("pthread_sigmask", "sigaddset", "sigemptyset", "socket")
-) + "".join(f"; import var AppleDarwin.{name}" for name in ("MSG_DONTWAIT", "MSG_PEEK", "SOCK_STREAM"))
+    f"; import func AppleDarwin.{name}" for name in ("pthread_sigmask", "shutdown", "sigaddset", "sigemptyset", "socket")
+) + "".join(f"; import var AppleDarwin.{name}" for name in ("MSG_DONTWAIT", "MSG_PEEK", "SHUT_RD", "SOCK_STREAM"))
 
 
 def conditions(platform):

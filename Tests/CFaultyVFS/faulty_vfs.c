@@ -4,7 +4,7 @@
 #include <sqlite3.h>
 #include <string.h>
 
-#define MAXIMUM_PREFIXES 64
+#define MAXIMUM_PREFIXES 1024
 #define MAXIMUM_LENGTH 1024
 
 static struct {

@@ -22,7 +22,7 @@ struct ExampleTests {
   static let optional = [
     "SQLite": ["SQLiteLedger"],
     // Without the trait HTTPSource is Foundation's URLSession, which has fewer settings.
-    "Curl": ["HTTPSource {", "HTTPSource(.", "HTTPSource.Configuration"],
+    "Curl": ["HTTPSource {", "HTTPSource(.", "HTTPSource.Configuration", "FileTransferSource"],
     "AsyncHTTPClient": ["AsyncHTTPClientSource"],
     "Command": ["RunCommand"],
     "Archive": ["Unarchive(", "Decompress("],

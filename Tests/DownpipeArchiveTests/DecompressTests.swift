@@ -1,6 +1,7 @@
 #if Archive
   import DownpipeCore
   import DownpipeGzip
+  import DownpipePOSIX
   import DownpipeTesting
   import Foundation
   import HangLimit
@@ -130,7 +131,7 @@
       let packed = try Program.compress("xz", "xz", content)
       let other = try Program.compress("gzip", "gz", [1, 2, 3])
       try await PostProcessorConformance(
-        Decompress(), .init(packed, named: "a.txt.xz", gives: content, named: "a.txt"),
+        Decompress(places: FollowerPlaces(4)), .init(packed, named: "a.txt.xz", gives: content, named: "a.txt"),
         and: .init(other, named: "a.tgz", gives: [1, 2, 3], named: "a.tar"),
         bad: .init(Array(packed.dropLast()), named: "cut.xz")
       ).run()
@@ -151,9 +152,16 @@
       }
       var zip = ZipBuilder()
       zip.add("z", [7])
+      let step = Unarchive(system: .system, places: FollowerPlaces(4))
       try await PostProcessorConformance(
-        Unarchive(), example(OptionTests.archive, OptionTests.all), and: example(zip.archive(), ["z": .file([7])]),
+        step, example(OptionTests.archive, OptionTests.all), and: example(zip.archive(), ["z": .file([7])]),
         bad: example(Array(OptionTests.archive.prefix(1000)), [:])
+      ).run()
+      let packed = try Program.compress("zstd", "zst", OptionTests.archive)
+      try await PostProcessorConformance(
+        step, example(packed, OptionTests.all),
+        and: example(try Program.compress("gzip", "gz", zip.archive()), ["z": .file([7])]),
+        bad: example(Array(packed.dropLast()), [:])
       ).run()
     }
   }

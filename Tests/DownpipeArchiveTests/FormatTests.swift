@@ -94,6 +94,11 @@
         for options in [
           ["-q", "-r", "-y"], ["-q", "-r", "-y", "-0"], ["-q", "-r", "-y", "-fz"], ["-q", "-r", "-y", "-fd"],
         ] {
+          if options.contains("-fd") {
+            // zip 3.0-13 of Debian refuses links with it.
+            try FileManager.default.removeItem(atPath: root + "/deep/link")
+            expected["deep/link"] = nil
+          }
           try? FileManager.default.removeItem(atPath: folder.path("out.zip"))
           try Program.run("zip", options + ["../out.zip", "."], in: root)
           #expect(try await Bench().unpack(folder.read("out.zip")) == expected, "\(options)")

@@ -7,10 +7,10 @@ import Testing
 
 func makeTag(
   _ id: DownloadID = "film", _ url: String = "https://example.org/film.mkv", _ range: RequestedRange? = nil,
-  ifRange: String? = nil
+  ifRange: String? = nil, condition: String? = nil
 ) throws -> TransferTag {
   try TransferTag(
-    SourceRequest(url: try #require(URL(string: url)), id: id, range: range), ifRange: ifRange)
+    SourceRequest(url: try #require(URL(string: url)), id: id, range: range), ifRange: ifRange, condition: condition)
 }
 
 @Suite(.endsHangs)
@@ -24,9 +24,15 @@ struct TransferTagTests {
       try makeTag("a", "http://a/", RequestedRange(from: 5, to: 6)),
       try makeTag("a", "http://a/", RequestedRange(from: .max - 1, to: .max), ifRange: "\"v\\1\""),
       try makeTag(DownloadID(String(repeating: "\u{0}", count: 255)), long),
+      try makeTag("a", "http://a/", condition: "W/\"v\\1\""),
+      try makeTag(
+        DownloadID(String(repeating: "\u{0}", count: 255)), long, condition: String(repeating: "é", count: 512)),
     ] {
       #expect(TransferTag(description: tag.text) == tag)
     }
+    // An answer to one question is none to another.
+    #expect(
+      try makeTag(condition: "\"v1\"") != makeTag() && makeTag(condition: "\"v1\"") != makeTag(condition: "\"v2\""))
     // The format of tasks that older versions of the app have started.
     #expect(
       try makeTag("a", "http://a/b", RequestedRange(from: 1, to: 3), ifRange: "\"v\"").text
@@ -44,6 +50,8 @@ struct TransferTagTests {
     "downpipe/1 {\"id\":\"a\",\"url\":\"http://a/\",\"start\":1.5}",
     "downpipe/1 {\"id\":\"a\",\"url\":\"http://a/\",\"if\":\"\\\"v\\\"\"}",
     "downpipe/1 {\"id\":\"a\",\"url\":\"http://a/\",\"start\":1,\"if\":\"a\\r\\nB: c\"}",
+    "downpipe/1 {\"id\":\"a\",\"url\":\"http://a/\",\"unless\":\"a\\r\\nB: c\"}",
+    "downpipe/1 {\"id\":\"a\",\"url\":\"http://a/\",\"start\":1,\"unless\":\"\\\"v\\\"\"}",
     "downpipe/1 " + String(repeating: "[", count: 50_000), "downpipe/1 " + String(repeating: "a", count: 1_000_000),
     "downpipe/1 {\"id\":\"" + String(repeating: "a", count: 256) + "\",\"url\":\"http://a/\"}",
   ])

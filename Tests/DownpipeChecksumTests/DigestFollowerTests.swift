@@ -70,8 +70,6 @@ struct DigestFollowerTests {
       #expect(storage.published.isEmpty)
     }
     await downloader.shutdown()
-    // The step gets an artifact in memory: only the follower reads the partial.
-    let reads = storage.calls.filter { $0.operation == .read }.compactMap(\.range)
-    #expect(ByteRangeSet(reads).prefixLength == Int64(bytes.count))
+    #expect(storage.calls.allSatisfy { $0.operation != .read }, "the bytes have arrived in order")
   }
 }

@@ -28,4 +28,17 @@ struct ConformanceTests {
   private struct Wrapper: StorageWrapper {
     let base: any Storage
   }
+
+  @Test("a storage that does not find the bytes of its artifacts is noticed")
+  func bytesAreFound() async throws {
+    struct Forgetful: StorageWrapper {
+      let base: any Storage
+      func published(_ described: Artifact) -> Artifact? { nil }
+    }
+    await #expect {
+      try await StorageConformance(Forgetful(base: MemoryStore()), onConflict: .keepsBoth).run()
+    } throws: {
+      ($0 as? ConformanceFailure)?.brokenRules.map(\.rule) == ["bytes-in-memory"]
+    }
+  }
 }

@@ -76,7 +76,9 @@ struct MemoryStoreTests {
     _ = try await publish(failing, 1)
     await #expect { try await publish(failing, 1) } throws: { ($0 as? DownloadError)?.code == .alreadyExists }
     let reusing = MemoryStore(onConflict: .reuse)
-    #expect(try await publish(reusing, 1) == publish(reusing, 1))
+    let kept = try await publish(reusing, 1)
+    let reused = try await publish(reusing, 1)
+    #expect(kept.location == reused.location && kept.name == reused.name && !kept.isReused && reused.isReused)
     #expect(try await publish(reusing, 2).name == "x (1).gz")
     let request = try DownloadRequest("https://a/x.gz", expectedSize: 1)
     #expect(try await reusing.existing(for: request)?.location == .memory([1]))
@@ -105,6 +107,55 @@ struct MemoryStoreTests {
     #expect(try store.path(forStored: store.storedPath(for: folder.path("x"))) == folder.path("x"))
     try await store.remove(moved)
     #expect(await !store.contains(moved))
+  }
+
+  @Test(
+    "a finished download has its bytes, also for those who ask later", arguments: ["value", "status", "list", "add"])
+  func bytesOfAFinishedDownload(_ way: String) async throws {
+    let store = MemoryStore()
+    let downloader = try await Downloader {
+      FakeSource(everyURL: .init(someBytes))
+      store
+    }
+    let request = try DownloadRequest("https://example.org/file.bin", id: "a")
+    let download = try await downloader.add(request)
+    _ = try await download.value
+    let artifact: Artifact
+    switch way {
+    case "value": artifact = try await download.value
+    case "add": artifact = try await downloader.add(request).value
+    default:
+      let status = way == "list" ? try await downloader.statuses().first : try await download.status
+      guard case .finished(let found) = status?.state else {
+        Issue.record("it is not finished")
+        return
+      }
+      artifact = found
+    }
+    #expect(artifact.location == .memory(someBytes) && artifact.size == .known(Int64(someBytes.count)))
+    try await store.remove(artifact)
+    if case .finished(let removed) = try await download.status.state { #expect(removed.location == .memory([])) }
+    await downloader.shutdown()
+  }
+
+  @Test("an artifact of another download that is reused is neither removed nor replaced with this one")
+  func reusedArtifacts() async throws {
+    let store = MemoryStore(onConflict: .reuse)
+    let source = FakeSource(everyURL: .init(someBytes))
+    let downloader = try await Downloader {
+      source
+      store
+    }
+    let url = "https://example.org/file.bin"
+    let first = try await downloader.add(DownloadRequest(url, id: "a")).value
+    let second = try await downloader.add(DownloadRequest(url, id: "b"))
+    #expect(try await second.value.isReused && !first.isReused)
+    #expect(try await second.value.location == first.location)
+    #expect(try await second.remove(deletingFile: true))
+    #expect(store["file.bin"] == first)
+    #expect(try await downloader.remove("a", deletingFile: true))
+    #expect(store["file.bin"] == nil)
+    await downloader.shutdown()
   }
 
   @Test func aPartialHasOneWriterAtATime() async throws {

@@ -33,6 +33,7 @@ struct MetalinkRequestsTests {
     #expect(request.expectedSize == .known(12) && request.tags == ["x"] && request.headers.isEmpty)
     #expect(request.expectedDigests.map(\.hex) == [MetalinkDocumentTests.sha256])
     #expect(request.destination == .init(directory: "iso/a/b", name: "c- d.iso"))
+    #expect(request.isNamedByServer)
   }
 
   @Test("a document from https leaves it for http only where a digest proves the bytes")

@@ -195,6 +195,40 @@
       }
     }
 
+    @Test("A finished download of the last version can be refreshed: its validator was kept")
+    func refresh() async throws {
+      try await withFolder { folder in
+        let path = "\(folder)/l.sqlite"
+        let old = try DatabaseQueue(path: path)
+        try await old.writeWithoutTransaction { try $0.execute(sql: OldLedger.dump) }
+        try Schema.migrator.migrate(old, upTo: "10: changes while an owner works, and reused files")
+        try await old.write { db in
+          try db.execute(sql: "UPDATE download SET etag = '\"v1\"' WHERE phase = 'finished'")
+        }
+        try old.close()
+        let ledger = SQLiteLedger(path)
+        let store = try await ledger.open()
+        let records = try await store.records(DownloadQuery())
+        #expect(records.count == 4)
+        #expect(records.allSatisfy { $0.request.refresh == .never && $0.refreshing == nil })
+        #expect(records.allSatisfy { $0.checkpoint.freshUntil == nil })
+        let finished = try #require(records.first { $0.phase == .finished })
+        // As it was added by the last version, nothing happens; with a refresh it is asked about.
+        var addition = LedgerAddition(request: finished.request, arrival: 1)
+        #expect(try await store.add([addition], at: start).map(\.isNew) == [false])
+        addition.request.refresh = .whenStale
+        #expect(try await store.add([addition], at: start).map(\.isNew) == [true])
+        try await store.close()
+        let next = try await ledger.open()
+        let record = try #require(try await next.record(finished.id))
+        #expect(record.phase == .waiting && record.refreshing == .asking && record.request.refresh == .whenStale)
+        #expect(record.checkpoint.validator?.entityTag == EntityTag("v1") && record.checkpoint.resource != nil)
+        #expect(record.earlierArtifact == finished.steps.artifact && record.steps == finished.steps)
+        #expect(try await next.damaged() == [])
+        try await next.close()
+      }
+    }
+
     /// The table has the columns of `RecordColumns`, also after a migration.
     @Test func theTableHasTheColumns() async throws {
       try await withFolder { folder in

@@ -22,7 +22,7 @@ struct CommandTests {
     #expect(command.input.urls == ["http://a/1", "http://a/2"])
     #expect(command.input.inputFile == "list")
     #expect(command.input.header == ["A: b", "C: d"])
-    #expect(command.input.gunzip && command.input.moveInto == "films" && command.input.dryRun)
+    #expect(command.steps.gunzip && command.steps.moveInto == "films" && command.input.dryRun)
     #expect(command.input.userAgent == "agent" && command.input.referer == "http://r/")
     let settings = try command.transfer.settings(directory: "/d", ledger: command.folder.ledgerPath(directory: "/d"))
     #expect(
@@ -74,13 +74,13 @@ struct CommandTests {
       ["-o", "list", "http://a/1"], ["get", "http://a/1"], ["-i", "list"],
     ])
   func defaultSubcommand(_ arguments: [String]) throws {
-    let command = try #require(try DownpipeCommand.parseAsRoot(arguments) as? GetCommand)
+    let command = try #require(try RootCommand.parseAsRoot(arguments) as? GetCommand)
     #expect(command.input.urls == ["http://a/1"] || command.input.inputFile == "list")
   }
 
   @Test("Subcommands are not taken for URLs", arguments: ["list", "resume"])
   func subcommands(_ name: String) throws {
-    #expect(!(try DownpipeCommand.parseAsRoot([name]) is GetCommand))
+    #expect(!(try RootCommand.parseAsRoot([name]) is GetCommand))
   }
 
   @Test("Segments and mirrors are in the help")
@@ -91,7 +91,7 @@ struct CommandTests {
 
   @Test("Completion scripts know paths and values", arguments: ["zsh", "bash", "fish"])
   func completions(_ shell: String) throws {
-    let script = DownpipeCommand.completionScript(for: try #require(CompletionShell(rawValue: shell)))
+    let script = RootCommand.completionScript(for: try #require(CompletionShell(rawValue: shell)))
     for word in ["import-resume-data", "keep-both", "move-into", "urlsession"] { #expect(script.contains(word)) }
   }
 

@@ -1,3 +1,4 @@
+import ArgumentParser
 import Downpipe
 import DownpipeTesting
 import Foundation
@@ -62,6 +63,59 @@ struct FeederTests {
     #expect(tally.finished == 2)
     #expect(tally.finishedBefore == 1)
     #expect(source.requests.map(\.url.absoluteString).sorted() == ["http://a/1", "http://a/2", "http://a/3"])
+  }
+
+  @Test(
+    "With --refresh the servers of finished files are asked, with --refresh-stale only those of files that are not fresh"
+  )
+  func refreshes() async throws {
+    let folder = try TemporaryFolder()
+    let first = try #require(URL(string: "http://a/1"))
+    let second = try #require(URL(string: "http://a/2"))
+    let source = FakeSource([
+      first: [.init([1, 2, 3]).with { $0.freshFor = .seconds(3_600) }],
+      second: [.init([4]), .init([4]), .init([5, 6])],
+    ])
+    let ledger = MemoryLedger()
+    func run(_ refresh: RefreshOption?) async throws -> Tally {
+      let downloader = try await Downloader {
+        source
+        FileStore(folder.path)
+        ledger
+        VerifyChecksum()
+      }
+      let monitor = RunMonitor(output: Silence())
+      var feeder = Feeder(
+        plan: try GetPlan(urls: ["http://a/1", "http://a/2"], refresh: refresh?.policy ?? .never))
+      try await feeder.lookForHistory(downloader)
+      try await feeder.add(feeder.plan.urls, to: downloader, monitor)
+      try await downloader.waitUntilIdle()
+      try await monitor.reconcile(downloader)
+      await downloader.shutdown()
+      return await monitor.result
+    }
+    for (refresh, before, asked) in [
+      (nil, 0, [first, second]), (nil, 2, []), (.refreshStale, 1, [second]), (.refresh, 0, [first, second]),
+      (nil, 2, []),
+    ] as [(RefreshOption?, Int, [URL])] {
+      let count = source.requests.count
+      let tally = try await run(refresh)
+      #expect(tally.finished == 2 && tally.failed == 0 && tally.finishedBefore == before, "\(tally)")
+      #expect(Set(source.requests.dropFirst(count).map(\.url)) == Set(asked))
+    }
+    #expect(try folder.read("1") == [1, 2, 3] && folder.read("2") == [5, 6])
+    folder.close()
+  }
+
+  @Test("The options of a refresh exclude each other, and a URL may follow them")
+  func refreshOptions() throws {
+    func policy(_ arguments: [String]) throws -> DownloadRequest.Refresh {
+      try GetOptions.parse(arguments).plan().request(for: "http://a/1").refresh
+    }
+    #expect(try policy(["http://a/1"]) == .never)
+    #expect(try policy(["--refresh", "http://a/1"]) == .ifChanged)
+    #expect(try policy(["http://a/1", "--refresh-stale"]) == .whenStale)
+    #expect(throws: (any Error).self) { try policy(["--refresh", "--refresh-stale", "http://a/1"]) }
   }
 
   @Test("The result of an earlier command does not count for this one")

@@ -86,8 +86,8 @@ struct GetPlanTests {
     "Mirrors that cannot be used are errors of usage",
     arguments: [
       ([], "list", "http://b.test/a", "one URL"), (["u", "v"], nil, "http://b.test/a", "one URL"),
-      (["u"], nil, "b.test/a", "absolute URL"), (["u"], nil, "ftp://b.test/a", "scheme"),
-      (["u"], nil, "ftp://u:s3cret@b.test/a", "scheme"),
+      (["u"], nil, "b.test/a", "absolute URL"), (["u"], nil, "gopher://b.test/a", "scheme"),
+      (["u"], nil, "gopher://u:s3cret@b.test/a", "scheme"),
     ] as [([String], String?, String, String)])
   func unusableMirrors(_ urls: [String], _ file: String?, _ mirror: String, _ hint: String) {
     let error = #expect(throws: UsageError.self) { try GetPlan(urls: urls, inputFile: file, mirrors: [mirror]) }
@@ -113,7 +113,7 @@ struct GetPlanTests {
   @Test("A line with an unusable mirror fails, and names it")
   func unusableMirrorInLine() throws {
     let plan = try GetPlan(urls: [], inputFile: "list")
-    let error = #expect(throws: DownloadError.self) { try plan.request(for: "http://a/1\tftp://u:s3cret@b.test/1") }
+    let error = #expect(throws: DownloadError.self) { try plan.request(for: "http://a/1\tgopher://u:s3cret@b.test/1") }
     #expect(error?.code == .unsupportedURL)
     #expect(error?.message.contains("b.test") == true && error?.message.contains("s3cret") == false)
   }
@@ -122,7 +122,7 @@ struct GetPlanTests {
     "An unusable URL has a typed error",
     arguments: [
       "", "http:///file", " HTTPS:////a/b", "http://a/" + String(repeating: "b", count: 65_536), "nonsense",
-      "ftp://example.org/a", "http://", "https:", "file:///etc/passwd", "/a/b", "mailto:a@example.org",
+      "gopher://example.org/a", "ftp:///a", "http://", "https:", "file:///etc/passwd", "/a/b", "mailto:a@example.org",
       "https://" + String(repeating: "a", count: 70_000),
     ])
   func unusable(_ text: String) throws {

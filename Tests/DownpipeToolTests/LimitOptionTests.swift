@@ -17,10 +17,10 @@ struct LimitOptionTests {
   /// What the tool prints for arguments that it refuses.
   private func message(_ arguments: String...) -> String {
     do {
-      _ = try DownpipeCommand.parseAsRoot(["get", "http://a/1"] + arguments)
+      _ = try RootCommand.parseAsRoot(["get", "http://a/1"] + arguments)
       return ""
     } catch {
-      return DownpipeCommand.fullMessage(for: error)
+      return RootCommand.fullMessage(for: error)
     }
   }
 

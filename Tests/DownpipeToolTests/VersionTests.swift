@@ -13,6 +13,6 @@ struct VersionTests {
     let log = try String(contentsOf: file, encoding: .utf8)
     let newest = log.split(separator: "\n").first { $0.hasPrefix("### ") }
     #expect(newest == "### \(ToolVersion.current)")
-    #expect(DownpipeCommand.configuration.version == ToolVersion.current)
+    #expect(RootCommand.configuration.version == ToolVersion.current)
   }
 }

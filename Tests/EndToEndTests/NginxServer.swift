@@ -30,7 +30,7 @@ final class NginxServer: Sendable {
     certificate: String? = nil, key: String = "", more: String = "", http: String = "", format: String = "combined"
   ) async throws {
     folder = try TemporaryFolder()
-    let port = try Self.freePort()
+    let port = try RefusingPort().port
     self.port = port
     try FileManager.default.createDirectory(atPath: folder.path("files"), withIntermediateDirectories: true)
     let text = """
@@ -90,27 +90,6 @@ final class NginxServer: Sendable {
   /// Returns the requests so far, one on each line.
   func requests() throws -> [Substring] {
     String(decoding: try folder.read("access.log"), as: UTF8.self).split(separator: "\n")
-  }
-
-  private static func freePort() throws -> Int {
-    #if canImport(Glibc)
-      let stream = Int32(SOCK_STREAM.rawValue)
-    #else
-      let stream = SOCK_STREAM
-    #endif
-    let descriptor = socket(AF_INET, stream, 0)
-    defer { close(descriptor) }
-    var address = sockaddr_in()
-    address.sin_family = sa_family_t(AF_INET)
-    address.sin_addr.s_addr = inet_addr("127.0.0.1")
-    var size = socklen_t(MemoryLayout<sockaddr_in>.size)
-    let bound = withUnsafeMutablePointer(to: &address) { pointer in
-      pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { address in
-        bind(descriptor, address, size) == 0 && getsockname(descriptor, address, &size) == 0
-      }
-    }
-    guard bound else { throw DownloadError(.network, "no free port on 127.0.0.1") }
-    return Int(UInt16(bigEndian: address.sin_port))
   }
 }
 

@@ -1,4 +1,4 @@
-import DownpipeCore
+import Downpipe
 import DownpipeTesting
 import Foundation
 import Testing
@@ -101,7 +101,62 @@ extension EndToEnd {
       }
     }
 
+    @Test("--ledger none leaves the partial of a ledger alone")
+    func noLedgerBesidePartial() async throws {
+      let content = ScriptedContent.pattern(size: 8 << 20, seed: 9)
+      let (gate, isGone) = (ServerGate(), Watched(false))
+      defer { gate.open() }
+      try await DefectRun.with { request in
+        if isGone.value { return .status(404) }
+        let reply = ScriptedReply.file(content, etag: "\"v1\"", for: request)
+        return request.number == 1 ? reply.held(at: gate, after: Checkpoints.passed) : reply
+      } _: { run in
+        try await run.getInterrupted("/a", at: Checkpoints.passed)
+        gate.open()
+        let before = try run.folder.contents()
+        #expect(before.contains { $0.hasSuffix(".part") }, "\(before)")
+        isGone.update { $0 = true }
+        let outcome = try await run.get(["/a"], ["--ledger", "none", "--retry", "0"])
+        #expect(outcome.status == 1, "\(outcome.everything)")
+        #expect(try run.folder.contents() == before)
+        isGone.update { $0 = false }
+        let resumed = try await run.tool(["resume", "-d", run.folder.path("out"), "--json"])
+        let isRight = try run.published(by: resumed) == content.allBytes
+        #expect(resumed.status == 0 && isRight, "\(resumed.everything)")
+        #expect(run.server.requests.last?.headers["Range"] != nil)
+      }
+    }
+
     // MARK: Again
+
+    @Test("restart and retry take no download that another program has added", arguments: ["restart", "retry"])
+    func foreign(_ command: String) async throws {
+      try await DefectRun.with {
+        .file(Self.content, etag: "\"v1\"", for: $0)
+      } _: { run in
+        let first = try await run.get(["/a"])
+        #expect(first.status == 0, "\(first.everything)")
+        let ledger = run.folder.path("out/.downpipe/ledger.sqlite")
+        let downloader = try await Downloader {
+          FakeSource(everyURL: .status(404))
+          FileStore(run.folder.path("out"))
+          Retry(.never)
+          SQLiteLedger(ledger)
+        }
+        _ = try await downloader.add(try DownloadRequest("\(run.server.url("/b"))", id: "mine"))
+        try await downloader.waitUntilIdle()
+        #expect(try await downloader.status(of: "mine")?.state.phase == .failed)
+        await downloader.shutdown()
+        let arguments = command == "restart" ? ["restart", "mine"] : ["retry"]
+        let outcome = try await run.tool(arguments + ["-d", run.folder.path("out"), "--json"])
+        if command == "restart" {
+          #expect(outcome.status == 2 && outcome.errors.contains("another program"), "\(outcome.everything)")
+        } else {
+          #expect(outcome.status == 0 && outcome.results.isEmpty, "\(outcome.everything)")
+        }
+        #expect(run.server.requests.count { $0.path == "/b" } == 0)
+      }
+    }
 
     @Test("restart fetches a failed download from its first byte, and retry from the bytes on disk")
     func again() async throws {

@@ -22,7 +22,7 @@ extension EndToEnd {
       for arguments in [
         ["get", url, "--json"], ["get", url], ["get", url + "&x=1", "-q"], ["list", "--json"], ["list"],
         ["resume", "--json"], ["get", "alice:hunter2@example.org/x", "--json"],
-        ["get", "ftp://alice:hunter2@h/x"],
+        ["get", "gopher://alice:hunter2@h/x"],
       ] {
         let outcome = try await Command.downpipe(arguments + ["-d", folder.path("out")]).run()
         #expect(!outcome.output.contains("hunter2"), "\(arguments): \(outcome.everything)")

@@ -21,6 +21,13 @@ extension Comparison {
       prepared.file = name + ".gz"
       prepared.expected = [(name, "\(contents.root)/\(name)")]
       prepared.kind = .gunzipped
+    case .unpacked(let size):
+      let name = "\(size)-tree"
+      let files = try await contents.archived(name, size: size, processes: processes)
+      prepared.file = name + ".tar.zst"
+      prepared.name = name
+      prepared.expected = files.map { ("\(name)/\($0)", "\(contents.root)/\(name)/\($0)") }
+      prepared.kind = .unpacked
     case .list(let count, let size, let jobs):
       let folder = "\(count)"
       try await contents.random(folder, count: count, size: size)

@@ -45,6 +45,24 @@ actor Contents {
     digests[name] = ""
   }
 
+  /// A tar, compressed with zstd, of files of words, beside the folder with the originals.
+  /// - Returns: The names of the files.
+  func archived(_ name: String, size: Int64, processes: Processes) async throws -> [String] {
+    let files = (0..<16).map { "\($0).txt" }
+    guard digests[name] == nil else { return files }
+    // The originals, the results of unpacking, and the archive three times.
+    try check(space: 4 * size)
+    let folder = "\(root)/\(name)"
+    try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: false)
+    var content = RandomContent(seed: UInt64(size) + 1)
+    for file in files { try content.writeWords(size / Int64(files.count), to: "\(folder)/\(file)") }
+    let (use, output) = try await processes.run(
+      ProgramCommand("tar", ["--zstd", "-cf", "\(folder).tar.zst", "-C", folder, "."]))
+    guard use.status == 0 else { throw BenchmarkError("tar (packages tar and zstd) failed: \(output)") }
+    digests[name] = ""
+    return files
+  }
+
   private func check(space: Int64) throws {
     guard folder.freeBytes > space else {
       throw BenchmarkError("\(folder.path) needs \(Shown.bytes(space)) of space: choose another folder with --folder")

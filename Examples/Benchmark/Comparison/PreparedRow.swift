@@ -8,6 +8,8 @@ struct PreparedRow: Sendable {
   /// The name of the file on the server.
   var file = ""
   var kind = Assignment.Kind.file
+  /// The name of the result, if it is not the first of ``expected``.
+  var name: String?
   /// Lists of URLs, by whether their server counts bytes.
   var lists: [Bool: (urls: String, curl: String)] = [:]
   /// The names of the results and the paths of their originals.
@@ -26,7 +28,7 @@ struct PreparedRow: Sendable {
     let network = try await ImitatedNetwork(row.route, isCounted: isCounted, comparison)
     let firstByte = row.work == .firstByte ? try await FirstByteServer(comparison.group) : nil
     var assignment = Assignment(kind: kind, folder: folder)
-    assignment.name = expected.first?.name ?? "file.bin"
+    assignment.name = name ?? expected.first?.name ?? "file.bin"
     assignment.urls = firstByte.map { ["http://127.0.0.1:\($0.port)/file.bin"] } ?? network.urls(file)
     if case .direct(.tls) = row.route { assignment.certificate = comparison.nginx.certificate }
     if let lists = lists[isCounted] { (assignment.list, assignment.curlList) = lists }

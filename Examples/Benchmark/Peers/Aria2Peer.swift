@@ -9,7 +9,7 @@ struct Aria2Peer: Peer {
     switch assignment.kind {
     case .file: break
     case .verified(let sha256): options.append("--checksum=sha-256=\(sha256)")
-    case .gunzipped: return nil
+    case .gunzipped, .unpacked: return nil
     case .list(let jobs): return ProgramCommand("aria2c", options + ["-j\(jobs)", "-x1", "-i", assignment.list])
     case .segments(let count, _): options += ["-x\(count)", "-s\(count)", "-k1M"]
     case .slow(let count):

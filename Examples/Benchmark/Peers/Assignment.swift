@@ -7,6 +7,8 @@ struct Assignment: Sendable {
     case verified(sha256: String)
     /// One file of gzip that must be decompressed.
     case gunzipped
+    /// One `.tar.zst` that must be unpacked into a folder with the name of the result.
+    case unpacked
     /// All URLs of the lists, so many at once.
     case list(jobs: Int)
     /// One file over so many connections.
@@ -42,6 +44,8 @@ protocol Peer: Sendable {
   var executable: String { get }
   /// The Debian package that has it.
   var package: String { get }
+  /// Whether it is a program of its own, and not another way to use one that is compared, too.
+  var isProgram: Bool { get }
   /// The command for an assignment; `nil` for what the program cannot do.
   func command(for assignment: Assignment) -> ProgramCommand?
 }
@@ -49,4 +53,5 @@ protocol Peer: Sendable {
 extension Peer {
   var package: String { executable }
   var name: String { executable }
+  var isProgram: Bool { true }
 }

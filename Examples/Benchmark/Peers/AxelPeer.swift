@@ -6,7 +6,7 @@ struct AxelPeer: Peer {
     switch assignment.kind {
     case .file: connections = 1
     case .segments(let count, _): connections = count
-    case .verified, .gunzipped, .list, .slow: return nil
+    case .verified, .gunzipped, .unpacked, .list, .slow: return nil
     }
     // It has no option for a certificate to trust, and does not know the addresses of a certificate.
     let trust = assignment.certificate == nil ? [] : ["--insecure"]

@@ -14,6 +14,9 @@ struct CurlPeer: Peer {
         [assignment.url, assignment.result, sha256])
     case .gunzipped:
       return .shell(#"curl -sSf "$1" | gunzip > "$2""#, [assignment.url, assignment.result])
+    case .unpacked:
+      return .shell(
+        #"mkdir "$2" && curl -sSf "$1" | tar --zstd -x -C "$2""#, [assignment.url, assignment.result])
     case .list(let jobs):
       return ProgramCommand(
         "curl",
@@ -22,5 +25,21 @@ struct CurlPeer: Peer {
     // At most 300 at once.
     case .slow: return nil
     }
+  }
+}
+
+/// curl, and then tar: what unpacking costs that begins when the download is complete.
+struct CurlThenTarPeer: Peer {
+  static let title = "curl, then tar"
+
+  let name = Self.title
+  let executable = "curl"
+  let isProgram = false
+
+  func command(for assignment: Assignment) -> ProgramCommand? {
+    guard case .unpacked = assignment.kind else { return nil }
+    return .shell(
+      #"mkdir "$2" && curl -sSf -o "$2.tar.zst" "$1" && tar --zstd -xf "$2.tar.zst" -C "$2""#,
+      [assignment.url, assignment.result])
   }
 }

@@ -1,3 +1,5 @@
+import Foundation
+
 /// The command-line tool of this package.
 struct DownpipePeer: Peer {
   static let title = "Downpipe"
@@ -13,6 +15,9 @@ struct DownpipePeer: Peer {
     case .file: break
     case .verified(let sha256): options += ["--checksum", "sha256=\(sha256)"]
     case .gunzipped: options.append("--gunzip")
+    // The tool does not unpack archives: a program with the library, which this one has.
+    case .unpacked:
+      return ProgramCommand(Products.executable.path, ["unpack", assignment.url, "--folder", assignment.folder])
     case .list(let jobs), .slow(let jobs):
       return ProgramCommand(executable, options + ["-j", "\(jobs)", "-i", assignment.list])
     case .segments(let count, _):

@@ -15,7 +15,7 @@ struct Programs: Sendable {
   init(downpipe: String?, nginx: String?, allowsMissing: Bool) throws {
     let tool = try downpipe.map { URL(filePath: $0).standardizedFileURL.path } ?? Products.path("downpipe")
     self.downpipe = DownpipePeer(executable: tool)
-    let peers: [any Peer] = [CurlPeer(), Aria2Peer(), Wget2Peer(), AxelPeer()]
+    let peers: [any Peer] = [CurlPeer(), CurlThenTarPeer(), Aria2Peer(), Wget2Peer(), AxelPeer()]
     others = peers.filter { Self.find($0.executable) != nil }
     let server = nginx ?? "nginx"
     self.nginx = Self.find(server) ?? ""
@@ -24,7 +24,7 @@ struct Programs: Sendable {
     if Self.find(tool) == nil { problems.append("\(tool) is not an executable: choose the tool with --downpipe") }
     if self.nginx.isEmpty { problems.append("\(server) is missing (package nginx): there is no comparison without it") }
     if Self.find("openssl") == nil { problems.append("openssl is missing (package openssl): it makes a certificate") }
-    let missing = peers.filter { Self.find($0.executable) == nil }
+    let missing = peers.filter { $0.isProgram && Self.find($0.executable) == nil }
     if !allowsMissing {
       problems += missing.map {
         "\($0.executable) is missing (package \($0.package)); --allow-missing goes on without it"
@@ -49,7 +49,8 @@ struct Programs: Sendable {
   func versions(_ processes: Processes) async -> [(name: String, version: String)] {
     var versions: [(String, String)] = []
     let commands =
-      [("Downpipe", [downpipe.executable, "--version"])] + others.map { ($0.name, [$0.executable, "--version"]) }
+      [("Downpipe", [downpipe.executable, "--version"])]
+      + others.filter(\.isProgram).map { ($0.name, [$0.executable, "--version"]) }
       + [("nginx", [nginx, "-v"]), ("openssl", ["openssl", "version"])]
     for (name, command) in commands {
       let output = try? await processes.run(ProgramCommand(command[0], Array(command.dropFirst()))).output

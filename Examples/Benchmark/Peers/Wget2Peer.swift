@@ -7,7 +7,7 @@ struct Wget2Peer: Peer {
     if let certificate = assignment.certificate { options.append("--ca-certificate=\(certificate)") }
     switch assignment.kind {
     case .file: break
-    case .verified, .gunzipped, .slow: return nil
+    case .verified, .gunzipped, .unpacked, .slow: return nil
     case .list(let jobs):
       return ProgramCommand(
         "wget2", options + ["--max-threads=\(jobs)", "-P", assignment.folder, "-i", assignment.list])

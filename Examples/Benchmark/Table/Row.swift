@@ -4,6 +4,8 @@ struct Row: Sendable {
     case file(size: Int64)
     case verified(size: Int64)
     case gunzipped(size: Int64)
+    /// A `.tar.zst` of so many bytes of files.
+    case unpacked(size: Int64)
     /// Many files, so many at once.
     case list(count: Int, size: Int64, jobs: Int)
     /// One file over so many connections.

@@ -35,7 +35,21 @@ extension Row {
       Row(
         name: "gunzip", title: "\(amount) out of a .gz, decompressed", work: .gunzipped(size: size), peers: ["curl"],
         musts: [.wall(.program("curl", 0.6))]),
-    ]
+    ] + unpacking(size)
+  }
+
+  /// Without the trait for archives, there is nothing to measure.
+  private static func unpacking(_ size: Int64) -> [Row] {
+    #if Archive
+      [
+        Row(
+          name: "untar", title: "\(Shown.bytes(size)) out of a .tar.zst at 128 MiB/s, unpacked",
+          work: .unpacked(size: size), route: .direct(.rate128), peers: ["curl", CurlThenTarPeer.title],
+          musts: [.wall(.program("curl", 1.05)), .wall(.program(CurlThenTarPeer.title, 0.7))])
+      ]
+    #else
+      []
+    #endif
   }
 
   private static func manyFiles(_ isQuick: Bool) -> [Row] {

@@ -25,10 +25,14 @@
         throw DownloadError(
           .processing, "the file is \(name), which Unarchive does not read: it reads tar, zip, 7z and cpio")
       } else {
-        let isTar = head.count >= 262 && head[257...].starts(with: Array("ustar".utf8))
         // A program that unpacks itself is a zip with something before it.
-        self = directory != nil && !isTar ? .zip : .stream
+        self = directory != nil && !Self.isTar(head) ? .zip : .stream
       }
+    }
+
+    /// Whether a file begins as a tar of POSIX or GNU does.
+    static func isTar(_ head: UnsafeRawBufferPointer) -> Bool {
+      head.count >= 262 && head[257...].starts(with: Array("ustar".utf8))
     }
 
     var names: ArchiveHandle.Names { self == .stream ? .plain : .unicode }

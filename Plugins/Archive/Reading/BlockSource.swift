@@ -21,7 +21,7 @@
   /// The blocks of a file, or of bytes in memory.
   final class ArtifactBlocks: BlockSource {
     /// The bytes that decide about the format: a header of tar has 512.
-    private static let headSize = 512
+    static let headSize = 512
 
     let bytes: ArtifactBytes
     private let buffer: UnsafeMutableRawBufferPointer

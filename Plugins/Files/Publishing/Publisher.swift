@@ -229,12 +229,9 @@ struct Leftovers: Sendable {
   static func asideName(_ artifact: Artifact, _ id: DownloadID) -> String { name(artifact, id) + ".old" }
 
   private static func name(_ artifact: Artifact, _ id: DownloadID) -> String {
-    // FNV-1a, 128 bits: an id can be longer than a name, and a collision only replaces a temporary file.
-    var hash: UInt128 = 0x6C62_272E_07BB_0142_62B8_2175_6295_C58D
-    for byte in id.rawValue.utf8 + [0] + (artifact.path ?? "").utf8 {
-      hash = (hash ^ UInt128(byte)) &* 0x0000_0000_0100_0000_0000_0000_0000_013B
-    }
-    return ".downpipe-" + String(hash, radix: 36)
+    // An id can be longer than a name, and a collision only replaces a temporary file.
+    let bytes = id.rawValue.utf8 + [0] + (artifact.path ?? "").utf8
+    return ".downpipe-" + String(UInt128(fnv1a: bytes), radix: 36)
   }
 
   func remove() async throws {

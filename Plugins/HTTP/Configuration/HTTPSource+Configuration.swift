@@ -1,5 +1,5 @@
 #if LIBCURL
-  import DownpipeCore
+  package import DownpipeCore
   import Foundation
 
   extension HTTPSource {
@@ -154,8 +154,21 @@
         self.addresses = addresses
       }
 
-      var entry: String {
+      package var entry: String {
         "\(host):\(port):\(addresses.map { $0.contains(":") ? "[\($0)]" : $0 }.joined(separator: ","))"
+      }
+    }
+  }
+
+  extension HTTPSource.HostAddress {
+    /// Rejects what is not a host name, a port and IP addresses.
+    package func check() throws(DownloadError) {
+      guard host.isHost, (1...65_535).contains(port), !addresses.isEmpty,
+        addresses.allSatisfy({ NetworkAddress($0) != nil })
+      else {
+        throw DownloadError(
+          .invalidPipeline,
+          "the addresses for \(host.escaped) cannot be used: they are a host name, a port and IP addresses")
       }
     }
   }
@@ -174,15 +187,7 @@
             + "no proxy")
       }
       if case .proxy(let proxy, _) = proxy.kind { try proxy.check() }
-      for entry in resolve {
-        guard entry.host.isHost, (1...65_535).contains(entry.port), !entry.addresses.isEmpty,
-          entry.addresses.allSatisfy({ NetworkAddress($0) != nil })
-        else {
-          throw DownloadError(
-            .invalidPipeline,
-            "the addresses for \(entry.host.escaped) cannot be used: they are a host name, a port and IP addresses")
-        }
-      }
+      for entry in resolve { try entry.check() }
       try tls.check()
     }
 

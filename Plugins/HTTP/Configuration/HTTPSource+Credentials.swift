@@ -54,7 +54,13 @@
       /// A file.
       case file(String)
 
-      var path: String {
+      /// Returns the log-in of a host in the file; `nil` when there is none, or the file cannot be read.
+      /// - Parameter user: The user whose password is wanted; `nil` for the first user.
+      package func login(for origin: Origin, user: String?) -> NetrcFile.Login? {
+        NetrcFile(path)?.login(for: origin.host, user: user)
+      }
+
+      private var path: String {
         switch self {
         case .home:
           FileManager.default.homeDirectoryForCurrentUser.appending(path: ".netrc").path(percentEncoded: false)

@@ -21,6 +21,9 @@
         ProxySetting(kind: .environment(passwordSchemes))
       }
 
+      /// Whether the settings name the proxy, and not the environment.
+      package var isNamed: Bool { if case .proxy = kind { true } else { false } }
+
       /// No proxy.
       public static let none = ProxySetting(kind: .none)
 

@@ -1,6 +1,6 @@
 #if LIBCURL
   import CCurl
-  import DownpipeCore
+  package import DownpipeCore
   import Foundation
 
   extension HTTPSource {
@@ -80,7 +80,7 @@
   }
 
   extension HTTPSource.TLS {
-    var summary: [String] {
+    package var summary: [String] {
       var parts: [String] = []
       if trustRoots != .system { parts.append("own trust roots") }
       if clientCertificate != nil { parts.append("with a client certificate") }
@@ -91,7 +91,7 @@
     }
 
     /// Rejects files that cannot be read, texts that are not PEM, and pins that are not digests.
-    func check() throws(DownloadError) {
+    package func check() throws(DownloadError) {
       switch trustRoots {
       case .system: break
       case .systemAnd(let pem), .only(let pem): try Self.check(pem, "trust roots")

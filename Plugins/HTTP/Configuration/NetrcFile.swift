@@ -4,10 +4,10 @@
   /// The entries of a netrc file, as ftp(1) and curl read it.
   ///
   /// libcurl can read such files, too, but before 8.12 its parser takes another user's entry in some of them.
-  struct NetrcFile: Sendable {
-    struct Login: Sendable, Equatable {
-      let user: String
-      let password: String
+  package struct NetrcFile: Sendable {
+    package struct Login: Sendable, Equatable {
+      package let user: String
+      package let password: String
     }
 
     private struct Entry {

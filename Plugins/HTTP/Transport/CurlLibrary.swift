@@ -1,6 +1,6 @@
 #if LIBCURL
   import CCurl
-  import DownpipeCore
+  package import DownpipeCore
 
   #if canImport(Glibc)
     import Glibc
@@ -11,9 +11,9 @@
   #endif
 
   /// The libcurl of this process.
-  enum CurlLibrary {
+  package enum CurlLibrary {
     /// The version, such as 0x075801 for 7.88.1.
-    static let version: UInt32 = {
+    package static let version: UInt32 = {
       curl_global_init(Int(CURL_GLOBAL_DEFAULT))
       return downpipe_version_info()?.pointee.version_num ?? 0
     }()
@@ -23,6 +23,17 @@
       guard version >= 0x07_57_00, let easy = EasyHandle() else { return false }
       defer { easy.destroy() }
       return downpipe_set_quick_exit(easy.pointer) == CURLE_OK
+    }()
+
+    /// The URL schemes that it was built for, in lower case.
+    package static let schemes: Set<String> = {
+      guard version > 0, var next = downpipe_version_info()?.pointee.protocols else { return [] }
+      var schemes: Set<String> = []
+      while let name = next.pointee {
+        schemes.insert(String(cString: name))
+        next += 1
+      }
+      return schemes
     }()
 
     /// Whether libcurl knows which domains belong to no single site (CURL_VERSION_PSL).
@@ -40,7 +51,7 @@
       return (info.cainfo.map { String(cString: $0) }, info.capath.map { String(cString: $0) })
     }()
 
-    static let outOfMemory = DownloadError(.network, "there is not enough memory for another transfer")
+    package static let outOfMemory = DownloadError(.network, "there is not enough memory for another transfer")
 
     static func failure(_ code: CURLMcode) -> DownloadError {
       DownloadError(.network, "libcurl cannot take the transfer: \(String(cString: curl_multi_strerror(code)))")

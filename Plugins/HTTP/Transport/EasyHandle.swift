@@ -1,11 +1,11 @@
 #if LIBCURL
-  import CCurl
+  package import CCurl
 
   /// One transfer of libcurl, with its options given by type.
   ///
   /// It is used on the thread of its lane only.
-  struct EasyHandle {
-    let pointer: UnsafeMutableRawPointer
+  package struct EasyHandle {
+    package let pointer: UnsafeMutableRawPointer
 
     /// - Returns: `nil` when libcurl has no memory.
     init?() {
@@ -17,12 +17,12 @@
 
     // Options that this libcurl does not have are left at their default: what depends on one asks for the code.
 
-    @discardableResult func set(_ option: CURLoption, _ value: Int) -> CURLcode {
+    @discardableResult package func set(_ option: CURLoption, _ value: Int) -> CURLcode {
       downpipe_set_long(pointer, option, value)
     }
 
     /// libcurl copies the text.
-    @discardableResult func set(_ option: CURLoption, _ value: String) -> CURLcode {
+    @discardableResult package func set(_ option: CURLoption, _ value: String) -> CURLcode {
       downpipe_set_text(pointer, option, value)
     }
 
@@ -30,16 +30,27 @@
       downpipe_set_list(pointer, option, list.first)
     }
 
-    @discardableResult func set(_ option: CURLoption, bytes: String) -> CURLcode {
+    @discardableResult package func set(_ option: CURLoption, bytes: String) -> CURLcode {
       var bytes = bytes
       return bytes.withUTF8 { downpipe_set_blob(pointer, option, $0.baseAddress, $0.count) }
     }
 
-    @discardableResult func set(_ option: CURLoption, _ data: UnsafeMutableRawPointer?) -> CURLcode {
+    @discardableResult package func set(_ option: CURLoption, _ data: UnsafeMutableRawPointer?) -> CURLcode {
       downpipe_set_pointer(pointer, option, data)
     }
 
-    func number(_ info: CURLINFO) -> Int { downpipe_get_long(pointer, info) }
+    package func number(_ info: CURLINFO) -> Int { downpipe_get_long(pointer, info) }
+
+    /// A number of 64 bits, which libcurl gives for other items than ``number(_:)``; -1 when it has none.
+    package func largeNumber(_ info: CURLINFO) -> Int64 { Int64(downpipe_get_off_t(pointer, info)) }
+
+    /// Allows these protocols only.
+    /// - Parameters:
+    ///   - names: Their names, separated by commas.
+    ///   - bits: The same as `CURLPROTO_` bits, for a libcurl before 7.85.
+    package func setProtocols(_ names: String, bits: Int) -> CURLcode {
+      downpipe_set_protocols(pointer, names, bits)
+    }
 
     /// Sets all options back; the memory for its buffers is kept.
     func reset() {

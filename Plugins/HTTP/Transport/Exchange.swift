@@ -1,9 +1,9 @@
 #if LIBCURL
-  import DownpipeCore
+  package import DownpipeCore
   import Synchronization
 
   /// One request and its response, for the tasks that wait for it. Its transfer runs on a lane.
-  final class Exchange: Sendable {
+  package final class Exchange: Sendable {
     private static let lastID = Atomic<Order.ID>(0)
 
     private let lane: Lane
@@ -13,9 +13,9 @@
     /// Why the exchange was ended before its body was read.
     private let end = Mutex<DownloadError?>(nil)
     /// Keeps the lanes running.
-    private let session: HTTPSession
+    private let session: any AnyObject & Sendable
 
-    init(_ lane: Lane, _ session: HTTPSession) {
+    package init(_ lane: Lane, of session: any AnyObject & Sendable) {
       self.lane = lane
       self.session = session
       id = Self.lastID.add(1, ordering: .relaxed).newValue
@@ -26,7 +26,7 @@
     }
 
     /// Sends the request and returns the head of the response.
-    func start(_ makeOrder: (Order.ID) throws -> Order) async throws -> ResponseHead {
+    package func start(_ makeOrder: (Order.ID) throws -> Order) async throws -> ResponseHead {
       let order = try makeOrder(id)
       return try await untilCancelled { continuation in
         lane.send(.start(order, continuation)) ? nil : { continuation.resume(throwing: Self.shutDown) }
@@ -34,7 +34,7 @@
     }
 
     /// Pushes the body and returns after its last byte.
-    func push(into sink: @escaping ChunkSink, pace: TransferPace, limit: Int64?) async throws {
+    package func push(into sink: @escaping ChunkSink, pace: TransferPace, limit: Int64?) async throws {
       // The reply may be released while its body is read.
       defer { withExtendedLifetime(self) {} }
       try Task.checkCancellation()
@@ -48,7 +48,7 @@
 
     /// Reads and drops the body if it is short, so that the connection can be used again. Returns when that has succeeded
     /// or failed.
-    func drain() async {
+    package func drain() async {
       await withTaskCancellationHandler {
         await withCheckedContinuation { continuation in
           if !lane.send(.drain(id, continuation)) { continuation.resume() }
@@ -60,7 +60,7 @@
     }
 
     /// Ends a response that is not wanted.
-    func discard() {
+    package func discard() {
       end.withLock { $0 = Self.unwanted }
       lane.send(.discard(id))
     }
@@ -83,10 +83,10 @@
     private func cancel() { lane.send(.cancel(id, CancellationError())) }
 
     static let readTwice = DownloadError(.invalidRequest, "a body can be read only once")
-    static let unwanted = DownloadError(.cancelled, "the rest of this response is not needed")
-    static let shutDown = DownloadError(.shutDown, "the downloader was shut down")
+    package static let unwanted = DownloadError(.cancelled, "the rest of this response is not needed")
+    package static let shutDown = DownloadError(.shutDown, "the downloader was shut down")
 
-    static func tooLarge(_ limit: Int64) -> DownloadError {
+    package static func tooLarge(_ limit: Int64) -> DownloadError {
       DownloadError(
         .tooLarge, "the body has more than the \(limit) bytes that are allowed: raise the limit, or skip the file")
     }

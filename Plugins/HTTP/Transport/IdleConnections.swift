@@ -22,22 +22,28 @@
     }
   }
 
-  /// The sockets of a lane's HTTP/1.1 connections, to check one before it is used again.
+  /// The sockets of a lane's connections that carry one request at a time, to check one before it is used again.
   ///
   /// Bytes that come after the end of a response would be taken for the next response: another file would get them. libcurl
   /// (7.88) does not look. (It closes a connection when such bytes come with the end of the response.)
   final class IdleConnections {
     private var sockets: [ConnectionKey: curl_socket_t] = [:]
     private var keys: [curl_socket_t: ConnectionKey] = [:]
+    /// The data connections of FTP, with their transfers.
+    private var dataSockets: [curl_socket_t: Transfer] = [:]
 
     func add(_ socket: curl_socket_t, _ key: ConnectionKey) {
       sockets[key] = socket
       keys[socket] = key
     }
 
-    /// The socket is closed.
+    func addData(_ socket: curl_socket_t, of transfer: Transfer) { dataSockets[socket] = transfer }
+
+    /// The socket is about to be closed.
     func forget(_ socket: curl_socket_t) {
       if let key = keys.removeValue(forKey: socket) { sockets[key] = nil }
+      guard !dataSockets.isEmpty, let transfer = dataSockets.removeValue(forKey: socket) else { return }
+      if Self.hasPlainBytes(socket) { transfer.noteUnreadBytes() }
     }
 
     /// Whether the server has sent nothing and has not closed the connection.
@@ -46,6 +52,20 @@
       var byte: UInt8 = 0
       let count = recv(socket, &byte, 1, Int32(MSG_PEEK) | Int32(MSG_DONTWAIT))
       return count < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)
+    }
+
+    /// Lets libcurl send its farewell on each idle connection, and not wait for the answer.
+    func endReading() {
+      for socket in keys.keys { shutdown(socket, Int32(SHUT_RD)) }
+    }
+
+    /// Whether there are bytes that were not read, other than a record of TLS: that may be its end.
+    private static func hasPlainBytes(_ socket: curl_socket_t) -> Bool {
+      var bytes: (UInt8, UInt8) = (0, 0)
+      let count = withUnsafeMutableBytes(of: &bytes) {
+        recv(socket, $0.baseAddress, 2, Int32(MSG_PEEK) | Int32(MSG_DONTWAIT))
+      }
+      return count > 0 && !(count == 2 && (20...24).contains(bytes.0) && bytes.1 == 3)
     }
   }
 #endif

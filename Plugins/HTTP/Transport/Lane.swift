@@ -1,15 +1,15 @@
 #if LIBCURL
   import CCurl
-  import DownpipeCore
+  package import DownpipeCore
   import DownpipePOSIX
   import Foundation
-  import Synchronization
+  package import Synchronization
 
   /// A thread with libcurl's transfers, and the calls by which other threads reach it.
   ///
   /// All of libcurl's handles belong to that thread: they are local to ``LaneLoop``. Others put a ``Command`` into the
   /// inbox and wake the thread, which answers through continuations.
-  final class Lane: Sendable {
+  package final class Lane: Sendable {
     enum Command {
       /// Sends a request, and resumes with the head of its response.
       case start(Order, CheckedContinuation<ResponseHead, any Error>)
@@ -59,12 +59,22 @@
     private let isCalled = Atomic(false)
     private let bell = DispatchSemaphore(value: 0)
     /// The number of exchanges, for the choice of a lane.
-    let load = Atomic<Int>(0)
+    package let load = Atomic<Int>(0)
 
     /// - Throws: ``DownloadError`` if the thread cannot be started.
-    init(_ name: String, configuration: HTTPSource.Configuration, jar: CookieJar?) throws(DownloadError) {
-      try SystemThread.start(name) { LaneLoop(self, configuration, jar).run() }
+    package init(_ name: String, _ settings: LaneSettings) throws(DownloadError) {
+      try SystemThread.start(name) { LaneLoop(self, settings).run() }
     }
+
+    /// Ends all exchanges and the thread, and returns when it has ended. A second call has no effect.
+    package func stop() async {
+      await withCheckedContinuation { continuation in
+        if !send(.stop(continuation)) { continuation.resume() }
+      }
+    }
+
+    /// Ends all exchanges and the thread, without waiting.
+    package func abandon() { send(.stop(nil)) }
 
     /// Puts a command into the inbox.
     /// - Returns: `false` after the end of the thread: the command was not taken.

@@ -17,8 +17,7 @@
     private static let keptHandles = 16
 
     private let lane: Lane
-    let configuration: HTTPSource.Configuration
-    private let jar: CookieJar?
+    let settings: LaneSettings
     let connections = IdleConnections()
     let block = ChunkBlock()
     private var multi: UnsafeMutableRawPointer?
@@ -42,10 +41,9 @@
       static func < (left: Self, right: Self) -> Bool { left.instant < right.instant }
     }
 
-    init(_ lane: Lane, _ configuration: HTTPSource.Configuration, _ jar: CookieJar?) {
+    init(_ lane: Lane, _ settings: LaneSettings) {
       self.lane = lane
-      self.configuration = configuration
-      self.jar = jar
+      self.settings = settings
       nextWatch = now
     }
 
@@ -117,7 +115,7 @@
       hasConnections = true
       lane.load.add(1, ordering: .relaxed)
       do {
-        try transfer.prepare(jar)
+        try transfer.prepare()
         let code = curl_multi_add_handle(multi, handle.pointer)
         guard code == CURLM_OK else { throw CurlLibrary.failure(code) }
         transfer.isAdded = true
@@ -161,7 +159,7 @@
       if transfer.isDone, let handle = transfer.handle {
         if transfer.isAdded, let multi { curl_multi_remove_handle(multi, handle.pointer) }
         transfer.handle = nil
-        if CurlLibrary.reusesHandles, handles.count < Self.keptHandles, jar == nil, transfer.leavesCleanHandle {
+        if CurlLibrary.reusesHandles, handles.count < Self.keptHandles, transfer.leavesCleanHandle {
           handle.reset()
           handles.append(handle)
         } else {
@@ -172,6 +170,9 @@
         lane.load.subtract(1, ordering: .relaxed)
       }
     }
+
+    /// Whether other threads wait for the lane.
+    var hasCommands: Bool { lane.hasCommands }
 
     /// Whether a transfer should wait for the next turn: libcurl reads much of one before it returns, a slow sink makes that
     /// long, and commands wait.
@@ -219,14 +220,14 @@
       guard now >= nextWatch else { return }
       nextWatch = now + watchInterval
       for transfer in Array(transfers.values) {
-        guard let reason = transfer.exceededLimit(configuration, now) else { continue }
+        guard let reason = transfer.exceededLimit(settings, now) else { continue }
         transfer.end(reason)
         collect(transfer)
       }
     }
 
     private var watchInterval: Duration {
-      min(.seconds(1), max(.milliseconds(10), (configuration.idleTimeLimit ?? .seconds(4)) / 4))
+      min(.seconds(1), max(.milliseconds(10), (settings.idleTimeLimit ?? .seconds(4)) / 4))
     }
 
     /// How long the thread may wait, in milliseconds; libcurl shortens it for its own times.
@@ -248,7 +249,7 @@
         return nil
       }
       // Idle connections beyond this number are closed, the oldest first. 0 would mean a number of libcurl's.
-      downpipe_multi_set_long(new, CURLMOPT_MAXCONNECTS, max(1, configuration.idleConnections))
+      downpipe_multi_set_long(new, CURLMOPT_MAXCONNECTS, max(1, settings.idleConnections))
       // While one stream of an HTTP/2 connection is read, libcurl holds up to 32 MiB for each that is paused. With one
       // stream a connection a slow reader stops the server, as with HTTP/1.1.
       downpipe_multi_set_long(new, CURLMOPT_MAX_CONCURRENT_STREAMS, 1)
@@ -259,6 +260,7 @@
 
     private func closeConnections() {
       lane.forgetHandle()
+      if settings.waitsForFarewell { connections.endReading() }
       for handle in handles { handle.destroy() }
       handles = []
       if let multi { curl_multi_cleanup(multi) }

@@ -1,47 +1,90 @@
 #if LIBCURL
-  import DownpipeCore
+  package import CCurl
+  package import DownpipeCore
 
   /// One request, as a lane sends it.
-  struct Order: Sendable {
-    typealias ID = UInt64
+  package struct Order: Sendable {
+    package typealias ID = UInt64
 
     let id: ID
     /// The URL as it goes on the wire.
-    var url: String
-    var fields: HeaderFields
-    var login: Login?
-    /// Whether the server may be shown the certificate of the settings, because the user has named its origin.
-    var showsCertificate = false
+    let url: String
     /// Entries for libcurl's table of names: `host:port:address,address`.
-    var addresses: [String] = []
-    var deadline: ContinuousClock.Instant?
+    let addresses: [String]
+    let deadline: ContinuousClock.Instant?
+    /// Whether the server may be shown the certificate of the settings, because the user has named its origin.
+    let showsCertificate: Bool
+    /// What the protocol of the URL adds.
+    let request: any ProtocolRequest
 
-    /// How the server may be told who asks.
-    struct Login: Sendable {
-      let user: String
-      let password: String
-      let schemes: HTTPSource.PasswordSchemes
+    package init(
+      id: ID, url: String, addresses: [String] = [], deadline: ContinuousClock.Instant? = nil,
+      showsCertificate: Bool = false, request: any ProtocolRequest
+    ) {
+      self.id = id
+      self.url = url
+      self.addresses = addresses
+      self.deadline = deadline
+      self.showsCertificate = showsCertificate
+      self.request = request
+    }
+  }
 
-      init(user: String, password: String, schemes: HTTPSource.PasswordSchemes) {
-        // Digest has the name itself in its field, where a line break would begin another field. Only newer versions of
-        // libcurl encode it.
-        self.user =
-          schemes == .basic || !user.utf8.contains(where: Self.isControl) ? user : Self.withoutControls(user)
-        self.password = password
-        self.schemes = schemes
-      }
+  /// The part of a request that belongs to its protocol, such as header fields.
+  package protocol ProtocolRequest: Sendable {
+    func makeHandler() -> any ProtocolHandler
+  }
 
-      /// Whether the server may be asked twice, so that its first answer is not the answer.
-      var mayAskAgain: Bool { schemes != .basic }
+  /// What a protocol does in a transfer: it sets options, finds the head of the reply, and interprets the end.
+  ///
+  /// A transfer has a handler of its own, which is used on the thread of its lane only. Bytes of the body do not pass
+  /// through it.
+  package protocol ProtocolHandler: AnyObject {
+    /// Whether another transfer may use the handle, after `curl_easy_reset`.
+    var leavesCleanHandle: Bool { get }
+    /// Whether bodies come over connections of their own, which are made after the first one.
+    var opensDataConnections: Bool { get }
 
-      private static func isControl(_ byte: UInt8) -> Bool { byte < 0x20 || byte == 0x7F }
+    /// Sets the options of the protocol. Those of every protocol are set already.
+    func prepare(_ handle: EasyHandle, for transfer: Transfer) throws(DownloadError)
 
-      private static func withoutControls(_ user: String) -> String {
-        user.unicodeScalars.map { scalar in
-          scalar.isASCII && isControl(UInt8(scalar.value))
-            ? (scalar.value < 16 ? "%0" : "%") + String(scalar.value, radix: 16, uppercase: true) : String(scalar)
-        }.joined()
-      }
+    /// Takes a line that the server sends before, or after, the body.
+    /// - Returns: Whether the transfer goes on; ``Transfer/stop(_:)`` has the reason.
+    func receiveHeader(_ line: UnsafeRawBufferPointer, of transfer: Transfer) -> Bool
+
+    /// Delivers the head, because the first bytes of the body have come without one.
+    /// - Returns: Whether the transfer goes on.
+    func bodyBegins(in transfer: Transfer) -> Bool
+
+    /// Interprets the end of a transfer that no callback has ended. The head may be delivered now.
+    func end(_ code: CURLcode, of transfer: Transfer) -> Result<Void, any Error>
+  }
+
+  /// The head of a reply.
+  package struct ResponseHead: Sendable {
+    /// The status of HTTP; of other protocols, the code of the last reply, or 0.
+    package var status: Int
+    /// The header fields, for protocols that have them.
+    package var fields: HeaderFields
+    /// What protocols without header fields say of the file.
+    package var file: FileFacts?
+
+    package init(status: Int, fields: HeaderFields = HeaderFields(), file: FileFacts? = nil) {
+      self.status = status
+      self.fields = fields
+      self.file = file
+    }
+
+    /// The size and the time of a file, each as far as the server has stated it.
+    package struct FileFacts: Sendable, Hashable {
+      /// The size of the whole file, in bytes.
+      package var size: Int64?
+      /// The time of the last change, in seconds since 1970.
+      package var modified: Int64?
+      /// Whether the requested range begins behind the end of the file, so that there is no body.
+      package var isBehindEnd = false
+
+      package init() {}
     }
   }
 #endif

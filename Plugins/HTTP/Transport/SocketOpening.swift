@@ -22,7 +22,7 @@
     /// This is after the look-up of the name, for each attempt and each hop: an address that is refused here is not
     /// connected to, under any name.
     func openSocket(_ address: inout curl_sockaddr) -> curl_socket_t {
-      if blocksPrivateAddresses {
+      if settings.blocksPrivateAddresses {
         let host = withUnsafePointer(to: &address.addr) { NetworkAddress($0, length: Int(address.addrlen)) }
         guard let host, host.isPublic else {
           refusal = .privateAddress(host?.description ?? "an address of an unknown kind")
@@ -35,7 +35,13 @@
         let descriptor = socket(address.family, address.socktype, address.protocol)
         if descriptor >= 0 { _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC) }
       #endif
-      if descriptor < 0 { refusal = .system(errno) } else { hasOpenedSocket = true }
+      if descriptor < 0 {
+        refusal = .system(errno)
+      } else if isConnected, handler.opensDataConnections {
+        connections.addData(descriptor, of: self)
+      } else {
+        hasOpenedSocket = true
+      }
       return descriptor
     }
   }

@@ -62,12 +62,12 @@
     }
 
     /// The error of the time limit that is exceeded.
-    func exceededLimit(_ configuration: HTTPSource.Configuration, _ now: ContinuousClock.Instant) -> (any Error)? {
+    func exceededLimit(_ settings: LaneSettings, _ now: ContinuousClock.Instant) -> (any Error)? {
       if isDone || isOver { return nil }
       if let drainDeadline, now > drainDeadline { return Exchange.unwanted }
       if case .holding = phase { return nil }
       if isPaused || pausedUntil != nil { return nil }
-      guard let limit = configuration.idleTimeLimit, let lastActivity, now - lastActivity > limit else { return nil }
+      guard let limit = settings.idleTimeLimit, let lastActivity, now - lastActivity > limit else { return nil }
       return DownloadError(.timedOut, "the server sent nothing for \(limit.inSeconds); try again later")
     }
   }

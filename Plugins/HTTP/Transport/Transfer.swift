@@ -1,5 +1,5 @@
 #if LIBCURL
-  import CCurl
+  package import CCurl
   import DownpipeCore
   import Foundation
 
@@ -7,7 +7,7 @@
   ///
   /// Until the body is read, a short body is held in memory, so that libcurl finishes with it; a longer one is paused.
   /// Then each chunk goes to the sink from libcurl's own buffer.
-  final class Transfer {
+  package final class Transfer {
     /// A body of at most this many bytes is held.
     static let heldBytes = 64 * 1024
     /// The longest rest of a body, in bytes, that is read to use the connection again, and how long that may take.
@@ -26,53 +26,50 @@
       case over
     }
 
-    let order: Order
+    package let order: Order
+    let handler: any ProtocolHandler
     /// `nil` once libcurl has finished and the handle was given back.
-    var handle: EasyHandle?
+    package internal(set) var handle: EasyHandle?
     var isAdded = false
     private(set) var isDone = false
     unowned let loop: LaneLoop
     var phase: Phase
     private var outcome: Result<Void, any Error>?
-    var collector = HeadCollector()
-    var hasHead = false
-    var status = 0
-    /// Whether the response has a Transfer-Encoding.
-    var hasTransferCoding = false
-    /// Whether there is a head that libcurl may follow up with another request.
-    var isHeadPending = false
-    /// How often the server or the proxy has asked for a password.
-    var questions = 0
-    /// Digest asks once, and again when its nonce is too old; a proxy asks for itself.
-    static let maximumQuestions = 4
-    private(set) var received: Int64 = 0
+    /// Whether the head was delivered.
+    package private(set) var hasHead = false
+    /// The bytes of the body so far.
+    package private(set) var received: Int64 = 0
     private var held: [UInt8] = []
-    /// The length of the body, when the response states it.
-    var length: Int64?
+    /// The length of the body, when the head states it.
+    package private(set) var length: Int64?
     /// Why a callback has ended the transfer. libcurl reports only the consequence.
-    private var stopReason: (any Error)?
+    private(set) var stopReason: (any Error)?
     var isPaused = false
     var pausedUntil: ContinuousClock.Instant?
     /// When the server last sent something; `nil` while the lane does not wait for it.
     var lastActivity: ContinuousClock.Instant?
     private(set) var drainDeadline: ContinuousClock.Instant?
     var refusal: SocketRefusal?
-    private(set) var isConnected = false
+    package private(set) var isConnected = false
     /// Whether the connection is this transfer's own, and not one that was idle.
     var hasOpenedSocket = false
     /// The idle connection that libcurl has chosen cannot be used.
     private(set) var needsNewConnection = false
     private var connection: ConnectionKey?
+    /// Whether a data connection was closed with bytes of the server in it.
+    package private(set) var leftBytesUnread = false
+    private var waits = WaitGuard()
     /// Where libcurl describes a failure.
     let message = UnsafeMutablePointer<CChar>.allocate(capacity: Int(CURL_ERROR_SIZE))
     /// What libcurl does not copy.
-    var lists: [HeaderList] = []
+    private var lists: [HeaderList] = []
 
     init(
       _ order: Order, _ handle: EasyHandle, _ loop: LaneLoop,
       _ continuation: CheckedContinuation<ResponseHead, any Error>
     ) {
       self.order = order
+      handler = order.request.makeHandler()
       self.handle = handle
       self.loop = loop
       phase = .asking(continuation)
@@ -81,21 +78,55 @@
 
     deinit { message.deallocate() }
 
-    /// Whether the handle may serve another transfer: `curl_easy_reset` keeps the host of cookies, and the table of names of
-    /// a transfer that has not run.
-    var leavesCleanHandle: Bool { isConnected && order.addresses.isEmpty && order.fields["Host"] == nil }
+    /// Whether the handle may serve another transfer: `curl_easy_reset` keeps the table of names of a transfer that has not
+    /// run.
+    var leavesCleanHandle: Bool { isConnected && order.addresses.isEmpty && handler.leavesCleanHandle }
 
     var isOver: Bool { if case .over = phase { true } else { false } }
 
-    func prepare(_ jar: CookieJar?) throws(DownloadError) {
-      if let handle { try handle.prepare(for: self, configuration, jar) }
+    var isDraining: Bool { if case .draining = phase { true } else { false } }
+
+    func prepare() throws(DownloadError) {
+      if let handle { try handle.prepare(for: self, settings) }
     }
 
     var connections: IdleConnections { loop.connections }
-    var configuration: HTTPSource.Configuration { loop.configuration }
-    var blocksPrivateAddresses: Bool { loop.configuration.blocksPrivateAddresses }
+    package var settings: LaneSettings { loop.settings }
     /// The host of the URL, for messages.
-    var host: String { URL(string: order.url)?.host(percentEncoded: false) ?? "the server" }
+    package var host: String { URL(string: order.url)?.host(percentEncoded: false) ?? "the server" }
+    /// libcurl's description of a failure; empty when it has none.
+    package var failureText: String { String(cString: message) }
+
+    /// Sets an option to a list, which lives as long as the transfer.
+    package func set(_ option: CURLoption, _ lines: [String], of handle: EasyHandle) {
+      let list = HeaderList(lines)
+      handle.set(option, list)
+      lists.append(list)
+    }
+
+    func noteUnreadBytes() { leftBytesUnread = true }
+
+    // MARK: What the protocol reports
+
+    /// Delivers the head.
+    /// - Returns: Whether the transfer goes on.
+    package func deliver(_ head: ResponseHead, length: Int64?) -> Bool {
+      hasHead = true
+      self.length = length
+      guard case .asking(let continuation) = phase else { return stop(Exchange.unwanted) }
+      phase = .holding
+      continuation.resume(returning: head)
+      return true
+    }
+
+    /// The server has sent something.
+    package func noteActivity() { lastActivity = loop.now }
+
+    /// Ends the transfer from a callback, for a reason of which libcurl reports only the consequence.
+    package func stop(_ reason: any Error) -> Bool {
+      stopReason = stopReason ?? reason
+      return false
+    }
 
     // MARK: What other threads ask for
 
@@ -172,13 +203,24 @@
     }
 
     /// An older libcurl does not tell: the server's silence counts when the time to connect is over.
-    func cannotNoticeConnections() { lastActivity = loop.now + configuration.connectTimeLimit }
+    func cannotNoticeConnections() { lastActivity = loop.now + settings.connectTimeLimit }
+
+    /// Ends the waits of libcurl that hold up the lane: for the last reply of FTP, for the end of a file of SFTP. Other
+    /// transfers, and commands such as a cancellation, would wait as long as the server likes.
+    package func guardWaits(of handle: EasyHandle) {
+      downpipe_set_progress(
+        handle.pointer,
+        { context, _, _, _, _ in
+          guard let transfer = Transfer.of(context) else { return 1 }
+          return transfer.waits.mustEnd(transfer.loop) ? 1 : 0
+        }, Unmanaged.passUnretained(self).toOpaque())
+    }
 
     /// - Returns: What a write callback returns.
     func receiveBody(_ bytes: UnsafeRawBufferPointer) -> Int {
       if bytes.isEmpty || stopReason != nil { return Self.refused }
       lastActivity = loop.now
-      if !hasHead, !deliverPendingHead() { return Self.refused }
+      if !hasHead, !handler.bodyBegins(in: self) { return Self.refused }
       if pausedUntil != nil { return pause() }
       switch phase {
       case .holding:
@@ -212,16 +254,7 @@
       isDone = true
       do { try pushCollected() } catch { _ = stop(error) }
       noteConnection()
-      if !hasHead, code == CURLE_OK { _ = deliverPendingHead() }
-      if let stopReason {
-        settle(.failure(stopReason))
-      } else if code == CURLE_OK, hasHead, let length, received > length {
-        settle(.failure(TransferFailure.tooManyBytes))
-      } else if code == CURLE_OK, hasHead, isBodyComplete {
-        settle(.success(()))
-      } else {
-        settle(.failure(TransferFailure.error(code, self)))
-      }
+      settle(stopReason.map { .failure($0) } ?? handler.end(code, of: self))
     }
 
     /// Remembers the socket of a connection that may be used again. On one of HTTP/2 frames come at any time.
@@ -234,18 +267,6 @@
     }
 
     // MARK: Ends
-
-    /// libcurl does not see a Content-Length with a blank before its colon.
-    private var isBodyComplete: Bool {
-      if case .draining = phase { return true }
-      return received >= length ?? 0 || [204, 304].contains(status)
-    }
-
-    /// Ends the transfer from a callback.
-    func stop(_ reason: any Error) -> Bool {
-      stopReason = stopReason ?? reason
-      return false
-    }
 
     private func settle(_ outcome: Result<Void, any Error>) {
       switch phase {

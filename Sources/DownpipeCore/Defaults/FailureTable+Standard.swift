@@ -16,6 +16,7 @@ extension FailureTable {
     Row(.code(.tls), .giveUp, because: "a refused certificate stays refused"),
     Row(.code(.timedOut), .resume, because: "a slow server or network may recover"),
     Row(.code(.httpStatus), .giveUp, because: "a status without a row of its own"),
+    Row(.code(.fileNotFound), .giveUp, because: "the file does not exist"),
     Row(
       .code(.invalidResponse), .resume, because: "often the fault of a single proxy or connection, so one retry",
       attempts: 2),

@@ -12,7 +12,7 @@ extension MemoryLedgerState {
   mutating func transition(
     _ selection: LedgerSelection, _ event: Lifecycle.Event, owner: String, at now: Date
   ) -> LedgerBulkResult {
-    let ranking = event == .restart ? rankingToWrite(owner) : nil
+    let ranking = event == .restart || event == .refresh ? rankingToWrite(owner) : nil
     let moved = update(chosen(selection), at: now) { entry in
       guard entry.record.owner == nil, entry.record.apply(event) else { return false }
       if let ranking { entry.record.rank = ranking.rank(entry.record.rankingContext(host: entry.candidate.host)) }

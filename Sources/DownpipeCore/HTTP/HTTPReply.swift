@@ -40,6 +40,7 @@ extension SourceReply {
       digests: coverage.hasBytes ? ReprDigest.digests(in: headers, isWholeContent: coverage == .whole) : [],
       finalURL: url,
       retryAfter: headers["Retry-After"].flatMap(RetryAfter.init(parsing:)),
+      freshFor: coverage.hasBytes || coverage == .none(.notModified) ? Freshness.duration(in: headers) : nil,
       acceptsRanges: Self.acceptsRanges(headers, coverage),
       duplicates: coverage.hasBytes ? DuplicateLinks.urls(in: headers, of: url) : [],
       body: body)

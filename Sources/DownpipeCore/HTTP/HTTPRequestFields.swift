@@ -1,7 +1,8 @@
 /// The header fields that every HTTP source sends.
 package enum HTTPRequestFields {
   /// Returns the fields of a request: the user's fields, `Range`, `If-Range` (only with a range and a strong
-  /// validator), `Accept-Encoding: identity`, and default values for `User-Agent` and `Accept`.
+  /// validator), `If-None-Match` or `If-Modified-Since` (in place of the user's, only without a range),
+  /// `Accept-Encoding: identity`, and default values for `User-Agent` and `Accept`.
   ///
   /// `Accept-Encoding` is always `identity`, even if the user sets another value, because a transfer of encoded bytes
   /// cannot be resumed. Fields of the connection are left out, see
@@ -33,6 +34,10 @@ package enum HTTPRequestFields {
       if let ifRange = request.validator?.ifRange, HeaderField("If-Range", ifRange).isValid {
         fields["If-Range"] = ifRange
       }
+    } else if let condition = request.condition, let field = condition.conditionField {
+      // An answer to another question than this one would be taken for the answer to this one.
+      for name in ["If-None-Match", "If-Modified-Since"] { fields[name] = nil }
+      fields[field.name] = field.value
     }
     fields["Accept-Encoding"] = "identity"
     if fields["User-Agent"] == nil { fields["User-Agent"] = "downpipe" }

@@ -43,6 +43,7 @@ extension DownloadError: LocalizedError {
     .hostNotFound: "Check the name of the host in the URL, and the connection.",
     .tls: "Check the clock of this device and the server's certificate.",
     .timedOut: "Try again later. The received bytes are kept.",
+    .fileNotFound: "Check the URL: the file may have moved.",
     .invalidResponse: tryLater,
     .tooManyRedirects: "Check the URL: it may require signing in.",
     .contentChanged: startAgain,

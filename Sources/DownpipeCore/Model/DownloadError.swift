@@ -25,6 +25,8 @@ public struct DownloadError: Error, Sendable {
     public static let timedOut = Code("timedOut")
     /// The server replied with a status that carries no bytes of the file; see ``DownloadError/httpStatus``.
     public static let httpStatus = Code("httpStatus")
+    /// There is no file under the URL, by a protocol without statuses.
+    public static let fileNotFound = Code("fileNotFound")
     /// The host is at an address that is not of the public internet, and the source blocks such addresses.
     public static let privateAddress = Code("privateAddress")
     /// The reply violates the protocol.

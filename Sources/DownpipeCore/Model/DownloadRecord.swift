@@ -45,6 +45,8 @@ public struct DownloadRecord: Sendable, Hashable {
   public var steps: StepLog
   /// The published artifact of an earlier fetch, while the file is fetched again: the new artifact takes its place.
   public var earlierArtifact: StoredArtifact?
+  /// How far a finished download is being refreshed; otherwise `nil`. See ``DownloadRequest/Refresh``.
+  public var refreshing: Refreshing?
   /// The ``Storage/location`` that the download belongs to; `nil` for any, as in records of earlier versions.
   public var location: String?
   /// Whether a run ended with its process and without an outcome since the download was last finished or cancelled.
@@ -56,6 +58,15 @@ public struct DownloadRecord: Sendable, Hashable {
   public var createdAt: Date
   /// The time at which the record last changed.
   public var updatedAt: Date
+
+  /// How far a finished download is being refreshed.
+  public enum Refreshing: String, Sendable, Hashable, Codable, CaseIterable {
+    /// The server is asked whether the file has changed. The checkpoint and the steps of the record are those of the
+    /// published file, so that it is finished as it was if the file has not changed. There is no partial.
+    case asking
+    /// Another file is fetched, which takes the place of ``DownloadRecord/earlierArtifact``.
+    case fetching
+  }
 
   /// The id of the download.
   public var id: DownloadID { request.id }
@@ -112,13 +123,16 @@ public struct Checkpoint: Sendable, Hashable {
   public var marks: [BlockMark]
   /// Whether the transfer is complete.
   public var isComplete: Bool
+  /// The time until which the server promises that the file does not change; `nil` when it promises nothing. See
+  /// ``SourceReply/freshFor``.
+  public var freshUntil: Date?
 
   /// Creates a checkpoint; without arguments, one without stored bytes.
   public init(
     ranges: ByteRangeSet = ByteRangeSet(), total: ByteCount = .unknown, validator: Validator? = nil,
     resource: String? = nil, contentCoding: String? = nil, name: String? = nil, mediaType: String? = nil,
     digests: [FileDigest] = [],
-    marks: [BlockMark] = [], isComplete: Bool = false
+    marks: [BlockMark] = [], isComplete: Bool = false, freshUntil: Date? = nil
   ) {
     self.ranges = ranges
     self.total = total
@@ -130,6 +144,7 @@ public struct Checkpoint: Sendable, Hashable {
     self.digests = digests
     self.marks = marks
     self.isComplete = isComplete
+    self.freshUntil = freshUntil
   }
 }
 

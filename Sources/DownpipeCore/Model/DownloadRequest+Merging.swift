@@ -35,7 +35,10 @@ extension DownloadRequest {
       MergedPart("headers", \.headers),
       MergedPart("destination", \.destination),
       MergedPart("steps", \.steps),
+      MergedPart("refresh", \.refresh),
       MergedPart("headStart", \.headStart),
+      MergedPart("isNamedByServer", \.isNamedByServer),
+      MergedPart("lineage", \.lineage),
     ]
   }
 
@@ -68,6 +71,7 @@ extension DownloadRequest {
     if self == earlier { return false }
     return hasOtherURL(than: earlier) || mirrors != earlier.mirrors || expectedSize != earlier.expectedSize
       || expectedDigests != earlier.expectedDigests || maximumSize != earlier.maximumSize || steps != earlier.steps
+      || isNamedByServer != earlier.isNamedByServer
   }
 
   /// Whether the URL differs; ledgers keep a relative URL as an absolute one.
@@ -87,6 +91,7 @@ extension DownloadRequest {
   /// are meant for it.
   package func headers(for target: URL) -> HeaderFields {
     if headers.isEmpty { return headers }
+    if isNamedByServer { return headers.forEverybody }
     let origin = Origin(target)
     let isOwn = target == url || (origin != nil && origin == Origin(url))
     return HeaderFields(

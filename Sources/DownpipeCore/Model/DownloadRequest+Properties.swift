@@ -20,7 +20,10 @@ extension DownloadRequest {
     @usableFromInline var headers: HeaderFields = HeaderFields()
     @usableFromInline var destination: Destination = Destination()
     @usableFromInline var steps: StepSelection = .all
+    @usableFromInline var refresh: Refresh = .never
     @usableFromInline var headStart: HeadStart?
+    @usableFromInline var isNamedByServer = false
+    @usableFromInline var lineage: Lineage?
 
     init(id: DownloadID, url: URL) {
       self.id = id
@@ -50,7 +53,10 @@ extension DownloadRequest {
       try read(.headers, into: &headers)
       try read(.destination, into: &destination)
       try read(.steps, into: &steps)
+      try read(.refresh, into: &refresh)
       headStart = try container.decodeIfPresent(HeadStart.self, forKey: .headStart)
+      try read(.isNamedByServer, into: &isNamedByServer)
+      lineage = try container.decodeIfPresent(Lineage.self, forKey: .lineage)
     }
   }
 }

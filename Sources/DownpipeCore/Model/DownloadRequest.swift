@@ -107,71 +107,32 @@ public struct DownloadRequest: Sendable, Hashable {
     @inlinable get { box[0].steps }
     @inlinable _modify { yield &box[0].steps }
   }
+  /// What happens when the finished download is added again; nothing by default. See ``Refresh``.
+  public var refresh: Refresh {
+    @inlinable get { box[0].refresh }
+    @inlinable _modify { yield &box[0].refresh }
+  }
+  /// Whether a server has named the URL and the mirrors, and not the user: a Metalink document, a playlist, a feed.
+  ///
+  /// Such places get no credentials, because the server would choose where they go: of ``headers`` they get those that
+  /// are for everybody only (see ``HeaderField/Scope``), and nothing that the settings of the source have for their
+  /// origins; see ``SourceRequest/isNamedByServer``. `false` by default.
+  public var isNamedByServer: Bool {
+    @inlinable get { box[0].isNamedByServer }
+    @inlinable _modify { yield &box[0].isNamedByServer }
+  }
+  /// The downloads that this one follows from, if a ``FollowUp`` has added it; otherwise `nil`.
+  ///
+  /// The engine sets it, and bounds the number of generations and of downloads by it. Ledgers keep it.
+  public var lineage: Lineage? {
+    @inlinable get { box[0].lineage }
+    @inlinable _modify { yield &box[0].lineage }
+  }
   /// Bytes that another downloader has already fetched. It becomes `nil` when they have been imported, or when there is
   /// no such file: the download then begins at byte 0, after the event ``DownloadEvent/Kind/refused(_:)``.
   public var headStart: HeadStart? {
     @inlinable get { box[0].headStart }
     @inlinable _modify { yield &box[0].headStart }
-  }
-
-  /// The beginning of a file, fetched by another downloader, such as URLSession's temporary file.
-  public struct HeadStart: Sendable, Hashable, Codable {
-    /// The absolute path of the file that contains the bytes, starting with the first one. It is copied and not
-    /// changed.
-    public var file: String
-    /// The number of bytes to use. If the file is shorter, all of its bytes are used.
-    public var count: Int64
-    /// The validator of the representation. Without one, the bytes are compared with the server's before they are used.
-    public var validator: Validator?
-    /// The size of the whole file, if known.
-    public var total: ByteCount
-
-    /// Creates a description of a head start.
-    public init(file: String, count: Int64, validator: Validator? = nil, total: ByteCount = .unknown) {
-      self.file = file
-      self.count = count
-      self.validator = validator
-      self.total = total
-    }
-  }
-
-  /// The folder and name of a finished file. Both are optional and relative to the storage's root.
-  public struct Destination: Sendable, Hashable, Codable {
-    /// The folder below the root, created if it does not exist; the root itself when `nil`.
-    public var directory: String?
-    /// The name of the file.
-    ///
-    /// When it is `nil`, the file gets the name suggested by the server, made safe, or the last component of the URL.
-    /// ``nameUse`` says how steps treat the name. To use a title such as `AC/DC: Live`, convert it with
-    /// ``SafeFileName/make(fromTitle:fallback:)``.
-    public var name: String?
-    /// Whether the name is the final name or only replaces the server's suggestion.
-    public var nameUse: NameUse
-
-    /// Creates a destination.
-    public init(directory: String? = nil, name: String? = nil, nameUse: NameUse = .order) {
-      self.directory = directory
-      self.name = name
-      self.nameUse = nameUse
-    }
-
-    /// How steps that rename their output treat the requested name.
-    public enum NameUse: String, Sendable, Hashable, Codable {
-      /// The published file has this name, even if a step renames its output. With `Gunzip`, `named.txt.gz` is the name
-      /// of the decompressed text.
-      case order
-      /// The name replaces the server's suggestion, and a step may change it. With `Gunzip`, `named.txt.gz` is
-      /// published as `named.txt`.
-      case fallback
-    }
-
-    /// The name of the published file if the request determines it; otherwise `nil`.
-    public var finalName: String? { nameUse == .order ? name : nil }
-
-    mutating func setName(_ name: String) {
-      self.name = name
-      nameUse = .order
-    }
   }
 
   /// Creates a request.
@@ -192,6 +153,7 @@ public struct DownloadRequest: Sendable, Hashable {
     headers: HeaderFields = [],
     destination: Destination = Destination(),
     steps: StepSelection = .all,
+    refresh: Refresh = .never,
     headStart: HeadStart? = nil
   ) {
     var properties = Properties(id: id, url: url)
@@ -209,6 +171,7 @@ public struct DownloadRequest: Sendable, Hashable {
     properties.headers = headers
     properties.destination = destination
     properties.steps = steps
+    properties.refresh = refresh
     properties.headStart = headStart
     box = [properties]
   }
@@ -236,6 +199,7 @@ public struct DownloadRequest: Sendable, Hashable {
     headers: HeaderFields = [],
     destination: Destination = Destination(),
     steps: StepSelection = .all,
+    refresh: Refresh = .never,
     headStart: HeadStart? = nil
   ) throws(DownloadError) {
     try Self.check(text)
@@ -243,7 +207,8 @@ public struct DownloadRequest: Sendable, Hashable {
     self.init(
       url, id: id, mirrors: mirrors, priority: priority, intent: intent, deadline: deadline, after: after,
       tags: tags, metadata: metadata, expectedSize: expectedSize, sizeHint: sizeHint, expectedDigests: expectedDigests,
-      maximumSize: maximumSize, headers: headers, destination: destination, steps: steps, headStart: headStart)
+      maximumSize: maximumSize, headers: headers, destination: destination, steps: steps, refresh: refresh,
+      headStart: headStart)
   }
 
   /// The most bytes of UTF-8 in the text of a URL: 64 KiB. Few servers accept more than 8 KiB.
@@ -275,17 +240,6 @@ public struct DownloadRequest: Sendable, Hashable {
 
   /// The expected size if it is known, otherwise the size hint.
   public var likelySize: ByteCount { expectedSize == .unknown ? sizeHint : expectedSize }
-}
-
-extension DownloadRequest.Destination {
-  /// Decodes a destination. Keys that earlier versions did not write get their default values.
-  public init(from decoder: any Decoder) throws {
-    let container = try decoder.container(keyedBy: CodingKeys.self)
-    self.init(
-      directory: try container.decodeIfPresent(String.self, forKey: .directory),
-      name: try container.decodeIfPresent(String.self, forKey: .name),
-      nameUse: try container.decodeIfPresent(NameUse.self, forKey: .nameUse) ?? .order)
-  }
 }
 
 extension DownloadRequest: CustomStringConvertible {

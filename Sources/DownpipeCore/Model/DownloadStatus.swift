@@ -18,6 +18,10 @@ public struct DownloadStatus: Sendable, Hashable, Identifiable {
   public let bytesFetched: Int64
   /// The name of the file, or the name that it is to get; `nil` while it is unknown.
   public let name: String?
+  /// The file of an earlier fetch, which is in place while the download is refreshed or fetched again, also if that has
+  /// failed; otherwise `nil`. A file that the download may not replace, such as a folder, is left out once another one is
+  /// being fetched.
+  public let earlierArtifact: Artifact?
   /// The time at which the download was first added.
   public let createdAt: Date
   /// The time at which the download last changed. During a transfer, the time at which its last bytes were measured,
@@ -26,7 +30,8 @@ public struct DownloadStatus: Sendable, Hashable, Identifiable {
 
   package init(
     id: DownloadID, request: DownloadRequest, state: DownloadState, progress: TransferProgress, attempts: Int,
-    resumedFrom: Int64, bytesFetched: Int64, name: String?, createdAt: Date, updatedAt: Date
+    resumedFrom: Int64, bytesFetched: Int64, name: String?, earlierArtifact: Artifact? = nil, createdAt: Date,
+    updatedAt: Date
   ) {
     self.id = id
     self.request = request
@@ -36,6 +41,7 @@ public struct DownloadStatus: Sendable, Hashable, Identifiable {
     self.resumedFrom = resumedFrom
     self.bytesFetched = bytesFetched
     self.name = name
+    self.earlierArtifact = earlierArtifact
     self.createdAt = createdAt
     self.updatedAt = updatedAt
   }

@@ -32,6 +32,9 @@ public enum Lifecycle {
     /// The user restarted the download from the first byte, or its request now asks for another file. The file of a
     /// finished download stays in place until the new one is published.
     case restart
+    /// The server of a finished download is to be asked whether the file has changed. The file stays in place, and so do
+    /// its checkpoint and steps in the record.
+    case refresh
     /// The user cancelled the download.
     case cancel
     /// The user deleted the finished file; the record remains as cancelled.
@@ -64,7 +67,7 @@ public enum Lifecycle {
     case (.paused, .resume), (.paused, .resumeTogether): .waiting
     case (.failed, .resume), (.failed, .addedAgain): .waiting
     case (.waiting, .restart), (.paused, .restart), (.failed, .restart), (.cancelled, .restart): .waiting
-    case (.finished, .restart): .waiting
+    case (.finished, .restart), (.finished, .refresh): .waiting
     case (.finished, .artifactLost): .waiting
     case (.finished, .discard): .cancelled
 
@@ -90,11 +93,12 @@ extension DownloadRecord {
     guard let next = Lifecycle.next(phase, event), event != .resumeTogether || isPausedTogether,
       event != .leased || waitsFor.isEmpty
     else { return false }
-    if phase == .finished, event == .restart { earlierArtifact = steps.artifact?.replaceable }
+    if phase == .finished, event == .restart || event == .refresh { earlierArtifact = steps.artifact?.replaceable }
     if [.cancel, .discard, .restart, .artifactLost].contains(event) {
       // The bytes are or will be removed, and with them everything known about them.
       checkpoint = Checkpoint()
       steps = StepLog()
+      refreshing = nil
     }
     phase = next
     notBefore = nil
@@ -118,12 +122,18 @@ extension DownloadRecord {
       attempts = 0
       bytesFetched = 0
       resumedFrom = 0
+    case .refresh:
+      forgetFailures()
+      awaited = nil
+      attempts = 0
+      refreshing = .asking
     case .resume, .resumeTogether, .addedAgain:
       forgetFailures()
     case .artifactLost, .stepsComplete, .cancel, .discard:
       forgetFailures()
       awaited = nil
       wasInterrupted = false
+      refreshing = nil
       if event != .cancel { earlierArtifact = nil }
     }
     return true

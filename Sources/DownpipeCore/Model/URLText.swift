@@ -122,6 +122,8 @@ package struct URLText {
     case "ws": 80
     case "wss": 443
     case "ftp": 21
+    case "ftps": 990
+    case "sftp": 22
     default: nil
     }
   }

@@ -93,6 +93,9 @@ extension ProcessingContext {
   ///
   /// - Throws: Also ``DownloadError`` as ``CompanionFile/url(beside:)`` does.
   public func fetch(_ file: CompanionFile, maximumBytes: Int) async throws -> [UInt8] {
-    try await fetch(try file.url(beside: request.url), maximumBytes: maximumBytes, isNamedByUser: true)
+    // A server that has named the download has named what is beside it.
+    try await fetch(
+      try file.url(beside: request.url), maximumBytes: maximumBytes,
+      isNamedByUser: file.name == nil || !request.isNamedByServer)
   }
 }

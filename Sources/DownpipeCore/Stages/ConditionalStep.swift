@@ -21,7 +21,8 @@ public struct ConditionalStep<Step: Stage>: Stage {
       PipelineStep(
         name: name, summary: summary, input: base.input, output: base.output, verifies: base.verifier,
         isNeeded: { condition($0) && base.isNeeded($0) },
-        follower: { condition($0) ? base.follower($0) : nil }, process: base.process)
+        follower: { condition($0) ? base.follower($0) : nil }, followerWrites: base.followerWrites,
+        process: base.process)
     }
   }
 }
@@ -45,6 +46,9 @@ extension ConditionalStep: PostProcessor where Step: PostProcessor {
   public func follower(in context: ProcessingContext) -> (any TransferFollower)? {
     condition(context) ? step.follower(in: context) : nil
   }
+
+  /// Whether the step's follower writes to the workspace.
+  public var followerWrites: Bool { step.followerWrites }
 }
 
 extension PostProcessor where Input == Output {

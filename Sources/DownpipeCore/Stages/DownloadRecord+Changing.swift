@@ -13,11 +13,17 @@ extension DownloadRecord {
     let before = self
     var new = request.takingOver(addition.request, since: added ?? request)
     // The file is already at its destination.
-    if phase == .finished, !new.asksForAnotherFile(than: request) { new.destination = request.destination }
+    if phase == .finished || isAsking, !new.asksForAnotherFile(than: request) {
+      new.destination = request.destination
+    }
     if set(new, added: addition.request, ranking) { takeEffect(since: before.request, ranking) }
     try follow(since: before.request.after, isFinished)
     location = location ?? addition.location
     apply(.addedAgain)
+    if phase == .finished, request.refresh.asks(at: now, freshUntil: checkpoint.freshUntil) {
+      apply(.refresh)
+      rank = ranking.rank(rankingContext)
+    }
     return finish(since: before, at: now)
   }
 
@@ -43,6 +49,8 @@ extension DownloadRecord {
       if wish.steps.artifact != before.steps.artifact { steps.artifact = wish.steps.artifact }
       if wish.steps.note != before.steps.note { steps.note = wish.steps.note }
     }
+    // The published file would keep its place if it has not changed.
+    if isAsking, !phase.isActive, request.destination != before.request.destination { fetchAnew() }
     return finish(since: before, at: now)
   }
 
@@ -66,7 +74,7 @@ extension DownloadRecord {
       // Policies rank by the size, which the server has stated now. A finished download is not ranked any more.
       if isLearned, record.phase != .finished { rank = ranking().rank(rankingContext) }
     }
-    if fields.contains(.steps) { steps = record.steps }
+    if fields.contains(.steps) { (steps, refreshing) = (record.steps, record.refreshing) }
     guard fields.contains(.state) else { return }
     phase = record.phase
     notBefore = record.notBefore
@@ -109,7 +117,12 @@ extension DownloadRecord {
     let hasOtherURL = request.hasOtherURL(than: before)
     // What the old link waited for does not apply to a new link.
     if hasOtherURL { awaited = nil }
-    guard request.changesWork(begunFor: before) else { return }
+    guard request.changesWork(begunFor: before) else {
+      // The settings of steps may be among the metadata: those that have completed run again.
+      let isUnfinished = !phase.isActive && phase != .finished && !isAsking
+      if isUnfinished, request.metadata != before.metadata { dropSteps() }
+      return
+    }
     if phase.isActive {
       isOutdated = true
       return
@@ -120,18 +133,39 @@ extension DownloadRecord {
       rank = ranking.rank(rankingContext)
       return
     }
+    if isAsking {
+      guard request.asksForAnotherFile(than: before) else { return }
+      fetchAnew()
+      if hasOtherURL, phase == .waiting { forgetFailures() }
+      rank = ranking.rank(rankingContext)
+      return
+    }
     dropSteps()
     if hasOtherURL {
       checkpoint.doubt()
       // The failures were those of the old link.
       if phase == .waiting { forgetFailures() }
     }
-    if case .known(let size) = request.expectedSize, case .known(let total) = checkpoint.total, size != total,
-      checkpoint.contentCoding == nil
-    {
-      checkpoint = Checkpoint()
-    }
+    dropBytesOfOtherSize()
   }
+
+  /// Gives up what is known of the published file while its server is asked about it: the file is fetched as a whole, and
+  /// stays in place until then.
+  mutating func fetchAnew() {
+    if let artifact = steps.artifact?.replaceable { earlierArtifact = artifact }
+    checkpoint = Checkpoint()
+    steps = StepLog()
+    refreshing = .fetching
+  }
+
+  /// Whether the server is still to be asked about the published file. The checkpoint describes its bytes until then.
+  var isAsking: Bool { refreshing == .asking }
+
+  /// The bytes of the partial: none while the server is asked about the published file.
+  var partialRanges: ByteRangeSet { isAsking ? ByteRangeSet() : checkpoint.ranges }
+
+  /// The published artifact that stays in place while its download is refreshed or fetched again.
+  var artifactInPlace: StoredArtifact? { isAsking ? steps.artifact : earlierArtifact }
 
   /// Removes the results of steps that have worked for an earlier request.
   private mutating func dropSteps() {
@@ -146,14 +180,19 @@ extension DownloadRecord {
   mutating func dropOutdatedWork() {
     guard isOutdated else { return }
     isOutdated = false
+    if isAsking { return fetchAnew() }
     dropSteps()
     // The bytes may be those of another URL: they have to be proved by a transfer.
     checkpoint.doubt()
-    if case .known(let size) = request.expectedSize, case .known(let total) = checkpoint.total, size != total,
+    dropBytesOfOtherSize()
+  }
+
+  /// Gives up bytes of a file whose size the request excludes.
+  private mutating func dropBytesOfOtherSize() {
+    guard case .known(let size) = request.expectedSize, case .known(let total) = checkpoint.total, size != total,
       checkpoint.contentCoding == nil
-    {
-      checkpoint = Checkpoint()
-    }
+    else { return }
+    checkpoint = Checkpoint()
   }
 
   /// - Returns: Whether the request has changed.

@@ -33,7 +33,8 @@ public protocol LedgerStore: Sendable {
   /// ``DownloadRecord/waitsFor`` is set from ``DownloadRequest/after``: to the downloads that have not finished.
   ///
   /// A known download keeps its arrival; ``LedgerAddition/ifKnown`` decides what else is updated. A finished download
-  /// whose request now asks for another file waits again, as after ``Lifecycle/Event/restart``. The download starts
+  /// whose request now asks for another file waits again, as after ``Lifecycle/Event/restart``; one whose request asks for
+  /// a refresh (``DownloadRequest/Refresh``) does so as after ``Lifecycle/Event/refresh``. The download starts
   /// again, with a new generation, in three cases: its artifact is ``LedgerAddition/lost``, it belongs to another
   /// location and is not active, or its record is damaged. All additions are in this store's ``LeaseScope/own`` scope.
   /// - Returns: The outcomes, in the order of `additions`.
@@ -134,7 +135,8 @@ public protocol LedgerStore: Sendable {
   /// The selection is judged before the first change: a record that the event brings into another phase is not moved
   /// again.
   /// Records that wait after the event are in this store's ``LeaseScope/own`` scope. ``Lifecycle/Event/restart``
-  /// computes the rank again, because the size of the file is no longer known.
+  /// and ``Lifecycle/Event/refresh`` compute the rank again: the size of the file is no longer known, and finished
+  /// downloads are not ranked.
   /// - Returns: The ids of the changed records, at most 10,000, and the number of changed records.
   func transition(
     _ selection: LedgerSelection, _ event: Lifecycle.Event, at now: Date

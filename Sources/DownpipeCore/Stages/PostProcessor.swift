@@ -41,11 +41,19 @@ public protocol PostProcessor<Input, Output>: Stage {
 
   /// Returns a follower that takes the bytes of the download while they arrive; `nil` if the step reads its input.
   ///
-  /// Only steps that take the downloaded bytes themselves are asked, once the reply has been received. The context has
-  /// no workspace, and its notes are not recorded. The function must be cheap. The step gets the follower in
-  /// ``ProcessingContext/follower``, but must not rely on it: after a restart of the process, and if the bytes changed
-  /// while they arrived, it gets none. The default implementation returns `nil`.
+  /// Only steps that take the downloaded bytes themselves are asked, once the reply has been received: those before the
+  /// first step that has no follower, or whose follower writes. The context has the announced size in
+  /// ``ProcessingContext/bytesReceived``, and a workspace only if ``followerWrites`` is `true`; its notes are not recorded.
+  /// The function must be cheap. The step gets the follower in ``ProcessingContext/follower``, but must not rely on it:
+  /// after a restart of the process, and if the bytes changed while they arrived, it gets none. With and without a
+  /// follower, the step must return the same, and fail with the same error. The default implementation returns `nil`.
   func follower(in context: ProcessingContext) -> (any TransferFollower)?
+
+  /// Whether the step's follower writes to the workspace; `false` by default.
+  ///
+  /// The steps after it are not asked for followers: they take what this step writes. When the disk is full, such
+  /// followers are discarded first. They are not asked for with a storage without paths.
+  var followerWrites: Bool { get }
 }
 
 extension PostProcessor {
@@ -55,6 +63,9 @@ extension PostProcessor {
   /// The default: `nil`, the step reads its input.
   public func follower(in context: ProcessingContext) -> (any TransferFollower)? { nil }
 
+  /// The default: `false`.
+  public var followerWrites: Bool { false }
+
   /// Adds the step at the end of the pipeline's steps.
   public func contribute(to parts: inout PipelineParts) {
     parts.steps.append(
@@ -62,6 +73,7 @@ extension PostProcessor {
         name: name, summary: summary, input: Input.kind, output: Output.kind,
         verifiesDigests: self is any DigestVerifying, verifies: digestVerifier(of: self),
         isNeeded: { Input.kind != Output.kind || isNeeded(in: $0) }, follower: follower(in:),
+        followerWrites: followerWrites,
         process: { artifact, context in try await process(Input(artifact), in: context).artifact }))
   }
 }
@@ -76,6 +88,9 @@ public protocol UniversalPostProcessor: Stage {
 
   /// Returns a follower of the transfer; see ``PostProcessor/follower(in:)``.
   func follower(in context: ProcessingContext) -> (any TransferFollower)?
+
+  /// Whether the follower writes to the workspace; see ``PostProcessor/followerWrites``.
+  var followerWrites: Bool { get }
 }
 
 extension UniversalPostProcessor {
@@ -85,12 +100,16 @@ extension UniversalPostProcessor {
   /// The default: `nil`, the step reads its input.
   public func follower(in context: ProcessingContext) -> (any TransferFollower)? { nil }
 
+  /// The default: `false`.
+  public var followerWrites: Bool { false }
+
   /// Adds the step at the end of the pipeline's steps.
   public func contribute(to parts: inout PipelineParts) {
     parts.steps.append(
       PipelineStep(
         name: name, summary: summary, input: nil, output: nil, verifiesDigests: self is any DigestVerifying,
         verifies: digestVerifier(of: self), isNeeded: isNeeded(in:), follower: follower(in:),
+        followerWrites: followerWrites,
         process: { artifact, context in try await process(artifact, in: context) }))
   }
 }
@@ -133,6 +152,8 @@ public struct PipelineStep: Sendable {
   public let isNeeded: @Sendable (ProcessingContext) -> Bool
   /// Returns a follower of the transfer; see ``PostProcessor/follower(in:)``.
   public let follower: @Sendable (ProcessingContext) -> (any TransferFollower)?
+  /// Whether the follower writes to the workspace; see ``PostProcessor/followerWrites``.
+  public let followerWrites: Bool
   /// Turns one artifact into the next.
   public let process: @Sendable (Artifact, ProcessingContext) async throws -> Artifact
 
@@ -154,12 +175,14 @@ public struct PipelineStep: Sendable {
   ///     ``DigestAlgorithm`` names if `verifiesDigests` is `true`.
   ///   - isNeeded: Whether the step has work to do for a download.
   ///   - follower: Returns a follower of the transfer.
+  ///   - followerWrites: Whether the follower writes to the workspace.
   ///   - process: Turns one artifact into the next.
   public init(
     name: String, summary: String = "", input: Artifact.Kind?, output: Artifact.Kind?,
     verifiesDigests: Bool = false, verifies: (@Sendable (DigestAlgorithm) -> Bool)? = nil,
     isNeeded: @escaping @Sendable (ProcessingContext) -> Bool = { _ in true },
     follower: @escaping @Sendable (ProcessingContext) -> (any TransferFollower)? = { _ in nil },
+    followerWrites: Bool = false,
     process: @escaping @Sendable (Artifact, ProcessingContext) async throws -> Artifact
   ) {
     self.name = name
@@ -174,6 +197,7 @@ public struct PipelineStep: Sendable {
     }
     self.isNeeded = isNeeded
     self.follower = follower
+    self.followerWrites = followerWrites
     self.process = process
   }
 }
@@ -204,7 +228,8 @@ public struct ProcessingContext: Sendable {
   /// every policy for conflicts. If the new artifact gets another place, the engine removes the earlier one.
   public let replaces: Artifact?
 
-  /// The number of bytes that were downloaded for the file, before any step; `nil` when unknown.
+  /// The number of bytes that were downloaded for the file, before any step; `nil` when unknown. While they arrive, for a
+  /// follower, it is the number that the server has announced.
   ///
   /// A step that limits its output by the size of its input uses this number, so that several steps in a row share one
   /// limit.
@@ -218,20 +243,22 @@ public struct ProcessingContext: Sendable {
 
   private let record: @Sendable (String) async throws -> Void
   private let fetcher: Fetcher
+  let adder: Adder
+  let waiter: Waiter
 
   /// Fetches a small file; see ``fetch(_:maximumBytes:isNamedByUser:)``.
   public typealias Fetcher = @Sendable (_ url: URL, _ maximumBytes: Int, _ isNamedByUser: Bool) async throws -> [UInt8]
 
   /// Creates a context.
   ///
-  /// A context that is not from an engine, such as one of a test, fetches with `fetch`; by default, fetching fails with
-  /// `.processing`.
+  /// A context that is not from an engine, such as one of a test, fetches with `fetch`, adds downloads with `add` and
+  /// waits for them with `wait`; by default, these fail with `.processing`.
   public init(
     request: DownloadRequest, workspace: String?, digests: [FileDigest] = [], priorNote: String? = nil,
     durability: Durability = .process, wasInterrupted: Bool = false, follower: (any TransferFollower)? = nil,
     bytesReceived: Int64? = nil, replaces: Artifact? = nil, lastModified: Date? = nil,
     note: @escaping @Sendable (String) async throws -> Void = { _ in },
-    fetch: Fetcher? = nil
+    fetch: Fetcher? = nil, add: Adder? = nil, wait: Waiter? = nil
   ) {
     self.request = request
     self.workspace = workspace
@@ -248,6 +275,9 @@ public struct ProcessingContext: Sendable {
       fetch ?? { url, _, _ in
         throw DownloadError(.processing, "\(url.redacted) cannot be fetched: this context has no downloader")
       }
+    let noDownloader = DownloadError(.processing, "this context has no downloader that downloads could be added to")
+    adder = add ?? { _, _ in throw noDownloader }
+    waiter = wait ?? { _, _ in throw noDownloader }
   }
 
   /// Records a short text in the ledger, before a step does something that cannot be repeated.
@@ -265,8 +295,9 @@ public struct ProcessingContext: Sendable {
   /// is paused or removed. It ends after ten minutes at the latest.
   ///
   /// **Credentials.** A URL that the user has named gets the header fields that it would get as a mirror, and what the
-  /// source's settings have for it. A URL of the request's own origin gets the same, as after a redirect. Any other URL
-  /// gets nothing of the user; see ``SourceRequest/isNamedByServer``.
+  /// source's settings have for it. A URL of the request's own origin gets the same, as after a redirect, unless the
+  /// request is ``DownloadRequest/isNamedByServer``. Any other URL gets nothing of the user; see
+  /// ``SourceRequest/isNamedByServer``.
   /// - Parameters:
   ///   - url: The URL of the file.
   ///   - maximumBytes: The most bytes of the file.

@@ -9,7 +9,7 @@ public struct RecordFields: OptionSet, Sendable, Hashable {
   public static let state = RecordFields(rawValue: 1)
   /// The stored bytes and their representation. When the size of the file has changed, the rank is computed again.
   public static let checkpoint = RecordFields(rawValue: 2)
-  /// The results of the steps, and the artifact.
+  /// The results of the steps, the artifact, and how far the download is being refreshed.
   public static let steps = RecordFields(rawValue: 4)
   /// The URL, header fields and head start, as an attempt has changed them.
   ///

@@ -100,6 +100,12 @@ public struct SourceRequest: Sendable, Hashable {
   public var range: RequestedRange?
   /// The validator of the stored bytes. It is sent as `If-Range` when it is strong.
   public var validator: Validator?
+  /// The validator of the file that the user has; `nil` to fetch the file in any case.
+  ///
+  /// If the server has the same file, it replies that it is not modified: ``Coverage/Refusal/notModified``. An HTTP source
+  /// sends ``Validator/ifNoneMatch`` or ``Validator/ifModifiedSince`` to the URL and to the targets of its redirects. A
+  /// source without conditional requests replies with the whole file. A request with a range has no condition.
+  public var condition: Validator?
   /// The header fields to send. The engine has removed those that must not reach the origin of the URL. A source that
   /// follows redirects removes them for each redirect to another origin; see ``HeaderField/Scope``.
   public var headers: HeaderFields
@@ -109,7 +115,8 @@ public struct SourceRequest: Sendable, Hashable {
   public var attempt: Int
   /// Whether a ``LinkRefresher`` has just supplied the link of this attempt. It is not asked again for this attempt.
   public var hasFreshLink: Bool
-  /// Whether a server has named ``url``, and not the user: one of ``SourceReply/duplicates``.
+  /// Whether a server has named ``url``, and not the user: one of ``SourceReply/duplicates``, or a place of a request with
+  /// ``DownloadRequest/isNamedByServer``.
   ///
   /// Such a place gets no credentials, because the server would choose where they go: a source sends neither passwords
   /// and tokens of its settings, nor user information of the URL, nor fields that are not for everybody (see
@@ -121,13 +128,15 @@ public struct SourceRequest: Sendable, Hashable {
   /// Creates a request.
   public init(
     url: URL, id: DownloadID = DownloadID(), range: RequestedRange? = nil, validator: Validator? = nil,
-    headers: HeaderFields = [], metadata: [String: String] = [:], attempt: Int = 1, hasFreshLink: Bool = false,
+    condition: Validator? = nil, headers: HeaderFields = [], metadata: [String: String] = [:], attempt: Int = 1,
+    hasFreshLink: Bool = false,
     isNamedByServer: Bool = false, pace: TransferPace = .unlimited
   ) {
     self.url = url
     self.id = id
     self.range = range
     self.validator = validator
+    self.condition = condition
     self.headers = headers
     self.metadata = metadata
     self.attempt = attempt
@@ -216,6 +225,11 @@ public struct SourceReply: Sendable {
   public var redirects: [URL]
   /// The delay that the server asks for before the next request.
   public var retryAfter: RetryAfter?
+  /// How long the reply is fresh, counted from the request: the server promises that the file does not change before.
+  /// `nil` when it promises nothing, zero when it says that the file may change at any time.
+  ///
+  /// At most ``longestFreshness``. A reply that says that the file is not modified has it, too.
+  public var freshFor: Duration?
   /// Whether the server says that it serves ranges; `nil` when it does not say.
   public var acceptsRanges: Bool?
   /// Other URLs of the same file that the server names, best first (`Link` with the relation `duplicate`, RFC 6249).
@@ -227,12 +241,15 @@ public struct SourceReply: Sendable {
   /// The bytes of the reply.
   public var body: Body
 
+  /// The longest time that a file counts as fresh, also if its server says more: 365 days.
+  public static let longestFreshness = Duration.seconds(365 * 86_400)
+
   /// Creates a reply.
   public init(
     coverage: Coverage, length: ByteCount = .unknown, validator: Validator? = nil, contentCoding: String? = nil,
     suggestedName: String? = nil, mediaType: String? = nil, digests: [FileDigest] = [], finalURL: URL? = nil,
-    redirects: [URL] = [], retryAfter: RetryAfter? = nil, acceptsRanges: Bool? = nil, duplicates: [URL] = [],
-    body: Body
+    redirects: [URL] = [], retryAfter: RetryAfter? = nil, freshFor: Duration? = nil, acceptsRanges: Bool? = nil,
+    duplicates: [URL] = [], body: Body
   ) {
     self.coverage = coverage
     self.length = length
@@ -244,6 +261,7 @@ public struct SourceReply: Sendable {
     self.finalURL = finalURL
     self.redirects = redirects
     self.retryAfter = retryAfter
+    self.freshFor = freshFor
     self.acceptsRanges = acceptsRanges
     self.duplicates = duplicates
     self.body = body

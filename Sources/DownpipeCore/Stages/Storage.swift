@@ -29,6 +29,8 @@ public protocol Storage: Stage {
 
   /// Returns the folder for the steps of this download, on the file system of the destination. It is created if it does
   /// not exist. `nil` for a storage without paths.
+  ///
+  /// Followers of steps write there while the bytes arrive: the partial is open, and has a name.
   func workspace(_ key: PartialKey) async throws -> String?
 
   /// Publishes a finished artifact at its destination, atomically, and resolves conflicts.
@@ -59,6 +61,12 @@ public protocol Storage: Stage {
 
   /// Whether a published artifact still exists with the same size and modification time.
   func contains(_ artifact: Artifact) async -> Bool
+
+  /// Returns the published artifact that a description from the ledger means, with its bytes; `nil` if there is none.
+  ///
+  /// A ledger stores no bytes, so that storages that keep artifacts in memory have to find them. It is called often, and
+  /// must not wait. The default implementation returns `nil`.
+  func published(_ described: Artifact) -> Artifact?
 
   /// Returns an existing artifact that makes the transfer unnecessary, for storages whose conflict policy is to reuse
   /// files; otherwise `nil`.
@@ -94,6 +102,8 @@ extension Storage {
   public var location: String? { nil }
   /// The default: every destination is accepted.
   public func check(_ destination: DownloadRequest.Destination) throws(DownloadError) {}
+  /// The default: `nil`, artifacts have paths.
+  public func published(_ described: Artifact) -> Artifact? { nil }
   /// The default: ``Durability/process``.
   public var durability: Durability { .process }
   /// The default: `nil`, the storage cannot list its partials.

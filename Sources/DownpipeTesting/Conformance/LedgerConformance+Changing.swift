@@ -150,6 +150,36 @@ extension LedgerConformance {
       try expectEqual(try await store.known("a").phase, .finished, "the phase")
     }
     await report.check(
+      "failure-of-an-earlier-request",
+      "a download that fails waits again if what its work depends on was changed meanwhile"
+    ) {
+      let mirror = try Self.request("x", host: "mirror.example").url
+      let changes: [(name: String, change: @Sendable (inout DownloadRequest) -> Void)] = [
+        ("mirrors", { $0.mirrors = [mirror] }), ("maximum size", { $0.maximumSize = 12_345 }),
+        ("steps", { $0.steps = .only(["one"]) }), ("mark of a server", { $0.isNamedByServer = true }),
+      ]
+      for (name, change) in changes {
+        let (_, store) = try await filled(["a"])
+        let held = try expectValue(try await store.leased().first, "nothing was leased")
+        _ = try await store.update("a", at: Self.time(1)) { change(&$0.request) }
+        let (_, exchange) = try await end(held, [.failedForGood], in: store, at: Self.time(2))
+        try expectEqual(exchange.reopened, ["a"], "the downloads that wait again with other \(name)")
+      }
+    }
+    await report.check(
+      "steps-and-metadata", "steps that have completed run again with other metadata, unless the download has finished"
+    ) {
+      for (phase, isKept) in [(DownloadState.Phase.paused, false), (.failed, false), (.finished, true)] {
+        let (_, store) = try await filled(["a"])
+        let steps = StepLog(completed: ["one"])
+        try await store.bring("a", to: phase) { $0.steps = steps }
+        _ = try await store.update("a", at: Self.time(1)) { $0.request.metadata = ["key": "value"] }
+        let after = try await store.known("a")
+        try expectEqual(after.phase, phase, "the phase")
+        try expectEqual(after.steps, isKept ? steps : StepLog(), "the log of the steps of a download that is \(phase)")
+      }
+    }
+    await report.check(
       "new-url-of-complete-bytes", "complete bytes of an earlier URL do not count as complete for another one"
     ) {
       let (_, store) = try await filled(["a"])

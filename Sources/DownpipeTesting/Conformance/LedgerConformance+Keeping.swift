@@ -13,7 +13,7 @@ extension LedgerConformance {
     marks: [
       BlockMark(range: 0..<1_000, digest: FileDigest(.sha256, bytes: Array(repeating: 8, count: 32))),
       BlockMark(range: (1 << 39)..<(1 << 40), digest: FileDigest(.crc32, bytes: [0, 1, 254, 255])),
-    ], isComplete: true)
+    ], isComplete: true, freshUntil: time(3_600.5))
 
   /// Sets every field that a save writes.
   @Sendable static func fill(_ record: inout DownloadRecord) {
@@ -35,6 +35,7 @@ extension LedgerConformance {
       artifact: StoredArtifact(
         kind: .file, path: "a/b", name: "b", size: 12, mediaType: "x/y", modifiedAt: time(-7.25)),
       note: "half way")
+    record.refreshing = .fetching
     record.earlierArtifact = StoredArtifact(
       kind: .file, path: "a/earlier", name: "earlier", size: 7, mediaType: nil, modifiedAt: time(-8.5))
   }
@@ -42,7 +43,7 @@ extension LedgerConformance {
   /// A request with all fields set, and with text that needs escaping.
   static func fullRequest(_ id: DownloadID) throws -> DownloadRequest {
     let odd = "quote ' double \" back \\ percent % nul \0 line \n emoji 🛰️ accent é"
-    return try DownloadRequest(
+    var request = try DownloadRequest(
       "https://user@example.org:8443/a%20b/caf%E9?token=%2e&a%2Fb='#part", id: id,
       mirrors: [try mirror("https://one.example/caf%E9"), try mirror("ftp://two.example/f")],
       priority: Priority(-32768),
@@ -55,8 +56,12 @@ extension LedgerConformance {
         HeaderField("X-All", "x", scope: .everywhere), HeaderField("X-One", "y", scope: .origin(try oneOrigin())),
       ]),
       destination: .init(directory: "deep/er", name: odd, nameUse: .fallback), steps: .only(odd, "Gunzip"),
+      refresh: .whenStale,
       headStart: .init(
         file: "/tmp/" + odd, count: 1 << 40, validator: Validator(entityTag: EntityTag("x")), total: .known(1 << 41)))
+    request.isNamedByServer = true
+    request.lineage = DownloadRequest.Lineage(following: DownloadRequest(request.url, id: "root"))
+    return request
   }
 
   private static func oneOrigin() throws -> Origin {

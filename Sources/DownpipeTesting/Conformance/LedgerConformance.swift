@@ -43,6 +43,7 @@ public struct LedgerConformance: Sendable {
     await checkAdding(report)
     await checkMerging(report)
     await checkChanging(report)
+    await checkRefreshing(report)
     await checkUpdating(report)
     await checkRanking(report)
     await checkKeeping(report)

@@ -9,17 +9,77 @@ extension PostProcessorConformance {
       needs: ["gives-what-is-expected"]
     ) {
       for example in examples {
-        let bench = try Workbench(example)
-        guard let follower = try bench.follow(step) else { return }
-        try example.verify(try await bench.process(step, follower: follower))
+        for chunks in Workbench.Chunks.allCases {
+          let bench = try Workbench(example)
+          guard try bench.isFollowed(by: step) else { return }
+          let follower = try bench.follow(step, in: chunks)
+          defer { follower?.discard() }
+          try example.verify(try await bench.process(step, follower: follower))
+        }
       }
       guard let bad else { return }
       let bench = try Workbench(bad)
-      // A follower may refuse the bytes, too: the step then reads them.
-      guard let follower = try? bench.follow(step) else { return }
+      let follower = try bench.follow(step)
+      defer { follower?.discard() }
       try await expectAnyError(when: "processing a bad input with a follower") {
         _ = try await bench.process(step, follower: follower)
       }
+    }
+    await checkDiscarding(step, report)
+    await report.check(
+      "killed-follower-is-replaced", "what a follower has left in a process that was killed does no harm",
+      needs: ["discarded-follower-leaves-nothing"]
+    ) {
+      let killed = try Workbench(examples[0])
+      guard try killed.isFollowed(by: step) else { return }
+      let first = try killed.follow(step)
+      defer { first?.discard() }
+      for isFollowed in [true, false] {
+        let bench = try Workbench(examples[0])
+        try bench.takeOver(killed)
+        let second = isFollowed ? try bench.follow(step) : nil
+        defer { second?.discard() }
+        try examples[0].verify(try await bench.process(step, follower: second))
+      }
+    }
+  }
+
+  private func checkDiscarding(_ step: PipelineStep, _ report: ConformanceReport) async {
+    let inputs = examples + (bad.map { [$0] } ?? [])
+    let examples = examples
+    await report.check(
+      "discarded-follower-leaves-nothing", "a follower that was discarded leaves nothing, and the step can still run",
+      needs: ["follower-changes-nothing"]
+    ) {
+      for input in inputs {
+        for half in [true, false] {
+          let bench = try Workbench(input)
+          guard try bench.isFollowed(by: step) else { return }
+          let follower = try bench.follow(step, half: half)
+          follower?.discard()
+          follower?.discard()
+          try expect(bench.written.isEmpty, "it has left \(bench.written)")
+        }
+      }
+      // The transfer starts again.
+      for example in examples {
+        let bench = try Workbench(example)
+        try bench.follow(step, half: true)?.discard()
+        let second = try bench.follow(step)
+        defer { second?.discard() }
+        try example.verify(try await bench.process(step, follower: second))
+      }
+    }
+    await report.check(
+      "discarding-keeps-the-output", "the output stays when the follower is discarded after the step",
+      needs: ["follower-changes-nothing"]
+    ) {
+      let bench = try Workbench(examples[0])
+      guard try bench.isFollowed(by: step) else { return }
+      let follower = try bench.follow(step)
+      let output = try await bench.process(step, follower: follower)
+      follower?.discard()
+      try examples[0].verify(output)
     }
   }
 
@@ -33,7 +93,13 @@ extension PostProcessorConformance {
       for example in examples {
         let context = try Workbench(example).context(workspace: nil)
         try expectEqual(step.isNeeded(context), base.isNeeded(context), "isNeeded(in:)")
-        let (own, wrapped) = (step.follower(context), base.follower(context))
+        try expectEqual(step.followerWrites, base.followerWrites, "followerWrites")
+        let bench = try Workbench(example)
+        let (own, wrapped) = (try bench.follower(of: step), try bench.follower(of: base))
+        defer {
+          own?.discard()
+          wrapped?.discard()
+        }
         try expectEqual(own == nil ? "nil" : "a follower", wrapped == nil ? "nil" : "a follower", "follower(in:)")
       }
     }

@@ -9,6 +9,7 @@ extension PostProcessorConformance {
     private let folder: TemporaryFolder
     private let digests: [FileDigest]
     private let fetch: ProcessingContext.Fetcher?
+    private let add: ProcessingContext.Adder?
     private let original: [String: [UInt8]]
     private let notes = Watched<[String]>([])
 
@@ -16,6 +17,7 @@ extension PostProcessorConformance {
       folder = try TemporaryFolder()
       digests = example.digests
       fetch = example.fetch
+      add = example.add
       workspace = folder.path("workspace")
       try FileManager.default.createDirectory(atPath: workspace, withIntermediateDirectories: false)
       input = try example.make(folder)
@@ -23,15 +25,16 @@ extension PostProcessorConformance {
     }
 
     func context(
-      workspace: String?, again: Bool = false, follower: (any TransferFollower)? = nil
+      workspace: String?, again: Bool = false, follower: (any TransferFollower)? = nil, announcing: Bool = false
     ) throws -> ProcessingContext {
       let notes = notes
       return ProcessingContext(
         request: try DownloadRequest("https://example.org/\(DownloadID())"), workspace: workspace, digests: digests,
         priorNote: again ? notes.value.last : nil, follower: follower,
+        bytesReceived: announcing ? original[""].map { Int64($0.count) } : nil,
         // The example of RFC 9110 §5.6.7.
         lastModified: Date(timeIntervalSince1970: 784_111_777),
-        note: { note in notes.update { $0.append(note) } }, fetch: fetch)
+        note: { note in notes.update { $0.append(note) } }, fetch: fetch, add: add)
     }
 
     func process(
@@ -40,14 +43,66 @@ extension PostProcessorConformance {
       try await step.process(input, context(workspace: workspace, again: again, follower: follower))
     }
 
-    /// The step's follower, after it has taken the input; `nil` if it has none.
-    func follow(_ step: PipelineStep) throws -> (any TransferFollower)? {
-      guard input.kind == .file, let follower = step.follower(try context(workspace: nil)) else { return nil }
-      let bytes = try input.readBytes()
-      for start in stride(from: 0, to: bytes.count, by: 1000) {
-        try follower.take(bytes.span.bytes.extracting(start..<min(bytes.count, start + 1000)))
+    /// How the input is cut into what a follower takes.
+    enum Chunks: CaseIterable, Sendable {
+      case whole
+      /// Also with the boundaries of blocks and headers inside a chunk.
+      case even
+      /// One byte, two, three …
+      case growing
+
+      func size(after count: Int) -> Int {
+        switch self {
+        case .whole: .max
+        case .even: 1000
+        case .growing: count + 1
+        }
+      }
+    }
+
+    /// A follower of the step that has taken no bytes; `nil` if it has none.
+    func follower(of step: PipelineStep) throws -> (any TransferFollower)? {
+      guard input.kind == .file else { return nil }
+      return step.follower(try context(workspace: step.followerWrites ? workspace : nil, announcing: true))
+    }
+
+    /// Whether the step has a follower for the input.
+    func isFollowed(by step: PipelineStep) throws -> Bool {
+      let follower = try follower(of: step)
+      follower?.discard()
+      return follower != nil
+    }
+
+    /// The step's follower, after it has taken the input; `nil` if it has none, or if it has refused the bytes, as it may:
+    /// it was discarded then, as the engine does.
+    ///
+    /// - Parameter half: Whether it takes only the first half of the input.
+    func follow(
+      _ step: PipelineStep, in chunks: Chunks = .even, half: Bool = false
+    ) throws -> (any TransferFollower)? {
+      guard let follower = try follower(of: step) else { return nil }
+      var rest = try input.readBytes()[...]
+      if half { rest = rest.prefix(rest.count / 2) }
+      var count = 0
+      while !rest.isEmpty {
+        let chunk = Array(rest.prefix(chunks.size(after: count)))
+        do { try follower.take(chunk.span.bytes) } catch {
+          follower.discard()
+          return nil
+        }
+        rest = rest.dropFirst(chunk.count)
+        count += 1
       }
       return follower
+    }
+
+    /// The paths of all entries of the workspace.
+    var written: [String] { (FileManager.default.subpaths(atPath: workspace) ?? []).sorted() }
+
+    /// Takes over what a process has left in its workspace that was killed.
+    func takeOver(_ other: Workbench) throws {
+      try FileManager.default.removeItem(atPath: workspace)
+      try FileManager.default.copyItem(atPath: other.workspace, toPath: workspace)
     }
 
     func expectInputKept() throws {

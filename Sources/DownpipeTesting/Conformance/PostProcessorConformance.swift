@@ -15,6 +15,7 @@ public struct PostProcessorConformance: Sendable {
     let make: @Sendable (TemporaryFolder) throws -> Artifact
     let verify: @Sendable (Artifact) throws -> Void
     private(set) var fetch: ProcessingContext.Fetcher?
+    private(set) var add: ProcessingContext.Adder?
 
     /// Creates an example whose input and output are files.
     ///
@@ -60,6 +61,14 @@ public struct PostProcessorConformance: Sendable {
     public func fetching(_ fetch: @escaping ProcessingContext.Fetcher) -> Example {
       var example = self
       example.fetch = fetch
+      return example
+    }
+
+    /// Returns the example with what the step's ``/DownpipeCore/ProcessingContext/add(_:within:)`` does. By default it
+    /// throws.
+    public func adding(_ add: @escaping ProcessingContext.Adder) -> Example {
+      var example = self
+      example.add = add
       return example
     }
   }

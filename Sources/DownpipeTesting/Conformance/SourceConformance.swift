@@ -163,6 +163,13 @@ public struct SourceConformance: Sendable {
     }
   }
 
+  /// The validator with a weak tag: conditions compare weakly (RFC 9110 §13.1.2).
+  private func weak(_ validator: Validator) -> Validator {
+    var weak = validator
+    weak.entityTag = validator.entityTag.map { EntityTag($0.opaque, isWeak: true) }
+    return weak
+  }
+
   func checkValidators(_ session: any SourceSession, _ report: ConformanceReport) async {
     await report.check("validator-is-stable", "equal bytes have equal validators") {
       let first = try await head(session, request()).validator
@@ -170,6 +177,41 @@ public struct SourceConformance: Sendable {
       try expect(
         first?.entityTag == second?.entityTag && first?.lastModified == second?.lastModified,
         "two replies have \(describe(first)) and \(describe(second))")
+    }
+    await report.check(
+      "not-modified",
+      "a request whose condition is the validator of the file is answered with notModified, or with the whole file",
+      needs: ["validator-is-stable"]
+    ) {
+      guard let validator = try await head(session, request()).validator else { return }
+      for condition in [validator, weak(validator)] {
+        var ask = request()
+        ask.condition = condition
+        let (reply, body) = try await read(session, ask)
+        // A source without conditional requests.
+        if reply.coverage == .whole {
+          try body.expectBytes(content[...])
+          continue
+        }
+        try expectEqual(reply.coverage, .none(.notModified), "the coverage for \(describe(condition))")
+        try body.expectBytes([])
+        try expect(
+          condition.compare(to: reply.validator) != .changed,
+          "the file has \(describe(condition)), and the reply that it is not modified has \(describe(reply.validator))")
+      }
+    }
+    await report.check(
+      "modified", "a request with a condition that does not hold delivers the whole file", needs: ["whole-file"]
+    ) {
+      guard let validator = try await head(session, request()).validator else { return }
+      var ask = request()
+      ask.condition =
+        validator.entityTag == nil
+        ? Validator(lastModified: Date(timeIntervalSince1970: 1))
+        : Validator(entityTag: EntityTag("downpipe-conformance-other"), lastModified: validator.lastModified)
+      let (reply, body) = try await read(session, ask)
+      try expectEqual(reply.coverage, .whole, "the coverage")
+      try body.expectBytes(content[...])
     }
     await report.check(
       "range-has-the-validator", "a range has the validator of the whole file", when: supportsRanges,

@@ -40,11 +40,12 @@ extension StorageConformance {
   }
 
   func context(
-    _ key: PartialKey, priorNote: String? = nil, note: @escaping @Sendable (String) async throws -> Void = { _ in }
+    _ key: PartialKey, priorNote: String? = nil, replaces: Artifact? = nil,
+    note: @escaping @Sendable (String) async throws -> Void = { _ in }
   ) async throws -> ProcessingContext {
     ProcessingContext(
       request: try DownloadRequest("https://example.org/conformance.bin", id: key.id),
-      workspace: try await storage.workspace(key), priorNote: priorNote, note: note)
+      workspace: try await storage.workspace(key), priorNote: priorNote, replaces: replaces, note: note)
   }
 
   /// A destination that does not exist.
@@ -103,6 +104,17 @@ extension StorageConformance {
       }
     }
     report.build(on: "publishing")
+    await report.check("bytes-in-memory", "a published artifact without a path is found without its bytes") {
+      try await publish(bytes, at: newName()) { _, published in
+        guard published.path == nil else { return }
+        var described = published
+        described.location = .memory([])
+        let found = try expectValue(storage.published(described), "published(_:) returns nil")
+        try await expectPublished(found, bytes)
+        try await storage.remove(published)
+        try expect(storage.published(described) == nil, "published(_:) returns an artifact after removing")
+      }
+    }
     await report.check("publishing-into-a-folder", "the folder of the destination is created") {
       let folder = "conformance-\(DownloadID())"
       for directory in ["\(folder)/one", "\(folder)/one/two", folder] {

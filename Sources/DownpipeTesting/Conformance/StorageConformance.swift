@@ -65,6 +65,7 @@ public struct StorageConformance: Sendable {
     await checkExporting(report)
     await checkArtifacts(report)
     await checkPublishing(report)
+    await checkReplacing(report)
     await checkChanges(report)
     await checkCrashes(report)
     await checkPaths(report)

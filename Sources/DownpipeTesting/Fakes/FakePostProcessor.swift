@@ -14,6 +14,8 @@ public final class FakePostProcessor<Input: ArtifactForm, Output: ArtifactForm>:
   public let name: String
   private let processing: @Sendable (Input, ProcessingContext) async throws -> Output
   private let following: @Sendable (ProcessingContext) -> (any TransferFollower)?
+  /// Whether the follower writes to the workspace.
+  public let followerWrites: Bool
   private let seen = Watched<[Artifact]>([])
   private let noted = Watched<[String?]>([])
 
@@ -22,14 +24,17 @@ public final class FakePostProcessor<Input: ArtifactForm, Output: ArtifactForm>:
   /// - Parameters:
   ///   - name: The name in the printed pipeline and in events.
   ///   - follower: Returns the follower of a transfer; by default there is none.
+  ///   - followerWrites: Whether the follower writes to the workspace.
   ///   - processing: Turns the input into the output.
   public init(
     name: String = "FakePostProcessor",
     follower: @escaping @Sendable (ProcessingContext) -> (any TransferFollower)? = { _ in nil },
+    followerWrites: Bool = false,
     _ processing: @escaping @Sendable (_ input: Input, _ context: ProcessingContext) async throws -> Output
   ) {
     self.name = name
     following = follower
+    self.followerWrites = followerWrites
     self.processing = processing
   }
 

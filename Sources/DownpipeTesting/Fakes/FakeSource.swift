@@ -11,7 +11,7 @@ public import Foundation
 ///   ]
 /// ])
 /// ```
-/// Like a correct server it serves ranges, and the whole file when the validator of the request (`If-Range`) does not
+/// Like a correct server it serves ranges, answers conditional requests, and the whole file when the validator of the request (`If-Range`) does not
 /// match. ``Script`` can make each part of the reply wrong.
 public final class FakeSource: Source, SourceSession {
   /// The reply to one opening of a URL.
@@ -22,6 +22,11 @@ public final class FakeSource: Source, SourceSession {
     public var validator: Validator?
     /// Whether a requested range is served (206); otherwise the whole file is (200).
     public var honoursRanges = true
+    /// Whether a request with the validator of the file as its condition is answered without bytes; otherwise with the
+    /// whole file.
+    public var honoursConditions = true
+    /// How long the reply is fresh; `nil` when it does not say.
+    public var freshFor: Duration?
     /// Whether the reply has the length of its body, and a range the length of the file.
     public var announcesLength = true
     /// The maximum size of a chunk, in bytes.
@@ -220,7 +225,8 @@ public final class FakeSource: Source, SourceSession {
       length: script.claimedLength ?? (script.announcesLength ? .known(Int64(body.count)) : .unknown),
       validator: script.validator, contentCoding: script.contentCoding, suggestedName: script.suggestedName,
       mediaType: script.mediaType, digests: script.digests, finalURL: script.finalURL ?? script.redirects.last,
-      redirects: script.redirects, retryAfter: script.retryAfter, acceptsRanges: script.honoursRanges,
+      redirects: script.redirects, retryAfter: script.retryAfter, freshFor: script.freshFor,
+      acceptsRanges: script.honoursRanges,
       duplicates: script.duplicates,
       body: Body(discard: { self.state.update { $0.discarded += 1 } }) { sink in
         self.state.update { $0.pushing += 1 }
@@ -258,6 +264,9 @@ extension FakeSource.Script {
   /// The bytes for a request, and their coverage.
   fileprivate func serve(_ request: SourceRequest) -> (Coverage, [UInt8]) {
     if let refusal { return (.none(refusal), []) }
+    if honoursConditions, request.range == nil, request.condition?.isUnmodified(in: validator) == true {
+      return (.none(.notModified), [])
+    }
     let total = Int64(bytes.count)
     guard honoursRanges, let range = request.range, range.start >= 0, range.end.map({ $0 > range.start }) ?? true
     else { return (.whole, bytes) }

@@ -2,7 +2,7 @@ import DownpipeCore
 public import Foundation
 
 extension ScriptedReply {
-  /// A file, served correctly: ranges, `If-Range`, `If-None-Match`, `HEAD`, 416 with the size.
+  /// A file, served correctly: ranges, `If-Range`, `If-None-Match`, `If-Modified-Since`, `HEAD`, 416 with the size.
   ///
   /// - Parameters:
   ///   - content: The bytes of the file.
@@ -12,11 +12,13 @@ extension ScriptedReply {
   ///   - name: The file name in `Content-Disposition`.
   ///   - mediaType: The media type.
   ///   - supportsRanges: Whether ranges are served; otherwise the whole file is.
+  ///   - cacheControl: The field `Cache-Control`, also of a 304.
   ///   - ignoreIfRange: Answers the range even when `If-Range` does not match, as some incorrect servers do.
   ///   - request: The request to reply to.
   public static func file(
     _ content: ScriptedContent, etag: String? = nil, lastModified: Date? = nil, date: Date? = nil,
-    name: String? = nil, mediaType: String? = nil, supportsRanges: Bool = true, ignoreIfRange: Bool = false,
+    name: String? = nil, mediaType: String? = nil, supportsRanges: Bool = true, cacheControl: String? = nil,
+    ignoreIfRange: Bool = false,
     for request: ScriptedRequest
   ) -> ScriptedReply {
     var headers = HeaderFields()
@@ -25,8 +27,11 @@ extension ScriptedReply {
     if let lastModified { headers["Last-Modified"] = HTTPDate.string(from: lastModified) }
     if let name { headers["Content-Disposition"] = "attachment; filename=\"\(name)\"" }
     if supportsRanges { headers["Accept-Ranges"] = "bytes" }
+    headers["Cache-Control"] = cacheControl
 
-    if let etag, request.headers["If-None-Match"] == etag { return ScriptedReply([.head(304, headers)]) }
+    if isUnmodified(for: request, etag: etag, lastModified: lastModified) {
+      return ScriptedReply([.head(304, headers)])
+    }
     headers["Content-Type"] = mediaType
 
     var status = 200
@@ -50,6 +55,19 @@ extension ScriptedReply {
     headers["Content-Length"] = String(range.count)
     let sendsBody = request.method != "HEAD" && !range.isEmpty
     return ScriptedReply([.head(status, headers)] + (sendsBody ? [.content(content, range)] : []))
+  }
+
+  /// Whether the client has the file (RFC 9110 §13.2.2): the tag it asks with is the one of the file, compared weakly, or
+  /// without a tag the file is not newer than its date.
+  private static func isUnmodified(for request: ScriptedRequest, etag: String?, lastModified: Date?) -> Bool {
+    if let condition = request.headers["If-None-Match"] {
+      func opaque(_ tag: String) -> Substring { tag.hasPrefix("W/") ? tag.dropFirst(2) : tag[...] }
+      return etag.map { opaque($0) == opaque(condition) } ?? false
+    }
+    guard let lastModified, let since = request.headers["If-Modified-Since"].flatMap(HTTPDate.date(from:)) else {
+      return false
+    }
+    return lastModified.timeIntervalSince1970.rounded(.down) <= since.timeIntervalSince1970
   }
 
   /// Whether the range may be served (RFC 9110 §13.1.5): no `If-Range`, or one that matches strongly.

@@ -6,13 +6,19 @@ import Foundation
 /// downloads, and resumes them when it is run again.
 ///
 /// It is the first 64 bits of SHA-256 over the URL as it was typed, a line break, and the name given with `--output`,
-/// written as 16 hexadecimal digits.
+/// written as 16 hexadecimal digits. For a file of a Metalink document, it is the hash of the word “metalink”, the
+/// URL of the document as it was typed or its path, and the name of the file.
 struct DownloadIdentity: Hashable, Sendable {
   let bits: UInt64
 
-  init(url: String, outputName: String?) {
+  init(url: String, outputName: String?) { self.init(hashing: url + "\n" + (outputName ?? "")) }
+
+  /// The id of a file of a Metalink document. It does not depend on the URLs of the file, which change with the mirrors.
+  init(document: String, file: String) { self.init(hashing: "metalink\n" + document + "\n" + file) }
+
+  private init(hashing text: String) {
     var hash = SHA256()
-    hash.update(data: Array((url + "\n" + (outputName ?? "")).utf8))
+    hash.update(data: Array(text.utf8))
     bits = hash.finalize().prefix(8).reduce(0) { $0 << 8 | UInt64($1) }
   }
 

@@ -58,6 +58,12 @@ enum Folder {
     return isDirectory.boolValue ? .directory : .file
   }
 
+  /// Whether a path, links followed, is that of a regular file: a FIFO or a device may be read without end.
+  static func isRegularFile(_ path: String) -> Bool {
+    var status = stat()
+    return stat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFREG
+  }
+
   /// Removes the folders of unfinished files, as far as they are empty.
   static func removeEmptyWorkspace(of directory: String) {
     for name in ["partials", "work", ""] { rmdir("\(directory)/.downpipe/\(name)") }

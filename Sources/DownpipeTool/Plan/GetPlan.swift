@@ -1,4 +1,5 @@
 import Downpipe
+import DownpipeMetalink
 import Foundation
 
 /// The downloads of `downpipe get`, with every option checked.
@@ -17,8 +18,14 @@ struct GetPlan: Sendable {
   var digest: FileDigest?
   var steps = RequestSteps()
   var priority = Priority.normal
+  /// Whether the servers of finished files are asked about them.
+  var refresh = DownloadRequest.Refresh.never
   /// Whether the command was given a name or a token to log in with.
   var logsIn = false
+  /// The local checksum file that has the digests of the files.
+  var checksums: LocalChecksums?
+  /// Whether the URLs are those of Metalink documents, or paths.
+  var isMetalink = false
   /// Whether the URLs are from strangers.
   var isUntrusted = false
 
@@ -31,17 +38,25 @@ struct GetPlan: Sendable {
   ///   - referer: The field `Referer`.
   ///   - checksum: A digest such as `sha256=…`.
   ///   - mirrors: Other URLs of the file.
+  ///   - isMetalink: Whether the URLs are those of Metalink documents.
   init(
     urls: [String], inputFile: String? = nil, outputName: String? = nil, header: [String] = [],
     userAgent: String? = nil, referer: String? = nil, checksum: String? = nil, mirrors: [String] = [],
-    steps: RequestSteps = RequestSteps(), priority: Priority = .normal
+    steps: RequestSteps = RequestSteps(), priority: Priority = .normal,
+    refresh: DownloadRequest.Refresh = .never, isMetalink: Bool = false
   ) throws(UsageError) {
     self.urls = urls
+    self.isMetalink = isMetalink
     self.inputFile = inputFile
     self.steps = steps
     self.priority = priority
+    self.refresh = refresh
     guard !urls.isEmpty || inputFile != nil else {
       throw UsageError("no URL given: add one, or a file of URLs with --input-file")
+    }
+    let given = [("--output", outputName != nil), ("--checksum", checksum != nil), ("--mirror", !mirrors.isEmpty)]
+    if isMetalink, let option = given.first(where: { $0.1 })?.0 {
+      throw UsageError("\(option) and --metalink exclude each other: the document says what each file is")
     }
     if let outputName {
       guard isSingle else { throw UsageError("--output works with one URL only: it is the name of one file") }
@@ -89,27 +104,51 @@ struct GetPlan: Sendable {
     }
     request.headers = headers
     request.priority = priority
+    request.refresh = refresh
     request.destination.name = outputName
     if let digest { request.expectedDigests = [digest] }
     request.givenURL = line.url
     request.logsIn = logsIn
     request.isUntrusted = isUntrusted
     steps.attach(to: &request)
+    try checksums?.attach(to: &request, for: CompanionFile.fileName(of: request.url))
     return request
+  }
+
+  /// Returns the requests for the files of a Metalink document.
+  ///
+  /// - Parameters:
+  ///   - text: The URL of the document as it was typed, or its absolute path.
+  ///   - url: Where it came from; `nil` for a local file.
+  func requests(of document: MetalinkDocument, _ text: String, from url: URL?) throws -> [DownloadRequest] {
+    try document.requests(from: url) { request, file in
+      request.id = DownloadIdentity(document: text, file: file.name).id
+      // The others are for the server of the document.
+      request.headers = headers.forEverybody
+      request.priority = priority
+      request.refresh = refresh
+      request.isUntrusted = isUntrusted
+      // The document names what is downloaded, which a step may unpack.
+      if steps.gunzips || steps.strippedComponents != nil { request.destination.nameUse = .fallback }
+      steps.attach(to: &request)
+      try checksums?.attach(to: &request, for: file.name.split(separator: "/").last.map(String.init))
+    }
   }
 
   func id(for text: String) -> DownloadID { DownloadIdentity(url: URLLine(text).url, outputName: outputName).id }
 
-  private static func url(_ text: String) throws(DownloadError) -> URL {
+  static func url(_ text: String) throws(DownloadError) -> URL {
     let url = try DownloadRequest(text, id: "").url
     let parts = URLText(url)
-    guard parts.isHTTP else {
-      let scheme = parts.scheme.lowercased()
+    let scheme = parts.scheme.lowercased()
+    guard PipelineSettings.schemes.contains(scheme) else {
       throw DownloadError(
-        .unsupportedURL, "the scheme “\(scheme.prefix(32))” is not supported: use a URL with https:// or http://")
+        .unsupportedURL,
+        "the scheme “\(scheme.prefix(32))” is not supported: use a URL with \(PipelineSettings.schemes.joined(separator: ", "))"
+      )
     }
     guard parts.host?.isEmpty == false else {
-      throw DownloadError(.unsupportedURL, "the URL has no host: write it as https://host/path")
+      throw DownloadError(.unsupportedURL, "the URL has no host: write it as \(scheme)://host/path")
     }
     return url
   }

@@ -2,8 +2,8 @@ import Downpipe
 import Foundation
 
 /// Adds the `Authorization` field of `--user` and `--bearer` to each request for the origin of the URL that the user gave.
-/// Mirrors on other origins and places that a server names do not get it. Neither the request of the download nor its record in the ledger has it, and
-/// the source does not send it to another origin.
+/// Mirrors on other origins and places that a server names do not get it. Neither the request of the download nor its
+/// record in the ledger has it, and the source does not send it to another origin.
 ///
 /// User information in a URL and a field of `--header` win. Downloads that were added with `--untrusted` do not get it.
 struct LogInInterceptor: RequestInterceptor {

@@ -18,7 +18,7 @@ enum LogInOrigins {
   /// The origins for which the downloads that a command takes were given `--user` or `--bearer`. Other hosts of the
   /// ledger do not get what belongs to these.
   static func stored(
-    in ledger: String, directory: String, of choice: LedgerPicker.Choice
+    in ledger: String, directory: String, of choice: LedgerChoice
   ) async throws -> Set<Origin> {
     let downloader = try await Downloader.reading(PipelineSettings(directory: directory, ledger: ledger))
     let origins = await Result { try await stored(downloader, choice) }
@@ -26,7 +26,7 @@ enum LogInOrigins {
     return try origins.get()
   }
 
-  private static func stored(_ downloader: Downloader, _ choice: LedgerPicker.Choice) async throws -> Set<Origin> {
+  private static func stored(_ downloader: Downloader, _ choice: LedgerChoice) async throws -> Set<Origin> {
     let phases: Set<DownloadState.Phase>
     switch choice {
     case .ids(let ids): return Set(try await downloader.statuses(of: ids).values.compactMap(\.request.logInOrigin))

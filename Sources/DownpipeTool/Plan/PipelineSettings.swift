@@ -46,6 +46,8 @@ struct PipelineSettings: Sendable, Hashable {
   /// The absolute path of the ledger; in memory when `nil`.
   var ledger: String?
   var scope = PathScope.everywhere
+  /// Which programs of the ledger run.
+  var programs = ProgramRule.none
   /// Whether paths outside of ``scope`` may be listed. Nothing is fetched then.
   var showsAll = false
   /// Whether the pipeline can open URLs. A command that only reads the ledger needs no connections.

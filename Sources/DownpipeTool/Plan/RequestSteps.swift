@@ -5,28 +5,78 @@ import Foundation
 /// file as the command that asked for it.
 struct RequestSteps: Sendable, Hashable {
   var gunzips = false
+  /// How many leading components are removed from the paths of an archive; `nil` if the file is not unpacked.
+  var strippedComponents: Int?
+  /// The checksum file that the file is checked against.
+  var checksumFile: CompanionPlace?
+  var signature: SignatureCheck?
+  /// Whether the file gets the modification time that its server states.
+  var keepsTime = false
   /// The absolute path of the folder that the file is moved into.
   var folder: String?
+  /// The template of its path below the folder.
+  var nameTemplate: String?
+  /// The program that runs for the file.
+  var command: FinishCommand?
+
+  // The names of the steps, by which the ledger knows them.
+  static let checksumFileStep = "ChecksumFile"
+  static let signatureStep = "Signature"
+  static let extractionStep = "Unarchive"
+  static let placementStep = "MoveInto"
+  static let commandStep = "RunCommand"
 
   private static let folderKey = "downpipe.move-into"
+  private static let stripKey = "downpipe.strip"
+  private static let checksumKey = "downpipe.checksum-file"
+  private static let nameKey = "downpipe.name"
 
   init(gunzips: Bool = false, folder: String? = nil) {
     self.gunzips = gunzips
     self.folder = folder
   }
 
+  /// What a request carries. A step whose settings are missing or unreadable is not among them, and fails.
   init(_ request: DownloadRequest) {
-    gunzips = request.steps.contains("Gunzip")
-    folder = request.metadata[Self.folderKey]
+    let (steps, metadata) = (request.steps, request.metadata)
+    gunzips = steps.contains("Gunzip")
+    if steps.contains(Self.extractionStep) {
+      strippedComponents = metadata[Self.stripKey].flatMap(Int.init) ?? 0
+    }
+    if steps.contains(Self.checksumFileStep) {
+      checksumFile = metadata[Self.checksumKey].flatMap { CompanionPlace(stored: $0) }
+    }
+    if steps.contains(Self.signatureStep) { signature = SignatureCheck(metadata) }
+    keepsTime = steps.contains("SetModificationDate")
+    folder = metadata[Self.folderKey]
+    nameTemplate = metadata[Self.nameKey]
+    if steps.contains(Self.commandStep) { command = FinishCommand(metadata) }
   }
 
   func attach(to request: inout DownloadRequest) {
     var steps: Set = ["VerifyChecksum"]
     if gunzips { steps.insert("Gunzip") }
-    if let folder {
-      steps.insert("MoveInto")
-      request.metadata[Self.folderKey] = folder
+    if let strippedComponents {
+      steps.insert(Self.extractionStep)
+      if strippedComponents > 0 { request.metadata[Self.stripKey] = String(strippedComponents) }
     }
+    if let checksumFile {
+      steps.insert(Self.checksumFileStep)
+      request.metadata[Self.checksumKey] = checksumFile.stored
+    }
+    if let signature {
+      steps.insert(Self.signatureStep)
+      signature.attach(to: &request.metadata)
+    }
+    if keepsTime { steps.insert("SetModificationDate") }
+    request.metadata[Self.folderKey] = folder
+    request.metadata[Self.nameKey] = nameTemplate
+    if let command {
+      steps.insert(Self.commandStep)
+      command.attach(to: &request.metadata)
+    }
+    // A program gets the file in its final place, so the file is moved there first.
+    if folder != nil || nameTemplate != nil || command != nil { steps.insert(Self.placementStep) }
     request.steps = .only(steps)
   }
 }

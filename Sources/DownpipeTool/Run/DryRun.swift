@@ -24,6 +24,8 @@ struct DryRun: Sendable {
     /// The state and the received bytes in the ledger.
     var phase: DownloadState.Phase?
     var received: Int64 = 0
+    /// Whether the server of a finished file would be asked about it.
+    var isRefreshed = false
     var error: DownloadError?
   }
 
@@ -61,11 +63,16 @@ struct DryRun: Sendable {
 
   private func startSource() async throws -> any SourceSession {
     let context = SourceContext(concurrentDownloads: settings.jobs, downloadsPerHost: settings.perHost ?? settings.jobs)
-    guard let source = try Pipeline(settings).sources.first else { throw UsageError("there is no source") }
+    var sessions = FirstAcceptingSession()
     do {
-      return try await source.start(in: context)
-    } catch let error as DownloadError {
-      throw UsageError(error.sentence)
+      for source in try Pipeline(settings).sources {
+        sessions.parts.append((source, try await source.start(in: context)))
+      }
+      return sessions
+    } catch {
+      await sessions.stop()
+      if let error = error as? DownloadError { throw UsageError(error.sentence) }
+      throw error
     }
   }
 
@@ -76,18 +83,52 @@ struct DryRun: Sendable {
     return isComplete
   }
 
-  /// Shows the forecasts in the order of the URLs, as many at once as there would be downloads.
+  /// Shows the forecasts in the order of the URLs.
   private func show(
     _ urls: [String], _ source: any SourceSession, _ downloader: Downloader?
   ) async throws -> Bool {
+    guard plan.isMetalink else { return try await show(urls.map(subject), source, downloader) }
     var isComplete = true
-    var rest = urls[...]
+    for text in urls {
+      let subjects: [Subject]
+      do {
+        subjects = try await MetalinkDocuments(plan, settings).requests(for: text).map { request in
+          Subject(id: request.id, url: request.shownURL, request: .success(request))
+        }
+      } catch let failure as MetalinkDocuments.Failure {
+        subjects = [Subject(id: plan.id(for: text), url: text.identifyingURL, request: .failure(failure.error))]
+      }
+      isComplete = try await show(subjects, source, downloader) && isComplete
+    }
+    return isComplete
+  }
+
+  /// A file that would be downloaded.
+  struct Subject: Sendable {
+    var id: DownloadID
+    /// Without secrets.
+    var url: String
+    var request: Result<DownloadRequest, DownloadError>
+  }
+
+  private func subject(_ text: String) -> Subject {
+    Subject(
+      id: plan.id(for: text), url: URLLine(text).url.identifyingURL,
+      request: Result { () throws(DownloadError) in try plan.request(for: text) })
+  }
+
+  /// Shows the forecasts in order, as many at once as there would be downloads.
+  private func show(
+    _ subjects: [Subject], _ source: any SourceSession, _ downloader: Downloader?
+  ) async throws -> Bool {
+    var isComplete = true
+    var rest = subjects[...]
     while !rest.isEmpty {
       let batch = rest.prefix(settings.jobs)
       rest = rest.dropFirst(settings.jobs)
       let forecasts = try await withThrowingTaskGroup(of: (Int, Forecast).self) { group in
-        for (place, text) in batch.enumerated() {
-          group.addTask { (place, try await forecast(text, source, downloader)) }
+        for (place, subject) in batch.enumerated() {
+          group.addTask { (place, try await forecast(subject, source, downloader)) }
         }
         return try await group.reduce(into: [:]) { $0[$1.0] = $1.1 }
       }
@@ -114,15 +155,22 @@ struct DryRun: Sendable {
   func forecast(
     _ text: String, _ source: any SourceSession, _ downloader: Downloader?
   ) async throws -> Forecast {
-    var forecast = Forecast(id: plan.id(for: text), url: URLLine(text).url.identifyingURL)
+    try await forecast(subject(text), source, downloader)
+  }
+
+  private func forecast(
+    _ subject: Subject, _ source: any SourceSession, _ downloader: Downloader?
+  ) async throws -> Forecast {
+    var forecast = Forecast(id: subject.id, url: subject.url)
     do {
-      var request = try plan.request(for: text)
+      var request = try subject.request.get()
       let known = try await downloader?.status(of: request.id)
       if known?.request.isUntrusted ?? false { request.isUntrusted = true }
       forecast.phase = known?.state.phase
       forecast.received = known?.artifact == nil ? known?.progress.received ?? 0 : 0
       if let downloader, let known, await Feeder.isDone(known, asked: request, await downloader.pipeline.storage) {
         forecast.path = known.artifact?.path
+        forecast.isRefreshed = request.refresh != .never
         forecast.total = known.artifact?.size ?? .unknown
       } else {
         try await ask(source, for: request, &forecast)
@@ -137,8 +185,9 @@ struct DryRun: Sendable {
     _ source: any SourceSession, for request: DownloadRequest, _ forecast: inout Forecast
   ) async throws {
     var asked = SourceRequest(
-      url: request.url, id: request.id, range: RequestedRange(from: 0, to: 1), headers: request.headers,
-      metadata: request.metadata)
+      url: request.url, id: request.id, range: RequestedRange(from: 0, to: 1),
+      headers: request.headers(for: request.url),
+      metadata: request.metadata, isNamedByServer: request.isNamedByServer)
     if let logIn = LogInInterceptor(settings.network.logIn) { asked = logIn.authorized(asked) }
     let reply = try await source.open(asked)
     reply.body.discard()
@@ -153,9 +202,18 @@ struct DryRun: Sendable {
     }
     segment(reply, of: request, &forecast)
     let name = SafeFileName.make(from: reply.suggestedName, url: reply.finalURL ?? request.url)
-    let path = (plan.steps.folder ?? settings.directory) + "/" + finishedName(name)
+    let path = try path(of: request, finishedName(request.destination.name ?? name), reply)
     forecast.path = path
     forecast.isTaken = Folder.kind(path) != nil
+  }
+
+  /// Where the file would be.
+  private func path(of request: DownloadRequest, _ name: String, _ reply: SourceReply) throws(DownloadError) -> String {
+    let place = PlacementStep(directory: settings.directory, conflict: settings.conflict, scope: .everywhere)
+    let kind: Artifact.Kind = plan.steps.strippedComponents == nil ? .file : .directory
+    return try place.path(
+      of: Artifact(kind: kind, location: .memory([]), name: name),
+      in: ProcessingContext(request: request, workspace: nil, lastModified: reply.validator?.lastModified))
   }
 
   /// Notes how many connections and which mirrors a download would use.
@@ -174,12 +232,16 @@ struct DryRun: Sendable {
 
   /// The name of the finished file for the name that the server suggests.
   func finishedName(_ suggested: String) -> String {
-    plan.outputName ?? (plan.steps.gunzips ? UnpackedName.stripping(suggested) : suggested)
+    if let name = plan.outputName { return name }
+    if plan.steps.gunzips { return UnpackedName.stripping(suggested) }
+    return plan.steps.strippedComponents == nil ? suggested : ExtractStep.folderName(for: suggested)
   }
 
   func sentence(_ forecast: Forecast) -> String {
     let path = forecast.path ?? forecast.url.redactedURL
-    guard let isResumable = forecast.isResumable else { return "\(path): finished already" }
+    guard let isResumable = forecast.isResumable else {
+      return "\(path): finished already" + (forecast.isRefreshed ? "; its server would be asked for changes" : "")
+    }
     let size = forecast.total.bytes.map(ByteFormat.binary.format) ?? "unknown size"
     var text = "\(path): \(size), \(isResumable ? "can be resumed" : "cannot be resumed")"
     if forecast.connections > 1 {
@@ -206,5 +268,21 @@ struct DryRun: Sendable {
       "state": forecast.phase?.rawValue, "bytes": forecast.received, "error": forecast.error.map(JSONOutput.object),
     ]
     return object.json
+  }
+}
+
+/// The sessions of a pipeline's sources: each URL is opened by the first source that accepts it.
+private struct FirstAcceptingSession: SourceSession {
+  var parts: [(source: any Source, session: any SourceSession)] = []
+
+  func open(_ request: SourceRequest) async throws -> SourceReply {
+    guard let part = parts.first(where: { $0.source.accepts(request.url) }) else {
+      throw DownloadError(.unsupportedURL, "no source accepts “\(request.url.scheme ?? "")” URLs")
+    }
+    return try await part.session.open(request)
+  }
+
+  func stop() async {
+    for part in parts { await part.session.stop() }
   }
 }

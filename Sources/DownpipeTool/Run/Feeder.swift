@@ -4,13 +4,18 @@ import Foundation
 /// Adds URLs to a downloader, many at once.
 struct Feeder: Sendable {
   var plan: GetPlan
+  /// Reads the documents that the texts name; `nil` if they are the URLs of files.
+  var documents: MetalinkDocuments?
   /// Whether the ledger had downloads before this command, which the command may continue.
   private var hasHistory = true
 
   /// The first downloads run while the rest is being added.
   private static let mostAtOnce = 200
 
-  init(plan: GetPlan) { self.plan = plan }
+  init(plan: GetPlan, documents: MetalinkDocuments? = nil) {
+    self.plan = plan
+    self.documents = documents
+  }
 
   /// Looks whether there are downloads of earlier commands: a new ledger is not asked for each download.
   mutating func lookForHistory(_ downloader: Downloader) async throws {
@@ -20,6 +25,10 @@ struct Feeder: Sendable {
 
   /// Adds the URLs that can be used, and records a failure for each of the others.
   func add(_ urls: [String], to downloader: Downloader, _ monitor: RunMonitor) async throws {
+    if let documents {
+      for text in urls { try await add(documents, text, to: downloader, monitor) }
+      return
+    }
     var rest = urls[...]
     while !rest.isEmpty {
       try await add(rest.prefix(Self.mostAtOnce), to: downloader, monitor)
@@ -43,7 +52,25 @@ struct Feeder: Sendable {
     try await add(requests, to: downloader, monitor)
   }
 
-  /// Adds downloads to this command. Files that an earlier command has finished are not fetched again.
+  /// Adds the files of a document, or records a failure of the document.
+  private func add(
+    _ documents: MetalinkDocuments, _ text: String, to downloader: Downloader, _ monitor: RunMonitor
+  ) async throws {
+    do {
+      var rest = try await documents.requests(for: text)[...]
+      while !rest.isEmpty {
+        try await add(Array(rest.prefix(Self.mostAtOnce)), to: downloader, monitor)
+        rest = rest.dropFirst(Self.mostAtOnce)
+      }
+    } catch let failure as MetalinkDocuments.Failure {
+      let id = plan.id(for: text)
+      guard await monitor.take(id) else { return }
+      try await monitor.close(DownloadResult(id: id, url: text, error: failure.error))
+    }
+  }
+
+  /// Adds downloads to this command. Files that an earlier command has finished are not fetched again, unless the requests
+  /// ask for a refresh and the servers have others.
   func add(_ requests: [DownloadRequest], to downloader: Downloader, _ monitor: RunMonitor) async throws {
     let earlier = hasHistory ? try await downloader.statuses(of: requests.map(\.id)) : [:]
     let storage = await downloader.pipeline.storage
@@ -57,22 +84,31 @@ struct Feeder: Sendable {
         continue
       }
       guard await monitor.take(request.id) else { continue }
-      if await Self.isDone(status, asked: request, storage),
+      let isThere = await Self.isThere(status, asked: request, storage)
+      if isThere, request.refresh == .never, Self.hasDigests(status, asked: request),
         let result = DownloadResult(status, wasFinishedBefore: true)
       {
         try await monitor.close(result)
-      } else {
-        // The file is gone, or the options have changed: the download starts again. If only the digests have changed,
-        // the record keeps the file, which the new one replaces.
-        let isThere = await Self.isDone(status, asked: request, storage, digests: false)
-        if !isThere { try await downloader.remove(request.id) }
-        taken.insert(request.id)
+        continue
       }
+      // The file is gone, or the options have changed: the download starts again. If only the digests have changed, the
+      // record keeps the file, which the new one replaces.
+      if !isThere { try await downloader.remove(request.id) }
+      taken.insert(request.id)
     }
     // As late as possible: a download that is taken may start, and must start with the options of this command.
     for (id, isNew) in zip(rest, await monitor.take(rest)) where isNew { taken.insert(id) }
     let new = requests.filter { taken.remove($0.id) != nil }
-    if !new.isEmpty { try await downloader.add(contentsOf: new) }
+    let added = new.isEmpty ? [] : try await downloader.add(contentsOf: new)
+    // What is still fresh stays finished.
+    let fresh = added.filter { !$0.isNew && earlier[$0.id]?.state.phase == .finished }.map(\.id)
+    let unasked = fresh.isEmpty ? [:] : try await downloader.statuses(of: fresh)
+    for status in unasked.values {
+      guard status.state.phase == .finished, let result = DownloadResult(status, wasFinishedBefore: true) else {
+        continue
+      }
+      try await monitor.close(result)
+    }
     for request in new where kept.contains(request.id) { await monitor.countUntrusted() }
     // A command that is run again does not wait out the back-off of an earlier one.
     for request in new where earlier[request.id]?.isHeldBack ?? false { try await downloader.resume(request.id) }
@@ -97,11 +133,22 @@ struct Feeder: Sendable {
 
   /// Whether a finished download has what the request asks for, and its file still exists.
   static func isDone(
-    _ status: DownloadStatus, asked request: DownloadRequest, _ storage: any Storage, digests: Bool = true
+    _ status: DownloadStatus, asked request: DownloadRequest, _ storage: any Storage
   ) async -> Bool {
-    guard let artifact = status.artifact, RequestSteps(status.request) == RequestSteps(request),
-      !digests || Set(request.expectedDigests).isSubset(of: status.request.expectedDigests)
-    else { return false }
+    guard hasDigests(status, asked: request) else { return false }
+    return await isThere(status, asked: request, storage)
+  }
+
+  /// Whether the digests of the request are among those that a finished download was checked against.
+  private static func hasDigests(_ status: DownloadStatus, asked request: DownloadRequest) -> Bool {
+    Set(request.expectedDigests).isSubset(of: status.request.expectedDigests)
+  }
+
+  /// Whether the file of a finished download still exists, and was made by the steps that the request asks for.
+  private static func isThere(
+    _ status: DownloadStatus, asked request: DownloadRequest, _ storage: any Storage
+  ) async -> Bool {
+    guard let artifact = status.artifact, RequestSteps(status.request) == RequestSteps(request) else { return false }
     // An artifact in memory has no file that could have changed.
     guard artifact.path != nil else { return true }
     return await storage.contains(artifact)

@@ -177,12 +177,15 @@ struct FollowingTests: EngineSuite {
 
   @Test func aPartialThatCannotBeReadIsNotFollowed() async throws {
     storage.fail(.read, times: .max, with: DownloadError(.storage, "bad sector"))
-    let step = FollowingStep()
-    let downloader = try await downloader(FakeSource([url: [script(bytes)]]), [step])
-    let artifact = try await downloader.add(DownloadRequest(url, id: "a")).value
-    #expect(storage.bytes(of: artifact) == bytes)
+    // While it is blocked, more bytes arrive than are kept in memory.
+    let step = FollowingStep { FollowerRecorder(isBlocked: true) }
+    let held = try await held(after: 3 * Self.mebibyte, taken: 1, by: step)
+    held.source.release()
+    while held.source.readers > 0 { await Task.yield() }
+    held.follower.unblock()
+    #expect(storage.bytes(of: try await held.download.value) == bytes)
     #expect(step.results == [nil])
-    await downloader.shutdown()
+    await held.downloader.shutdown()
   }
 
   @Test func onlyStepsThatTakeTheDownloadedBytesAreAsked() async throws {

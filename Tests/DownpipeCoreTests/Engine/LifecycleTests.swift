@@ -43,15 +43,20 @@ struct LifecycleTests {
       #expect(record.notBefore == nil, "\(event): a due time belongs to the wait that set it")
       #expect(record.phase.isActive || record.owner == nil, "\(event): only an active download has an owner")
       #expect(record.isPausedTogether == (event == .pauseAll), "\(event): only pauseAll pauses together")
-      #expect(record.attempts == (event == .restart ? 0 : before.attempts + (event == .leased ? 1 : 0)))
+      #expect(
+        record.attempts == ([.restart, .refresh].contains(event) ? 0 : before.attempts + (event == .leased ? 1 : 0)))
       #expect(record.generation == before.generation)
       if record.phase == .cancelled || before.phase == .cancelled || event == .restart {
         #expect(record.checkpoint == Checkpoint(), "a cancelled download has no bytes")
         #expect(record.steps == StepLog())
-      } else if before.phase != .finished {
+      } else if before.phase != .finished || event == .refresh {
         #expect(record.checkpoint == before.checkpoint, "\(event) keeps all bytes")
       }
-      if [.resume, .resumeTogether, .restart, .addedAgain].contains(event) {
+      if event == .refresh {
+        #expect(record.steps == before.steps && record.refreshing == .asking, "the published file stays known")
+      }
+      if record.phase == .finished || record.phase == .cancelled { #expect(record.refreshing == nil) }
+      if [.resume, .resumeTogether, .restart, .refresh, .addedAgain].contains(event) {
         #expect(record.error == nil && record.consecutiveFailures == 0, "\(event) gives back all attempts")
       }
       #expect(record.wasInterrupted == (event == .leaseLost || (before.wasInterrupted && !forgets(event))))
@@ -73,11 +78,13 @@ struct LifecycleTests {
   }
 
   @Test func whatIsFinishedStaysSoUnlessItsFileIsGoneOrFetchedAgain() {
-    for event in Event.allCases where ![.artifactLost, .discard, .restart].contains(event) {
+    for event in Event.allCases where ![.artifactLost, .discard, .restart, .refresh].contains(event) {
       #expect(Lifecycle.next(.finished, event) == nil)
     }
     #expect(Lifecycle.next(.finished, .artifactLost) == .waiting)
     #expect(Lifecycle.next(.finished, .restart) == .waiting)
+    #expect(Lifecycle.next(.finished, .refresh) == .waiting)
+    #expect(Lifecycle.phases(accepting: .refresh) == [.finished], "only a finished download has a file to ask about")
     #expect(Lifecycle.next(.finished, .discard) == .cancelled)
   }
 

@@ -43,6 +43,31 @@ struct HTTPRequestFieldsTests {
     #expect(try fields(range: RequestedRange(from: 5), validator: evil)["If-Range"] == nil)
   }
 
+  @Test("A condition is sent as the entity tag or else as the date, in place of the user's, and not with a range")
+  func condition() throws {
+    func sent(
+      _ condition: Validator?, _ headers: HeaderFields = [], range: RequestedRange? = nil
+    ) throws -> [String?] {
+      let fields = try HTTPRequestFields.fields(
+        for: SourceRequest(url: URL(filePath: "/unused"), range: range, condition: condition, headers: headers))
+      return [fields["If-None-Match"], fields["If-Modified-Since"]]
+    }
+    let date = Date(timeIntervalSince1970: 784_111_777)
+    let tag = EntityTag("abc")
+    #expect(try sent(nil) == [nil, nil] && sent(Validator()) == [nil, nil])
+    #expect(try sent(Validator(entityTag: tag)) == ["\"abc\"", nil])
+    #expect(try sent(Validator(entityTag: EntityTag("abc", isWeak: true))) == ["W/\"abc\"", nil])
+    #expect(try sent(Validator(entityTag: tag, lastModified: date)) == ["\"abc\"", nil])
+    #expect(try sent(Validator(lastModified: date)) == [nil, "Sun, 06 Nov 1994 08:49:37 GMT"])
+    let own: HeaderFields = ["If-None-Match": "\"mine\"", "if-modified-since": "Sun, 06 Nov 1994 08:00:00 GMT"]
+    #expect(try sent(nil, own) == ["\"mine\"", "Sun, 06 Nov 1994 08:00:00 GMT"])
+    #expect(try sent(Validator(entityTag: tag), own) == ["\"abc\"", nil])
+    #expect(try sent(Validator(lastModified: date), own) == [nil, "Sun, 06 Nov 1994 08:49:37 GMT"])
+    #expect(try sent(Validator(entityTag: tag), range: RequestedRange(from: 5)) == [nil, nil])
+    // A tag that cannot be sent is no reason to fail.
+    #expect(try sent(Validator(entityTag: EntityTag("a\r\nX: y"))) == [nil, nil])
+  }
+
   @Test(
     "Fields of the connection are left out",
     arguments: [

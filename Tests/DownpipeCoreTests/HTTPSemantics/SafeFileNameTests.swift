@@ -89,7 +89,6 @@ struct SafeFileNameTests {
     ("a" + String(repeating: "\u{301}", count: 2000) + ".png", ".png"),
     (String(repeating: "👨\u{200D}👩\u{200D}👧", count: 50) + ".png", ".png"),
     (String(repeating: "a", count: 190) + ". . . . . . . . b.txt", ".txt"),
-    (String(repeating: "/a", count: 1_000_000) + ".txt", "a.txt"),
   ])
   func length(_ suggested: String, _ ending: String) {
     let name = SafeFileName.make(from: suggested, url: nil)
@@ -97,6 +96,9 @@ struct SafeFileNameTests {
     #expect(String(name.unicodeScalars.suffix(ending.unicodeScalars.count)) == ending, "\(name)")
     #expect(SafeFileName.make(from: name, url: nil) == name)
   }
+
+  // The log of a test shows its arguments.
+  @Test func longPaths() { length(String(repeating: "/a", count: 1_000_000) + ".txt", "a.txt") }
 
   @Test func isSafeWhateverComesIn() {
     var generator = SplitMix(state: 42)

@@ -29,6 +29,7 @@ struct DownloadRequestMergingTests {
     Part(name: "expectedSize", change: { $0.expectedSize = 1 }, changeOtherwise: { $0.expectedSize = 2 }),
     Part(name: "sizeHint", change: { $0.sizeHint = 1 }, changeOtherwise: { $0.sizeHint = 2 }),
     Part(name: "steps", change: { $0.steps = .none }, changeOtherwise: { $0.steps = .only("a") }),
+    Part(name: "refresh", change: { $0.refresh = .ifChanged }, changeOtherwise: { $0.refresh = .whenStale }),
     Part(
       name: "expectedDigests", change: { $0.expectedDigests = [FileDigest(.sha256, bytes: [1])] },
       changeOtherwise: { $0.expectedDigests = [FileDigest(.sha256, bytes: [2])] }),
@@ -41,6 +42,12 @@ struct DownloadRequestMergingTests {
     Part(
       name: "headStart", change: { $0.headStart = .init(file: "a", count: 1) },
       changeOtherwise: { $0.headStart = .init(file: "b", count: 1) }),
+    // There is one other value only.
+    Part(
+      name: "isNamedByServer", change: { $0.isNamedByServer = true }, changeOtherwise: { $0.isNamedByServer = true }),
+    Part(
+      name: "lineage", change: { $0.lineage = .init(following: DownloadRequest(url("p"), id: "p")) },
+      changeOtherwise: { $0.lineage = .init(following: DownloadRequest(url("q"), id: "q")) }),
   ]
 
   private static func url(_ name: String) -> URL { URL(filePath: "/\(name)") }

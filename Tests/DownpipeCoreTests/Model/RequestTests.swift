@@ -24,12 +24,14 @@ struct RequestTests {
   }
 
   @Test func aRequestComesBackWhole() throws {
-    let request = try DownloadRequest(
+    var request = try DownloadRequest(
       "https://example.org/x", id: "a", mirrors: [URL(filePath: "/m")], priority: .high, intent: .silent,
       deadline: Date(timeIntervalSince1970: 1.5), tags: ["t"], metadata: ["k": "v"], expectedSize: 7, sizeHint: 8,
       expectedDigests: [FileDigest(.md5, bytes: Array(0..<16))], maximumSize: 9, headers: ["A": "b"],
       destination: .init(directory: "d", name: "n", nameUse: .fallback), steps: .only("Gunzip"),
-      headStart: .init(file: "/f", count: 3))
+      refresh: .whenStale, headStart: .init(file: "/f", count: 3))
+    request.isNamedByServer = true
+    request.lineage = DownloadRequest.Lineage(following: request)
     let data = try JSONEncoder().encode(request)
     #expect(try JSONDecoder().decode(DownloadRequest.self, from: data) == request)
   }

@@ -78,6 +78,66 @@ struct PostProcessorConformanceTests {
     #expect(try await brokenRules { try await Self.run(step) } == ["follower-changes-nothing"])
   }
 
+  /// Keeps what it takes in a file in the workspace.
+  private final class Writing: TransferFollower {
+    enum Flaw: String, CaseIterable, Sendable, CustomTestStringConvertible {
+      case none = ""
+      case leavesItsFile = "discarded-follower-leaves-nothing"
+      case removesTheOutput = "discarding-keeps-the-output"
+      case appendsToWhatWasLeft = "killed-follower-is-replaced"
+      case losesBytes = "follower-changes-nothing"
+      var testDescription: String { rawValue }
+    }
+
+    let workspace: String
+    private let flaw: Flaw
+    private let hasBegun = Watched(false)
+    var path: String { workspace + "/following" }
+    var output: String { workspace + "/output" }
+
+    init(in workspace: String, _ flaw: Flaw) {
+      self.workspace = workspace
+      self.flaw = flaw
+    }
+
+    func take(_ bytes: RawSpan) throws {
+      let isFirst = hasBegun.update { hasBegun in
+        defer { hasBegun = true }
+        return !hasBegun
+      }
+      let keeps = flaw == .appendsToWhatWasLeft && FileManager.default.fileExists(atPath: path)
+      if isFirst, !keeps { try Data().write(to: URL(filePath: path)) }
+      if flaw == .losesBytes, !isFirst { return }
+      let handle = try FileHandle(forWritingTo: URL(filePath: path))
+      defer { try? handle.close() }
+      try handle.seekToEnd()
+      try handle.write(contentsOf: bytes.withUnsafeBytes { Data($0) })
+    }
+
+    func discard() {
+      if flaw == .removesTheOutput { try? FileManager.default.removeItem(atPath: output) }
+      if flaw != .leavesItsFile { try? FileManager.default.removeItem(atPath: path) }
+    }
+  }
+
+  @Test("a follower that writes is checked", arguments: Writing.Flaw.allCases)
+  private func aFollowerThatWrites(_ flaw: Writing.Flaw) async throws {
+    let step = FakePostProcessor<File, File>(
+      name: "Reverse", follower: { context in context.workspace.map { Writing(in: $0, flaw) } }, followerWrites: true
+    ) { input, context in
+      guard let follower = context.follower as? Writing else {
+        if let left = context.workspace.map({ $0 + "/following" }) { try? FileManager.default.removeItem(atPath: left) }
+        return try await Self.right(input, context)
+      }
+      let bytes = [UInt8](try Data(contentsOf: Self.file(follower.path)))
+      try Data(try Self.reverse(bytes)).write(to: Self.file(follower.output))
+      try FileManager.default.removeItem(atPath: follower.path)
+      return File(path: follower.output, name: input.name)
+    }
+    let broken = try await brokenRules { try await Self.run(step) }
+    #expect(broken == (flaw == .none ? [] : [flaw.rawValue]))
+  }
+
   @Test("a wrapper that does not forward an ability is found")
   func aWrapperThatLosesSomethingIsFound() async throws {
     struct Wrapper: PostProcessor {

@@ -259,6 +259,29 @@ struct SourceConformanceTests {
         return counted
       }
     },
+    Flaw(rule: "not-modified") { base in
+      AlteredSource(base) { request, open in
+        let reply = try await open(request)
+        guard case .none(.notModified) = reply.coverage else { return reply }
+        return SourceReply(
+          coverage: .none(.notModified), validator: Validator(entityTag: EntityTag("other")), body: .empty)
+      }
+    },
+    Flaw(rule: "not-modified") { base in
+      AlteredSource(base) { request, open in
+        let reply = try await open(request)
+        guard case .none(.notModified) = reply.coverage else { return reply }
+        return SourceReply(coverage: .none(.preconditionFailed), validator: reply.validator, body: .empty)
+      }
+    },
+    Flaw(rule: "modified") { base in
+      AlteredSource(base) { request, open in
+        let reply = try await open(request)
+        guard request.condition != nil else { return reply }
+        reply.body.discard()
+        return SourceReply(coverage: .none(.notModified), validator: reply.validator, body: .empty)
+      }
+    },
     Flaw(rule: "pace-is-kept") { base in
       AlteredSource(
         base,

@@ -146,7 +146,17 @@ struct StorageConformanceTests {
       $0.onPublish = { storage, artifact, destination, context in
         try await storage.publish(
           artifact, of: nil, at: destination,
-          in: ProcessingContext(request: context.request, workspace: nil, note: { try await context.note($0) }))
+          in: ProcessingContext(
+            request: context.request, workspace: nil, replaces: context.replaces, note: { try await context.note($0) }))
+      }
+    },
+    Flaw(rule: "replacing-its-own", conflict: (.fail, .fails)) {
+      $0.onPublish = { storage, artifact, destination, context in
+        try await storage.publish(
+          artifact, of: nil, at: destination,
+          in: ProcessingContext(
+            request: context.request, workspace: nil, priorNote: context.priorNote, note: { try await context.note($0) }
+          ))
       }
     },
     Flaw(rule: "publishing-again-after-a-crash") {

@@ -76,6 +76,10 @@ public struct Download: Sendable, Identifiable {
   @discardableResult
   public func restart() async throws -> Bool { try await downloader.restart(id) }
 
+  /// Asks the server whether the finished file has changed; see ``Downloader/refresh(_:)``.
+  @discardableResult
+  public func refresh() async throws -> Bool { try await downloader.refresh(id) }
+
   /// Changes the request of the download; see ``Downloader/update(_:_:)``.
   @discardableResult
   public func update(

@@ -51,6 +51,18 @@ extension Downloader {
     try await engine.commandAll(.restart, stopping: .restart, to: .waiting, filter)
   }
 
+  /// Asks the servers of the finished downloads that match a filter whether their files have changed, as ``refresh(_:)``
+  /// does for one.
+  ///
+  /// The downloads wait for their turn in one transaction of the ledger. The filter is judged once, as in ``pauseAll(_:)``.
+  /// - Parameter filter: The downloads to refresh; all finished downloads by default.
+  /// - Returns: The number of downloads that are refreshed.
+  /// - Throws: The errors of ``pauseAll(_:)``.
+  @discardableResult
+  public func refreshAll(_ filter: DownloadFilter = .all) async throws -> Int {
+    try await engine.commandAll(.refresh, to: .waiting, filter)
+  }
+
   /// Cancels the downloads that match a filter, and deletes their partials. The records stay in the ledger.
   ///
   /// All matching downloads that do not run are cancelled in one transaction of the ledger, and those that run are

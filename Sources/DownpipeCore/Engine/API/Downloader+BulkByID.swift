@@ -31,6 +31,14 @@ extension Downloader {
   @discardableResult
   public func restartAll(ids: some Sequence<DownloadID>) async throws -> Int { try await restartAll(.ids(ids)) }
 
+  /// Asks the servers of the finished downloads with the ids whether their files have changed; see ``refreshAll(_:)``.
+  ///
+  /// - Parameter ids: The downloads to refresh. Ids that the ledger does not have do not matter.
+  /// - Returns: The number of downloads that are refreshed.
+  /// - Throws: ``DownloadError`` with `.ledger` or `.shutDown`.
+  @discardableResult
+  public func refreshAll(ids: some Sequence<DownloadID>) async throws -> Int { try await refreshAll(.ids(ids)) }
+
   /// Cancels the downloads with the ids, and deletes their partials; see ``cancelAll(_:)``.
   ///
   /// - Parameter ids: The downloads to cancel. Ids that the ledger does not have do not matter.

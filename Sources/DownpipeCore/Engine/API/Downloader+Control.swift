@@ -50,6 +50,17 @@ extension Downloader {
     try await engine.command(.restart, stopping: .restart, to: .waiting, id)
   }
 
+  /// Asks the server of a finished download whether its file has changed.
+  ///
+  /// If the file has not changed, the download finishes again without a byte. If it has, the new file is fetched, and takes
+  /// the place of the present one when it is complete; until then the present one stays. See ``DownloadRequest/Refresh``,
+  /// which does the same when the download is added again; freshness does not matter here.
+  /// - Returns: `false` if there was nothing to refresh: the download is not finished, or another process runs it. A refresh
+  ///   that has failed is asked again by ``resume(_:)``.
+  /// - Throws: The errors of ``pause(_:)``.
+  @discardableResult
+  public func refresh(_ id: DownloadID) async throws -> Bool { try await engine.command(.refresh, id) }
+
   /// Cancels a download and deletes its partial. The record stays in the ledger.
   ///
   /// The method returns when the download has stopped.

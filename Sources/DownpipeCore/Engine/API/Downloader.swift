@@ -107,6 +107,8 @@ public final class Downloader: Sendable {
   /// - Every part of the request that differs from the previously added request is taken over. The other parts keep
   ///   what ``update(_:_:)`` or a refreshed link has changed, so that adding the same feed twice changes nothing.
   /// - A failed download is resumed, and a finished download starts again if its file no longer exists.
+  /// - The server of a finished download is asked whether its file has changed if the request says so; see
+  ///   ``DownloadRequest/Refresh``.
   /// - **What is asked for is what lands.** With another URL, size or digest, a running download stops at a checkpoint and
   ///   goes on as the new request says, and a finished download is fetched again: its file stays in place until the new
   ///   one takes its place. See ``update(_:_:)``.

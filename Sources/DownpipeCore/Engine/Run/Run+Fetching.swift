@@ -32,8 +32,9 @@ extension Run {
     let (request, attempt) = (request, read { $0.attempts })
     let origin = Origin(url)
     // Another place that the user has not named gets no credentials, like the duplicates that a server names. The origin
-    // of the download gets them, as after a redirect of its own.
-    let isKnown = isNamedByUser || (origin != nil && origin == Origin(request.url))
+    // of the download gets them, as after a redirect of its own, unless a server has named that one, too.
+    let isOwn = !request.isNamedByServer && origin != nil && origin == Origin(request.url)
+    let isKnown = isNamedByUser || isOwn
     let ask = SourceRequest(
       url: url, id: id, headers: isKnown ? request.headers(for: url) : request.headers.forEverybody,
       metadata: request.metadata, attempt: attempt, isNamedByServer: !isKnown,

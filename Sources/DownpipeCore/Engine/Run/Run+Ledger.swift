@@ -25,6 +25,7 @@ extension Run {
   /// Removes all bytes from the record, without saving it.
   func forgetBytes() {
     update { record in
+      if record.isAsking { return record.fetchAnew() }
       record.checkpoint = Checkpoint()
       record.steps = StepLog()
     }
@@ -66,7 +67,7 @@ extension Run {
 
   /// Describes an error for the retry policy, as if it ended this run.
   func failure(_ error: DownloadError) -> Failure {
-    let bytes = read { $0.checkpoint.ranges.byteCount }
+    let bytes = read { $0.partialRanges.byteCount }
     let progressed =
       bytes > context.furthest.before(id, atLeast: bytesAtStart) && !Self.startsAgain.contains(error.code)
     return read { record in
@@ -89,7 +90,7 @@ extension Run {
     announce(.attemptFailed(error))
     let failure = failure(error)
     let decision = decision(on: failure)
-    context.furthest.note(id, read { $0.checkpoint.ranges.byteCount })
+    context.furthest.note(id, read { $0.partialRanges.byteCount })
     update { record in
       record.consecutiveFailures = failure.consecutive
       record.repeatedFailures = failure.repeated
@@ -124,6 +125,14 @@ extension StoredArtifact {
       size: artifact.size.bytes, mediaType: artifact.mediaType, modifiedAt: artifact.modifiedAt,
       isReused: artifact.isReused)
   }
+
+  /// The artifact at a location.
+  func artifact(at location: Artifact.Location) -> Artifact {
+    var artifact = Artifact(
+      kind: kind, location: location, name: name, size: ByteCount(size), mediaType: mediaType, modifiedAt: modifiedAt)
+    artifact.isReused = isReused
+    return artifact
+  }
 }
 
 extension DownloadError {
@@ -136,12 +145,10 @@ extension DownloadError {
 extension Storage {
   /// The artifact for its form in the ledger.
   func artifact(from stored: StoredArtifact) throws -> Artifact {
-    let location: Artifact.Location =
-      if let path = stored.path { .path(try self.path(forStored: path)) } else { .memory([]) }
-    var artifact = Artifact(
-      kind: stored.kind, location: location, name: stored.name, size: ByteCount(stored.size),
-      mediaType: stored.mediaType, modifiedAt: stored.modifiedAt)
-    artifact.isReused = stored.isReused
-    return artifact
+    guard let path = stored.path else {
+      let described = stored.artifact(at: .memory([]))
+      return published(described) ?? described
+    }
+    return stored.artifact(at: .path(try self.path(forStored: path)))
   }
 }

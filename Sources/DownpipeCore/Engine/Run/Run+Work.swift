@@ -61,6 +61,7 @@ extension Run {
     // A restart begins anew.
     if read({ $0.attempts }) <= 1 { context.excludedPlaces.forget(key) }
     if read({ $0.awaited }) == .link { try await refreshLink() }
+    try await prepareRefresh()
     if let artifact = try await existing() { return artifact }
     while true {
       do {
@@ -74,9 +75,10 @@ extension Run {
   }
 
   private func fetchAndPublish() async throws -> Artifact {
-    var file = try await completeFile()
+    guard var file = try await completeFile() else { return try unchangedArtifact() }
     do {
       try await process(&file)
+      await file.following?.end()
       let artifact = try await publish(file)
       await removeEarlierArtifact(unlessAt: artifact)
       // The partial and the workspace are no longer needed. They are deleted before the download is recorded as
@@ -86,6 +88,7 @@ extension Run {
       if file.mayLeaveTraces { try? await storage.removePartial(key) }
       return artifact
     } catch {
+      await file.following?.end()
       await keep(file)
       throw error
     }
@@ -108,15 +111,15 @@ extension Run {
     let request = read { record in
       // What exists may be the artifact that is to be replaced.
       record.checkpoint.ranges.isEmpty && record.steps.artifact == nil && record.request.expectedDigests.isEmpty
-        && record.earlierArtifact == nil ? record.request : nil
+        && record.earlierArtifact == nil && record.refreshing == nil ? record.request : nil
     }
     guard let request else { return nil }
     return try await located(storageName) { try await storage.existing(for: request) }
   }
 
-  /// The complete bytes, from an earlier run or a transfer.
-  private func completeFile() async throws -> CompleteFile {
-    if let file = try await earlierFile() { return file }
+  /// The complete bytes, from an earlier run or a transfer; `nil` if a refreshed file has not changed.
+  private func completeFile() async throws -> CompleteFile? {
+    if !read({ $0.isAsking }), let file = try await earlierFile() { return file }
     return try await Transfer(self).perform()
   }
 

@@ -12,7 +12,7 @@ extension Run {
   var places: [URL] { read { [$0.request.url] + $0.request.mirrors } }
 
   /// The places that have sent wrong bytes.
-  var excludedPlaces: [URL] { context.excludedPlaces.places(of: record) }
+  var excludedPlaces: [URL] { read { context.excludedPlaces.places(of: $0) } }
 
   /// The first place from an index on that has not sent wrong bytes; `nil` if there is none.
   func place(from index: Int) -> Int? {

@@ -48,8 +48,14 @@ final class Run: Sendable {
     /// Whether bytes were given up so that the ledger can save the outcome.
     var hasMadeRoom = false
     var stopReason: StopReason?
+    /// Whether the server has confirmed that the published file has not changed.
+    var isUnchanged = false
+    /// Whether the server was asked about the published file, and its answer was of no use.
+    var asksWithoutCondition = false
     /// Whether the download was removed after the run had ended.
     var wasRemoved = false
+    /// What was in place when the run was stopped by a removal; it forgets a folder, which nothing replaces.
+    var inPlaceAtRemoval: StoredArtifact?
     var task: Task<Void, Never>?
     var hasEnded = false
     var waiters: [UInt64: CheckedContinuation<Void, Never>] = [:]
@@ -75,8 +81,8 @@ final class Run: Sendable {
     self.stages = stages
     id = record.id
     key = record.partialKey
-    bytesAtStart = record.checkpoint.ranges.byteCount
-    received = Atomic(bytesAtStart)
+    bytesAtStart = record.partialRanges.byteCount
+    received = Atomic(record.checkpoint.ranges.byteCount)
     state = Mutex(State(record: record, request: record.request))
   }
 
@@ -115,6 +121,7 @@ final class Run: Sendable {
       default: return nil
       }
       state.stopReason = reason
+      if case .remove = reason { state.inPlaceAtRemoval = state.record.artifactInPlace }
       return state.task
     }
     task?.cancel()
@@ -124,6 +131,9 @@ final class Run: Sendable {
     get { state.withLock { $0.wasRemoved } }
     set { state.withLock { $0.wasRemoved = newValue } }
   }
+
+  /// The published artifact that a removed download leaves in place.
+  var leftArtifact: StoredArtifact? { state.withLock { $0.record.earlierArtifact ?? $0.inPlaceAtRemoval } }
 
   var stopReason: StopReason? { state.withLock { $0.stopReason } }
 
@@ -228,7 +238,7 @@ final class Run: Sendable {
     state.withLock { state in
       DownloadStatus(
         record: state.record, state: state.publicState, progress: progress(in: state),
-        moreFetched: fetched.load(ordering: .relaxed))
+        moreFetched: fetched.load(ordering: .relaxed), in: storage)
     }
   }
 
@@ -258,7 +268,10 @@ final class Run: Sendable {
 
 extension DownloadStatus {
   /// Creates a status from a record and a state, which the record alone does not determine.
-  init(record: DownloadRecord, state: DownloadState, progress: TransferProgress? = nil, moreFetched: Int64 = 0) {
+  init(
+    record: DownloadRecord, state: DownloadState, progress: TransferProgress? = nil, moreFetched: Int64 = 0,
+    in storage: any Storage
+  ) {
     self.init(
       id: record.id, request: record.request, state: state,
       progress: progress
@@ -267,6 +280,7 @@ extension DownloadStatus {
       name: (record.phase == .finished ? record.steps.artifact?.name : nil) ?? record.request.destination.finalName
         ?? record.steps.artifact?.name ?? record.request.destination.name
         ?? record.checkpoint.name,
+      earlierArtifact: record.artifactInPlace.flatMap { try? storage.artifact(from: $0) },
       createdAt: record.createdAt, updatedAt: record.updatedAt)
   }
 }

@@ -48,6 +48,7 @@ extension Run {
       } catch let error as DownloadError where error.code == .damaged {
         throw judged(error, of: chain.links[..<index])
       }
+      if follower != nil { await file.following?.end(at: index) }
       if index + 1 == chain.endOfDecoding { try await checkDecoded(output) }
       // Before the run may be stopped: a step that has moved the file to its final place must not be forgotten.
       update { record in
@@ -133,16 +134,25 @@ extension Run {
         bytesReceived: record.checkpoint.total.bytes ?? record.checkpoint.ranges.byteCount,
         replaces: replaced, lastModified: record.checkpoint.validator?.lastModified,
         note: { [self] note in
-          update { record in
-            record.steps.note = StepNote(step: step, text: note).stored
-            record.steps.artifact = stored(input)
-            record.checkpoint.isComplete = true
-          }
+          keep(StepNote(step: step, text: note), of: input)
           try await save([.steps, .checkpoint])
         },
         fetch: { [self] url, maximum, isNamedByUser in
           try await fetch(url, maximum, isNamedByUser: isNamedByUser)
+        },
+        add: { [self] children, limits in try await add(children, within: limits) },
+        wait: { [self] ids, note in
+          try await wait(for: ids, noting: note.map { StepNote(step: step, text: $0) }, of: input)
         })
+    }
+  }
+
+  /// Keeps the note of a step in the record, with the artifact that the step was given.
+  func keep(_ note: StepNote, of input: Artifact) {
+    update { record in
+      record.steps.note = note.stored
+      record.steps.artifact = stored(input)
+      record.checkpoint.isComplete = true
     }
   }
 }

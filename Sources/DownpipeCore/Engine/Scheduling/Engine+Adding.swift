@@ -176,7 +176,7 @@ extension Engine {
   }
 
   func status(of record: DownloadRecord, _ dependencies: Dependencies = .unread) -> DownloadStatus {
-    DownloadStatus(record: record, state: state(of: record, dependencies))
+    DownloadStatus(record: record, state: state(of: record, dependencies), in: context.storage)
   }
 
   func state(of record: DownloadRecord, _ dependencies: Dependencies = .unread) -> DownloadState {
@@ -194,11 +194,9 @@ extension Engine {
     }
   }
 
+  /// The artifact for its form in the ledger; without a path if the storage cannot have one there.
   func artifact(_ stored: StoredArtifact) -> Artifact {
-    let path = stored.path.flatMap { try? context.storage.path(forStored: $0) }
-    return Artifact(
-      kind: stored.kind, location: path.map { .path($0) } ?? .memory([]), name: stored.name,
-      size: ByteCount(stored.size), mediaType: stored.mediaType, modifiedAt: stored.modifiedAt)
+    (try? context.storage.artifact(from: stored)) ?? stored.artifact(at: .memory([]))
   }
 
   /// Why a waiting download waits, checked in the order of the checks for a lease.

@@ -22,9 +22,11 @@ extension Engine {
     try change(&new)
     try new.check(against: pipeline)
     let destination = new.destination
-    // A run publishes to the destination at the start of its steps, so no run may begin its steps in between.
+    // A run publishes to the destination at the start of its steps, so no run may begin its steps in between. A file that
+    // turns out to be unchanged stays where it is.
     let isInTime = run.update { record in
-      guard record.phase == .transferring || destination == old.destination else { return false }
+      guard record.phase == .transferring && !record.isAsking || destination == old.destination
+      else { return false }
       record.request.destination = destination
       return true
     }
@@ -40,7 +42,7 @@ extension Engine {
     }
   }
 
-  private func updated(
+  func updated(
     _ id: DownloadID, _ change: @escaping @Sendable (inout DownloadRequest) throws -> Void
   ) async throws -> DownloadStatus {
     let pipeline = pipeline

@@ -6,7 +6,7 @@ extension Engine {
     guard slots.runs[id] == nil, !record.phase.isActive else {
       throw DownloadError(.inUse, "“\(id)” is being transferred: pause it first")
     }
-    let count = record.checkpoint.ranges.prefixLength
+    let count = record.partialRanges.prefixLength
     guard count > 0, record.phase != .finished else {
       throw DownloadError(
         .invalidRequest,

@@ -12,10 +12,10 @@ extension Engine {
     try checkOpen()
     slots.runs[id]?.stop(.remove)
     var wasRemoved = false
-    var earlier: StoredArtifact?
+    var left: StoredArtifact?
     let removed: Leftovers.State = try await takeTurns { run in
       wasRemoved = wasRemoved || run.wasRemoved
-      if deletingFile, run.wasRemoved { earlier = run.read { $0.earlierArtifact } }
+      if deletingFile, run.wasRemoved { left = run.leftArtifact }
       return nil
     } _: { engine in
       if let run = engine.slots.runs[id] {
@@ -25,7 +25,7 @@ extension Engine {
       return .over(try await engine.forget(id, deletingFile: deletingFile))
     }
     try await cleanUp(removed)
-    if let earlier { try await context.storage.remove(try context.storage.artifact(from: earlier)) }
+    if let left { try await context.storage.remove(try context.storage.artifact(from: left)) }
     return wasRemoved || removed.count > 0
   }
 
@@ -59,9 +59,9 @@ extension Engine {
     do { try await cleanUp(removed) } catch { failure = error }
     while !runs.isEmpty {
       for run in runs { try await run.endUnlessCancelled() }
-      for earlier in runs.filter(\.wasRemoved).compactMap({ $0.read { $0.earlierArtifact } }) where deletingFiles {
+      for left in runs.filter(\.wasRemoved).compactMap(\.leftArtifact) where deletingFiles {
         do {
-          try await context.storage.remove(try context.storage.artifact(from: earlier))
+          try await context.storage.remove(try context.storage.artifact(from: left))
         } catch {
           failure = failure ?? error
         }

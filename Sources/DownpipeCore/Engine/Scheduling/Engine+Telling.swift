@@ -12,7 +12,7 @@ extension Engine {
     // A dependency may have changed since it was read: the reason is compared once more.
     if record.phase == .waiting, !record.waitsFor.isEmpty { reasons.setStale(record.id) }
     if isNew, case .waiting(let reason) = state, reason.isFreeSlot, !hub.isFollowedInQueue(record.id) { return }
-    hub.publish(stateOf: DownloadStatus(record: record, state: state))
+    hub.publish(stateOf: DownloadStatus(record: record, state: state, in: context.storage))
   }
 
   /// Publishes the states of those downloads that do not run.

@@ -15,6 +15,8 @@ final class EngineContext: Sendable {
   let furthest = FurthestBytes()
   let rates: LiveRates
   let room = RoomClaims()
+  /// The memory for bytes on their way to followers.
+  let blocks = BlockPool()
   let connections: HostConnections
   let doubtedMirrors = DoubtedMirrors()
   let excludedPlaces = ExcludedPlaces()

@@ -31,10 +31,11 @@ final class Leftovers: Sendable {
 
   func note(_ record: DownloadRecord) {
     state.withLock { state in
-      // While a file is fetched again, the earlier one is still in place.
-      let artifact = withFiles ? record.phase == .finished ? record.steps.artifact : record.earlierArtifact : nil
+      let artifact = withFiles ? record.phase == .finished ? record.steps.artifact : record.artifactInPlace : nil
+      // A file that was there before the download stays.
+      let removed = artifact.flatMap { $0.isReused ? nil : $0 }
       if state.pages.last?.isFull ?? true { state.pages.append(LeftoverPage()) }
-      state.pages[state.pages.count - 1].append(record.partialKey, artifact)
+      state.pages[state.pages.count - 1].append(record.partialKey, removed)
       state.count += 1
       guard let hub else { return }
       let isWatched =

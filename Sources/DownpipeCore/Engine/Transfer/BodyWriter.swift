@@ -111,6 +111,9 @@ final class BodyWriter: CheckpointedWriter {
     do { try partial.truncate(to: offset) } catch {
       throw DownloadError(error, as: .storage, stage: run.storageName)
     }
+    // Followers were told the size that had been announced, by which they bound their output.
+    let hasOtherSize = run.read { $0.checkpoint.total.bytes } != replacement.total?.bytes
+    if hasOtherSize { (partial as? FollowedPartial)?.refuseReaders() }
     run.forgetBytes()
     run.update { record in
       record.checkpoint.ranges.insert(before: offset)

@@ -38,7 +38,7 @@ final class CheckpointBook: Sendable {
 
   init(_ run: Run) {
     self.run = run
-    let ranges = run.read { $0.checkpoint.ranges }
+    let ranges = run.read { $0.partialRanges }
     state = Mutex(State(durable: ranges, committedBytes: ranges.byteCount))
   }
 
@@ -46,6 +46,9 @@ final class CheckpointBook: Sendable {
 
   /// Whether a checkpoint of this transfer has been committed.
   var hasCommitted: Bool { state.withLock { $0.hasCommitted } }
+
+  /// Whether a flush has failed, so that the disk may have lost bytes.
+  var hasLostBytes: Bool { state.withLock { $0.flushHasFailed } }
 
   /// Starts again with the first `count` bytes on disk.
   func reset(to count: Int64) { reset(to: count > 0 ? ByteRangeSet(0..<count) : ByteRangeSet()) }
@@ -142,8 +145,8 @@ final class CheckpointBook: Sendable {
 
   /// Commits a checkpoint between two bodies, if the server sends the file in bodies too small for checkpoints.
   func commitBetweenBodies(_ partial: any Partial) async throws {
-    let bytes = run.read { $0.checkpoint.ranges }
-    guard bytes.byteCount - state.withLock({ $0.committedBytes }) >= policy.bytes else { return }
+    let bytes = run.read { $0.partialRanges }
+    guard bytes.byteCount - state.withLock({ $0.committedBytes }) >= bytesBetween else { return }
     try await run.located(run.storageName) {
       try await flush(partial)
       try checkLength(of: partial, holding: bytes)

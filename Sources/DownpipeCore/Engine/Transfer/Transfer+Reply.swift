@@ -6,7 +6,9 @@ extension Transfer {
   /// Sends one request and writes the reply's body.
   /// - Returns: Whether another request is needed because the server sent fewer bytes than are missing.
   func transferOnce(from url: URL, trusting trust: RangeTrust, into partial: any Partial) async throws -> Bool {
-    let (checkpoint, attempt) = run.read { ($0.checkpoint, $0.attempts) }
+    let (isAsking, checkpoint, attempt) = run.read {
+      ($0.isAsking, $0.isAsking ? Checkpoint() : $0.checkpoint, $0.attempts)
+    }
     let have = checkpoint.ranges.prefixLength
     if case .known(let total) = checkpoint.total, have == total, have > 0 { return false }
 
@@ -27,19 +29,29 @@ extension Transfer {
       let question = ResumePlan.question(
         for: checkpoint, validation: validation, hasDigest: hasDigest,
         trust: checkpoint.isElsewhere(than: url) ? min(trust, .overlap) : trust)
-      let ask = request(question.range, question.validator, for: url)
+      var ask = request(question.range, question.validator, for: url)
+      if isAsking { ask.condition = run.condition(for: url) }
       // Small files have arrived before a limit of the rate can hold them up: the next ones wait for it.
       try await ask.pace.keep(after: 0)
+      let asked = run.context.time.date
       let reply = try await open(ask, in: session)
       announceRedirects(of: reply, asked: url)
       do {
+        if isAsking {
+          switch try judge(reply, to: ask, asked: asked) {
+          case .unchanged: return false
+          case .askAgain: return true
+          case .plan: break
+          }
+        }
         let plan = ResumePlan.decide(
           checkpoint: checkpoint, request: ask, reply: reply, validation: validation,
           // The expected size is that of the decoded file.
           expectedSize: expectedSize != nil && run.decodes(reply, to: ask) ? nil : expectedSize,
           hasDigest: hasDigest)
         noteRanges(of: reply, asked: ask, plan)
-        return try await carryOut(plan, of: reply, asked: ask, trusting: trust, into: partial)
+        if isAsking, case .restart = plan { try await fetchAnew() }
+        return try await carryOut(plan, of: reply, asked: ask, at: asked, trusting: trust, into: partial)
       } catch {
         if !keepsFile(of: reply, after: error, received: have) { reply.body.discard() }
         throw error
@@ -53,14 +65,11 @@ extension Transfer {
   private func request(
     _ range: RequestedRange?, _ validator: Validator?, for url: URL, isNamedByServer: Bool = false
   ) -> SourceRequest {
-    let (headers, metadata, attempt) = run.read {
-      (
-        isNamedByServer ? $0.request.headers.forEverybody : $0.request.headers(for: url), $0.request.metadata,
-        $0.attempts
-      )
-    }
+    let (request, attempt) = run.read { ($0.request, $0.attempts) }
+    let isNamedByServer = isNamedByServer || request.isNamedByServer
     return SourceRequest(
-      url: url, id: run.id, range: range, validator: validator, headers: headers, metadata: metadata,
+      url: url, id: run.id, range: range, validator: validator,
+      headers: isNamedByServer ? request.headers.forEverybody : request.headers(for: url), metadata: request.metadata,
       attempt: attempt, hasFreshLink: run.state.withLock { $0.hasFreshLink },
       isNamedByServer: isNamedByServer, pace: TransferPace(time: run.context.time, limits: RunPace(run).pause))
   }
@@ -124,7 +133,7 @@ extension Transfer {
   // MARK: The plan
 
   private func carryOut(
-    _ plan: ResumePlan, of reply: SourceReply, asked: SourceRequest, trusting trust: RangeTrust,
+    _ plan: ResumePlan, of reply: SourceReply, asked: SourceRequest, at time: Date, trusting trust: RangeTrust,
     into partial: any Partial
   ) async throws -> Bool {
     let start: Int64
@@ -155,6 +164,7 @@ extension Transfer {
     let adoption = Adoption(reply, to: asked, keeping: compareUntil, of: run.read({ $0.checkpoint }))
     let (maximum, attempt, knownTotal) = run.update { record in
       record.resumedFrom = isWhole ? 0 : compareUntil
+      record.checkpoint.freshUntil = reply.freshUntil(time)
       if start == compareUntil { adoption.apply(to: &record.checkpoint) }
       return (record.request.maximumSize, record.attempts, record.checkpoint.total.bytes)
     }

@@ -15,9 +15,10 @@ struct Transfer: Sendable {
   }
 
   /// Transfers the missing bytes, from the URL and then from its mirrors.
+  /// - Returns: The complete bytes; `nil` if the server of a refreshed download has confirmed its published file.
   /// - Throws: The error that ended the transfer. The bytes received by then are in the partial and in the record's
   ///   checkpoint.
-  func perform() async throws -> CompleteFile {
+  func perform() async throws -> CompleteFile? {
     let storage = run.storage
     // A source may have a finished file that needs no room, but that is only known after the opening. The download waits
     // then although it would not have to, and the source keeps the file.
@@ -25,8 +26,9 @@ struct Transfer: Sendable {
     // After `.inUse` the partial is not treated as new: it is opened by its name, which fails while another owner has
     // it.
     let isNew = run.read {
-      $0.checkpoint.ranges.isEmpty && $0.request.headStart == nil && $0.steps.artifact == nil
-        && $0.error?.code != .inUse
+      $0.isAsking
+        || $0.checkpoint.ranges.isEmpty && $0.request.headStart == nil && $0.steps.artifact == nil
+          && $0.error?.code != .inUse
     }
     let partial = following.watch(
       try await run.located(run.storageName) { try await storage.openPartial(run.key, isNew: isNew) })
@@ -36,16 +38,24 @@ struct Transfer: Sendable {
         if let headStart = run.read({ $0.request.headStart }) { try await take(headStart, into: partial) }
       }
       try await transferFromAny(into: partial)
+      if run.state.withLock({ $0.isUnchanged }) {
+        await discardUnused(partial)
+        return nil
+      }
       // Watchers get the last bytes, too: a small file arrives between two reports of progress.
       run.announce(.progress(run.progress))
     } catch {
       run.announce(.progress(run.progress))
-      await book.keepBytes(of: partial)
+      // First: on a full disk the partial needs the space.
+      await following.end()
+      // The checkpoint of a download that asks is still that of the published file.
+      if run.read({ $0.isAsking }) { await discardUnused(partial) } else { await book.keepBytes(of: partial) }
       throw error
     }
     do {
       return try await finish(partial, isNew: isNew)
     } catch {
+      await following.end()
       book.closeLosing(partial)
       throw error
     }
@@ -68,10 +78,13 @@ struct Transfer: Sendable {
       if !checkpoint.marks.isEmpty { book.markTail(of: partial) }
       try partial.finish()
       run.update { $0.checkpoint.isComplete = true }
+      // A follower of an earlier process may have left a workspace.
+      let hasWorkspace =
+        following.hasWorkspace || !run.pipeline.steps.isEmpty && run.read { $0.wasInterrupted }
       return CompleteFile(
         artifact: try partial.artifact(name: run.nameOfBytes, mediaType: checkpoint.mediaType),
-        partial: following.base(of: partial), isUntouched: true, mayLeaveTraces: !isNew || partial.isNamed,
-        following: following)
+        partial: following.base(of: partial), isUntouched: true,
+        mayLeaveTraces: !isNew || partial.isNamed || hasWorkspace, following: following)
     }
   }
 
@@ -90,6 +103,8 @@ struct Transfer: Sendable {
         while try await transferTrusting(url, into: partial) { try await book.commitBetweenBodies(partial) }
         return
       } catch let error as DownloadError {
+        // A step can write when the file is complete: the transfer needs the space first.
+        if error.code == .noSpace, !book.hasLostBytes, run.stopReason == nil, await following.givesRoom() { continue }
         // With segments, mirrors are as good as the URL. Without, the next mirror is only tried if the retry policy would
         // not try this URL again. If a URL was unreachable, the download fails with that error, not with a mirror's.
         guard let other = run.place(from: index + 1), other < urls.count, run.stopReason == nil,
@@ -121,7 +136,7 @@ struct Transfer: Sendable {
     // Only the request's URL is refreshed, not its mirrors.
     case .refresh: run.pipeline.refresher == nil || isMirror
     // A mirror may be reachable, but a partial is worth waiting for.
-    case .wait(for: .network, _): run.read { $0.checkpoint.ranges.isEmpty }
+    case .wait(for: .network, _): run.read { $0.partialRanges.isEmpty }
     case .resume, .restart, .wait: false
     }
   }
@@ -136,7 +151,7 @@ struct Transfer: Sendable {
         return try await transferOnce(from: url, trusting: trust, into: partial)
       } catch let error as DownloadError {
         guard run.stopReason == nil, let less = RangeTrust.left(after: error.code, of: trust),
-          run.read({ !$0.checkpoint.ranges.isEmpty })
+          !run.read({ $0.partialRanges.isEmpty })
         else { throw error }
         trust = less
         run.context.trust.lower(url, to: less)

@@ -87,6 +87,7 @@ public let MSG_PEEK: Int32 = 0x2
 public let MSG_DONTWAIT: Int32 = 0x40
 
 /// An `Int32` there, and an enumeration in Glibc.
+public let SHUT_RD: Int32 = 0
 public let SOCK_STREAM: Int32 = 1
 
 // <time.h>, <sys/sysctl.h>, <sys/signal.h>, <sys/resource.h>, <sys/syslimits.h>

@@ -51,6 +51,7 @@ import Synchronization
 @_exported import func Glibc.realpath
 @_exported import func Glibc.recv
 @_exported import func Glibc.sched_yield
+@_exported import func Glibc.shutdown
 @_exported import func Glibc.strerror
 @_exported import func Glibc.strlen
 @_exported import func Glibc.symlinkat

@@ -75,6 +75,35 @@ struct FetchingTests {
     }
   }
 
+  @Test("a request that a server has named gives its credentials to no place, and neither does what is beside it")
+  func placesOfAServer() async throws {
+    let headers = HeaderFields([
+      HeaderField("Authorization", "a"), HeaderField("Accept", "*/*"),
+      HeaderField("X-B", "b", scope: .origin(try #require(Origin(other)))),
+      HeaderField("X-All", "c", scope: .everywhere),
+    ])
+    for (mirrors, script) in [([], FakeSource.Script(bytes)), ([other], .status(404))] {
+      let source = FakeSource([url: [script], other: [.init(bytes)], small: [.init([1])]])
+      var request = DownloadRequest(url, mirrors: mirrors, headers: headers)
+      request.isNamedByServer = true
+      let downloader = try await Downloader(options: DownloaderOptions(time: VirtualTime())) {
+        source
+        FakeStorage()
+        FakeRetryPolicy(.giveUp)
+        FakePostProcessor<File, File>(name: "Fetch") { file, context in
+          _ = try await context.fetch(.beside("small"), maximumBytes: 1)
+          return file
+        }
+      }
+      _ = try await downloader.add(request).value
+      await downloader.shutdown()
+      #expect(Set(source.requests.map(\.url)) == Set([url, small] + mirrors))
+      for sent in source.requests {
+        #expect(sent.isNamedByServer && sent.headers.fields.map(\.name) == ["Accept", "X-All"], "\(sent)")
+      }
+    }
+  }
+
   @Test func interceptorsSeeTheRequest() async throws {
     let interceptor = FakeInterceptor { request, next in
       var request = request

@@ -1,0 +1,220 @@
+#if LIBCURL
+  import DownpipeCore
+  import DownpipeHTTP
+  import Foundation
+  import Synchronization
+
+  /// The lanes of one run, and what a request needs before a lane can send it.
+  final class FileTransferSession: SourceSession {
+    /// Decryption is most of the work: two threads serve a fast network.
+    private static let laneCount = 2
+
+    let configuration: FileTransferSource.Configuration
+    private let names = NameLookup()
+    /// Made with the first request: most pipelines that have the source fetch other URLs.
+    private let lanes = Mutex<[Lane]>([])
+
+    init(_ configuration: FileTransferSource.Configuration) throws(DownloadError) {
+      guard CurlLibrary.version > 0 else {
+        throw DownloadError(.invalidPipeline, "libcurl does not start: check its installation")
+      }
+      try configuration.check()
+      self.configuration = configuration
+    }
+
+    deinit {
+      for lane in lanes.withLock({ $0 }) { lane.abandon() }
+    }
+
+    /// Cancels all exchanges and closes every connection. A second call has no effect.
+    func stop() async {
+      let lanes = lanes.withLock { $0 }
+      await withTaskGroup(of: Void.self) { group in
+        for lane in lanes {
+          group.addTask { await lane.stop() }
+        }
+      }
+    }
+
+    /// Asks for the file, and returns when its bytes begin to arrive.
+    ///
+    /// A server that serves no ranges, or does not state sizes, is asked once more, for the whole file.
+    func open(_ request: SourceRequest) async throws -> SourceReply {
+      let location = try FileLocation(request.url)
+      try check(location, request)
+      let logIn = try logIn(for: location, request)
+      let deadline = configuration.totalTimeLimit.map { ContinuousClock.now + $0 }
+      let addresses = try await names.addresses(
+        for: location.origin, fixed: configuration.resolve,
+        mayUseProxy: configuration.proxy.mayLookNamesUp(
+          blocksPrivateAddresses: configuration.blocksPrivateAddresses),
+        within: configuration.connectTimeLimit)
+      var range = request.range
+      var servesRanges: Bool?
+      while true {
+        let exchange = Exchange(try lane(for: location.origin), of: self)
+        let start = range?.start ?? 0
+        do {
+          let head = try await exchange.start { id in
+            Order(
+              id: id, url: location.wireText, addresses: addresses, deadline: deadline,
+              showsCertificate: !request.isNamedByServer, request: protocolRequest(location, logIn, from: start))
+          }
+          let file = head.file ?? ResponseHead.FileFacts()
+          // The end of the range is not known without the size.
+          if range == nil || file.size != nil || file.isBehindEnd {
+            return try reply(exchange, file, range, servesRanges, location, request)
+          }
+        } catch is RangesRefused {}
+        exchange.discard()
+        (range, servesRanges) = (nil, false)
+      }
+    }
+
+    private func check(_ location: FileLocation, _ request: SourceRequest) throws(DownloadError) {
+      try configuration.check(location)
+      let scheme = location.scheme.rawValue
+      guard CurlLibrary.schemes.contains(scheme) else {
+        throw DownloadError(
+          .unsupportedURL, "this libcurl was built without \(scheme.uppercased()): install one that has it")
+      }
+      if location.scheme == .sftp, request.isNamedByServer {
+        throw DownloadError(
+          .unsupportedURL, "a server has named this URL, so that it gets no log-in, and there is no SFTP without one")
+      }
+      if let range = request.range, range.start < 0 || range.end ?? .max <= range.start {
+        throw DownloadError(.invalidRequest, "the range \(range.field) is empty: request at least one byte")
+      }
+    }
+
+    /// The log-in for a URL; `nil` for an anonymous one. A place that a server has named gets none.
+    private func logIn(for location: FileLocation, _ request: SourceRequest) throws(DownloadError) -> FileLogIn? {
+      guard !request.isNamedByServer else { return nil }
+      func netrc(_ user: String?) throws(DownloadError) -> FileLogIn? {
+        guard let entry = configuration.netrc?.login(for: location.origin, user: user) else { return nil }
+        return try FileLogIn(user: entry.user, password: entry.password)
+      }
+      if var logIn = location.logIn {
+        if logIn.password == nil { logIn.password = try netrc(logIn.user)?.password }
+        return logIn
+      }
+      if let logIn = try FileLogIn(authorization: request.headers["Authorization"]) { return logIn }
+      if let entry = configuration.credentials.first(where: { $0.origin == location.origin }) {
+        return try FileLogIn(user: entry.user, password: entry.password)
+      }
+      return try netrc(nil)
+    }
+
+    private func protocolRequest(
+      _ location: FileLocation, _ logIn: FileLogIn?, from start: Int64
+    ) -> any ProtocolRequest {
+      if location.scheme == .sftp {
+        // As ssh(1) does.
+        return SFTPRequest(
+          start: start, user: logIn?.user ?? NSUserName(), password: logIn?.password, settings: configuration.ssh,
+          origin: location.origin)
+      }
+      return FTPRequest(
+        start: start, logIn: logIn, encryption: location.scheme == .ftps ? .required : configuration.encryption,
+        isImplicit: location.scheme == .ftps)
+    }
+
+    // MARK: The reply
+
+    /// MDTM and SFTP state whole seconds, and no clock of the server tells how long ago that was. A file that has not
+    /// changed for a day by the clock of this machine counts as settled: a second change in the same second would have
+    /// been seen.
+    private static let settlingTime: TimeInterval = 24 * 60 * 60
+
+    private func reply(
+      _ exchange: Exchange, _ file: ResponseHead.FileFacts, _ range: RequestedRange?, _ servesRanges: Bool?,
+      _ location: FileLocation, _ request: SourceRequest
+    ) throws(DownloadError) -> SourceReply {
+      if let size = file.size, let maximum = configuration.maximumSize, size > maximum {
+        exchange.discard()
+        throw Exchange.tooLarge(maximum)
+      }
+      let validator = file.modified.map { modified in
+        Validator(
+          lastModified: Date(timeIntervalSince1970: TimeInterval(modified)),
+          responseDate: Date() - Self.settlingTime + 60)
+      }
+      var reply = SourceReply(
+        coverage: .whole, length: file.size.map { .known($0) } ?? .unknown, validator: validator,
+        suggestedName: location.name, finalURL: request.url,
+        acceptsRanges: servesRanges ?? (request.range == nil ? nil : true), body: .empty)
+      guard !file.isBehindEnd else {
+        reply.coverage = .none(.rangeNotSatisfiable(total: file.size.map { .known($0) } ?? .unknown))
+        reply.length = .known(0)
+        exchange.discard()
+        return reply
+      }
+      var count: Int64?
+      if let size = file.size {
+        guard let bytes = try reply.serve(range, of: size) else {
+          exchange.discard()
+          return reply
+        }
+        // The server sends the rest of the file.
+        if bytes.upperBound < size { count = Int64(bytes.count) }
+      }
+      reply.body = body(
+        exchange, count, request.pace, limit: configuration.maximumSize.map { $0 - (range?.start ?? 0) })
+      return reply
+    }
+
+    /// - Parameter count: The number of bytes after which the connection is closed; `nil` for all that come.
+    private func body(_ exchange: Exchange, _ count: Int64?, _ pace: TransferPace, limit: Int64?) -> Body {
+      Body(discard: { exchange.discard() }) { sink in
+        guard let count else { return try await exchange.push(into: sink, pace: pace, limit: limit) }
+        do {
+          try await exchange.push(into: PrefixSink(count, sink).take, pace: pace, limit: nil)
+        } catch is PrefixSink.Full {}
+      }
+    }
+
+    // MARK: Lanes
+
+    /// Always the same lane for an origin, which has connections to it, while it has not much more to do than another.
+    private func lane(for origin: Origin) throws(DownloadError) -> Lane {
+      let lanes = try lanes.withLock { (lanes) throws(DownloadError) in
+        while lanes.count < Self.laneCount {
+          lanes.append(try Lane("downpipe.ftp.\(lanes.count + 1)", configuration.laneSettings))
+        }
+        return lanes
+      }
+      var hasher = Hasher()
+      hasher.combine(origin)
+      let home = lanes[Int(UInt(bitPattern: hasher.finalize()) % UInt(lanes.count))]
+      let least = lanes.min { $0.load.load(ordering: .relaxed) < $1.load.load(ordering: .relaxed) } ?? home
+      // A transfer that has just ended may still count.
+      return least.load.load(ordering: .relaxed) + 1 < home.load.load(ordering: .relaxed) ? least : home
+    }
+  }
+
+  /// The server refuses `REST`: it has no ranges.
+  struct RangesRefused: Error {}
+
+  /// Passes on the first bytes of a body, and ends it then.
+  private final class PrefixSink: Sendable {
+    struct Full: Error {}
+
+    private let left: Atomic<Int64>
+    private let sink: ChunkSink
+
+    init(_ count: Int64, _ sink: @escaping ChunkSink) {
+      left = Atomic(count)
+      self.sink = sink
+    }
+
+    @Sendable func take(_ bytes: RawSpan) throws {
+      let wanted = left.load(ordering: .relaxed)
+      guard Int64(bytes.byteCount) >= wanted else {
+        left.store(wanted - Int64(bytes.byteCount), ordering: .relaxed)
+        return try sink(bytes)
+      }
+      try sink(bytes.extracting(first: Int(wanted)))
+      throw Full()
+    }
+  }
+#endif

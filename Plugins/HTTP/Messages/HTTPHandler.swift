@@ -1,0 +1,99 @@
+#if LIBCURL
+  import CCurl
+  import DownpipeCore
+
+  /// The head of a response, and its end. Several heads may come before the one that is the answer.
+  final class HTTPHandler: ProtocolHandler {
+    let order: HTTPOrder
+    private var collector = HeadCollector()
+    private(set) var status = 0
+    /// Whether the response has a Transfer-Encoding.
+    private(set) var hasTransferCoding = false
+    /// Whether there is a head that libcurl may follow up with another request.
+    private var isHeadPending = false
+    /// How often the server or the proxy has asked for a password.
+    private var questions = 0
+    /// Digest asks once, and again when its nonce is too old; a proxy asks for itself.
+    private static let maximumQuestions = 4
+
+    init(_ order: HTTPOrder) { self.order = order }
+
+    /// `curl_easy_reset` keeps the host of cookies.
+    var leavesCleanHandle: Bool { order.jar == nil && order.fields["Host"] == nil }
+
+    var opensDataConnections: Bool { false }
+
+    func receiveHeader(_ line: UnsafeRawBufferPointer, of transfer: Transfer) -> Bool {
+      // The next head has begun: without its end there is no response.
+      if !transfer.hasHead, line.starts(with: "HTTP/".utf8) { isHeadPending = false }
+      // Trailers say nothing that a download needs, but libcurl keeps them.
+      let isEnd = collector.take(line)
+      let maximumHeaderBytes = transfer.settings.maximumHeaderBytes
+      if collector.bytes > maximumHeaderBytes {
+        return transfer.stop(
+          DownloadError(
+            .invalidResponse,
+            "the header of the response has more than \(maximumHeaderBytes) bytes; ask the operator of the server, or allow "
+              + "more"))
+      }
+      if transfer.hasHead {
+        transfer.noteActivity()
+        return true
+      }
+      guard isEnd, let handle = transfer.handle else { return true }
+      let status = handle.number(CURLINFO_RESPONSE_CODE)
+      if status == 101 {
+        return transfer.stop(
+          DownloadError(
+            .invalidResponse,
+            "the server switched to another protocol (status 101), which was not requested; ask the operator of the server",
+            httpStatus: 101))
+      }
+      // After an interim response there is another one, and perhaps after a question for a password.
+      if (100..<200).contains(status) { return true }
+      if status == 407 || (status == 401 && order.login?.mayAskAgain == true) {
+        isHeadPending = true
+        questions += 1
+        if questions <= Self.maximumQuestions { return true }
+        return transfer.stop(
+          DownloadError(
+            .httpStatus, "the server asks for the password again and again: check the user name and the password",
+            httpStatus: status))
+      }
+      return deliver(status, in: transfer)
+    }
+
+    private func deliver(_ status: Int, in transfer: Transfer) -> Bool {
+      if collector.hidesTransferCoding {
+        return transfer.stop(
+          DownloadError(
+            .invalidResponse, "the Transfer-Encoding of the response is malformed; ask the operator of the server"))
+      }
+      self.status = status
+      let head = ResponseHead(status: status, fields: collector.takeFields())
+      hasTransferCoding = head.fields["Transfer-Encoding"] != nil
+      let length = TransferCodings.areIdentity(head.fields) ? (try? ContentLength.parse(head.fields))?.bytes : nil
+      return transfer.deliver(head, length: length)
+    }
+
+    /// Delivers the last head if it was complete: libcurl forgives a response that ends in its head.
+    func bodyBegins(in transfer: Transfer) -> Bool {
+      guard isHeadPending, let handle = transfer.handle else { return false }
+      return deliver(handle.number(CURLINFO_RESPONSE_CODE), in: transfer)
+    }
+
+    func end(_ code: CURLcode, of transfer: Transfer) -> Result<Void, any Error> {
+      if code == CURLE_OK, !transfer.hasHead, !bodyBegins(in: transfer), let reason = transfer.stopReason {
+        return .failure(reason)
+      }
+      guard code == CURLE_OK, transfer.hasHead else { return .failure(HTTPFailure.error(code, transfer, self)) }
+      if let length = transfer.length, transfer.received > length { return .failure(HTTPFailure.tooManyBytes) }
+      return isBodyComplete(transfer) ? .success(()) : .failure(HTTPFailure.error(code, transfer, self))
+    }
+
+    /// libcurl does not see a Content-Length with a blank before its colon.
+    private func isBodyComplete(_ transfer: Transfer) -> Bool {
+      transfer.isDraining || transfer.received >= transfer.length ?? 0 || [204, 304].contains(status)
+    }
+  }
+#endif

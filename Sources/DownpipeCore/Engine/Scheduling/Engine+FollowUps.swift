@@ -1,0 +1,29 @@
+// Downloads that follow from a running one, in the loop: nothing else adds any in between.
+extension Engine {
+  /// Adds descendants of a download, unless they would be too many.
+  func add(_ children: [DownloadRequest], following root: DownloadID, atMost maximum: Int) async throws {
+    let known = try await store.records(of: children.map(\.id)).filter { $0.request.lineage?.root == root }
+    let before = try await store.counts(.tag(FollowUp.tag(of: root))).values.reduce(0, +)
+    let count = before + Set(children.map(\.id)).subtracting(known.map(\.id)).count
+    guard count <= maximum else {
+      throw DownloadError(
+        .followUpLimit,
+        "\(count) downloads would follow from “\(root)”, but at most \(maximum) may: raise the count of FollowUpLimits if "
+          + "its manifests are trustworthy")
+    }
+    _ = try await add(children, ifKnown: .update)
+  }
+
+  /// Adds dependencies to a running download.
+  ///
+  /// Those that were met before are looked at again: they may have started again since. Children of an earlier artifact
+  /// are let go.
+  /// - Returns: Whether it has to wait for one of them.
+  func wait(_ id: DownloadID, for others: Set<DownloadID>) async throws -> Bool {
+    let known = slots.runs[id]?.read { $0.request.after } ?? []
+    let earlier = known.filter { others.contains($0) || FollowUp.isChild($0, of: id) }
+    if !earlier.isEmpty { _ = try await updated(id) { $0.after.subtract(earlier) } }
+    _ = try await updated(id) { $0.after.formUnion(others) }
+    return slots.runs[id].map { run in run.read { !$0.waitsFor.isEmpty } } ?? false
+  }
+}

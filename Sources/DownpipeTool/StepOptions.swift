@@ -1,0 +1,144 @@
+import ArgumentParser
+import Downpipe
+
+/// What happens to files after their download.
+struct StepOptions: ParsableArguments {
+  @Flag(help: "Decompress gzip files.")
+  var gunzip = false
+
+  @Flag(
+    help: ArgumentHelp(
+      "Unpack archives (tar, zip, 7z, cpio, also compressed) into a folder with their name. A file that is no archive "
+        + "is an error. The limits of the library apply: a million entries, 64 GiB."))
+  var extract = false
+
+  @Option(
+    help: ArgumentHelp("With --extract, remove this many leading folders from the paths.", valueName: "n"))
+  var stripComponents: Int?
+
+  @Option(
+    help: ArgumentHelp(
+      "Check files against a checksum file: a URL, the name or the suffix of a file beside each URL, such as SHA256SUMS "
+        + "or .sha256, or a local file, whose path has a slash, such as ./SHA256SUMS.", valueName: "file"),
+    completion: .file())
+  var checksumFile: String?
+
+  @Option(
+    help: ArgumentHelp(
+      "Check files against their signature, in the forms of --checksum-file; “auto”, the default with a key, is the URL "
+        + "with .minisig, .sig or .asc.", valueName: "file"),
+    completion: .file())
+  var signature: String?
+
+  @Option(
+    help: ArgumentHelp(
+      "The key of signatures by minisign or of plain Ed25519 ones: its text, or a file.", valueName: "key"),
+    completion: .file())
+  var pubkey: String?
+
+  @Option(
+    help: ArgumentHelp(
+      "The keys of OpenPGP signatures, which gpgv checks: a keyring, or keys in text form.", valueName: "file"),
+    completion: .file())
+  var keyring: String?
+
+  @Flag(
+    help: ArgumentHelp(
+      "Give files the time at which they were last modified on the server. Unpacked files have those of the archive."))
+  var keepTime = false
+
+  @Option(
+    help: ArgumentHelp(
+      "Name files by this template, below their folder, such as “{host}/{year}/{stem}.{extension}”. Fields: {name}, "
+        + "{stem}, {extension}, {host}, {year}, {month}, {day} (as last modified on the server) and {id}.",
+      valueName: "template"))
+  var name: String?
+
+  @Option(help: ArgumentHelp("Move finished files into this folder.", valueName: "dir"), completion: .directory)
+  var moveInto: String?
+
+  @Option(
+    help: ArgumentHelp(
+      "Run this program for each file, in its final place, with its path as argument and without a shell. The download "
+        + "fails unless it ends with status 0; the file stays. It runs again if the command was interrupted meanwhile.",
+      valueName: "program"),
+    completion: .file())
+  var onFinish: String?
+
+  @Option(
+    parsing: .unconditionalSingleValue,
+    help: ArgumentHelp(
+      "With --on-finish, give the program this argument; repeat it for several. “{}” is the path of the file, which comes "
+        + "last if no argument is “{}”.", valueName: "argument"))
+  var onFinishArg: [String] = []
+
+  func validate() throws {
+    if extract, gunzip {
+      throw ValidationError("--extract and --gunzip exclude each other: --extract also unpacks compressed archives")
+    }
+    guard let stripComponents else { return }
+    guard extract else { throw ValidationError("--strip-components needs --extract") }
+    guard (0...200).contains(stripComponents) else {
+      throw ValidationError("--strip-components must be a number from 0 to 200")
+    }
+  }
+
+  /// The steps, and the checksum file on this machine if there is one. Everything is checked that can be checked before
+  /// a download.
+  ///
+  /// - Parameters:
+  ///   - count: Whether there is one file only.
+  ///   - prepare: Returns the absolute path of the folder of `--move-into`.
+  func plan(
+    isSingle: Bool, prepare: (String) throws(UsageError) -> String
+  ) throws(UsageError) -> (steps: RequestSteps, checksums: LocalChecksums?) {
+    try checkBuild()
+    var steps = RequestSteps(gunzips: gunzip, folder: try moveInto.map { text throws(UsageError) in try prepare(text) })
+    if extract { steps.strippedComponents = stripComponents ?? 0 }
+    // The archive has the times of its files.
+    steps.keepsTime = keepTime && !extract
+    steps.signature = try SignatureCheck(
+      signature: signature, publicKey: pubkey, keyring: keyring, isSingle: isSingle)
+    if let name { steps.nameTemplate = try PlacementStep.checked(template: name) }
+    steps.command = try FinishCommand(program: onFinish, arguments: onFinishArg)
+    var checksums: LocalChecksums?
+    switch try checksumFile.map({ text throws(UsageError) in try CompanionOption(text, "--checksum-file") }) {
+    case .local(let path): checksums = try LocalChecksums(path: path)
+    case .remote(let place): steps.checksumFile = place
+    case nil: break
+    }
+    return (steps, checksums)
+  }
+
+  /// - Throws: ``UsageError`` for an option that this build does not have.
+  private func checkBuild() throws(UsageError) {
+    #if !Archive
+      if extract {
+        throw UsageError("--extract: this downpipe was built without libarchive: build it with the trait Archive")
+      }
+    #endif
+    #if !LIBSODIUM
+      if pubkey != nil {
+        throw UsageError("--pubkey: this downpipe was built without libsodium: build it with the trait Signature")
+      }
+    #endif
+    #if !Command
+      if onFinish != nil {
+        throw UsageError("--on-finish: this downpipe cannot start programs: build it with the trait Command")
+      }
+    #endif
+  }
+}
+
+/// Whether programs of a ledger run.
+struct ProgramOptions: ParsableArguments {
+  @Flag(
+    help: ArgumentHelp(
+      """
+      Run the programs that the ledger names, as after “get --on-finish”. Use it only with your own ledger, which can name \
+      any program.
+      """))
+  var allowPrograms = false
+
+  var rule: ProgramRule { allowPrograms ? .all : .none }
+}
