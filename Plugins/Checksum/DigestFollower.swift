@@ -1,27 +1,43 @@
 import DownpipeCore
 import Synchronization
 
-/// Computes digests of a download while its bytes arrive.
+/// Computes digests of a download, and of its pieces, while its bytes arrive.
 final class DigestFollower: TransferFollower {
-  private let computations: Mutex<[DigestComputation]>
+  private struct State {
+    var computations: [DigestComputation]
+    var pieces: PieceComputation?
+  }
+
+  private let state: Mutex<State>
 
   /// - Throws: ``DownloadError`` with `.invalidRequest` for an algorithm that is not supported.
-  init(_ algorithms: [DigestAlgorithm]) throws(DownloadError) {
+  init(_ algorithms: [DigestAlgorithm], pieces: PieceDigests? = nil) throws(DownloadError) {
     var computations: [DigestComputation] = []
     for algorithm in algorithms { computations.append(try DigestComputation(algorithm)) }
-    self.computations = Mutex(computations)
+    var computation: PieceComputation?
+    if let pieces { computation = try PieceComputation(pieces.algorithm, length: pieces.length) }
+    state = Mutex(State(computations: computations, pieces: computation))
   }
 
   func take(_ bytes: RawSpan) {
-    computations.withLock { computations in
-      for index in computations.indices { computations[index].update(bytes) }
+    state.withLock { state in
+      for index in state.computations.indices { state.computations[index].update(bytes) }
+      state.pieces?.update(bytes)
     }
   }
 
   /// The digests of the bytes taken so far; `nil` if one of the algorithms was not computed.
   func digests(_ algorithms: [DigestAlgorithm]) -> [FileDigest]? {
-    let computed = computations.withLock { $0.map { $0.finalize() } }
+    let computed = state.withLock { $0.computations.map { $0.finalize() } }
     let wanted = algorithms.compactMap { algorithm in computed.first { $0.algorithm == algorithm } }
     return wanted.count == algorithms.count ? wanted : nil
+  }
+
+  /// The digests of the pieces taken so far; `nil` if those of such pieces were not computed.
+  func digests(of pieces: PieceDigests) -> [FileDigest]? {
+    guard let computation = state.withLock({ $0.pieces }), computation.algorithm == pieces.algorithm,
+      computation.length == pieces.length
+    else { return nil }
+    return computation.digests
   }
 }

@@ -1,7 +1,7 @@
 public import DownpipeCore
 import DownpipePOSIX
 
-/// Reads a file once from its start and computes all requested digests.
+/// Reads a file once from its start and computes all requested digests, and those of its pieces.
 struct FileDigests: ~Copyable {
   /// The number of bytes in a block: 1 MiB.
   static let blockSize = 1 << 20
@@ -11,12 +11,14 @@ struct FileDigests: ~Copyable {
   private let block: UnsafeMutableRawBufferPointer
   private var offset: Int64 = 0
   private var computations: [DigestComputation]
+  /// The digests of the pieces so far, if they are computed.
+  private(set) var pieces: PieceComputation?
 
   /// Opens a file.
   ///
   /// - Throws: ``DownloadError`` with `.invalidRequest` for an algorithm that is not supported, `.processing` if the
   ///   path is not a regular file, `.permission` or `.storage`.
-  init(of path: String, _ algorithms: [DigestAlgorithm]) throws {
+  init(of path: String, _ algorithms: [DigestAlgorithm], pieces: PieceComputation? = nil) throws {
     let computations = try algorithms.map { try DigestComputation($0) }
     let (file, status) = try reporting("open", path) { () throws(SystemError) in
       let file = try OpenFile(reading: path)
@@ -29,6 +31,7 @@ struct FileDigests: ~Copyable {
     self.path = path
     self.file = file
     self.computations = computations
+    self.pieces = pieces
     block = .allocate(byteCount: Self.blockSize, alignment: 64)
   }
 
@@ -46,6 +49,7 @@ struct FileDigests: ~Copyable {
     offset += Int64(count)
     let bytes = UnsafeRawBufferPointer(rebasing: block[..<count]).bytes
     for index in computations.indices { computations[index].update(bytes) }
+    pieces?.update(bytes)
     return true
   }
 
@@ -79,5 +83,54 @@ extension FileDigest {
     // Lets other tasks run on this thread between two blocks.
     while try file.readBlock() { await Task.yield() }
     return file.digests
+  }
+}
+
+extension PieceDigests {
+  /// Computes the digests of the pieces of a file, for ``/DownpipeCore/DownloadRequest/pieces`` of its downloads.
+  ///
+  /// ```swift
+  /// let pieces = try await PieceDigests.of(file: "/srv/film.mkv")
+  /// try JSONEncoder().encode(pieces).write(to: URL(filePath: "/srv/film.mkv.pieces"))
+  /// ```
+  ///
+  /// Reads 1 MiB at a time, outside of the caller's actor.
+  /// - Parameters:
+  ///   - path: The path of the file.
+  ///   - algorithm: The algorithm of the digests.
+  ///   - length: The bytes of a piece, from 1 to ``maximumLength``; 1 MiB by default, and more for files with more than
+  ///     ``maximumCount`` pieces of that length.
+  /// - Throws: The errors of ``FileDigest/of(file:algorithm:)``; `.invalidRequest` for an empty file, which has no pieces,
+  ///   and for a length that is out of bounds or gives too many pieces.
+  @concurrent
+  public static func of(
+    file path: String, algorithm: DigestAlgorithm = .sha256, length: Int64? = nil
+  ) async throws -> PieceDigests {
+    var piece = length ?? 1 << 20
+    if length == nil {
+      let size = try OpenFile.size(ofFile: path)
+      while piece < maximumLength, size > Int64(maximumCount) * piece { piece *= 2 }
+    }
+    guard (1...maximumLength).contains(piece) else {
+      throw DownloadError(.invalidRequest, "a piece has from 1 to \(maximumLength) bytes, not \(piece)")
+    }
+    var file = try FileDigests(of: path, [], pieces: try PieceComputation(algorithm, length: piece))
+    while try file.readBlock() { await Task.yield() }
+    let digests = file.pieces?.digests ?? []
+    guard let pieces = PieceDigests(algorithm, length: piece, digests: digests) else {
+      throw DownloadError(
+        .invalidRequest,
+        digests.isEmpty
+          ? "\(path) is empty: it has no pieces"
+          : "\(path) has \(digests.count) pieces of \(piece) bytes, and at most \(maximumCount) are possible")
+    }
+    return pieces
+  }
+}
+
+extension OpenFile {
+  /// The size of a file.
+  fileprivate static func size(ofFile path: String) throws -> Int64 {
+    try reporting("open", path) { () throws(SystemError) in try OpenFile(reading: path).status().size }
   }
 }

@@ -14,6 +14,10 @@ public import DownpipeCore
 /// complete file, the file is read once. Put the step before steps that change the bytes, such as decompression: digests are those of the file as it was
 /// downloaded.
 ///
+/// **Pieces.** If the request has ``/DownpipeCore/DownloadRequest/pieces``, and the file is not right, the step finds out
+/// which pieces are wrong. If they are at most half of all, it throws `.pieceMismatch`, and the downloader fetches only
+/// these again. Without a digest of SHA-2 for the whole file, the pieces prove it, too.
+///
 /// **Which digests are checked.** A digest in the request must have a supported algorithm
 /// (``DigestComputation/supportedAlgorithms``); otherwise the step fails. A digest from the server with another
 /// algorithm is ignored, as RFC 9530 §2 allows.
@@ -90,9 +94,12 @@ public struct VerifyChecksum: UniversalPostProcessor, DigestVerifying {
     }
   }
 
+  /// The step checks a file and does not change it.
+  public var keepsContent: Bool { true }
+
   /// Whether there is a digest to check, or one is required.
   public func isNeeded(in context: ProcessingContext) -> Bool {
-    isRequired || file != nil || !context.digests.isEmpty
+    isRequired || file != nil || !context.digests.isEmpty || context.request.pieces != nil
   }
 
   /// Adds the step at the end of the pipeline's steps.
@@ -103,7 +110,7 @@ public struct VerifyChecksum: UniversalPostProcessor, DigestVerifying {
     parts.steps.append(
       PipelineStep(
         name: name, summary: summary, input: nil, output: nil, verifiesDigests: file == nil, verifies: verifies(_:),
-        isNeeded: isNeeded(in:), follower: follower(in:),
+        isNeeded: isNeeded(in:), follower: follower(in:), keepsContent: true,
         process: { artifact, context in try await process(artifact, in: context) }))
   }
 
@@ -118,7 +125,9 @@ public struct VerifyChecksum: UniversalPostProcessor, DigestVerifying {
     {
       algorithms.append(stated)
     }
-    return algorithms.isEmpty ? nil : try? DigestFollower(algorithms)
+    // The pieces of a file that its own digest proves are only needed when it is wrong.
+    let pieces = Self.isProved(by: expected) ? nil : context.request.pieces
+    return algorithms.isEmpty && pieces == nil ? nil : try? DigestFollower(algorithms, pieces: pieces)
   }
 
   /// Checks the digests of the artifact and returns it unchanged.
@@ -131,11 +140,29 @@ public struct VerifyChecksum: UniversalPostProcessor, DigestVerifying {
     var expected = try expectedDigests(in: context)
     let published = try await publishedDigests(in: context)
     for digest in published where !expected.contains(digest) { expected.append(digest) }
-    guard !expected.isEmpty else { return artifact }
+    let pieces = context.request.pieces
+    guard !expected.isEmpty || pieces != nil else { return artifact }
     try Task.checkCancellation()
     let wanted = Self.algorithms(of: expected)
-    let followed = (context.follower as? DigestFollower)?.digests(wanted)
-    let actual = try followed ?? digests(of: artifact, wanted)
+    let follower = context.follower as? DigestFollower
+    let actual = wanted.isEmpty ? [] : try follower?.digests(wanted) ?? digests(of: artifact, wanted)
+    do {
+      try check(artifact, actual, expected, published, in: context)
+    } catch {
+      guard let pieces else { throw error }
+      throw judge(try wrongPieces(of: artifact, pieces, follower), of: pieces, artifact, error) ?? error
+    }
+    guard let pieces, !Self.isProved(by: expected) else { return artifact }
+    let wrong = try wrongPieces(of: artifact, pieces, follower)
+    if let error = judge(wrong, of: pieces, artifact) { throw error }
+    return artifact
+  }
+
+  /// Compares digests with the expected ones.
+  private func check(
+    _ artifact: Artifact, _ actual: [FileDigest], _ expected: [FileDigest], _ published: [FileDigest],
+    in context: ProcessingContext
+  ) throws(DownloadError) {
     for digest in expected {
       guard let computed = actual.first(where: { $0.algorithm == digest.algorithm }), computed == digest else {
         let computed = actual.first { $0.algorithm == digest.algorithm }
@@ -148,8 +175,65 @@ public struct VerifyChecksum: UniversalPostProcessor, DigestVerifying {
             + "the file is damaged or another version: download it again")
       }
     }
-    return artifact
   }
+
+  // MARK: Pieces
+
+  /// Whether a digest of the whole file proves it, so that its pieces need not be checked.
+  private static func isProved(by digests: [FileDigest]) -> Bool {
+    digests.contains { [.sha256, .sha384, .sha512].contains($0.algorithm) }
+  }
+
+  /// The wrong pieces of a file, by their positions.
+  private func wrongPieces(of artifact: Artifact, _ pieces: PieceDigests, _ follower: DigestFollower?) throws -> [Int] {
+    try pieces.wrongPieces(among: follower?.digests(of: pieces) ?? digests(of: artifact, pieces))
+  }
+
+  /// The error for a file with wrong pieces; `nil` if there are none.
+  /// - Parameter whole: The error of the whole file.
+  private func judge(
+    _ wrong: [Int], of pieces: PieceDigests, _ artifact: Artifact, _ whole: DownloadError? = nil
+  ) -> DownloadError? {
+    guard case .known(let size) = artifact.size, pieces.fit(size) else {
+      return whole
+        ?? DownloadError(
+          .digestMismatch,
+          "“\(artifact.name)” has \(artifact.size.bytes.map(String.init) ?? "unknown") bytes, but the request has the digests "
+            + "of \(pieces.count) pieces of \(pieces.length) bytes: the file is another version, or its pieces are")
+    }
+    guard !wrong.isEmpty else {
+      return whole.map { error in
+        var error = error
+        error.message += "; the digests of all its pieces are right, so the expected digests contradict each other"
+        return error
+      }
+    }
+    let text =
+      "\(wrong.count) of \(pieces.count) pieces of “\(artifact.name)” have another \(pieces.algorithm) than expected"
+    guard wrong.count * 2 <= pieces.count else {
+      return whole ?? DownloadError(.digestMismatch, "\(text): the file is another version: download it again")
+    }
+    var error = DownloadError(.pieceMismatch, "\(text): fetch them again")
+    error.wrongBytes = wrong.reduce(into: ByteRangeSet()) { $0.insert(contentsOf: pieces.range(at: $1, of: size)) }
+    return error
+  }
+
+  /// Reads the file and computes the digests of its pieces.
+  private func digests(of artifact: Artifact, _ pieces: PieceDigests) throws -> [FileDigest] {
+    var computation = try PieceComputation(pieces.algorithm, length: pieces.length)
+    switch artifact.location {
+    case .path(let path):
+      var file = try FileDigests(of: path, [], pieces: computation)
+      while try file.readBlock() {}
+      return file.pieces?.digests ?? []
+    case .memory(let bytes):
+      try Task.checkCancellation()
+      computation.update(bytes.span.bytes)
+      return computation.digests
+    }
+  }
+
+  // MARK: Whole files
 
   /// The digests to check without duplicates, those of the request first.
   private func expectedDigests(in context: ProcessingContext) throws(DownloadError) -> [FileDigest] {
@@ -182,7 +266,8 @@ public struct VerifyChecksum: UniversalPostProcessor, DigestVerifying {
     {
       expected.append(digest)
     }
-    guard !isRequired || expected.contains(where: { counted.contains($0.algorithm) }) else {
+    let hasPieces = context.request.pieces.map { counted.contains($0.algorithm) } ?? false
+    guard !isRequired || hasPieces || expected.contains(where: { counted.contains($0.algorithm) }) else {
       throw DownloadError(
         .processing,
         "a \(algorithms.isEmpty ? "digest" : algorithms.map(\.name).joined(separator: " or ")) is required, and neither "

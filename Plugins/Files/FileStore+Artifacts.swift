@@ -64,6 +64,10 @@ extension FileStore {
     artifact.isOnDisk(system)
   }
 
+  /// Returns an artifact with the size and modification time that its file has now; `nil` if it does not exist, or another
+  /// kind of entry is in its place.
+  public func current(_ artifact: Artifact) async -> Artifact? { artifact.current(system) }
+
   /// With `ConflictPolicy.reuse`, returns the existing file with the name of the download and the expected size.
   ///
   /// The name is the name in the request, or the last component of its URL, made safe. A name from the server is

@@ -145,6 +145,9 @@ public struct MoveInto: UniversalPostProcessor {
     return "\(folder), \(onConflict.words)"
   }
 
+  /// The step moves a file and does not change it.
+  public var keepsContent: Bool { true }
+
   /// Moves the artifact.
   ///
   /// - Throws: `DownloadError` with `.alreadyExists`, `.unsafePath`, `.permission`, `.noSpace` or `.storage`;

@@ -182,6 +182,7 @@
       .json(
         "expected_digests", [], { $0.request.expectedDigests.unlessEmpty },
         { $0.request.expectedDigests = $1 }),
+      .json("pieces", [], { $0.request.pieces }, { $0.request.pieces = $1 }),
     ]
 
     private static let added: [RecordColumn] = [

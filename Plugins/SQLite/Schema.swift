@@ -52,6 +52,9 @@
           try db.execute(sql: "ALTER TABLE download ADD COLUMN \(column)")
         }
       }
+      migrator.registerMigration("13: digests of pieces") { db in
+        try db.execute(sql: "ALTER TABLE download ADD COLUMN pieces TEXT")
+      }
       return migrator
     }
 

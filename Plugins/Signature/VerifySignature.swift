@@ -75,6 +75,9 @@
     /// The place of the signature.
     public var summary: String { signature.description }
 
+    /// The step checks a file and does not change it.
+    public var keepsContent: Bool { true }
+
     /// Verifies the signature of the artifact and returns it unchanged.
     public func process(_ artifact: Artifact, in context: ProcessingContext) async throws -> Artifact {
       if let error = artifact.folderError(in: name) { throw error }

@@ -18,6 +18,19 @@ extension Artifact {
     return isDescribed(by: status)
   }
 
+  /// The artifact as it is on disk now; `nil` if nothing of its kind is at its path. Symbolic links are followed.
+  package func current(_ system: FileSystem) -> Artifact? {
+    guard let path, let status = try? system.status(Entry(path), following: true),
+      status.kind == (kind == .file ? .file : .folder)
+    else { return nil }
+    guard kind == .file else { return self }
+    var current = self
+    current.size = .known(status.size)
+    // The time of a file that is still to be published says nothing.
+    if modifiedAt != nil { current.modifiedAt = status.modifiedAt }
+    return current
+  }
+
   /// Removes the artifact from the disk: a file, or a folder with everything below it.
   ///
   /// Does nothing when the path does not exist, or leads to something else than this artifact.

@@ -67,10 +67,30 @@ struct LedgerPicker: Sendable {
   let choice: LedgerChoice
   /// Whether downloads with the rules of `--untrusted` are counted, for a notice at the end.
   let countsUntrusted: Bool
-  /// Why a download may stay as it is, if `action` returns `false`.
-  let refusal: DownloadError
-  /// Starts a download again; `false` if it stays as it is.
-  let action: @Sendable (Downloader, DownloadID) async throws -> Bool
+  /// Starts a download again, or returns its result if it does not run.
+  let action: @Sendable (Downloader, DownloadStatus) async throws -> DownloadResult?
+
+  init(
+    choice: LedgerChoice, countsUntrusted: Bool,
+    action: @escaping @Sendable (Downloader, DownloadStatus) async throws -> DownloadResult?
+  ) {
+    self.choice = choice
+    self.countsUntrusted = countsUntrusted
+    self.action = action
+  }
+
+  /// - Parameters:
+  ///   - refusal: Why a download may stay as it is, if `command` returns `false`.
+  ///   - command: Starts a download again; `false` if it stays as it is.
+  init(
+    choice: LedgerChoice, countsUntrusted: Bool, refusal: DownloadError,
+    command: @escaping @Sendable (Downloader, DownloadID) async throws -> Bool
+  ) {
+    self.init(choice: choice, countsUntrusted: countsUntrusted) { downloader, status in
+      try await command(downloader, status.id)
+        ? nil : DownloadResult(id: status.id, url: status.request.givenURL, error: refusal)
+    }
+  }
 
   /// Takes the downloads.
   func take(from downloader: Downloader, _ monitor: RunMonitor) async throws {
@@ -116,10 +136,10 @@ struct LedgerPicker: Sendable {
 
   private func take(_ status: DownloadStatus, _ downloader: Downloader, _ monitor: RunMonitor) async throws {
     guard await monitor.take(status.id) else { return }
-    if try await action(downloader, status.id) {
-      if countsUntrusted, status.request.isUntrusted { await monitor.countUntrusted() }
-    } else {
-      try await monitor.close(DownloadResult(id: status.id, url: status.request.givenURL, error: refusal))
+    if let result = try await action(downloader, status) {
+      try await monitor.close(result)
+    } else if countsUntrusted, status.request.isUntrusted {
+      await monitor.countUntrusted()
     }
   }
 }

@@ -39,8 +39,8 @@ struct RootCommand: AsyncParsableCommand {
       """,
     version: ToolVersion.current,
     subcommands: [
-      GetCommand.self, ListCommand.self, ResumeCommand.self, RetryCommand.self, RestartCommand.self, RemoveCommand.self,
-      ImportCommand.self,
+      GetCommand.self, ListCommand.self, ResumeCommand.self, RetryCommand.self, RestartCommand.self, VerifyCommand.self,
+      RemoveCommand.self, ImportCommand.self,
     ],
     defaultSubcommand: GetCommand.self
   )

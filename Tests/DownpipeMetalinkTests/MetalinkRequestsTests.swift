@@ -36,6 +36,22 @@ struct MetalinkRequestsTests {
     #expect(request.isNamedByServer)
   }
 
+  @Test("the strongest digests of pieces that fit the size are used")
+  func pieces() throws {
+    func list(_ type: String, _ hash: String, _ count: Int) -> String {
+      "<pieces length=\"10\" type=\"\(type)\">" + String(repeating: "<hash>\(hash)</hash>", count: count) + "</pieces>"
+    }
+    let (strong, weak) = (MetalinkDocumentTests.sha256, MetalinkDocumentTests.sha1)
+    for (text, algorithm) in [
+      (list("sha-1", weak, 2) + list("sha-256", strong, 2), DigestAlgorithm.sha256),
+      (list("sha-1", weak, 2) + list("sha-256", strong, 3), .sha1), (list("sha-256", strong, 1), nil), ("", nil),
+    ] {
+      let request = try document("<file name=\"a\"><size>12</size>\(text)\(urls)</file>").requests().first
+      #expect(request?.pieces?.algorithm == algorithm)
+      #expect(request?.pieces.map { $0.length == 10 && $0.count == 2 } ?? true)
+    }
+  }
+
   @Test("a document from https leaves it for http only where a digest proves the bytes")
   func insecureURLs() throws {
     let secure = try #require(URL(string: "https://example.org/a.meta4"))

@@ -40,6 +40,9 @@ public struct Quarantine: PostProcessor {
   /// What is recorded.
   public var summary: String { "origin and referrer" }
 
+  /// The step does not change the bytes.
+  public var keepsContent: Bool { true }
+
   /// Writes the attributes.
   ///
   /// - Throws: `DownloadError` with `.storage` if the file is missing or was changed since it was published;

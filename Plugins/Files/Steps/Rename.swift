@@ -42,6 +42,9 @@ public struct Rename: UniversalPostProcessor {
   /// Where the name comes from.
   public var summary: String { "a name per download" }
 
+  /// The step names a file and does not change it.
+  public var keepsContent: Bool { true }
+
   /// Names the artifact.
   ///
   /// - Throws: `DownloadError` with `.unsafePath`, with `.invalidPipeline` for a published artifact, and with `.storage`

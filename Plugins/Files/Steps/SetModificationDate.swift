@@ -28,6 +28,9 @@ public struct SetModificationDate: PostProcessor {
   /// The source of the time.
   public var summary: String { "as the server states" }
 
+  /// The step does not change the bytes.
+  public var keepsContent: Bool { true }
+
   /// Whether the server has stated a modification time.
   public func isNeeded(in context: ProcessingContext) -> Bool { context.lastModified != nil }
 

@@ -58,6 +58,9 @@ public struct SetPermissions: PostProcessor {
   /// The permissions as an octal number.
   public var summary: String { Self.octal(permissions) }
 
+  /// The step does not change the bytes.
+  public var keepsContent: Bool { true }
+
   private static func octal(_ permissions: Int) -> String {
     let digits = String(permissions, radix: 8)
     return "0o" + String(repeating: "0", count: max(0, 3 - digits.count)) + digits

@@ -44,6 +44,9 @@ public struct Then: UniversalPostProcessor {
   /// What the step is, if its name does not say it.
   public var summary: String { name == "Then" ? "" : "calls a closure" }
 
+  /// The closure does not change the file.
+  public var keepsContent: Bool { true }
+
   /// Calls the closure.
   ///
   /// - Throws: `DownloadError` with `.processing`, or as the closure throws it; `.storage` if the artifact is missing;

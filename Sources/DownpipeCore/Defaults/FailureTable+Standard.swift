@@ -41,6 +41,10 @@ extension FailureTable {
       .code(.digestMismatch), .restart, because: "bytes were damaged on the way; if it occurs twice, on the server",
       attempts: 2),
     Row(
+      .code(.pieceMismatch), .resume,
+      because: "the right pieces are kept; if it occurs twice, the server has the wrong ones",
+      attempts: 2),
+    Row(
       .code(.damaged), .restart, because: "bytes were damaged on the way; if it occurs twice, on the server",
       attempts: 2),
     Row(.code(.noSpace), .waitForDisk, because: "space must be freed; the received bytes are kept"),

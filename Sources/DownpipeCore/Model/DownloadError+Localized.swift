@@ -58,6 +58,7 @@ extension DownloadError: LocalizedError {
     .wrongContentCoding: "Start the download again from its beginning.",
     .linkExpired: "Ask for a fresh link.",
     .lengthMismatch: "Try again: the connection may have broken off.",
+    .pieceMismatch: "Resume the download to fetch the wrong pieces again.",
     .digestMismatch: "Start the download again. If the error remains, the server has another file than expected.",
     .noSpace: "Free some space and resume the download. The received bytes are kept.",
     .tooManyOpenFiles: "Close other files and connections, or raise their limit, and resume the download.",

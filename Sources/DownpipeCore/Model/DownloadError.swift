@@ -62,6 +62,10 @@ public struct DownloadError: Error, Sendable {
     public static let lengthMismatch = Code("lengthMismatch")
     /// The digest of the bytes differs from the expected one.
     public static let digestMismatch = Code("digestMismatch")
+    /// The digests of some pieces of the file differ from the expected ones; see ``DownloadError/wrongBytes``.
+    ///
+    /// A step throws it only for its input. Only these bytes are then fetched again, from another place if there is one.
+    public static let pieceMismatch = Code("pieceMismatch")
     /// The bytes are not complete or correct data of their format: decoding them has proved that they are wrong.
     ///
     /// A step throws it only for its input, and not for a failure of its own. The bytes are then downloaded again.
@@ -155,6 +159,12 @@ public struct DownloadError: Error, Sendable {
     get { properties.retryAfter }
     set { properties.retryAfter = newValue }
   }
+  /// The bytes of the file that were proved wrong, with the code `.pieceMismatch`; `nil` otherwise. The ledger does not
+  /// keep them.
+  public var wrongBytes: ByteRangeSet? {
+    get { properties.wrongBytes }
+    set { properties.wrongBytes = newValue }
+  }
   /// The underlying error. The ledger does not keep it.
   public var cause: (any Error)? {
     get { properties.cause }
@@ -204,7 +214,7 @@ public struct DownloadError: Error, Sendable {
 }
 
 extension DownloadError: Hashable {
-  /// Compares all properties except the cause.
+  /// Compares all properties except the cause and the wrong bytes.
   public static func == (left: Self, right: Self) -> Bool {
     left.code == right.code && left.message == right.message && left.stage == right.stage && left.url == right.url
       && left.attempt == right.attempt && left.httpStatus == right.httpStatus && left.retryAfter == right.retryAfter
@@ -241,18 +251,19 @@ extension DownloadError: Codable {
     var httpStatus: Int?
     var retryAfter: RetryAfter?
     var cause: (any Error)?
+    var wrongBytes: ByteRangeSet?
 
     enum CodingKeys: String, CodingKey {
       case code, message, stage, url, attempt, httpStatus, retryAfter
     }
   }
 
-  /// Reads an error, which has no ``cause``.
+  /// Reads an error, which has no ``cause`` and no ``wrongBytes``.
   public init(from decoder: any Decoder) throws {
     box = .holding(try Properties(from: decoder))
   }
 
-  /// Writes all properties except the cause.
+  /// Writes all properties except the cause and the wrong bytes.
   public func encode(to encoder: any Encoder) throws {
     try properties.encode(to: encoder)
   }

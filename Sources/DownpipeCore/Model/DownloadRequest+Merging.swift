@@ -31,6 +31,7 @@ extension DownloadRequest {
       MergedPart("expectedSize", \.expectedSize),
       MergedPart("sizeHint", \.sizeHint),
       MergedPart("expectedDigests", \.expectedDigests),
+      MergedPart("pieces", \.pieces),
       MergedPart("maximumSize", \.maximumSize),
       MergedPart("headers", \.headers),
       MergedPart("destination", \.destination),
@@ -58,19 +59,24 @@ extension DownloadRequest {
   }
 
   /// Whether this request asks for another file than an earlier one: its URL or expected size has changed, or there is a
-  /// digest that the earlier one did not have. A requirement that is gone does not ask for another file.
+  /// digest, of the file or of its pieces, that the earlier one did not have. A requirement that is gone does not ask for another file.
   package func asksForAnotherFile(than earlier: DownloadRequest) -> Bool {
     if hasOtherURL(than: earlier) { return true }
     if expectedSize != .unknown, expectedSize != earlier.expectedSize { return true }
+    if let pieces, pieces != earlier.pieces { return true }
     return expectedDigests.contains { !earlier.expectedDigests.contains($0) }
   }
+
+  /// Whether a step has to prove the file by a digest, of the file or of its pieces.
+  package var expectsDigest: Bool { !expectedDigests.isEmpty || pieces != nil }
 
   /// Whether work that was begun for an earlier request, a transfer or steps, must not go on for this one.
   package func changesWork(begunFor earlier: DownloadRequest) -> Bool {
     // Equal copies share their storage, so the comparison of most requests ends here.
     if self == earlier { return false }
     return hasOtherURL(than: earlier) || mirrors != earlier.mirrors || expectedSize != earlier.expectedSize
-      || expectedDigests != earlier.expectedDigests || maximumSize != earlier.maximumSize || steps != earlier.steps
+      || expectedDigests != earlier.expectedDigests || pieces != earlier.pieces || maximumSize != earlier.maximumSize
+      || steps != earlier.steps
       || isNamedByServer != earlier.isNamedByServer
   }
 

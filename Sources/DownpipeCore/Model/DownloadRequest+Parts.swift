@@ -10,13 +10,27 @@ extension DownloadRequest {
     public var validator: Validator?
     /// The size of the whole file, if known.
     public var total: ByteCount
+    /// What proves the bytes; the server by default.
+    public var proof: Proof
 
     /// Creates a description of a head start.
-    public init(file: String, count: Int64, validator: Validator? = nil, total: ByteCount = .unknown) {
+    public init(
+      file: String, count: Int64, validator: Validator? = nil, total: ByteCount = .unknown, proof: Proof = .server
+    ) {
       self.file = file
       self.count = count
       self.validator = validator
       self.total = total
+      self.proof = proof
+    }
+
+    /// What proves the bytes of a head start.
+    public enum Proof: String, Sendable, Hashable, Codable {
+      /// The server: some of the bytes, or all of them, are fetched again and compared.
+      case server
+      /// The digests of the request, or those of its pieces. If ``HeadStart/total`` bytes are there, nothing is asked of
+      /// the server unless they are wrong. Without such digests the server proves them.
+      case digests
     }
   }
 
@@ -68,5 +82,17 @@ extension DownloadRequest.Destination {
       directory: try container.decodeIfPresent(String.self, forKey: .directory),
       name: try container.decodeIfPresent(String.self, forKey: .name),
       nameUse: try container.decodeIfPresent(NameUse.self, forKey: .nameUse) ?? .order)
+  }
+}
+
+extension DownloadRequest.HeadStart {
+  /// Decodes a head start. Keys that earlier versions did not write get their default values.
+  public init(from decoder: any Decoder) throws {
+    let container = try decoder.container(keyedBy: CodingKeys.self)
+    self.init(
+      file: try container.decode(String.self, forKey: .file), count: try container.decode(Int64.self, forKey: .count),
+      validator: try container.decodeIfPresent(Validator.self, forKey: .validator),
+      total: try container.decode(ByteCount.self, forKey: .total),
+      proof: try container.decodeIfPresent(Proof.self, forKey: .proof) ?? .server)
   }
 }

@@ -16,6 +16,7 @@ extension DownloadRequest {
     @usableFromInline var expectedSize: ByteCount = .unknown
     @usableFromInline var sizeHint: ByteCount = .unknown
     @usableFromInline var expectedDigests: [FileDigest] = []
+    @usableFromInline var pieces: PieceDigests?
     @usableFromInline var maximumSize: Int64?
     @usableFromInline var headers: HeaderFields = HeaderFields()
     @usableFromInline var destination: Destination = Destination()
@@ -49,6 +50,7 @@ extension DownloadRequest {
       try read(.expectedSize, into: &expectedSize)
       try read(.sizeHint, into: &sizeHint)
       try read(.expectedDigests, into: &expectedDigests)
+      pieces = try container.decodeIfPresent(PieceDigests.self, forKey: .pieces)
       maximumSize = try container.decodeIfPresent(Int64.self, forKey: .maximumSize)
       try read(.headers, into: &headers)
       try read(.destination, into: &destination)

@@ -84,6 +84,15 @@ public struct DownloadRequest: Sendable, Hashable {
     @inlinable get { box[0].expectedDigests }
     @inlinable _modify { yield &box[0].expectedDigests }
   }
+  /// The digests of the file's pieces; `nil` by default.
+  ///
+  /// They prove the file like ``expectedDigests``, and have the same requirements. A ``DigestVerifying`` step such as
+  /// `VerifyChecksum` finds out with them which pieces are wrong, and only these are fetched again, from another place if
+  /// there is one.
+  public var pieces: PieceDigests? {
+    @inlinable get { box[0].pieces }
+    @inlinable _modify { yield &box[0].pieces }
+  }
   /// The maximum number of bytes in the body; unlimited when `nil`. A longer body fails with `.tooLarge`.
   public var maximumSize: Int64? {
     @inlinable get { box[0].maximumSize }

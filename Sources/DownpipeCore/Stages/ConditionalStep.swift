@@ -22,7 +22,7 @@ public struct ConditionalStep<Step: Stage>: Stage {
         name: name, summary: summary, input: base.input, output: base.output, verifies: base.verifier,
         isNeeded: { condition($0) && base.isNeeded($0) },
         follower: { condition($0) ? base.follower($0) : nil }, followerWrites: base.followerWrites,
-        process: base.process)
+        keepsContent: base.keepsContent, process: base.process)
     }
   }
 }
@@ -49,6 +49,9 @@ extension ConditionalStep: PostProcessor where Step: PostProcessor {
 
   /// Whether the step's follower writes to the workspace.
   public var followerWrites: Bool { step.followerWrites }
+
+  /// Whether the step returns the bytes that it takes.
+  public var keepsContent: Bool { step.keepsContent }
 }
 
 extension PostProcessor where Input == Output {

@@ -95,6 +95,9 @@ public struct FollowUp: UniversalPostProcessor {
   /// The limits, and whether the parent waits.
   public var summary: String { limits.description + (waitsForChildren ? ", waits for them" : "") }
 
+  /// The step reads a file and does not change it.
+  public var keepsContent: Bool { true }
+
   /// The tag of all descendants of a download that the app has added.
   public static func tag(of root: DownloadID) -> String { "follow-up:\(root.rawValue)" }
 

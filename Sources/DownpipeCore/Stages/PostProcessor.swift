@@ -54,6 +54,12 @@ public protocol PostProcessor<Input, Output>: Stage {
   /// The steps after it are not asked for followers: they take what this step writes. When the disk is full, such
   /// followers are discarded first. They are not asked for with a storage without paths.
   var followerWrites: Bool { get }
+
+  /// Whether the step returns the bytes that it takes: it checks, moves or marks them; `false` by default.
+  ///
+  /// The digests of a download are those of the bytes that were downloaded. A published file can be verified and repaired
+  /// with them only if all steps that have worked on it keep its content; see ``Downloader/verify(_:repairing:)``.
+  var keepsContent: Bool { get }
 }
 
 extension PostProcessor {
@@ -66,6 +72,9 @@ extension PostProcessor {
   /// The default: `false`.
   public var followerWrites: Bool { false }
 
+  /// The default: `false`.
+  public var keepsContent: Bool { false }
+
   /// Adds the step at the end of the pipeline's steps.
   public func contribute(to parts: inout PipelineParts) {
     parts.steps.append(
@@ -73,7 +82,7 @@ extension PostProcessor {
         name: name, summary: summary, input: Input.kind, output: Output.kind,
         verifiesDigests: self is any DigestVerifying, verifies: digestVerifier(of: self),
         isNeeded: { Input.kind != Output.kind || isNeeded(in: $0) }, follower: follower(in:),
-        followerWrites: followerWrites,
+        followerWrites: followerWrites, keepsContent: keepsContent,
         process: { artifact, context in try await process(Input(artifact), in: context).artifact }))
   }
 }
@@ -91,6 +100,9 @@ public protocol UniversalPostProcessor: Stage {
 
   /// Whether the follower writes to the workspace; see ``PostProcessor/followerWrites``.
   var followerWrites: Bool { get }
+
+  /// Whether the step returns the bytes that it takes; see ``PostProcessor/keepsContent``.
+  var keepsContent: Bool { get }
 }
 
 extension UniversalPostProcessor {
@@ -103,13 +115,16 @@ extension UniversalPostProcessor {
   /// The default: `false`.
   public var followerWrites: Bool { false }
 
+  /// The default: `false`.
+  public var keepsContent: Bool { false }
+
   /// Adds the step at the end of the pipeline's steps.
   public func contribute(to parts: inout PipelineParts) {
     parts.steps.append(
       PipelineStep(
         name: name, summary: summary, input: nil, output: nil, verifiesDigests: self is any DigestVerifying,
         verifies: digestVerifier(of: self), isNeeded: isNeeded(in:), follower: follower(in:),
-        followerWrites: followerWrites,
+        followerWrites: followerWrites, keepsContent: keepsContent,
         process: { artifact, context in try await process(artifact, in: context) }))
   }
 }
@@ -154,6 +169,8 @@ public struct PipelineStep: Sendable {
   public let follower: @Sendable (ProcessingContext) -> (any TransferFollower)?
   /// Whether the follower writes to the workspace; see ``PostProcessor/followerWrites``.
   public let followerWrites: Bool
+  /// Whether the step returns the bytes that it takes; see ``PostProcessor/keepsContent``.
+  public let keepsContent: Bool
   /// Turns one artifact into the next.
   public let process: @Sendable (Artifact, ProcessingContext) async throws -> Artifact
 
@@ -176,13 +193,14 @@ public struct PipelineStep: Sendable {
   ///   - isNeeded: Whether the step has work to do for a download.
   ///   - follower: Returns a follower of the transfer.
   ///   - followerWrites: Whether the follower writes to the workspace.
+  ///   - keepsContent: Whether the step returns the bytes that it takes.
   ///   - process: Turns one artifact into the next.
   public init(
     name: String, summary: String = "", input: Artifact.Kind?, output: Artifact.Kind?,
     verifiesDigests: Bool = false, verifies: (@Sendable (DigestAlgorithm) -> Bool)? = nil,
     isNeeded: @escaping @Sendable (ProcessingContext) -> Bool = { _ in true },
     follower: @escaping @Sendable (ProcessingContext) -> (any TransferFollower)? = { _ in nil },
-    followerWrites: Bool = false,
+    followerWrites: Bool = false, keepsContent: Bool = false,
     process: @escaping @Sendable (Artifact, ProcessingContext) async throws -> Artifact
   ) {
     self.name = name
@@ -198,6 +216,7 @@ public struct PipelineStep: Sendable {
     self.isNeeded = isNeeded
     self.follower = follower
     self.followerWrites = followerWrites
+    self.keepsContent = keepsContent
     self.process = process
   }
 }

@@ -62,6 +62,13 @@ public protocol Storage: Stage {
   /// Whether a published artifact still exists with the same size and modification time.
   func contains(_ artifact: Artifact) async -> Bool
 
+  /// Returns a published artifact as it is now: with its present size and modification time, also if another program has
+  /// changed it; `nil` if nothing of its kind is in its place.
+  ///
+  /// It is called when the user asks to verify or repair a file. The default implementation returns the artifact if it
+  /// ``contains(_:)`` it.
+  func current(_ artifact: Artifact) async -> Artifact?
+
   /// Returns the published artifact that a description from the ledger means, with its bytes; `nil` if there is none.
   ///
   /// A ledger stores no bytes, so that storages that keep artifacts in memory have to find them. It is called often, and
@@ -104,6 +111,8 @@ extension Storage {
   public func check(_ destination: DownloadRequest.Destination) throws(DownloadError) {}
   /// The default: `nil`, artifacts have paths.
   public func published(_ described: Artifact) -> Artifact? { nil }
+  /// The default: the artifact, if the storage contains it.
+  public func current(_ artifact: Artifact) async -> Artifact? { await contains(artifact) ? artifact : nil }
   /// The default: ``Durability/process``.
   public var durability: Durability { .process }
   /// The default: `nil`, the storage cannot list its partials.

@@ -49,6 +49,8 @@ extension StorageWrapper {
   public func isStaged(_ artifact: Artifact) -> Bool { base.isStaged(artifact) }
   /// Whether the base contains the published artifact.
   public func contains(_ artifact: Artifact) async -> Bool { await base.contains(artifact) }
+  /// Returns the artifact as the base has it now.
+  public func current(_ artifact: Artifact) async -> Artifact? { await base.current(artifact) }
   /// Returns the published artifact of the base.
   public func published(_ described: Artifact) -> Artifact? { base.published(described) }
   /// Returns an existing artifact of the base.

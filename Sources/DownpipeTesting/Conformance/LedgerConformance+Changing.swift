@@ -12,6 +12,7 @@ extension LedgerConformance {
     [
       Change(name: "URL") { $0.url = try request("x", host: "other.example").url },
       Change(name: "size") { $0.expectedSize = .known(3) },
+      Change(name: "digests of pieces") { $0.pieces = PieceDigests(.crc32, length: 9, bytes: [1, 2, 3, 4]) },
       Change(name: "digest") { $0.expectedDigests = [FileDigest(.crc32, bytes: [1, 2, 3, 4])] },
     ]
   }

@@ -60,6 +60,7 @@ extension LedgerConformance {
       headStart: .init(
         file: "/tmp/" + odd, count: 1 << 40, validator: Validator(entityTag: EntityTag("x")), total: .known(1 << 41)))
     request.isNamedByServer = true
+    request.pieces = PieceDigests(.crc32, length: 1 << 20, bytes: [0, 1, 2, 3, 252, 253, 254, 255])
     request.lineage = DownloadRequest.Lineage(following: DownloadRequest(request.url, id: "root"))
     return request
   }

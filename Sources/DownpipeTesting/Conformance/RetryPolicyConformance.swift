@@ -53,7 +53,8 @@ public struct RetryPolicyConformance: Sendable {
     let codes: [DownloadError.Code] = [
       .network, .offline, .hostNotFound, .tls, .timedOut, .invalidResponse, .tooManyRedirects, .contentChanged,
       .sizeChanged, .unproven, .wrongRange, .wrongRangeEnd, .unreadableRange, .multipartRange, .rangeIgnored,
-      .rangeNotSatisfiable, .wrongContentCoding, .linkExpired, .lengthMismatch, .digestMismatch, .damaged, .noSpace,
+      .rangeNotSatisfiable, .wrongContentCoding, .linkExpired, .lengthMismatch, .digestMismatch, .pieceMismatch,
+      .damaged, .noSpace,
       .inUse,
       .permission, .storage, .alreadyExists, .unsafePath, .tooLarge, .unsupportedURL, .invalidRequest,
       .invalidPipeline, .processing, .ledger, .cancelled, .removed, .shutDown, .notOwner, .init("conformance"),

@@ -101,6 +101,7 @@ extension StorageConformance {
         try expectEqual(published.size, .known(Int64(bytes.count)), "the size")
         try expect(await storage.contains(published), "contains(_:) is false for \(published.name)")
         try expect(!storage.isStaged(published), "isStaged(_:) is true for \(published.name)")
+        try expectEqual(await storage.current(published), published, "the result of current(_:)")
       }
     }
     report.build(on: "publishing")

@@ -142,6 +142,7 @@ struct Feeder: Sendable {
   /// Whether the digests of the request are among those that a finished download was checked against.
   private static func hasDigests(_ status: DownloadStatus, asked request: DownloadRequest) -> Bool {
     Set(request.expectedDigests).isSubset(of: status.request.expectedDigests)
+      && (request.pieces == nil || request.pieces == status.request.pieces)
   }
 
   /// Whether the file of a finished download still exists, and was made by the steps that the request asks for.

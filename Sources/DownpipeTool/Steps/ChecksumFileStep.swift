@@ -4,6 +4,7 @@ import Downpipe
 struct ChecksumFileStep: UniversalPostProcessor {
   var name: String { RequestSteps.checksumFileStep }
   var summary: String { "as each request says" }
+  var keepsContent: Bool { true }
 
   func follower(in context: ProcessingContext) -> (any TransferFollower)? {
     (try? step(context))?.follower(in: context)

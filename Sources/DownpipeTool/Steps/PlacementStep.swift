@@ -5,6 +5,7 @@ import Foundation
 struct PlacementStep: UniversalPostProcessor {
   var name: String { RequestSteps.placementStep }
   var summary: String { "as each request says" }
+  var keepsContent: Bool { true }
 
   /// The absolute path of the folder of the command.
   let directory: String

@@ -5,6 +5,7 @@ import DownpipeSignature
 struct SignatureStep: UniversalPostProcessor {
   var name: String { RequestSteps.signatureStep }
   var summary: String { "as each request says" }
+  var keepsContent: Bool { true }
 
   func process(_ artifact: Artifact, in context: ProcessingContext) async throws -> Artifact {
     guard let check = RequestSteps(context.request).signature else {

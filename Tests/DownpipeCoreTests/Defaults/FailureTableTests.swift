@@ -16,6 +16,7 @@ struct FailureTableTests {
     .sizeChanged: .restart, .unproven: .resume, .wrongRange: .resume, .wrongRangeEnd: .resume,
     .unreadableRange: .resume, .multipartRange: .resume, .rangeIgnored: .resume, .rangeNotSatisfiable: .resume,
     .wrongContentCoding: .resume, .linkExpired: .refresh, .lengthMismatch: .resume, .digestMismatch: .restart,
+    .pieceMismatch: .resume,
     .damaged: .restart,
     .noSpace: .waitForDisk, .inUse: .waitForOwner, .permission: .giveUp, .storage: .giveUp, .alreadyExists: .giveUp,
     .unsafePath: .giveUp, .tooLarge: .giveUp, .unsupportedURL: .giveUp, .invalidRequest: .giveUp,

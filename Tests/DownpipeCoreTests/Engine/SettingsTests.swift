@@ -190,7 +190,7 @@ struct SettingsTests: EngineSuite {
 
   @Test func aDownloaderWithoutSettingsSaysSo() async throws {
     let downloader = try await downloader(source(), gates: [])
-    let error = await #expect(throws: DownloadError.self) { try downloader.settings(Settings.self) }
+    let error = #expect(throws: DownloadError.self) { try downloader.settings(Settings.self) }
     #expect(error?.code == .invalidRequest)
     await downloader.shutdown()
   }

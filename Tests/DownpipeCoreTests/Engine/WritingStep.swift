@@ -14,7 +14,7 @@ final class WritingStep: PostProcessor {
     init(in workspace: String, limit: Int) {
       path = workspace + "/following"
       self.limit = limit
-      FileManager.default.createFile(atPath: path, contents: nil)
+      _ = FileManager.default.createFile(atPath: path, contents: nil)
     }
 
     /// Waits until it has taken a number of bytes.

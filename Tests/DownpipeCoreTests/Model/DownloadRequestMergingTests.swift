@@ -33,6 +33,9 @@ struct DownloadRequestMergingTests {
     Part(
       name: "expectedDigests", change: { $0.expectedDigests = [FileDigest(.sha256, bytes: [1])] },
       changeOtherwise: { $0.expectedDigests = [FileDigest(.sha256, bytes: [2])] }),
+    Part(
+      name: "pieces", change: { $0.pieces = PieceDigests(.crc32, length: 1, bytes: [1, 2, 3, 4]) },
+      changeOtherwise: { $0.pieces = PieceDigests(.crc32, length: 2, bytes: [1, 2, 3, 4]) }),
     Part(name: "maximumSize", change: { $0.maximumSize = 1 }, changeOtherwise: { $0.maximumSize = 2 }),
     Part(
       name: "headers", change: { $0.headers = HeaderFields([HeaderField("A", "a")]) },

@@ -31,6 +31,8 @@ struct RequestTests {
       destination: .init(directory: "d", name: "n", nameUse: .fallback), steps: .only("Gunzip"),
       refresh: .whenStale, headStart: .init(file: "/f", count: 3))
     request.isNamedByServer = true
+    request.pieces = PieceDigests(.crc32, length: 5, bytes: [1, 2, 3, 4])
+    request.headStart?.proof = .digests
     request.lineage = DownloadRequest.Lineage(following: request)
     let data = try JSONEncoder().encode(request)
     #expect(try JSONDecoder().decode(DownloadRequest.self, from: data) == request)

@@ -92,6 +92,11 @@ public struct Download: Sendable, Identifiable {
   @discardableResult
   public func rename(to name: String) async throws -> DownloadStatus { try await downloader.rename(id, to: name) }
 
+  /// Verifies the finished file, and repairs it if that is wanted; see ``Downloader/verify(_:repairing:)``.
+  public func verify(repairing isRepairing: Bool = false) async throws -> Verification {
+    try await downloader.verify(id, repairing: isRepairing)
+  }
+
   /// Deletes the file or the partial, and keeps the record as `cancelled`; see ``Downloader/discard(_:)``.
   @discardableResult
   public func discard() async throws -> Bool { try await downloader.discard(id) }

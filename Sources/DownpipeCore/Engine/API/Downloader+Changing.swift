@@ -11,7 +11,7 @@ extension Downloader {
   /// A request can be changed at any time. A new priority and new tags take effect at once, new header fields with the
   /// next request to the server, a new destination when the bytes are complete.
   ///
-  /// **What is asked for is what lands.** A new URL, size or digest, new mirrors, another maximum size or other steps stop
+  /// **What is asked for is what lands.** A new URL, size, digest or digests of pieces, new mirrors, another maximum size or other steps stop
   /// a run at a checkpoint, also in its steps, and the next run works for the new request. The bytes on disk are kept as far as the
   /// new URL proves that they are the same, as with a fresh link of a ``LinkRefresher``. A finished download is fetched
   /// again when its URL changes, or when a size or digest is asked for that was not asked for before; its file stays in

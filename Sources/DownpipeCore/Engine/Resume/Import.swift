@@ -22,11 +22,15 @@ extension Transfer {
           .invalidPipeline, "\(run.storageName) cannot import the partial of another downloader",
           stage: run.storageName)
       }
+      let isProved =
+        headStart.proof == .digests && run.read { $0.request.expectsDigest }
+        && run.read { $0.request.steps }.verifiesDigests(of: run.pipeline.steps)
       run.update { record in
         record.checkpoint = Checkpoint(
           ranges: count > 0 ? ByteRangeSet(0..<count) : ByteRangeSet(),
-          // Even a file that seems complete has to be confirmed by the server first.
-          total: headStart.total.bytes.map { $0 > count } ?? false ? headStart.total : .unknown,
+          // Even a file that seems complete has to be confirmed first, by the server if no digest does it.
+          total: headStart.total.bytes.map { $0 > count || (isProved && $0 == count) } ?? false
+            ? headStart.total : .unknown,
           validator: headStart.validator)
       }
       run.markTail(of: partial)

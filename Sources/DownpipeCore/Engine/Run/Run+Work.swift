@@ -110,7 +110,7 @@ extension Run {
   private func existing() async throws -> Artifact? {
     let request = read { record in
       // What exists may be the artifact that is to be replaced.
-      record.checkpoint.ranges.isEmpty && record.steps.artifact == nil && record.request.expectedDigests.isEmpty
+      record.checkpoint.ranges.isEmpty && record.steps.artifact == nil && !record.request.expectsDigest
         && record.earlierArtifact == nil && record.refreshing == nil ? record.request : nil
     }
     guard let request else { return nil }

@@ -67,6 +67,7 @@ extension Run {
   /// - Returns: `false` when the run has failed.
   @inline(never)  // The frame is needed only after a failure.
   func goesOn(after error: DownloadError) async throws -> Bool {
+    if error.code == .pieceMismatch, let wrong = error.wrongBytes { return try await repairs(wrong, after: error) }
     guard Self.provesWrongBytes.contains(error.code), stopReason == nil, !Task.isCancelled else { return false }
     let places = places
     let current = places[min(state.withLock { $0.place }, places.count - 1)]
@@ -94,6 +95,49 @@ extension Run {
     update { $0.phase = .transferring }
     announce(state: .transferring)
     return true
+  }
+
+  /// Prepares the run to fetch wrong pieces again: from a place that has not sent them, if there is one, and at last once
+  /// more from the one that has, because bytes may be damaged on their way.
+  ///
+  /// The wrong bytes are removed from the record in any case, and the right ones are kept.
+  /// - Returns: `false` when every place was asked.
+  private func repairs(_ wrong: ByteRangeSet, after error: DownloadError) async throws -> Bool {
+    guard stopReason == nil, !Task.isCancelled else { return false }
+    let places = places
+    state.withLock { state in
+      let known = state.origins.origins(of: wrong).known.map(\.place)
+      state.wrongPieceSenders = known.isEmpty ? [places[min(state.place, places.count - 1)]] : known
+    }
+    let hasNext = nextRepairPlace != nil
+    let isLeft = hasNext || takeWholePlace()
+    if isLeft { note(naming(error)) }
+    // The digests of the pieces prove the bytes on disk; marks would have to cover each range of them.
+    update { $0.checkpoint.marks = [] }
+    try await forget(wrong)
+    guard isLeft else { return false }
+    state.withLock { $0.isRepairing = hasNext }
+    update { $0.phase = .transferring }
+    announce(state: .transferring)
+    return true
+  }
+
+  /// Goes on with a place that has not sent wrong bytes, but sends the file as a whole only.
+  private func takeWholePlace() -> Bool {
+    let places = places
+    return state.withLock { state in
+      guard let place = state.wholePlaces.popLast(), let index = places.firstIndex(of: place) else { return false }
+      state.place = index
+      return true
+    }
+  }
+
+  /// The index of the place from which wrong pieces are to be fetched next; `nil` if all were asked.
+  var nextRepairPlace: Int? {
+    let (places, excluded) = (places, excludedPlaces)
+    let (senders, asked) = state.withLock { ($0.wrongPieceSenders, $0.repairPlaces) }
+    let left = places.indices.filter { !excluded.contains(places[$0]) && !asked.contains(places[$0]) }
+    return left.first { !senders.contains(places[$0]) } ?? left.first
   }
 
   /// Notes a failure of a place, after which the run goes on: when no place is left, the retry policy decides on all of

@@ -1,3 +1,4 @@
+internal import Foundation
 internal import Synchronization
 
 /// Why the engine stops a run.
@@ -36,6 +37,14 @@ final class Run: Sendable {
     var place = 0
     /// Which places have brought the bytes on disk.
     var origins = ByteOrigins()
+    /// The places that have sent the pieces that were found wrong last.
+    var wrongPieceSenders: [URL] = []
+    /// The places that were asked for wrong pieces again.
+    var repairPlaces: [URL] = []
+    /// Those of them that send the file as a whole only.
+    var wholePlaces: [URL] = []
+    /// Whether only the missing pieces of the file are to be fetched, each by a request of its own.
+    var isRepairing = false
     /// Whether the bytes are of no use although the failure is not one of bytes.
     var dropsBytes = false
     /// Whether discarded bytes may still be on disk, because the ledger could not be written.

@@ -26,16 +26,19 @@ struct RunChain: Sendable {
   /// Creates a chain.
   ///
   /// The request's digests are those of the file that the user gets. Those of the server are of the coded bytes
-  /// (RFC 9530 §2), so they can only be checked before the decoding: if the request has none, the steps that verify
-  /// digests run first.
-  init(_ steps: [PipelineStep], decoders: [PipelineStep], requested: [FileDigest], sent: [FileDigest]) {
+  /// (RFC 9530 §2), so they can only be checked before the decoding: if the request has none, also none of pieces, the
+  /// steps that verify digests run first.
+  init(
+    _ steps: [PipelineStep], decoders: [PipelineStep], requested: [FileDigest], sent: [FileDigest],
+    hasPieces: Bool = false
+  ) {
     guard !decoders.isEmpty else {
       digests = requested + sent
       links = steps.map { [digests] in Link(step: $0, digests: digests) }
       return
     }
     digests = requested
-    let verifiesFirst = requested.isEmpty && !sent.isEmpty
+    let verifiesFirst = requested.isEmpty && !hasPieces && !sent.isEmpty
     let first = verifiesFirst ? steps.filter { $0.verifiesDigests && $0.input != .directory } : []
     let rest = verifiesFirst ? steps.filter { !$0.verifiesDigests || $0.input == .directory } : steps
     links =
@@ -57,7 +60,8 @@ extension Run {
     let record = record
     let (decoders, notice) = decoders(for: record)
     var chain = RunChain(
-      pipeline.steps, decoders: decoders, requested: record.request.expectedDigests, sent: record.checkpoint.digests)
+      pipeline.steps, decoders: decoders, requested: record.request.expectedDigests, sent: record.checkpoint.digests,
+      hasPieces: record.request.pieces != nil)
     chain.notice = notice
     return chain
   }
@@ -105,9 +109,12 @@ extension Run {
 }
 
 extension PipelineStep {
+  /// How the names of steps begin that remove content codings.
+  static let decoderPrefix = "Decode "
+
   /// The step that removes a content coding. The file keeps its name and type, which describe the decoded bytes.
   init(removing coding: String, with decoder: any PostProcessor<File, File>) {
-    let name = "Decode \(coding)"
+    let name = Self.decoderPrefix + coding
     self.init(name: name, summary: decoder.summary, input: .file, output: .file) { input, context in
       do {
         var output = try await decoder.process(File(input), in: context).artifact

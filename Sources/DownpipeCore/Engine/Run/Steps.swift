@@ -45,6 +45,10 @@ extension Run {
         output = try await located(step.name, as: .processing) {
           try await withTaskExecutorPreference(BlockingExecutor.shared) { try await step.process(input, context) }
         }
+      } catch var error as DownloadError where error.code == .pieceMismatch && !file.isUntouched {
+        // Not of the bytes that were downloaded, so they cannot be fetched again one by one.
+        (error.code, error.wrongBytes) = (.digestMismatch, nil)
+        throw error
       } catch let error as DownloadError where error.code == .damaged {
         throw judged(error, of: chain.links[..<index])
       }
@@ -75,7 +79,7 @@ extension Run {
     guard !verified.isEmpty else { return error }
     // The digest that the server has sent is that of its own file: another place may have a better one, and so may the
     // server later.
-    if read({ $0.request.expectedDigests.isEmpty }) {
+    if read({ !$0.request.expectsDigest }) {
       if hasOtherPlace { return error }
       state.withLock { $0.dropsBytes = true }
     }

@@ -255,16 +255,21 @@ extension DownloadRequest {
 
   /// Checks that a selected step verifies each of the expected digests: a file must not finish unchecked.
   func checkDigests(against steps: [PipelineStep]) throws(DownloadError) {
-    guard !expectedDigests.isEmpty else { return }
+    guard !expectedDigests.isEmpty || pieces != nil else { return }
     let context = ProcessingContext(request: self, workspace: nil, digests: expectedDigests)
     let verifying = steps.filter { $0.mayVerifyDigests && self.steps.contains($0.name) && $0.isNeeded(context) }
+    if case .known(let size) = expectedSize, let pieces, !pieces.fit(size) {
+      throw DownloadError(
+        .invalidRequest,
+        "the request expects \(size) bytes, but has the digests of \(pieces.count) pieces of \(pieces.length) bytes")
+    }
     if verifying.isEmpty {
       throw DownloadError(
         .invalidRequest,
         "the request expects a digest, but no selected step of this pipeline verifies digests: add one, such as "
           + "VerifyChecksum(), or leave the digest out")
     }
-    for digest in expectedDigests {
+    for digest in expectedDigests + (pieces.map { [$0.digest(at: 0)] } ?? []) {
       guard verifying.contains(where: { $0.verifies(digest.algorithm) }) else {
         throw DownloadError(
           .invalidRequest,

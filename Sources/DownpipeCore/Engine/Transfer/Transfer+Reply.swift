@@ -21,7 +21,7 @@ extension Transfer {
     defer { if let connection { run.context.connections.close(connection) } }
     do {
       let (expectedSize, expectsDigest) = run.read {
-        ($0.request.expectedSize.bytes, !$0.request.expectedDigests.isEmpty)
+        ($0.request.expectedSize.bytes, $0.request.expectsDigest)
       }
       let hasDigest = expectsDigest && run.read { $0.request.steps }.verifiesDigests(of: run.pipeline.steps)
       let validation = run.context.options.resumeValidation
@@ -62,7 +62,7 @@ extension Transfer {
     }
   }
 
-  private func request(
+  func request(
     _ range: RequestedRange?, _ validator: Validator?, for url: URL, isNamedByServer: Bool = false
   ) -> SourceRequest {
     let (request, attempt) = run.read { ($0.request, $0.attempts) }
@@ -86,7 +86,7 @@ extension Transfer {
     return (ask, try await open(ask, in: session))
   }
 
-  private func announceRedirects(of reply: SourceReply, asked url: URL) {
+  func announceRedirects(of reply: SourceReply, asked url: URL) {
     for hop in reply.redirects { run.announce(.redirected(to: hop.redacted)) }
     // Some sources know only where they ended.
     guard reply.redirects.isEmpty, let final = reply.finalURL, final != url else { return }
@@ -120,7 +120,7 @@ extension Transfer {
   }
 
   /// Opens the URL through the interceptors; the first one is the outermost.
-  private func open(_ request: SourceRequest, in session: any SourceSession) async throws -> SourceReply {
+  func open(_ request: SourceRequest, in session: any SourceSession) async throws -> SourceReply {
     if run.pipeline.interceptors.isEmpty { return try await session.open(request) }
     return try await openIntercepted(request, in: session)
   }
@@ -269,7 +269,7 @@ extension Transfer {
   // MARK: Writing
 
   /// Notes which place has sent bytes, if there are several.
-  private func note(_ range: ByteRange, from url: URL) {
+  func note(_ range: ByteRange, from url: URL) {
     guard range.length > 0, run.read({ !$0.request.mirrors.isEmpty }) else { return }
     run.state.withLock { $0.origins.note(ByteRangeSet(range), from: url) }
   }

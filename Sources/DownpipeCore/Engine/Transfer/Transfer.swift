@@ -37,6 +37,7 @@ struct Transfer: Sendable {
         try await verifyTail(of: partial)
         if let headStart = run.read({ $0.request.headStart }) { try await take(headStart, into: partial) }
       }
+      if run.state.withLock({ $0.isRepairing }) { try await repair(partial) }
       try await transferFromAny(into: partial)
       if run.state.withLock({ $0.isUnchanged }) {
         await discardUnused(partial)

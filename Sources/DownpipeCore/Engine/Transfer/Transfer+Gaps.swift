@@ -1,0 +1,91 @@
+internal import Foundation
+internal import Synchronization
+
+// Wrong pieces, fetched again one by one.
+extension Transfer {
+  /// Fetches the missing ranges of the file, each by a request for exactly its bytes.
+  ///
+  /// Nothing is compared with the bytes beside them, as a resume does it: the digests of the pieces prove them. Each place
+  /// is asked until one has sent all ranges. If none has, the file is completed as any other one.
+  @inline(never)  // The frame is needed for repairs only.
+  func repair(_ partial: any Partial) async throws {
+    run.state.withLock { $0.isRepairing = false }
+    run.watchSpeed()
+    defer { run.state.withLock { $0.watch = nil } }
+    try await following.receiving {
+      while let place = run.nextRepairPlace, let url = run.places.dropFirst(place).first {
+        run.state.withLock { state in
+          state.repairPlaces.append(url)
+          state.place = place
+        }
+        do {
+          if try await fillGaps(from: url, into: partial) { return }
+        } catch let error as DownloadError where error.stage != run.storageName && run.stopReason == nil {
+          run.announce(.attemptFailed(error))
+        }
+      }
+    }
+  }
+
+  /// - Returns: `false` if the server does not send such a range of a file of this size.
+  private func fillGaps(from url: URL, into partial: any Partial) async throws -> Bool {
+    let (checkpoint, attempt) = run.read { ($0.checkpoint, $0.attempts) }
+    guard case .known(let total) = checkpoint.total, checkpoint.contentCoding == nil,
+      let (source, session) = run.stages.source(for: url)
+    else { return false }
+    let connection = try await openConnection(to: url)
+    defer { if let connection { run.context.connections.close(connection) } }
+    do {
+      for gap in ByteRangeSet(0..<total).subtracting(checkpoint.ranges).ranges {
+        guard try await fill(gap, of: total, from: url, in: session, into: partial) else { return false }
+      }
+      return true
+    } catch let error where !(error is CancellationError) {
+      throw DownloadError(error, as: .network, stage: source.name).located(
+        stage: source.name, url: url, attempt: attempt)
+    }
+  }
+
+  private func fill(
+    _ gap: ByteRange, of total: Int64, from url: URL, in session: any SourceSession, into partial: any Partial
+  ) async throws -> Bool {
+    let ask = request(RequestedRange(from: gap.lowerBound, to: gap.upperBound), nil, for: url)
+    try await ask.pace.keep(after: 0)
+    let reply = try await open(ask, in: session)
+    announceRedirects(of: reply, asked: url)
+    guard reply.coverage == .range(gap, total: .known(total)), ContentCoding(reply.contentCoding) == nil else {
+      reply.body.discard()
+      if reply.coverage == .whole { run.state.withLock { $0.wholePlaces.insert(url, at: 0) } }
+      return false
+    }
+    run.announce(.started(attempt: ask.attempt, from: gap.lowerBound))
+    let position = Atomic(gap.lowerBound)
+    defer {
+      // However the body ended, the written bytes count.
+      let end = position.load(ordering: .acquiring)
+      if end > gap.lowerBound {
+        run.update { $0.checkpoint.ranges.insert(contentsOf: gap.lowerBound..<end) }
+        note(gap.lowerBound..<end, from: url)
+      }
+    }
+    try await reply.body.forEachChunk { chunk in
+      let offset = position.load(ordering: .relaxed)
+      let count = Int64(chunk.byteCount)
+      run.fetched.wrappingAdd(count, ordering: .relaxed)
+      guard count <= gap.upperBound - offset else {
+        throw DownloadError(
+          .lengthMismatch, "the server sent more than the bytes up to \(gap.upperBound) that it announced")
+      }
+      do { try partial.write(chunk, at: offset) } catch {
+        throw DownloadError(error, as: .storage, stage: run.storageName)
+      }
+      position.store(offset + count, ordering: .releasing)
+      run.received.wrappingAdd(count, ordering: .relaxed)
+    }
+    let end = position.load(ordering: .acquiring)
+    guard end == gap.upperBound else {
+      throw DownloadError(.lengthMismatch, "the body ended after byte \(end) of \(gap.upperBound)")
+    }
+    return true
+  }
+}
