@@ -7,8 +7,9 @@ package enum ReprDigest {
   ///
   /// `Repr-Digest` and `Digest` apply to the whole representation in its content coding, also in a reply with a part of
   /// it. `Content-Digest` applies to the content of the message alone, also in its coding, so it is used only if
-  /// `isWholeContent` says that the content is the whole representation. Malformed members and algorithms without a known length
-  /// are skipped.
+  /// `isWholeContent` says that the content is the whole representation. Algorithms without a known length are skipped, and so
+  /// are malformed members of `Digest`; the other two are structured dictionaries (RFC 9651), which are ignored as a whole if
+  /// they are malformed.
   ///
   /// The fields of ``StoredDigests`` are those of other specifications and of before them. Their weak digests (MD5, SHA-1,
   /// CRC) count only if there is no strong one: all digests have to match, and an outdated weak one must not refuse a file
@@ -33,29 +34,16 @@ package enum ReprDigest {
     return found
   }
 
-  /// Parses the byte sequences of a structured dictionary (RFC 9651 §3.2), `sha-256=:…:, sha-512=:…:`.
+  /// Parses the byte sequences of a structured dictionary, `sha-256=:…:, sha-512=:…:`. A malformed dictionary has none.
   private static func parse(_ field: String) -> [FileDigest] {
-    var found: [FileDigest] = []
-    for member in members(of: field) {
-      guard let equals = member.firstIndex(of: "=") else { continue }
-      let key = member[..<equals]
-      let value = member[member.index(after: equals)...]
-      // Keys are in lower case; parameters follow the closing colon.
-      guard value.first == ":", let close = value.dropFirst().firstIndex(of: ":"),
-        key.utf8.allSatisfy({ $0 < 0x41 || $0 > 0x5A }), !key.contains(where: { $0 == " " || $0 == "\t" }),
-        isEnd(value[value.index(after: close)...])
-      else { continue }
-      let text = value[value.index(after: value.startIndex)..<close]
-      guard let digest = FileDigest(algorithm: key, base64: text) else { continue }
-      // The last member of a key counts (RFC 9651 §4.2.2).
-      found.removeAll { $0.algorithm == digest.algorithm }
-      found.append(digest)
+    (StructuredField.dictionary(field) ?? []).compactMap { key, member in
+      let algorithm = DigestAlgorithm(key)
+      guard case .item(let item) = member, case .bytes(let bytes) = item.value, algorithm.byteCount == bytes.count
+      else {
+        return nil
+      }
+      return FileDigest(algorithm, bytes: bytes)
     }
-    return found
-  }
-
-  private static func isEnd(_ rest: Substring) -> Bool {
-    rest.trimmingHTTPWhitespace.isEmpty || rest.first == ";"
   }
 
   /// Parses `SHA-256=base64, md5=base64, crc32c=hex`.
