@@ -96,7 +96,8 @@
         }
         follower.discard()
       }
-      let packed = try ArtifactBytes(input.artifact)
+      let packed = try ArtifactBytes(
+        input.artifact, didRead: InputProgress(of: input.artifact, in: context).didRead)
       let size = context.bytesReceived ?? packed.byteCount
       let source = try decoded(ArtifactBlocks(packed), limit(forInput: size, inMemory: context.workspace == nil))
       guard let workspace = context.workspace else {

@@ -224,10 +224,11 @@
         }
         follower.discard()
       }
-      let packed = try ArtifactBytes(input.artifact)
+      let progress = InputProgress(of: input.artifact, in: context)
+      let packed = try ArtifactBytes(input.artifact, didRead: progress.didRead)
       let (path, byteCount) = try unpack(
         ArtifactBlocks(packed), ofBytes: context.bytesReceived ?? packed.byteCount, beside: input.path,
-        named: name, in: workspace, durability: context.durability)
+        named: name, in: workspace, durability: context.durability, progress: progress)
       return directory(path, byteCount)
     }
 
@@ -243,18 +244,21 @@
     /// Unpacks what a source has.
     func unpack(
       _ source: any BlockSource, ofBytes inputByteCount: Int64, beside input: String?, named name: String,
-      in workspace: String, durability: Durability
+      in workspace: String, durability: Durability, progress: InputProgress? = nil
     ) throws -> (path: String, byteCount: Int64) {
       var tree = try WorkspaceTree(in: workspace, folder: Self.folder, beside: input, system: system)
-      let byteCount = try extract(source, ofBytes: inputByteCount, into: tree.temporaryPath)
+      let byteCount = try extract(source, ofBytes: inputByteCount, into: tree.temporaryPath, progress: progress)
       return (try tree.commit(as: name, durability: durability), byteCount)
     }
 
     /// Unpacks what a source has into an empty folder, and returns the bytes of all files.
-    func extract(_ source: any BlockSource, ofBytes inputByteCount: Int64, into path: String) throws -> Int64 {
+    func extract(
+      _ source: any BlockSource, ofBytes inputByteCount: Int64, into path: String, progress: InputProgress? = nil
+    ) throws -> Int64 {
       let budget = budget(forInput: inputByteCount)
       let reader = try ArchiveReader(source, stream: budget.withHeaders, maximumEntries: limits.entries)
-      var extraction = Extraction(self, reader, into: try ConfinedFolder(path, system: system), budget: budget)
+      var extraction = Extraction(
+        self, reader, into: try ConfinedFolder(path, system: system), budget: budget, progress: progress)
       try extraction.run()
       return extraction.byteCount
     }

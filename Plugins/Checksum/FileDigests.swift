@@ -9,7 +9,8 @@ struct FileDigests: ~Copyable {
   private let path: String
   private let file: OpenFile
   private let block: UnsafeMutableRawBufferPointer
-  private var offset: Int64 = 0
+  /// The number of bytes read so far.
+  private(set) var offset: Int64 = 0
   private var computations: [DigestComputation]
   /// The digests of the pieces so far, if they are computed.
   private(set) var pieces: PieceComputation?

@@ -145,15 +145,15 @@ public struct VerifyChecksum: UniversalPostProcessor, DigestVerifying {
     try Task.checkCancellation()
     let wanted = Self.algorithms(of: expected)
     let follower = context.follower as? DigestFollower
-    let actual = wanted.isEmpty ? [] : try follower?.digests(wanted) ?? digests(of: artifact, wanted)
+    let actual = wanted.isEmpty ? [] : try follower?.digests(wanted) ?? digests(of: artifact, wanted, in: context)
     do {
       try check(artifact, actual, expected, published, in: context)
     } catch {
       guard let pieces else { throw error }
-      throw judge(try wrongPieces(of: artifact, pieces, follower), of: pieces, artifact, error) ?? error
+      throw judge(try wrongPieces(of: artifact, pieces, follower, in: context), of: pieces, artifact, error) ?? error
     }
     guard let pieces, !Self.isProved(by: expected) else { return artifact }
-    let wrong = try wrongPieces(of: artifact, pieces, follower)
+    let wrong = try wrongPieces(of: artifact, pieces, follower, in: context)
     if let error = judge(wrong, of: pieces, artifact) { throw error }
     return artifact
   }
@@ -185,8 +185,10 @@ public struct VerifyChecksum: UniversalPostProcessor, DigestVerifying {
   }
 
   /// The wrong pieces of a file, by their positions.
-  private func wrongPieces(of artifact: Artifact, _ pieces: PieceDigests, _ follower: DigestFollower?) throws -> [Int] {
-    try pieces.wrongPieces(among: follower?.digests(of: pieces) ?? digests(of: artifact, pieces))
+  private func wrongPieces(
+    of artifact: Artifact, _ pieces: PieceDigests, _ follower: DigestFollower?, in context: ProcessingContext
+  ) throws -> [Int] {
+    try pieces.wrongPieces(among: follower?.digests(of: pieces) ?? digests(of: artifact, pieces, in: context))
   }
 
   /// The error for a file with wrong pieces; `nil` if there are none.
@@ -219,12 +221,14 @@ public struct VerifyChecksum: UniversalPostProcessor, DigestVerifying {
   }
 
   /// Reads the file and computes the digests of its pieces.
-  private func digests(of artifact: Artifact, _ pieces: PieceDigests) throws -> [FileDigest] {
+  private func digests(
+    of artifact: Artifact, _ pieces: PieceDigests, in context: ProcessingContext
+  ) throws -> [FileDigest] {
     var computation = try PieceComputation(pieces.algorithm, length: pieces.length)
     switch artifact.location {
     case .path(let path):
       var file = try FileDigests(of: path, [], pieces: computation)
-      while try file.readBlock() {}
+      while try file.readBlock() { context.report(StepProgress(completed: file.offset, total: artifact.size)) }
       return file.pieces?.digests ?? []
     case .memory(let bytes):
       try Task.checkCancellation()
@@ -282,11 +286,13 @@ public struct VerifyChecksum: UniversalPostProcessor, DigestVerifying {
     return algorithms
   }
 
-  private func digests(of artifact: Artifact, _ algorithms: [DigestAlgorithm]) throws -> [FileDigest] {
+  private func digests(
+    of artifact: Artifact, _ algorithms: [DigestAlgorithm], in context: ProcessingContext
+  ) throws -> [FileDigest] {
     switch artifact.location {
     case .path(let path):
       var file = try FileDigests(of: path, algorithms)
-      while try file.readBlock() {}
+      while try file.readBlock() { context.report(StepProgress(completed: file.offset, total: artifact.size)) }
       return file.digests
     case .memory(let bytes):
       var computations: [DigestComputation] = []

@@ -136,7 +136,8 @@ public struct Gunzip: PostProcessor {
       follower.discard()
     }
     if otherFiles == .keep, try !isPacked(input) { return input }
-    let packed = try ArtifactBytes(input.artifact)
+    let packed = try ArtifactBytes(
+      input.artifact, didRead: InputProgress(of: input.artifact, in: context).didRead)
     guard let workspace = context.workspace else {
       var bytes: [UInt8] = []
       let unpacked = try unpack(packed, limit: limit(forInput: packed.byteCount, inMemory: true)) { block in

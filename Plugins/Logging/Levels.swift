@@ -46,7 +46,7 @@ extension LogObserver {
       case .state(.finished): finished
       case .state(.failed): failed
       case .state(.paused), .state(.cancelled), .removed: stopped
-      case .progress: progress
+      case .progress, .stepProgress: progress
       case .restarted, .refused, .redirected, .linkRefreshed: detour
       case .attemptFailed: attemptFailed
       }

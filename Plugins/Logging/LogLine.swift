@@ -18,6 +18,10 @@ struct LogLine {
       metadata["bytes"] = .stringConvertible(offset)
     case .restarted(let error), .refused(let error), .attemptFailed(let error): add(error)
     case .redirected(let url), .linkRefreshed(let url): metadata["url"] = .string(url.safeText)
+    case .stepProgress(let progress):
+      metadata["bytes"] = .stringConvertible(progress.completed)
+      metadata["total"] = progress.total.bytes.map { .stringConvertible($0) }
+      metadata["items"] = progress.items.map { .stringConvertible($0) }
     case .stepFinished(let name): metadata["step"] = .string(name.safeText)
     case .removed: break
     }
@@ -39,6 +43,7 @@ struct LogLine {
     case .attemptFailed: "attempt has failed"
     case .redirected: "request was redirected"
     case .linkRefreshed: "link was refreshed"
+    case .stepProgress: "progress of a step"
     case .stepFinished: "step has finished"
     case .removed: "download was removed"
     }

@@ -8,6 +8,8 @@ package struct ArtifactBytes {
   /// The number of bytes when the artifact was opened.
   package let byteCount: Int64
   private let content: Content
+  /// Gets the offset after each read.
+  private let didRead: (Int64) -> Void
 
   private enum Content {
     case file(OpenFile, path: String)
@@ -16,8 +18,10 @@ package struct ArtifactBytes {
 
   /// Opens an artifact.
   ///
+  /// - Parameter didRead: Gets the offset after each read.
   /// - Throws: ``DownloadError`` with `.processing` if it is not a regular file, `.permission` or `.storage`.
-  package init(_ artifact: Artifact) throws {
+  package init(_ artifact: Artifact, didRead: @escaping (Int64) -> Void = { _ in }) throws {
+    self.didRead = didRead
     switch artifact.location {
     case .memory(let bytes):
       content = .memory(bytes)
@@ -38,6 +42,12 @@ package struct ArtifactBytes {
 
   /// Reads from an offset until the buffer is full or the artifact ends, and returns the number of bytes.
   package func read(into buffer: UnsafeMutableRawBufferPointer, at offset: Int64) throws -> Int {
+    let count = try bytes(into: buffer, at: offset)
+    didRead(offset + Int64(count))
+    return count
+  }
+
+  private func bytes(into buffer: UnsafeMutableRawBufferPointer, at offset: Int64) throws -> Int {
     switch content {
     case .file(let file, let path):
       return try reporting("read", path) { () throws(SystemError) in try file.read(into: buffer, at: offset) }
@@ -54,14 +64,45 @@ package struct ArtifactBytes {
   package func forEachBlock(_ body: (RawSpan) throws -> Bool) throws {
     switch content {
     case .file(let file, let path):
-      try reporting("read", path) { try file.forEachBlock(of: Self.blockSize) { block, _ in try body(block) } }
+      try reporting("read", path) {
+        try file.forEachBlock(of: Self.blockSize) { block, offset in
+          didRead(offset + Int64(block.byteCount))
+          return try body(block)
+        }
+      }
     case .memory(let bytes):
       var offset = 0
       while offset < bytes.count {
         let end = min(offset + Self.blockSize, bytes.count)
+        didRead(Int64(end))
         guard try body(bytes.span.bytes.extracting(offset..<end)) else { return }
         offset = end
       }
     }
+  }
+}
+
+/// Reports how far a step has read its input, and what it has made of it.
+///
+/// Belongs to one thread at a time.
+package final class InputProgress {
+  private let context: ProcessingContext
+  private var progress: StepProgress
+
+  package init(of input: Artifact, in context: ProcessingContext) {
+    self.context = context
+    progress = StepProgress(completed: 0, total: input.size)
+  }
+
+  /// Notes that the input was read up to an offset. Archives are also read backwards.
+  package func didRead(_ offset: Int64) {
+    progress.completed = max(progress.completed, offset)
+    context.report(progress)
+  }
+
+  /// Notes one more thing that was made.
+  package func didMakeItem() {
+    progress.items = (progress.items ?? 0) + 1
+    context.report(progress)
   }
 }

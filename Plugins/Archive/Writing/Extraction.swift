@@ -9,6 +9,7 @@
     let reader: ArchiveReader
     let folder: ConfinedFolder
     let budget: OutputLimit
+    private let progress: InputProgress?
     private let paths: EntryPath
     private var names = EntryNames()
     private var links = LinkTargets()
@@ -21,7 +22,11 @@
     /// The bytes of all files.
     private(set) var byteCount: Int64 = 0
 
-    init(_ options: Unarchive, _ reader: ArchiveReader, into folder: ConfinedFolder, budget: OutputLimit) {
+    init(
+      _ options: Unarchive, _ reader: ArchiveReader, into folder: ConfinedFolder, budget: OutputLimit,
+      progress: InputProgress? = nil
+    ) {
+      self.progress = progress
       self.options = options
       self.reader = reader
       self.folder = folder
@@ -40,6 +45,7 @@
           throw DownloadError(
             .tooLarge, ArchiveReader.tooManyEntries(options.limits.entries) + "; it is \(shown(entry.name))")
         }
+        progress?.didMakeItem()
         if options.chooses(EntryPath.loose(entry.name)) {
           try unpack(entry)
         } else {

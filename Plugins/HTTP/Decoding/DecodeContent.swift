@@ -29,7 +29,8 @@
     }
 
     func process(_ input: File, in context: ProcessingContext) async throws -> File {
-      let bytes = try ArtifactBytes(input.artifact)
+      let bytes = try ArtifactBytes(
+        input.artifact, didRead: InputProgress(of: input.artifact, in: context).didRead)
       let limit = limit(forInput: min(bytes.byteCount, context.bytesReceived ?? .max), context)
       guard let workspace = context.workspace else {
         var output: [UInt8] = []

@@ -35,6 +35,9 @@ public struct DownloadEvent: Sendable, Hashable {
     case redirected(to: String)
     /// The link had expired and was replaced by a fresh one, whose secrets are hidden.
     case linkRefreshed(to: String)
+    /// A step has come further. Sent at most a few times a second, and only for steps that report it; see
+    /// ``ProcessingContext/report(_:)``.
+    case stepProgress(StepProgress)
     /// A step has finished.
     case stepFinished(name: String)
     /// The record of the download was removed; its partial and, on request, its file are deleted next. No other

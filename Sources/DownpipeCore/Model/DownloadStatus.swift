@@ -10,6 +10,8 @@ public struct DownloadStatus: Sendable, Hashable, Identifiable {
   public let state: DownloadState
   /// The progress of the transfer.
   public let progress: TransferProgress
+  /// How far the step that works on the file has come; `nil` when no step works, and when it does not say.
+  public let stepProgress: StepProgress?
   /// The number of attempts begun.
   public let attempts: Int
   /// The offset at which the latest transfer continued; 0 when it started at the first byte.
@@ -29,14 +31,16 @@ public struct DownloadStatus: Sendable, Hashable, Identifiable {
   public let updatedAt: Date
 
   package init(
-    id: DownloadID, request: DownloadRequest, state: DownloadState, progress: TransferProgress, attempts: Int,
-    resumedFrom: Int64, bytesFetched: Int64, name: String?, earlierArtifact: Artifact? = nil, createdAt: Date,
+    id: DownloadID, request: DownloadRequest, state: DownloadState, progress: TransferProgress,
+    stepProgress: StepProgress? = nil, attempts: Int, resumedFrom: Int64, bytesFetched: Int64, name: String?,
+    earlierArtifact: Artifact? = nil, createdAt: Date,
     updatedAt: Date
   ) {
     self.id = id
     self.request = request
     self.state = state
     self.progress = progress
+    self.stepProgress = stepProgress
     self.attempts = attempts
     self.resumedFrom = resumedFrom
     self.bytesFetched = bytesFetched
@@ -93,5 +97,28 @@ public struct TransferProgress: Sendable, Hashable {
     guard case .known(let total) = total, let bytesPerSecond, bytesPerSecond > 0 else { return nil }
     // A server may announce exabytes and send one byte a minute: keep the number in range.
     return .seconds(min(Double(max(0, total - received)) / bytesPerSecond, 1e9))
+  }
+}
+
+/// How far a step has come; see ``ProcessingContext/report(_:)``.
+public struct StepProgress: Sendable, Hashable {
+  /// The number of bytes of the step's input that it has worked through.
+  public var completed: Int64
+  /// The number of bytes of its input.
+  public var total: ByteCount
+  /// The number of things that it has made or seen, such as the entries of an archive; `nil` when it does not count.
+  public var items: Int64?
+
+  /// Creates a progress value.
+  public init(completed: Int64, total: ByteCount = .unknown, items: Int64? = nil) {
+    self.completed = completed
+    self.total = total
+    self.items = items
+  }
+
+  /// The completed share, from 0 to 1; `nil` when the total is unknown.
+  public var fraction: Double? {
+    guard case .known(let total) = total else { return nil }
+    return total > 0 ? min(1, max(0, Double(completed) / Double(total))) : 1
   }
 }

@@ -262,6 +262,7 @@ public struct ProcessingContext: Sendable {
 
   private let record: @Sendable (String) async throws -> Void
   private let fetcher: Fetcher
+  private let reporter: @Sendable (StepProgress) -> Void
   let adder: Adder
   let waiter: Waiter
 
@@ -277,6 +278,7 @@ public struct ProcessingContext: Sendable {
     durability: Durability = .process, wasInterrupted: Bool = false, follower: (any TransferFollower)? = nil,
     bytesReceived: Int64? = nil, replaces: Artifact? = nil, lastModified: Date? = nil,
     note: @escaping @Sendable (String) async throws -> Void = { _ in },
+    report: @escaping @Sendable (StepProgress) -> Void = { _ in },
     fetch: Fetcher? = nil, add: Adder? = nil, wait: Waiter? = nil
   ) {
     self.request = request
@@ -290,6 +292,7 @@ public struct ProcessingContext: Sendable {
     self.replaces = replaces
     self.lastModified = lastModified
     self.record = note
+    self.reporter = report
     self.fetcher =
       fetch ?? { url, _, _ in
         throw DownloadError(.processing, "\(url.redacted) cannot be fetched: this context has no downloader")
@@ -303,6 +306,11 @@ public struct ProcessingContext: Sendable {
   ///
   /// After a crash the step finds the text in ``priorNote``. The function returns once the text is durable.
   public func note(_ text: String) async throws { try await record(text) }
+
+  /// Says how far the step has come, for ``DownloadStatus/stepProgress``.
+  ///
+  /// It costs a lock and no more, and can be called for each block: watchers hear of it a few times a second.
+  public func report(_ progress: StepProgress) { reporter(progress) }
 
   /// Fetches a small file that the step needs, such as a checksum or a signature, into memory.
   ///

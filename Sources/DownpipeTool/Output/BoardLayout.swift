@@ -30,7 +30,9 @@ struct BoardLayout {
       return room > 4 ? label + " " + colored(text, .yellow) : label.truncated(to: width)
     case .processing(let step):
       let room = min(width, width >= 64 ? 33 : width >= 44 ? 16 : 5)
-      return row(label, 1, " \(step.harmless)…".fitted(to: room), .green, at: now)
+      let share = status.stepProgress?.fraction
+      let percent = share.map { " " + ProgressFormat.percent($0) } ?? ""
+      return row(label, share ?? 1, " \(step.harmless)…\(percent)".fitted(to: room), .green, at: now)
     default:
       let progress = status.progress
       var numbers = (progress.fraction.map(ProgressFormat.percent) ?? "").rightAligned(to: 5)

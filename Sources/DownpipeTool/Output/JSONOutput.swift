@@ -44,7 +44,10 @@ struct JSONOutput: RunOutput {
     case .waiting(let reason):
       object.add("reason", reason.description)
       if let until = reason.until { object.add("until", until.formatted(.iso8601)) }
-    case .processing(let step): object.add("step", step)
+    case .processing(let step):
+      object.add("step", step)
+      object.add("stepBytes", status.stepProgress?.completed)
+      object.add("stepTotal", status.stepProgress?.total.bytes)
     default: break
     }
     object.add("bytes", status.progress.received)

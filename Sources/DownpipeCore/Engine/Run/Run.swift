@@ -29,6 +29,9 @@ final class Run: Sendable {
     var request: DownloadRequest
     var publicState = DownloadState.transferring
     var meter = SpeedMeter()
+    /// How far the present step has come, and what watchers were told of it.
+    var stepProgress: StepProgress?
+    var shownStepProgress: StepProgress?
     /// Measures the speed of the current body.
     var watch: SpeedWatch?
     /// Whether this run has refreshed its link.
@@ -247,14 +250,17 @@ final class Run: Sendable {
     state.withLock { state in
       DownloadStatus(
         record: state.record, state: state.publicState, progress: progress(in: state),
-        moreFetched: fetched.load(ordering: .relaxed), in: storage)
+        stepProgress: state.stepProgress, moreFetched: fetched.load(ordering: .relaxed), in: storage)
     }
   }
 
   func announce(_ kind: DownloadEvent.Kind) { context.hub.publish(kind, of: self) }
 
   func announce(state: DownloadState) {
-    self.state.withLock { $0.publicState = state }
+    self.state.withLock { mine in
+      mine.publicState = state
+      (mine.stepProgress, mine.shownStepProgress) = (nil, nil)
+    }
     announce(.state(state))
   }
 
@@ -271,21 +277,37 @@ final class Run: Sendable {
       return state.watch?.check(fetched, at: now)
     }
     if let failure { stop(.tooSlow(failure)) }
-    if context.hub.isWatched(id) { announce(.progress(progress)) }
+    guard context.hub.isWatched(id) else { return }
+    announce(.progress(progress))
+    let step = state.withLock { state -> StepProgress? in
+      guard state.stepProgress != state.shownStepProgress else { return nil }
+      state.shownStepProgress = state.stepProgress
+      return state.stepProgress
+    }
+    if let step { announce(.stepProgress(step)) }
+  }
+
+  /// Notes how far the present step has come.
+  func note(_ progress: StepProgress) {
+    state.withLock { state in
+      // A step may have kept its context.
+      if case .processing = state.publicState { state.stepProgress = progress }
+    }
   }
 }
 
 extension DownloadStatus {
   /// Creates a status from a record and a state, which the record alone does not determine.
   init(
-    record: DownloadRecord, state: DownloadState, progress: TransferProgress? = nil, moreFetched: Int64 = 0,
-    in storage: any Storage
+    record: DownloadRecord, state: DownloadState, progress: TransferProgress? = nil, stepProgress: StepProgress? = nil,
+    moreFetched: Int64 = 0, in storage: any Storage
   ) {
     self.init(
       id: record.id, request: record.request, state: state,
       progress: progress
         ?? TransferProgress(received: record.checkpoint.ranges.byteCount, total: record.checkpoint.total),
-      attempts: record.attempts, resumedFrom: record.resumedFrom, bytesFetched: record.bytesFetched + moreFetched,
+      stepProgress: stepProgress, attempts: record.attempts, resumedFrom: record.resumedFrom,
+      bytesFetched: record.bytesFetched + moreFetched,
       name: (record.phase == .finished ? record.steps.artifact?.name : nil) ?? record.request.destination.finalName
         ?? record.steps.artifact?.name ?? record.request.destination.name
         ?? record.checkpoint.name,

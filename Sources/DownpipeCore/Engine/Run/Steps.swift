@@ -141,6 +141,7 @@ extension Run {
           keep(StepNote(step: step, text: note), of: input)
           try await save([.steps, .checkpoint])
         },
+        report: { [weak self] in self?.note($0) },
         fetch: { [self] url, maximum, isNamedByUser in
           try await fetch(url, maximum, isNamedByUser: isNamedByUser)
         },
