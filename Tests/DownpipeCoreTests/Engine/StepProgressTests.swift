@@ -41,16 +41,20 @@ struct StepProgressTests: EngineSuite {
       step
     }
     let download = try await downloader.add(DownloadRequest(url, id: "a"))
-    let watched = Task {
-      for await event in download.events { if case .stepProgress(let progress) = event.kind { return progress } }
-      return StepProgress(completed: -1)
-    }
+    var events = download.events.makeAsyncIterator()
+    // The present state comes first: from now on the download is watched.
+    _ = await events.next()
     await step.isReporting.wait { $0 }
     #expect(try await download.status.stepProgress == last)
     #expect(last.fraction == 0.75 && StepProgress(completed: 5).fraction == nil)
     #expect(StepProgress(completed: 9, total: 5).fraction == 1 && StepProgress(completed: 0, total: 0).fraction == 1)
-    await time.advance(by: .seconds(2))
-    #expect(await watched.value == last)
+    await time.sleeper(dueIn: options.progressInterval, purpose: .progress)
+    time.advance(by: options.progressInterval)
+    var reported: StepProgress?
+    while reported == nil, let event = await events.next() {
+      if case .stepProgress(let progress) = event.kind { reported = progress }
+    }
+    #expect(reported == last)
     step.mayEnd.update { $0 = true }
     _ = try await download.value
     // A step may keep its context.
