@@ -27,7 +27,7 @@ final class KillTestInstance {
     generator = SeededGenerator(seed: seed)
     folder = try KillTestFolder(destinationElsewhere: .random(using: &generator))
     scenario = try await KillTestScenario(kind, in: folder.path, using: &generator)
-    let server = try await KillTestServer(scenario.files, seed: generator.next())
+    let server = try await KillTestServer(scenario.files, companions: scenario.companions, seed: generator.next())
     self.server = server
     var arguments = ["get", "-d", folder.work, "--json"] + scenario.options
     if scenario.moves { arguments += ["--move-into", folder.destination] }
@@ -98,6 +98,13 @@ final class KillTestInstance {
         problems.append("\(results)/\(name) should not be there \(time)")
         continue
       }
+      if let tree = file.finalTree {
+        for (path, bytes) in tree
+        where FileManager.default.contents(atPath: results + "/" + name + "/" + path) != Data(bytes) {
+          problems.append("\(name)/\(path) is missing or has wrong bytes, \(time)")
+        }
+        continue
+      }
       let bytes = FileManager.default.contents(atPath: results + "/" + name)
       if bytes != Data(file.finalBytes ?? file.bytes) {
         problems.append("\(name) has \(bytes?.count ?? -1) bytes, which are not the right ones, \(time)")
@@ -125,7 +132,18 @@ final class KillTestInstance {
       ".downpipe/", ".downpipe/partials/", ".downpipe/work/", ".downpipe/ledger.sqlite", ".downpipe/ledger.sqlite-wal",
       ".downpipe/ledger.sqlite-shm", ".downpipe/name",
     ]
-    let names = Set(scenario.files.map(\.finalName))
+    var names: Set<String> = []
+    for file in scenario.files {
+      guard let tree = file.finalTree else {
+        names.insert(file.finalName)
+        continue
+      }
+      names.insert(file.finalName + "/")
+      for path in tree.keys {
+        names.insert("\(file.finalName)/\(path)")
+        names.insert("\(file.finalName)/\(path.split(separator: "/")[0])/")
+      }
+    }
     if scenario.moves {
       compare(folder.destination, with: names)
     } else {

@@ -1,3 +1,4 @@
+import Downpipe
 import DownpipeTesting
 import Foundation
 
@@ -10,9 +11,12 @@ struct KillTestScenario: Sendable {
     case checksum = "a checksum, gunzip and move"
     case faults = "a server with faults"
     case segments = "several connections to a file"
+    case everyStep = "checksums, dates, archives, folders and a program"
   }
 
   let files: [KillTestFile]
+  /// Small files that steps fetch, by path.
+  var companions: [String: [UInt8]] = [:]
   /// The options of the command, without URLs and folders.
   let options: [String]
   /// Whether finished files are moved into another folder.
@@ -59,6 +63,28 @@ struct KillTestScenario: Sendable {
       let file = try await packed("checked.txt", 8 << 20)
       files = [file]
       options = ["--gunzip", "--checksum", "sha256=\(try await Self.digest(file.bytes, in: folder))"]
+      moves = true
+    case .everyStep:
+      var sums = ""
+      var files: [KillTestFile] = []
+      // Unpacked while it arrives, and small enough to be read by the steps.
+      for (name, sizes) in [("large", [4 << 20, 0, 3 << 20, 12_345]), ("small", [1, 70_000])] {
+        let tree = Dictionary(
+          uniqueKeysWithValues: sizes.enumerated().map { index, size in
+            ("part-\(index)/file \(index)", Self.text(size, using: &generator))
+          })
+        let archive = try await Self.archive(tree, in: folder)
+        sums += "\(try await Self.digest(archive, in: folder))  \(name).tar.gz\n"
+        var file = KillTestFile(path: "/\(name).tar.gz", bytes: archive, finalName: name)
+        file.finalTree = tree
+        files.append(file)
+      }
+      self.files = files
+      companions = ["/SHA256SUMS": Array(sums.utf8)]
+      options = [
+        "-j", "2", "--checksum-file", "SHA256SUMS", "--keep-time", "--extract", "--on-finish", "/usr/bin/test",
+        "--on-finish-arg=-d", "--on-finish-arg", "{}",
+      ]
       moves = true
     case .segments:
       files = [
@@ -107,6 +133,20 @@ struct KillTestScenario: Sendable {
     _ = try await Command("gzip", ["-1", "-f", "-n", plain]).run()
     defer { try? FileManager.default.removeItem(atPath: plain + ".gz") }
     return [UInt8](try Data(contentsOf: URL(filePath: plain + ".gz")))
+  }
+
+  /// Packs files into a compressed tar.
+  private static func archive(_ tree: [String: [UInt8]], in folder: String) async throws -> [UInt8] {
+    let root = folder + "/to-archive"
+    for (path, bytes) in tree {
+      let file = URL(filePath: root + "/" + path)
+      try FileManager.default.createDirectory(at: file.deletingLastPathComponent(), withIntermediateDirectories: true)
+      try Data(bytes).write(to: file)
+    }
+    defer { for path in [root, root + ".tar.gz"] { try? FileManager.default.removeItem(atPath: path) } }
+    let ending = try await Command("tar", ["--sort=name", "-czf", root + ".tar.gz", "-C", root, "."]).run()
+    guard ending.status == 0 else { throw DownloadError(.processing, "tar has failed: \(ending.errors)") }
+    return [UInt8](try Data(contentsOf: URL(filePath: root + ".tar.gz")))
   }
 
   private static func digest(_ bytes: [UInt8], in folder: String) async throws -> String {

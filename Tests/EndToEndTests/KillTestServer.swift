@@ -36,6 +36,8 @@ struct KillTestFile: Sendable {
   let finalName: String
   /// The bytes of the finished file, where they differ from those of the server.
   var finalBytes: [UInt8]?
+  /// The files of the finished folder by their paths in it, where it is a folder.
+  var finalTree: [String: [UInt8]]?
 
   var size: Int64 { Int64(bytes.count) }
 }
@@ -85,17 +87,20 @@ final class KillTestServer: Sendable {
   /// What the thread of the server and the test share.
   fileprivate final class Account: Sendable {
     let files: [String: KillTestFile]
+    /// Small files that steps fetch, by path.
+    let companions: [String: [UInt8]]
     let seed: UInt64
     let state = Mutex(State())
 
-    init(_ files: [KillTestFile], seed: UInt64) {
+    init(_ files: [KillTestFile], companions: [String: [UInt8]], seed: UInt64) {
       self.files = Dictionary(uniqueKeysWithValues: files.map { ($0.path, $0) })
+      self.companions = companions
       self.seed = seed
     }
   }
 
-  init(_ files: [KillTestFile], seed: UInt64) async throws {
-    let account = Account(files, seed: seed)
+  init(_ files: [KillTestFile], companions: [String: [UInt8]] = [:], seed: UInt64) async throws {
+    let account = Account(files, companions: companions, seed: seed)
     self.account = account
     server = try await ScriptedHTTPServer.start(sendBuffer: Self.sendBuffer) { account.reply(to: $0) }
   }
@@ -142,7 +147,9 @@ final class KillTestServer: Sendable {
 
 extension KillTestServer.Account {
   func reply(to request: ScriptedRequest) -> ScriptedReply {
-    guard let file = files[request.path] else { return .status(404) }
+    guard let file = files[request.path] else {
+      return companions[request.path].map { .file(.bytes($0), for: request) } ?? .status(404)
+    }
     note(request, file)
     var chance = generator(request)
     if file.manner == .unavailable, request.number % 2 == 1 { return .status(503) }
