@@ -3,12 +3,12 @@ import Foundation
 import Testing
 
 /// What the kill test does, by environment variables:
-/// - `DOWNPIPE_KILLS`: how often the tool is killed; 24 by default.
+/// - `DOWNPIPE_KILLS`: how often the tool is killed; by default, so often that each scenario has a round.
 /// - `DOWNPIPE_KILL_SEED`: the seed; random by default. It is printed, and repeats scenarios, files, faults and the
 ///   moments of the kills. What the tool is doing at that moment differs a little each time.
 /// - `DOWNPIPE_KILL_ROUND`: the only round to run.
 struct KillTestSettings {
-  /// The number of kills of a round: small enough for every scenario to run in two dozen kills.
+  /// The number of kills of a round.
   static let killsInARound = 4
 
   let kills: Int
@@ -16,7 +16,9 @@ struct KillTestSettings {
   let onlyRound: Int?
 
   init(_ environment: [String: String] = ProcessInfo.processInfo.environment) {
-    kills = environment["DOWNPIPE_KILLS"].flatMap { Int($0) } ?? 24
+    kills =
+      environment["DOWNPIPE_KILLS"].flatMap { Int($0) }
+      ?? KillTestScenario.Kind.allCases.count * Self.killsInARound
     seed = environment["DOWNPIPE_KILL_SEED"].flatMap { UInt64($0) } ?? .random(in: 0...UInt64(UInt32.max))
     onlyRound = environment["DOWNPIPE_KILL_ROUND"].flatMap { Int($0) }
   }
