@@ -18,10 +18,12 @@
       /// Whether it is small and has no step. Then its file has no name before it is published, where the system
       /// supports that.
       var isPlain = false
+      /// Whether small steps work on the file, too: its origin, date and permissions, before and after it is moved.
+      var hasSmallSteps = false
       /// What the server does beside sending the file.
       var server = Server.sound
       var description: String {
-        "\(durability), \(isPlain ? "plain" : isMoved ? "moved" : "published")\(server == .sound ? "" : ", \(server)")"
+        "\(durability), \(isPlain ? "plain" : isMoved ? "moved" : "published")\(hasSmallSteps ? ", small steps" : "")\(server == .sound ? "" : ", \(server)")"
       }
 
       enum Server: Sendable {
@@ -93,7 +95,10 @@
         FileStore(root, durability: setup.durability, system: system)
         PacedLedger(base: SQLiteLedger(ledger, durability: setup.durability, lockTimeout: .zero), pace: pace)
         if !setup.isPlain, setup.server != .coding { Invert(system: system) }
+        if setup.hasSmallSteps { Quarantine(system: system) }
         if setup.isMoved { MoveInto(moved, durability: setup.durability, system: system) }
+        if setup.hasSmallSteps { SetModificationDate(system: system) }
+        if setup.hasSmallSteps, let permissions = try? SetPermissions(0o640, system: system) { permissions }
       }
     }
 

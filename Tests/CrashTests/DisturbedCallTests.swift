@@ -23,6 +23,7 @@
 
     static let allSetups =
       setups + [Durability.process, .power].map { Setup(durability: $0, isMoved: false, isPlain: true) }
+      + [Durability.process, .power].map { Setup(durability: $0, isMoved: true, hasSmallSteps: true) }
       + [Setup.Server.coding, .changing].map { Setup(durability: .power, isMoved: false, server: $0) }
 
     // MARK: One call fails
