@@ -15,7 +15,7 @@ final class DigestFollower: TransferFollower {
     var computations: [DigestComputation] = []
     for algorithm in algorithms { computations.append(try DigestComputation(algorithm)) }
     var computation: PieceComputation?
-    if let pieces { computation = try PieceComputation(pieces.algorithm, length: pieces.length) }
+    if let pieces { computation = try PieceComputation(pieces.algorithm, length: pieces.length, atMost: pieces.count) }
     state = Mutex(State(computations: computations, pieces: computation))
   }
 

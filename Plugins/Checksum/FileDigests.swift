@@ -115,7 +115,8 @@ extension PieceDigests {
     guard (1...maximumLength).contains(piece) else {
       throw DownloadError(.invalidRequest, "a piece has from 1 to \(maximumLength) bytes, not \(piece)")
     }
-    var file = try FileDigests(of: path, [], pieces: try PieceComputation(algorithm, length: piece))
+    var file = try FileDigests(
+      of: path, [], pieces: try PieceComputation(algorithm, length: piece, atMost: maximumCount))
     while try file.readBlock() { await Task.yield() }
     let digests = file.pieces?.digests ?? []
     guard let pieces = PieceDigests(algorithm, length: piece, digests: digests) else {
@@ -123,7 +124,7 @@ extension PieceDigests {
         .invalidRequest,
         digests.isEmpty
           ? "\(path) is empty: it has no pieces"
-          : "\(path) has \(digests.count) pieces of \(piece) bytes, and at most \(maximumCount) are possible")
+          : "\(path) has more than \(maximumCount) pieces of \(piece) bytes, which is the most: use longer ones")
     }
     return pieces
   }

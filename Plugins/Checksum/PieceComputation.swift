@@ -9,9 +9,12 @@ struct PieceComputation: Sendable {
   /// The number of bytes in the current piece.
   private var count: Int64 = 0
   private var finished: [FileDigest] = []
+  private let most: Int
 
+  /// - Parameter most: The number of pieces that the file should have. Those of a longer file are not computed.
   /// - Throws: ``DownloadError`` with `.invalidRequest` for an algorithm that is not supported.
-  init(_ algorithm: DigestAlgorithm, length: Int64) throws(DownloadError) {
+  init(_ algorithm: DigestAlgorithm, length: Int64, atMost most: Int) throws(DownloadError) {
+    self.most = most
     self.algorithm = algorithm
     self.length = length
     start = try DigestComputation(algorithm)
@@ -20,7 +23,7 @@ struct PieceComputation: Sendable {
 
   mutating func update(_ bytes: RawSpan) {
     var bytes = bytes
-    while !bytes.isEmpty {
+    while !bytes.isEmpty, finished.count <= most {
       let part = bytes.extracting(first: Int(min(Int64(bytes.byteCount), length - count)))
       bytes = bytes.extracting(droppingFirst: part.byteCount)
       current.update(part)
@@ -33,7 +36,7 @@ struct PieceComputation: Sendable {
     }
   }
 
-  /// The digests of the pieces so far, with that of the last, shorter one.
+  /// The digests of the pieces so far, with that of the last, shorter one: at most one more than the file should have.
   var digests: [FileDigest] { count > 0 ? finished + [current.finalize()] : finished }
 }
 

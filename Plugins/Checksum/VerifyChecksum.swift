@@ -126,7 +126,7 @@ public struct VerifyChecksum: UniversalPostProcessor, DigestVerifying {
       algorithms.append(stated)
     }
     // The pieces of a file that its own digest proves are only needed when it is wrong.
-    let pieces = Self.isProved(by: expected) ? nil : context.request.pieces
+    let pieces = Self.isProved(context.request) ? nil : context.request.pieces
     return algorithms.isEmpty && pieces == nil ? nil : try? DigestFollower(algorithms, pieces: pieces)
   }
 
@@ -152,7 +152,7 @@ public struct VerifyChecksum: UniversalPostProcessor, DigestVerifying {
       guard let pieces else { throw error }
       throw judge(try wrongPieces(of: artifact, pieces, follower, in: context), of: pieces, artifact, error) ?? error
     }
-    guard let pieces, !Self.isProved(by: expected) else { return artifact }
+    guard let pieces, !Self.isProved(context.request) else { return artifact }
     let wrong = try wrongPieces(of: artifact, pieces, follower, in: context)
     if let error = judge(wrong, of: pieces, artifact) { throw error }
     return artifact
@@ -179,16 +179,19 @@ public struct VerifyChecksum: UniversalPostProcessor, DigestVerifying {
 
   // MARK: Pieces
 
-  /// Whether a digest of the whole file proves it, so that its pieces need not be checked.
-  private static func isProved(by digests: [FileDigest]) -> Bool {
-    digests.contains { [.sha256, .sha384, .sha512].contains($0.algorithm) }
+  /// Whether a digest that the request expects proves the whole file, so that its pieces need not be checked. A digest that
+  /// its server has sent, or that a checksum file has, does not replace what the request expects.
+  private static func isProved(_ request: DownloadRequest) -> Bool {
+    request.expectedDigests.contains { [.sha256, .sha384, .sha512].contains($0.algorithm) }
   }
 
   /// The wrong pieces of a file, by their positions.
   private func wrongPieces(
     of artifact: Artifact, _ pieces: PieceDigests, _ follower: DigestFollower?, in context: ProcessingContext
   ) throws -> [Int] {
-    try pieces.wrongPieces(among: follower?.digests(of: pieces) ?? digests(of: artifact, pieces, in: context))
+    // Nothing is computed for pieces of another file.
+    guard case .known(let size) = artifact.size, pieces.fit(size) else { return [] }
+    return try pieces.wrongPieces(among: follower?.digests(of: pieces) ?? digests(of: artifact, pieces, in: context))
   }
 
   /// The error for a file with wrong pieces; `nil` if there are none.
@@ -224,7 +227,7 @@ public struct VerifyChecksum: UniversalPostProcessor, DigestVerifying {
   private func digests(
     of artifact: Artifact, _ pieces: PieceDigests, in context: ProcessingContext
   ) throws -> [FileDigest] {
-    var computation = try PieceComputation(pieces.algorithm, length: pieces.length)
+    var computation = try PieceComputation(pieces.algorithm, length: pieces.length, atMost: pieces.count)
     switch artifact.location {
     case .path(let path):
       var file = try FileDigests(of: path, [], pieces: computation)

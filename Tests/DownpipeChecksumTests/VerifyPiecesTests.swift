@@ -79,6 +79,31 @@ struct VerifyPiecesTests {
     #expect(contradiction?.code == .digestMismatch && contradiction?.message.contains("contradict") == true)
   }
 
+  @Test("a digest that is not the request's does not replace the pieces")
+  func digestsOfTheServer() async throws {
+    let bytes = damaged(at: 5)
+    var request = try DownloadRequest("https://example.org/file")
+    request.pieces = try await pieces()
+    let sent = [try DigestSamples.digest(.sha256, of: bytes)]
+    let step = VerifyChecksum()
+    let question = ProcessingContext(request: request, workspace: nil, digests: sent)
+    for follows in [false, true] {
+      let follower = follows ? step.follower(in: question) : nil
+      try follower?.take(bytes.span.bytes)
+      let context = ProcessingContext(request: request, workspace: nil, digests: sent, follower: follower)
+      let artifact = Artifact(location: .memory(bytes), name: "file", size: .known(Int64(bytes.count)), mediaType: nil)
+      let error = await #expect(throws: DownloadError.self) { try await step.process(artifact, in: context) }
+      #expect(error?.code == .pieceMismatch && error?.wrongBytes == ByteRangeSet(0..<100))
+    }
+  }
+
+  @Test("no more digests are computed than the file should have")
+  func bounds() throws {
+    var computation = try PieceComputation(.crc32, length: 1, atMost: 3)
+    for _ in 0..<4 { computation.update([UInt8](repeating: 1, count: 1 << 20).span.bytes) }
+    #expect(computation.digests.count == 4)
+  }
+
   @Test("a file of which more than half is wrong, or of another size, is another version")
   func otherVersions() async throws {
     let pieces = try await pieces()

@@ -1,3 +1,5 @@
+package import Foundation
+
 extension DownloadRequest {
   /// The beginning of a file, fetched by another downloader, such as URLSession's temporary file.
   public struct HeadStart: Sendable, Hashable, Codable {
@@ -12,6 +14,8 @@ extension DownloadRequest {
     public var total: ByteCount
     /// What proves the bytes; the server by default.
     public var proof: Proof
+    /// What is known of the file of a download that is being repaired.
+    package var known: Known?
 
     /// Creates a description of a head start.
     public init(
@@ -22,6 +26,15 @@ extension DownloadRequest {
       self.validator = validator
       self.total = total
       self.proof = proof
+    }
+
+    /// What servers have said of a file, beside its validator and size.
+    package struct Known: Sendable, Hashable, Codable {
+      package var resource: String?
+      package var name: String?
+      package var mediaType: String?
+      package var digests: [FileDigest]
+      package var freshUntil: Date?
     }
 
     /// What proves the bytes of a head start.
@@ -94,5 +107,6 @@ extension DownloadRequest.HeadStart {
       validator: try container.decodeIfPresent(Validator.self, forKey: .validator),
       total: try container.decode(ByteCount.self, forKey: .total),
       proof: try container.decodeIfPresent(Proof.self, forKey: .proof) ?? .server)
+    known = try container.decodeIfPresent(Known.self, forKey: .known)
   }
 }

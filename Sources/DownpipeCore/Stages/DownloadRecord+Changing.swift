@@ -42,13 +42,13 @@ extension DownloadRecord {
     try change(&wish)
     // A change that sets `added` to `nil` declares that the request is as it was added.
     let base = wish.added ?? (added == nil ? request : wish.request)
-    if set(wish.request, added: base, ranking) { takeEffect(since: before.request, ranking) }
-    try follow(since: before.request.after, isFinished)
-    location = wish.location
     if before.owner == nil || before.owner == owner {
       if wish.steps.artifact != before.steps.artifact { steps.artifact = wish.steps.artifact }
       if wish.steps.note != before.steps.note { steps.note = wish.steps.note }
     }
+    if set(wish.request, added: base, ranking) { takeEffect(since: before.request, ranking) }
+    try follow(since: before.request.after, isFinished)
+    location = wish.location
     // The published file would keep its place if it has not changed.
     if isAsking, !phase.isActive, request.destination != before.request.destination { fetchAnew() }
     return finish(since: before, at: now)
@@ -117,6 +117,13 @@ extension DownloadRecord {
     let hasOtherURL = request.hasOtherURL(than: before)
     // What the old link waited for does not apply to a new link.
     if hasOtherURL { awaited = nil }
+    // What was proved for another file proves nothing.
+    if request.headStart?.proof == .digests, request.asksForAnotherFile(than: before) { request.headStart = nil }
+    if phase == .finished, request.headStart?.proof == .digests, request.headStart != before.headStart {
+      apply(.restart)
+      rank = ranking.rank(rankingContext)
+      return
+    }
     guard request.changesWork(begunFor: before) else {
       // The settings of steps may be among the metadata: those that have completed run again.
       let isUnfinished = !phase.isActive && phase != .finished && !isAsking

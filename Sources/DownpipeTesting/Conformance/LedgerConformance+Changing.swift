@@ -151,6 +151,28 @@ extension LedgerConformance {
       try expectEqual(try await store.known("a").phase, .finished, "the phase")
     }
     await report.check(
+      "repair", "a finished download that gets a head start which its digests prove waits again, in the same change"
+    ) {
+      let (_, store) = try await filled(["a"])
+      try await store.bring("a", to: .finished, Self.fill)
+      let before = try await store.known("a")
+      let present = try expectValue(before.steps.artifact, "the artifact")
+      let headStart = DownloadRequest.HeadStart(file: "/a", count: 3, total: 3, proof: .digests)
+      let saved = try await store.update("a", at: Self.time(5)) { record in
+        record.steps.artifact?.modifiedAt = Self.time(4)
+        record.request.headStart = headStart
+      }
+      let after = try await store.known("a")
+      try expectEqual(saved, after, "the returned record")
+      try expectEqual(after.phase, .waiting, "the phase")
+      try expectEqual(after.request.headStart, headStart, "the head start")
+      try expectEqual(after.steps, StepLog(), "the log of the steps")
+      try expectEqual(after.earlierArtifact?.path, present.path, "the artifact that is replaced")
+      try expectEqual(after.earlierArtifact?.modifiedAt, Self.time(4), "the time of that artifact")
+      _ = try await store.update("a", at: Self.time(6)) { $0.request.expectedSize = .known(77) }
+      try expectEqual(try await store.known("a").request.headStart, nil, "the head start of another file")
+    }
+    await report.check(
       "failure-of-an-earlier-request",
       "a download that fails waits again if what its work depends on was changed meanwhile"
     ) {

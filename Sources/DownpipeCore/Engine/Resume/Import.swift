@@ -18,20 +18,24 @@ extension Transfer {
         return try await forgetHeadStart()
       }
       guard let count else {
-        throw DownloadError(
+        let error = DownloadError(
           .invalidPipeline, "\(run.storageName) cannot import the partial of another downloader",
           stage: run.storageName)
+        // A repair does without: the file is fetched as a whole.
+        guard headStart.proof == .digests else { throw error }
+        run.announce(.refused(error))
+        return try await forgetHeadStart()
       }
-      let isProved =
-        headStart.proof == .digests && run.read { $0.request.expectsDigest }
-        && run.read { $0.request.steps }.verifiesDigests(of: run.pipeline.steps)
+      let isProved = isProved(headStart, count)
       run.update { record in
         record.checkpoint = Checkpoint(
           ranges: count > 0 ? ByteRangeSet(0..<count) : ByteRangeSet(),
           // Even a file that seems complete has to be confirmed first, by the server if no digest does it.
           total: headStart.total.bytes.map { $0 > count || (isProved && $0 == count) } ?? false
             ? headStart.total : .unknown,
-          validator: headStart.validator)
+          validator: headStart.validator, resource: headStart.known?.resource, name: headStart.known?.name,
+          mediaType: headStart.known?.mediaType, digests: headStart.known?.digests ?? [],
+          freshUntil: headStart.known?.freshUntil)
       }
       run.markTail(of: partial)
       book.reset(to: count)
@@ -39,6 +43,17 @@ extension Transfer {
     // The bytes first: if the process dies in between, they are not copied again.
     try await run.save([.checkpoint])
     try await forgetHeadStart()
+  }
+
+  /// Whether the digests of the request prove the imported bytes as a whole file.
+  private func isProved(_ headStart: DownloadRequest.HeadStart, _ count: Int64) -> Bool {
+    run.read { record in
+      let request = record.request
+      return headStart.proof == .digests && request.expectsDigest
+        && request.steps.verifiesDigests(of: run.pipeline.steps)
+        && (request.expectedSize == .unknown || request.expectedSize == .known(count))
+        && request.pieces?.fit(count) != false
+    }
   }
 
   private func forgetHeadStart() async throws {

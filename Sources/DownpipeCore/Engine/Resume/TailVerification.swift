@@ -49,6 +49,9 @@ extension Run {
   func markTail(of partial: any Partial) {
     let ranges = read { $0.checkpoint.ranges.ranges }
     guard let first = ranges.first else { return }
+    // A range without a mark would count as lost. There are so many only while wrong pieces are fetched again, whose digests
+    // prove the file.
+    guard ranges.count <= Self.markedRanges else { return update { $0.checkpoint.marks = [] } }
     if first.lowerBound == 0 {
       let mark = (try? partial.mark(endingAt: first.upperBound)) ?? nil
       update { $0.checkpoint.mark(mark) }

@@ -51,6 +51,11 @@ extension Run {
       wrong += known.filter { !wrong.contains($0) }
       if wrong.count < 2 { return error }
     }
+    if error.code == .pieceMismatch {
+      let senders = state.withLock { $0.wrongPieceSenders }
+      if let first = senders.first { error = error.located(stage: nil, url: first, attempt: nil) }
+      wrong += senders.filter { !wrong.contains($0) }
+    }
     if !wrong.isEmpty { error.message += "; wrong bytes came from \(Self.list(wrong))" }
     return error
   }

@@ -45,8 +45,10 @@ extension Run {
         output = try await located(step.name, as: .processing) {
           try await withTaskExecutorPreference(BlockingExecutor.shared) { try await step.process(input, context) }
         }
-      } catch var error as DownloadError where error.code == .pieceMismatch && !file.isUntouched {
-        // Not of the bytes that were downloaded, so they cannot be fetched again one by one.
+      } catch var error as DownloadError
+        where error.code == .pieceMismatch && (!file.isUntouched || error.wrongBytes?.isEmpty != false)
+      {
+        // Not of the bytes that were downloaded, or not known, so they cannot be fetched again one by one.
         (error.code, error.wrongBytes) = (.digestMismatch, nil)
         throw error
       } catch let error as DownloadError where error.code == .damaged {

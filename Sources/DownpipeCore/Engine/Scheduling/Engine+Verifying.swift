@@ -4,8 +4,12 @@ internal import Foundation
 extension Engine {
   func verify(_ id: DownloadID, repairing isRepairing: Bool) async throws -> Verification {
     try checkOpen()
-    guard let known = try await record(id) else { throw DownloadError.unknownDownload(id) }
-    let record = await renamed(known)
+    // In the loop: a rename must not be completed while it is being made.
+    let found = try await context.mailbox.perform { engine -> DownloadRecord? in
+      guard let record = try await engine.record(id) else { return nil }
+      return await engine.renamed(record)
+    }
+    guard let record = found else { throw DownloadError.unknownDownload(id) }
     guard record.phase == .finished, let stored = record.steps.artifact else {
       throw DownloadError(
         .invalidRequest, "“\(id)” has not finished: only the files of finished downloads are verified")
@@ -25,29 +29,31 @@ extension Engine {
     guard let artifact else { return .missing }
     guard artifact.kind == .file else { return .unverifiable("it is a folder, which has no digest") }
     let steps = pipeline.steps
+    let request = record.request
     // The request's digests are those of the decoded file, the server's those of the coded one.
-    let decoders = record.steps.completed.filter { name in
-      name.hasPrefix(PipelineStep.decoderPrefix) && !steps.contains { $0.name == name }
-    }
-    for name in record.steps.completed where !decoders.contains(name) {
+    let isDecoded =
+      record.checkpoint.contentCoding != nil
+      && record.steps.completed.contains { $0.hasPrefix(PipelineStep.decoderPrefix) }
+    let digests = request.expectedDigests + (isDecoded ? [] : record.checkpoint.digests)
+    let question = ProcessingContext(
+      request: request, workspace: nil, digests: digests, durability: self.context.storage.durability,
+      bytesReceived: record.checkpoint.total.bytes, lastModified: record.checkpoint.validator?.lastModified)
+    for name in record.steps.completed {
       guard let step = steps.first(where: { $0.name == name }) else {
+        if isDecoded, name.hasPrefix(PipelineStep.decoderPrefix) { continue }
         return .unverifiable("the step \(name), which has worked on it, is not in this pipeline")
       }
-      guard step.keepsContent else {
-        return .unverifiable("the step \(name) has changed the bytes that were downloaded")
-      }
+      // The log also has steps that had nothing to do.
+      guard !step.keepsContent, request.steps.contains(name), step.isNeeded(question) else { continue }
+      return .unverifiable("the step \(name) has changed the bytes that were downloaded")
     }
-    let request = record.request
-    let digests = request.expectedDigests + (decoders.isEmpty ? record.checkpoint.digests : [])
-    let size = decoders.isEmpty ? record.checkpoint.total : request.expectedSize
+    let size = !isDecoded ? record.checkpoint.total : request.expectedSize
     if case .known(let expected) = size, artifact.size != .known(expected) {
       return .damaged(
         DownloadError(
           .lengthMismatch, "the file has \(artifact.size.bytes ?? 0) bytes, and was downloaded with \(expected)"))
     }
-    let context = ProcessingContext(
-      request: request, workspace: nil, digests: digests, durability: self.context.storage.durability)
-    let verifying = steps.filter { $0.verifiesDigests && $0.isNeeded(context) }
+    let verifying = steps.filter { $0.verifiesDigests && $0.isNeeded(question) }
     guard !digests.isEmpty || request.pieces != nil, !verifying.isEmpty else {
       return .unverifiable(
         verifying.isEmpty && !digests.isEmpty
@@ -55,7 +61,7 @@ extension Engine {
     }
     for step in verifying {
       do {
-        _ = try await withTaskExecutorPreference(BlockingExecutor.shared) { try await step.process(artifact, context) }
+        _ = try await withTaskExecutorPreference(BlockingExecutor.shared) { try await step.process(artifact, question) }
       } catch let error as DownloadError where [.digestMismatch, .pieceMismatch].contains(error.code) {
         return .damaged(error.located(stage: step.name, url: nil, attempt: nil))
       } catch let error as DownloadError {
@@ -67,13 +73,23 @@ extension Engine {
 
   /// Fetches a file again that was found damaged or missing.
   ///
+  /// One change of the record says what the file is now and that it is fetched again: after a kill in between, a damaged
+  /// file would be the download's own.
   /// - Parameter fromPieces: Whether the right pieces are taken from the file.
   private func repair(_ record: DownloadRecord, _ artifact: Artifact?, fromPieces: Bool) async throws {
     let (generation, stored) = (record.generation, record.steps.artifact)
     let present = artifact.map { StoredArtifact($0, in: context.storage) }
-    var headStart: DownloadRequest.HeadStart?
+    // Without bytes, it is the wish to fetch the file again.
+    var headStart = DownloadRequest.HeadStart(file: "", count: 0, proof: .digests)
     if fromPieces, let path = artifact?.path, case .known(let size)? = artifact?.size {
-      headStart = .init(file: path, count: size, total: .known(size), proof: .digests)
+      headStart = .init(
+        file: path, count: size, validator: record.checkpoint.validator, total: .known(size), proof: .digests)
+      let isCoded = record.checkpoint.contentCoding != nil
+      if isCoded { headStart.validator = nil }
+      headStart.known = .init(
+        resource: isCoded ? nil : record.checkpoint.resource, name: record.checkpoint.name,
+        mediaType: record.checkpoint.mediaType, digests: isCoded ? [] : record.checkpoint.digests,
+        freshUntil: record.checkpoint.freshUntil)
     }
     let saved = try await store.update(record.id, at: time.date) { [headStart] saved in
       guard saved.generation == generation, saved.phase == .finished, saved.steps.artifact == stored else { return }
@@ -81,10 +97,13 @@ extension Engine {
       if let present { saved.steps.artifact = present }
       saved.request.headStart = headStart
     }
-    guard let saved, saved.generation == generation, saved.phase == .finished, saved.request.headStart == headStart,
-      try await command(.restart, stopping: .restart, to: .waiting, record.id)
+    guard let saved, saved.generation == generation, saved.phase != .finished, saved.request.headStart == headStart
     else {
       throw DownloadError(.inUse, "“\(record.id)” was changed while its file was verified: verify it again")
     }
+    mode.mayLease = true
+    reasons.noteChange(of: [record.id])
+    context.mailbox.wake()
+    publish(saved, await dependencies(of: [saved]))
   }
 }

@@ -3,14 +3,26 @@ internal import Synchronization
 
 // Wrong pieces, fetched again one by one.
 extension Transfer {
+  /// Whether only the missing ranges of the file are to be fetched: pieces were found wrong, or an earlier run has begun to
+  /// fetch wrong pieces and the usual way, which compares bytes of one strong validator, would give up those behind them.
+  var isRepair: Bool {
+    if run.state.withLock({ $0.isRepairing }) { return true }
+    return run.read { record in
+      let checkpoint = record.checkpoint
+      return record.request.pieces != nil && !record.isAsking && checkpoint.total != .unknown
+        && checkpoint.contentCoding == nil && checkpoint.ranges.end > checkpoint.ranges.prefixLength
+        && checkpoint.validator?.isStrong != true
+        && record.request.steps.verifiesDigests(of: run.pipeline.steps)
+    }
+  }
+
   /// Fetches the missing ranges of the file, each by a request for exactly its bytes.
   ///
   /// Nothing is compared with the bytes beside them, as a resume does it: the digests of the pieces prove them. Each place
-  /// is asked until one has sent all ranges. If none has, the file is completed as any other one.
+  /// is asked until one has sent all ranges. If none sends ranges, the file is completed as any other one.
   @inline(never)  // The frame is needed for repairs only.
   func repair(_ partial: any Partial) async throws {
     run.state.withLock { $0.isRepairing = false }
-    run.watchSpeed()
     defer { run.state.withLock { $0.watch = nil } }
     try await following.receiving {
       while let place = run.nextRepairPlace, let url = run.places.dropFirst(place).first {
@@ -20,7 +32,13 @@ extension Transfer {
         }
         do {
           if try await fillGaps(from: url, into: partial) { return }
-        } catch let error as DownloadError where error.stage != run.storageName && run.stopReason == nil {
+        } catch let error as DownloadError where run.stopReason == nil {
+          // A step can write when the file is complete: the repair needs the space first.
+          if error.code == .noSpace, !book.hasLostBytes, await following.givesRoom() {
+            run.state.withLock { _ = $0.repairPlaces.popLast() }
+            continue
+          }
+          guard isFault(error, ofSourceAt: url), run.nextRepairPlace != nil else { throw error }
           run.announce(.attemptFailed(error))
         }
       }
@@ -38,6 +56,7 @@ extension Transfer {
     do {
       for gap in ByteRangeSet(0..<total).subtracting(checkpoint.ranges).ranges {
         guard try await fill(gap, of: total, from: url, in: session, into: partial) else { return false }
+        try await book.commitBetweenBodies(partial)
       }
       return true
     } catch let error where !(error is CancellationError) {
@@ -59,6 +78,7 @@ extension Transfer {
       return false
     }
     run.announce(.started(attempt: ask.attempt, from: gap.lowerBound))
+    run.watchSpeed()
     let position = Atomic(gap.lowerBound)
     defer {
       // However the body ended, the written bytes count.
@@ -68,20 +88,26 @@ extension Transfer {
         note(gap.lowerBound..<end, from: url)
       }
     }
-    try await reply.body.forEachChunk { chunk in
-      let offset = position.load(ordering: .relaxed)
-      let count = Int64(chunk.byteCount)
-      run.fetched.wrappingAdd(count, ordering: .relaxed)
-      guard count <= gap.upperBound - offset else {
-        throw DownloadError(
-          .lengthMismatch, "the server sent more than the bytes up to \(gap.upperBound) that it announced")
+    do {
+      try await reply.body.forEachChunk { chunk in
+        let offset = position.load(ordering: .relaxed)
+        let count = Int64(chunk.byteCount)
+        run.fetched.wrappingAdd(count, ordering: .relaxed)
+        guard count <= gap.upperBound - offset else {
+          throw DownloadError(
+            .lengthMismatch, "the server sent more than the bytes up to \(gap.upperBound) that it announced")
+        }
+        do { try partial.write(chunk, at: offset) } catch {
+          throw DownloadError(error, as: .storage, stage: run.storageName)
+        }
+        position.store(offset + count, ordering: .releasing)
+        run.received.wrappingAdd(count, ordering: .relaxed)
       }
-      do { try partial.write(chunk, at: offset) } catch {
-        throw DownloadError(error, as: .storage, stage: run.storageName)
-      }
-      position.store(offset + count, ordering: .releasing)
-      run.received.wrappingAdd(count, ordering: .relaxed)
+    } catch {
+      reply.body.discard()
+      throw error
     }
+    run.state.withLock { $0.watch = nil }
     let end = position.load(ordering: .acquiring)
     guard end == gap.upperBound else {
       throw DownloadError(.lengthMismatch, "the body ended after byte \(end) of \(gap.upperBound)")

@@ -37,7 +37,7 @@ struct Transfer: Sendable {
         try await verifyTail(of: partial)
         if let headStart = run.read({ $0.request.headStart }) { try await take(headStart, into: partial) }
       }
-      if run.state.withLock({ $0.isRepairing }) { try await repair(partial) }
+      if isRepair { try await repair(partial) }
       try await transferFromAny(into: partial)
       if run.state.withLock({ $0.isUnchanged }) {
         await discardUnused(partial)
@@ -120,7 +120,7 @@ struct Transfer: Sendable {
   }
 
   /// Whether a mirror may succeed: the error comes from the source, and does not concern the file itself.
-  private func isFault(_ error: DownloadError, ofSourceAt url: URL) -> Bool {
+  func isFault(_ error: DownloadError, ofSourceAt url: URL) -> Bool {
     guard !Self.aboutTheFile.contains(error.code) else { return false }
     let source = run.stages.source(for: url)?.stage
     return source == nil || error.stage == source?.name
