@@ -49,24 +49,36 @@
         mayUseProxy: configuration.proxy.mayLookNamesUp(
           blocksPrivateAddresses: configuration.blocksPrivateAddresses),
         within: configuration.connectTimeLimit)
+      func ask(from start: Int64, asksOnly: Bool = false) async throws -> (Exchange, ResponseHead.FileFacts) {
+        let exchange = Exchange(try lane(for: location.origin), of: self)
+        let head = try await exchange.start { id in
+          Order(
+            id: id, url: location.wireText, addresses: addresses, deadline: deadline,
+            showsCertificate: !request.isNamedByServer,
+            request: protocolRequest(location, logIn, from: start, asksOnly: asksOnly))
+        }
+        return (exchange, head.file ?? ResponseHead.FileFacts())
+      }
+      if let wanted = WantedFile(request) {
+        let (exchange, file) = try await ask(from: 0, asksOnly: true)
+        exchange.discard()
+        if wanted.isSame(as: file) {
+          return SourceReply(
+            coverage: .none(.notModified), validator: Self.validator(of: file), suggestedName: location.name,
+            finalURL: request.url, body: .empty)
+        }
+      }
       var range = request.range
       var servesRanges: Bool?
       while true {
-        let exchange = Exchange(try lane(for: location.origin), of: self)
-        let start = range?.start ?? 0
         do {
-          let head = try await exchange.start { id in
-            Order(
-              id: id, url: location.wireText, addresses: addresses, deadline: deadline,
-              showsCertificate: !request.isNamedByServer, request: protocolRequest(location, logIn, from: start))
-          }
-          let file = head.file ?? ResponseHead.FileFacts()
+          let (exchange, file) = try await ask(from: range?.start ?? 0)
           // The end of the range is not known without the size.
           if range == nil || file.size != nil || file.isBehindEnd {
             return try reply(exchange, file, range, servesRanges, location, request)
           }
-        } catch is RangesRefused {}
-        exchange.discard()
+          exchange.discard()
+        } catch is RangesRefused where range != nil {}
         (range, servesRanges) = (nil, false)
       }
     }
@@ -106,17 +118,18 @@
     }
 
     private func protocolRequest(
-      _ location: FileLocation, _ logIn: FileLogIn?, from start: Int64
+      _ location: FileLocation, _ logIn: FileLogIn?, from start: Int64, asksOnly: Bool
     ) -> any ProtocolRequest {
       if location.scheme == .sftp {
         // As ssh(1) does.
         return SFTPRequest(
-          start: start, user: logIn?.user ?? NSUserName(), password: logIn?.password, settings: configuration.ssh,
+          start: start, asksOnly: asksOnly, user: logIn?.user ?? NSUserName(), password: logIn?.password,
+          settings: configuration.ssh,
           origin: location.origin)
       }
       return FTPRequest(
         start: start, logIn: logIn, encryption: location.scheme == .ftps ? .required : configuration.encryption,
-        isImplicit: location.scheme == .ftps)
+        isImplicit: location.scheme == .ftps, asksOnly: asksOnly)
     }
 
     // MARK: The reply
@@ -126,6 +139,13 @@
     /// been seen.
     private static let settlingTime: TimeInterval = 24 * 60 * 60
 
+    private static func validator(of file: ResponseHead.FileFacts) -> Validator? {
+      file.modified.map { modified in
+        Validator(
+          lastModified: Date(timeIntervalSince1970: TimeInterval(modified)), responseDate: Date() - settlingTime + 60)
+      }
+    }
+
     private func reply(
       _ exchange: Exchange, _ file: ResponseHead.FileFacts, _ range: RequestedRange?, _ servesRanges: Bool?,
       _ location: FileLocation, _ request: SourceRequest
@@ -134,13 +154,8 @@
         exchange.discard()
         throw Exchange.tooLarge(maximum)
       }
-      let validator = file.modified.map { modified in
-        Validator(
-          lastModified: Date(timeIntervalSince1970: TimeInterval(modified)),
-          responseDate: Date() - Self.settlingTime + 60)
-      }
       var reply = SourceReply(
-        coverage: .whole, length: file.size.map { .known($0) } ?? .unknown, validator: validator,
+        coverage: .whole, length: file.size.map { .known($0) } ?? .unknown, validator: Self.validator(of: file),
         suggestedName: location.name, finalURL: request.url,
         acceptsRanges: servesRanges ?? (request.range == nil ? nil : true), body: .empty)
       guard !file.isBehindEnd else {
@@ -189,6 +204,26 @@
       let least = lanes.min { $0.load.load(ordering: .relaxed) < $1.load.load(ordering: .relaxed) } ?? home
       // A transfer that has just ended may still count.
       return least.load.load(ordering: .relaxed) + 1 < home.load.load(ordering: .relaxed) ? least : home
+    }
+  }
+
+  /// The file that the user has, as far as a server of FTP or SFTP can say whether it has the same.
+  private struct WantedFile {
+    let modified: Date
+    let size: Int64
+
+    /// `nil` when no reply could prove it: an entity tag is not of these protocols, and a date of a file that was young when
+    /// its bytes came does not identify them.
+    init?(_ request: SourceRequest) {
+      guard request.range == nil, let condition = request.condition, condition.entityTag == nil,
+        let modified = condition.strongLastModified, let size = request.conditionSize
+      else { return nil }
+      (self.modified, self.size) = (modified, size)
+    }
+
+    /// Exactly: an older file is another one.
+    func isSame(as file: ResponseHead.FileFacts) -> Bool {
+      file.size == size && file.modified.map { Date(timeIntervalSince1970: TimeInterval($0)) } == modified
     }
   }
 

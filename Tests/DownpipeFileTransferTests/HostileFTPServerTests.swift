@@ -297,6 +297,90 @@
       }
     }
 
+    /// libcurl waits for the handshake within one call: no command reaches the lane. Without the shutdown of the connection
+    /// the time limit ends the wait, and not the cancellation.
+    @Test("Cancelling and stopping end the TLS handshake of a control connection", arguments: [true, false])
+    func silentControlHandshake(_ cancels: Bool) async throws {
+      var script = Script()
+      script.replies["AUTH"] = "234 go on\r\n"
+      script.mutesAfter = "AUTH"
+      let server = try ScriptedFTPServer(script)
+      defer { server.end() }
+      let source = FileTransferSource {
+        $0.proxy = .none
+        $0.encryption = .required
+        $0.connectTimeLimit = .seconds(3600)
+      }
+      try await withRunning(source) { session in
+        let url = try server.url()
+        let task = Task { try await session.fetch(url).bytes }
+        // The client's hello.
+        await server.until { $0.contains("…") }
+        if cancels { task.cancel() } else { await session.stop() }
+        switch await task.result {
+        case .success: Issue.record("there is no file")
+        case .failure(let error):
+          #expect(cancels ? error is CancellationError : (error as? DownloadError)?.code == .shutDown, "\(error)")
+        }
+      }
+    }
+
+    // MARK: Conditions
+
+    private static let date = Date(timeIntervalSince1970: 1_577_934_245)
+    /// The validator of a file that had not changed for long when its bytes came.
+    private static let settled = Validator(lastModified: date, responseDate: date.addingTimeInterval(60))
+
+    private func ask(_ condition: Validator, size: Int64?, _ server: ScriptedFTPServer) throws -> SourceRequest {
+      SourceRequest(url: try server.url(), condition: condition, conditionSize: size)
+    }
+
+    @Test func anUnchangedFileIsNotSent() async throws {
+      try await with {
+        _ in
+      } _: { session, server in
+        for _ in 0..<2 {
+          let reply = try await session.open(try ask(Self.settled, size: Int64(Self.content.count), server))
+          #expect(reply.coverage == .none(.notModified) && reply.validator?.lastModified == Self.date)
+          #expect(try await reply.bytes().isEmpty)
+        }
+        #expect(!server.commands.contains { $0.hasPrefix("RETR") || $0.hasPrefix("EPSV") || $0.hasPrefix("PASV") })
+        #expect(try await session.fetch(try server.url()).bytes == Self.content)
+        #expect(server.commands.count { $0.hasPrefix("USER") } == 1, "the connection stays")
+      }
+    }
+
+    @Test(
+      "Conditions that prove nothing deliver the whole file",
+      arguments: [
+        (Validator(lastModified: date + 1, responseDate: date + 90), 0), (Validator(lastModified: date), 0),
+        (Validator(lastModified: date, responseDate: date + 59), 0), (settled, 1), (settled, nil),
+        (Validator(entityTag: EntityTag("x"), lastModified: date, responseDate: date + 90), 0),
+      ] as [(Validator, Int64?)])
+    func conditionsThatDoNotHold(_ condition: Validator, _ excess: Int64?) async throws {
+      try await with {
+        _ in
+      } _: { session, server in
+        let size = excess.map { Int64(Self.content.count) + $0 }
+        let reply = try await session.open(try ask(condition, size: size, server))
+        #expect(reply.coverage == .whole)
+        #expect(try await reply.bytes() == Self.content)
+      }
+    }
+
+    /// With a size that equals the digits of the time, too.
+    @Test("Servers that do not tell", arguments: [("SIZE", false), ("SIZE", true), ("MDTM", false)])
+    func conditionsWithoutFacts(_ command: String, _ isTime: Bool) async throws {
+      try await with {
+        $0.replies[command] = "500 unknown\r\n"
+      } _: { session, server in
+        let size = isTime ? 20_200_102_030_405 : Int64(Self.content.count)
+        let reply = try await session.open(try ask(Self.settled, size: size, server))
+        #expect(reply.coverage == .whole)
+        #expect(try await reply.bytes() == Self.content)
+      }
+    }
+
     @Test func otherSchemesOfThisLibrary() async throws {
       try await withRunning(FileTransferSource()) { session in
         let error14 = await session.failure(try url("scp://h/a"))

@@ -46,6 +46,48 @@
       }
     }
 
+    @Test("Files that have not changed", arguments: ServerKind.allCases)
+    func conditions(_ kind: ServerKind) async throws {
+      let server = try await kind.start()
+      try server.add("file.bin", Self.content, modified: Self.modified)
+      try await withRunning(server.source) { session in
+        let whole = try await session.fetch(try server.url("file.bin")).reply
+        var ask = SourceRequest(
+          url: try server.url("file.bin"), condition: whole.validator, conditionSize: Int64(Self.content.count))
+        let same = try await session.open(ask)
+        #expect(same.coverage == .none(.notModified))
+        same.body.discard()
+        ask.conditionSize = 1
+        let other = try await session.open(ask)
+        #expect(other.coverage == .whole)
+        other.body.discard()
+        try server.add("file.bin", Self.content, modified: Self.modified.addingTimeInterval(-1))
+        ask.conditionSize = Int64(Self.content.count)
+        let older = try await session.open(ask)
+        #expect(older.coverage == .whole, "an older file is another one")
+        older.body.discard()
+      }
+    }
+
+    /// The handshake of the data connection begins within the same call as the reply 150.
+    @Test func aSilentDataConnectionDoesNotHoldUpTheEnd() async throws {
+      let server = try await FTPServer(.explicitTLS)
+      try server.add("file", Self.content)
+      let proxy = try TunnelProxy(silentAfter: 1)
+      var configuration = server.configuration
+      configuration.proxy = .proxy(.init(.http, host: "127.0.0.1", port: proxy.port))
+      configuration.connectTimeLimit = .seconds(3600)
+      try await withRunning(FileTransferSource(configuration)) { session in
+        let reply = try await session.open(SourceRequest(url: try server.url("file")))
+        let task = Task { try await reply.bytes() }
+        task.cancel()
+        let result = await task.result
+        #expect(throws: CancellationError.self) { try result.get() }
+        await session.stop()
+      }
+      #expect(proxy.requests.count == 2)
+    }
+
     @Test("Paths with characters of every kind", arguments: [ServerKind.ftp, .sftp])
     func paths(_ kind: ServerKind) async throws {
       let server = try await kind.start()

@@ -68,6 +68,8 @@
         let begin = """
           set -e
           cd "$0"
+          # libdispatch looks its threads up there, and ends a process that has none.
+          mount -t proc proc /proc
           ip link set lo up
           ip addr add 8.8.8.8/32 dev lo
           mount --bind resolv.conf /etc/resolv.conf

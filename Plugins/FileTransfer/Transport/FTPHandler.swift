@@ -12,6 +12,8 @@
     let encryption: FileTransferSource.Encryption
     /// Whether the connection is encrypted from the first byte.
     let isImplicit: Bool
+    /// Whether only size and time are asked for.
+    let asksOnly: Bool
 
     func makeHandler() -> any ProtocolHandler { FTPHandler(self) }
   }
@@ -31,6 +33,7 @@
 
     var leavesCleanHandle: Bool { false }
     var opensDataConnections: Bool { true }
+    var waitsWithinCalls: Bool { true }
 
     func prepare(_ handle: EasyHandle, for transfer: Transfer) throws(DownloadError) {
       guard handle.setProtocols("ftp,ftps", bits: 0b1100) == CURLE_OK else {
@@ -53,6 +56,11 @@
       if let logIn = request.logIn {
         handle.set(CURLOPT_USERNAME, logIn.user)
         handle.set(CURLOPT_PASSWORD, logIn.password ?? "")
+      }
+      if request.asksOnly {
+        handle.set(CURLOPT_NOBODY, 1)
+        // libcurl writes size and time as lines of HTTP, also where a body would go.
+        downpipe_set_data_callback(handle.pointer, CURLOPT_WRITEFUNCTION) { _, size, count, _ in size * count }
       }
       if request.isImplicit { forbidReuse(handle) }
       transfer.guardWaits(of: handle)
@@ -80,7 +88,7 @@
       // The reply to EPSV or PASV, which comes between those to MDTM and SIZE.
       case 227, 229: size = nil
       // The reply to AUTH.
-      case 234: if let handle = transfer.handle { forbidReuse(handle) }
+      case 234, 334: if let handle = transfer.handle { forbidReuse(handle) }
       case 125, 150: if !transfer.hasHead { return deliver(in: transfer) }
       default: break
       }
@@ -97,9 +105,22 @@
       return transfer.deliver(ResponseHead(status: code, file: file), length: length)
     }
 
+    /// Delivers what the server has said of the file, of which nothing was fetched.
+    private func deliverFacts(in transfer: Transfer) -> Result<Void, any Error> {
+      // No reply to EPSV comes between those to MDTM and SIZE. libcurl has a length only after the latter.
+      if transfer.handle?.largeNumber(CURLINFO_CONTENT_LENGTH_DOWNLOAD_T) ?? -1 < 0 { size = nil }
+      var file = ResponseHead.FileFacts()
+      let modified = transfer.handle?.largeNumber(CURLINFO_FILETIME_T) ?? -1
+      if modified >= 0 { file.modified = modified }
+      file.size = size.flatMap(FTPReply.size)
+      _ = transfer.deliver(ResponseHead(status: code, file: file), length: 0)
+      return .success(())
+    }
+
     func bodyBegins(in transfer: Transfer) -> Bool { deliver(in: transfer) }
 
     func end(_ result: CURLcode, of transfer: Transfer) -> Result<Void, any Error> {
+      if request.asksOnly, result == CURLE_OK { return deliverFacts(in: transfer) }
       switch result {
       // libcurl asks for no bytes where there are none.
       case CURLE_OK where !transfer.hasHead, CURLE_BAD_DOWNLOAD_RESUME where !transfer.hasHead:

@@ -7,6 +7,8 @@
   struct SFTPRequest: ProtocolRequest {
     /// The offset of the first byte.
     let start: Int64
+    /// Whether only size and time are asked for.
+    let asksOnly: Bool
     let user: String
     let password: String?
     let settings: FileTransferSource.SSH
@@ -25,6 +27,7 @@
 
     var leavesCleanHandle: Bool { false }
     var opensDataConnections: Bool { false }
+    var waitsWithinCalls: Bool { true }
 
     func prepare(_ handle: EasyHandle, for transfer: Transfer) throws(DownloadError) {
       guard handle.setProtocols("sftp", bits: 1 << 5) == CURLE_OK else {
@@ -41,6 +44,7 @@
             return Int32((handler.accepts(match) ? CURLKHSTAT_FINE : CURLKHSTAT_REJECT).rawValue)
           }, address), "known hosts of SSH")
       handle.set(CURLOPT_FILETIME, 1)
+      if request.asksOnly { handle.set(CURLOPT_NOBODY, 1) }
       if request.start > 0 { handle.set(CURLOPT_RANGE, "\(request.start)-") }
       handle.set(CURLOPT_HTTPPROXYTUNNEL, 1)
       handle.set(CURLOPT_USERNAME, request.user)
@@ -107,6 +111,10 @@
 
     func end(_ result: CURLcode, of transfer: Transfer) -> Result<Void, any Error> {
       if let refusal { return .failure(refusal) }
+      if request.asksOnly, result == CURLE_OK {
+        _ = deliver(in: transfer)
+        return .success(())
+      }
       switch result {
       case CURLE_OK where !transfer.hasHead:
         // No byte has come: the range begins at the end, or the file is empty.

@@ -31,6 +31,14 @@
     private var keys: [curl_socket_t: ConnectionKey] = [:]
     /// The data connections of FTP, with their transfers.
     private var dataSockets: [curl_socket_t: Transfer] = [:]
+    private let open: OpenSockets
+
+    init(_ open: OpenSockets) { self.open = open }
+
+    func socket(of key: ConnectionKey) -> curl_socket_t? { sockets[key] }
+
+    /// A new socket has this number: libcurl has closed an earlier one, whose connection was not made, without a callback.
+    func forgetData(_ socket: curl_socket_t) { if !dataSockets.isEmpty { dataSockets[socket] = nil } }
 
     func add(_ socket: curl_socket_t, _ key: ConnectionKey) {
       sockets[key] = socket
@@ -41,6 +49,7 @@
 
     /// The socket is about to be closed.
     func forget(_ socket: curl_socket_t) {
+      open.forget(socket)
       if let key = keys.removeValue(forKey: socket) { sockets[key] = nil }
       guard !dataSockets.isEmpty, let transfer = dataSockets.removeValue(forKey: socket) else { return }
       if Self.hasPlainBytes(socket) { transfer.noteUnreadBytes() }

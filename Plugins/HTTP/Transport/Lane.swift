@@ -58,6 +58,8 @@
     /// Whether commands wait, for a thread that has been busy for long.
     private let isCalled = Atomic(false)
     private let bell = DispatchSemaphore(value: 0)
+    /// The connections that a cancellation shuts down, because the thread may be waiting for one.
+    let sockets = OpenSockets()
     /// The number of exchanges, for the choice of a lane.
     package let load = Atomic<Int>(0)
 
@@ -87,6 +89,12 @@
         return (true, !inbox.isAwake)
       }
       if mustWake { wake() }
+      // After the command: one that finds nothing to cut is in the inbox before the lane goes on.
+      switch command {
+      case .cancel(let id, let reason): sockets.cut(id, reason)
+      case .stop: sockets.cutAll(DownloadError(.shutDown, "the downloader was shut down"))
+      case .start, .read, .drain, .discard: break
+      }
       return isTaken
     }
 

@@ -18,7 +18,8 @@
 
     private let lane: Lane
     let settings: LaneSettings
-    let connections = IdleConnections()
+    let connections: IdleConnections
+    var sockets: OpenSockets { lane.sockets }
     let block = ChunkBlock()
     private var multi: UnsafeMutableRawPointer?
     private var transfers: [Order.ID: Transfer] = [:]
@@ -44,6 +45,7 @@
     init(_ lane: Lane, _ settings: LaneSettings) {
       self.lane = lane
       self.settings = settings
+      connections = IdleConnections(lane.sockets)
       nextWatch = now
     }
 
@@ -112,6 +114,7 @@
       }
       let transfer = Transfer(order, handle, self, continuation)
       transfers[order.id] = transfer
+      if transfer.handler.waitsWithinCalls { sockets.begin(order.id) }
       hasConnections = true
       lane.load.add(1, ordering: .relaxed)
       do {
@@ -165,6 +168,7 @@
         } else {
           handle.destroy()
         }
+        if transfer.handler.waitsWithinCalls { sockets.end(transfer.order.id) }
       }
       if transfer.isOver, transfers.removeValue(forKey: transfer.order.id) != nil {
         lane.load.subtract(1, ordering: .relaxed)

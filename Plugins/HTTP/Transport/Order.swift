@@ -44,6 +44,9 @@
     var leavesCleanHandle: Bool { get }
     /// Whether bodies come over connections of their own, which are made after the first one.
     var opensDataConnections: Bool { get }
+    /// Whether libcurl waits for the server within one call at some point, so that a cancellation has to shut its
+    /// connections down.
+    var waitsWithinCalls: Bool { get }
 
     /// Sets the options of the protocol. Those of every protocol are set already.
     func prepare(_ handle: EasyHandle, for transfer: Transfer) throws(DownloadError)
@@ -58,6 +61,11 @@
 
     /// Interprets the end of a transfer that no callback has ended. The head may be delivered now.
     func end(_ code: CURLcode, of transfer: Transfer) -> Result<Void, any Error>
+  }
+
+  extension ProtocolHandler {
+    /// The default: `false`.
+    package var waitsWithinCalls: Bool { false }
   }
 
   /// The head of a reply.

@@ -35,6 +35,13 @@
         let descriptor = socket(address.family, address.socktype, address.protocol)
         if descriptor >= 0 { _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC) }
       #endif
+      if descriptor >= 0 {
+        connections.forgetData(descriptor)
+        guard loop.sockets.add(descriptor, of: order.id) else {
+          _ = close(descriptor)
+          return CURL_SOCKET_BAD
+        }
+      }
       if descriptor < 0 {
         refusal = .system(errno)
       } else if isConnected, handler.opensDataConnections {

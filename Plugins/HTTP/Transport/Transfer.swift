@@ -189,6 +189,10 @@
       }
       connection = key
       isConnected = true
+      if handler.waitsWithinCalls {
+        if !hasOpenedSocket, let socket = connections.socket(of: key) { _ = loop.sockets.add(socket, of: order.id) }
+        loop.sockets.keep(key.localPort, of: order.id)
+      }
       // Another address was refused before this one.
       refusal = nil
       lastActivity = loop.now
@@ -212,7 +216,8 @@
         handle.pointer,
         { context, _, _, _, _ in
           guard let transfer = Transfer.of(context) else { return 1 }
-          return transfer.waits.mustEnd(transfer.loop) ? 1 : 0
+          // An ended transfer waits for nothing.
+          return transfer.isDone || transfer.waits.mustEnd(transfer.loop) ? 1 : 0
         }, Unmanaged.passUnretained(self).toOpaque())
     }
 
@@ -254,7 +259,9 @@
       isDone = true
       do { try pushCollected() } catch { _ = stop(error) }
       noteConnection()
-      settle(stopReason.map { .failure($0) } ?? handler.end(code, of: self))
+      // libcurl may take a connection that was shut down for the end of the file.
+      let reason = stopReason ?? (handler.waitsWithinCalls ? loop.sockets.reason(of: order.id) : nil)
+      settle(reason.map { .failure($0) } ?? handler.end(code, of: self))
     }
 
     /// Remembers the socket of a connection that may be used again. On one of HTTP/2 frames come at any time.

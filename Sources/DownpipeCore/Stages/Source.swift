@@ -104,8 +104,13 @@ public struct SourceRequest: Sendable, Hashable {
   ///
   /// If the server has the same file, it replies that it is not modified: ``Coverage/Refusal/notModified``. An HTTP source
   /// sends ``Validator/ifNoneMatch`` or ``Validator/ifModifiedSince`` to the URL and to the targets of its redirects. A
-  /// source without conditional requests replies with the whole file. A request with a range has no condition.
+  /// source that cannot tell, or has no conditional requests, replies with the whole file. A request with a range has no condition.
   public var condition: Validator?
+  /// The size of the file that ``condition`` is about, in bytes as the server sent them; `nil` when it is not known.
+  ///
+  /// For sources that answer a condition themselves by a date: equal times of files of different sizes prove nothing. It is
+  /// not sent.
+  public var conditionSize: Int64?
   /// The header fields to send. The engine has removed those that must not reach the origin of the URL. A source that
   /// follows redirects removes them for each redirect to another origin; see ``HeaderField/Scope``.
   public var headers: HeaderFields
@@ -128,7 +133,8 @@ public struct SourceRequest: Sendable, Hashable {
   /// Creates a request.
   public init(
     url: URL, id: DownloadID = DownloadID(), range: RequestedRange? = nil, validator: Validator? = nil,
-    condition: Validator? = nil, headers: HeaderFields = [], metadata: [String: String] = [:], attempt: Int = 1,
+    condition: Validator? = nil, conditionSize: Int64? = nil, headers: HeaderFields = [],
+    metadata: [String: String] = [:], attempt: Int = 1,
     hasFreshLink: Bool = false,
     isNamedByServer: Bool = false, pace: TransferPace = .unlimited
   ) {
@@ -137,6 +143,7 @@ public struct SourceRequest: Sendable, Hashable {
     self.range = range
     self.validator = validator
     self.condition = condition
+    self.conditionSize = conditionSize
     self.headers = headers
     self.metadata = metadata
     self.attempt = attempt

@@ -187,6 +187,7 @@ public struct SourceConformance: Sendable {
       for condition in [validator, weak(validator)] {
         var ask = request()
         ask.condition = condition
+        ask.conditionSize = Int64(content.count)
         let (reply, body) = try await read(session, ask)
         // A source without conditional requests.
         if reply.coverage == .whole {
@@ -209,6 +210,7 @@ public struct SourceConformance: Sendable {
         validator.entityTag == nil
         ? Validator(lastModified: Date(timeIntervalSince1970: 1))
         : Validator(entityTag: EntityTag("downpipe-conformance-other"), lastModified: validator.lastModified)
+      ask.conditionSize = Int64(content.count)
       let (reply, body) = try await read(session, ask)
       try expectEqual(reply.coverage, .whole, "the coverage")
       try body.expectBytes(content[...])

@@ -16,6 +16,12 @@ enum ProcessLimits {
     if let least = DescriptorLimit.missing {
       fail("the limit of open files is too low: allow \(least) at least (ulimit -n \(least))")
     }
+    #if os(Linux)
+      // libdispatch looks its threads up there, and ends a process that it does not find.
+      guard access("/proc/self/stat", R_OK) == 0 else {
+        fail("/proc is not mounted, or is that of other processes: mount it (mount -t proc proc /proc)")
+      }
+    #endif
     guard LimitTrial.canStart(threads) else {
       fail(
         "the limit of processes and threads is too low: allow \(threads + 1) threads for this command, beside those of "

@@ -24,6 +24,8 @@
       var size: Int64?
       /// Answers in place of the usual ones, by command; with `nil` the server stays silent.
       var replies: [String: String?] = [:]
+      /// The command after whose reply the server only reads. What comes then is logged as “…”.
+      var mutesAfter: String?
       /// The address in replies to `PASV`.
       var passiveHost = "127,0,0,1"
       /// The reply before a body.
@@ -93,6 +95,10 @@
         if let reply = script.replies[command] {
           guard let reply else { return connection.waitForEnd() }
           connection.send(reply)
+          if command == script.mutesAfter {
+            if connection.readSome() { log.update { $0.append("…") } }
+            return connection.waitForEnd()
+          }
           continue
         }
         switch command {
@@ -206,6 +212,9 @@
         received += bytes
       }
     }
+
+    /// Waits for bytes, and drops them; `false` at the end of the connection.
+    func readSome() -> Bool { !received.isEmpty || read() != nil }
 
     /// Reads, and says nothing, until the other side closes the connection.
     func waitForEnd() { while read() != nil {} }

@@ -19,14 +19,18 @@
     /// The first lines of the requests so far.
     var requests: [String] { log.value }
 
-    init() throws {
+    /// - Parameter count: Tunnels after this number are made, and nothing passes through them.
+    init(silentAfter count: Int = .max) throws {
       let log = Watched<[String]>([])
       self.log = log
       listener = try Listener { descriptor in
         Thread.detachNewThread {
           let client = Connection(descriptor)
           guard let request = client.readLine() else { return client.close() }
-          log.update { $0.append(request) }
+          let number = log.update { log in
+            log.append(request)
+            return log.count
+          }
           while let line = client.readLine(), !line.isEmpty {}
           let words = request.split(separator: " ")
           guard words.count == 3, words[0] == "CONNECT",
@@ -37,6 +41,11 @@
             return client.close()
           }
           client.send("HTTP/1.1 200 OK\r\n\r\n")
+          guard number <= count else {
+            client.waitForEnd()
+            _ = Connection.close(server)
+            return client.close()
+          }
           Thread.detachNewThread { Connection(server).relay(to: Connection(descriptor)) }
           client.relay(to: Connection(server))
         }

@@ -30,7 +30,10 @@ extension Transfer {
         for: checkpoint, validation: validation, hasDigest: hasDigest,
         trust: checkpoint.isElsewhere(than: url) ? min(trust, .overlap) : trust)
       var ask = request(question.range, question.validator, for: url)
-      if isAsking { ask.condition = run.condition(for: url) }
+      if isAsking {
+        ask.condition = run.condition(for: url)
+        if ask.condition != nil { ask.conditionSize = run.read { $0.checkpoint.total.bytes } }
+      }
       // Small files have arrived before a limit of the rate can hold them up: the next ones wait for it.
       try await ask.pace.keep(after: 0)
       let asked = run.context.time.date
