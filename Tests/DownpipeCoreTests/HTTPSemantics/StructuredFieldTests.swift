@@ -1,7 +1,8 @@
-import DownpipeCore
 import Foundation
 import HangLimit
 import Testing
+
+@testable import DownpipeCore
 
 /// Structured fields (RFC 9651).
 @Suite(.endsHangs)
