@@ -99,8 +99,8 @@ extension PieceDigests {
   /// - Parameters:
   ///   - path: The path of the file.
   ///   - algorithm: The algorithm of the digests.
-  ///   - length: The bytes of a piece, from 1 to ``maximumLength``; 1 MiB by default, and more for files with more than
-  ///     ``maximumCount`` pieces of that length.
+  ///   - length: The bytes of a piece, from 1 to ``/DownpipeCore/PieceDigests/maximumLength``; 1 MiB by default, and more for
+  ///     files with more than ``/DownpipeCore/PieceDigests/maximumCount`` pieces of that length.
   /// - Throws: The errors of ``FileDigest/of(file:algorithm:)``; `.invalidRequest` for an empty file, which has no pieces,
   ///   and for a length that is out of bounds or gives too many pieces.
   @concurrent

@@ -55,7 +55,7 @@
 
       enum Right: String, CaseIterable, Sendable {
         case root
-        case nobody
+        case otherUser
         /// With the rest of the file system read-only.
         case namespace
       }
@@ -87,7 +87,7 @@
             let command: Command =
               switch right {
               case .root: Command(tool, Array(download.dropFirst()))
-              case .nobody: Command("setpriv", ["--reuid=65534", "--regid=65534", "--clear-groups"] + download)
+              case .otherUser: Command("setpriv", ["--reuid=65534", "--regid=65534", "--clear-groups"] + download)
               case .namespace:
                 Command(
                   "unshare",
