@@ -46,13 +46,16 @@ extension Pipeline {
   }
 
   /// The pipeline that fetches documents of a command into memory.
-  init(forDocuments settings: PipelineSettings) throws(UsageError) {
+  ///
+  /// - Parameter finder: Finds the document of a file.
+  init(forDocuments settings: PipelineSettings, _ finder: DescriptionFinder? = nil) throws(UsageError) {
     let source = try settings.source()
     let furtherSources = try settings.furtherSources()
     self.init {
       source
       for further in furtherSources { further }
       if let logIn = LogInInterceptor(settings.network.logIn) { logIn }
+      if let finder { finder }
       MemoryStore()
       Limits(concurrent: 1)
       for gate in settings.gates.gates(directory: settings.directory) { gate }

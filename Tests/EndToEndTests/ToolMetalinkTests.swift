@@ -59,6 +59,25 @@ extension EndToEnd {
       }
     }
 
+    @Test("the document that the server of a file names is read, without a log-in")
+    func describedBy() async throws {
+      let text = Watched("")
+      try await DefectRun.with { request in
+        let link = "</doc.meta4>; rel=describedby; type=\"application/metalink4+xml\""
+        return switch request.path {
+        case "/doc.meta4": .file(.text(text.value), mediaType: "application/metalink4+xml", for: request)
+        default: .file(.bytes(Self.film), etag: "\"v1\"", for: request).setting(["Link": link])
+        }
+      } _: { run in
+        text.update { $0 = document(file("named", ["\(run.server.url("/film"))"])) }
+        let outcome = try await run.get(["/film"], ["--metalink", "--user", "me:secret"])
+        #expect(outcome.status == 0, "\(outcome.everything)")
+        #expect(try run.folder.read("out/named") == Self.film)
+        let asked = run.server.requests.first { $0.path == "/doc.meta4" }
+        #expect(asked != nil && asked?.headers["Authorization"] == nil)
+      }
+    }
+
     @Test func sizesAndDigestsAreChecked() async throws {
       try await run { run, text in
         let digest = "<hash type=\"sha-256\">\(String(repeating: "0", count: 64))</hash>"

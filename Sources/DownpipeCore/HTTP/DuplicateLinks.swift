@@ -38,10 +38,10 @@ package enum DuplicateLinks {
   }
 
   /// A response with more fields is not honest.
-  private static let mostFields = 64
+  static let mostFields = 64
   private static let longestURL = 4096
 
-  private static func target(_ link: LinkParser.Link, of url: URL) -> URL? {
+  static func target(_ link: LinkParser.Link, of url: URL) -> URL? {
     guard link.target.utf8.count <= longestURL, let target = HTTPURL.resolve(link.target, against: url) else {
       return nil
     }
@@ -75,9 +75,12 @@ package enum DuplicateLinks {
 
 extension LinkParser.Link {
   /// Whether the target has the same bytes as the response that has the link.
-  fileprivate var isDuplicate: Bool {
+  fileprivate var isDuplicate: Bool { has("duplicate") }
+
+  /// Whether the link is about the response that has it, with a relation.
+  func has(_ relation: String) -> Bool {
     // With an anchor, the link is about another resource than the response (RFC 8288 §3.2).
     guard self["anchor"] == nil, let relations = self["rel"] else { return false }
-    return relations.split(whereSeparator: \.isWhitespace).contains { $0.caseInsensitivelyEquals("duplicate") }
+    return relations.split(whereSeparator: \.isWhitespace).contains { $0.caseInsensitivelyEquals(relation) }
   }
 }

@@ -43,6 +43,7 @@ extension SourceReply {
       freshFor: coverage.hasBytes || coverage == .none(.notModified) ? Freshness.duration(in: headers) : nil,
       acceptsRanges: Self.acceptsRanges(headers, coverage),
       duplicates: coverage.hasBytes ? DuplicateLinks.urls(in: headers, of: url) : [],
+      descriptions: coverage.hasBytes ? DescriptionLinks.descriptions(in: headers, of: url) : [],
       body: body)
   }
 

@@ -31,6 +31,8 @@ package struct Redirects: Sendable {
 
   /// The duplicates of the file that the responses with redirects have named.
   private var duplicates: [URL] = []
+  /// The descriptions of the file that they have named.
+  private var descriptions: [SourceReply.Description] = []
 
   private let rules: Rules
   private let allFields: HeaderFields
@@ -106,6 +108,7 @@ package struct Redirects: Sendable {
     // Another origin does not choose who logs in at the first one.
     if mayLogIn, next == firstOrigin, let user = UserInfo(URLText(target)) { self.user = user }
     duplicates += DuplicateLinks.urls(in: headers, of: url)
+    descriptions += DescriptionLinks.descriptions(in: headers, of: url)
     url = URL(string: text, encodingInvalidCharacters: false) ?? target
     origin = next
     fields = mayLogIn ? allFields.reaching(next, from: firstOrigin) : allFields.forEverybody
@@ -113,11 +116,12 @@ package struct Redirects: Sendable {
     return true
   }
 
-  /// Adds the redirects to a reply, and the duplicates that their responses have named, such as those of MirrorBrain.
+  /// Adds the redirects to a reply, and the duplicates and descriptions that their responses have named, such as those of MirrorBrain.
   package func record(in reply: inout SourceReply) {
     reply.redirects = hops
-    guard !duplicates.isEmpty, reply.coverage.hasBytes else { return }
+    guard !duplicates.isEmpty || !descriptions.isEmpty, reply.coverage.hasBytes else { return }
     reply.duplicates = DuplicateLinks.usable(reply.duplicates + duplicates, beside: url)
+    reply.descriptions = DescriptionLinks.usable(reply.descriptions + descriptions, beside: url)
   }
 
   private static let longestLocation = DownloadRequest.maximumURLBytes

@@ -245,6 +245,9 @@ public struct SourceReply: Sendable {
   /// are requested without credentials (``SourceRequest/isNamedByServer``). An HTTP
   /// source leaves out URLs that are not HTTP, have user information, or leave `https` for `http`.
   public var duplicates: [URL]
+  /// Descriptions of the file that the server names, such as its Metalink document or its OpenPGP signature (`Link` with
+  /// the relation `describedby`, RFC 6249). They are a hint like ``duplicates``, and requested without credentials.
+  public var descriptions: [Description]
   /// The bytes of the reply.
   public var body: Body
 
@@ -256,7 +259,7 @@ public struct SourceReply: Sendable {
     coverage: Coverage, length: ByteCount = .unknown, validator: Validator? = nil, contentCoding: String? = nil,
     suggestedName: String? = nil, mediaType: String? = nil, digests: [FileDigest] = [], finalURL: URL? = nil,
     redirects: [URL] = [], retryAfter: RetryAfter? = nil, freshFor: Duration? = nil, acceptsRanges: Bool? = nil,
-    duplicates: [URL] = [], body: Body
+    duplicates: [URL] = [], descriptions: [Description] = [], body: Body
   ) {
     self.coverage = coverage
     self.length = length
@@ -271,6 +274,24 @@ public struct SourceReply: Sendable {
     self.freshFor = freshFor
     self.acceptsRanges = acceptsRanges
     self.duplicates = duplicates
+    self.descriptions = descriptions
     self.body = body
+  }
+}
+
+extension SourceReply {
+  /// A resource that describes the file.
+  public struct Description: Sendable, Hashable {
+    /// The URL of the description.
+    public var url: URL
+    /// The media type that the server states for it, in lower case and without parameters, such as
+    /// `application/metalink4+xml` or `application/pgp-signature`; `nil` when it states none.
+    public var mediaType: String?
+
+    /// Creates a description.
+    public init(url: URL, mediaType: String? = nil) {
+      self.url = url
+      self.mediaType = mediaType
+    }
   }
 }

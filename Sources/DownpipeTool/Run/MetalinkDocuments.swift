@@ -1,6 +1,7 @@
 import Downpipe
 import DownpipeMetalink
 import Foundation
+import Synchronization
 
 /// Reads Metalink documents of servers and of this machine.
 struct MetalinkDocuments: Sendable {
@@ -23,11 +24,16 @@ struct MetalinkDocuments: Sendable {
   /// - Throws: ``Failure`` for this document; `CancellationError`.
   func requests(for text: String) async throws -> [DownloadRequest] {
     do {
-      let url = try text.contains("://") ? plan.request(forDocument: text).url : nil
-      let document = try await MetalinkDocument(parsing: url == nil ? local(text) : fetched(text))
+      guard text.contains("://") else {
+        let document = try MetalinkDocument(parsing: local(text))
+        warn(of: document.skipped, in: text)
+        // A path means the same file in every folder.
+        return try plan.requests(of: document, Folder.absolutePath(text), from: nil)
+      }
+      let (bytes, url) = try await fetched(plan.request(forDocument: text))
+      let document = try MetalinkDocument(parsing: bytes)
       warn(of: document.skipped, in: text)
-      // A path means the same file in every folder.
-      return try plan.requests(of: document, url == nil ? Folder.absolutePath(text) : text, from: url)
+      return try plan.requests(of: document, text, from: url)
     } catch let error as UsageError {
       throw Failure(error: DownloadError(.invalidRequest, error.description))
     } catch let error where !(error is CancellationError) {
@@ -39,10 +45,27 @@ struct MetalinkDocuments: Sendable {
     try CompanionOption.read(text, atMost: MetalinkDocument.maximumBytes, "--metalink")
   }
 
-  /// A download of its own, into memory: with the retries, the log-in and the limits of the command.
-  private func fetched(_ text: String) async throws -> [UInt8] {
-    let downloader = try await Downloader(Pipeline(forDocuments: settings))
-    let artifact = await Result { try await downloader.add(plan.request(forDocument: text)).value }
+  /// Fetches a document, or the document that the server of a file names as its description (RFC 6249 §4.1).
+  ///
+  /// Each is a download of its own, into memory: with the retries, the log-in and the limits of the command. A document that
+  /// a server has named gets no log-in.
+  private func fetched(_ request: DownloadRequest) async throws -> (bytes: [UInt8], url: URL) {
+    let finder = DescriptionFinder()
+    do {
+      return (try await bytes(of: request, finder), request.url)
+    } catch {
+      guard let url = finder.found else { throw error }
+      var described = request
+      described.id = DownloadID()
+      described.url = url
+      described.isNamedByServer = true
+      return (try await bytes(of: described, nil), url)
+    }
+  }
+
+  private func bytes(of request: DownloadRequest, _ finder: DescriptionFinder?) async throws -> [UInt8] {
+    let downloader = try await Downloader(Pipeline(forDocuments: settings, finder))
+    let artifact = await Result { try await downloader.add(request).value }
     await downloader.shutdown()
     guard case .memory(let bytes) = try artifact.get().location else { return [] }
     return bytes
@@ -58,6 +81,38 @@ struct MetalinkDocuments: Sendable {
     }
     if skipped.count > Self.mostNames {
       OutputFile.warn("\(text.redactedURL.prefix(200)): \(skipped.count - Self.mostNames) more files are left out")
+    }
+  }
+}
+
+/// Finds the Metalink document of a file in the reply to a request for the file, and does not fetch the file.
+struct DescriptionFinder: RequestInterceptor {
+  private let url = Shared<URL?>(nil)
+
+  /// The document; `nil` if the reply was one, or has named none.
+  var found: URL? { url.value }
+
+  func intercept(_ request: SourceRequest, next: RequestInterceptorNext) async throws -> SourceReply {
+    let reply = try await next(request)
+    let types = ["application/metalink4+xml", "application/metalink+xml"]
+    let own = reply.mediaType?.prefix { $0 != ";" }.lowercased().trimmingCharacters(in: .whitespaces)
+    if own.map(types.contains) != true,
+      let description = reply.descriptions.first(where: { $0.mediaType.map(types.contains) ?? false })
+    {
+      reply.body.discard()
+      url.value = description.url
+      throw DownloadError(.processing, "the server describes the file in a Metalink document")
+    }
+    return reply
+  }
+
+  /// A value of several tasks.
+  private final class Shared<Value: Sendable>: Sendable {
+    private let stored: Mutex<Value>
+    init(_ value: Value) { stored = Mutex(value) }
+    var value: Value {
+      get { stored.withLock { $0 } }
+      set { stored.withLock { $0 = newValue } }
     }
   }
 }

@@ -158,4 +158,28 @@ struct DuplicateLinksTests {
     redirects.record(in: &refusal)
     #expect(refusal.duplicates.isEmpty)
   }
+
+  @Test("descriptions have their types, and the rules of duplicates")
+  func descriptions() throws {
+    let url = try #require(URL(string: "https://a.test/d/f"))
+    let fields = [
+      "<f.meta4>; rel=describedby; type=\"application/Metalink4+xml; charset=utf-8\"",
+      "<f.asc>; rel=\"describedby\"; type=application/pgp-signature, <https://b.test/x>; rel=describedBy",
+      "<f.meta4>; rel=duplicate", "<http://b.test/f>; rel=describedby", "<f>; rel=describedby; anchor=\"#a\"",
+      "<https://u@b.test/f>; rel=describedby", "<f.meta4>; rel=describedby; type=\"application/metalink4+xml\"",
+    ]
+    let headers = HeaderFields(fields.map { HeaderField("Link", $0) })
+    let found = DescriptionLinks.descriptions(in: headers, of: url)
+    #expect(
+      found.map(\.url.absoluteString) == ["https://a.test/d/f.meta4", "https://a.test/d/f.asc", "https://b.test/x"])
+    #expect(found.map(\.mediaType) == ["application/metalink4+xml", "application/pgp-signature", nil])
+    // Those of a redirect count, too.
+    var redirects = try Redirects(SourceRequest(url: url), fields: [], rules: .init())
+    _ = try redirects.follow(status: 302, headers: HeaderFields(headers.fields + [HeaderField("Location", "/other")]))
+    var reply = SourceReply(coverage: .whole, body: .empty)
+    redirects.record(in: &reply)
+    #expect(reply.descriptions == found)
+    let many = HeaderFields((0..<100).map { HeaderField("Link", "<\($0)>; rel=describedby") })
+    #expect(DescriptionLinks.descriptions(in: many, of: url).count == DuplicateLinks.most)
+  }
 }
