@@ -42,13 +42,16 @@ extension DownloadRecord {
     try change(&wish)
     // A change that sets `added` to `nil` declares that the request is as it was added.
     let base = wish.added ?? (added == nil ? request : wish.request)
-    if before.owner == nil || before.owner == owner {
-      if wish.steps.artifact != before.steps.artifact { steps.artifact = wish.steps.artifact }
-      if wish.steps.note != before.steps.note { steps.note = wish.steps.note }
-    }
+    let isRepair = phase == .finished && wish.request.isRepair(of: request)
+    // What is repaired is the file as it is now.
+    if isRepair { steps.artifact = wish.steps.artifact }
     if set(wish.request, added: base, ranking) { takeEffect(since: before.request, ranking) }
     try follow(since: before.request.after, isFinished)
     location = wish.location
+    if !isRepair, before.owner == nil || before.owner == owner {
+      if wish.steps.artifact != before.steps.artifact { steps.artifact = wish.steps.artifact }
+      if wish.steps.note != before.steps.note { steps.note = wish.steps.note }
+    }
     // The published file would keep its place if it has not changed.
     if isAsking, !phase.isActive, request.destination != before.request.destination { fetchAnew() }
     return finish(since: before, at: now)
@@ -119,7 +122,7 @@ extension DownloadRecord {
     if hasOtherURL { awaited = nil }
     // What was proved for another file proves nothing.
     if request.headStart?.proof == .digests, request.asksForAnotherFile(than: before) { request.headStart = nil }
-    if phase == .finished, request.headStart?.proof == .digests, request.headStart != before.headStart {
+    if phase == .finished, request.isRepair(of: before) {
       apply(.restart)
       rank = ranking.rank(rankingContext)
       return
@@ -221,6 +224,14 @@ extension DownloadRecord {
     guard self != before else { return false }
     updatedAt = now
     return true
+  }
+}
+
+extension DownloadRequest {
+  /// Whether this request has a head start that its digests prove, which an earlier one did not have: a finished download is
+  /// then fetched again from it.
+  fileprivate func isRepair(of earlier: DownloadRequest) -> Bool {
+    headStart?.proof == .digests && headStart != earlier.headStart
   }
 }
 
