@@ -123,6 +123,26 @@ struct PieceTests: EngineSuite {
     await downloader.shutdown()
   }
 
+  @Test(
+    "a repair that goes on in a later run uses a place without ranges, whatever the last place says",
+    arguments: [404, 503, 0])
+  func wholePlaceAfterAnotherRun(_ status: Int) async throws {
+    let weak = Validator(entityTag: EntityTag("w", isWeak: true))
+    func script(_ bytes: [UInt8]) -> FakeSource.Script { FakeSource.Script(bytes).with { $0.validator = weak } }
+    let gone: FakeSource.Script =
+      status == 0 ? .failingToOpen(DownloadError(.network, "refused")) : .status(status)
+    // The first run ends in its repair; then the URL sends the whole file only.
+    let cut = script(bytes).failing(after: 0, with: DownloadError(.network, "cut"))
+    let source = FakeSource([
+      url: [script(flipped), cut, script(bytes).with { $0.honoursRanges = false }], mirror: [gone],
+    ])
+    let downloader = try await verifying(source, retry: FakeRetryPolicy(.resume(after: .zero)))
+    let download = try await downloader.add(DownloadRequest(url, id: "a", mirrors: [mirror]))
+    #expect(storage.bytes(of: try await download.value) == bytes)
+    #expect(storage.partials.isEmpty && storage.openPartials == 0)
+    await downloader.shutdown()
+  }
+
   @Test("digests of pieces need a step that checks them, and fit the size")
   func refused() async throws {
     let plain = try await Downloader(options: options) {

@@ -111,7 +111,8 @@ extension Run {
     let request = read { record in
       // What exists may be the artifact that is to be replaced.
       record.checkpoint.ranges.isEmpty && record.steps.artifact == nil && !record.request.expectsDigest
-        && record.earlierArtifact == nil && record.refreshing == nil ? record.request : nil
+        && record.earlierArtifact == nil && record.refreshing == nil
+        && record.request.headStart?.proof != .digests ? record.request : nil
     }
     guard let request else { return nil }
     return try await located(storageName) { try await storage.existing(for: request) }

@@ -63,6 +63,7 @@ extension Run {
       }
       try Task.checkCancellation()
       try await save([.steps, .checkpoint])
+      state.withLock { ($0.stepProgress, $0.shownStepProgress) = (nil, nil) }
       announce(.stepFinished(name: step.name))
       if output.location != input.location, !file.isUntouched, storage.isStaged(input) {
         try await located(storageName) { try await storage.remove(input) }

@@ -91,19 +91,27 @@ extension Engine {
         mediaType: record.checkpoint.mediaType, digests: isCoded ? [] : record.checkpoint.digests,
         freshUntil: record.checkpoint.freshUntil)
     }
-    let saved = try await store.update(record.id, at: time.date) { [headStart] saved in
-      guard saved.generation == generation, saved.phase == .finished, saved.steps.artifact == stored else { return }
-      // What is replaced is the file as it is now, not as it was published.
-      if let present { saved.steps.artifact = present }
-      saved.request.headStart = headStart
+    let (id, date) = (record.id, time.date)
+    let saved = try await context.mailbox.perform { [headStart] engine -> DownloadRecord? in
+      // Not while a rename moves the file, and not while a run ends.
+      guard engine.slots.runs[id] == nil else { return nil }
+      let saved = try await engine.store.update(id, at: date) { saved in
+        guard saved.generation == generation, saved.phase == .finished, saved.steps.artifact == stored,
+          saved.steps.note == nil
+        else { return }
+        // What is replaced is the file as it is now, not as it was published.
+        if let present { saved.steps.artifact = present }
+        saved.request.headStart = headStart
+      }
+      guard let saved, saved.generation == generation, saved.phase != .finished, saved.request.headStart == headStart
+      else { return nil }
+      engine.mode.mayLease = true
+      engine.reasons.noteChange(of: [id])
+      engine.publish(saved, await engine.dependencies(of: [saved]))
+      return saved
     }
-    guard let saved, saved.generation == generation, saved.phase != .finished, saved.request.headStart == headStart
-    else {
-      throw DownloadError(.inUse, "“\(record.id)” was changed while its file was verified: verify it again")
+    guard saved != nil else {
+      throw DownloadError(.inUse, "“\(id)” was changed while its file was verified: verify it again")
     }
-    mode.mayLease = true
-    reasons.noteChange(of: [record.id])
-    context.mailbox.wake()
-    publish(saved, await dependencies(of: [saved]))
   }
 }

@@ -24,26 +24,39 @@ extension Transfer {
   func repair(_ partial: any Partial) async throws {
     run.state.withLock { $0.isRepairing = false }
     defer { run.state.withLock { $0.watch = nil } }
-    try await following.receiving {
-      while let place = run.nextRepairPlace, let url = run.places.dropFirst(place).first {
-        run.state.withLock { state in
-          state.repairPlaces.append(url)
-          state.place = place
-        }
-        do {
-          if try await fillGaps(from: url, into: partial) { return }
-        } catch let error as DownloadError where run.stopReason == nil {
-          // A step can write when the file is complete: the repair needs the space first.
-          if error.code == .noSpace, !book.hasLostBytes, await following.givesRoom() {
-            run.state.withLock { _ = $0.repairPlaces.popLast() }
-            continue
-          }
-          guard isFault(error, ofSourceAt: url), run.nextRepairPlace != nil else { throw error }
-          run.announce(.attemptFailed(error))
-        }
+    while true {
+      do {
+        return try await following.receiving { try await fillGapsFromAny(into: partial) }
+      } catch let error as DownloadError where error.code == .noSpace && run.stopReason == nil && !book.hasLostBytes {
+        // A step can write when the file is complete: the repair needs the space first.
+        guard await following.givesRoom() else { throw error }
+        run.state.withLock { _ = $0.repairPlaces.popLast() }
       }
     }
   }
+
+  private func fillGapsFromAny(into partial: any Partial) async throws {
+    var failure: DownloadError?
+    while let place = run.nextRepairPlace, let url = run.places.dropFirst(place).first {
+      run.state.withLock { state in
+        state.repairPlaces.append(url)
+        state.place = place
+      }
+      do {
+        if try await fillGaps(from: url, into: partial) { return }
+      } catch let error as DownloadError where run.stopReason == nil && isFault(error, ofSourceAt: url) {
+        failure = failure ?? error
+        if run.nextRepairPlace != nil { run.announce(.attemptFailed(error)) }
+      }
+    }
+    // The right pieces behind a gap are worth another attempt, unless a place sends the whole file.
+    if let failure, run.state.withLock({ $0.wholePlaces.isEmpty }) { throw failure }
+    let first = run.place(from: 0) ?? 0
+    run.state.withLock { $0.place = first }
+  }
+
+  /// The most bytes of one request: a checkpoint follows each.
+  private static let longestRequest: Int64 = 64 << 20
 
   /// - Returns: `false` if the server does not send such a range of a file of this size.
   private func fillGaps(from url: URL, into partial: any Partial) async throws -> Bool {
@@ -55,8 +68,11 @@ extension Transfer {
     defer { if let connection { run.context.connections.close(connection) } }
     do {
       for gap in ByteRangeSet(0..<total).subtracting(checkpoint.ranges).ranges {
-        guard try await fill(gap, of: total, from: url, in: session, into: partial) else { return false }
-        try await book.commitBetweenBodies(partial)
+        for start in stride(from: gap.lowerBound, to: gap.upperBound, by: Int64.Stride(Self.longestRequest)) {
+          let part = start..<min(gap.upperBound, start + Self.longestRequest)
+          guard try await fill(part, of: total, from: url, in: session, into: partial) else { return false }
+          try await book.commitBetweenBodies(partial)
+        }
       }
       return true
     } catch let error where !(error is CancellationError) {
