@@ -137,7 +137,9 @@ struct PieceTests: EngineSuite {
       url: [script(flipped), cut, script(bytes).with { $0.honoursRanges = false }], mirror: [gone],
     ])
     let downloader = try await verifying(source, retry: FakeRetryPolicy(.resume(after: .zero)))
-    let download = try await downloader.add(DownloadRequest(url, id: "a", mirrors: [mirror]))
+    var request = DownloadRequest(url, id: "a", mirrors: [mirror])
+    request.pieces = PieceDigests(.crc32, length: 10_000, bytes: [UInt8](repeating: 0, count: 40))
+    let download = try await downloader.add(request)
     #expect(storage.bytes(of: try await download.value) == bytes)
     #expect(storage.partials.isEmpty && storage.openPartials == 0)
     await downloader.shutdown()
