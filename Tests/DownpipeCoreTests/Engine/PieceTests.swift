@@ -124,7 +124,7 @@ struct PieceTests: EngineSuite {
   }
 
   @Test(
-    "a repair that goes on in a later run uses a place without ranges, whatever the last place says",
+    "a repair that goes on in a later run uses a place without ranges, also if the last place fails",
     arguments: [404, 503, 0])
   func wholePlaceAfterAnotherRun(_ status: Int) async throws {
     let weak = Validator(entityTag: EntityTag("w", isWeak: true))
