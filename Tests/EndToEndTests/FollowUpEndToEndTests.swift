@@ -60,6 +60,35 @@ import Testing
         #expect(rest == [])
         await server.shutdown()
       }
+
+      @Test("two owners of one ledger that follow one list fetch each file once")
+      func twoOwners() async throws {
+        let content = ScriptedContent.pattern(size: 300_000)
+        let list = Watched("")
+        let server = try await ScriptedHTTPServer.start { request in
+          request.path == "/list"
+            ? .file(.text(list.value), etag: "\"l\"", for: request) : .file(content, etag: "\"v1\"", for: request)
+        }
+        let names = (0..<20).map { "file-\($0)" }
+        list.update { $0 = names.map { "\(server.url("/\($0)"))" }.joined(separator: "\n") }
+        let folder = try TemporaryFolder()
+        let (first, second) = (try await downloader(folder), try await downloader(folder))
+        let root = try DownloadRequest("\(server.url("/list"))", id: "root")
+        try await withThrowingTaskGroup(of: String?.self) { group in
+          for downloader in [first, second] {
+            group.addTask { try await downloader.add(root).value.path }
+          }
+          for try await path in group { #expect(path == folder.path("out/list")) }
+        }
+        for name in names { #expect(try folder.read("out/files/\(name)") == content.allBytes) }
+        #expect(try await first.statuses().count == 21)
+        #expect(server.requests.count == 21, "\(server.requests.map(\.path))")
+        await first.shutdown()
+        await second.shutdown()
+        await server.shutdown()
+        let rest = try folder.contents().filter { $0.contains("/partials/") || $0.contains("/work/") }
+        #expect(rest == [])
+      }
     }
   }
 #endif
