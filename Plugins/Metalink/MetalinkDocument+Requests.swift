@@ -20,14 +20,18 @@ extension MetalinkDocument {
   ///   - directory: The folder of the files, relative to the storage's root; the root itself by default.
   ///   - change: Changes a request before it is returned.
   ///   - isAccepted: Whether a URL can be used; by default, whether it is `https` or `http`.
-  /// - Throws: `DownloadError` with `.invalidMetalink` for a file that has no usable URL, and what `change` throws.
+  ///   - skip: Gets each file that has no usable URL, which is left out; `nil` if such a file is an error.
+  /// - Throws: `DownloadError` with `.invalidMetalink` for a file that has no usable URL, or if none has one, and what
+  ///   `change` throws.
   public func requests(
     from documentURL: URL? = nil, in directory: String? = nil,
     changing change: (inout DownloadRequest, File) throws -> Void = { _, _ in },
-    accepting isAccepted: (URL) -> Bool = { ["https", "http"].contains($0.scheme?.lowercased()) }
+    accepting isAccepted: (URL) -> Bool = { ["https", "http"].contains($0.scheme?.lowercased()) },
+    skipping skip: ((SkippedFile) -> Void)? = nil
   ) throws -> [DownloadRequest] {
     let isSecure = documentURL?.scheme?.lowercased() == "https"
-    return try files.map { file in
+    var unusable: DownloadError?
+    let requests = try files.compactMap { file -> DownloadRequest? in
       let algorithms = file.digests.map(\.algorithm) + [file.bestPieces?.algorithm].compactMap(\.self)
       let isProved = algorithms.contains { [.sha256, .sha384, .sha512].contains($0) }
       var known: Set<URL> = []
@@ -37,8 +41,12 @@ extension MetalinkDocument {
           && known.insert(url).inserted
       }
       guard let first = urls.first else {
-        throw DownloadError(
+        let error = DownloadError(
           .invalidMetalink, "the file “\(file.name.prefix(100))” of the Metalink document has no URL that can be used")
+        guard let skip else { throw error }
+        unusable = unusable ?? error
+        skip(SkippedFile(name: file.name, reason: "none of its URLs can be used"))
+        return nil
       }
       var request = DownloadRequest(
         first, mirrors: Array(urls.dropFirst()), expectedSize: file.size.map { .known($0) } ?? .unknown,
@@ -48,6 +56,8 @@ extension MetalinkDocument {
       try change(&request, file)
       return request
     }
+    if requests.isEmpty, let unusable { throw unusable }
+    return requests
   }
 }
 

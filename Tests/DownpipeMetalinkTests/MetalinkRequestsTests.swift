@@ -71,6 +71,13 @@ struct MetalinkRequestsTests {
     let error = #expect(throws: DownloadError.self) { try document.requests() }
     #expect(error?.code == .invalidMetalink)
     #expect(try document.requests(accepting: { $0.scheme == "ftp" }).count == 1)
+    // Nothing is left of it.
+    #expect(throws: DownloadError.self) { try document.requests(skipping: { _ in }) }
+    let more = try self.document(
+      "<file name=\"a\"><url>ftp://a.test/f</url></file><file name=\"b\"><url>http://a.test/f</url></file>")
+    var skipped: [String?] = []
+    #expect(try more.requests(skipping: { skipped.append($0.name) }).map(\.destination.name) == ["b"])
+    #expect(skipped == ["a"])
   }
 
   @Test func namesThatHide() throws {

@@ -120,8 +120,11 @@ struct GetPlan: Sendable {
   /// - Parameters:
   ///   - text: The URL of the document as it was typed, or its absolute path.
   ///   - url: Where it came from; `nil` for a local file.
-  func requests(of document: MetalinkDocument, _ text: String, from url: URL?) throws -> [DownloadRequest] {
-    try document.requests(from: url) { request, file in
+  ///   - skip: Gets each file that has no usable URL.
+  func requests(
+    of document: MetalinkDocument, _ text: String, from url: URL?, skipping skip: (MetalinkDocument.SkippedFile) -> Void
+  ) throws -> [DownloadRequest] {
+    func change(_ request: inout DownloadRequest, _ file: MetalinkDocument.File) throws {
       request.id = DownloadIdentity(document: text, file: file.name).id
       // The others are for the server of the document.
       request.headers = headers.forEverybody
@@ -133,6 +136,7 @@ struct GetPlan: Sendable {
       steps.attach(to: &request)
       try checksums?.attach(to: &request, for: file.name.split(separator: "/").last.map(String.init))
     }
+    return try withoutActuallyEscaping(skip) { try document.requests(from: url, changing: change, skipping: $0) }
   }
 
   func id(for text: String) -> DownloadID { DownloadIdentity(url: URLLine(text).url, outputName: outputName).id }

@@ -25,20 +25,25 @@ struct MetalinkDocuments: Sendable {
   func requests(for text: String) async throws -> [DownloadRequest] {
     do {
       guard text.contains("://") else {
-        let document = try MetalinkDocument(parsing: local(text))
-        warn(of: document.skipped, in: text)
         // A path means the same file in every folder.
-        return try plan.requests(of: document, Folder.absolutePath(text), from: nil)
+        return try requests(of: MetalinkDocument(parsing: local(text)), Folder.absolutePath(text), from: nil, text)
       }
       let (bytes, url) = try await fetched(plan.request(forDocument: text))
-      let document = try MetalinkDocument(parsing: bytes)
-      warn(of: document.skipped, in: text)
-      return try plan.requests(of: document, text, from: url)
+      return try requests(of: MetalinkDocument(parsing: bytes), text, from: url, text)
     } catch let error as UsageError {
       throw Failure(error: DownloadError(.invalidRequest, error.description))
     } catch let error where !(error is CancellationError) {
       throw Failure(error: DownloadError(error, as: .invalidRequest))
     }
+  }
+
+  private func requests(
+    of document: MetalinkDocument, _ name: String, from url: URL?, _ text: String
+  ) throws -> [DownloadRequest] {
+    var skipped = document.skipped
+    let requests = try plan.requests(of: document, name, from: url) { skipped.append($0) }
+    warn(of: skipped, in: text)
+    return requests
   }
 
   private func local(_ text: String) throws(UsageError) -> [UInt8] {
