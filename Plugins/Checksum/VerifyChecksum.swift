@@ -152,6 +152,8 @@ public struct VerifyChecksum: UniversalPostProcessor, DigestVerifying {
       guard let pieces else { throw error }
       throw judge(try wrongPieces(of: artifact, pieces, follower, in: context), of: pieces, artifact, error) ?? error
     }
+    // Those of the request and of the server are known.
+    for digest in published { context.confirm(digest) }
     guard let pieces, !Self.isProved(context.request) else { return artifact }
     let wrong = try wrongPieces(of: artifact, pieces, follower, in: context)
     if let error = judge(wrong, of: pieces, artifact) { throw error }

@@ -7,8 +7,8 @@ struct VerifyCommand: LedgerRunCommand {
     commandName: "verify",
     abstract: "Compare the finished files of a ledger with their digests.",
     discussion: """
-      A file has a digest if one was given with it (--checksum, --metalink), or if its server has sent one; those of \
-      --checksum-file are not kept. Files without a digest, and files whose bytes a step has changed, such as archives that were unpacked, are \
+      A file has a digest if one was given with it (--checksum, --checksum-file, --metalink), or if its server has \
+      sent one. Files without a digest, and files whose bytes a step has changed, such as archives that were unpacked, are \
       named and count as finished. A file that is damaged or missing is a failure; with --repair it is fetched again, \
       and stays in place until then. With the digests of its pieces, which a Metalink document has, only the wrong ones \
       are fetched.

@@ -151,6 +151,18 @@ final class KillTestInstance {
     }
     compare(folder.work, with: expected)
 
+    if let log = scenario.log {
+      // A step that was interrupted runs once more, and no other one.
+      let kills = runs.count { $0.hasPrefix("killed") }
+      let lines = text(log).split(separator: "\n").map { URL(filePath: String($0)).lastPathComponent }
+      for file in scenario.files {
+        let count = lines.count { $0 == file.finalName }
+        if !(1...1 + kills).contains(count) {
+          problems.append("the program has run \(count) times for \(file.finalName), after \(kills) kills")
+        }
+      }
+    }
+
     let orphans = try await Command.downpipe(["list", "--orphans", "-d", folder.work]).run()
     if orphans.status != 0 || !orphans.output.isEmpty {
       problems.append("there are orphans: \(orphans.output)\(orphans.errors)")

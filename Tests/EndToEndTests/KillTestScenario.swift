@@ -15,6 +15,8 @@ struct KillTestScenario: Sendable {
   }
 
   let files: [KillTestFile]
+  /// The file to which the program of `--on-finish` writes a line for each of its runs.
+  var log: String?
   /// Small files that steps fetch, by path.
   var companions: [String: [UInt8]] = [:]
   /// The options of the command, without URLs and folders.
@@ -82,9 +84,11 @@ struct KillTestScenario: Sendable {
       self.files = files
       companions = ["/SHA256SUMS": Array(sums.utf8)]
       options = [
-        "-j", "2", "--checksum-file", "SHA256SUMS", "--keep-time", "--extract", "--on-finish", "/usr/bin/test",
-        "--on-finish-arg=-d", "--on-finish-arg", "{}",
+        "-j", "2", "--checksum-file", "SHA256SUMS", "--extract", "--name", "{name}", "--on-finish", "/bin/sh",
+        "--on-finish-arg=-c", "--on-finish-arg", "test -d \"$0\" && echo \"$0\" >> '\(folder)/finished'",
+        "--on-finish-arg", "{}",
       ]
+      log = folder + "/finished"
       moves = true
     case .segments:
       files = [

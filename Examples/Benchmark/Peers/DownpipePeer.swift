@@ -15,7 +15,7 @@ struct DownpipePeer: Peer {
     case .file: break
     case .verified(let sha256): options += ["--checksum", "sha256=\(sha256)"]
     case .gunzipped: options.append("--gunzip")
-    // The tool does not unpack archives: a program with the library, which this one has.
+    // The tool may have been built without libarchive: a program with the library, which this one has.
     case .unpacked:
       return ProgramCommand(Products.executable.path, ["unpack", assignment.url, "--folder", assignment.folder])
     case .list(let jobs), .slow(let jobs):

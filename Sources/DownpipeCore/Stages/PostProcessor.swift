@@ -263,6 +263,7 @@ public struct ProcessingContext: Sendable {
   private let record: @Sendable (String) async throws -> Void
   private let fetcher: Fetcher
   private let reporter: @Sendable (StepProgress) -> Void
+  private let confirmer: @Sendable (FileDigest) -> Void
   let adder: Adder
   let waiter: Waiter
 
@@ -279,6 +280,7 @@ public struct ProcessingContext: Sendable {
     bytesReceived: Int64? = nil, replaces: Artifact? = nil, lastModified: Date? = nil,
     note: @escaping @Sendable (String) async throws -> Void = { _ in },
     report: @escaping @Sendable (StepProgress) -> Void = { _ in },
+    confirm: @escaping @Sendable (FileDigest) -> Void = { _ in },
     fetch: Fetcher? = nil, add: Adder? = nil, wait: Waiter? = nil
   ) {
     self.request = request
@@ -293,6 +295,7 @@ public struct ProcessingContext: Sendable {
     self.lastModified = lastModified
     self.record = note
     self.reporter = report
+    self.confirmer = confirm
     self.fetcher =
       fetch ?? { url, _, _ in
         throw DownloadError(.processing, "\(url.redacted) cannot be fetched: this context has no downloader")
@@ -311,6 +314,12 @@ public struct ProcessingContext: Sendable {
   ///
   /// It costs a lock and no more, and can be called for each block: watchers hear of it a few times a second.
   public func report(_ progress: StepProgress) { reporter(progress) }
+
+  /// Says that the step's input has a digest, which was found to be the right one, for example in a checksum file.
+  ///
+  /// The ledger keeps it like those that the server has sent, so that ``Downloader/verify(_:repairing:)`` can use it. It is
+  /// not kept if the input is not the downloaded bytes.
+  public func confirm(_ digest: FileDigest) { confirmer(digest) }
 
   /// Fetches a small file that the step needs, such as a checksum or a signature, into memory.
   ///

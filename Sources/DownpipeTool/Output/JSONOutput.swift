@@ -48,6 +48,7 @@ struct JSONOutput: RunOutput {
       object.add("step", step)
       object.add("stepBytes", status.stepProgress?.completed)
       object.add("stepTotal", status.stepProgress?.total.bytes)
+      object.add("stepItems", status.stepProgress?.items)
     default: break
     }
     object.add("bytes", status.progress.received)

@@ -7,6 +7,8 @@ struct ExtractStep: PostProcessor {
   var summary: String { "as each request says" }
 
   #if Archive
+    var followerWrites: Bool { true }
+
     func follower(in context: ProcessingContext) -> (any TransferFollower)? { step(context).follower(in: context) }
 
     func process(_ input: File, in context: ProcessingContext) async throws -> Directory {

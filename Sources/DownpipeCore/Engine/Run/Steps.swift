@@ -39,7 +39,8 @@ extension Run {
       let follower =
         file.isUntouched ? try await file.following?.follower(of: link, at: index, input: input) : nil
       let context = try await processingContext(
-        for: input, of: step.name, digests: link.digests, withWorkspace: true, follower: follower)
+        for: input, of: step.name, digests: link.digests, withWorkspace: true, follower: follower,
+        isUntouched: file.isUntouched && chain.endOfDecoding == 0)
       let output: Artifact
       do {
         output = try await located(step.name, as: .processing) {
@@ -128,7 +129,7 @@ extension Run {
   /// The context for a step, or for the storage when it publishes.
   func processingContext(
     for input: Artifact, of step: String, digests: [FileDigest], withWorkspace: Bool,
-    follower: (any TransferFollower)? = nil
+    follower: (any TransferFollower)? = nil, isUntouched: Bool = false
   ) async throws -> ProcessingContext {
     let workspace = withWorkspace ? try await located(storageName) { try await storage.workspace(key) } : nil
     let replaced = read { $0.earlierArtifact }.flatMap { try? storage.artifact(from: $0) }
@@ -145,6 +146,12 @@ extension Run {
           try await save([.steps, .checkpoint])
         },
         report: { [weak self] in self?.note($0) },
+        confirm: { [weak self] digest in
+          guard isUntouched else { return }
+          self?.update { record in
+            if !record.checkpoint.digests.contains(digest) { record.checkpoint.digests.append(digest) }
+          }
+        },
         fetch: { [self] url, maximum, isNamedByUser in
           try await fetch(url, maximum, isNamedByUser: isNamedByUser)
         },
