@@ -318,6 +318,7 @@ let package = Package(
       [
         "DownpipeSQLite", "DownpipeCore", "DownpipePOSIX", "DownpipeScheduling", "DownpipeTesting",
         .product(name: "GRDB", package: "GRDB.swift", condition: sqlite),
+        .product(name: "GRDBSQLite", package: "GRDB.swift", condition: sqlite),
       ]),
     tests("DownpipeGzip", ["DownpipeGzip", "DownpipeCore", "DownpipePOSIX", "DownpipeTesting"]),
     tests(

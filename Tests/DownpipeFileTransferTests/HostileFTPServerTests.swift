@@ -256,7 +256,7 @@
       }
     }
 
-    /// libcurl waits two minutes for the reply to `QUIT`.
+    /// libcurl waits two minutes for each reply to `QUIT`.
     @Test func aServerThatDoesNotSayFarewellHoldsUpNothing() async throws {
       let clock = ContinuousClock()
       let began = clock.now
@@ -265,7 +265,7 @@
       } _: { session, server in
         for number in 0..<3 { _ = try await session.fetch(try server.url("\(number)")) }
       }
-      #expect(clock.now - began < .seconds(60))
+      #expect(clock.now - began < .hangLimit)
     }
 
     @Test func aServerThatClosesIdleConnections() async throws {

@@ -271,6 +271,38 @@
       }
     }
 
+    @Test("a place that a server has named gets the cookies of its own host, and no others")
+    func cookiesOfNamedPlaces() async throws {
+      try await withScriptedServer { request in
+        request.path == "/set"
+          ? ScriptedReply(200, ["Set-Cookie": "of=\(request.headers["Host"]?.first.map(String.init) ?? ""); Path=/"])
+          : ScriptedReply(200)
+      } _: { server in
+        let source = HTTPSource {
+          $0.cookies = .memory
+          $0.resolve = ["a.test", "b.test"].map { .init(host: $0, port: server.port, addresses: ["127.0.0.1"]) }
+        }
+        try await withRunning(source) { source in
+          for host in ["a", "b"] { _ = try await source.fetch(url("http://\(host).test:\(server.port)/set")) }
+          let place = try url("http://b.test:\(server.port)/file")
+          try await source.open(SourceRequest(url: place, isNamedByServer: true)).body.discard()
+        }
+        #expect(server.requests.last?.headers["Cookie"] == "of=b", "\(server.requests)")
+      }
+    }
+
+    @Test("a long URL reaches the server")
+    func longURLs() async throws {
+      try await withScriptedServer { _ in
+        ScriptedReply(200)
+      } _: { server in
+        let query = String(repeating: "q", count: 20_000)
+        let request = try DownloadRequest("\(server.url("/file"))?\(query)")
+        _ = try await HTTPSource().fetch(request.url)
+        #expect(server.requests.count == 1)
+      }
+    }
+
     @Test(arguments: ["machine 127.0.0.1 login me password s3cret", "default login me password s3cret"])
     func netrcIsNotReadForARedirectToAnotherOrigin(_ entry: String) async throws {
       let folder = try TemporaryFolder()

@@ -118,7 +118,7 @@ struct BlockingThreadsTests {
   @Test func urgentWorkDoesNotWaitForOrdinaryWork() async {
     await #expect(processExitsWith: .success) {
       // The time limit of the suite does not end this process.
-      DispatchQueue.global(qos: .userInteractive).asyncAfter(deadline: .now() + 30) { exit(EXIT_FAILURE) }
+      DispatchQueue.global(qos: .userInteractive).asyncAfter(deadline: .now() + 300) { exit(EXIT_FAILURE) }
       let gate = DispatchSemaphore(value: 0)
       let begun = Watched(0)
       try await withThrowingTaskGroup(of: Void.self) { group in

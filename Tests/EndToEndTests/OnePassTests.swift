@@ -49,5 +49,39 @@ extension EndToEnd {
         #expect(work.isEmpty, "\(work)")
       }
     }
+
+    #if Archive
+      @Test("--extract unpacks while the bytes arrive")
+      func extractsWhileBytesArrive() async throws {
+        let folder = try TemporaryFolder()
+        _ = try folder.write(DownloadFixtures.pattern(size: 4 << 20, seed: 4), to: "tree/first")
+        _ = try folder.write(DownloadFixtures.pattern(size: 4 << 20, seed: 5), to: "tree/second")
+        let packing = try await Command(
+          "tar", ["--sort=name", "-czf", folder.path("tree.tar.gz"), "-C", folder.path, "tree"]
+        ).run()
+        #expect(packing.status == 0, "\(packing.everything)")
+        let packed = ScriptedContent.bytes(try folder.read("tree.tar.gz"))
+        let gate = ServerGate()
+        defer { gate.open() }
+        try await DefectRun.with { request in
+          ScriptedReply.file(packed, etag: "\"v1\"", for: request).held(at: gate, after: 6 << 20)
+        } _: { run in
+          let out = run.folder.path("out")
+          async let ending = run.get(["/tree.tar.gz"], ["--extract"])
+          // The first file is there before the last byte has come.
+          var isThere = false
+          for _ in 0..<3000 where !isThere {
+            let work = try? FileManager.default.subpathsOfDirectory(atPath: out + "/.downpipe/work")
+            isThere = work?.contains { $0.hasSuffix("tree/second") } ?? false
+            if !isThere { try await Task.sleep(for: .milliseconds(100)) }
+          }
+          #expect(isThere)
+          gate.open()
+          let outcome = try await ending
+          #expect(outcome.status == 0, "\(outcome.everything)")
+          #expect(try run.folder.read("out/tree/tree/second") == DownloadFixtures.pattern(size: 4 << 20, seed: 5))
+        }
+      }
+    #endif
   }
 }

@@ -42,6 +42,28 @@ extension EndToEnd {
       }
     }
 
+    @Test("downpipe verify knows the digest of a checksum file")
+    func verified() async throws {
+      let made = try TemporaryFolder()
+      let sums = "\(try await sum(Self.film, in: made))  film\n"
+      try await DefectRun.with { request in
+        request.path == "/film"
+          ? .file(.bytes(Self.film), etag: "\"v1\"", for: request) : .file(.text(sums), for: request)
+      } _: { run in
+        let outcome = try await run.get(["/film"], ["--checksum-file", "SHA256SUMS"])
+        #expect(outcome.status == 0, "\(outcome.everything)")
+        let verify = ["verify", "-d", run.folder.path("out")]
+        let intact = try await run.tool(verify)
+        #expect(intact.status == 0 && !intact.errors.contains("not verified"), "\(intact.everything)")
+        try run.folder.write(Self.film.map { $0 ^ 1 }, to: "out/film")
+        let damaged = try await run.tool(verify)
+        #expect(damaged.status == 1, "\(damaged.everything)")
+        let repaired = try await run.tool(verify + ["--repair"])
+        #expect(repaired.status == 0, "\(repaired.everything)")
+        #expect(try run.folder.read("out/film") == Self.film)
+      }
+    }
+
     @Test("a file that is there already was not checked")
     func existingFiles() async throws {
       let made = try TemporaryFolder()

@@ -249,7 +249,7 @@ extension EndToEnd {
       let folder = try TemporaryFolder()
       let tool = try Command.downpipe(
         ["get", "\(server.url("/film"))", "-d", folder.path("out"), "--ledger", folder.path("ledger"), "--json"],
-        by: ["bash", "-c", "\"$0\" \"$@\" & echo \"tool $!\"; exec sleep 60"])
+        by: ["bash", "-c", "\"$0\" \"$@\" & echo \"tool $!\"; exec sleep 600"])
       let (lines, continuation) = AsyncStream<String>.makeStream(bufferingPolicy: .bufferingNewest(100))
       async let parent = tool.run { line, process in
         if line.hasPrefix("tool ") { continuation.yield("parent \(process)") }

@@ -38,6 +38,17 @@ struct RequestTests {
     #expect(try JSONDecoder().decode(DownloadRequest.self, from: data) == request)
   }
 
+  @Test("a URL may have 65,536 bytes", arguments: [8_193, 65_536, 65_537])
+  func longURLs(_ count: Int) throws {
+    let start = "https://example.org/"
+    let text = start + String(repeating: "p", count: count - start.utf8.count)
+    if count <= DownloadRequest.maximumURLBytes {
+      #expect(try DownloadRequest(text).url.absoluteString == text)
+    } else {
+      #expect(throws: DownloadError.self) { try DownloadRequest(text) }
+    }
+  }
+
   @Test func hintsAreNoPromise() throws {
     var request = try DownloadRequest("https://example.org/x", sizeHint: 8)
     #expect(request.likelySize == 8 && request.expectedSize == .unknown)
