@@ -1,3 +1,4 @@
+import DownpipeCore
 import DownpipeTesting
 import Foundation
 import Testing
