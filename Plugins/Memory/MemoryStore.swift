@@ -215,6 +215,11 @@ public struct MemoryStore: Storage {
     return !isStaged(artifact)
   }
 
+  /// Returns a published artifact with its bytes; `nil` if they are those of another process, which has ended.
+  public func current(_ artifact: Artifact) async -> Artifact? {
+    artifact.path == nil ? published(artifact) : artifact.current(.system)
+  }
+
   /// With `ConflictPolicy.reuse`, returns the artifact that has the name of the download and the expected size.
   ///
   /// The name is the name in the request, or the last component of its URL.

@@ -25,6 +25,29 @@ struct MemoryStoreTests {
     #expect(store["x.bin"] == nil)
   }
 
+  @Test("bytes of a process that has ended are missing, and a repair fetches them again")
+  func verification() async throws {
+    let url = try #require(URL(string: "https://example.org/file"))
+    let source = FakeSource([url: [.init(someBytes)]])
+    let ledger = MemoryLedger()
+    func downloader() async throws -> Downloader {
+      try await Downloader {
+        source
+        MemoryStore()
+        ledger
+      }
+    }
+    let first = try await downloader()
+    _ = try await first.add(DownloadRequest(url, id: "a")).value
+    guard case .unverifiable = try await first.verify("a") else { throw DownloadError(.storage, "it is there") }
+    await first.shutdown()
+    let second = try await downloader()
+    #expect(try await second.verify("a", repairing: true) == .missing)
+    let artifact = try await #require(second.download("a")).value
+    #expect(artifact.location == .memory(someBytes))
+    await second.shutdown()
+  }
+
   @Test func memoryIsLimited() async throws {
     let store = MemoryStore(maximumBytes: 100)
     let first = try await store.openPartial(key("a"), isNew: false)
