@@ -67,6 +67,8 @@ struct LedgerPicker: Sendable {
   let choice: LedgerChoice
   /// Whether downloads with the rules of `--untrusted` are counted, for a notice at the end.
   let countsUntrusted: Bool
+  /// Whether a download in one of the phases is taken.
+  var isChosen: @Sendable (DownloadStatus) -> Bool = { _ in true }
   /// Starts a download again, or returns its result if it does not run.
   let action: @Sendable (Downloader, DownloadStatus) async throws -> DownloadResult?
 
@@ -103,7 +105,7 @@ struct LedgerPicker: Sendable {
       while true {
         let statuses = try await downloader.statuses(query)
         await monitor.beginAdding()
-        for status in statuses where phases.contains(status.state.phase) {
+        for status in statuses where phases.contains(status.state.phase) && isChosen(status) {
           if DownloadIdentity(status.id) == nil { foreign += 1 } else { try await take(status, downloader, monitor) }
         }
         await monitor.endAdding()

@@ -34,12 +34,15 @@ struct VerifyCommand: LedgerRunCommand {
   @OptionGroup(title: "Output options") var reporting: OutputOptions
 
   func run() async throws {
-    let choice: LedgerChoice = ids.isEmpty ? .phases([.finished]) : .ids(ids.map { DownloadID($0) })
+    let choice: LedgerChoice =
+      ids.isEmpty ? .phases([.finished, .waiting, .paused, .failed]) : .ids(ids.map { DownloadID($0) })
     let isRepairing = repair
     try await run(scope: .own, choice: choice) { downloader, monitor, isUntrusted in
-      let picker = LedgerPicker(choice: choice, countsUntrusted: isRepairing && !isUntrusted) { downloader, status in
+      var picker = LedgerPicker(choice: choice, countsUntrusted: isRepairing && !isUntrusted) { downloader, status in
         try await Self.verify(status, repairing: isRepairing, downloader, monitor)
       }
+      // A repair may have been interrupted. Other downloads have no file yet.
+      picker.isChosen = { $0.state.phase == .finished || $0.earlierArtifact != nil }
       try await picker.take(from: downloader, monitor)
     }
   }
@@ -51,6 +54,15 @@ struct VerifyCommand: LedgerRunCommand {
   ) async throws -> DownloadResult? {
     func failed(_ error: DownloadError) -> DownloadResult {
       DownloadResult(id: status.id, url: status.request.givenURL, error: error)
+    }
+    guard status.state.phase == .finished else {
+      if isRepairing, status.earlierArtifact != nil, try await downloader.resume(status.id) { return nil }
+      return failed(
+        DownloadError(
+          .invalidRequest,
+          status.earlierArtifact == nil
+            ? "it has not finished: “downpipe resume” goes on with it"
+            : "its file is being fetched again: --repair goes on with that, unless another process does"))
     }
     do {
       switch try await downloader.verify(status.id, repairing: isRepairing) {

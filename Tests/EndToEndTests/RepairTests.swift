@@ -348,6 +348,30 @@ import Testing
           #expect(try run.unfinished() == [])
         }
       }
+
+      @Test("a repair that has failed is not taken for a finished file, and goes on with the next command")
+      func interruptedTool() async throws {
+        let isDown = Watched(false)
+        try await DefectRun.with { request in
+          isDown.value ? .status(503) : .file(.bytes(Self.bytes), etag: "\"r\"", for: request)
+        } _: { run in
+          let sum = try await FileDigest.of(file: try run.folder.write(Self.bytes, to: "sum"), algorithm: .sha256)
+          let get = try await run.get(["/film"], ["--checksum", "sha256=\(sum.hex)"])
+          #expect(get.status == 0, "\(get.everything)")
+          try damage(run.folder.path("out/film"), .edited)
+          isDown.update { $0 = true }
+          let verify = ["verify", "-d", run.folder.path("out"), "--retry", "0"]
+          let failed = try await run.tool(verify + ["--repair"])
+          #expect(failed.status == 1, "\(failed.everything)")
+          isDown.update { $0 = false }
+          let unfinished = try await run.tool(verify)
+          #expect(unfinished.status == 1 && unfinished.errors.contains("--repair goes on"), "\(unfinished.everything)")
+          let repaired = try await run.tool(verify + ["--repair"])
+          #expect(repaired.status == 0, "\(repaired.everything)")
+          #expect(try run.folder.read("out/film") == Self.bytes)
+          #expect(try await run.tool(verify).status == 0)
+        }
+      }
     }
   }
 #endif
