@@ -33,6 +33,8 @@ struct PathScopeTests {
     arguments: [
       "elsewhere/file", "output/film", "out/link/file", "out/dangling/file", "out/../elsewhere/file", "out/a/..",
       "out/new/../../elsewhere/file", "out", "",
+      // A slash and a combining mark are one character of a string, and two of the system.
+      "out/../\u{301}x", "out/new/../../\u{301}x/file",
     ])
   func outside(_ path: String) { #expect(!scope.contains(entry: folder.path(path))) }
 

@@ -29,7 +29,7 @@ struct PathScope: Sendable, Hashable {
   /// Whether a file or a folder may be removed or moved. Its own name counts, even where it is a link.
   func contains(entry path: String) -> Bool {
     guard folders != nil else { return true }
-    let name = path.split(separator: "/").last.map(String.init) ?? ""
+    let name = Self.components(path).last ?? ""
     guard !["", ".", ".."].contains(name) else { return false }
     return contains(folder: Self.parent(of: path))
   }
@@ -65,7 +65,7 @@ struct PathScope: Sendable, Hashable {
   private static func resolved(_ path: String) -> String? {
     guard path.hasPrefix("/"), !path.contains("\0") else { return nil }
     var existing = path
-    var rest: [Substring] = []
+    var rest: [String] = []
     while true {
       if let real = realpath(existing, nil) {
         defer { free(real) }
@@ -73,7 +73,7 @@ struct PathScope: Sendable, Hashable {
         return rest.isEmpty ? base : (base == "/" ? "" : base) + "/" + rest.reversed().joined(separator: "/")
       }
       // A dangling link may lead anywhere later, and so may “..” after a name that does not exist.
-      guard errno == ENOENT, existing != "/", let last = existing.split(separator: "/").last, last != "..",
+      guard errno == ENOENT, existing != "/", let last = components(existing).last, last != "..",
         !isLink(existing)
       else { return nil }
       if last != "." { rest.append(last) }
@@ -87,6 +87,12 @@ struct PathScope: Sendable, Hashable {
   }
 
   private static func parent(of path: String) -> String {
-    "/" + path.split(separator: "/").dropLast().joined(separator: "/")
+    "/" + components(path).dropLast().joined(separator: "/")
+  }
+
+  /// The names in a path, as the system separates them: also by a slash with a combining mark after it, which is one character
+  /// of a string.
+  private static func components(_ path: String) -> [String] {
+    path.unicodeScalars.split(separator: "/").map { String($0) }
   }
 }

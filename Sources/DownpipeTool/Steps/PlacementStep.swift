@@ -39,7 +39,9 @@ struct PlacementStep: UniversalPostProcessor {
 
   /// Checks the value of `--name`.
   static func checked(template: String) throws(UsageError) -> String {
-    guard !template.hasPrefix("/"), !template.split(separator: "/").contains("..") else {
+    guard template.utf8.first != UInt8(ascii: "/"),
+      !template.utf8.split(separator: UInt8(ascii: "/")).contains(where: { $0.elementsEqual("..".utf8) })
+    else {
       throw UsageError("--name is a path below the folder: choose the folder with --directory or --move-into")
     }
     do {

@@ -94,7 +94,9 @@ struct FormatChecks {
       let artifact = Artifact(kind: kind, location: .path("/tmp/a"), name: value)
       let target = template.target(
         of: artifact, in: ProcessingContext(request: request, workspace: nil), now: Date(timeIntervalSince1970: 0))
-      let folders = target.directory?.split(separator: "/", omittingEmptySubsequences: false).map(String.init) ?? []
+      let folders =
+        target.directory?.unicodeScalars.split(separator: "/", omittingEmptySubsequences: false)
+        .map { String($0) } ?? []
       for part in folders + [target.name]
       where part.isEmpty || part == "." || part == ".." || part.utf8.contains(0) || part.utf8.contains(0x2F)
         || part.utf8.count > 255
