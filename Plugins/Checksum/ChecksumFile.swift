@@ -98,8 +98,7 @@ public struct ChecksumFile: Sendable, Hashable {
   }
 
   private static func strength(_ algorithm: DigestAlgorithm) -> Int {
-    let order: [DigestAlgorithm] = [.crc32, .crc32c, .md5, .sha1, .sha256, .sha384, .sha512]
-    return order.firstIndex(of: algorithm) ?? -1
+    DigestAlgorithm.byStrength.firstIndex(of: algorithm) ?? -1
   }
 }
 

@@ -4,13 +4,12 @@ import DownpipePOSIX
 /// Reads a file once from its start and computes all requested digests, and those of its pieces.
 struct FileDigests: ~Copyable {
   /// The number of bytes in a block: 1 MiB.
-  static let blockSize = 1 << 20
+  private static let blockSize = 1 << 20
 
   private let path: String
   private let file: OpenFile
   private let block: UnsafeMutableRawBufferPointer
-  /// The number of bytes read so far.
-  private(set) var offset: Int64 = 0
+  private var offset: Int64 = 0
   private var computations: [DigestComputation]
   /// The digests of the pieces so far, if they are computed.
   private(set) var pieces: PieceComputation?

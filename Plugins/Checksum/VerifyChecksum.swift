@@ -1,4 +1,5 @@
 public import DownpipeCore
+import DownpipePOSIX
 
 /// A step that checks the digests of a file and does not change the file.
 ///
@@ -22,7 +23,7 @@ public import DownpipeCore
 /// (``DigestComputation/supportedAlgorithms``); otherwise the step fails. A digest from the server with another
 /// algorithm is ignored, as RFC 9530 §2 allows.
 ///
-/// **Contract.** The step blocks, and checks for cancellation after each 1 MiB. Without a digest it does not open the
+/// **Contract.** The step blocks, and checks for cancellation before each block. Without a digest it does not open the
 /// file. It throws `DownloadError` with `.digestMismatch`, whose message has the algorithm and both digests;
 /// `.invalidRequest` for a digest in the request that cannot be checked; `.invalidPipeline` if a digest is required and
 /// none of the algorithms is supported; `.processing` for a folder, or if a digest is
@@ -143,20 +144,16 @@ public struct VerifyChecksum: UniversalPostProcessor, DigestVerifying {
     let pieces = context.request.pieces
     guard !expected.isEmpty || pieces != nil else { return artifact }
     try Task.checkCancellation()
-    let wanted = Self.algorithms(of: expected)
-    let follower = context.follower as? DigestFollower
-    let actual = wanted.isEmpty ? [] : try follower?.digests(wanted) ?? digests(of: artifact, wanted, in: context)
+    let actual = try digests(of: artifact, Self.algorithms(of: expected), in: context)
     do {
       try check(artifact, actual, expected, published, in: context)
     } catch {
-      guard let pieces else { throw error }
-      throw judge(try wrongPieces(of: artifact, pieces, follower, in: context), of: pieces, artifact, error) ?? error
+      throw try pieces.flatMap { try failure(of: artifact, $0, error, in: context) } ?? error
     }
     // Those of the request and of the server are known.
     for digest in published { context.confirm(digest) }
     guard let pieces, !Self.isProved(context.request) else { return artifact }
-    let wrong = try wrongPieces(of: artifact, pieces, follower, in: context)
-    if let error = judge(wrong, of: pieces, artifact) { throw error }
+    if let error = try failure(of: artifact, pieces, in: context) { throw error }
     return artifact
   }
 
@@ -184,23 +181,15 @@ public struct VerifyChecksum: UniversalPostProcessor, DigestVerifying {
   /// Whether a digest that the request expects proves the whole file, so that its pieces need not be checked. A digest that
   /// its server has sent, or that a checksum file has, does not replace what the request expects.
   private static func isProved(_ request: DownloadRequest) -> Bool {
-    request.expectedDigests.contains { [.sha256, .sha384, .sha512].contains($0.algorithm) }
-  }
-
-  /// The wrong pieces of a file, by their positions.
-  private func wrongPieces(
-    of artifact: Artifact, _ pieces: PieceDigests, _ follower: DigestFollower?, in context: ProcessingContext
-  ) throws -> [Int] {
-    // Nothing is computed for pieces of another file.
-    guard case .known(let size) = artifact.size, pieces.fit(size) else { return [] }
-    return try pieces.wrongPieces(among: follower?.digests(of: pieces) ?? digests(of: artifact, pieces, in: context))
+    request.expectedDigests.contains { $0.algorithm.isStrong }
   }
 
   /// The error for a file with wrong pieces; `nil` if there are none.
   /// - Parameter whole: The error of the whole file.
-  private func judge(
-    _ wrong: [Int], of pieces: PieceDigests, _ artifact: Artifact, _ whole: DownloadError? = nil
-  ) -> DownloadError? {
+  private func failure(
+    of artifact: Artifact, _ pieces: PieceDigests, _ whole: DownloadError? = nil, in context: ProcessingContext
+  ) throws -> DownloadError? {
+    // Nothing is computed for pieces of another file.
     guard case .known(let size) = artifact.size, pieces.fit(size) else {
       return whole
         ?? DownloadError(
@@ -208,6 +197,7 @@ public struct VerifyChecksum: UniversalPostProcessor, DigestVerifying {
           "“\(artifact.name)” has \(artifact.size.bytes.map(String.init) ?? "unknown") bytes, but the request has the digests "
             + "of \(pieces.count) pieces of \(pieces.length) bytes: the file is another version, or its pieces are")
     }
+    let wrong = pieces.wrongPieces(among: try digests(of: artifact, pieces, in: context))
     guard !wrong.isEmpty else {
       return whole.map { error in
         var error = error
@@ -223,23 +213,6 @@ public struct VerifyChecksum: UniversalPostProcessor, DigestVerifying {
     var error = DownloadError(.pieceMismatch, "\(text): fetch them again")
     error.wrongBytes = wrong.reduce(into: ByteRangeSet()) { $0.insert(contentsOf: pieces.range(at: $1, of: size)) }
     return error
-  }
-
-  /// Reads the file and computes the digests of its pieces.
-  private func digests(
-    of artifact: Artifact, _ pieces: PieceDigests, in context: ProcessingContext
-  ) throws -> [FileDigest] {
-    var computation = try PieceComputation(pieces.algorithm, length: pieces.length, atMost: pieces.count)
-    switch artifact.location {
-    case .path(let path):
-      var file = try FileDigests(of: path, [], pieces: computation)
-      while try file.readBlock() { context.report(StepProgress(completed: file.offset, total: artifact.size)) }
-      return file.pieces?.digests ?? []
-    case .memory(let bytes):
-      try Task.checkCancellation()
-      computation.update(bytes.span.bytes)
-      return computation.digests
-    }
   }
 
   // MARK: Whole files
@@ -291,25 +264,36 @@ public struct VerifyChecksum: UniversalPostProcessor, DigestVerifying {
     return algorithms
   }
 
+  // MARK: Reading
+
+  /// The digests of the whole file, which its follower has computed or which are computed now.
   private func digests(
     of artifact: Artifact, _ algorithms: [DigestAlgorithm], in context: ProcessingContext
   ) throws -> [FileDigest] {
-    switch artifact.location {
-    case .path(let path):
-      var file = try FileDigests(of: path, algorithms)
-      while try file.readBlock() { context.report(StepProgress(completed: file.offset, total: artifact.size)) }
-      return file.digests
-    case .memory(let bytes):
-      var computations: [DigestComputation] = []
-      for algorithm in algorithms { computations.append(try DigestComputation(algorithm)) }
-      var offset = 0
-      repeat {
-        try Task.checkCancellation()
-        let end = min(offset + FileDigests.blockSize, bytes.count)
-        for index in computations.indices { computations[index].update(bytes.span.bytes.extracting(offset..<end)) }
-        offset = end
-      } while offset < bytes.count
-      return computations.map { $0.finalize() }
+    if algorithms.isEmpty { return [] }
+    if let known = (context.follower as? DigestFollower)?.digests(algorithms) { return known }
+    return try read(artifact, with: DigestFollower(algorithms), in: context).digests(algorithms) ?? []
+  }
+
+  /// The digests of the pieces, in the same way.
+  private func digests(
+    of artifact: Artifact, _ pieces: PieceDigests, in context: ProcessingContext
+  ) throws -> [FileDigest] {
+    if let known = (context.follower as? DigestFollower)?.digests(of: pieces) { return known }
+    return try read(artifact, with: DigestFollower([], pieces: pieces), in: context).digests(of: pieces) ?? []
+  }
+
+  /// Gives all bytes to a follower, as if they arrived now.
+  private func read(
+    _ artifact: Artifact, with follower: DigestFollower, in context: ProcessingContext
+  ) throws -> DigestFollower {
+    try Task.checkCancellation()
+    let progress = InputProgress(of: artifact, in: context)
+    try ArtifactBytes(artifact, didRead: progress.didRead).forEachBlock { block in
+      try Task.checkCancellation()
+      follower.take(block)
+      return true
     }
+    return follower
   }
 }

@@ -32,8 +32,8 @@ extension MetalinkDocument {
     let isSecure = documentURL?.scheme?.lowercased() == "https"
     var unusable: DownloadError?
     let requests = try files.compactMap { file -> DownloadRequest? in
-      let algorithms = file.digests.map(\.algorithm) + [file.bestPieces?.algorithm].compactMap(\.self)
-      let isProved = algorithms.contains { [.sha256, .sha384, .sha512].contains($0) }
+      let pieces = file.bestPieces
+      let isProved = file.digests.contains { $0.algorithm.isStrong } || pieces?.algorithm.isStrong == true
       var known: Set<URL> = []
       let urls = file.mirrors.map(\.url).filter { url in
         let parts = URLText(url)
@@ -52,7 +52,7 @@ extension MetalinkDocument {
         first, mirrors: Array(urls.dropFirst()), expectedSize: file.size.map { .known($0) } ?? .unknown,
         expectedDigests: file.digests, destination: file.destination(in: directory))
       request.isNamedByServer = true
-      request.pieces = file.bestPieces
+      request.pieces = pieces
       try change(&request, file)
       return request
     }
@@ -65,17 +65,16 @@ extension MetalinkDocument.File {
   /// The digests of pieces in the strongest algorithm; `nil` if there are none that can be used: their number has to fit the
   /// size of the file, if it is stated.
   var bestPieces: PieceDigests? {
-    let order: [DigestAlgorithm] = [.sha512, .sha384, .sha256, .sha1, .md5, .crc32c, .crc32]
-    let usable = pieces.compactMap { pieces -> PieceDigests? in
-      guard order.contains(pieces.algorithm),
-        let digests = PieceDigests(pieces.algorithm, length: pieces.length, digests: pieces.digests),
-        size.map(digests.fit) ?? true
-      else { return nil }
-      return digests
+    for algorithm in DigestAlgorithm.byStrength.reversed() {
+      for pieces in pieces where pieces.algorithm == algorithm {
+        if let digests = PieceDigests(algorithm, length: pieces.length, digests: pieces.digests),
+          size.map(digests.fit) ?? true
+        {
+          return digests
+        }
+      }
     }
-    return usable.min { left, right in
-      order.firstIndex(of: left.algorithm) ?? 0 < order.firstIndex(of: right.algorithm) ?? 0
-    }
+    return nil
   }
 
   /// The destination of the file, with names that are safe on every file system.

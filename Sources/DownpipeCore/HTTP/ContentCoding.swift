@@ -52,7 +52,7 @@ package struct ContentCoding: Sendable, Hashable {
 
     func isStated(inType field: String?) -> Bool {
       guard let field else { return false }
-      let type = field.prefix { $0 != ";" }.trimmingHTTPWhitespace.lowercased()
+      let type = MediaType.withoutParameters(field)
       return types.contains(type) || structuredSuffix.map(type.hasSuffix) ?? false
     }
   }

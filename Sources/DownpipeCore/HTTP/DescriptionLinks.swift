@@ -12,7 +12,7 @@ package enum DescriptionLinks {
       var parser = LinkParser(field)
       while let link = parser.nextLink(), descriptions.count < DuplicateLinks.most {
         guard link.has("describedby"), let target = DuplicateLinks.target(link, of: url) else { continue }
-        let type = link["type"].map { $0.prefix { $0 != ";" }.trimmingHTTPWhitespace.lowercased() }
+        let type = link["type"].map(MediaType.withoutParameters)
         let description = SourceReply.Description(url: target, mediaType: type.flatMap { $0.isEmpty ? nil : $0 })
         if !descriptions.contains(description) { descriptions.append(description) }
       }

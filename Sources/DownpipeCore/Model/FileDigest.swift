@@ -38,7 +38,10 @@ public struct DigestAlgorithm: Hashable, Sendable, Codable, CustomStringConverti
   public var description: String { name }
 
   /// Whether it is infeasible to create two files with the same digest.
-  var isStrong: Bool { self == .sha256 || self == .sha384 || self == .sha512 }
+  package var isStrong: Bool { self == .sha256 || self == .sha384 || self == .sha512 }
+
+  /// The algorithms above, the strongest last.
+  package static let byStrength: [DigestAlgorithm] = [.crc32, .crc32c, .md5, .sha1, .sha256, .sha384, .sha512]
 
   /// The length of the digest in bytes; `nil` for algorithms other than the ones above.
   public var byteCount: Int? {

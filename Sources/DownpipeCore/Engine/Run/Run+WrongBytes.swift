@@ -83,8 +83,7 @@ extension Run {
       context.doubtedMirrors.insert(id)
       note(naming(error))
       try await forget(others.reduce(into: ByteRangeSet()) { $0.formUnion($1.bytes) })
-      update { $0.phase = .transferring }
-      announce(state: .transferring)
+      transferAgain()
       return true
     }
     let excluded = excludedPlaces
@@ -97,8 +96,7 @@ extension Run {
     context.furthest.note(id, read { $0.checkpoint.ranges.byteCount })
     try await forget(read { $0.checkpoint.ranges })
     state.withLock { $0.place = next }
-    update { $0.phase = .transferring }
-    announce(state: .transferring)
+    transferAgain()
     return true
   }
 
@@ -122,8 +120,7 @@ extension Run {
     try await forget(wrong)
     guard isLeft else { return false }
     state.withLock { $0.isRepairing = hasNext }
-    update { $0.phase = .transferring }
-    announce(state: .transferring)
+    transferAgain()
     return true
   }
 
@@ -143,6 +140,11 @@ extension Run {
     let (senders, asked) = state.withLock { ($0.wrongPieceSenders, $0.repairPlaces) }
     let left = places.indices.filter { !excluded.contains(places[$0]) && !asked.contains(places[$0]) }
     return left.first { !senders.contains(places[$0]) } ?? left.first
+  }
+
+  private func transferAgain() {
+    update { $0.phase = .transferring }
+    announce(state: .transferring)
   }
 
   /// Notes a failure of a place, after which the run goes on: when no place is left, the retry policy decides on all of

@@ -47,7 +47,7 @@ extension Engine {
       guard !step.keepsContent, request.steps.contains(name), step.isNeeded(question) else { continue }
       return .unverifiable("the step \(name) has changed the bytes that were downloaded")
     }
-    let size = !isDecoded ? record.checkpoint.total : request.expectedSize
+    let size = isDecoded ? request.expectedSize : record.checkpoint.total
     if case .known(let expected) = size, artifact.size != .known(expected) {
       return .damaged(
         DownloadError(

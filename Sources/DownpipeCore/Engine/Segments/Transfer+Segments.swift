@@ -116,10 +116,10 @@ extension Transfer {
   /// Whether a step checks the file with a strong digest.
   private func isVerified(_ reply: SourceReply) -> Bool {
     run.read { record in
-      ((record.request.expectedDigests + reply.digests).map(\.algorithm)
-        + [record.request.pieces?.algorithm].compactMap(\.self))
-        .contains(where: \.isStrong)
-        && record.request.steps.verifiesDigests(of: run.pipeline.steps)
+      let isStrong =
+        (record.request.expectedDigests + reply.digests).contains { $0.algorithm.isStrong }
+        || record.request.pieces?.algorithm.isStrong == true
+      return isStrong && record.request.steps.verifiesDigests(of: run.pipeline.steps)
     }
   }
 

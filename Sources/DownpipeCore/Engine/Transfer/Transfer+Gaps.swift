@@ -23,7 +23,6 @@ extension Transfer {
   @inline(never)  // The frame is needed for repairs only.
   func repair(_ partial: any Partial) async throws {
     run.state.withLock { $0.isRepairing = false }
-    defer { run.state.withLock { $0.watch = nil } }
     while true {
       do {
         return try await following.receiving { try await fillGapsFromAny(into: partial) }
@@ -97,6 +96,7 @@ extension Transfer {
     run.watchSpeed()
     let position = Atomic(gap.lowerBound)
     defer {
+      run.state.withLock { $0.watch = nil }
       // However the body ended, the written bytes count.
       let end = position.load(ordering: .acquiring)
       if end > gap.lowerBound {
@@ -123,7 +123,6 @@ extension Transfer {
       reply.body.discard()
       throw error
     }
-    run.state.withLock { $0.watch = nil }
     let end = position.load(ordering: .acquiring)
     guard end == gap.upperBound else {
       throw DownloadError(.lengthMismatch, "the body ended after byte \(end) of \(gap.upperBound)")
