@@ -67,8 +67,6 @@ struct LedgerPicker: Sendable {
   let choice: LedgerChoice
   /// Whether downloads with the rules of `--untrusted` are counted, for a notice at the end.
   let countsUntrusted: Bool
-  /// Whether a download in one of the phases is taken.
-  var isChosen: @Sendable (DownloadStatus) -> Bool = { _ in true }
   /// Starts a download again, or returns its result if it does not run.
   let action: @Sendable (Downloader, DownloadStatus) async throws -> DownloadResult?
 
@@ -98,14 +96,14 @@ struct LedgerPicker: Sendable {
   func take(from downloader: Downloader, _ monitor: RunMonitor) async throws {
     switch choice {
     case .ids(let ids): try await take(ids, downloader, monitor)
-    case .phases(let phases):
+    case .phases, .published:
       // Pages of all phases, in the order of addition: they do not shift when downloads change their phase.
       var query = DownloadQuery(limit: 1000)
       var foreign = 0
       while true {
         let statuses = try await downloader.statuses(query)
         await monitor.beginAdding()
-        for status in statuses where phases.contains(status.state.phase) && isChosen(status) {
+        for status in statuses where choice.contains(status) {
           if DownloadIdentity(status.id) == nil { foreign += 1 } else { try await take(status, downloader, monitor) }
         }
         await monitor.endAdding()

@@ -34,15 +34,13 @@ struct VerifyCommand: LedgerRunCommand {
   @OptionGroup(title: "Output options") var reporting: OutputOptions
 
   func run() async throws {
-    let choice: LedgerChoice =
-      ids.isEmpty ? .phases([.finished, .waiting, .paused, .failed]) : .ids(ids.map { DownloadID($0) })
+    // A repair may have been interrupted.
+    let choice: LedgerChoice = ids.isEmpty ? .published : .ids(ids.map { DownloadID($0) })
     let isRepairing = repair
     try await run(scope: .own, choice: choice) { downloader, monitor, isUntrusted in
-      var picker = LedgerPicker(choice: choice, countsUntrusted: isRepairing && !isUntrusted) { downloader, status in
+      let picker = LedgerPicker(choice: choice, countsUntrusted: isRepairing && !isUntrusted) { downloader, status in
         try await Self.verify(status, repairing: isRepairing, downloader, monitor)
       }
-      // A repair may have been interrupted. Other downloads have no file yet.
-      picker.isChosen = { $0.state.phase == .finished || $0.earlierArtifact != nil }
       try await picker.take(from: downloader, monitor)
     }
   }

@@ -27,16 +27,16 @@ enum LogInOrigins {
   }
 
   private static func stored(_ downloader: Downloader, _ choice: LedgerChoice) async throws -> Set<Origin> {
-    let phases: Set<DownloadState.Phase>
+    var query = DownloadQuery(limit: 1000)
     switch choice {
     case .ids(let ids): return Set(try await downloader.statuses(of: ids).values.compactMap(\.request.logInOrigin))
-    case .phases(let chosen): phases = chosen
+    case .phases(let phases): query.filter.phases = phases
+    case .published: break
     }
-    var query = DownloadQuery(phases: phases, limit: 1000)
     var origins: Set<Origin> = []
     while true {
       let statuses = try await downloader.statuses(query)
-      origins.formUnion(statuses.compactMap(\.request.logInOrigin))
+      origins.formUnion(statuses.filter(choice.contains).compactMap(\.request.logInOrigin))
       guard statuses.count == query.limit else { return origins }
       query.offset += statuses.count
     }

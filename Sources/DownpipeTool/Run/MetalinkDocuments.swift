@@ -91,34 +91,22 @@ struct MetalinkDocuments: Sendable {
 }
 
 /// Finds the Metalink document of a file in the reply to a request for the file, and does not fetch the file.
-struct DescriptionFinder: RequestInterceptor {
-  private let url = Shared<URL?>(nil)
+final class DescriptionFinder: RequestInterceptor {
+  private let url = Mutex<URL?>(nil)
 
   /// The document; `nil` if the reply was one, or has named none.
-  var found: URL? { url.value }
+  var found: URL? { url.withLock { $0 } }
 
   func intercept(_ request: SourceRequest, next: RequestInterceptorNext) async throws -> SourceReply {
     let reply = try await next(request)
     let types = ["application/metalink4+xml", "application/metalink+xml"]
-    let own = reply.mediaType?.prefix { $0 != ";" }.lowercased().trimmingCharacters(in: .whitespaces)
-    if own.map(types.contains) != true,
+    let isDocument = reply.mediaType.map { types.contains(MediaType.withoutParameters($0)) } ?? false
+    guard !isDocument,
       let description = reply.descriptions.first(where: { $0.mediaType.map(types.contains) ?? false })
-    {
-      reply.body.discard()
-      url.value = description.url
-      throw DownloadError(.processing, "the server describes the file in a Metalink document")
-    }
-    return reply
-  }
-
-  /// A value of several tasks.
-  private final class Shared<Value: Sendable>: Sendable {
-    private let stored: Mutex<Value>
-    init(_ value: Value) { stored = Mutex(value) }
-    var value: Value {
-      get { stored.withLock { $0 } }
-      set { stored.withLock { $0 = newValue } }
-    }
+    else { return reply }
+    reply.body.discard()
+    url.withLock { $0 = description.url }
+    throw DownloadError(.processing, "the server describes the file in a Metalink document")
   }
 }
 
