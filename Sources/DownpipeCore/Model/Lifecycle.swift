@@ -94,6 +94,7 @@ extension DownloadRecord {
       event != .leased || waitsFor.isEmpty
     else { return false }
     if phase == .finished, event == .restart || event == .refresh { earlierArtifact = steps.artifact?.replaceable }
+    if phase != .finished, event == .cancel || event == .restart { dropSteps() }
     if [.cancel, .discard, .restart, .artifactLost].contains(event) {
       // The bytes are or will be removed, and with them everything known about them.
       checkpoint = Checkpoint()

@@ -177,10 +177,14 @@ extension DownloadRecord {
   /// The published artifact that stays in place while its download is refreshed or fetched again.
   var artifactInPlace: StoredArtifact? { isAsking ? steps.artifact : earlierArtifact }
 
-  /// Removes the results of steps that have worked for an earlier request.
-  private mutating func dropSteps() {
-    // A step may have moved its artifact to its final place, or to that of the earlier artifact.
-    if let artifact = steps.artifact?.replaceable, earlierArtifact == nil || earlierArtifact?.path == artifact.path {
+  /// Removes the results of steps.
+  ///
+  /// A step may have moved its artifact to its final place, or to that of the earlier artifact: what is fetched next takes its
+  /// place. Only what is in its place has a time.
+  mutating func dropSteps() {
+    if let artifact = steps.artifact?.replaceable, artifact.modifiedAt != nil,
+      earlierArtifact == nil || earlierArtifact?.path == artifact.path
+    {
       earlierArtifact = artifact
     }
     steps = StepLog()

@@ -180,6 +180,9 @@ extension LedgerConformance {
       let changes: [(name: String, change: @Sendable (inout DownloadRequest) -> Void)] = [
         ("mirrors", { $0.mirrors = [mirror] }), ("maximum size", { $0.maximumSize = 12_345 }),
         ("steps", { $0.steps = .only(["one"]) }), ("mark of a server", { $0.isNamedByServer = true }),
+        ("digests", { $0.expectedDigests = [FileDigest(.sha256, bytes: [UInt8](repeating: 1, count: 32))] }),
+        ("pieces", { $0.pieces = PieceDigests(.sha256, length: 7, bytes: [UInt8](repeating: 1, count: 32)) }),
+        ("size", { $0.expectedSize = .known(7) }),
       ]
       for (name, change) in changes {
         let (_, store) = try await filled(["a"])

@@ -145,6 +145,19 @@ struct PieceTests: EngineSuite {
     await downloader.shutdown()
   }
 
+  @Test("a place without ranges is asked when all others send wrong pieces, also without validators")
+  func aWholePlace() async throws {
+    let wrong = FakeSource.Script(flipped).with { $0.validator = nil }
+    let source = FakeSource([url: [wrong], mirror: [FakeSource.Script(bytes).with { $0.honoursRanges = false }]])
+    let downloader = try await verifying(source, retry: FakeRetryPolicy(.giveUp))
+    var request = DownloadRequest(url, mirrors: [mirror])
+    request.pieces = PieceDigests(.sha256, length: 10_000, bytes: [UInt8](repeating: 1, count: 320))
+    let download = try await downloader.add(request)
+    #expect(storage.bytes(of: try await download.value) == bytes)
+    #expect(storage.partials.isEmpty && storage.openPartials == 0)
+    await downloader.shutdown()
+  }
+
   @Test("digests of pieces need a step that checks them, and fit the size")
   func refused() async throws {
     let plain = try await Downloader(options: options) {

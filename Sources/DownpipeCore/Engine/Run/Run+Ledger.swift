@@ -18,27 +18,34 @@ extension Run {
   /// Removes all bytes from the record in the ledger, before they are overwritten on disk.
   func forgetBytes(because error: DownloadError) async throws {
     announce(.restarted(error))
-    forgetBytes()
-    try await save([.checkpoint, .steps])
+    try await save(forgetBytes())
   }
 
   /// Removes all bytes from the record, without saving it.
-  func forgetBytes() {
-    update { record in
-      if record.isAsking { return record.fetchAnew() }
-      record.checkpoint = Checkpoint()
-      record.steps = StepLog()
+  ///
+  /// - Returns: The fields to save.
+  @discardableResult
+  func forgetBytes() -> RecordFields {
+    let hasEarlier = update { record in
+      if record.isAsking {
+        record.fetchAnew()
+      } else {
+        record.checkpoint = Checkpoint()
+        record.dropSteps()
+      }
+      return record.earlierArtifact != nil
     }
     state.withLock { $0.origins = ByteOrigins() }
     received.store(0, ordering: .relaxed)
+    return hasEarlier ? [.checkpoint, .steps, .state] : [.checkpoint, .steps]
   }
 
   /// Removes all bytes, first from the ledger, then from the disk, so that the ledger never claims deleted bytes.
   func dropBytes() async {
-    forgetBytes()
+    let fields = forgetBytes()
     do {
       // Not through `save(_:)`: this has to be done even if the task is cancelled.
-      guard try await context.store.save(record, [.checkpoint, .steps], at: context.time.date) else { return }
+      guard try await context.store.save(record, fields, at: context.time.date) else { return }
       try await storage.removePartial(key)
     } catch {
       // The engine deletes the bytes after the outcome has been saved.

@@ -119,7 +119,7 @@ extension Run {
     update { $0.checkpoint.marks = [] }
     try await forget(wrong)
     guard isLeft else { return false }
-    state.withLock { $0.isRepairing = hasNext }
+    state.withLock { $0.repair = hasNext ? .pieces : .whole }
     transferAgain()
     return true
   }
@@ -163,12 +163,12 @@ extension Run {
     let left = update { record in
       for range in wrong.ranges { record.checkpoint.remove(range) }
       record.checkpoint.isComplete = false
-      record.steps = StepLog()
+      record.dropSteps()
       return record.checkpoint.ranges
     }
     if left.isEmpty { forgetBytes() }
     received.store(left.byteCount, ordering: .relaxed)
-    try await save([.checkpoint, .steps])
+    try await save([.checkpoint, .steps, .state])
     if left.isEmpty { try await located(storageName) { try await storage.removePartial(key) } }
   }
 }

@@ -23,6 +23,14 @@ enum StopReason: Sendable, Hashable {
 /// A run owns the task that does the work. State that other tasks read, such as status and speed, is protected by a
 /// lock; all other state is local to the work.
 final class Run: Sendable {
+  /// How wrong pieces are fetched again.
+  enum Repair: Sendable {
+    /// Only the missing pieces of the file, each by a request of its own.
+    case pieces
+    /// The file from a place that sends it only as a whole, because the others have sent wrong pieces.
+    case whole
+  }
+
   struct State: Sendable {
     var record: DownloadRecord
     /// The request that the run works for. The record's request may be a later one, which the next run works for.
@@ -46,8 +54,8 @@ final class Run: Sendable {
     var repairPlaces: [URL] = []
     /// Those of them that send the file as a whole only.
     var wholePlaces: [URL] = []
-    /// Whether only the missing pieces of the file are to be fetched, each by a request of its own.
-    var isRepairing = false
+    /// How the next transfer fetches wrong pieces again; `nil` if none were found.
+    var repair: Repair?
     /// Whether the bytes are of no use although the failure is not one of bytes.
     var dropsBytes = false
     /// Whether discarded bytes may still be on disk, because the ledger could not be written.

@@ -6,7 +6,7 @@ extension Transfer {
   /// Whether only the missing ranges of the file are to be fetched: pieces were found wrong, or an earlier run has begun to
   /// fetch wrong pieces and the usual way, which compares bytes of one strong validator, would give up those behind them.
   var isRepair: Bool {
-    if run.state.withLock({ $0.isRepairing }) { return true }
+    if let repair = run.state.withLock({ $0.repair }) { return repair == .pieces }
     return run.read { record in
       let checkpoint = record.checkpoint
       return record.request.pieces != nil && !record.isAsking && checkpoint.total != .unknown
@@ -22,7 +22,7 @@ extension Transfer {
   /// is asked until one has sent all ranges. If none sends ranges, the file is completed as any other one.
   @inline(never)  // The frame is needed for repairs only.
   func repair(_ partial: any Partial) async throws {
-    run.state.withLock { $0.isRepairing = false }
+    run.state.withLock { $0.repair = nil }
     while true {
       do {
         return try await following.receiving { try await fillGapsFromAny(into: partial) }
