@@ -25,14 +25,17 @@
 
     /// Whether the path, or a folder above it, matches.
     func matches(_ components: [String]) -> Bool {
-      if isForNames { return components.contains { matches($0[...]) } }
-      return (1..<max(1, components.count + 1)).contains { matches(components.prefix($0).joined(separator: "/")[...]) }
+      if isForNames { return components.contains { matches($0) } }
+      return matches(components.joined(separator: "/"))
     }
 
+    /// Whether the text, or what is before one of its slashes, matches.
+    ///
     /// Follows all ways through the pattern at once: no pattern takes longer than its length times that of the text.
-    private func matches(_ text: Substring) -> Bool {
+    private func matches(_ text: String) -> Bool {
       var states = closure([0])
       for character in text {
+        if character == "/", states.contains(tokens.count) { return true }
         var next: Set<Int> = []
         for state in states where state < tokens.count {
           switch tokens[state] {

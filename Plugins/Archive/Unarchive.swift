@@ -38,7 +38,9 @@
   ///
   /// **Contract.** The step blocks, and checks for cancellation after each block of at most 256 KiB. Memory does not
   /// depend on the size of the archive, but holds about 100 bytes for each entry, and what the format demands: the
-  /// directory of a zip or 7z file, and the window of the decoder. It writes a hidden folder in the workspace, renames
+  /// directory of a zip or 7z file, and the window of the decoder. The directory of a 7z, and the targets of links in it, are
+  /// read by libarchive before any limit applies (it bounds the targets since version 3.8.8): do not unpack 7z files from
+  /// strangers without a limit on the memory of the process. It writes a hidden folder in the workspace, renames
   /// it when it is complete, and removes it when the step fails or is cancelled. The storage must be one that writes
   /// files.
   ///
@@ -76,11 +78,17 @@
     }
 
     /// The limits on what an archive can contain. Each error names its limit and the entry.
+    ///
+    /// Nesting needs none: an archive may be in one compressed file, and what is in its entries is not unpacked.
     public struct Limits: Sendable, Hashable {
       /// The bytes of all files that the limit on the ratio always allows: 1 GiB.
       public static let freeBytes: Int64 = 1 << 30
+      /// The bytes that the paths of all folders and links have at most, with the targets of links: 256 MiB. They are kept
+      /// in memory until the end. Each entry needs about 130 bytes beside that.
+      public static let pathBytes: Int64 = 256 << 20
 
-      /// The maximum number of entries, also of those that are left out.
+      /// The maximum number of entries, also of those that are left out, and of the files, links and folders that they
+      /// make, also of folders that only the paths of others name.
       public var entries: Int64
       /// The maximum bytes of all files; `nil` for no limit. Holes of sparse files count.
       public var bytes: Int64?
@@ -133,6 +141,8 @@
     public let limits: Limits
     let only: [EntryPattern]
     let except: [EntryPattern]
+    /// Smaller in tests.
+    var pathBytes = Limits.pathBytes
     let system: FileSystem
     let places: FollowerPlaces
 

@@ -78,6 +78,138 @@
       #expect(try FileManager.default.contentsOfDirectory(atPath: bench.workspace) == [])
     }
 
+    @Test("folders that only paths name count as entries")
+    func impliedFolders() async throws {
+      var tar = TarBuilder()
+      for number in 0..<10 { tar.add((0..<20).map { "\(number)-\($0)" }.joined(separator: "/")) }
+      let error = try await Bench().failure(tar.archive, with: Unarchive(limits: Limits(entries: 199)))
+      #expect(error?.code == .tooLarge && error?.message.contains("Unarchive.Limits.entries") == true)
+      #expect(error?.message.contains("9-19") == true, "\(error?.message ?? "")")
+      #expect(try await Bench().unpack(tar.archive, with: Unarchive(limits: Limits(entries: 200))).count == 200)
+    }
+
+    @Test("the paths that are kept until the end are bounded", arguments: ["5", "2", "1"])
+    func keptPaths(_ type: String) async throws {
+      var tar = TarBuilder()
+      tar.add("first", type: "2", link: "of all")
+      for number in 0..<5 { tar.add("name\(number)", type: Character(type), link: type == "5" ? "" : "first") }
+      var step = Unarchive()
+      // Of the paths and of the targets.
+      step.pathBytes = 11 + (type == "5" ? 25 : type == "2" ? 50 : 55)
+      _ = try await Bench().unpack(tar.archive, with: step)
+      step.pathBytes -= 1
+      let error = try await Bench().failure(tar.archive, with: step)
+      #expect(error?.code == .tooLarge && error?.message.contains("Unarchive.Limits.pathBytes") == true)
+      #expect(error?.message.contains("name4") == true)
+    }
+
+    @Test("links that lead through each other do not take hours")
+    func linkChains() async throws {
+      var tar = TarBuilder()
+      tar.add("x", type: "5")
+      let way = String(repeating: "x/../", count: 18)
+      for number in 0..<2_000 { tar.add("l\(number)", type: "2", link: "\(way)l\(number + 1)") }
+      let error = try await Bench().failure(tar.archive)
+      #expect(error?.code == .tooLarge && error?.message.contains("links: .skip") == true)
+      // The look-up of a deep place costs more than one step.
+      var deep = TarBuilder()
+      let down = String(repeating: "x/", count: 1_000)
+      for number in 0..<41 { deep.add("l\(number)", type: "2", link: number < 40 ? "l\(number + 1)/\(down)" : down) }
+      #expect(try await Bench().failure(deep.archive)?.code == .tooLarge)
+      // Many links through few others are usual.
+      var usual = TarBuilder()
+      usual.add("lib", type: "2", link: "x/y/z/lib64")
+      usual.add("x/y/z/lib64/f")
+      for number in 0..<3000 { usual.add("bin/p\(number)", type: "2", link: "../lib/f") }
+      #expect(try await Bench().unpack(usual.archive).count == 3007)
+    }
+
+    @Test("beyond the first bytes, the ratio applies")
+    func ratio() async throws {
+      let folder = try TemporaryFolder()
+      for (size, isAllowed) in [(Limits.freeBytes, true), (Limits.freeBytes + 1, false)] {
+        // Holes: no bytes on the disk.
+        try Program.run("truncate", ["-s", "\(size)", "hole"], in: folder.path)
+        try Program.run("tar", ["--sparse", "-cf", "out", "hole"], in: folder.path)
+        let bytes = try folder.read("out")
+        let bench = try Bench()
+        let input = File(path: try bench.folder.write(bytes, to: "input"), name: "input")
+        if isAllowed {
+          _ = try await Unarchive().process(input, in: bench.context())
+          #expect(try Bench.status(bench.path("hole")).st_size == size)
+        } else {
+          let error = await #expect(throws: DownloadError.self) {
+            try await Unarchive().process(input, in: bench.context())
+          }
+          #expect(error?.code == .tooLarge && error?.message.contains("Unarchive.Limits.ratio") == true)
+          #expect(try FileManager.default.contentsOfDirectory(atPath: bench.workspace) == [])
+        }
+      }
+    }
+
+    @Test("headers that would fill the memory end at a limit")
+    func longHeaders() async throws {
+      // The map of a sparse file in version 1.0 of GNU: each entry of four bytes becomes 32 bytes of memory.
+      let map = "3000000\n" + String(repeating: "0\n0\n", count: 3_000_000)
+      var tar = TarBuilder()
+      tar.addPax(
+        [
+          ("GNU.sparse.major", "1"), ("GNU.sparse.minor", "0"), ("GNU.sparse.name", "hole"),
+          ("GNU.sparse.realsize", "1"),
+        ],
+        name: "hole", Array(map.utf8))
+      let error = try await Bench().failure(tar.archive)
+      #expect(error?.code == .tooLarge && error?.message.contains("header") == true, "\(String(describing: error))")
+    }
+
+    @Test("hard links of a cpio that never come are bounded")
+    func linkedFiles() async throws {
+      func archive(_ count: Int) -> [UInt8] {
+        var bytes: [UInt8] = []
+        func add(_ name: String, inode: Int, links: Int) {
+          let fields = [inode, 0o100644, 0, 0, links, 0, 0, 0, 0, 0, 0, name.utf8.count + 1, 0]
+          let digits = fields.map { field in
+            let text = String(field, radix: 16)
+            return String(repeating: "0", count: 8 - text.count) + text
+          }
+          bytes += Array("070701\(digits.joined())\(name)\0".utf8)
+          while bytes.count % 4 != 0 { bytes.append(0) }
+        }
+        for number in 0..<count { add("f\(number)", inode: number + 1, links: 2) }
+        add("TRAILER!!!", inode: 0, links: 1)
+        return bytes
+      }
+      #expect(try await Bench().unpack(archive(100)).count == 100)
+      let bench = try Bench()
+      let error = try await bench.failure(archive(50_001), with: Unarchive(only: ["none"]))
+      #expect(error?.code == .tooLarge && error?.message.contains("hard links") == true)
+    }
+
+    @Test("the directory of a zip is counted, also when its end declares fewer entries")
+    func miscountedZip() async throws {
+      var zip = ZipBuilder()
+      for number in 0..<20 { zip.add("f\(number)") }
+      let error = try await Bench().failure(zip.archive(declaring: 5), with: Unarchive(limits: Limits(entries: 10)))
+      #expect(error?.code == .tooLarge)
+      #expect(try await Bench().failure(zip.archive(declaring: 5))?.code == .damaged)
+    }
+
+    @Test("a zip with a NUL in a name before its data is refused, also if its directory has none")
+    func localName() async throws {
+      var zip = ZipBuilder()
+      zip.add(Array("axtxt".utf8), [1], localName: Array("a\0txt".utf8))
+      #expect(try await Bench().failure(zip.archive())?.code == .unsafePath)
+    }
+
+    @Test("entries of a zip that share their bytes are a bomb, too")
+    func overlappingZip() async throws {
+      var zip = ZipBuilder()
+      zip.add("f0", [UInt8](repeating: 7, count: 10_000))
+      for number in 1..<500 { zip.addOverlap("f\(number)") }
+      let error = try await Bench().failure(zip.archive(), with: Unarchive(limits: Limits(bytes: 1_000_000)))
+      #expect(error?.code == .tooLarge || error?.code == .damaged, "\(String(describing: error))")
+    }
+
     @Test("a source that is not a file is unpacked as its blocks come")
     func stream() throws {
       let bench = try Bench()
@@ -94,7 +226,19 @@
     }
 
     /// What an archive contains, the limit that it exceeds, and the name of that limit.
-    static let exceeded: [(String, [UInt8], Limits, String)] = {
+    struct Exceeded: Sendable, CustomTestStringConvertible {
+      let name: String
+      let bytes: [UInt8]
+      let limits: Limits
+      let limit: String
+      var testDescription: String { name }
+
+      init(_ name: String, _ bytes: [UInt8], _ limits: Limits, _ limit: String) {
+        (self.name, self.bytes, self.limits, self.limit) = (name, bytes, limits, limit)
+      }
+    }
+
+    static let exceeded: [Exceeded] = {
       func tar(_ build: (inout TarBuilder) -> Void) -> [UInt8] {
         var tar = TarBuilder()
         build(&tar)
@@ -103,34 +247,35 @@
       var zip = ZipBuilder()
       for number in 0..<4 { zip.add("f\(number)") }
       return [
-        ("entries", tar { for number in 0..<4 { $0.add("f\(number)") } }, Limits(entries: 3), "Limits.entries"),
-        ("entries of a zip", zip.archive(), Limits(entries: 3), "Limits.entries"),
-        ("bytes", tar { $0.add("f", [1, 2, 3, 4]) }, Limits(bytes: 3), "Limits.bytes"),
-        (
+        Exceeded("entries", tar { for number in 0..<4 { $0.add("f\(number)") } }, Limits(entries: 3), "Limits.entries"),
+        Exceeded("entries of a zip", zip.archive(), Limits(entries: 3), "Limits.entries"),
+        Exceeded("bytes", tar { $0.add("f", [1, 2, 3, 4]) }, Limits(bytes: 3), "Limits.bytes"),
+        Exceeded(
           "bytes of several",
           tar {
             $0.add("f", [1, 2])
             $0.add("g", [1, 2])
           }, Limits(bytes: 3), "Limits.bytes"
         ),
-        ("depth", tar { $0.add("a/b/c/d") }, Limits(depth: 3), "Limits.depth"),
-        ("depth of folders", tar { $0.add("a/b/c/d/", type: "5") }, Limits(depth: 3), "Limits.depth"),
-        ("path", tar { $0.add("a/b/c/d") }, Limits(pathLength: 6), "Limits.pathLength"),
-        ("link", tar { $0.add("a", type: "2", link: "b/c/d/e") }, Limits(pathLength: 6), "Limits.pathLength"),
-        ("name", tar { $0.add("a/abcdef") }, Limits(nameLength: 5), "Limits.nameLength"),
-        (
+        Exceeded("depth", tar { $0.add("a/b/c/d") }, Limits(depth: 3), "Limits.depth"),
+        Exceeded("depth of folders", tar { $0.add("a/b/c/d/", type: "5") }, Limits(depth: 3), "Limits.depth"),
+        Exceeded("path", tar { $0.add("a/b/c/d") }, Limits(pathLength: 6), "Limits.pathLength"),
+        Exceeded("link", tar { $0.add("a", type: "2", link: "b/c/d/e") }, Limits(pathLength: 6), "Limits.pathLength"),
+        Exceeded("name", tar { $0.add("a/abcdef") }, Limits(nameLength: 5), "Limits.nameLength"),
+        Exceeded(
           "long name", tar { $0.add(String(repeating: "n", count: 256)) }, Limits(), "Limits.nameLength"
         ),
       ]
     }()
 
     @Test("each limit has an error that names it", arguments: exceeded)
-    func limits(_ name: String, _ bytes: [UInt8], _ limits: Limits, _ limit: String) async throws {
+    func limits(_ test: Exceeded) async throws {
+      let (bytes, limits) = (test.bytes, test.limits)
       let error = try await Bench().failure(bytes, with: Unarchive(limits: limits))
       #expect(error?.code == .tooLarge)
-      #expect(error?.message.contains("Unarchive." + limit) == true, "\(error?.message ?? "")")
+      #expect(error?.message.contains("Unarchive." + test.limit) == true, "\(error?.message ?? "")")
       // One more of everything is enough, except that no file system takes a longer name.
-      guard name != "long name" else { return }
+      guard test.name != "long name" else { return }
       let more = Limits(
         entries: limits.entries + 1, bytes: limits.bytes.map { $0 + 1 }, depth: limits.depth + 1,
         pathLength: limits.pathLength + 1, nameLength: limits.nameLength + 1)

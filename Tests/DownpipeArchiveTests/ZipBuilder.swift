@@ -4,6 +4,10 @@
     private var local: [UInt8] = []
     private var central: [UInt8] = []
     private var count = 0
+    /// Of the last entry.
+    private var lastShared: [UInt8] = []
+    private var lastSizes: [UInt8] = []
+    private var lastOffset: UInt32 = 0
 
     /// Appends an entry.
     ///
@@ -13,7 +17,7 @@
     ///   - size: The declared size, in both headers; that of the data when `nil`.
     mutating func add(
       _ name: [UInt8], _ data: [UInt8] = [], mode: UInt32 = 0o100644, flags: UInt32 = 0x800, method: UInt32 = 0,
-      size: Int? = nil
+      size: Int? = nil, localName: [UInt8]? = nil
     ) {
       let crc = Self.crc32(data)
       let offset = UInt32(local.count)
@@ -24,10 +28,20 @@
       }
       let names = Self.number(UInt32(name.count), 2)
       let shared = Self.number(20, 2) + Self.number(flags, 2) + Self.number(method, 2) + Self.number(0x6000_0021, 4)
-      local += [0x50, 0x4B, 3, 4] + shared + sizes(!describes) + names + [0, 0] + name + data
+      local += [0x50, 0x4B, 3, 4] + shared + sizes(!describes)
+      local += Self.number(UInt32((localName ?? name).count), 2) + [0, 0] + (localName ?? name) + data
       if describes { local += [0x50, 0x4B, 7, 8] + sizes(true) }
       central += [0x50, 0x4B, 1, 2, 20, 3] + shared + sizes(true) + names
       central += [UInt8](repeating: 0, count: 8) + Self.number(mode << 16, 4) + Self.number(offset, 4) + name
+      (lastShared, lastSizes, lastOffset) = (shared, sizes(true), offset)
+      count += 1
+    }
+
+    /// Appends an entry to the directory that has the bytes of the last one.
+    mutating func addOverlap(_ name: String) {
+      central += [0x50, 0x4B, 1, 2, 20, 3] + lastShared + lastSizes + Self.number(UInt32(name.utf8.count), 2)
+      central += [UInt8](repeating: 0, count: 8) + Self.number(0o100644 << 16, 4) + Self.number(lastOffset, 4)
+      central += Array(name.utf8)
       count += 1
     }
 

@@ -21,14 +21,18 @@
       case special
     }
 
+    struct Attributes {
+      var permissions: UInt32
+      var owner: (user: Int64, group: Int64)
+      /// In seconds since 1970, and nanoseconds.
+      var modified: (seconds: Int64, nanoseconds: Int64)?
+    }
+
     var name: String
     var kind: Kind
     /// The declared number of bytes, if there is one.
     var size: Int64?
-    var permissions: UInt32
-    var owner: (user: Int64, group: Int64)
-    /// In seconds since 1970, and nanoseconds.
-    var modified: (seconds: Int64, nanoseconds: Int64)?
+    var attributes: Attributes
     var isEncrypted: Bool
 
     /// The values of libarchive's entry.
@@ -59,11 +63,11 @@
         }
       }
       size = archive_entry_size_is_set(raw) != 0 ? archive_entry_size(raw) : nil
-      permissions = UInt32(archive_entry_perm(raw)) & 0o777
-      owner = (archive_entry_uid(raw), archive_entry_gid(raw))
-      if archive_entry_mtime_is_set(raw) != 0 {
-        modified = (Int64(archive_entry_mtime(raw)), Int64(archive_entry_mtime_nsec(raw)))
-      }
+      attributes = Attributes(
+        permissions: UInt32(archive_entry_perm(raw)) & 0o777,
+        owner: (archive_entry_uid(raw), archive_entry_gid(raw)),
+        modified: archive_entry_mtime_is_set(raw) != 0
+          ? (Int64(archive_entry_mtime(raw)), Int64(archive_entry_mtime_nsec(raw))) : nil)
       isEncrypted = archive_entry_is_encrypted(raw) != 0
     }
   }

@@ -28,15 +28,19 @@
     private var isOpen = false
     /// Where in the archive a failure occurred, for messages.
     var place = ""
+    private let maximumHeaderBytes: Int64?
 
     /// Opens an archive.
     ///
     /// - Parameters:
     ///   - what: What is read, for messages: `xz file`.
+    ///   - maximumHeaderBytes: The most bytes that the header of one entry may have; `nil` for no limit. The library keeps what
+    ///     it reads there, such as the map of a sparse file, with several times as much memory.
     ///   - setUp: Chooses formats and filters.
     /// - Throws: Errors of the source; `DownloadError` with `.damaged` if the format is not recognised.
     init(
-      _ source: any BlockSource, what: String, names: Names, _ setUp: (OpaquePointer) -> Void
+      _ source: any BlockSource, what: String, names: Names, maximumHeaderBytes: Int64? = nil,
+      _ setUp: (OpaquePointer) -> Void
     ) throws {
       guard let archive = archive_read_new() else {
         throw DownloadError(.processing, "there is too little memory to read the archive: run fewer downloads at once")
@@ -44,6 +48,7 @@
       self.archive = archive
       self.what = what
       input = Input(source)
+      self.maximumHeaderBytes = maximumHeaderBytes
       locale = names == .plain ? downpipe_plain_locale() : downpipe_unicode_locale()
       setUp(archive)
       archive_read_set_callback_data(archive, Unmanaged.passUnretained(input).toOpaque())
@@ -76,6 +81,8 @@
 
     /// Reads the header of the next entry; `nil` at the end. The entry is valid until the next call.
     func next() throws -> OpaquePointer? {
+      input.allowance = maximumHeaderBytes
+      defer { input.allowance = nil }
       var entry: OpaquePointer?
       switch inLocale({ archive_read_next_header(archive, &entry) }) {
       case ARCHIVE_OK:
@@ -114,6 +121,9 @@
         }
       }
     }
+
+    /// Whether the archive is one of cpio.
+    var isCPIO: Bool { archive_format(archive) & 0xFF_0000 == ARCHIVE_FORMAT_CPIO }
 
     /// Whether entries are known to be encrypted. Without a format the library would read a null pointer.
     var hasEncryptedEntries: Bool { isOpen && archive_read_has_encrypted_entries(archive) == 1 }
@@ -164,6 +174,8 @@
       private var taken: Int64 = 0
       /// The error of the source, which ended the reading.
       private(set) var failure: (any Error)?
+      /// The bytes that may be handed over until the present header ends; `nil` for no limit.
+      var allowance: Int64?
 
       init(_ source: any BlockSource) { self.source = source }
 
@@ -171,8 +183,15 @@
         guard failure == nil else { return -1 }
         do {
           try Task.checkCancellation()
+          if let allowance, allowance < 0 {
+            throw DownloadError(
+              .tooLarge,
+              "the header of an entry is longer than any that programs write: do not trust the archive, or unpack it yourself"
+            )
+          }
           last = try source.next()
           taken += Int64(last.count)
+          allowance? -= Int64(last.count)
           block?.pointee = last.baseAddress
           return last.count
         } catch {

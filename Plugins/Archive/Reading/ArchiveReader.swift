@@ -1,4 +1,5 @@
 #if Archive
+  import CArchive
   import DownpipeCore
   import DownpipeGzip
   import DownpipePOSIX
@@ -15,7 +16,14 @@
     private let source: any BlockSource
     private let handle: ArchiveHandle
     private let directory: ZipDirectory?
+    /// The most bytes of the header of an entry, with extended headers and maps of sparse files: 8 MiB.
+    private static let maximumHeaderBytes: Int64 = 8 << 20
+    /// The most files of a cpio archive with other names that have not come yet: libarchive compares each entry with all of
+    /// them.
+    private static let maximumLinkedFiles = 50_000
+
     private var entryCount: Int64 = 0
+    private var linkedFiles = 0
     /// Whether the data of an entry need not be decoded to reach the next one.
     var skipsWithoutReading: Bool { format == .zip && source.seekableByteCount != nil }
 
@@ -50,13 +58,18 @@
         guard directory.entryCount <= maximumEntries else {
           throw DownloadError(.tooLarge, Self.tooManyEntries(maximumEntries))
         }
-        try directory.checkNames(in: file)
+        guard try directory.check(in: file, atMost: maximumEntries) <= maximumEntries else {
+          throw DownloadError(.tooLarge, Self.tooManyEntries(maximumEntries))
+        }
       }
-      handle = try ArchiveHandle(source, what: "archive", names: format.names) { format.register(in: $0) }
+      handle = try ArchiveHandle(
+        source, what: "archive", names: format.names,
+        maximumHeaderBytes: format == .stream ? Self.maximumHeaderBytes : nil
+      ) { format.register(in: $0) }
     }
 
-    static func tooManyEntries(_ maximum: Int64) -> String {
-      "the archive has more than \(maximum) entries: raise Unarchive.Limits.entries if you trust it"
+    static func tooManyEntries(_ maximum: Int64, _ addition: String = "") -> String {
+      "the archive has more than \(maximum) entries\(addition): raise Unarchive.Limits.entries if you trust it"
     }
 
     /// Reads the next header; `nil` at the end of the archive.
@@ -65,6 +78,15 @@
       entryCount += 1
       let entry = try handle.inLocale { Result { () throws(DownloadError) in try ArchiveEntry(raw, format: format) } }
         .get()
+      if handle.isCPIO, archive_entry_nlink(raw) > 1, entry.kind == .file {
+        linkedFiles += 1
+        guard linkedFiles <= Self.maximumLinkedFiles else {
+          throw DownloadError(
+            .tooLarge,
+            "more than \(Self.maximumLinkedFiles) files of the cpio archive have hard links: unpack it yourself if you trust it"
+          )
+        }
+      }
       handle.place = ", at entry \(entryCount), \(shown(entry.name))"
       return entry
     }

@@ -11,6 +11,8 @@
     let isShort: Bool
     private let start: Int64
     private let end: Int64
+    /// What was put before the archive without a change of its offsets.
+    private let shift: Int64
 
     private static let recordSize = 22
     private static let headerSize = 46
@@ -30,6 +32,7 @@
       let position = tailStart + Int64(index)
       var count = Int64(Self.number(tail, index + 10, 2))
       var length = Int64(Self.number(tail, index + 12, 4))
+      var declared = Int64(Self.number(tail, index + 16, 4))
       var end = position
       var isShort = true
       // The locator of the zip64 record is directly before the record.
@@ -41,6 +44,7 @@
           if record.count == 56, record.starts(with: [0x50, 0x4B, 6, 6]) {
             count = Int64(clamping: Self.wide(record, 32))
             length = Int64(clamping: Self.wide(record, 40))
+            declared = Int64(clamping: Self.wide(record, 48))
             end = offset
             isShort = false
           }
@@ -51,6 +55,7 @@
       self.end = end
       // Counted from its end: something may have been put before the archive, and its offsets left as they were.
       start = max(0, end - length)
+      shift = max(0, start - declared)
     }
 
     /// Whether a number of entries is the declared one.
@@ -60,24 +65,65 @@
 
     /// Checks the names as they are stored.
     ///
-    /// - Throws: `DownloadError` with `.unsafePath` for a name with a NUL.
-    func checkNames(in bytes: ArtifactBytes) throws {
+    /// - Parameter maximum: The number of entries after which the check ends.
+    /// - Returns: The number of entries in the directory, at most one more than `maximum`.
+    /// - Throws: `DownloadError` with `.unsafePath` for a name with a NUL, in the directory or before the entry's data;
+    ///   `.damaged` for a directory that cannot be read.
+    func check(in bytes: ArtifactBytes, atMost maximum: Int64) throws -> Int64 {
       var position = start
-      while position < end {
+      var count: Int64 = 0
+      while position < end, count <= maximum {
         try Task.checkCancellation()
         let header = try Self.read(bytes, Self.headerSize, at: position)
-        // libarchive judges a directory that is damaged.
-        guard header.count == Self.headerSize, header.starts(with: [0x50, 0x4B, 1, 2]) else { return }
+        // A signature of the directory may be at its end.
+        if header.starts(with: [0x50, 0x4B, 5, 5]) { break }
+        guard header.count == Self.headerSize, header.starts(with: [0x50, 0x4B, 1, 2]) else {
+          throw DownloadError(.damaged, "the directory of the zip file is damaged, at entry \(count + 1)")
+        }
+        count += 1
         let length = Self.number(header, 28, 2)
         let name = try Self.read(bytes, length, at: position + Int64(Self.headerSize))
-        if name.contains(0) {
-          throw DownloadError(
-            .unsafePath,
-            "the archive has a name with a NUL, \(shown(String(decoding: name, as: UTF8.self))): programs "
-              + "would see different names. Do not trust it")
-        }
-        position += Int64(Self.headerSize + length + Self.number(header, 30, 2) + Self.number(header, 32, 2))
+        try Self.refuseNUL(in: name)
+        let extra = try Self.read(bytes, Self.number(header, 30, 2), at: position + Int64(Self.headerSize + length))
+        try checkEntry(at: Self.offset(header, extra), in: bytes)
+        position += Int64(Self.headerSize + length + extra.count + Self.number(header, 32, 2))
       }
+      return count
+    }
+
+    /// Checks the name before an entry's data, which libarchive takes.
+    private func checkEntry(at offset: Int64, in bytes: ArtifactBytes) throws {
+      let (place, isTooFar) = offset.addingReportingOverflow(shift)
+      guard !isTooFar, place >= 0, place < bytes.byteCount else { return }
+      let header = try Self.read(bytes, 30, at: place)
+      // libarchive refuses an entry that is not there.
+      guard header.count == 30, header.starts(with: [0x50, 0x4B, 3, 4]) else { return }
+      try Self.refuseNUL(in: try Self.read(bytes, Self.number(header, 26, 2), at: place + 30))
+    }
+
+    private static func refuseNUL(in name: [UInt8]) throws {
+      guard name.contains(0) else { return }
+      throw DownloadError(
+        .unsafePath,
+        "the archive has a name with a NUL, \(shown(String(decoding: name, as: UTF8.self))): programs "
+          + "would see different names. Do not trust it")
+    }
+
+    /// The offset of an entry in the archive, which is in the extra field of zip64 if it is large (APPNOTE §4.5.3).
+    private static func offset(_ header: [UInt8], _ extra: [UInt8]) -> Int64 {
+      let short = number(header, 42, 4)
+      guard short == 0xFFFF_FFFF else { return Int64(short) }
+      var index = 0
+      while index + 4 <= extra.count {
+        let size = number(extra, index + 2, 2)
+        if number(extra, index, 2) == 1 {
+          // Only those sizes are before it that do not fit in the header either.
+          let place = index + 4 + 8 * [24, 20].count { number(header, $0, 4) == 0xFFFF_FFFF }
+          return place + 8 <= min(extra.count, index + 4 + size) ? Int64(clamping: wide(extra, place)) : .max
+        }
+        index += 4 + size
+      }
+      return Int64(short)
     }
 
     private static func read(_ bytes: ArtifactBytes, _ count: Int, at offset: Int64) throws -> [UInt8] {

@@ -57,10 +57,11 @@
       }
     }
 
-    /// Opens an existing file for writing.
+    /// Opens an existing file for writing, also one that an earlier entry has made read-only.
     func openFile(_ components: [String]) throws -> OpenFile {
       try withEntry(components, "open") { entry throws(SystemError) in
-        try OpenFile(entry, O_WRONLY | O_NOFOLLOW | O_NONBLOCK, system: system)
+        try OpenFile(entry, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, system: system).setPermissions(0o600)
+        return try OpenFile(entry, O_WRONLY | O_NOFOLLOW | O_NONBLOCK, system: system)
       }
     }
 

@@ -28,6 +28,9 @@
 
     private var names: [UInt128: Name] = [:]
 
+    /// The number of names, with those of folders that only the paths of others name.
+    var count: Int { names.count }
+
     /// Takes a name, and those of the folders above it.
     ///
     /// - Parameter origin: The path in the archive. With another one than before, the name is not the same entry again.
@@ -104,22 +107,21 @@
     static func folding(_ text: String) -> String {
       if text.utf8.allSatisfy({ $0 < 0x80 }) { return text.lowercased() }
       var folded = String.UnicodeScalarView()
-      // The capital of a final sigma is that of the other one. Where the capital is two letters, as for “ß”, both stay
-      // different, as for file systems.
+      // The capital of a final sigma is that of the other one. The capital of “ß” is two letters: the file systems of Macs take
+      // both for one name.
       for scalar in text.decomposedStringWithCanonicalMapping.unicodeScalars {
         // The Turkish letter without a dot has the capital of another letter.
         guard scalar.value != 0x131 else {
           folded.append(scalar)
           continue
         }
-        let upper = single(scalar.properties.uppercaseMapping) ?? scalar
-        folded.append(single(upper.properties.lowercaseMapping) ?? upper)
+        for lower in scalar.properties.lowercaseMapping.unicodeScalars {
+          for upper in lower.properties.uppercaseMapping.unicodeScalars {
+            folded.append(contentsOf: upper.properties.lowercaseMapping.unicodeScalars)
+          }
+        }
       }
       return String(folded)
-    }
-
-    private static func single(_ mapping: String) -> Unicode.Scalar? {
-      mapping.unicodeScalars.count == 1 ? mapping.unicodeScalars.first : nil
     }
   }
 #endif

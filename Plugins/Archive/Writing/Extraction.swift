@@ -14,7 +14,9 @@
     private var names = EntryNames()
     private var links = LinkTargets()
     /// Folders whose attributes are set at the end: what is written into them changes their times.
-    private var folders: [(components: [String], entry: ArchiveEntry)] = []
+    private var folders: [(path: String, attributes: ArchiveEntry.Attributes)] = []
+    /// The bytes of the paths and targets in ``folders`` and ``links``.
+    private var keptBytes: Int64 = 0
     private var entryCount: Int64 = 0
     private var hasChosen = false
     /// The bytes of entries that are left out.
@@ -58,10 +60,7 @@
           .processing, "no entry of the archive matches \(options.only.map(\.text).joined(separator: ", "))")
       }
       try links.check()
-      for (components, target) in links.all {
-        try Task.checkCancellation()
-        try folder.makeLink(components, to: target)
-      }
+      try links.forEach { components, target in try folder.makeLink(components, to: target) }
       try finishFolders()
     }
 
@@ -85,14 +84,20 @@
       }
       switch entry.kind {
       case .folder:
+        // Nothing says that a folder has no data.
+        try skip(entry)
         guard !options.flattens else { return }
         if !place.isEmpty { _ = try take(place, .folder, entry) }
         _ = try folder.folder(place)
-        if keepsAttributes, !place.isEmpty { folders.append((place, entry)) }
+        if keepsAttributes, !place.isEmpty {
+          let path = place.joined(separator: "/")
+          try keep(path, for: entry)
+          folders.append((path, entry.attributes))
+        }
       case .file:
         try replaceEarlier(place, .file, entry)
         let file = try folder.makeFile(
-          place, isExecutable: options.modes != .drop && entry.permissions & 0o100 != 0)
+          place, isExecutable: options.modes != .drop && entry.attributes.permissions & 0o100 != 0)
         try fill(file, entry, at: place)
       case .symbolicLink(let target):
         try unpackLink(place, to: target, entry)
@@ -123,12 +128,21 @@
     private mutating func take(
       _ place: [String], _ kind: EntryNames.Kind, _ entry: ArchiveEntry
     ) throws -> EntryNames.Kind? {
-      do throws(EntryNames.Conflict) {
-        guard let earlier = try names.take(place, kind, origin: EntryPath.loose(entry.name).joined(separator: "/"))
-        else { return nil }
+      do {
+        let earlier = try names.take(place, kind, origin: EntryPath.loose(entry.name).joined(separator: "/"))
+        guard let earlier else {
+          // Also folders that only the paths of others name.
+          guard Int64(names.count) <= options.limits.entries else {
+            throw DownloadError(
+              .tooLarge,
+              ArchiveReader.tooManyEntries(options.limits.entries, " with the folders in their paths") + "; it is "
+                + shown(entry.name))
+          }
+          return nil
+        }
         if kind == .folder || (earlier.isSameEntry && reader.format.replacesEntries) { return earlier.kind }
-        throw .spelling
-      } catch {
+        throw EntryNames.Conflict.spelling
+      } catch let error as EntryNames.Conflict {
         let reason =
           switch error {
           case .spelling:
@@ -150,6 +164,17 @@
       case .file: try folder.unlink(place)
       case .link: links.remove(place)
       case .folder, nil: break
+      }
+    }
+
+    /// Counts a path, and the target of a link, that are kept in memory until the end.
+    private mutating func keep(_ texts: String..., for entry: ArchiveEntry) throws {
+      keptBytes += texts.reduce(0) { $0 + Int64($1.utf8.count) }
+      guard keptBytes <= options.pathBytes else {
+        throw DownloadError(
+          .tooLarge,
+          "the paths of the folders and links of the archive have more than \(options.pathBytes) bytes "
+            + "(Unarchive.Limits.pathBytes), at \(shown(entry.name)): unpack the archive yourself if you trust it")
       }
     }
 
@@ -180,7 +205,7 @@
         try count(size - end, entry)
         try reporting("write", folder.path(place)) { () throws(SystemError) in try file.truncate(to: size) }
       }
-      try setAttributes(file, entry, at: place)
+      try setAttributes(file, entry.attributes, at: place)
       try reporting("close", folder.path(place)) { () throws(SystemError) in try file.close() }
     }
 
@@ -195,6 +220,7 @@
     // MARK: Links
 
     private mutating func unpackLink(_ place: [String], to target: String, _ entry: ArchiveEntry) throws {
+      try skip(entry)
       guard try allowsLink(entry), !options.flattens else { return }
       guard !target.isEmpty, target.utf8.count <= options.limits.pathLength else {
         throw DownloadError(
@@ -204,6 +230,7 @@
       }
       try replaceEarlier(place, .link, entry)
       // Made at the end: nothing can be written through it.
+      try keep(place.joined(separator: "/"), target, for: entry)
       links.add(place, to: target)
       _ = try folder.folder(place.dropLast())
     }
@@ -224,7 +251,10 @@
       if target == place { return try skip(entry) }
       if kind == .link {
         try replaceEarlier(place, .link, entry)
-        if let path = links.target(of: target) { links.add(place, to: path) }
+        if let path = links.target(of: target) {
+          try keep(place.joined(separator: "/"), path, for: entry)
+          links.add(place, to: path)
+        }
         return try skip(entry)
       }
       try replaceEarlier(place, .file, entry)
@@ -263,29 +293,31 @@
     private var keepsAttributes: Bool { options.times == .keep || options.modes == .keep || options.owners == .keep }
 
     private func finishFolders() throws {
-      for (components, entry) in folders.reversed() {
+      // In the order of the archive: a later entry of a folder has its newer attributes.
+      for (path, attributes) in folders {
         try Task.checkCancellation()
+        let components = EntryPath.loose(path)
         // The owner of the process must be able to move and to remove the folder.
-        try setAttributes(try folder.folder(components), entry, at: components, adding: 0o700)
+        try setAttributes(try folder.folder(components), attributes, at: components, adding: 0o700)
       }
     }
 
     /// Never set: the bits for another user or group, and the sticky bit.
     private func setAttributes(
-      _ file: OpenFile, _ entry: ArchiveEntry, at place: [String], adding permissions: UInt32 = 0o400
+      _ file: OpenFile, _ attributes: ArchiveEntry.Attributes, at place: [String], adding permissions: UInt32 = 0o400
     ) throws {
       let system = folder.system
       try reporting("set the attributes of", folder.path(place)) { () throws(SystemError) in
         if options.owners == .keep {
           try system.setOwner(
-            file.descriptor, user: UInt32(truncatingIfNeeded: entry.owner.user),
-            group: UInt32(truncatingIfNeeded: entry.owner.group))
+            file.descriptor, user: UInt32(truncatingIfNeeded: attributes.owner.user),
+            group: UInt32(truncatingIfNeeded: attributes.owner.group))
         }
         if options.modes == .keep {
-          try file.setPermissions(.init(entry.permissions & 0o777 | permissions))
+          try file.setPermissions(.init(attributes.permissions & 0o777 | permissions))
         }
       }
-      if options.times == .keep, let (seconds, nanoseconds) = entry.modified {
+      if options.times == .keep, let (seconds, nanoseconds) = attributes.modified {
         // Some file systems do not store such times, and the file is complete without them.
         try? system.setModified(file.descriptor, seconds: seconds, nanoseconds: nanoseconds)
       }

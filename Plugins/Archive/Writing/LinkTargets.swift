@@ -5,13 +5,17 @@
   struct LinkTargets {
     /// What systems follow at most.
     private static let maximumSteps = 40
+    /// The components that are read and hashed for each link, on average, before the archive is refused. Links that lead
+    /// through each other could take hours otherwise.
+    private static let componentsPerLink = 2_000
 
-    private var links: [UInt128: (components: [String], target: String)] = [:]
+    /// The paths and targets. Components would need several times as much memory.
+    private var links: [UInt128: (path: String, target: String)] = [:]
     private var order: [UInt128] = []
 
     mutating func add(_ components: [String], to target: String) {
       let key = PathHash.of(components).folded
-      if links.updateValue((components, target), forKey: key) == nil { order.append(key) }
+      if links.updateValue((components.joined(separator: "/"), target), forKey: key) == nil { order.append(key) }
     }
 
     mutating func remove(_ components: [String]) { links[PathHash.of(components).folded] = nil }
@@ -20,20 +24,24 @@
     func target(of components: [String]) -> String? { links[PathHash.of(components).folded]?.target }
 
     /// The links in the order of the archive.
-    var all: [(components: [String], target: String)] {
+    func forEach(_ body: (_ components: [String], _ target: String) throws -> Void) throws {
       var seen: Set<UInt128> = []
-      return order.compactMap { seen.insert($0).inserted ? links[$0] : nil }
+      for key in order where seen.insert(key).inserted {
+        try Task.checkCancellation()
+        guard let (path, target) = links[key] else { continue }
+        try body(EntryPath.loose(path), target)
+      }
     }
 
     /// Checks that no link leads out of the folder, by itself or through other links.
     ///
-    /// - Throws: `DownloadError` with `.unsafePath`.
+    /// - Throws: `DownloadError` with `.unsafePath`; `.tooLarge` if that would take too long.
     func check() throws {
-      for (components, target) in all {
-        try Task.checkCancellation()
+      var budget = 1_000_000 + Self.componentsPerLink * links.count
+      try forEach { components, target in
         // As text, so that a link stays inside also when one of the others is replaced by a folder.
         guard Self.resolve(target, from: Array(components.dropLast())) != nil,
-          isInside(components, target)
+          try isInside(components, target, &budget)
         else {
           throw DownloadError(
             .unsafePath,
@@ -58,11 +66,19 @@
     }
 
     /// Follows a link as the system does.
-    private func isInside(_ components: [String], _ target: String) -> Bool {
+    private func isInside(_ components: [String], _ target: String, _ budget: inout Int) throws(DownloadError) -> Bool {
       var place = Array(components.dropLast())
       var rest = EntryPath.loose(target)[...]
       var steps = 0
       while let component = rest.popFirst() {
+        // What the look-up costs.
+        budget -= place.count + 1
+        guard budget > 0 else {
+          throw DownloadError(
+            .tooLarge,
+            "the links of the archive lead through too many others, up to \(shown(components.joined(separator: "/"))): leave "
+              + "them out with Unarchive(links: .skip)")
+        }
         if component == ".." {
           if place.popLast() == nil { return false }
           continue
@@ -75,6 +91,7 @@
         if next.utf8.first == UInt8(ascii: "/") { return false }
         place.removeLast()
         rest = (EntryPath.loose(next) + rest)[...]
+        budget -= rest.count
       }
       return true
     }
