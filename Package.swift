@@ -327,7 +327,8 @@ let package = Package(
         "DownpipeArchive", "DownpipeCore", "DownpipeGzip", "DownpipePOSIX", "DownpipeTesting",
         .product(name: "Crypto", package: "swift-crypto"),
       ]),
-    tests("DownpipeChecksum", ["DownpipeChecksum", "DownpipeCore", "DownpipeTesting"]),
+    tests(
+      "DownpipeChecksum", ["DownpipeChecksum", "DownpipeFiles", "DownpipePOSIX", "DownpipeCore", "DownpipeTesting"]),
     tests("DownpipeCommand", ["DownpipeCommand", "DownpipeCore", "DownpipeTesting"]),
     tests("DownpipeSignature", ["DownpipeSignature", "DownpipeCore", "DownpipeTesting"]),
     tests("DownpipeMetalink", ["DownpipeMetalink", "DownpipeChecksum", "DownpipeCore", "DownpipeTesting"]),
@@ -383,7 +384,7 @@ let package = Package(
     tests(
       "Crash",
       [
-        "DownpipeCore", "DownpipeFiles", "DownpipePOSIX", "DownpipeTesting",
+        "DownpipeCore", "DownpipeFiles", "DownpipeArchive", "DownpipeChecksum", "DownpipePOSIX", "DownpipeTesting",
         .target(name: "DownpipeSQLite", condition: sqlite), .target(name: "CFaultyVFS", condition: sqlite),
       ]),
     tests(

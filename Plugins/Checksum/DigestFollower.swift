@@ -1,4 +1,5 @@
 import DownpipeCore
+import DownpipePOSIX
 import Synchronization
 
 /// Computes digests of a download, and of its pieces, while its bytes arrive.
@@ -19,6 +20,9 @@ final class DigestFollower: TransferFollower {
     state = Mutex(State(computations: computations, pieces: computation))
   }
 
+  /// A follower for the pieces only.
+  init(pieces: PieceComputation) { state = Mutex(State(computations: [], pieces: pieces)) }
+
   func take(_ bytes: RawSpan) {
     state.withLock { state in
       for index in state.computations.indices { state.computations[index].update(bytes) }
@@ -34,10 +38,21 @@ final class DigestFollower: TransferFollower {
   }
 
   /// The digests of the pieces taken so far; `nil` if those of such pieces were not computed.
-  func digests(of pieces: PieceDigests) -> [FileDigest]? {
-    guard let computation = state.withLock({ $0.pieces }), computation.algorithm == pieces.algorithm,
-      computation.length == pieces.length
+  func digests(ofPieces algorithm: DigestAlgorithm, length: Int64) -> [FileDigest]? {
+    guard let computation = state.withLock({ $0.pieces }), computation.algorithm == algorithm,
+      computation.length == length
     else { return nil }
     return computation.digests
+  }
+
+  /// Takes all bytes of a file, as if they arrived now.
+  func read(_ artifact: Artifact, in context: ProcessingContext) throws {
+    try Task.checkCancellation()
+    let progress = InputProgress(of: artifact, in: context)
+    try ArtifactBytes(artifact, didRead: progress.didRead).forEachBlock { block in
+      try Task.checkCancellation()
+      take(block)
+      return true
+    }
   }
 }

@@ -106,24 +106,37 @@ extension PieceDigests {
   public static func of(
     file path: String, algorithm: DigestAlgorithm = .sha256, length: Int64? = nil
   ) async throws -> PieceDigests {
-    var piece = length ?? 1 << 20
-    if length == nil {
-      let size = try OpenFile.size(ofFile: path)
-      while piece < maximumLength, size > Int64(maximumCount) * piece { piece *= 2 }
-    }
+    let piece = try length ?? usualLength(forBytes: OpenFile.size(ofFile: path))
     guard (1...maximumLength).contains(piece) else {
       throw DownloadError(.invalidRequest, "a piece has from 1 to \(maximumLength) bytes, not \(piece)")
     }
     var file = try FileDigests(
       of: path, [], pieces: try PieceComputation(algorithm, length: piece, atMost: maximumCount))
     while try file.readBlock() { await Task.yield() }
-    let digests = file.pieces?.digests ?? []
-    guard let pieces = PieceDigests(algorithm, length: piece, digests: digests) else {
+    guard let pieces = try pieces(algorithm, length: piece, file.pieces?.digests ?? [], of: path) else {
+      throw DownloadError(.invalidRequest, "\(path) is empty: it has no pieces")
+    }
+    return pieces
+  }
+
+  /// The length of the pieces of a file for which no length was chosen: 1 MiB, and more for a file with too many of them.
+  static func usualLength(forBytes size: Int64) -> Int64 {
+    var length: Int64 = 1 << 20
+    while length < maximumLength, size > Int64(maximumCount) * length { length *= 2 }
+    return length
+  }
+
+  /// The digests of the pieces of a file; `nil` for an empty file.
+  ///
+  /// - Throws: ``DownloadError`` with `.invalidRequest` if there are too many.
+  static func pieces(
+    _ algorithm: DigestAlgorithm, length: Int64, _ digests: [FileDigest], of file: String
+  ) throws(DownloadError) -> PieceDigests? {
+    if digests.isEmpty { return nil }
+    guard let pieces = PieceDigests(algorithm, length: length, digests: digests) else {
       throw DownloadError(
         .invalidRequest,
-        digests.isEmpty
-          ? "\(path) is empty: it has no pieces"
-          : "\(path) has more than \(maximumCount) pieces of \(piece) bytes, which is the most: use longer ones")
+        "\(file) has more than \(maximumCount) pieces of \(length) bytes, which is the most: use longer ones")
     }
     return pieces
   }

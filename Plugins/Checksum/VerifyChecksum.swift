@@ -1,5 +1,4 @@
 public import DownpipeCore
-import DownpipePOSIX
 
 /// A step that checks the digests of a file and does not change the file.
 ///
@@ -272,28 +271,21 @@ public struct VerifyChecksum: UniversalPostProcessor, DigestVerifying {
   ) throws -> [FileDigest] {
     if algorithms.isEmpty { return [] }
     if let known = (context.follower as? DigestFollower)?.digests(algorithms) { return known }
-    return try read(artifact, with: DigestFollower(algorithms), in: context).digests(algorithms) ?? []
+    let follower = try DigestFollower(algorithms)
+    try follower.read(artifact, in: context)
+    return follower.digests(algorithms) ?? []
   }
 
   /// The digests of the pieces, in the same way.
   private func digests(
     of artifact: Artifact, _ pieces: PieceDigests, in context: ProcessingContext
   ) throws -> [FileDigest] {
-    if let known = (context.follower as? DigestFollower)?.digests(of: pieces) { return known }
-    return try read(artifact, with: DigestFollower([], pieces: pieces), in: context).digests(of: pieces) ?? []
-  }
-
-  /// Gives all bytes to a follower, as if they arrived now.
-  private func read(
-    _ artifact: Artifact, with follower: DigestFollower, in context: ProcessingContext
-  ) throws -> DigestFollower {
-    try Task.checkCancellation()
-    let progress = InputProgress(of: artifact, in: context)
-    try ArtifactBytes(artifact, didRead: progress.didRead).forEachBlock { block in
-      try Task.checkCancellation()
-      follower.take(block)
-      return true
+    func known(_ follower: (any TransferFollower)?) -> [FileDigest]? {
+      (follower as? DigestFollower)?.digests(ofPieces: pieces.algorithm, length: pieces.length)
     }
-    return follower
+    if let digests = known(context.follower) { return digests }
+    let follower = try DigestFollower([], pieces: pieces)
+    try follower.read(artifact, in: context)
+    return known(follower) ?? []
   }
 }
