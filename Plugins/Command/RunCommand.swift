@@ -80,6 +80,9 @@
       self.grace = grace
     }
 
+    /// The program must not change the file.
+    public var keepsContent: Bool { true }
+
     /// The program with its arguments, the settings that differ from the defaults, and the time limit.
     public var summary: String {
       var parts = [([program] + arguments.map(\.description)).joined(separator: " ")]

@@ -5,6 +5,8 @@ import DownpipeCommand
 struct CommandStep: UniversalPostProcessor {
   var name: String { RequestSteps.commandStep }
   var summary: String { "as each request says" }
+  /// The program must not change the file; see `RunCommand`.
+  var keepsContent: Bool { true }
 
   let rule: ProgramRule
 
