@@ -37,10 +37,11 @@ let package = Package(
     standIn("GlibcCalls"), standIn("DarwinTypes"), standIn("AppleDarwin", ["DarwinTypes", "GlibcCalls"]),
     standIn("AppleFoundation", ["AppleDarwin"]), standIn("Network"), standIn("IOKit"), standIn("UIKit"),
 
+    .systemLibrary(name: "CFileAttributes", path: "Sources/CFileAttributes"),
     .systemLibrary(name: "CZlib", path: "Sources/CZlib", pkgConfig: "zlib"),
     .systemLibrary(name: "CCurl", path: "Sources/CCurl", pkgConfig: "libcurl"),
     sources("DownpipeCore", "Sources/DownpipeCore", []),
-    sources("DownpipePOSIX", "Sources/DownpipePOSIX", ["DownpipeCore"]),
+    sources("DownpipePOSIX", "Sources/DownpipePOSIX", ["DownpipeCore", "CFileAttributes"]),
     sources("DownpipeFiles", "Plugins/Files", ["DownpipeCore", "DownpipePOSIX", "CZlib"]),
     sources("DownpipeMemory", "Plugins/Memory", ["DownpipeCore", "DownpipePOSIX"]),
     sources("DownpipeGates", "Plugins/Gates", ["DownpipeCore", "DownpipePOSIX", "Network", "IOKit"]),
@@ -50,7 +51,8 @@ let package = Package(
       "DownpipeBackgroundURLSession", "Plugins/BackgroundURLSession",
       ["DownpipeCore", "DownpipePOSIX", "DownpipeURLSession"]),
     sources("DownpipeHTTP", "Plugins/HTTP", ["DownpipeCore", "DownpipePOSIX", "CCurl", "CZlib"], define: "LIBCURL"),
-    sources("Fixtures", "Sources/Fixtures", []),
+    sources("Fixtures", "Sources/Fixtures", ["DownpipeCore"]),
+    sources("ChildProgram", "Sources/ChildProgram", ["DownpipeCore", "DownpipePOSIX"]),
     sources("ToolProcess", "Sources/ToolProcess", []),
     sources("BenchmarkProcess", "Sources/BenchmarkProcess", []),
 
@@ -58,7 +60,7 @@ let package = Package(
       "SystemTests",
       [
         "DownpipePOSIX", "DownpipeCore", "DownpipeFiles", "DownpipeMemory", "ToolProcess", "BenchmarkProcess",
-        "Fixtures",
+        "ChildProgram", "Fixtures",
       ]),
     tests("GatesTests", ["DownpipeGates", "DownpipeCore", "Network", "IOKit"]),
     tests("PhoneTests", ["DownpipeGatesOnPhone", "DownpipeCore", "Network", "UIKit"]),

@@ -16,12 +16,15 @@ HERE = "Tests/ApplePlatforms"
 COPIES = [
     ("Sources/DownpipeCore", "Sources/DownpipeCore", "macOS"),
     ("Sources/DownpipePOSIX", "Sources/DownpipePOSIX", "macOS"),
+    ("Sources/CFileAttributes", "Sources/CFileAttributes", "macOS"),
     ("Sources/CZlib", "Sources/CZlib", "macOS"),
     ("Sources/CCurl", "Sources/CCurl", "macOS"),
-    # The test kit needs SwiftNIO; this file does not.
+    # The test kit needs SwiftNIO; these files do not.
     ("Sources/DownpipeTesting/Fixtures/TemporaryFolder.swift", "Sources/Fixtures", "macOS"),
+    ("Sources/DownpipeTesting/HTTPServer/RefusingPort.swift", "Sources/Fixtures", "macOS"),
     ("Sources/DownpipeTool/Run/DescriptorLimit.swift", "Sources/ToolProcess", "macOS"),
     ("Sources/DownpipeTool/Run/Interruption.swift", "Sources/ToolProcess", "macOS"),
+    ("Sources/DownpipeTool/Run/LimitTrial.swift", "Sources/ToolProcess", "macOS"),
     (f"{HERE}/ToolParts", "Sources/ToolProcess", None),
     ("Examples/Benchmark/Processes/DescriptorLimit.swift", "Sources/BenchmarkProcess", "macOS"),
     ("Examples/Benchmark/Processes/Leftovers.swift", "Sources/BenchmarkProcess", "macOS"),
@@ -30,6 +33,7 @@ COPIES = [
     ("Plugins/Gates", "Plugins/Gates", "macOS"),
     ("Plugins/Gates", "Plugins/GatesOnPhone", "iOS"),
     ("Plugins/HTTP", "Plugins/HTTP", "macOS"),
+    ("Plugins/Signature/ChildProgram.swift", "Sources/ChildProgram", "macOS"),
     ("Plugins/URLSession", "Plugins/URLSession", "macOS"),
     ("Plugins/BackgroundURLSession", "Plugins/BackgroundURLSession", "macOS"),
     (f"{HERE}/Package.swift", ".", None),
@@ -45,7 +49,7 @@ CONDITIONS = {
 IMPORTS = {"Foundation": "AppleFoundation", "Darwin": "AppleDarwin", "IOKit.ps": "IOKit"}
 # libcurl's headers bring some of Glibc's; a scoped import prevails.
 BESIDE_CURL = "import AppleDarwin; import typealias DarwinTypes.sigset_t" + "".join(
-    f"; import func AppleDarwin.{name}" for name in ("pthread_sigmask", "shutdown", "sigaddset", "sigemptyset", "socket")
+    f"; import func AppleDarwin.{name}" for name in ("getsockname", "pthread_sigmask", "shutdown", "sigaddset", "sigemptyset", "socket")
 ) + "".join(f"; import var AppleDarwin.{name}" for name in ("MSG_DONTWAIT", "MSG_PEEK", "SHUT_RD", "SOCK_STREAM"))
 
 

@@ -19,7 +19,7 @@ enum LimitTrial {
     for _ in 0..<count {
       var thread = newThread()
       let code = create(&thread, attributes, gate) { context in
-        if let gate = context?.assumingMemoryBound(to: pthread_mutex_t.self) {
+        if let gate = (context as UnsafeMutableRawPointer?)?.assumingMemoryBound(to: pthread_mutex_t.self) {
           pthread_mutex_lock(gate)
           pthread_mutex_unlock(gate)
         }

@@ -5,6 +5,7 @@
 import DarwinTypes
 @_exported import var Glibc.errno
 
+@_exported import var Glibc.E2BIG
 @_exported import var Glibc.EACCES
 @_exported import var Glibc.EAGAIN
 @_exported import var Glibc.EBADF
@@ -33,6 +34,7 @@ import DarwinTypes
 @_exported import var Glibc.ENOTTY
 @_exported import var Glibc.EOPNOTSUPP
 @_exported import var Glibc.EPERM
+@_exported import var Glibc.ERANGE
 @_exported import var Glibc.EROFS
 @_exported import var Glibc.ESRCH
 @_exported import var Glibc.ESTALE
@@ -96,10 +98,28 @@ public let CTL_KERN: Int32 = 1
 public let KERN_PROC: Int32 = 14
 public let KERN_PROC_PID: Int32 = 1
 public let OPEN_MAX: Int32 = 10240
+public let RLIMIT_AS: Int32 = 5
 public let RLIMIT_NOFILE: Int32 = 8
 @_exported import var Glibc.SIG_BLOCK
+@_exported import var Glibc.SIGCHLD
 @_exported import var Glibc.SIGHUP
 @_exported import var Glibc.SIGINT
 @_exported import var Glibc.SIGKILL
 @_exported import var Glibc.SIGPIPE
 @_exported import var Glibc.SIGTERM
+
+// <sys/mman.h>
+public let MAP_ANON: Int32 = 0x20
+@_exported import var Glibc.MAP_PRIVATE
+@_exported import var Glibc.PROT_NONE
+/// A macro that Swift imports as a pointer there, too.
+public var MAP_FAILED: UnsafeMutableRawPointer? { UnsafeMutableRawPointer(bitPattern: -1) }
+
+// <spawn.h>, <sys/wait.h>: the flags of posix_spawn are `Int32` there.
+public let POSIX_SPAWN_SETSIGDEF: Int32 = 0x04
+public let POSIX_SPAWN_SETSIGMASK: Int32 = 0x08
+/// Only Apple's kernel knows it: ``posix_spawnattr_setflags(_:_:)`` takes it away.
+public let POSIX_SPAWN_CLOEXEC_DEFAULT: Int32 = 0x4000
+@_exported import var Glibc.P_PID
+@_exported import var Glibc.WEXITED
+@_exported import var Glibc.WNOWAIT

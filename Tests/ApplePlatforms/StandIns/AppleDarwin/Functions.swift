@@ -4,12 +4,15 @@
 
 @_exported import DarwinTypes
 import typealias DarwinTypes.dev_t
+import typealias DarwinTypes.id_t
 import typealias DarwinTypes.ino_t
 import typealias DarwinTypes.mode_t
 import typealias DarwinTypes.nfds_t
 import typealias DarwinTypes.nlink_t
 import typealias DarwinTypes.off_t
 import typealias DarwinTypes.pid_t
+import typealias DarwinTypes.posix_spawn_file_actions_t
+import typealias DarwinTypes.posix_spawnattr_t
 import typealias DarwinTypes.pthread_t
 import typealias DarwinTypes.rlim_t
 import typealias DarwinTypes.sigset_t
@@ -19,6 +22,8 @@ import struct DarwinTypes.clockid_t
 import struct DarwinTypes.dirent
 import struct DarwinTypes.kinfo_proc
 import struct DarwinTypes.pthread_attr_t
+import struct DarwinTypes.pthread_mutex_t
+import struct DarwinTypes.pthread_mutexattr_t
 import struct DarwinTypes.rlimit
 import struct DarwinTypes.sigaction
 import struct DarwinTypes.stat
@@ -34,6 +39,7 @@ import Synchronization
 @_exported import func Glibc.access
 @_exported import func Glibc.close
 @_exported import func Glibc.exit
+@_exported import func Glibc.fchown
 @_exported import func Glibc.free
 @_exported import func Glibc.freeaddrinfo
 @_exported import func Glibc.fsync
@@ -42,6 +48,7 @@ import Synchronization
 @_exported import func Glibc.geteuid
 @_exported import func Glibc.gethostname
 @_exported import func Glibc.getpid
+@_exported import func Glibc.inet_addr
 @_exported import func Glibc.inet_ntop
 @_exported import func Glibc.inet_pton
 @_exported import func Glibc.kill
@@ -53,6 +60,7 @@ import Synchronization
 @_exported import func Glibc.sched_yield
 @_exported import func Glibc.shutdown
 @_exported import func Glibc.strerror
+@_exported import func Glibc.strdup
 @_exported import func Glibc.strlen
 @_exported import func Glibc.symlinkat
 @_exported import func Glibc.unlinkat
@@ -320,9 +328,7 @@ public func sigaddset(_ set: UnsafeMutablePointer<sigset_t>!, _ number: Int32) -
 public func pthread_sigmask(
   _ how: Int32, _ set: UnsafePointer<sigset_t>!, _ old: UnsafeMutablePointer<sigset_t>!
 ) -> Int32 {
-  var raw = Glibc.sigset_t()
-  Glibc.sigemptyset(&raw)
-  for number in Int32(1)...31 where set.pointee & (1 << UInt32(number - 1)) != 0 { Glibc.sigaddset(&raw, number) }
+  var raw = rawSet(set.pointee)
   return Glibc.pthread_sigmask(how, &raw, nil)
 }
 
@@ -342,4 +348,188 @@ public func pthread_create(
 @discardableResult
 public func pthread_detach(_ thread: DarwinTypes.pthread_t) -> Int32 {
   Glibc.pthread_detach(Glibc.pthread_t(UInt(bitPattern: thread)))
+}
+
+@discardableResult
+public func pthread_join(
+  _ thread: DarwinTypes.pthread_t, _ result: UnsafeMutablePointer<UnsafeMutableRawPointer?>?
+) -> Int32 {
+  Glibc.pthread_join(Glibc.pthread_t(UInt(bitPattern: thread)), result)
+}
+
+/// A thread has a stack of 512 KiB there.
+@discardableResult
+public func pthread_attr_init(_ attributes: UnsafeMutablePointer<DarwinTypes.pthread_attr_t>) -> Int32 {
+  attributes.initialize(to: DarwinTypes.pthread_attr_t())
+  attributes.pointee.size = 512 << 10
+  return 0
+}
+
+@discardableResult
+public func pthread_attr_destroy(_ attributes: UnsafeMutablePointer<DarwinTypes.pthread_attr_t>) -> Int32 { 0 }
+
+@discardableResult
+public func pthread_attr_setstacksize(
+  _ attributes: UnsafeMutablePointer<DarwinTypes.pthread_attr_t>, _ size: Int
+) -> Int32 {
+  attributes.pointee.size = size
+  return 0
+}
+
+@discardableResult
+public func pthread_attr_getstacksize(
+  _ attributes: UnsafePointer<DarwinTypes.pthread_attr_t>, _ size: UnsafeMutablePointer<Int>
+) -> Int32 {
+  size.pointee = attributes.pointee.size
+  return 0
+}
+
+@discardableResult
+public func pthread_mutex_init(
+  _ mutex: UnsafeMutablePointer<DarwinTypes.pthread_mutex_t>,
+  _ attributes: UnsafePointer<DarwinTypes.pthread_mutexattr_t>?
+) -> Int32 {
+  mutex.initialize(to: DarwinTypes.pthread_mutex_t())
+  return Glibc.pthread_mutex_init(own(mutex), nil)
+}
+
+@discardableResult
+public func pthread_mutex_lock(_ mutex: UnsafeMutablePointer<DarwinTypes.pthread_mutex_t>) -> Int32 {
+  Glibc.pthread_mutex_lock(own(mutex))
+}
+
+@discardableResult
+public func pthread_mutex_unlock(_ mutex: UnsafeMutablePointer<DarwinTypes.pthread_mutex_t>) -> Int32 {
+  Glibc.pthread_mutex_unlock(own(mutex))
+}
+
+@discardableResult
+public func pthread_mutex_destroy(_ mutex: UnsafeMutablePointer<DarwinTypes.pthread_mutex_t>) -> Int32 {
+  Glibc.pthread_mutex_destroy(own(mutex))
+}
+
+/// The structure has this one field.
+private func own(
+  _ mutex: UnsafeMutablePointer<DarwinTypes.pthread_mutex_t>
+) -> UnsafeMutablePointer<Glibc.pthread_mutex_t> {
+  UnsafeMutableRawPointer(mutex).assumingMemoryBound(to: Glibc.pthread_mutex_t.self)
+}
+
+// MARK: <sys/mman.h>
+
+public func mmap(
+  _ address: UnsafeMutableRawPointer!, _ size: Int, _ protection: Int32, _ flags: Int32, _ file: Int32, _ offset: off_t
+) -> UnsafeMutableRawPointer! {
+  Glibc.mmap(address, size, protection, flags, file, Glibc.off_t(offset))
+}
+
+@discardableResult
+public func munmap(_ address: UnsafeMutableRawPointer!, _ size: Int) -> Int32 { Glibc.munmap(address, size) }
+
+// MARK: Sockets that listen
+
+public func bind(_ socket: Int32, _ address: UnsafePointer<sockaddr>!, _ length: socklen_t) -> Int32 {
+  Glibc.bind(socket, address, length)
+}
+
+public func getsockname(
+  _ socket: Int32, _ address: UnsafeMutablePointer<sockaddr>!, _ length: UnsafeMutablePointer<socklen_t>!
+) -> Int32 {
+  Glibc.getsockname(socket, address, length)
+}
+
+// MARK: <spawn.h>, <sys/wait.h>
+
+@discardableResult
+public func posix_spawn_file_actions_init(_ actions: UnsafeMutablePointer<posix_spawn_file_actions_t?>!) -> Int32 {
+  let own = UnsafeMutablePointer<Glibc.posix_spawn_file_actions_t>.allocate(capacity: 1)
+  actions.pointee = UnsafeMutableRawPointer(own)
+  return Glibc.posix_spawn_file_actions_init(own)
+}
+
+@discardableResult
+public func posix_spawn_file_actions_destroy(_ actions: UnsafeMutablePointer<posix_spawn_file_actions_t?>!) -> Int32 {
+  let own = own(actions)
+  defer { own.deallocate() }
+  return Glibc.posix_spawn_file_actions_destroy(own)
+}
+
+@discardableResult
+public func posix_spawn_file_actions_addopen(
+  _ actions: UnsafeMutablePointer<posix_spawn_file_actions_t?>!, _ file: Int32, _ path: UnsafePointer<CChar>!,
+  _ flags: Int32, _ mode: mode_t
+) -> Int32 {
+  Glibc.posix_spawn_file_actions_addopen(own(actions), file, path, flags, Glibc.mode_t(mode))
+}
+
+private func own(
+  _ actions: UnsafePointer<posix_spawn_file_actions_t?>
+) -> UnsafeMutablePointer<Glibc.posix_spawn_file_actions_t> {
+  actions.pointee!.assumingMemoryBound(to: Glibc.posix_spawn_file_actions_t.self)
+}
+
+@discardableResult
+public func posix_spawnattr_init(_ attributes: UnsafeMutablePointer<posix_spawnattr_t?>!) -> Int32 {
+  let own = UnsafeMutablePointer<Glibc.posix_spawnattr_t>.allocate(capacity: 1)
+  attributes.pointee = UnsafeMutableRawPointer(own)
+  return Glibc.posix_spawnattr_init(own)
+}
+
+@discardableResult
+public func posix_spawnattr_destroy(_ attributes: UnsafeMutablePointer<posix_spawnattr_t?>!) -> Int32 {
+  let own = own(of: attributes)
+  defer { own.deallocate() }
+  return Glibc.posix_spawnattr_destroy(own)
+}
+
+@discardableResult
+public func posix_spawnattr_setflags(_ attributes: UnsafeMutablePointer<posix_spawnattr_t?>!, _ flags: Int16) -> Int32 {
+  Glibc.posix_spawnattr_setflags(own(of: attributes), flags & ~Int16(POSIX_SPAWN_CLOEXEC_DEFAULT))
+}
+
+@discardableResult
+public func posix_spawnattr_setsigmask(
+  _ attributes: UnsafeMutablePointer<posix_spawnattr_t?>!, _ set: UnsafePointer<sigset_t>!
+) -> Int32 {
+  var raw = rawSet(set.pointee)
+  return Glibc.posix_spawnattr_setsigmask(own(of: attributes), &raw)
+}
+
+@discardableResult
+public func posix_spawnattr_setsigdefault(
+  _ attributes: UnsafeMutablePointer<posix_spawnattr_t?>!, _ set: UnsafePointer<sigset_t>!
+) -> Int32 {
+  var raw = rawSet(set.pointee)
+  return Glibc.posix_spawnattr_setsigdefault(own(of: attributes), &raw)
+}
+
+private func own(
+  of attributes: UnsafePointer<posix_spawnattr_t?>
+) -> UnsafeMutablePointer<Glibc.posix_spawnattr_t> {
+  attributes.pointee!.assumingMemoryBound(to: Glibc.posix_spawnattr_t.self)
+}
+
+private func rawSet(_ set: sigset_t) -> Glibc.sigset_t {
+  var raw = Glibc.sigset_t()
+  Glibc.sigemptyset(&raw)
+  for number in Int32(1)...31 where set & (1 << UInt32(number - 1)) != 0 { Glibc.sigaddset(&raw, number) }
+  return raw
+}
+
+public func posix_spawn(
+  _ id: UnsafeMutablePointer<pid_t>!, _ path: UnsafePointer<CChar>!,
+  _ actions: UnsafePointer<posix_spawn_file_actions_t?>!, _ attributes: UnsafePointer<posix_spawnattr_t?>!,
+  _ arguments: UnsafePointer<UnsafeMutablePointer<CChar>?>!, _ variables: UnsafePointer<UnsafeMutablePointer<CChar>?>!
+) -> Int32 {
+  Glibc.posix_spawn(id, path, own(actions), own(of: attributes), arguments, variables)
+}
+
+public func waitid(
+  _ kind: idtype_t, _ id: id_t, _ info: UnsafeMutablePointer<siginfo_t>!, _ options: Int32
+) -> Int32 {
+  Glibc.waitid(kind, Glibc.id_t(id), info, options)
+}
+
+public func waitpid(_ id: pid_t, _ status: UnsafeMutablePointer<Int32>!, _ options: Int32) -> pid_t {
+  Glibc.waitpid(id, status, options)
 }

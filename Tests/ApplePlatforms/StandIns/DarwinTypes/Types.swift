@@ -4,16 +4,19 @@
 //
 // swift-format-ignore-file: AllPublicDeclarationsHaveDocumentation, TypeNamesShouldBeCapitalized, AlwaysUseLowerCamelCase, NoLeadingUnderscores, NeverUseImplicitlyUnwrappedOptionals
 
+import Glibc
+
 @_exported import struct Glibc.addrinfo
 @_exported import struct Glibc.in6_addr
 @_exported import struct Glibc.in_addr
 @_exported import struct Glibc.pollfd
 @_exported import struct Glibc.sockaddr
-@_exported import struct Glibc.sockaddr_in
+@_exported import struct Glibc.siginfo_t
 @_exported import struct Glibc.sockaddr_in6
 
 public typealias dev_t = Int32
 public typealias gid_t = UInt32
+public typealias id_t = UInt32
 public typealias in_port_t = UInt16
 public typealias ino_t = UInt64
 public typealias mode_t = UInt16
@@ -97,6 +100,27 @@ public struct DIR {
   }
 }
 
+// MARK: Sockets
+
+/// The family has one byte there, behind the length. This kernel gets two bytes of family.
+public struct sockaddr_in {
+  private var family: UInt16 = 0
+  public var sin_port: in_port_t = 0
+  public var sin_addr = in_addr()
+  private var zero: UInt64 = 0
+
+  public init() {}
+
+  public var sin_len: UInt8 {
+    get { 16 }
+    set {}
+  }
+  public var sin_family: sa_family_t {
+    get { sa_family_t(family) }
+    set { family = UInt16(newValue) }
+  }
+}
+
 // MARK: Processes
 
 public struct clockid_t: RawRepresentable, Hashable, Sendable {
@@ -155,4 +179,18 @@ public struct sigaction {
 // <sys/_pthread/_pthread_types.h>: a thread is a pointer.
 public struct _opaque_pthread_t {}
 public typealias pthread_t = UnsafeMutablePointer<_opaque_pthread_t>
-public struct pthread_attr_t {}
+public struct pthread_attr_t {
+  public var size = 0
+
+  public init() {}
+}
+public struct pthread_mutex_t {
+  public var own = Glibc.pthread_mutex_t()
+
+  public init() {}
+}
+public struct pthread_mutexattr_t {}
+
+// <spawn.h>: objects behind pointers.
+public typealias posix_spawn_file_actions_t = UnsafeMutableRawPointer
+public typealias posix_spawnattr_t = UnsafeMutableRawPointer

@@ -5,6 +5,7 @@ import Fixtures
 import Synchronization
 import Testing
 
+@testable import ChildProgram
 @testable import ToolProcess
 
 @Suite(.serialized, .timeLimit(.minutes(5)))
@@ -77,5 +78,47 @@ struct DarwinTests {
   @Test func descriptorLimit() {
     DescriptorLimit.raise()
     #expect(DescriptorLimit.mostDownloads(connections: 1) >= 1)
+  }
+
+  @Test func limitsAreTriedOut() {
+    #expect(LimitTrial.canStart(4))
+    #expect(LimitTrial.stackSize == 512 << 10)
+    #expect(LimitTrial.canReserve(1 << 20) && !LimitTrial.canReserve(1 << 60))
+  }
+
+  @Test func programsAreRun() async throws {
+    func run(_ script: String, _ name: String) async throws -> Int {
+      try await ChildProgram(
+        path: "/bin/sh", arguments: ["-c", script], environment: ["NAME=value"],
+        output: folder.path("\(name).out"), errors: folder.path("\(name).err")
+      ).run()
+    }
+    #expect(try await run("echo $NAME; exit 3", "a") == 3)
+    #expect(try FileSystem.system.status(Entry(folder.path("a.out"))).size == 6)
+    #expect(try await run("kill -9 $$", "b") == 128 + 9)
+    let task = Task { [path = folder.path] in
+      try await ChildProgram(
+        path: "/bin/sleep", arguments: ["1000"], environment: [], output: path + "/c.out", errors: path + "/c.err"
+      ).run()
+    }
+    task.cancel()
+    await #expect(throws: CancellationError.self) { _ = try await task.value }
+  }
+
+  @Test func connectionsAreRefused() throws {
+    let port = try RefusingPort()
+    defer { withExtendedLifetime(port) {} }
+    let descriptor = socket(AF_INET, SOCK_STREAM, 0)
+    defer { _ = close(descriptor) }
+    var address = sockaddr_in()
+    address.sin_family = sa_family_t(AF_INET)
+    address.sin_port = in_port_t(port.port).bigEndian
+    address.sin_addr.s_addr = inet_addr("127.0.0.1")
+    let code = withUnsafePointer(to: &address) { pointer in
+      pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+        connect(descriptor, $0, socklen_t(MemoryLayout<sockaddr_in>.size))
+      }
+    }
+    #expect(code == -1 && errno == ECONNREFUSED)
   }
 }
