@@ -61,7 +61,7 @@ extension QueueSimulation {
     source.finishAll()
     isSuspended = false
     await downloader.setSuspended(false)
-    await set(QueueLimits(concurrent: 1, perHost: 1, even: 1))
+    try await set(QueueLimits(concurrent: 1, perHost: 1, even: 1))
     try await downloader.resumeAll()
     let clock = Task { [time] in
       while !Task.isCancelled {

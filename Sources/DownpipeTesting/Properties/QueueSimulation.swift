@@ -208,7 +208,7 @@ actor QueueSimulation {
     let stops = hasSettled ? ledger.stops(by: new, of: try await ledger.records()) : nil
     let expected = excess == .stops ? stops : hasSettled ? [] : nil
     source.forgetStops()
-    await set(new, excess)
+    try await set(new, excess)
     guard let expected else { return }
     try await settle()
     let stopped = source.stops
@@ -217,14 +217,16 @@ actor QueueSimulation {
     throw Violation(property: .stops, text: "\(new) stopped \(names(stopped)) and not \(names(expected))")
   }
 
-  func set(_ new: QueueLimits, _ excess: Excess = .stops) async {
+  func set(_ new: QueueLimits, _ excess: Excess = .stops) async throws {
     // A run that begins while the limits change may obey the old limits or the new ones.
     let either = limits.union(new)
     source.allow(either)
     ledger.update { $0.limits = either }
     limits = new
     await replaceLimits(excess)
-    source.allow(new)
+    // A run that was leased under the old limits may finish, and its transfer has perhaps not begun.
+    let leased = excess == .finishes ? try await ledger.records().filter(\.phase.isActive).map(\.id) : []
+    source.allow(new, excess: Set(leased))
     ledger.update { $0.limits = new }
     // Downloads that were started by hand may still run, too.
     mayExceed = excess == .finishes

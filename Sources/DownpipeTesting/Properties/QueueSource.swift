@@ -22,6 +22,8 @@ final class QueueSource: Source, SourceSession {
     var last: UInt64 = 0
     var finishesAll = false
     var limits: QueueLimits
+    /// The downloads that ran when the limits were lowered and may finish.
+    var excess: Set<DownloadID> = []
     var forced: Set<DownloadID> = []
     var forbidden: Set<DownloadID> = []
     /// The downloads whose transfers were stopped by the engine.
@@ -51,7 +53,10 @@ final class QueueSource: Source, SourceSession {
 
   func forgetStops() { state.update { $0.stops = [] } }
 
-  func allow(_ limits: QueueLimits) { state.update { $0.limits = limits } }
+  /// Sets the limits, and the downloads that may begin although they exceed them. The ledger checks their leases.
+  func allow(_ limits: QueueLimits, excess: Set<DownloadID> = []) {
+    state.update { ($0.limits, $0.excess) = (limits, excess) }
+  }
 
   /// Sets whether the next transfer of a download may exceed the limits.
   func setForced(_ id: DownloadID, _ isForced: Bool) {
@@ -162,7 +167,8 @@ final class QueueSource: Source, SourceSession {
         let others = state.transfers.values.filter { !$0.isStopped && !state.forced.contains($0.id) }
         var running = RunningDownloads()
         for other in others { running.insert(other.candidate) }
-        if !state.forced.contains(id), !state.limits.admit(transfer.candidate, beside: running) {
+        let mayExceed = state.forced.contains(id) || state.excess.contains(id)
+        if !mayExceed, !state.limits.admit(transfer.candidate, beside: running) {
           violations.add(
             .limits, "\(id) began beside \(others.map(\.id.rawValue).sorted().joined(separator: ", "))")
         }
