@@ -1,11 +1,13 @@
 #if SQLite
   import DownpipeCore
-  import DownpipeFiles
   import DownpipeSQLite
   import DownpipePOSIX
   import DownpipeTesting
   import Foundation
+  import Synchronization
 
+  @testable import DownpipeArchive
+  @testable import DownpipeChecksum
   @testable import DownpipeFiles
 
   /// One download in one folder: its disturbed runs, and the run that completes it.
@@ -18,12 +20,23 @@
       /// Whether it is small and has no step. Then its file has no name before it is published, where the system
       /// supports that.
       var isPlain = false
-      /// Whether small steps work on the file, too: its origin, date and permissions, before and after it is moved.
-      var hasSmallSteps = false
+      var steps = Steps.one
       /// What the server does beside sending the file.
       var server = Server.sound
       var description: String {
-        "\(durability), \(isPlain ? "plain" : isMoved ? "moved" : "published")\(hasSmallSteps ? ", small steps" : "")\(server == .sound ? "" : ", \(server)")"
+        "\(durability), \(isPlain ? "plain" : isMoved ? "moved" : "published")\(steps == .one ? "" : ", \(steps) steps")\(server == .sound ? "" : ", \(server)")"
+      }
+
+      /// What works on the file before it is published or moved.
+      enum Steps: Sendable {
+        /// One that changes its bytes.
+        case one
+        /// Also those that record its origin, date and permissions, before and after it is moved.
+        case small
+        /// Also those that verify it, write the digests of its pieces, name it, and run code of the user.
+        case all
+        /// The file is an archive, which is verified, unpacked and named.
+        case unpacking
       }
 
       enum Server: Sendable {
@@ -42,13 +55,34 @@
     static let former = content[..<50_000] + content[50_000...].map { ~$0 }[...]
     static let id = DownloadID("film")
     static let name = "film.bin"
+    /// The name of a file that a step renames.
+    private static let firstName = "film.part1"
     static let limit = Duration.hangLimit
+
+    /// The files in the archive.
+    private static let tree = ["a": 70_000, "b/c": 0, "b/d": 90_000, "e": 1].mapValues {
+      DownloadFixtures.pattern(size: $0, seed: UInt64($0))
+    }
+    /// The archive with these files.
+    private static let archive = Result {
+      let folder = try TemporaryFolder()
+      for (name, bytes) in tree { try folder.write(bytes, to: name) }
+      let process = Process()
+      process.executableURL = URL(filePath: "/usr/bin/env")
+      process.arguments = ["tar", "-C", folder.path, "-cf", folder.path("out"), "a", "b", "e"]
+      try process.run()
+      process.waitUntilExit()
+      guard process.terminationStatus == 0 else { throw Wrong("tar does not run") }
+      return try folder.read("out")
+    }
 
     let setup: Setup
     let folder: TemporaryFolder
-
     /// The bytes on the server.
-    var content: [UInt8] { setup.isPlain ? Array(Self.content[..<(Self.chunkSize / 2)]) : Self.content }
+    let content: [UInt8]
+    /// How often the code of the user was run.
+    let runs = Atomic(0)
+
     /// The bytes to be published.
     var reference: [UInt8] { setup.isPlain ? content : content.map { ~$0 } }
     var root: String { folder.path("disk/store") }
@@ -59,8 +93,12 @@
     /// - Parameter ledger: an empty ledger to start with; `nil` creates a new one.
     init(_ setup: Setup, ledger template: String?) throws {
       self.setup = setup
+      content =
+        setup.isPlain
+        ? Array(Self.content[..<(Self.chunkSize / 2)])
+        : setup.steps == .unpacking ? try Self.archive.get() : Self.content
       folder = try TemporaryFolder()
-      for name in ["disk", "ledger", "graveyard"] {
+      for name in ["disk", "ledger", "graveyard", "pieces"] {
         try FileManager.default.createDirectory(atPath: folder.path(name), withIntermediateDirectories: false)
       }
       if let template { try FileManager.default.copyItem(atPath: template, toPath: ledger) }
@@ -81,11 +119,31 @@
     func start(_ disk: FaultyDisk, pace: Pace, cut: Int? = nil) async throws -> Downloader {
       let system = disk.system
       let moved = folder.path("disk/films")
+      let pieces = folder.path("pieces")
       let (root, ledger, setup, content) = (root, ledger, setup, content)
       let options = DownloaderOptions(
         time: pace, random: { 0.5 },
         checkpoints: CheckpointPolicy(bytes: Int64(Self.chunkSize), interval: Pace.never),
         progressInterval: Pace.tick, lease: Pace.lease)
+      let piecesStep = try WritePieceDigests(
+        .sha256, length: Int64(Self.chunkSize), into: pieces, suffix: ".pieces", system: system)
+      let countRuns = Then { [self] _, _ in _ = runs.add(1, ordering: .relaxed) }
+      #if Archive
+        if setup.steps == .unpacking {
+          return try await Downloader(options: options) {
+            PacedSource(content, chunkSize: Self.chunkSize, cut: cut, pace: pace)
+            Retry(.exponential(attempts: 5))
+            FileStore(root, durability: setup.durability, system: system)
+            PacedLedger(base: SQLiteLedger(ledger, durability: setup.durability, lockTimeout: .zero), pace: pace)
+            VerifyChecksum()
+            piecesStep
+            Unarchive(system: system)
+            Rename { _ in Self.name }
+            if setup.isMoved { MoveInto(moved, durability: setup.durability, system: system) }
+            countRuns
+          }
+        }
+      #endif
       return try await Downloader(options: options) {
         PacedSource(
           content, former: setup.server == .changing ? Self.former : nil, chunkSize: Self.chunkSize, cut: cut,
@@ -94,16 +152,32 @@
         Retry(.exponential(attempts: 5))
         FileStore(root, durability: setup.durability, system: system)
         PacedLedger(base: SQLiteLedger(ledger, durability: setup.durability, lockTimeout: .zero), pace: pace)
+        if setup.steps == .all {
+          VerifyChecksum()
+          piecesStep
+        }
         if !setup.isPlain, setup.server != .coding { Invert(system: system) }
-        if setup.hasSmallSteps { Quarantine(system: system) }
+        if setup.steps == .all { Rename { _ in Self.name } }
+        if [.all, .small].contains(setup.steps) { Quarantine(system: system) }
         if setup.isMoved { MoveInto(moved, durability: setup.durability, system: system) }
-        if setup.hasSmallSteps { SetModificationDate(system: system) }
-        if setup.hasSmallSteps, let permissions = try? SetPermissions(0o640, system: system) { permissions }
+        if [.all, .small].contains(setup.steps) { SetModificationDate(system: system) }
+        if [.all, .small].contains(setup.steps), let permissions = try? SetPermissions(0o640, system: system) {
+          permissions
+        }
+        if setup.steps == .all { countRuns }
       }
     }
 
     func request() throws -> DownloadRequest {
-      try DownloadRequest("http://a/film", id: Self.id, destination: .init(name: Self.name))
+      var computation = try DigestComputation(.sha256)
+      let bytes = content
+      computation.update(bytes.span.bytes)
+      var request = try DownloadRequest("http://a/film", id: Self.id, destination: .init(name: Self.name))
+      if [.all, .unpacking].contains(setup.steps) {
+        request.destination = .init(name: Self.firstName, nameUse: .fallback)
+        request.expectedDigests = [computation.finalize()]
+      }
+      return request
     }
 
     /// The record, read through a separate opening of the ledger.
@@ -140,9 +214,33 @@
       let files = try publishedFiles()
       if !isFinished, files.isEmpty { return }
       guard files == [Self.name] else { throw Wrong("there is published: \(files)") }
+      if isFinished, [.all, .unpacking].contains(setup.steps) { try checkPieces() }
+      if setup.steps == .unpacking { return try checkTree() }
       let bytes = FileManager.default.contents(atPath: published + "/" + Self.name).map([UInt8].init)
       guard bytes == reference else {
         throw Wrong("the published file has wrong bytes, \(bytes?.count ?? -1) of \(reference.count)")
+      }
+    }
+
+    private func checkTree() throws {
+      let root = published + "/" + Self.name
+      let found = try FileManager.default.subpathsOfDirectory(atPath: root).sorted()
+      guard found == (Self.tree.keys + ["b"]).sorted() else { throw Wrong("the published tree has: \(found)") }
+      for (name, bytes) in Self.tree {
+        guard FileManager.default.contents(atPath: root + "/" + name).map([UInt8].init) == bytes else {
+          throw Wrong("\(name) of the published tree has wrong bytes")
+        }
+      }
+    }
+
+    private func checkPieces() throws {
+      let names = try FileManager.default.contentsOfDirectory(atPath: folder.path("pieces"))
+      guard names == [Self.firstName + ".pieces"] else {
+        throw Wrong("beside the digests of pieces there is: \(names)")
+      }
+      let written = try JSONDecoder().decode(PieceDigests.self, from: Data(folder.read("pieces/" + names[0])))
+      guard written.fit(Int64(content.count)), written.length == Int64(Self.chunkSize) else {
+        throw Wrong("the digests are of \(written.count) pieces of \(written.length) bytes")
       }
     }
 

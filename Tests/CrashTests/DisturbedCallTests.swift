@@ -4,6 +4,7 @@
   import DownpipeTesting
   import Foundation
   import HangLimit
+  import Synchronization
   import Testing
 
   @testable import DownpipeFiles
@@ -23,8 +24,15 @@
 
     static let allSetups =
       setups + [Durability.process, .power].map { Setup(durability: $0, isMoved: false, isPlain: true) }
-      + [Durability.process, .power].map { Setup(durability: $0, isMoved: true, hasSmallSteps: true) }
+      + [Durability.process, .power].map { Setup(durability: $0, isMoved: true, steps: .small) }
+      + [Setup(durability: .process, isMoved: true, steps: .all)] + unpackings
       + [Setup.Server.coding, .changing].map { Setup(durability: .power, isMoved: false, server: $0) }
+
+    #if Archive
+      private static let unpackings = [Setup(durability: .process, isMoved: true, steps: .unpacking)]
+    #else
+      private static let unpackings: [Setup] = []
+    #endif
 
     // MARK: One call fails
 
@@ -214,6 +222,9 @@
         return resumedFrom
       }
       try await checkFinished(bench)
+      let runs = bench.runs.load(ordering: .relaxed)
+      // Once more than without a kill.
+      if runs > 2 { throw Wrong("the code of the user was run \(runs) times") }
       return resumedFrom
     }
 
