@@ -22,14 +22,17 @@ extension FileSystem {
 
   /// Sets an extended attribute of an open file.
   ///
-  /// - Returns: False where the file system has no extended attributes, or no room for this one.
+  /// - Returns: False where the file system has no extended attributes, no room for this one, or if the file is
+  ///   read-only.
   package func setAttribute(_ descriptor: CInt, _ name: String, _ value: [UInt8]) throws(SystemError) -> Bool {
     do throws(SystemError) {
       _ = try call(.setAttributes) { downpipe_set_attribute(descriptor, name, value, value.count) }
       return true
     } catch {
       guard
-        [ENOTSUP, EOPNOTSUPP, ENOSYS, EPERM, EINVAL, ENOSPC, EDQUOT, E2BIG, ERANGE, ENAMETOOLONG].contains(error.code)
+        // Of a file without the right to write, Linux refuses with EACCES.
+        [ENOTSUP, EOPNOTSUPP, ENOSYS, EPERM, EACCES, EINVAL, ENOSPC, EDQUOT, E2BIG, ERANGE, ENAMETOOLONG].contains(
+          error.code)
       else { throw error }
       return false
     }

@@ -43,6 +43,7 @@
         let source = HTTPSource(.untrusted)
         let refused = await downloadError { try await source.fetch(server.url()) }
         #expect(refused?.code == .unsupportedURL, "the port is not allowed")
+        #expect(refused?.message.contains("allowed are 80, 443") == true, "\(refused?.message ?? "")")
         var configuration = HTTPSource.Configuration.untrusted
         configuration.allowedPorts = nil
         let error = await downloadError { try await HTTPSource(configuration).fetch(server.url()) }

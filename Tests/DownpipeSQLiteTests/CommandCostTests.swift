@@ -55,6 +55,15 @@
       Case(name: "remove", phase: .finished) { try await $0.remove(one, deletingFile: true) },
       Case(name: "remove", phase: .failed) { try await $0.remove(one) },
       Case(name: "remove what there is not") { try await $0.remove("none") },
+      Case(name: "refresh", phase: .finished) { try await $0.refresh(one) },
+      Case(name: "verify", phase: .finished) { _ = try await $0.verify(one, repairing: true) },
+      Case(name: "rename a file", phase: .finished) { _ = try? await $0.rename(one, to: "other") },
+      Case(name: "statuses of some") { _ = try await $0.statuses(of: few) },
+      Case(name: "counts") { _ = try await $0.counts() },
+      Case(name: "counts by tag") { _ = try await $0.counts(DownloadFilter(tag: "few")) },
+      Case(name: "counts by ids") { _ = try await $0.counts(.ids(few)) },
+      Case(name: "totals by tag") { _ = try await $0.totals(DownloadFilter(tag: "few")) },
+      Case(name: "a page") { _ = try await $0.statuses(DownloadQuery(limit: 5)) },
     ]
 
     static let bulk: [Case] = [
@@ -70,6 +79,7 @@
         Case(name: "update by \(name)") { try await $0.updateAll(filter) { $0.priority = .high } },
         Case(name: "remove by \(name)") { try await $0.removeAll(filter) },
         Case(name: "remove by \(name)", phase: .finished) { try await $0.removeAll(filter) },
+        Case(name: "refresh by \(name)", phase: .finished) { try await $0.refreshAll(filter) },
       ]
     }
 
@@ -168,6 +178,8 @@
             FROM download, number, phases WHERE download.id = 'pattern';
             INSERT INTO tag (tag, generation) SELECT 'crowd', generation FROM download WHERE arrival > 1000;
             UPDATE download SET phase = '\(phase.rawValue)' WHERE id LIKE 'few_';
+            UPDATE download SET artifact_kind = 'file', artifact_name = 'file', artifact_size = 1, artifact_path = '/none'
+              WHERE id LIKE 'few_' AND phase = 'finished';
             DELETE FROM tally;
             INSERT INTO tally (phase, count) SELECT phase, count(*) FROM download GROUP BY phase;
             """)

@@ -63,10 +63,10 @@ extension EndToEnd {
       // Until the first program has run, when nginx is there.
       let script = """
         "$@" 2>&1 & benchmark=$!
-        for i in $(seq 3000); do [ -s "$0"/memory/*/bytes.log ] && break; sleep 0.1; done
+        for i in $(seq \(Command.hangLimit * 10)); do [ -s "$0"/memory/*/bytes.log ] && break; sleep 0.1; done
         nginx=$(cat "$0"/memory/*/nginx.pid); kill -0 $nginx || exit 3
         kill -\(signal) $benchmark; wait $benchmark
-        for i in $(seq 3000); do kill -0 $nginx 2>/dev/null || exit 0; sleep 0.1; done
+        for i in $(seq \(Command.hangLimit * 10)); do kill -0 $nginx 2>/dev/null || exit 0; sleep 0.1; done
         kill $nginx; exit 4
         """
       let program = URL(filePath: CommandLine.arguments[0]).deletingLastPathComponent().appending(path: "Benchmark")

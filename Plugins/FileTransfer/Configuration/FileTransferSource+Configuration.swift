@@ -127,10 +127,15 @@
     func check(_ location: FileLocation) throws(DownloadError) {
       guard allowedSchemes.contains(location.scheme.rawValue) else {
         throw DownloadError(
-          .unsupportedURL, "\(location.scheme.rawValue): URLs are not allowed here: see allowedSchemes")
+          .unsupportedURL,
+          "\(location.scheme.rawValue): URLs are not allowed here: allowed are "
+            + allowedSchemes.sorted().joined(separator: ", "))
       }
       guard allowedPorts?.contains(location.origin.port ?? 0) ?? true else {
-        throw DownloadError(.unsupportedURL, "the port \(location.origin.port ?? 0) is not allowed: see allowedPorts")
+        throw DownloadError(
+          .unsupportedURL,
+          "the port \(location.origin.port ?? 0) is not allowed: allowed are "
+            + (allowedPorts ?? []).sorted().map(String.init).joined(separator: ", "))
       }
     }
 

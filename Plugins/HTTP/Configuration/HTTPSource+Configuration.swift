@@ -194,11 +194,16 @@
     /// Rejects a URL whose scheme or port is not allowed.
     func check(_ url: URL, _ origin: Origin) throws(DownloadError) {
       guard allowedSchemes.contains(origin.scheme) else {
-        throw DownloadError(.unsupportedURL, "the scheme of \(url.redacted) is not allowed: see allowedSchemes")
+        throw DownloadError(
+          .unsupportedURL,
+          "the scheme of \(url.redacted) is not allowed: allowed are \(allowedSchemes.sorted().joined(separator: ", "))"
+        )
       }
       guard let port = origin.port, allowedPorts?.contains(port) ?? true else {
         throw DownloadError(
-          .unsupportedURL, "the port \(origin.port ?? 0) of \(url.redacted) is not allowed: see allowedPorts")
+          .unsupportedURL,
+          "the port \(origin.port ?? 0) of \(url.redacted) is not allowed: allowed are "
+            + (allowedPorts ?? []).sorted().map(String.init).joined(separator: ", "))
       }
     }
 

@@ -19,6 +19,10 @@ extension DownloadRequest {
   /// | was cancelled | stays cancelled | stays cancelled | stays cancelled |
   /// | is finished | nothing happens | the server is asked | the server is asked, unless the file is fresh |
   ///
+  /// A folder, such as an unpacked archive, is never replaced, because other programs may have put files into it: the new
+  /// one lands beside it, under a name by the ``ConflictPolicy``. Remove or rename the earlier one in an observer or a
+  /// `Then` if only the newest is wanted.
+  ///
   /// If the server cannot be asked, the download fails or waits for its next attempt like any other. The published file
   /// stays, see ``DownloadStatus/earlierArtifact``, and resuming the download asks again. ``Downloader/refresh(_:)`` asks
   /// also if the request does not; ``Downloader/update(_:_:)`` only changes what the next addition does.

@@ -44,6 +44,15 @@ struct RawAnswer: Sendable {
     return ScriptedReply(target == Self.start && !further.isEmpty ? [send] : [send, .close])
   }
 
+  /// Opens a URL that leads to the answer, reads the body, and compares.
+  func check(_ open: () async throws -> SourceReply) async throws {
+    guard let error = try await expectation.check(open) else { return }
+    let field = "Transfer-Encoding"
+    let isSent = ([answer] + further.values).contains { $0.lowercased().contains(field.lowercased()) }
+    try expect(
+      isSent || !error.message.contains(field), "the message blames a \(field) that was not sent: \(error.message)")
+  }
+
   /// The bytes of a text with one scalar an octet.
   static func octets(_ text: String) -> [UInt8] { text.unicodeScalars.map { UInt8(truncatingIfNeeded: $0.value) } }
 
@@ -75,21 +84,22 @@ extension RawAnswer.Expectation: CustomStringConvertible {
   }
 
   /// Opens a URL, reads its body, and compares.
-  func check(_ open: () async throws -> SourceReply) async throws {
+  /// - Returns: The error for an answer that may be refused.
+  fileprivate func check(_ open: () async throws -> SourceReply) async throws -> DownloadError? {
     let bytes: [UInt8]
     do {
       let reply = try await open()
       if case .none(let refusal) = reply.coverage {
         reply.body.discard()
-        if case .status(let status) = self, refusal == .status(status) { return }
+        if case .status(let status) = self, refusal == .status(status) { return nil }
         throw Deviation("the reply is “\(refusal)”")
       }
       bytes = try await reply.bytes()
       try expectEqual(reply.coverage, .whole, "the coverage")
     } catch let error as DownloadError {
       switch self {
-      case .fileOrRefused: return
-      case .refused(let codes) where codes.contains(error.code): return
+      case .fileOrRefused: return error
+      case .refused(let codes) where codes.contains(error.code): return error
       case .refused, .file, .status: throw Deviation("it threw \(error)")
       }
     }
@@ -99,6 +109,7 @@ extension RawAnswer.Expectation: CustomStringConvertible {
       try expect(bytes == expected, "the file has \(Self.show(bytes)) instead of \(Self.show(expected))")
     case .refused, .status: throw Deviation("it was taken for a file with \(Self.show(bytes))")
     }
+    return nil
   }
 
   private static func show(_ bytes: [UInt8]) -> String {

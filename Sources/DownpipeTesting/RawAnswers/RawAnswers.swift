@@ -8,7 +8,8 @@ import Foundation
 /// ```
 /// Each rule is one answer, which a server on this machine sends byte for byte before it closes the connection. A rule
 /// says that the source delivers exactly the bytes of the file, or that it fails and no file can be published. Where
-/// HTTP leaves the choice to the recipient, both are right, and other bytes are wrong.
+/// HTTP leaves the choice to the recipient, both are right, and other bytes are wrong. The message of an error blames no
+/// Transfer-Encoding that the server has not sent.
 ///
 /// The rules complement those of ``SourceConformance``, which every source keeps.
 public struct RawAnswers: Sendable {
@@ -51,7 +52,7 @@ public struct RawAnswers: Sendable {
           try await withCleanup {
             await session.stop()
           } _: {
-            try await answer.expectation.check { try await session.open(SourceRequest(url: url)) }
+            try await answer.check { try await session.open(SourceRequest(url: url)) }
           }
         }
       }
