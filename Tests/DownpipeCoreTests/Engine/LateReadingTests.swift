@@ -57,4 +57,50 @@ struct LateReadingTests: EngineSuite {
     while let batch = await changes.next() { last = batch.statuses.last?.state.phase ?? last }
     #expect(last == .finished)
   }
+  @Test("An earlier failure is not told after the download was started again", arguments: ["add", "resume", "restart"])
+  func aFailureIsNotToldAgain(_ command: String) async throws {
+    let (late, gate) = (LateLedger(base: ledger), FakeGate())
+    let source = FakeSource([url: [.status(404), .init(bytes)]])
+    let downloader = try await downloader(source, gates: [gate], ledger: late)
+    let download = try await downloader.add(DownloadRequest(url, id: "a"))
+    await #expect(throws: DownloadError.self) { try await download.value }
+    // Another reading, such as that of the reasons, finds the failure.
+    late.reading.update { $0 = .nextIsHeld }
+    let publishing = Task { await downloader.engine.publishStates(of: ["a"]) }
+    await late.reading.wait { $0 == .held }
+    gate.close("not yet")
+    switch command {
+    case "add": try await downloader.add(DownloadRequest(url, id: "a"))
+    case "resume": #expect(try await download.resume())
+    default: #expect(try await download.restart())
+    }
+    var events = download.events.makeAsyncIterator()
+    var told: [DownloadState.Phase] = []
+    if case .state(let state)? = await events.next()?.kind { told.append(state.phase) }
+    late.reading.update { $0 = .released }
+    await publishing.value
+    gate.open()
+    while let event = await events.next() { if case .state(let state) = event.kind { told.append(state.phase) } }
+    #expect(told.first == .waiting && told.last == .finished && !told.contains(.failed), "\(told)")
+    await downloader.shutdown()
+  }
+
+  @Test("A change during a reading is noticed by each reader")
+  func eachReaderNotices() {
+    var slots = Slots()
+    slots.beginReading(["a"])
+    slots.noteChange(of: ["a", "b"])
+    let second = slots.changes
+    slots.beginReading(["a"])
+    #expect(slots.hasChanged("a", since: 0) && !slots.hasChanged("a", since: second))
+    slots.noteChange(of: ["a"])
+    #expect(slots.hasChanged("a", since: second))
+    slots.endReading(["a"])
+    #expect(slots.hasChanged("a", since: second))
+    let third = slots.changes
+    slots.noteChangeOfAll()
+    #expect(slots.hasChanged("a", since: third) && !slots.hasChanged("b", since: 0))
+    slots.endReading(["a"])
+    #expect(!slots.hasChanged("a", since: 0))
+  }
 }

@@ -19,15 +19,14 @@ extension Engine {
       requests.compactMap { request in slots.runs[request.id].map { (request.id, $0.read { $0.request }) } }
     ) { $1 }
     let ids = requests.map(\.id)
-    slots.beginAddition(of: ids)
-    defer { slots.endAddition(of: ids) }
-    let commands = mode.commands
+    slots.beginReading(ids)
+    defer { slots.endReading(ids) }
+    let (commands, start) = (mode.commands, slots.changes)
     var outcomes = try await addLostFirst(additions, at: now)
-    for outcome in outcomes where !outcome.isNew {
-      slots.noteChange(of: outcome.record.id)
-      noteDelay(of: outcome.record)
-    }
-    reasons.noteChange(of: outcomes.lazy.map(\.record.id))
+    let ended = Set(ids.filter { slots.hasChanged($0, since: start) })
+    noteChange(of: ids)
+    let noted = slots.changes
+    for outcome in outcomes where !outcome.isNew { noteDelay(of: outcome.record) }
     // A watcher that comes later learns why they wait even if nothing else happens.
     if requests.contains(where: { !$0.after.isEmpty }) { reasons.mayHaveChanged = true }
     for index in outcomes.indices
@@ -36,19 +35,24 @@ extension Engine {
         var addition = additions[index]
         addition.lost = lost
         outcomes[index] = try await store.add([addition], at: now).first ?? outcomes[index]
+        noteChange(of: CollectionOfOne(ids[index]))
       }
     }
     mode.mayLease = true
     context.mailbox.wake()
-    await tell(outcomes, addedAt: now, since: before, hadCommands: mode.commands != commands)
+    let changed = ended.union(ids.filter { slots.hasChanged($0, since: noted) })
+    await tell(outcomes, addedAt: now, since: before, mode.commands != commands ? Set(ids) : changed)
     return outcomes.map { Download.Ticket(id: $0.record.id, isNew: $0.isNew) }
   }
 
   /// Tells runs and watchers about additions.
   ///
-  /// The downloads may have started, ended or been changed meanwhile. What may be out of date is read again.
+  /// The downloads may have started meanwhile.
+  ///
+  /// - Parameter changedMeanwhile: Those whose outcomes may be out of date, and are read again.
   private func tell(
-    _ outcomes: [LedgerAddOutcome], addedAt now: Date, since before: [DownloadID: DownloadRequest], hadCommands: Bool
+    _ outcomes: [LedgerAddOutcome], addedAt now: Date, since before: [DownloadID: DownloadRequest],
+    _ changedMeanwhile: Set<DownloadID>
   ) async {
     var changed: [DownloadID] = []
     for outcome in outcomes {
@@ -57,7 +61,7 @@ extension Engine {
       let runs = run != nil
       if let run, record.request.changesWork(begunFor: run.request) {
         changed.append(record.id)
-      } else if outcome.isNew, record.waitsFor.isEmpty, !hadCommands, !slots.changedMeanwhile.contains(record.id) {
+      } else if outcome.isNew, record.waitsFor.isEmpty, !changedMeanwhile.contains(record.id) {
         // A run that has started since publishes its own states.
         if !runs { publish(record, isNew: true) }
       } else if runs || record.phase.isActive
@@ -73,16 +77,22 @@ extension Engine {
   private func heed(_ ids: [DownloadID], since before: [DownloadID: DownloadRequest]) async {
     var records: [DownloadRecord] = []
     var dependencies = Dependencies.unread
+    var start = 0
     // If a run has ended while the ledger was read, it is read again. The loop does not do this: it has to lease first.
     for _ in 0..<3 {
       let endings = slots.endings
+      start = slots.changes
       guard let found = try? await store.records(of: ids) else { return }
       records = found
       dependencies = await self.dependencies(of: records)
       if slots.endings == endings { break }
     }
     for record in records {
-      if slots.runs[record.id] != nil { heed(record, since: before[record.id]) } else { publish(record, dependencies) }
+      if slots.runs[record.id] != nil {
+        heed(record, since: before[record.id])
+      } else if !slots.hasChanged(record.id, since: start) {
+        publish(record, dependencies)
+      }
     }
   }
 

@@ -51,6 +51,7 @@ extension Engine {
       try record.changeRequest(change, checkedBy: pipeline)
     }
     guard let record else { throw DownloadError.unknownDownload(id) }
+    noteChange(of: CollectionOfOne(id))
     heed(record, since: before)
     mode.mayLease = true
     noteDelay(of: record)

@@ -40,13 +40,16 @@ extension Engine {
   /// Deletes the partials of cancelled downloads, and publishes the new states.
   func carriedOut(_ event: Lifecycle.Event, on ids: [DownloadID]) async {
     // With so many ids, others may have been left out.
-    if ids.count < LedgerBulkResult.mostIDs { reasons.noteChange(of: ids) } else { reasons.noteChangeOfAll() }
+    if ids.count < LedgerBulkResult.mostIDs { noteChange(of: ids) } else { noteChangeOfAll() }
     for id in ids where event == .cancel || hub.isWatched(id) {
+      slots.beginReading([id])
+      defer { slots.endReading([id]) }
+      let start = slots.changes
       guard let record = try? await store.record(id) else { continue }
       let dependencies = await dependencies(of: [record])
       guard slots.runs[id] == nil else { continue }
       if event == .cancel, record.phase == .cancelled { try? await context.storage.removePartial(record.partialKey) }
-      publish(record, dependencies)
+      if slots.runs[id] == nil, !slots.hasChanged(id, since: start) { publish(record, dependencies) }
     }
   }
 

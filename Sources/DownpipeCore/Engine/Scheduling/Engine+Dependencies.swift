@@ -49,21 +49,21 @@ extension Engine {
   }
 
   /// Reads records together with what they wait for. They are read again if a run has ended in between. Downloads that
-  /// have run meanwhile are left out: they have published their ends, over which an older state must not be published.
+  /// have changed meanwhile are left out: an older state must not be published after a newer one.
   func readForPublishing(_ ids: [DownloadID]) async -> (records: [DownloadRecord], dependencies: Dependencies)? {
-    slots.beginAddition(of: ids)
-    defer { slots.endAddition(of: ids) }
-    // Changes before the reading are in what is read.
-    let before = slots.changedMeanwhile
+    slots.beginReading(ids)
+    defer { slots.endReading(ids) }
+    var start = 0
     var found: (records: [DownloadRecord], dependencies: Dependencies)?
     for _ in 0..<3 {
       let endings = slots.endings
+      // Changes before the reading are in what is read.
+      start = slots.changes
       guard let records = try? await store.records(of: ids) else { return nil }
       found = (records, await dependencies(of: records))
       if slots.endings == endings || records.allSatisfy(\.waitsFor.isEmpty) { break }
     }
-    let changed = slots.changedMeanwhile.subtracting(before)
-    if !changed.isEmpty { found?.records.removeAll { changed.contains($0.id) } }
+    found?.records.removeAll { slots.hasChanged($0.id, since: start) }
     return found
   }
 }

@@ -40,8 +40,12 @@ extension Engine {
   }
 
   /// Ends a run after its outcome has been saved in the ledger.
-  func finish(_ run: Run) async {
+  ///
+  /// - Parameter state: The state to publish. A watcher that hears of it finds the download without its run, and may add or
+  ///   resume it at once.
+  func finish(_ run: Run, announcing state: DownloadState? = nil) async {
     slots.remove(run)
+    if let state { run.announce(state: state) }
     run.hasEnded()
     guard stages.hasRetired else { return }
     for session in stages.takeIdle(oldest: slots.runs.values.map(\.stages.epoch).min()) { await session.stop() }
@@ -147,12 +151,9 @@ extension Engine {
       case .finished: !isReopened && !run.isOutdated
       default: !isReopened
       }
-    if run.stopReason == .remove {
-      // Done here, so that it is done even if the caller was cancelled.
-      await removeRecord(of: run)
-    } else if isOver {
-      run.announce(state: settling.state)
-    }
+    // Done here, so that it is done even if the caller was cancelled.
+    let isRemoved = run.stopReason == .remove
+    if isRemoved { await removeRecord(of: run) }
     if hub.isWatched(run.id), isOver { reasons.note(run.id, run.read { $0.candidate }, settling.state) }
     reasons.noteChange(of: CollectionOfOne(run.id))
     let (notBefore, awaited, isHeld) = run.read { ($0.notBefore, $0.awaited, !$0.waitsFor.isEmpty) }
@@ -160,7 +161,7 @@ extension Engine {
       try? await context.storage.removePartial(run.key)
     }
     if notBefore != nil { waits.mayHaveDelayed = true }
-    await finish(run)
+    await finish(run, announcing: isOver && !isRemoved ? settling.state : nil)
     // What the outcome was for is not asked for any longer: the ledger has the state.
     if !isOver { await publishStates(of: [run.id]) }
     // This comes last, because a disk that does not answer must not delay other downloads.

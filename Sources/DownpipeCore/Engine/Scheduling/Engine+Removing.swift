@@ -113,7 +113,7 @@ extension Engine {
         reasons.forget(id)
         context.furthest.forget(id)
       }
-      reasons.noteChange(of: ids)
+      noteChange(of: ids)
     }
     for request in removed.watched { hub.publish(removalOf: request) }
     if removed.watched.count < removed.count { hub.publishIncomplete() }

@@ -58,6 +58,7 @@ extension Engine {
       record.request.destination.setName(moved.name)
     }
     guard let record else { throw DownloadError.unknownDownload(id) }
+    noteChange(of: CollectionOfOne(id))
     publish(record)
     return status(of: record)
   }

@@ -15,6 +15,19 @@ extension Engine {
     hub.publish(stateOf: DownloadStatus(record: record, state: state, in: context.storage))
   }
 
+  /// Notes that downloads have changed: what was read of them before must not be published, and the reasons of those that
+  /// wait for them may have changed.
+  func noteChange(of ids: some Collection<DownloadID>) {
+    slots.noteChange(of: ids)
+    reasons.noteChange(of: ids)
+  }
+
+  /// Notes that any number of downloads have changed.
+  func noteChangeOfAll() {
+    slots.noteChangeOfAll()
+    reasons.noteChangeOfAll()
+  }
+
   /// Publishes the states of those downloads that do not run.
   func publishStates(of ids: [DownloadID]) async {
     guard !ids.isEmpty else { return }

@@ -106,7 +106,7 @@ extension Engine {
       guard let saved, saved.generation == generation, saved.phase != .finished, saved.request.headStart == headStart
       else { return nil }
       engine.mode.mayLease = true
-      engine.reasons.noteChange(of: [id])
+      engine.noteChange(of: CollectionOfOne(id))
       engine.publish(saved, await engine.dependencies(of: [saved]))
       return saved
     }

@@ -149,6 +149,7 @@ extension Engine {
     guard !ids.isEmpty else { return }
     // If this fails, the downloads start at their due times.
     _ = try? await store.transition(.ids(ids), .becameDue, at: time.date)
+    noteChange(of: ids)
     mode.mayLease = true
     await publishStates(of: ids.filter(hub.isWatched))
     context.mailbox.wake()

@@ -96,9 +96,8 @@ actor Engine {
       if Task.isCancelled { mode.isStopping = true }
       for (run, outcome) in mail.outcomes { take(outcome, of: run, in: &group) }
       for (run, isGone) in mail.abandoned {
-        await finish(run)
-        // Published after the run has been removed: a watcher that reads the status again must not find it.
-        if isGone { hub.publish(removalOf: run.read { $0.request }) } else { run.announce(state: .waiting(.elsewhere)) }
+        await finish(run, announcing: isGone ? nil : .waiting(.elsewhere))
+        if isGone { hub.publish(removalOf: run.read { $0.request }) }
       }
       if let answer = mail.exchanged { await take(answer, in: &group) }
       await carryOutCommands()
