@@ -125,11 +125,11 @@ let package = Package(
     .target(name: "DownpipeCore", swiftSettings: strict),
     // What plug-ins share of the operating system: descriptors, the table of errors, blocking threads, process owners.
     // No product.
-    .target(name: "DownpipePOSIX", dependencies: ["DownpipeCore", "CFileAttributes"], swiftSettings: strict),
+    .target(name: "DownpipePOSIX", dependencies: ["DownpipeCore", "CFileCalls"], swiftSettings: strict),
     // What the observers share: intervals from events, texts without secrets. No product.
     .target(name: "DownpipeTimeline", dependencies: ["DownpipeCore"], swiftSettings: strict),
     // Calls of the C library that Swift's module of it lacks.
-    .systemLibrary(name: "CFileAttributes"),
+    .target(name: "CFileCalls"),
     .systemLibrary(
       name: "CZlib", pkgConfig: "zlib", providers: [.apt(["zlib1g-dev"]), .brew(["zlib"])]),
     .systemLibrary(

@@ -12,7 +12,8 @@ package import DownpipeCore
 ///
 /// The bytes are copied into a file without a name (or with a hidden name, where the file system has no files without
 /// one), which gets its name when it is complete. When the process ends before, at most the hidden file remains. Only
-/// on a file system without hard links can an empty file remain under the name: it reserves the name for the rename.
+/// on a file system that can neither link files nor rename them to free names only, an empty file can remain under the name:
+/// it reserves the name for the rename.
 package struct ExportedFile {
   package let path: String
   package let count: Int64
@@ -105,8 +106,14 @@ package struct ExportedFile {
     }
   }
 
-  /// Gives the hidden file a free name without a link: an empty file reserves the name.
+  /// Gives the hidden file a free name without a link.
   private func rename(_ hidden: Entry, to target: Entry) throws(SystemError) {
+    do {
+      return try system.rename(hidden, toFree: target)
+    } catch {
+      guard error.saysNoExclusiveRename else { throw error }
+    }
+    // An empty file reserves the name.
     let placeholder = try OpenFile(target, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, system: system)
     do throws(SystemError) {
       try placeholder.close()

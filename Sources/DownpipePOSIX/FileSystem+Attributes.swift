@@ -1,4 +1,4 @@
-import CFileAttributes
+import CFileCalls
 package import Foundation
 
 #if canImport(Glibc)
@@ -17,7 +17,7 @@ extension FileSystem {
     let whole = interval.rounded(.down)
     guard let seconds = time_t(exactly: whole) else { throw SystemError(EINVAL) }
     let nanoseconds = Int(((interval - whole) * 1_000_000_000).rounded(.down))
-    _ = try call(.setAttributes) { downpipe_set_modified(descriptor, seconds, min(nanoseconds, 999_999_999)) }
+    _ = try call(.setAttributes) { downpipe_set_modified(descriptor, Int64(seconds), min(nanoseconds, 999_999_999)) }
   }
 
   /// Sets an extended attribute of an open file.
@@ -26,7 +26,7 @@ extension FileSystem {
   ///   read-only.
   package func setAttribute(_ descriptor: CInt, _ name: String, _ value: [UInt8]) throws(SystemError) -> Bool {
     do throws(SystemError) {
-      _ = try call(.setAttributes) { downpipe_set_attribute(descriptor, name, value, value.count) }
+      _ = try call(.setAttributes) { downpipe_set_attribute(descriptor, name, value, UInt(value.count)) }
       return true
     } catch {
       guard
@@ -41,7 +41,7 @@ extension FileSystem {
   /// The value of an extended attribute of an open file; `nil` without one, and for a value of more than 64 KiB.
   package func attribute(_ descriptor: CInt, _ name: String) -> [UInt8]? {
     var value = [UInt8](repeating: 0, count: 65_536)
-    let count = downpipe_attribute(descriptor, name, &value, value.count)
+    let count = downpipe_attribute(descriptor, name, &value, UInt(value.count))
     return count >= 0 ? Array(value[..<count]) : nil
   }
 

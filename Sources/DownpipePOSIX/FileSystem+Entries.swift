@@ -7,14 +7,6 @@
 #endif
 
 extension FileSystem {
-  package func rename(_ old: Entry, to new: Entry) throws(SystemError) {
-    _ = try withPath(old) { from throws(SystemError) in
-      try withPath(new) { to throws(SystemError) in
-        try call(.rename, new.name) { renameat(old.folder, from, new.folder, to) }
-      }
-    }
-  }
-
   /// Gives a file a second name; fails with `EEXIST` when the name exists.
   package func link(_ old: Entry, to new: Entry) throws(SystemError) {
     _ = try withPath(old) { from throws(SystemError) in

@@ -15,7 +15,7 @@ package struct FileSystem: Sendable {
   package enum Call: String, Sendable, CaseIterable {
     case open, write, read, truncate, flush, flushFolder, close
     case openUnnamed, lock
-    case rename, link, unlink, removeFolder, makeFolder
+    case rename, renameToFree, link, unlink, removeFolder, makeFolder
     case status, readLink, makeLink, setAttributes, space
   }
 

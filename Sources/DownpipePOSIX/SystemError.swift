@@ -31,6 +31,9 @@ package struct SystemError: Error, Hashable {
   /// Whether the file system cannot give a file a second name (a hard link).
   package var saysNoHardLinks: Bool { [EPERM, ENOTSUP, EOPNOTSUPP, ENOSYS, EMLINK].contains(code) }
 
+  /// Whether the file system cannot rename an entry only if the new name is free, such as NFS.
+  package var saysNoExclusiveRename: Bool { [EINVAL, ENOTSUP, EOPNOTSUPP, ENOSYS].contains(code) }
+
   /// The table: the error code, and what the user can do. Errors that are not in it are `nil`.
   ///
   /// `.permission` stands for everything that fails again until a person changes a folder or a mount, so a read-only

@@ -37,11 +37,11 @@ let package = Package(
     standIn("GlibcCalls"), standIn("DarwinTypes"), standIn("AppleDarwin", ["DarwinTypes", "GlibcCalls"]),
     standIn("AppleFoundation", ["AppleDarwin"]), standIn("Network"), standIn("IOKit"), standIn("UIKit"),
 
-    .systemLibrary(name: "CFileAttributes", path: "Sources/CFileAttributes"),
+    .target(name: "CFileCalls", path: "Sources/CFileCalls"),
     .systemLibrary(name: "CZlib", path: "Sources/CZlib", pkgConfig: "zlib"),
     .systemLibrary(name: "CCurl", path: "Sources/CCurl", pkgConfig: "libcurl"),
     sources("DownpipeCore", "Sources/DownpipeCore", []),
-    sources("DownpipePOSIX", "Sources/DownpipePOSIX", ["DownpipeCore", "CFileAttributes"]),
+    sources("DownpipePOSIX", "Sources/DownpipePOSIX", ["DownpipeCore", "CFileCalls"]),
     sources("DownpipeFiles", "Plugins/Files", ["DownpipeCore", "DownpipePOSIX", "CZlib"]),
     sources("DownpipeMemory", "Plugins/Memory", ["DownpipeCore", "DownpipePOSIX"]),
     sources("DownpipeGates", "Plugins/Gates", ["DownpipeCore", "DownpipePOSIX", "Network", "IOKit"]),

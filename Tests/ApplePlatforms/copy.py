@@ -16,7 +16,7 @@ HERE = "Tests/ApplePlatforms"
 COPIES = [
     ("Sources/DownpipeCore", "Sources/DownpipeCore", "macOS"),
     ("Sources/DownpipePOSIX", "Sources/DownpipePOSIX", "macOS"),
-    ("Sources/CFileAttributes", "Sources/CFileAttributes", "macOS"),
+    ("Sources/CFileCalls", "Sources/CFileCalls", "macOS"),
     ("Sources/CZlib", "Sources/CZlib", "macOS"),
     ("Sources/CCurl", "Sources/CCurl", "macOS"),
     # The test kit needs SwiftNIO; these files do not.

@@ -102,7 +102,9 @@
       FileSystem { [self] call, path in
         let needsRoom =
           switch call {
-          case .open, .openUnnamed, .write, .flush, .flushFolder, .close, .rename, .link, .makeFolder, .makeLink: true
+          case .open, .openUnnamed, .write, .flush, .flushFolder, .close, .rename, .renameToFree, .link, .makeFolder,
+            .makeLink:
+            true
           default: false
           }
         switch next("storage \(call)", path, needsRoom: needsRoom) {

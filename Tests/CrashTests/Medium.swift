@@ -67,7 +67,7 @@
         switch call {
         case .flush: willFlushFile(after: state.last[thread], &state)
         case .flushFolder: willFlushFolder(after: state.last[thread], &state)
-        case .rename, .unlink, .link: bury()
+        case .rename, .renameToFree, .unlink, .link: bury()
         default: break
         }
         state.last[thread] = (call, path)

@@ -73,13 +73,16 @@ struct ExportTests {
 
   /// The kind of file system.
   enum Ground: String, CaseIterable, Sendable {
-    case plain, withoutUnnamedFiles, unnamedFilesCannotBeLinked, withoutHardLinks
+    case plain, withoutUnnamedFiles, unnamedFilesCannotBeLinked, withoutHardLinks, withoutExclusiveRename
 
     func verdict(_ call: FileSystem.Call, _ isUnnamed: Bool) -> FileSystem.Verdict {
       switch (self, call) {
-      case (.withoutUnnamedFiles, .openUnnamed), (.withoutHardLinks, .openUnnamed): .fail(EOPNOTSUPP)
+      case (.withoutUnnamedFiles, .openUnnamed), (.withoutHardLinks, .openUnnamed),
+        (.withoutExclusiveRename, .openUnnamed):
+        .fail(EOPNOTSUPP)
       case (.unnamedFilesCannotBeLinked, .link) where isUnnamed: .fail(ENOENT)
-      case (.withoutHardLinks, .link): .fail(EPERM)
+      case (.withoutHardLinks, .link), (.withoutExclusiveRename, .link): .fail(EPERM)
+      case (.withoutExclusiveRename, .renameToFree): .fail(EINVAL)
       default: .proceed
       }
     }
@@ -126,8 +129,8 @@ struct ExportTests {
         let when = "\(durability), dead after call \(last): \(files.mapValues(\.count))"
         if isMade { #expect(files["out"] == Self.copied, "\(when)") }
         if let out = files["out"] {
-          // Without hard links, an empty file reserves the name until the rename.
-          #expect(out == Self.copied || (ground == .withoutHardLinks && out.isEmpty), "\(when)")
+          // An empty file reserves the name until the rename, where nothing else can.
+          #expect(out == Self.copied || (ground == .withoutExclusiveRename && out.isEmpty), "\(when)")
         }
         #expect(files.keys.allSatisfy { $0 == "out" || $0.hasPrefix(".downpipe-") }, "\(when)")
         if !isDead.load(ordering: .relaxed) {

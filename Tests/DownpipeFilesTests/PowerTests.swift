@@ -19,7 +19,7 @@ import Testing
 struct PowerTests {
   /// The calls that change names, and those that flush.
   private static let relevant: Set<FileSystem.Call> = [
-    .write, .flush, .flushFolder, .link, .rename, .unlink, .makeFolder, .removeFolder,
+    .write, .flush, .flushFolder, .link, .rename, .renameToFree, .unlink, .makeFolder, .removeFolder,
   ]
 
   private func relevant(_ calls: Calls, after start: Int = 0) -> [FileSystem.Call] {
@@ -131,7 +131,7 @@ struct PowerTests {
   @Test func withoutHardLinksAnEmptyFileIsReplaced() async throws {
     #expect(
       try await publishing(.keepBoth) { call, _ in call == .link ? .fail(EPERM) : .proceed }
-        == [.flush, .link, .rename, .flushFolder, .flushFolder])
+        == [.flush, .link, .renameToFree, .flushFolder, .flushFolder])
   }
 
   @Test func newFoldersAreFlushedAboveThem() async throws {
@@ -150,10 +150,15 @@ struct PowerTests {
   }
 
   @Test func treesAreFlushedFromTheLeavesUp() async throws {
-    // The file, its folder and the folder above; the empty folder that reserves the name; both folders of the move.
+    // The file, its folder and the folder above; both folders of the move.
     #expect(
       try await publishing(.keepBoth, kind: .directory)
-        == [.flush, .flushFolder, .flushFolder, .makeFolder, .rename, .flushFolder, .flushFolder])
+        == [.flush, .flushFolder, .flushFolder, .renameToFree, .flushFolder, .flushFolder])
+    // Where an empty folder has to reserve the name.
+    #expect(
+      try await publishing(.keepBoth, kind: .directory) { call, _ in
+        call == .renameToFree ? .fail(EINVAL) : .proceed
+      } == [.flush, .flushFolder, .flushFolder, .renameToFree, .makeFolder, .rename, .flushFolder, .flushFolder])
   }
 
   /// Two file systems write to the disk in any order.

@@ -25,12 +25,13 @@ struct PublishCrashTests {
 
   /// The kind of file system.
   enum Ground: String, CaseIterable, Sendable {
-    case plain, withoutHardLinks, otherFileSystem
+    case plain, withoutHardLinks, withoutExclusiveRename, otherFileSystem
 
     func verdict(_ call: FileSystem.Call, _ path: String) -> FileSystem.Verdict {
       switch self {
       case .plain, .otherFileSystem: .proceed
       case .withoutHardLinks: call == .link ? .fail(EPERM) : .proceed
+      case .withoutExclusiveRename: call == .link ? .fail(EPERM) : call == .renameToFree ? .fail(EINVAL) : .proceed
       }
     }
   }
@@ -90,6 +91,7 @@ struct PublishCrashTests {
         notes.keep(note)
       }
       let survived = try? await dying.publish(staged, of: nil, at: destination, in: dyingContext)
+      try checkNothingIsHalfMade(scenario, folder, before, "dead after call \(last)")
       let again = FileStore(
         root, onConflict: scenario.policy, durability: scenario.durability,
         system: Calls { _, call, path in scenario.ground.verdict(call, path) }.system)
@@ -121,6 +123,21 @@ struct PublishCrashTests {
     try FileManager.default.createDirectory(atPath: workspace + "/x.bin/inner", withIntermediateDirectories: true)
     try Data(newBytes).write(to: URL(filePath: workspace + "/x.bin/inner/new"))
     return Artifact(kind: .directory, location: .path(workspace + "/x.bin"), name: "x.bin")
+  }
+
+  /// Other programs never see a part of an artifact, not even an empty file or folder under its name.
+  private func checkNothingIsHalfMade(
+    _ scenario: Scenario, _ folder: TemporaryFolder, _ before: [String: [UInt8]], _ when: String
+  ) throws {
+    // There, only an empty entry can reserve the name.
+    if scenario.ground == .withoutExclusiveRename { return }
+    let there = folder.path("root/there")
+    for name in (try? FileManager.default.contentsOfDirectory(atPath: there)) ?? [] where !name.hasPrefix(".downpipe") {
+      let file = "root/there/" + name
+      let tree = try folder.tree().filter { $0.key == file || $0.key.hasPrefix(file + "/") }
+      let new = [file + (scenario.kind == .file ? "" : "/inner/new"): newBytes]
+      #expect(tree == new || (!tree.isEmpty && tree == before.filter { tree[$0.key] != nil }), "\(when): \(name)")
+    }
   }
 
   private func check(

@@ -87,6 +87,22 @@ extension Publication {
         if item.isOpen || !error.saysNoHardLinks { throw error }
       }
     }
+    if !item.isOpen {
+      try await note(.atOnce, item, candidate)
+      do {
+        try system.rename(item.entry, toFree: folder.entry(candidate))
+        return .renamed
+      } catch {
+        if error.code == EEXIST { return nil }
+        if !error.saysNoExclusiveRename { throw error }
+      }
+    }
+    return try await reserve(candidate, for: item) ? .renamed : nil
+  }
+
+  /// Takes a name on a file system that can neither link the item nor rename it to a free name only: an empty file or folder
+  /// reserves the name, and the item replaces it. False if another program took the name first.
+  private func reserve(_ candidate: String, for item: PublishedItem) async throws -> Bool {
     try await note(.claiming, item, candidate)
     do {
       if item.status.kind == .folder {
@@ -95,11 +111,11 @@ extension Publication {
         try system.close(try system.open(folder.entry(candidate), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW))
       }
     } catch {
-      if error.code == EEXIST { return nil }
+      if error.code == EEXIST { return false }
       throw error
     }
     do {
-      return try fill(candidate, with: item) ? .renamed : nil
+      return try fill(candidate, with: item)
     } catch {
       try? item.status.kind == .folder
         ? system.removeFolder(folder.entry(candidate)) : system.unlink(folder.entry(candidate))
