@@ -262,13 +262,17 @@
     }
 
     /// Unpacks what a source has into an empty folder, and returns the bytes of all files.
+    ///
+    /// - Parameter willWrite: Called with the bytes of all files before the last of them are written.
     func extract(
-      _ source: any BlockSource, ofBytes inputByteCount: Int64, into path: String, progress: InputProgress? = nil
+      _ source: any BlockSource, ofBytes inputByteCount: Int64, into path: String, progress: InputProgress? = nil,
+      willWrite: ((Int64) throws -> Void)? = nil
     ) throws -> Int64 {
       let budget = budget(forInput: inputByteCount)
       let reader = try ArchiveReader(source, stream: budget.withHeaders, maximumEntries: limits.entries)
       var extraction = Extraction(
-        self, reader, into: try ConfinedFolder(path, system: system), budget: budget, progress: progress)
+        self, reader, into: try ConfinedFolder(path, system: system), budget: budget, progress: progress,
+        willWrite: willWrite)
       try extraction.run()
       return extraction.byteCount
     }
@@ -278,6 +282,11 @@
       .lowest(
         bytes: limits.bytes, ratio: limits.ratio, free: Limits.freeBytes, input: byteCount, memory: nil,
         verb: "unpacks", names: ("Unarchive.Limits.bytes", "Unarchive.Limits.ratio"))
+    }
+
+    /// The bytes of all files that the limit on the ratio allows while the archive arrives.
+    func mostOutput(ofBytes byteCount: Int64) -> Int64 {
+      OutputLimit.most(ratio: limits.ratio, free: Limits.freeBytes, input: byteCount)
     }
 
     func chooses(_ path: [String]) -> Bool {

@@ -118,7 +118,7 @@ public struct Gunzip: PostProcessor {
   public func follower(in context: ProcessingContext) -> (any TransferFollower)? {
     guard let workspace = context.workspace, let place = GunzipFollower.places.take() else { return nil }
     // An error is reported by the step.
-    return try? GunzipFollower(self, in: workspace, announced: context.bytesReceived, place)
+    return try? GunzipFollower(self, in: workspace, place)
   }
 
   /// Decompresses the file into the workspace, or into memory if there is none.
@@ -202,6 +202,11 @@ public struct Gunzip: PostProcessor {
       bytes: maximumOutput, ratio: maximumRatio, free: Self.freeOutput, input: byteCount,
       memory: inMemory ? Self.maximumInMemory : nil, verb: "decompresses",
       names: ("Gunzip(maximumOutput:)", "Gunzip(maximumRatio:)"))
+  }
+
+  /// The most output while the file arrives.
+  func mostOutput(ofBytes byteCount: Int64) -> Int64 {
+    min(maximumOutput ?? .max, OutputLimit.most(ratio: maximumRatio, free: Self.freeOutput, input: byteCount))
   }
 
   private static let wrappers: Set = [

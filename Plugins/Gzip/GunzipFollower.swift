@@ -5,36 +5,30 @@ import Synchronization
 /// Decompresses a download while its bytes arrive, into the workspace.
 ///
 /// It stops at the first error and leaves the file to its step, which meets the same error, or has the size of the whole
-/// file for its limit.
+/// file for its limit: that on the ratio applies to the bytes that have arrived.
 final class GunzipFollower: TransferFollower {
   /// Each one holds the memory of a decoder, about 300 KiB, as long as its transfer takes.
   static let places = FollowerPlaces(64)
 
   private let step: Gunzip
   private let output: FollowerOutput
-  private let announced: Int64?
   private let taken = Atomic<Int64>(0)
   /// `nil` after the end.
   private let decoder: Mutex<GzipDecoder?>
   private let place: Mutex<FollowerPlaces.Place?>
 
-  /// - Parameter announced: The announced size of the file; `nil` if it is unknown. The limit on the ratio then applies to
-  ///   the bytes so far.
-  init(
-    _ step: Gunzip, in workspace: String, announced: Int64?, _ place: FollowerPlaces.Place
-  ) throws(DownloadError) {
+  init(_ step: Gunzip, in workspace: String, _ place: FollowerPlaces.Place) throws(DownloadError) {
     self.step = step
-    self.announced = announced
     output = FollowerOutput(in: workspace, folder: Gunzip.folder)
     decoder = Mutex(
-      try GzipDecoder(limit: step.limit(forInput: announced ?? 0, inMemory: false), trailingBytes: step.trailingBytes))
+      try GzipDecoder(limit: step.limit(forInput: 0, inMemory: false), trailingBytes: step.trailingBytes))
     self.place = Mutex(place)
   }
 
   func take(_ bytes: RawSpan) throws {
     let count = taken.add(Int64(bytes.byteCount), ordering: .relaxed).newValue
     try decoder.withLock { decoder in
-      if announced == nil { decoder?.limit = step.limit(forInput: count, inMemory: false) }
+      decoder?.limit.byteCount = step.mostOutput(ofBytes: count)
       try decoder?.update(bytes) { block in try output.write(block) }
     }
   }

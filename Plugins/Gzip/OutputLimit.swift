@@ -28,8 +28,7 @@ package struct OutputLimit: Sendable, Hashable {
           explanation: "the file \(verb) to more than \(bytes) bytes: raise \(names.bytes) to allow it"))
     }
     if let ratio {
-      let (product, isTooMuch) = input.multipliedReportingOverflow(by: ratio)
-      let most = max(free, isTooMuch ? .max : product)
+      let most = most(ratio: ratio, free: free, input: input)
       limits.append(
         OutputLimit(
           byteCount: most,
@@ -45,5 +44,13 @@ package struct OutputLimit: Sendable, Hashable {
     }
     return limits.min { $0.byteCount < $1.byteCount }
       ?? OutputLimit(byteCount: .max, explanation: "the file \(verb) to more bytes than can be counted")
+  }
+
+  /// The most output that a limit on the ratio to the input allows; a follower asks with the bytes that have arrived, because
+  /// the announced size may be a lie, and the rest may never come.
+  package static func most(ratio: Int64?, free: Int64, input: Int64) -> Int64 {
+    guard let ratio else { return .max }
+    let (product, isTooMuch) = input.multipliedReportingOverflow(by: ratio)
+    return max(free, isTooMuch ? .max : product)
   }
 }

@@ -130,6 +130,30 @@
       #expect(storage.calls.allSatisfy { $0.operation != .read })
     }
 
+    @Test("the ratio applies to the bytes that have arrived, not to those that were announced")
+    func ratioOfArrivedBytes() async throws {
+      let files = try TemporaryFolder()
+      // A hole: no bytes on the disk. The whole archive may become 2 GiB.
+      try Program.run("truncate", ["-s", "\(Unarchive.Limits.freeBytes + 1)", "hole"], in: files.path)
+      try files.write(DownloadFixtures.pattern(size: 8 << 20), to: "rest")
+      try Program.run("tar", ["--sparse", "-cf", "a.tar", "hole", "rest"], in: files.path)
+      let bytes = try files.read("a.tar")
+      let step = unarchive()
+      let context = ProcessingContext(
+        request: DownloadRequest(url), workspace: folder.path, bytesReceived: Int64(bytes.count))
+      let follower = try #require(step.follower(in: context))
+      #expect(throws: PulledTransfer.AheadOfRatio.self) {
+        for start in stride(from: 0, to: bytes.count, by: 100_000) {
+          try follower.take(bytes[start..<min(bytes.count, start + 100_000)].span.bytes)
+        }
+      }
+      follower.discard()
+      #expect(written.isEmpty)
+      let file = File(path: files.path("a.tar"), name: "a.tar")
+      #expect(
+        try await step.process(file, in: context).artifact.size == .known(Unarchive.Limits.freeBytes + 1 + 8 << 20))
+    }
+
     @Test("every compression gives the same, with and without a length", arguments: DecompressTests.programs)
     func compressions(_ program: String, _ suffix: String) async throws {
       let packed = try Program.compress(program, suffix, Self.tar)

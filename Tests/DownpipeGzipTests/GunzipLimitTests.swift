@@ -85,6 +85,7 @@ struct GunzipLimitTests {
   func lowest(_ output: Int64?, _ ratio: Int64?, _ input: Int64, _ inMemory: Bool, _ expected: Int64) {
     let gunzip = Gunzip(maximumOutput: output, maximumRatio: ratio)
     #expect(gunzip.limit(forInput: input, inMemory: inMemory).byteCount == expected)
+    if !inMemory { #expect(gunzip.mostOutput(ofBytes: input) == expected) }
   }
 
   @Test("the defaults are finite")

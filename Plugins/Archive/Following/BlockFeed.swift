@@ -99,6 +99,8 @@
     private var taken = 0
     private var filled = 0
     private var isComplete = false
+    /// The bytes that have arrived so far.
+    private(set) var byteCount: Int64 = 0
 
     init(_ feed: BlockFeed) {
       self.feed = feed
@@ -135,6 +137,7 @@
         let hasMore = try feed.take { piece in
           UnsafeMutableRawBufferPointer(rebasing: buffer[filled...]).copyMemory(from: piece)
           filled += piece.count
+          byteCount += Int64(piece.count)
         }
         isComplete = !hasMore
       }

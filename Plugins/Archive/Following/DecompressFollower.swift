@@ -16,7 +16,12 @@
       self.output = output
       pulled = PulledTransfer(place) { source in
         let decoded = try step.decoded(source, step.limit(forInput: announced ?? 0, inMemory: false))
-        try step.forEachBlock(of: decoded) { try output.write($0.bytes) }
+        var byteCount: Int64 = 0
+        try step.forEachBlock(of: decoded) { block in
+          byteCount += Int64(block.count)
+          guard byteCount <= step.mostOutput(ofBytes: source.byteCount) else { throw PulledTransfer.AheadOfRatio() }
+          try output.write(block.bytes)
+        }
       }
     }
 

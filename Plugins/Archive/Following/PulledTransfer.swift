@@ -12,7 +12,11 @@
     /// Threads that may be parked in the process. Each one also holds the memory of a decoder.
     static let places = FollowerPlaces(4)
 
-    typealias Work = @Sendable (any BlockSource) throws -> Void
+    typealias Work = @Sendable (FedBlocks) throws -> Void
+
+    /// More was unpacked than the limit on the ratio allows for the bytes that have arrived. It may be right for the whole
+    /// file, which the step unpacks when it is there: the announced size may be a lie, and the rest may never come.
+    struct AheadOfRatio: Error {}
 
     private struct State {
       var task: Task<Void, Never>?

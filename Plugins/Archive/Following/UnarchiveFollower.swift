@@ -32,7 +32,10 @@
           tree = consume new
           return path
         }
-        output.byteCount.store(try step.extract(source, ofBytes: announced ?? 0, into: path), ordering: .relaxed)
+        let byteCount = try step.extract(source, ofBytes: announced ?? 0, into: path) { byteCount in
+          guard byteCount <= step.mostOutput(ofBytes: source.byteCount) else { throw PulledTransfer.AheadOfRatio() }
+        }
+        output.byteCount.store(byteCount, ordering: .relaxed)
       }
     }
 

@@ -10,6 +10,7 @@
     let folder: ConfinedFolder
     let budget: OutputLimit
     private let progress: InputProgress?
+    private let willWrite: ((Int64) throws -> Void)?
     private let paths: EntryPath
     private var names = EntryNames()
     private var links = LinkTargets()
@@ -26,9 +27,10 @@
 
     init(
       _ options: Unarchive, _ reader: ArchiveReader, into folder: ConfinedFolder, budget: OutputLimit,
-      progress: InputProgress? = nil
+      progress: InputProgress? = nil, willWrite: ((Int64) throws -> Void)? = nil
     ) {
       self.progress = progress
+      self.willWrite = willWrite
       self.options = options
       self.reader = reader
       self.folder = folder
@@ -214,6 +216,7 @@
       guard !isTooMuch, sum <= budget.byteCount else {
         throw DownloadError(.tooLarge, "\(budget.explanation) (at the entry \(shown(entry.name)))")
       }
+      try willWrite?(sum)
       byteCount = sum
     }
 
