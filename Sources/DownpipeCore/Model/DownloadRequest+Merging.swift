@@ -76,8 +76,16 @@ extension DownloadRequest {
     if self == earlier { return false }
     return hasOtherURL(than: earlier) || mirrors != earlier.mirrors || expectedSize != earlier.expectedSize
       || expectedDigests != earlier.expectedDigests || pieces != earlier.pieces || maximumSize != earlier.maximumSize
-      || steps != earlier.steps
+      || steps != earlier.steps || hasOtherStepSettings(than: earlier)
       || isNamedByServer != earlier.isNamedByServer
+  }
+
+  private func hasOtherStepSettings(than earlier: DownloadRequest) -> Bool {
+    guard metadata != earlier.metadata else { return false }
+    func settings(_ request: DownloadRequest) -> [String: String] {
+      request.metadata.filter { $0.key.hasPrefix(Self.stepSettingPrefix) }
+    }
+    return settings(self) != settings(earlier)
   }
 
   /// Whether the URL differs; ledgers keep a relative URL as an absolute one.

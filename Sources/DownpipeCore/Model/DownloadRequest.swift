@@ -63,6 +63,9 @@ public struct DownloadRequest: Sendable, Hashable {
     @inlinable _modify { yield &box[0].tags }
   }
   /// Values that the app attaches to the download. Downpipe keeps them and does not interpret them.
+  ///
+  /// Those whose keys begin with ``stepSettingPrefix`` are settings of steps: a change stops a running download, which goes
+  /// on from its bytes, and its steps begin again. Other changes do not disturb it; steps that begin later see them.
   public var metadata: [String: String] {
     @inlinable get { box[0].metadata }
     @inlinable _modify { yield &box[0].metadata }
@@ -222,6 +225,9 @@ public struct DownloadRequest: Sendable, Hashable {
 
   /// The most bytes of UTF-8 in the text of a URL: 64 KiB. Few servers accept more than 8 KiB.
   public static let maximumURLBytes = 65_536
+
+  /// The beginning of those keys of ``metadata`` whose values are settings of steps: `downpipe.`.
+  public static let stepSettingPrefix = "downpipe."
 
   private static func check(_ text: String) throws(DownloadError) {
     guard text.utf8.count <= maximumURLBytes else {

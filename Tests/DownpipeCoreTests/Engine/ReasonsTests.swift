@@ -128,9 +128,13 @@ struct ReasonsTests: EngineSuite {
     let download = try await downloader.add(DownloadRequest(url, id: "a"))
     await gate.watchers(atLeast: 1)
     var events = download.events.makeAsyncIterator()
-    #expect(await events.next()?.kind == .state(.waiting(.gate("Radio: off"))))
+    let first = await events.next()?.kind
+    #expect(first == .state(.waiting(.gate("Radio: off"))))
     gate.close("no licence")
-    #expect(await events.next()?.kind == .state(.waiting(.gate("FakeGate: no licence"))))
+    var second = await events.next()?.kind
+    // The loop may have heard of the gate's first rule after the watcher.
+    if second == first { second = await events.next()?.kind }
+    #expect(second == .state(.waiting(.gate("FakeGate: no licence"))))
     await downloader.shutdown()
   }
 
