@@ -24,7 +24,8 @@ extension Engine {
     let (commands, start) = (mode.commands, slots.changes)
     var outcomes = try await addLostFirst(additions, at: now)
     let ended = Set(ids.filter { slots.hasChanged($0, since: start) })
-    noteChange(of: ids)
+    // What others have changed is left to its readers.
+    noteChange(of: outcomes.filter { $0.isNew || $0.isChanged(by: now) }.map(\.record.id))
     let noted = slots.changes
     for outcome in outcomes where !outcome.isNew { noteDelay(of: outcome.record) }
     // A watcher that comes later learns why they wait even if nothing else happens.
@@ -64,9 +65,7 @@ extension Engine {
       } else if outcome.isNew, record.waitsFor.isEmpty, !changedMeanwhile.contains(record.id) {
         // A run that has started since publishes its own states.
         if !runs { publish(record, isNew: true) }
-      } else if runs || record.phase.isActive
-        || (hub.isWatched(record.id) && record.updatedAt >= now.addingTimeInterval(-0.001))
-      {
+      } else if runs || record.phase.isActive || (hub.isWatched(record.id) && outcome.isChanged(by: now)) {
         changed.append(record.id)
       }
     }
@@ -225,6 +224,11 @@ extension Engine {
     if let reason = stages.limits.refusal(candidate, beside: slots.counts, at: time.now) { return .limit(reason) }
     return .turn
   }
+}
+
+extension LedgerAddOutcome {
+  /// Whether the record was last changed by an addition with this date; ledgers may round dates to milliseconds.
+  fileprivate func isChanged(by date: Date) -> Bool { record.updatedAt >= date.addingTimeInterval(-0.001) }
 }
 
 extension DownloadRequest {
