@@ -4,8 +4,8 @@
 
   /// The effect of a lifecycle event on the records in a phase, as SQL.
   ///
-  /// The SQL is derived by applying ``DownloadRecord/apply(_:)`` to two records, one with a value in every column and
-  /// an empty one, so that the lifecycle is defined in one place only.
+  /// The SQL is derived by applying ``DownloadRecord/apply(_:)`` to three records, so that the lifecycle is defined in one
+  /// place only: one with a value in every column, an empty one, and one with an artifact in its place that replaces none.
   struct EventEffect: Sendable {
     let next: DownloadState.Phase
     /// Such as `phase = 'waiting', error = NULL`.
@@ -14,6 +14,11 @@
     let condition: String
     /// Whether a column gets a value that depends on other columns: the event is then applied to each record.
     let needsRecord: Bool
+    /// Whether that is so only for records whose artifact is in its place, see ``isPlaced``.
+    let needsPlacedRecord: Bool
+
+    /// The condition for an artifact in its place: only such a one has a time.
+    static let isPlaced = "artifact_modified_at IS NOT NULL"
 
     /// The effects of all events, for the phases in which they are legal.
     static let all: [Lifecycle.Event: [DownloadState.Phase: EventEffect]] = Dictionary(
@@ -54,6 +59,13 @@
         } else {
           needsRecord = true
         }
+      }
+      var placed = Self.full(phase)
+      placed.earlierArtifact = nil
+      let unplaced = placed
+      placed.apply(event)
+      needsPlacedRecord = try RecordColumns.all.contains { column in
+        try column.value(placed) != column.value(unplaced) && !assignments.contains { $0.hasPrefix("\(column.name) = ") }
       }
       if after[0].owner != before[0].owner { assignments.append("owner = NULL, lease = NULL") }
       self.assignments = assignments.joined(separator: ", ")

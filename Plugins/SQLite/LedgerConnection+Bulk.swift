@@ -23,20 +23,22 @@
       forgetLanes()
       for (source, effect) in effects where rows.phases.contains(source) {
         for place in rows.places(of: source) {
-          let part = Part(
+          let all = Part(
             rows: rows, from: place.from, where: "\(place.where) AND owner IS NULL AND \(effect.condition)")
-          try appendIDs(part, to: &result.ids)
+          try appendIDs(all, to: &result.ids)
           if effect.needsRecord {
-            for generation in try generations(part) where try applyToRecord(event, effect, generation, at: now) {
-              result.count += 1
-            }
+            result.count += try applyToRecords(all, event, effect, at: now)
             continue
           }
+          // First those whose records are not needed: the others look like them when they have been changed.
+          let part = effect.needsPlacedRecord ? all.with("NOT (\(EventEffect.isPlaced))") : all
           let restarted = event == .restart ? try generations(part) : []
           let count = try move(part, effect, event, at: now)
           for generation in restarted { try rankAnew(generation) }
           moved(count, from: source, to: effect.next)
           result.count += count
+          guard effect.needsPlacedRecord else { continue }
+          result.count += try applyToRecords(all.with(EventEffect.isPlaced), event, effect, at: now)
         }
       }
       return result
@@ -47,6 +49,8 @@
       let rows: RowFilter
       let from: String
       let `where`: String
+
+      func with(_ condition: String) -> Part { Part(rows: rows, from: from, where: "\(`where`) AND \(condition)") }
     }
 
     /// Appends the ids of the records that the event is about to change, up to 10,000 in total.
@@ -88,16 +92,17 @@
       _ id: DownloadID, _ effects: [(key: DownloadState.Phase, value: EventEffect)], _ event: Lifecycle.Event,
       at now: Date, _ result: inout LedgerBulkResult
     ) throws {
-      let find = try prepared("SELECT phase, opening, kind, generation FROM download WHERE id = ? AND owner IS NULL")
+      let find = try prepared(
+        "SELECT phase, opening, kind, generation, \(EventEffect.isPlaced) FROM download WHERE id = ? AND owner IS NULL")
       find.bind(RecordColumns.key(id.rawValue))
       let found = try find.first { row in
         (
           phase: DownloadState.Phase(rawValue: row.text()), lane: Lane(opening: row.int64(), kind: row.int64()),
-          generation: row.int64()
+          generation: row.int64(), isPlaced: row.int64() == 1
         )
       }
       guard let found, let effect = effects.first(where: { $0.key == found.phase })?.value else { return }
-      if effect.needsRecord {
+      if effect.needsRecord || (effect.needsPlacedRecord && found.isPlaced) {
         if try applyToRecord(event, effect, found.generation, at: now) { result.note(id) }
         return
       }
@@ -105,6 +110,13 @@
       guard try apply(effect, event, to: found.generation, at: now) else { return }
       moved(from: found.phase, to: effect.next)
       result.note(id)
+    }
+
+    /// Applies an event to the records of a part one by one, and returns how many it has changed.
+    private func applyToRecords(
+      _ part: Part, _ event: Lifecycle.Event, _ effect: EventEffect, at now: Date
+    ) throws -> Int {
+      try generations(part).reduce(0) { try $0 + (applyToRecord(event, effect, $1, at: now) ? 1 : 0) }
     }
 
     /// Applies an event to one record that is read for it.

@@ -66,6 +66,33 @@ extension LedgerConformance {
         try expectEqual(try await store.known(id), expected, "the record of “\(id)”")
       }
     }
+    await report.check(
+      "placed-file", "a file that a step has put in its place is what the restarted or cancelled download replaces"
+    ) {
+      let phases: [(DownloadID, DownloadState.Phase)] = [("a", .waiting), ("b", .paused), ("c", .failed)]
+      for selection in [LedgerSelection.all, .ids(["a", "b", "c"])] {
+        for (event, hasEarlier) in [(Lifecycle.Event.restart, false), (.restart, true), (.cancel, false)] {
+          let (_, store) = try await filled(["a", "b", "c"])
+          for (id, phase) in phases {
+            try await store.bring(id, to: phase) { record in
+              Self.fill(&record)
+              if !hasEarlier { record.earlierArtifact = nil }
+              // Without a time, the artifact is not in its place.
+              if id == "b" { record.steps.artifact?.modifiedAt = nil }
+            }
+          }
+          let before = try await store.records(of: ["a", "b", "c"])
+          let result = try await store.transition(selection, event, at: Self.time(1))
+          try expectEqual(result.count, 3, "the number of records changed")
+          for record in before {
+            let after = try await store.known(record.id)
+            let expected = hasEarlier ? record.earlierArtifact : record.id == "b" ? nil : record.steps.artifact
+            try expectEqual(after.earlierArtifact, expected, "the artifact that “\(record.id)” replaces")
+            try expectEqual(after.steps, StepLog(), "the steps of “\(record.id)”")
+          }
+        }
+      }
+    }
     await report.check("paused-together", "resumeTogether applies exactly to the downloads that were paused together") {
       for selection in [LedgerSelection.all, .matching(.tag("t")), .ids(["a", "b", "c"])] {
         let (_, store) = try await opened()

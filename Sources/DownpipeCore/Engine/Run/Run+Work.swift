@@ -163,8 +163,8 @@ extension Run {
     if case .known(let total) = checkpoint.total, checkpoint.ranges.prefixLength == total,
       (try? partial.size()) == total, try checkpoint.marks.allSatisfy({ try partial.matches($0) })
     {
-      update { $0.steps = StepLog() }
-      try await save([.steps])
+      update { $0.dropSteps() }
+      try await save([.steps, .state])
       // As after a transfer: the steps may change the permissions of the file, and nothing else does any more.
       try partial.finish()
       let artifact = try partial.artifact(name: nameOfBytes, mediaType: checkpoint.mediaType)

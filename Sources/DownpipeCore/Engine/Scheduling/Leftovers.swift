@@ -31,7 +31,7 @@ final class Leftovers: Sendable {
 
   func note(_ record: DownloadRecord) {
     state.withLock { state in
-      let artifact = withFiles ? record.phase == .finished ? record.steps.artifact : record.artifactInPlace : nil
+      let artifact = withFiles ? record.artifactToDelete : nil
       // A file that was there before the download stays.
       let removed = artifact.flatMap { $0.isReused ? nil : $0 }
       if state.pages.last?.isFull ?? true { state.pages.append(LeftoverPage()) }
@@ -50,6 +50,17 @@ final class Leftovers: Sendable {
       defer { state = State() }
       return state
     }
+  }
+}
+
+extension DownloadRecord {
+  /// The file that the download has published, or that its steps have put in its place; `nil` if there is none.
+  fileprivate var artifactToDelete: StoredArtifact? {
+    if phase == .finished { return steps.artifact }
+    if let artifactInPlace { return artifactInPlace }
+    var record = self
+    record.dropSteps()
+    return record.earlierArtifact
   }
 }
 
