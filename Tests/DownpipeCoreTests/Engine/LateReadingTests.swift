@@ -19,22 +19,36 @@ struct LateReadingTests: EngineSuite {
     enum Reading { case usual, nextIsHeld, held, released }
     let base: any Ledger
     let reading = Watched(Reading.usual)
+    let saving = Watched(Reading.usual)
 
-    func open() async throws -> any LedgerStore { Store(base: try await base.open(), reading: reading) }
+    func open() async throws -> any LedgerStore {
+      Store(base: try await base.open(), reading: reading, saving: saving)
+    }
 
     struct Store: LedgerStoreWrapper {
       let base: any LedgerStore
       let reading: Watched<Reading>
+      let saving: Watched<Reading>
 
       func records(of ids: [DownloadID]) async throws -> [DownloadRecord] {
         let records = try await base.records(of: ids)
-        let isHeld = reading.update { reading in
-          guard reading == .nextIsHeld else { return false }
-          reading = .held
+        await hold(reading)
+        return records
+      }
+
+      func save(_ record: DownloadRecord, _ fields: RecordFields, at now: Date) async throws -> Bool {
+        let isSaved = try await base.save(record, fields, at: now)
+        await hold(saving)
+        return isSaved
+      }
+
+      private func hold(_ call: Watched<Reading>) async {
+        let isHeld = call.update { state in
+          guard state == .nextIsHeld else { return false }
+          state = .held
           return true
         }
-        if isHeld { await reading.wait { $0 == .released } }
-        return records
+        if isHeld { await call.wait { $0 == .released } }
       }
     }
   }
@@ -82,6 +96,23 @@ struct LateReadingTests: EngineSuite {
     gate.open()
     while let event = await events.next() { if case .state(let state) = event.kind { told.append(state.phase) } }
     #expect(told.first == .waiting && told.last == .finished && !told.contains(.failed), "\(told)")
+    await downloader.shutdown()
+  }
+
+  @Test("A failure that was saved is not told if the download was added again before")
+  func aSavedFailureIsNotTold() async throws {
+    let late = LateLedger(base: ledger)
+    late.saving.update { $0 = .nextIsHeld }
+    let downloader = try await downloader(FakeSource([url: [.status(404), .init(bytes)]]), ledger: late)
+    try await downloader.add(DownloadRequest(url, id: "a"))
+    await late.saving.wait { $0 == .held }
+    let download = try await downloader.add(DownloadRequest(url, id: "a"))
+    var events = download.events.makeAsyncIterator()
+    var told: [DownloadState.Phase] = []
+    if case .state(let state)? = await events.next()?.kind { told.append(state.phase) }
+    late.saving.update { $0 = .released }
+    while let event = await events.next() { if case .state(let state) = event.kind { told.append(state.phase) } }
+    #expect(told.last == .finished && !told.contains(.failed), "\(told)")
     await downloader.shutdown()
   }
 

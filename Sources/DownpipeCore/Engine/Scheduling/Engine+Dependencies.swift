@@ -48,8 +48,8 @@ extension Engine {
     }
   }
 
-  /// Reads records together with what they wait for. They are read again if a run has ended in between. Downloads that
-  /// have changed meanwhile are left out: an older state must not be published after a newer one.
+  /// Reads records together with what they wait for. They are read again if a run has ended in between, or one of them has
+  /// changed; those that keep changing are left out: an older state must not be published after a newer one.
   func readForPublishing(_ ids: [DownloadID]) async -> (records: [DownloadRecord], dependencies: Dependencies)? {
     slots.beginReading(ids)
     defer { slots.endReading(ids) }
@@ -61,6 +61,7 @@ extension Engine {
       start = slots.changes
       guard let records = try? await store.records(of: ids) else { return nil }
       found = (records, await dependencies(of: records))
+      if records.contains(where: { slots.hasChanged($0.id, since: start) }) { continue }
       if slots.endings == endings || records.allSatisfy(\.waitsFor.isEmpty) { break }
     }
     found?.records.removeAll { slots.hasChanged($0.id, since: start) }

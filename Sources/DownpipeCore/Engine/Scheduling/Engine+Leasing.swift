@@ -61,7 +61,8 @@ extension Engine {
     // If this exchange does not lease, the next one has to.
     if request != nil { mode.mayLease = false }
     mode.ledgerRests = false
-    outbox.begin(request, in: context)
+    slots.beginReading(outbox.waiting.map(\.run.id))
+    outbox.begin(request, since: slots.changes, in: context)
   }
 
   private func leaseRequest() -> LeaseRequest? {
@@ -105,6 +106,8 @@ extension Engine {
   /// Takes the answer of the ledger to an exchange.
   func take(_ answer: Exchange.Answer, in group: inout DiscardingTaskGroup) async {
     waits.lastLook = answer.lookedAt ?? waits.lastLook
+    let ids = answer.settling.map(\.run.id)
+    defer { slots.endReading(ids) }
     switch answer.result {
     case .success(let exchange):
       outbox.succeeded()
@@ -115,7 +118,10 @@ extension Engine {
       for settling in answer.settling { arm(settling.run.read { $0.notBefore }, in: &group) }
       for (settling, isSaved) in zip(answer.settling, exchange.saved) {
         if isSaved {
-          await settle(settling, isReopened: exchange.reopened.contains(settling.run.id))
+          // An addition may have changed it again since the commit.
+          let id = settling.run.id
+          await settle(
+            settling, isReopened: exchange.reopened.contains(id) || slots.hasChanged(id, since: answer.start))
         } else {
           abandon(settling.run, in: &group)
         }
@@ -143,7 +149,8 @@ extension Engine {
 
   /// Ends a run whose outcome has been saved.
   ///
-  /// - Parameter isReopened: Whether the ledger lets the download wait again, because its request has changed.
+  /// - Parameter isReopened: Whether the ledger lets the download wait again, because its request has changed or it was
+  ///   added again.
   private func settle(_ settling: Exchange.Settling, isReopened: Bool = false) async {
     let run = settling.run
     let isOver: Bool =
@@ -154,13 +161,13 @@ extension Engine {
     // Done here, so that it is done even if the caller was cancelled.
     let isRemoved = run.stopReason == .remove
     if isRemoved { await removeRecord(of: run) }
-    if hub.isWatched(run.id), isOver { reasons.note(run.id, run.read { $0.candidate }, settling.state) }
     reasons.noteChange(of: CollectionOfOne(run.id))
     let (notBefore, awaited, isHeld) = run.read { ($0.notBefore, $0.awaited, !$0.waitsFor.isEmpty) }
     if run.state.withLock({ $0.mayHoldBytes }), run.read({ $0.checkpoint.ranges.isEmpty }) {
       try? await context.storage.removePartial(run.key)
     }
     if notBefore != nil { waits.mayHaveDelayed = true }
+    if hub.isWatched(run.id), isOver { reasons.note(run.id, run.read { $0.candidate }, settling.state) }
     await finish(run, announcing: isOver && !isRemoved ? settling.state : nil)
     // What the outcome was for is not asked for any longer: the ledger has the state.
     if !isOver { await publishStates(of: [run.id]) }

@@ -9,6 +9,8 @@ struct Exchange: Sendable {
   let settling: [Settling]
   /// The lease; `nil` if no download may start.
   let request: LeaseRequest?
+  /// The number of changes that were noticed before.
+  let start: Int
 
   /// A run whose outcome is in its record, but has not been saved in the ledger.
   struct Settling: Sendable {
@@ -27,6 +29,8 @@ struct Exchange: Sendable {
   /// The ledger's answer.
   struct Answer: Sendable {
     let settling: [Settling]
+    /// The number of changes that were noticed before the exchange.
+    let start: Int
     let result: Result<LedgerExchange, any Error>
     /// The time up to which downloads counted as due; `nil` if there was no lease.
     let lookedAt: Date?
@@ -55,7 +59,8 @@ struct Exchange: Sendable {
         lookedAt = nil
       }
     }
-    return Answer(settling: settling, result: result, lookedAt: lookedAt, mustLease: request != nil && lookedAt == nil)
+    return Answer(
+      settling: settling, start: start, result: result, lookedAt: lookedAt, mustLease: request != nil && lookedAt == nil)
   }
 
   private func attempt(
@@ -88,8 +93,8 @@ struct Outbox: Sendable {
   mutating func append(_ settling: Exchange.Settling) { waiting.append(settling) }
 
   /// Starts an exchange with the waiting outcomes.
-  mutating func begin(_ request: LeaseRequest?, in context: EngineContext) {
-    let exchange = Exchange(settling: waiting, request: request)
+  mutating func begin(_ request: LeaseRequest?, since start: Int, in context: EngineContext) {
+    let exchange = Exchange(settling: waiting, request: request, start: start)
     waiting = []
     task = exchange.start(in: context)
   }

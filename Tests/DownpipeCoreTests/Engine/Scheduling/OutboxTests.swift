@@ -22,7 +22,7 @@ struct OutboxTests {
     first.update { _ = $0.apply(.pause) }
     outbox.append(.init(run: first, state: .paused))
     #expect(!outbox.isEmpty)
-    outbox.begin(nil, in: fixture.context)
+    outbox.begin(nil, since: 0, in: fixture.context)
     #expect(outbox.isExchanging && outbox.waiting.isEmpty && !outbox.isEmpty)
     outbox.append(.init(run: second, state: .paused))
     let answer = try await answer(in: fixture)
@@ -42,7 +42,7 @@ struct OutboxTests {
     ledger.fail(.exchange, at: 1, times: 2, with: failure)
     var outbox = Outbox()
     outbox.append(.init(run: first, state: .waiting(.turn)))
-    outbox.begin(nil, in: fixture.context)
+    outbox.begin(nil, since: 0, in: fixture.context)
     outbox.append(.init(run: second, state: .waiting(.turn)))
     let answer = try await answer(in: fixture)
     #expect(throws: DownloadError.self) { try answer.result.get() }
@@ -52,7 +52,7 @@ struct OutboxTests {
     #expect(outbox.failures == 1 && outbox.lastError == failure)
     outbox.noteFailure(failure)
     #expect(outbox.failures == 2)
-    outbox.begin(nil, in: fixture.context)
+    outbox.begin(nil, since: 0, in: fixture.context)
     outbox.succeeded()
     #expect(outbox.failures == 0 && outbox.isEmpty)
   }
@@ -63,7 +63,7 @@ struct OutboxTests {
     _ = try await fixture.store.add([LedgerAddition(request: request, arrival: 1)], at: fixture.time.date)
     var outbox = Outbox()
     let now = fixture.time.date
-    outbox.begin(LeaseRequest(now: now, until: now + 30, select: { _ in .take }), in: fixture.context)
+    outbox.begin(LeaseRequest(now: now, until: now + 30, select: { _ in .take }), since: 0, in: fixture.context)
     let answer = try await answer(in: fixture)
     #expect(try answer.result.get().leased.map(\.id) == ["a"])
     #expect(answer.lookedAt == now)
@@ -87,7 +87,7 @@ struct OutboxTests {
     let full = DownloadError(.noSpace, "full")
     outbox.append(
       .init(run: run, state: .waiting(.missing(.disk, until: fixture.time.date, after: full))))
-    outbox.begin(nil, in: fixture.context)
+    outbox.begin(nil, since: 0, in: fixture.context)
     let answer = try await answer(in: fixture)
     #expect(try answer.result.get().saved == [true])
     let left = size - (512 << 10)
