@@ -285,6 +285,64 @@ struct PublishTests {
     #expect(try folder.read("root/a/b/x") == [1])
   }
 
+  @Test(
+    "a network file system that repeats a call finds the result of the first one",
+    arguments: [FileSystem.Call.link, .renameToFree])
+  func repeatedCalls(_ repeated: FileSystem.Call) async throws {
+    for isFolder in repeated == .link ? [false] : [false, true] {
+      let folder = try TemporaryFolder()
+      let isRepeated = Atomic(false)
+      let calls = Calls { _, call, _ in
+        if call == .link, repeated != .link { return .fail(EPERM) }
+        if call == repeated, !isRepeated.exchange(true, ordering: .relaxed) { return .makeAndFail(EEXIST) }
+        return .proceed
+      }
+      let store = FileStore(folder.path("root"), system: calls.system)
+      let published = try await store.publish(
+        try await artifact(in: store, isFolder: isFolder), of: nil, at: .init(name: "x"), in: try context())
+      #expect(published.path == folder.path("root/x"))
+      #expect(try folder.tree("root") == ["root/x" + (isFolder ? "/new" : ""): [1, 2]])
+    }
+  }
+
+  @Test("a rename that is reported as failed has not removed the file", arguments: [EIO, ENOENT, ETIMEDOUT])
+  func aRenameThatWasMade(_ code: CInt) async throws {
+    for isFolder in [false, true] {
+      let folder = try TemporaryFolder()
+      // An empty file or folder reserves the name.
+      let calls = Calls { _, call, path in
+        switch call {
+        case .link: .fail(EPERM)
+        case .renameToFree: .fail(EINVAL)
+        case .rename where path == "x": .makeAndFail(code)
+        default: .proceed
+        }
+      }
+      let store = FileStore(folder.path("root"), system: calls.system)
+      let staged = try await artifact(in: store, isFolder: isFolder)
+      let notes = Notes()
+      let context = try context(notes: notes)
+      await #expect(throws: DownloadError.self) {
+        try await store.publish(staged, of: nil, at: .init(name: "x"), in: context)
+      }
+      let tree = ["root/x" + (isFolder ? "/new" : ""): [1, 2] as [UInt8]]
+      #expect(try folder.tree("root") == tree)
+      let again = FileStore(folder.path("root"))
+      let published = try await again.publish(
+        staged, of: nil, at: .init(name: "x"), in: try DownpipeFilesTests.context(prior: notes.last))
+      #expect(published.path == folder.path("root/x"))
+      #expect(try folder.tree("root") == tree)
+    }
+  }
+
+  private func artifact(in store: FileStore, isFolder: Bool) async throws -> Artifact {
+    guard isFolder else { return try await store.staged([1, 2]) }
+    let workspace = try #require(try await store.workspace(key()))
+    try FileManager.default.createDirectory(atPath: workspace + "/x", withIntermediateDirectories: true)
+    try Data([1, 2]).write(to: URL(filePath: workspace + "/x/new"))
+    return Artifact(kind: .directory, location: .path(workspace + "/x"), name: "x")
+  }
+
   @Test func cancelledCopiesLeaveNothing() async throws {
     let folder = try TemporaryFolder()
     let store = FileStore(folder.path, system: Calls.failing([.link, .rename], with: EXDEV))

@@ -82,7 +82,7 @@ extension Publication {
         try item.link(to: folder.entry(candidate), system)
         return .linked
       } catch {
-        if error.code == EEXIST { return nil }
+        if error.code == EEXIST { return try isTaken(candidate, by: item) ? .linked : nil }
         // An open file needs a name first.
         if item.isOpen || !error.saysNoHardLinks { throw error }
       }
@@ -93,7 +93,7 @@ extension Publication {
         try system.rename(item.entry, toFree: folder.entry(candidate))
         return .renamed
       } catch {
-        if error.code == EEXIST { return nil }
+        if error.code == EEXIST { return try isTaken(candidate, by: item) ? .renamed : nil }
         if !error.saysNoExclusiveRename { throw error }
       }
     }
@@ -117,10 +117,18 @@ extension Publication {
     do {
       return try fill(candidate, with: item)
     } catch {
-      try? item.status.kind == .folder
-        ? system.removeFolder(folder.entry(candidate)) : system.unlink(folder.entry(candidate))
+      // A network file system may report a failure of what it has done.
+      if try isPlaceholder(candidate, for: item), try !isTaken(candidate, by: item) {
+        try? item.status.kind == .folder
+          ? system.removeFolder(folder.entry(candidate)) : system.unlink(folder.entry(candidate))
+      }
       throw error
     }
+  }
+
+  /// Whether the item has the name already: a network file system that repeats a call finds the result of the first one.
+  private func isTaken(_ candidate: String, by item: PublishedItem) throws(SystemError) -> Bool {
+    try system.statusIfPresent(folder.entry(candidate))?.isSame(as: item.status) ?? false
   }
 
   /// Replaces the empty file or folder that reserves the name; false if another program put something into the folder.
