@@ -25,34 +25,42 @@
 
     /// Whether the path, or a folder above it, matches.
     func matches(_ components: [String]) -> Bool {
-      if isForNames { return components.contains { matches($0) } }
-      return matches(components.joined(separator: "/"))
+      if isForNames { return components.contains { matches([$0][...]) } }
+      return matches(components[...])
     }
 
-    /// Whether the text, or what is before one of its slashes, matches.
+    /// Whether the components, or the first of them, match. A slash before a combining mark is no Character of its own.
     ///
     /// Follows all ways through the pattern at once: no pattern takes longer than its length times that of the text.
-    private func matches(_ text: String) -> Bool {
+    private func matches(_ components: ArraySlice<String>) -> Bool {
       var states = closure([0])
-      for character in text {
-        if character == "/", states.contains(tokens.count) { return true }
-        var next: Set<Int> = []
-        for state in states where state < tokens.count {
-          switch tokens[state] {
-          case .character(let wanted): if wanted == character { next.insert(state + 1) }
-          case .any: if character != "/" { next.insert(state + 1) }
-          case .anyInName: if character != "/" { next.insert(state) }
-          case .anything: next.insert(state)
-          case .set(let ranges, let isNegated):
-            if character != "/", ranges.contains(where: { $0.contains(character) }) != isNegated {
-              next.insert(state + 1)
-            }
-          }
+      for (index, component) in components.enumerated() {
+        if index > 0 {
+          if states.contains(tokens.count) { return true }
+          states = step(states, "/")
         }
-        if next.isEmpty { return false }
-        states = closure(next)
+        for character in component where !states.isEmpty { states = step(states, character) }
+        if states.isEmpty { return false }
       }
       return states.contains(tokens.count)
+    }
+
+    /// The ways that are left after one more character; no name has a slash.
+    private func step(_ states: Set<Int>, _ character: Character) -> Set<Int> {
+      var next: Set<Int> = []
+      for state in states where state < tokens.count {
+        switch tokens[state] {
+        case .character(let wanted): if wanted == character { next.insert(state + 1) }
+        case .any: if character != "/" { next.insert(state + 1) }
+        case .anyInName: if character != "/" { next.insert(state) }
+        case .anything: next.insert(state)
+        case .set(let ranges, let isNegated):
+          if character != "/", ranges.contains(where: { $0.contains(character) }) != isNegated {
+            next.insert(state + 1)
+          }
+        }
+      }
+      return closure(next)
     }
 
     private func closure(_ states: Set<Int>) -> Set<Int> {

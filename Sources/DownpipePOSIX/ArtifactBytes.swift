@@ -18,7 +18,7 @@ package struct ArtifactBytes {
 
   /// Opens an artifact.
   ///
-  /// - Parameter didRead: Gets the offset after each read.
+  /// - Parameter didRead: Gets the number of bytes of each read.
   /// - Throws: ``DownloadError`` with `.processing` if it is not a regular file, `.permission` or `.storage`.
   package init(_ artifact: Artifact, didRead: @escaping (Int64) -> Void = { _ in }) throws {
     self.didRead = didRead
@@ -43,7 +43,7 @@ package struct ArtifactBytes {
   /// Reads from an offset until the buffer is full or the artifact ends, and returns the number of bytes.
   package func read(into buffer: UnsafeMutableRawBufferPointer, at offset: Int64) throws -> Int {
     let count = try bytes(into: buffer, at: offset)
-    didRead(offset + Int64(count))
+    didRead(Int64(count))
     return count
   }
 
@@ -66,7 +66,7 @@ package struct ArtifactBytes {
     case .file(let file, let path):
       try reporting("read", path) {
         try file.forEachBlock(of: Self.blockSize) { block, offset in
-          didRead(offset + Int64(block.byteCount))
+          didRead(Int64(block.byteCount))
           return try body(block)
         }
       }
@@ -74,7 +74,7 @@ package struct ArtifactBytes {
       var offset = 0
       while offset < bytes.count {
         let end = min(offset + Self.blockSize, bytes.count)
-        didRead(Int64(end))
+        didRead(Int64(end - offset))
         guard try body(bytes.span.bytes.extracting(offset..<end)) else { return }
         offset = end
       }
@@ -94,9 +94,11 @@ package final class InputProgress {
     progress = StepProgress(completed: 0, total: input.size)
   }
 
-  /// Notes that the input was read up to an offset. Archives are also read backwards.
-  package func didRead(_ offset: Int64) {
-    progress.completed = max(progress.completed, offset)
+  /// Notes that a number of bytes were read. Archives are read in any order, and parts of them twice.
+  package func didRead(_ count: Int64) {
+    let (sum, isTooMuch) = progress.completed.addingReportingOverflow(count)
+    progress.completed = isTooMuch ? .max : sum
+    if case .known(let total) = progress.total { progress.completed = min(progress.completed, total) }
     context.report(progress)
   }
 

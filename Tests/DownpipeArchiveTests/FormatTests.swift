@@ -144,6 +144,46 @@
       }
     }
 
+    @Test("encrypted entries that are left out do not matter")
+    func encryptedEntry() async throws {
+      let folder = try TemporaryFolder()
+      try folder.write([1], to: "clear")
+      try folder.write([2], to: "secret")
+      try Program.run("zip", ["-q", "a.zip", "clear"], in: folder.path)
+      try Program.run("zip", ["-q", "-P", "secret", "a.zip", "secret"], in: folder.path)
+      let bytes = try folder.read("a.zip")
+      #expect(try await Bench().unpack(bytes, with: Unarchive(only: ["clear"])) == ["clear": .file([1])])
+      #expect(try await Bench().failure(bytes)?.code == .encrypted)
+    }
+
+    @Test(
+      "the format is that of the first header, not that of a zip in the last file", arguments: ["ustar", "v7", "cpio"])
+    func zipAtTheEnd(_ format: String) async throws {
+      var zip = ZipBuilder()
+      zip.add("inner", [1])
+      let folder = try TemporaryFolder()
+      try folder.write(zip.archive(), to: "a.zip")
+      let bytes: [UInt8]
+      if format == "cpio" {
+        var cpio = CPIOBuilder()
+        cpio.add("a.zip", zip.archive(), inode: 1)
+        bytes = cpio.archive
+      } else {
+        try Program.run("tar", ["--format", format, "-cf", "a.tar", "a.zip"], in: folder.path)
+        bytes = try folder.read("a.tar")
+      }
+      #expect(try await Bench().unpack(bytes) == ["a.zip": .file(zip.archive())])
+    }
+
+    @Test("a name is not taken for the signature of another format")
+    func signaturesInNames() async throws {
+      for name in ["my-lhasa/x", "LZIP", "MSCF", "Rar!", "PK001.txt", "PK\u{3}\u{4}", "xar!"] {
+        var tar = TarBuilder()
+        tar.add(name, [1])
+        #expect(try await Bench().unpack(tar.archive)[name] == .file([1]), "\(name)")
+      }
+    }
+
     @Test("empty archives give an empty folder")
     func empty() async throws {
       #expect(try await Bench().unpack(TarBuilder().archive) == [:])

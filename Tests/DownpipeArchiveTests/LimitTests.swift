@@ -162,29 +162,6 @@
       #expect(error?.code == .tooLarge && error?.message.contains("header") == true, "\(String(describing: error))")
     }
 
-    @Test("hard links of a cpio that never come are bounded")
-    func linkedFiles() async throws {
-      func archive(_ count: Int) -> [UInt8] {
-        var bytes: [UInt8] = []
-        func add(_ name: String, inode: Int, links: Int) {
-          let fields = [inode, 0o100644, 0, 0, links, 0, 0, 0, 0, 0, 0, name.utf8.count + 1, 0]
-          let digits = fields.map { field in
-            let text = String(field, radix: 16)
-            return String(repeating: "0", count: 8 - text.count) + text
-          }
-          bytes += Array("070701\(digits.joined())\(name)\0".utf8)
-          while bytes.count % 4 != 0 { bytes.append(0) }
-        }
-        for number in 0..<count { add("f\(number)", inode: number + 1, links: 2) }
-        add("TRAILER!!!", inode: 0, links: 1)
-        return bytes
-      }
-      #expect(try await Bench().unpack(archive(100)).count == 100)
-      let bench = try Bench()
-      let error = try await bench.failure(archive(50_001), with: Unarchive(only: ["none"]))
-      #expect(error?.code == .tooLarge && error?.message.contains("hard links") == true)
-    }
-
     @Test("the directory of a zip is counted, also when its end declares fewer entries")
     func miscountedZip() async throws {
       var zip = ZipBuilder()
@@ -192,6 +169,32 @@
       let error = try await Bench().failure(zip.archive(declaring: 5), with: Unarchive(limits: Limits(entries: 10)))
       #expect(error?.code == .tooLarge)
       #expect(try await Bench().failure(zip.archive(declaring: 5))?.code == .damaged)
+    }
+
+    @Test("the directory of a zip that is checked is the one that libarchive reads")
+    func otherDirectories() async throws {
+      var zip = ZipBuilder()
+      zip.add("a", [1])
+      let plain = zip.archive()
+      let (body, end) = (plain.dropLast(22), plain.suffix(22))
+      let (length, offset) = (Array(end.dropFirst(12).prefix(4)), Array(end.dropFirst(16).prefix(4)))
+      func zip64(_ length: [UInt8], _ offset: [UInt8]) -> [UInt8] {
+        let one: [UInt8] = [1, 0, 0, 0, 0, 0, 0, 0]
+        let none = [UInt8](repeating: 0, count: 4)
+        var record: [UInt8] = [0x50, 0x4B, 6, 6, 44, 0, 0, 0, 0, 0, 0, 0, 45, 3, 45, 0]
+        for part in [none, none, one, one, length, none, offset, none] { record += part }
+        var locator: [UInt8] = [0x50, 0x4B, 6, 7]
+        for part in [none, ZipBuilder.number(UInt32(body.count), 4), none, [1, 0, 0, 0]] { locator += part }
+        let end: [UInt8] = [0x50, 0x4B, 5, 6, 0, 0, 0, 0] + [UInt8](repeating: 0xFF, count: 12) + [0, 0]
+        return [body[...], record[...], locator[...], end[...]].flatMap { $0 }
+      }
+      #expect(try await Bench().unpack(zip64(length, offset)) == ["a": .file([1])])
+      let nothing = [UInt8](repeating: 0, count: 4)
+      #expect(try await Bench().failure(zip64(nothing, offset))?.code == .damaged)
+      #expect(try await Bench().failure(zip64(length, nothing))?.code == .damaged)
+      // libarchive takes the last end, whatever follows it.
+      let decoy: [UInt8] = plain + [0x50, 0x4B, 5, 6] + [UInt8](repeating: 0xFF, count: 20)
+      #expect(try await Bench().failure(decoy)?.code == .damaged)
     }
 
     @Test("a zip with a NUL in a name before its data is refused, also if its directory has none")

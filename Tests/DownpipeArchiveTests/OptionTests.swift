@@ -35,6 +35,16 @@
       "top/doc": .folder, "top/doc/a.txt": .file([4]), "top/doc/again": .file([3]), "top/doc/link": .link("../read.me"),
     ]
 
+    @Test("a pattern matches what is below, also if the next name begins with a combining mark")
+    func combiningMarks() async throws {
+      var tar = TarBuilder()
+      for name in ["top/doc/\u{301}x", "top/doc/y", "top/\u{301}z/a"] { tar.add(name, [1]) }
+      #expect(
+        try await Bench().unpack(tar.archive, with: Unarchive(except: ["top/doc"])).keys.contains { $0.contains("doc") }
+          == false)
+      #expect(try await Bench().failure(tar.archive, with: Unarchive(only: ["top?\u{301}z"]))?.code == .processing)
+    }
+
     @Test("without options everything is unpacked")
     func everything() async throws {
       #expect(try await Bench().unpack(Self.archive) == Self.all)

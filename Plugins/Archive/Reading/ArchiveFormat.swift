@@ -13,7 +13,10 @@
     /// - Throws: `DownloadError` with `.processing` for a known format that is not read.
     init(of source: any BlockSource, directory: ZipDirectory?) throws {
       let head = try source.head()
-      if head.starts(with: [0x50, 0x4B]), head.count >= 4, [3, 5, 7, 0x30].contains(head[2]) {
+      if Self.isTar(head) || Self.isCPIO(head) || Self.isOldTar(head) {
+        // Its last file may be a zip, and its first name may begin as any format does.
+        self = .stream
+      } else if Self.zipHeads.contains(where: head.starts) {
         self = .zip
       } else if head.starts(with: [0x37, 0x7A, 0xBC, 0xAF, 0x27, 0x1C]) {
         self = .sevenZip
@@ -26,8 +29,28 @@
           .processing, "the file is \(name), which Unarchive does not read: it reads tar, zip, 7z and cpio")
       } else {
         // A program that unpacks itself is a zip with something before it.
-        self = directory != nil && !Self.isTar(head) ? .zip : .stream
+        self = directory != nil ? .zip : .stream
       }
+    }
+
+    /// A file, the end of an empty zip, and the first part of several.
+    private static let zipHeads: [[UInt8]] = [
+      [0x50, 0x4B, 3, 4], [0x50, 0x4B, 5, 6], [0x50, 0x4B, 7, 8], [0x50, 0x4B, 0x30, 0x30],
+    ]
+
+    /// Whether a file begins as a cpio does: in letters, old and new, or binary in either order of bytes.
+    static func isCPIO(_ head: UnsafeRawBufferPointer) -> Bool {
+      ["070701", "070702", "070707"].contains { head.starts(with: Array($0.utf8)) }
+        || head.starts(with: [0xC7, 0x71]) || head.starts(with: [0x71, 0xC7])
+    }
+
+    /// Whether a file begins with a header of the first tar, which has only a checksum.
+    static func isOldTar(_ head: UnsafeRawBufferPointer) -> Bool {
+      guard head.count >= 512, head[0] != 0 else { return false }
+      let field = 148..<156
+      let digits = head[field].drop { $0 == 0x20 }.prefix { (0x30...0x37).contains($0) }
+      guard !digits.isEmpty, let wanted = Int(String(decoding: digits, as: UTF8.self), radix: 8) else { return false }
+      return wanted == head[..<512].indices.reduce(0) { $0 + (field.contains($1) ? 0x20 : Int(head[$1])) }
     }
 
     /// Whether a file begins as a tar of POSIX or GNU does.

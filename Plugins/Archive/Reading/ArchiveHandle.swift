@@ -28,6 +28,8 @@
     private var isOpen = false
     /// Where in the archive a failure occurred, for messages.
     var place = ""
+    /// Whether the present entry is encrypted.
+    private var isEncrypted = false
     private let maximumHeaderBytes: Int64?
 
     /// Opens an archive.
@@ -84,6 +86,8 @@
       input.allowance = maximumHeaderBytes
       defer { input.allowance = nil }
       var entry: OpaquePointer?
+      isEncrypted = false
+      defer { isEncrypted = entry.map { archive_entry_is_encrypted($0) != 0 } ?? false }
       switch inLocale({ archive_read_next_header(archive, &entry) }) {
       case ARCHIVE_OK:
         return entry
@@ -144,7 +148,10 @@
       if let failure = input.failure { return failure }
       let (text, code) = (text, archive_errno(archive))
       let lower = text.lowercased()
-      if hasEncryptedEntries || lower.contains("encrypt") || lower.contains("passphrase") {
+      // Before the first entry, its header may be encrypted. Entries that are left out may be.
+      if (place.isEmpty ? hasEncryptedEntries : isEncrypted) || lower.contains("encrypt")
+        || lower.contains("passphrase")
+      {
         return DownloadError.encrypted(place)
       }
       if code == ENOMEM || lower.contains("memory") {

@@ -18,12 +18,22 @@
     private let directory: ZipDirectory?
     /// The most bytes of the header of an entry, with extended headers and maps of sparse files: 8 MiB.
     private static let maximumHeaderBytes: Int64 = 8 << 20
-    /// The most files of a cpio archive with other names that have not come yet: libarchive compares each entry with all of
-    /// them.
-    private static let maximumLinkedFiles = 50_000
+    /// The most entries of a cpio archive whose other names have not come yet: libarchive keeps them in a list, and compares
+    /// each entry with all of them. Folders are among them.
+    private static let maximumOpenLinks = 30_000
+
+    /// What an entry of cpio is, whatever its name.
+    private struct FileID: Hashable {
+      let device: Int64
+      let inode: Int64
+    }
 
     private var entryCount: Int64 = 0
-    private var linkedFiles = 0
+    /// The names of files of a cpio archive that have not come yet.
+    private var openLinks: [FileID: Int] = [:]
+    /// The bytes of the names that libarchive keeps for them, at most.
+    private var openNameBytes: Int64 = 0
+    var isCPIO: Bool { handle.isCPIO }
     /// Whether the data of an entry need not be decoded to reach the next one.
     var skipsWithoutReading: Bool { format == .zip && source.seekableByteCount != nil }
 
@@ -78,17 +88,28 @@
       entryCount += 1
       let entry = try handle.inLocale { Result { () throws(DownloadError) in try ArchiveEntry(raw, format: format) } }
         .get()
-      if handle.isCPIO, archive_entry_nlink(raw) > 1, entry.kind == .file {
-        linkedFiles += 1
-        guard linkedFiles <= Self.maximumLinkedFiles else {
-          throw DownloadError(
-            .tooLarge,
-            "more than \(Self.maximumLinkedFiles) files of the cpio archive have hard links: unpack it yourself if you trust it"
-          )
-        }
-      }
+      if handle.isCPIO { try noteLinks(of: raw, entry.name) }
       handle.place = ", at entry \(entryCount), \(shown(entry.name))"
       return entry
+    }
+
+    /// Follows the list that libarchive keeps of entries with several names.
+    private func noteLinks(of raw: OpaquePointer, _ name: String) throws {
+      let count = Int(archive_entry_nlink(raw))
+      guard count > 1 else { return }
+      let id = FileID(device: Int64(archive_entry_dev(raw)), inode: archive_entry_ino64(raw))
+      if let left = openLinks[id] {
+        openLinks[id] = left > 1 ? left - 1 : nil
+        return
+      }
+      openLinks[id] = count - 1
+      openNameBytes += Int64(name.utf8.count)
+      guard openLinks.count <= Self.maximumOpenLinks, openNameBytes <= Unarchive.Limits.pathBytes else {
+        throw DownloadError(
+          .tooLarge,
+          "more than \(Self.maximumOpenLinks) entries of the cpio archive wait for their other names: unpack it yourself if "
+            + "you trust it")
+      }
     }
 
     /// Reads the next block of the entry's data; `nil` at its end.
@@ -98,7 +119,6 @@
     ///
     /// - Throws: `DownloadError` with `.damaged`.
     func finish() throws {
-      if handle.hasEncryptedEntries { throw DownloadError.encrypted("") }
       if let directory, !directory.agrees(with: entryCount) {
         throw DownloadError(
           .damaged, "the archive's directory declares \(directory.entryCount) entries, but \(entryCount) were found")

@@ -9,6 +9,8 @@
     let entryCount: Int64
     /// Whether the number is only known modulo 65,536.
     let isShort: Bool
+    /// Whether the directory is where the file says, and nowhere else.
+    private let isConsistent: Bool
     private let start: Int64
     private let end: Int64
     /// What was put before the archive without a change of its offsets.
@@ -23,11 +25,11 @@
       let tailSize = Int(min(size, Int64(Self.recordSize + 0xFFFF)))
       let tailStart = size - Int64(tailSize)
       let tail = try Self.read(bytes, tailSize, at: tailStart)
+      // The last one, as libarchive takes it: an earlier one might be read here only.
       guard tail.count >= Self.recordSize,
         let index = (0...tail.count - Self.recordSize).reversed().first(where: { index in
           tail[index...].starts(with: [0x50, 0x4B, 5, 6])
-            && index + Self.recordSize + Self.number(tail, index + 20, 2) <= tail.count
-        })
+        }), index + Self.recordSize + Self.number(tail, index + 20, 2) <= tail.count
       else { return nil }
       let position = tailStart + Int64(index)
       var count = Int64(Self.number(tail, index + 10, 2))
@@ -51,6 +53,8 @@
         }
       }
       entryCount = count
+      // libarchive begins to read the directory of a zip64 at its declared place, and reads on whatever its length.
+      isConsistent = isShort || (length >= 0 && declared >= 0 && declared <= end && length == end - declared)
       self.isShort = isShort
       self.end = end
       // Counted from its end: something may have been put before the archive, and its offsets left as they were.
@@ -70,6 +74,10 @@
     /// - Throws: `DownloadError` with `.unsafePath` for a name with a NUL, in the directory or before the entry's data;
     ///   `.damaged` for a directory that cannot be read.
     func check(in bytes: ArtifactBytes, atMost maximum: Int64) throws -> Int64 {
+      guard isConsistent else {
+        throw DownloadError(
+          .damaged, "the directory of the zip file is not where its end says, or has another length")
+      }
       var position = start
       var count: Int64 = 0
       while position < end, count <= maximum {

@@ -60,7 +60,16 @@
     /// Opens an existing file for writing, also one that an earlier entry has made read-only.
     func openFile(_ components: [String]) throws -> OpenFile {
       try withEntry(components, "open") { entry throws(SystemError) in
-        try OpenFile(entry, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, system: system).setPermissions(0o600)
+        do throws(SystemError) {
+          return try OpenFile(entry, O_WRONLY | O_NOFOLLOW | O_NONBLOCK, system: system)
+        } catch {
+          guard error.code == EACCES else { throw error }
+        }
+        let readable = try OpenFile(entry, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, system: system)
+        let permissions = try readable.status().permissions
+        try readable.setPermissions(permissions | 0o200)
+        // What is open for writing stays so.
+        defer { try? readable.setPermissions(permissions) }
         return try OpenFile(entry, O_WRONLY | O_NOFOLLOW | O_NONBLOCK, system: system)
       }
     }

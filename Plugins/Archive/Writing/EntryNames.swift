@@ -110,6 +110,8 @@
       // The capital of a final sigma is that of the other one. The capital of “ß” is two letters: the file systems of Macs take
       // both for one name.
       for scalar in text.decomposedStringWithCanonicalMapping.unicodeScalars {
+        // Some file systems take names for one that differ in such characters only, such as a joiner without width.
+        if scalar.properties.isDefaultIgnorableCodePoint { continue }
         // The Turkish letter without a dot has the capital of another letter.
         guard scalar.value != 0x131 else {
           folded.append(scalar)

@@ -53,7 +53,7 @@
         if options.chooses(EntryPath.loose(entry.name)) {
           try unpack(entry)
         } else {
-          try skip(entry)
+          try leaveOut(entry)
         }
       }
       try reader.finish()
@@ -78,11 +78,29 @@
       }
     }
 
+    /// Leaves an entry out. Archives of cpio have the data of a file at the last of its names: if that one is left out, the
+    /// first one gets them.
+    private mutating func leaveOut(_ entry: ArchiveEntry) throws {
+      guard reader.isCPIO, case .hardLink(let name) = entry.kind, let size = entry.size, size > 0,
+        let target = (try? target(name)) ?? nil, names.kind(of: target) == .file, let first = try reader.block()
+      else { return try skip(entry) }
+      try refill(target, entry, first: first)
+    }
+
+    /// Writes the data of a file again.
+    private mutating func refill(
+      _ place: [String], _ entry: ArchiveEntry, first: (bytes: UnsafeRawBufferPointer, offset: Int64)
+    ) throws {
+      let file = try folder.openFile(place)
+      try reporting("write", folder.path(place)) { () throws(SystemError) in try file.truncate(to: 0) }
+      try fill(file, entry, at: place, first: first)
+    }
+
     private mutating func unpack(_ entry: ArchiveEntry) throws {
       hasChosen = true
       if entry.isEncrypted { throw DownloadError.encrypted(", at entry \(entryCount), \(shown(entry.name))") }
       guard let place = try place(of: entry.name, isFolder: entry.kind == .folder) else {
-        return try skip(entry)
+        return try leaveOut(entry)
       }
       switch entry.kind {
       case .folder:
@@ -239,19 +257,22 @@
     }
 
     private mutating func unpackHardLink(_ place: [String], to name: String, _ entry: ArchiveEntry) throws {
-      guard try allowsLink(entry) else { return try skip(entry) }
+      guard try allowsLink(entry) else { return try leaveOut(entry) }
       let target: [String]?
       do throws(DownloadError) { target = try self.target(name) } catch {
         throw DownloadError(
           error.code, "the hard link \(shown(entry.name)) of the archive leads to \(shown(name)): \(error.message)")
       }
       guard let target, let kind = names.kind(of: target), kind != .folder else {
+        // The target may be left out, too.
+        let isWhole =
+          options.only.isEmpty && options.except.isEmpty && options.stripsComponents == 0 && !options.flattens
         throw DownloadError(
-          options.only.isEmpty && options.except.isEmpty ? .damaged : .processing,
+          isWhole ? .damaged : .processing,
           "the hard link \(shown(entry.name)) of the archive leads to \(shown(name)), which is not a file before it"
-            + (options.only.isEmpty && options.except.isEmpty ? "" : ": choose its target, too"))
+            + (isWhole ? "" : ", or was left out: choose its target, too, strip fewer components, or do not flatten"))
       }
-      if target == place { return try skip(entry) }
+      if target == place { return try leaveOut(entry) }
       if kind == .link {
         try replaceEarlier(place, .link, entry)
         if let path = links.target(of: target) {
@@ -264,9 +285,7 @@
       try folder.link(target, to: place)
       // Archives of cpio have the data at the last name of a file, those of pax at any.
       guard let size = entry.size, size > 0, let first = try reader.block() else { return }
-      let file = try folder.openFile(place)
-      try reporting("write", folder.path(place)) { () throws(SystemError) in try file.truncate(to: 0) }
-      try fill(file, entry, at: place, first: first)
+      try refill(place, entry, first: first)
     }
 
     private func target(_ name: String) throws(DownloadError) -> [String]? {

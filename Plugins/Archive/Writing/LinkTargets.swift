@@ -71,8 +71,8 @@
       var rest = EntryPath.loose(target)[...]
       var steps = 0
       while let component = rest.popFirst() {
-        // What the look-up costs.
-        budget -= place.count + 1
+        // What the look-up costs: each component is folded, byte by byte.
+        budget -= place.reduce(1) { $0 + 1 + $1.utf8.count / 16 }
         guard budget > 0 else {
           throw DownloadError(
             .tooLarge,
