@@ -31,8 +31,8 @@ import Foundation
 /// ```
 ///
 /// The digests are those of the bytes that the step takes: put it before steps that change the bytes, since the pieces of
-/// a request are those of the file as it is downloaded. They are computed while the bytes arrive, if no step before it has
-/// to read the file; otherwise the file is read once.
+/// a request are those of the file as it is downloaded. With a folder of your choice, and only `VerifyChecksum` and other
+/// steps that follow the transfer before it, they are computed while the bytes arrive; after `MoveInto` the file is read once.
 ///
 /// **Where it is written.** Into the folder of the file, which is known after `MoveInto`, or into a folder of your choice.
 /// There it has the name of the file as far as that is known before the file is published: use a folder only where names are

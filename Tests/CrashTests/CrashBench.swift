@@ -242,6 +242,14 @@
       guard written.fit(Int64(content.count)), written.length == Int64(Self.chunkSize) else {
         throw Wrong("the digests are of \(written.count) pieces of \(written.length) bytes")
       }
+      for index in 0..<written.count {
+        let piece = content.dropFirst(index * Self.chunkSize).prefix(Self.chunkSize)
+        var computation = try DigestComputation(.sha256)
+        computation.update(piece.span.bytes)
+        guard written.digest(at: index) == computation.finalize() else {
+          throw Wrong("the digest of piece \(index) is wrong")
+        }
+      }
     }
 
     private func publishedFiles() throws -> [String] {
