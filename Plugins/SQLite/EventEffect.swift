@@ -65,7 +65,8 @@
       let unplaced = placed
       placed.apply(event)
       needsPlacedRecord = try RecordColumns.all.contains { column in
-        try column.value(placed) != column.value(unplaced) && !assignments.contains { $0.hasPrefix("\(column.name) = ") }
+        let isAssigned = assignments.contains { $0.hasPrefix("\(column.name) = ") }
+        return try !isAssigned && column.value(placed) != column.value(unplaced)
       }
       if after[0].owner != before[0].owner { assignments.append("owner = NULL, lease = NULL") }
       self.assignments = assignments.joined(separator: ", ")

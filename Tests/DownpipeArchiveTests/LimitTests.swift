@@ -192,7 +192,7 @@
       let nothing = [UInt8](repeating: 0, count: 4)
       #expect(try await Bench().failure(zip64(nothing, offset))?.code == .damaged)
       #expect(try await Bench().failure(zip64(length, nothing))?.code == .damaged)
-      // libarchive takes the last end, whatever follows it.
+      // libarchive takes the last end, also if too little follows it.
       let decoy: [UInt8] = plain + [0x50, 0x4B, 5, 6] + [UInt8](repeating: 0xFF, count: 20)
       #expect(try await Bench().failure(decoy)?.code == .damaged)
     }

@@ -22,7 +22,7 @@
     /// each entry with all of them. Folders are among them.
     private static let maximumOpenLinks = 30_000
 
-    /// What an entry of cpio is, whatever its name.
+    /// The file that an entry of cpio is a name of.
     private struct FileID: Hashable {
       let device: Int64
       let inode: Int64

@@ -53,7 +53,7 @@
         }
       }
       entryCount = count
-      // libarchive begins to read the directory of a zip64 at its declared place, and reads on whatever its length.
+      // libarchive begins to read the directory of a zip64 at its declared place, and reads on beyond its length.
       isConsistent = isShort || (length >= 0 && declared >= 0 && declared <= end && length == end - declared)
       self.isShort = isShort
       self.end = end

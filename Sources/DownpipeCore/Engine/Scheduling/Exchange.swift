@@ -60,7 +60,8 @@ struct Exchange: Sendable {
       }
     }
     return Answer(
-      settling: settling, start: start, result: result, lookedAt: lookedAt, mustLease: request != nil && lookedAt == nil)
+      settling: settling, start: start, result: result, lookedAt: lookedAt, mustLease: request != nil && lookedAt == nil
+    )
   }
 
   private func attempt(
