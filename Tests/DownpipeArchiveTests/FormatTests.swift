@@ -144,6 +144,30 @@
       }
     }
 
+    @Test("the progress is that of the bytes read", arguments: ["tar", "zip"])
+    func progress(_ format: String) async throws {
+      let files = (0..<8).map { DownloadFixtures.pattern(size: 500_000, seed: $0) }
+      var tar = TarBuilder()
+      var zip = ZipBuilder()
+      for (number, bytes) in files.enumerated() {
+        tar.add("f\(number)", bytes)
+        zip.add("f\(number)", bytes)
+      }
+      let bench = try Bench()
+      let path = try bench.folder.write(format == "tar" ? tar.archive : zip.archive(), to: "input")
+      let seen = Watched<[StepProgress]>([])
+      let context = ProcessingContext(
+        request: try DownloadRequest("https://example.org/file"), workspace: bench.workspace,
+        report: { progress in seen.update { $0.append(progress) } })
+      _ = try await Unarchive().process(File(path: path, name: "a"), in: context)
+      let reports = seen.value
+      let first = try #require(reports.first { $0.items == 1 })
+      #expect(first.completed < 1_500_000, "\(first)")
+      #expect(Swift.zip(reports, reports.dropFirst()).allSatisfy { $0.completed <= $1.completed })
+      let last = try #require(reports.last)
+      #expect(last.items == 8 && last.completed > 4_000_000, "\(last)")
+    }
+
     @Test("encrypted entries that are left out do not matter")
     func encryptedEntry() async throws {
       let folder = try TemporaryFolder()
