@@ -142,11 +142,6 @@
       }
     }
 
-    /// The output that the limit on the ratio allows while the file arrives.
-    func mostOutput(ofBytes byteCount: Int64) -> Int64 {
-      OutputLimit.most(ratio: maximumRatio, free: Self.freeOutput, input: byteCount)
-    }
-
     /// The lowest limit for a file of this size.
     func limit(forInput byteCount: Int64, inMemory: Bool) -> OutputLimit {
       .lowest(

@@ -284,11 +284,6 @@
         verb: "unpacks", names: ("Unarchive.Limits.bytes", "Unarchive.Limits.ratio"))
     }
 
-    /// The bytes of all files that the limit on the ratio allows while the archive arrives.
-    func mostOutput(ofBytes byteCount: Int64) -> Int64 {
-      OutputLimit.most(ratio: limits.ratio, free: Limits.freeBytes, input: byteCount)
-    }
-
     func chooses(_ path: [String]) -> Bool {
       (only.isEmpty || only.contains { $0.matches(path) }) && !except.contains { $0.matches(path) }
     }

@@ -62,11 +62,11 @@
       }
       var placed = Self.full(phase)
       placed.earlierArtifact = nil
-      let unplaced = placed
-      placed.apply(event)
+      var moved = placed
+      moved.apply(event)
       needsPlacedRecord = try RecordColumns.all.contains { column in
         let isAssigned = assignments.contains { $0.hasPrefix("\(column.name) = ") }
-        return try !isAssigned && column.value(placed) != column.value(unplaced)
+        return try !isAssigned && column.value(placed) != column.value(moved)
       }
       if after[0].owner != before[0].owner { assignments.append("owner = NULL, lease = NULL") }
       self.assignments = assignments.joined(separator: ", ")

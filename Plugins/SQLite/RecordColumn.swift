@@ -261,11 +261,12 @@
       "metadata",
     ]
 
-    /// The columns of a request on which the work of a run depends; steps and mirrors are compared as text first.
+    /// The columns of a request on which the work of a run depends; steps, mirrors and metadata, among which are
+    /// settings of steps, are compared as text first.
     static let work = request.filter { workNames.contains($0.name) }
     private static let workNames: Set<String> = [
       "url", "mirrors", "expected_size", "expected_digests", "pieces", "maximum_size", "step_selection",
-      "is_named_by_server",
+      "metadata", "is_named_by_server",
     ]
 
     /// The columns that can change.

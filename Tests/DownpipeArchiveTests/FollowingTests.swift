@@ -142,7 +142,7 @@
       let context = ProcessingContext(
         request: DownloadRequest(url), workspace: folder.path, bytesReceived: Int64(bytes.count))
       let follower = try #require(step.follower(in: context))
-      #expect(throws: PulledTransfer.AheadOfRatio.self) {
+      #expect(throws: FedBlocks.AheadOfRatio.self) {
         for start in stride(from: 0, to: bytes.count, by: 100_000) {
           try follower.take(bytes[start..<min(bytes.count, start + 100_000)].span.bytes)
         }

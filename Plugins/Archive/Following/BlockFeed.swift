@@ -1,4 +1,5 @@
 #if Archive
+  import DownpipeGzip
   import DownpipePOSIX
   import Dispatch
   import Synchronization
@@ -100,7 +101,7 @@
     private var filled = 0
     private var isComplete = false
     /// The bytes that have arrived so far.
-    private(set) var byteCount: Int64 = 0
+    private var byteCount: Int64 = 0
 
     init(_ feed: BlockFeed) {
       self.feed = feed
@@ -108,6 +109,17 @@
     }
 
     deinit { buffer.deallocate() }
+
+    /// More was unpacked than the limit on the ratio allows for the bytes that have arrived. It may be right for the whole
+    /// file, which the step unpacks when it is there: the announced size may be a lie, and the rest may never come.
+    struct AheadOfRatio: Error {}
+
+    /// Checks output before it is written.
+    ///
+    /// - Parameter free: The output that the ratio always allows.
+    func checkRatio(ofOutput count: Int64, _ ratio: Int64?, free: Int64) throws(AheadOfRatio) {
+      guard count <= OutputLimit.most(ratio: ratio, free: free, input: byteCount) else { throw AheadOfRatio() }
+    }
 
     /// The bytes are not all there.
     var seekableByteCount: Int64? { nil }

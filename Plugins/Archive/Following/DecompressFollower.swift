@@ -19,7 +19,7 @@
         var byteCount: Int64 = 0
         try step.forEachBlock(of: decoded) { block in
           byteCount += Int64(block.count)
-          guard byteCount <= step.mostOutput(ofBytes: source.byteCount) else { throw PulledTransfer.AheadOfRatio() }
+          try source.checkRatio(ofOutput: byteCount, step.maximumRatio, free: Decompress.freeOutput)
           try output.write(block.bytes)
         }
       }

@@ -14,10 +14,6 @@
 
     typealias Work = @Sendable (FedBlocks) throws -> Void
 
-    /// More was unpacked than the limit on the ratio allows for the bytes that have arrived. It may be right for the whole
-    /// file, which the step unpacks when it is there: the announced size may be a lie, and the rest may never come.
-    struct AheadOfRatio: Error {}
-
     private struct State {
       var task: Task<Void, Never>?
       var place: FollowerPlaces.Place?

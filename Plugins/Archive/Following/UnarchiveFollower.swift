@@ -33,7 +33,7 @@
           return path
         }
         let byteCount = try step.extract(source, ofBytes: announced ?? 0, into: path) { byteCount in
-          guard byteCount <= step.mostOutput(ofBytes: source.byteCount) else { throw PulledTransfer.AheadOfRatio() }
+          try source.checkRatio(ofOutput: byteCount, step.limits.ratio, free: Unarchive.Limits.freeBytes)
         }
         output.byteCount.store(byteCount, ordering: .relaxed)
       }

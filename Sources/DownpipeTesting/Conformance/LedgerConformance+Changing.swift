@@ -109,6 +109,20 @@ extension LedgerConformance {
       }
     }
     await report.check(
+      "outcome-of-an-earlier-setting", "a download that fails with an earlier setting of a step waits again"
+    ) {
+      let (ledger, store) = try await filled(["a"])
+      let held = try expectValue(try await store.leased().first, "nothing was leased")
+      let second = try await ledger.open()
+      let key = DownloadRequest.stepSettingPrefix + "key"
+      _ = try await second.update("a", at: Self.time(1)) { $0.request.metadata[key] = "new" }
+      let (_, exchange) = try await end(held, [.failedForGood], in: store, at: Self.time(2))
+      try expectEqual(exchange.reopened, ["a"], "the downloads that wait again")
+      let after = try await store.known("a")
+      try expectEqual(after.phase, .waiting, "the phase")
+      try expectEqual(after.request.metadata, [key: "new"], "the metadata")
+    }
+    await report.check(
       "no-outcome-of-an-earlier-request",
       "bytes and steps of an owner that has ended are not those of a changed request"
     ) {

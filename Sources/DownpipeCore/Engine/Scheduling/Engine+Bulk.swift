@@ -105,7 +105,7 @@ extension Engine {
     }
     // Some may have been released before their due times; the loop looks at them after this command.
     if result.count > 0 { waits.mayHaveDelayed = true }
-    if result.ids.count < LedgerBulkResult.mostIDs { noteChange(of: result.ids) } else { noteChangeOfAll() }
+    noteBulkChange(of: result.ids)
     // The result has a bounded number of ids; there are few runs.
     for record in (try? await store.records(of: Array(before.keys))) ?? [] {
       guard let run = slots.runs[record.id] else { continue }

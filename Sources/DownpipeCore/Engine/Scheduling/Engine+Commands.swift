@@ -39,8 +39,7 @@ extension Engine {
 
   /// Deletes the partials of cancelled downloads, and publishes the new states.
   func carriedOut(_ event: Lifecycle.Event, on ids: [DownloadID]) async {
-    // With so many ids, others may have been left out.
-    if ids.count < LedgerBulkResult.mostIDs { noteChange(of: ids) } else { noteChangeOfAll() }
+    noteBulkChange(of: ids)
     for id in ids where event == .cancel || hub.isWatched(id) {
       slots.beginReading([id])
       defer { slots.endReading([id]) }

@@ -22,8 +22,9 @@ extension Engine {
     reasons.noteChange(of: ids)
   }
 
-  /// Notes that any number of downloads have changed.
-  func noteChangeOfAll() {
+  /// Notes the changes of a bulk command. With the most ids that a result has, others may have been left out.
+  func noteBulkChange(of ids: [DownloadID]) {
+    guard ids.count >= LedgerBulkResult.mostIDs else { return noteChange(of: ids) }
     slots.noteChangeOfAll()
     reasons.noteChangeOfAll()
   }
