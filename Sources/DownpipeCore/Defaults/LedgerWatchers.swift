@@ -3,7 +3,7 @@ internal import Synchronization
 /// Informs the stores of one ledger in this process of each other's changes; the source of
 /// ``LedgerStore/changesByOthers``.
 package final class LedgerWatchers: Sendable {
-  private let watchers = Mutex<[String: AsyncStream<Void>.Continuation]>([:])
+  private let watchers = Mutex(OrderedTable<String, AsyncStream<Void>.Continuation>())
 
   /// Creates watchers for a ledger without open stores.
   package init() {}

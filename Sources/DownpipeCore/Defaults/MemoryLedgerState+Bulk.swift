@@ -2,10 +2,13 @@ import Foundation
 
 // Operations on many records. Each is atomic, because the ledger's lock is held.
 extension MemoryLedgerState {
+  /// The selected downloads: those that match a filter in order of generation, those with given ids in the given order.
   private func chosen(_ selection: LedgerSelection) -> [DownloadID] {
     switch selection {
-    case .matching(let filter): matching(filter).map(\.record.id)
-    case .ids(let ids): Array(Set(ids))
+    case .matching(let filter): return ids(of: matching(filter))
+    case .ids(let ids):
+      var known: Set<DownloadID> = []
+      return ids.filter { known.insert($0).inserted }
     }
   }
 

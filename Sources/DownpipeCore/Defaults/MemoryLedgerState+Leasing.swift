@@ -45,7 +45,8 @@ extension MemoryLedgerState {
       let candidate: Candidate
       static func < (left: Self, right: Self) -> Bool { left.key < right.key }
     }
-    var queues: [Candidate: ArraySlice<MemoryLedgerQueue.Key>] = [:]
+    // In the order of their first downloads, so that the order's functions are always called in the same order.
+    var queues = OrderedTable<Candidate, ArraySlice<MemoryLedgerQueue.Key>>()
     for key in waitingKeys(request.scope) {
       guard let entry = entries[key.id], entry.record.isDue(at: request.now),
         request.scope.contains(entry, for: owner), entry.record.belongs(to: request.location)

@@ -60,8 +60,7 @@ struct MemoryLedgerState: Sendable {
     let isFirstCall = owners[owner]?.ranking == nil
     owners[owner] = Owner(ranking: ranking)
     if isFirstCall, rankingName == ranking.name { return }
-    _ = update(Array(entries.keys), at: nil) { entry in
-      guard entry.record.phase != .finished else { return false }
+    _ = update(ids(of: entries.values.lazy.filter { $0.record.phase != .finished }), at: nil) { entry in
       entry.record.rank = ranking.rank(entry.record.rankingContext(host: entry.candidate.host))
       return true
     }
@@ -194,6 +193,13 @@ struct MemoryLedgerState: Sendable {
     matching(filter).reduce(into: DownloadTotals(counts: counts(filter))) { $0.add($1.record) }
   }
 
+  /// The ids of entries in order of generation. The order of the entries is that of a dictionary, and no effect may depend
+  /// on it.
+  func ids(of entries: some Sequence<Entry>) -> [DownloadID] {
+    entries.map { (generation: $0.record.generation, id: $0.record.id) }.sorted { $0.generation < $1.generation }.map(\.id)
+  }
+
+  /// The entries that match a filter, in no particular order.
   func matching(_ filter: DownloadFilter) -> AnySequence<Entry> {
     func matches(_ entry: Entry) -> Bool { filter.matches(entry.record, host: entry.candidate.host) }
     // Downloads that the filter names are looked up.
@@ -203,6 +209,7 @@ struct MemoryLedgerState: Sendable {
 
   func unsettledMoves() -> [DownloadRecord] {
     entries.values.lazy.map(\.record).filter { $0.phase == .finished && $0.steps.note != nil }
+      .sorted { $0.generation < $1.generation }
   }
 
   func nextDue(after now: Date) -> Date? {
@@ -244,7 +251,7 @@ struct MemoryLedgerState: Sendable {
   }
 
   mutating func giveBack(at now: Date? = nil, where isLost: (_ owner: String) -> Bool) -> Int {
-    update(entries.values.lazy.filter { $0.record.owner != nil }.map(\.record.id), at: now) { entry in
+    update(ids(of: entries.values.lazy.filter { $0.record.owner != nil }), at: now) { entry in
       guard let owner = entry.record.owner, isLost(owner) else { return false }
       return entry.record.apply(.leaseLost)
     }.count

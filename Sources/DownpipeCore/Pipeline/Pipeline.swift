@@ -47,8 +47,12 @@ public struct Pipeline: Sendable {
     self.init(try stages())
   }
 
-  package init(_ stages: PipelineStages) {
-    let parts = stages.parts
+  /// Creates a pipeline of stages.
+  ///
+  /// - Parameter change: Changes the parts, for example to wrap stages. A storage has to be left.
+  package init(_ stages: PipelineStages, changing change: (inout PipelineParts) -> Void = { _ in }) {
+    var parts = stages.parts
+    change(&parts)
     sources = parts.sources
     scheduling = parts.schedulingPolicies.last
     admission = parts.admission

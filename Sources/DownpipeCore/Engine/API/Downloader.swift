@@ -19,7 +19,7 @@ public import Foundation
 /// ended. A downloader that is deallocated stops in the same way, but asynchronously.
 public final class Downloader: Sendable {
   let engine: Engine
-  private let loop: Task<Void, Never>
+  let loop: Task<Void, Never>
 
   /// Creates a downloader from the stages of a pipeline, and starts it.
   /// - Parameters:
@@ -70,7 +70,7 @@ public final class Downloader: Sendable {
     // A downloader that only lists and removes renames nothing on its own.
     if !options.startsSuspended { await engine.finishRenaming() }
     // The only unstructured task: the downloader owns it, and all other tasks are its children.
-    loop = Task {
+    loop = options.executors.start {
       await engine.run()
       await engine.close()
     }

@@ -22,6 +22,10 @@ public struct DownloaderOptions: Sendable {
   ///
   /// Use a suspended downloader to list, change and remove downloads without running them.
   public var startsSuspended: Bool
+  /// Where the tasks of the downloader run; a simulation decides their order.
+  package var executors = Executors()
+  /// Told what the engine decides; `nil` outside of simulations.
+  package var probe: EngineProbe?
 
   /// Creates options. The defaults suit applications.
   public init(

@@ -33,7 +33,7 @@ final class ChangeBuffer: Sendable {
   static let capacity = 10_000
   private typealias Waiter = CheckedContinuation<Void, Never>
   private struct State {
-    var latest: [DownloadID: Change] = [:]
+    var latest = OrderedTable<DownloadID, Change>()
     var isComplete = true
     var isFinished = false
     /// Whether the next batch does not wait for the interval.
@@ -116,11 +116,11 @@ final class ChangeBuffer: Sendable {
   private func next() async -> DownloadChanges? {
     await wait(in: \.reader) { $0.hasNews }
     guard !Task.isCancelled else { return nil }
-    let taken = state.withLock { state -> (changes: [DownloadID: Change], isComplete: Bool)? in
+    let taken = state.withLock { state -> (changes: OrderedTable<DownloadID, Change>, isComplete: Bool)? in
       if state.latest.isEmpty && state.isComplete { return nil }
       defer {
         // The next batch is probably as large.
-        state.latest = Dictionary(minimumCapacity: state.latest.count)
+        state.latest = OrderedTable(minimumCapacity: state.latest.count)
         state.isComplete = true
         state.isDue = false
       }

@@ -5,17 +5,23 @@ internal import Synchronization
 final class EventHub: Sendable {
   private struct State {
     var nextToken = 0
-    var byDownload: [DownloadID: [Int: AsyncStream<DownloadEvent>.Continuation]] = [:]
-    var observers: [Int: AsyncStream<DownloadEvent>.Continuation] = [:]
-    var changes: [Int: WeakBuffer] = [:]
+    // In the order in which the watchers came.
+    var byDownload = OrderedTable<DownloadID, [Watcher]>()
+    var observers: [Watcher] = []
+    var changes: [WeakBuffer] = []
     var isFinished = false
     /// How many watchers of all downloads there have been, including those that have ended.
     var watchersOfAll = 0
     var watchesAll: Bool { !observers.isEmpty || !changes.isEmpty }
-    var followsQueue: Bool { !observers.isEmpty || changes.values.contains { $0.followsQueue } }
+    var followsQueue: Bool { !observers.isEmpty || changes.contains { $0.followsQueue } }
+  }
+  private struct Watcher {
+    let token: Int
+    let stream: AsyncStream<DownloadEvent>.Continuation
   }
   /// The reader owns its buffer: the buffer ends with the reader.
   private struct WeakBuffer {
+    let token: Int
     weak var buffer: ChangeBuffer?
     /// Whether the reader follows downloads that wait for a free slot.
     let followsQueue: Bool
@@ -44,7 +50,7 @@ final class EventHub: Sendable {
   /// Whether any event has a watcher.
   var isAnythingWatched: Bool { state.withLock { $0.watchesAll || !$0.byDownload.isEmpty } }
 
-  /// The downloads that are watched individually.
+  /// The downloads that are watched individually, in the order in which their watchers came.
   var watchedDownloads: [DownloadID] { state.withLock { Array($0.byDownload.keys) } }
 
   func publish(_ kind: DownloadEvent.Kind, of run: Run) {
@@ -67,55 +73,55 @@ final class EventHub: Sendable {
 
   /// Ends the streams of a removed download.
   func finish(_ id: DownloadID) {
-    let continuations = state.withLock { $0.byDownload.removeValue(forKey: id)?.values.map { $0 } ?? [] }
-    for continuation in continuations { continuation.finish() }
+    let watchers = state.withLock { $0.byDownload.removeValue(forKey: id) ?? [] }
+    for watcher in watchers { watcher.stream.finish() }
   }
 
   /// Creates the event only if it has a watcher.
   private func publish(_ id: DownloadID, _ change: ChangeBuffer.Change, _ event: () -> DownloadEvent) {
     let watchers = state.withLock { state -> Watchers? in
       guard state.watchesAll || state.byDownload[id] != nil else { return nil }
-      var streams: [AsyncStream<DownloadEvent>.Continuation] = []
-      if !state.byDownload.isEmpty, let own = state.byDownload[id] { streams += own.values }
-      if !state.observers.isEmpty { streams += state.observers.values }
-      return Watchers(streams: streams, changes: state.changes.values.compactMap(\.buffer))
+      var streams: [Watcher] = []
+      if !state.byDownload.isEmpty, let own = state.byDownload[id] { streams += own }
+      if !state.observers.isEmpty { streams += state.observers }
+      return Watchers(streams: streams, changes: state.changes.compactMap(\.buffer))
     }
     guard let watchers else { return }
     if !watchers.streams.isEmpty {
       let event = event()
-      for continuation in watchers.streams { continuation.yield(event) }
+      for watcher in watchers.streams { watcher.stream.yield(event) }
     }
     for buffer in watchers.changes { buffer.record(change, of: id) }
   }
 
   /// Tells the watchers of all downloads that changes are left out.
   func publishIncomplete() {
-    let changes = state.withLock { $0.changes.values.compactMap(\.buffer) }
+    let changes = state.withLock { $0.changes.compactMap(\.buffer) }
     for buffer in changes { buffer.recordIncomplete() }
   }
 
   /// Delivers the changes so far to the watchers of all downloads, without waiting for their intervals.
   func deliverChanges() {
-    let changes = state.withLock { $0.changes.values.compactMap(\.buffer) }
+    let changes = state.withLock { $0.changes.compactMap(\.buffer) }
     for buffer in changes { buffer.deliver() }
   }
 
   private struct Watchers {
-    let streams: [AsyncStream<DownloadEvent>.Continuation]
+    let streams: [Watcher]
     let changes: [ChangeBuffer]
   }
 
   func finish() {
-    let (continuations, changes) = state.withLock { state in
+    let (watchers, changes) = state.withLock { state in
       state.isFinished = true
-      let all = state.byDownload.values.flatMap(\.values) + state.observers.values
-      let changes = state.changes.values.compactMap(\.buffer)
-      state.byDownload = [:]
-      state.observers = [:]
-      state.changes = [:]
+      let all = state.byDownload.values.flatMap { $0 } + state.observers
+      let changes = state.changes.compactMap(\.buffer)
+      state.byDownload.removeAll()
+      state.observers = []
+      state.changes = []
       return (all, changes)
     }
-    for continuation in continuations { continuation.finish() }
+    for watcher in watchers { watcher.stream.finish() }
     for buffer in changes { buffer.finish() }
   }
 
@@ -125,7 +131,7 @@ final class EventHub: Sendable {
     let token: Int? = state.withLock { state in
       if state.isFinished { return nil }
       state.nextToken += 1
-      state.byDownload[id, default: [:]][state.nextToken] = continuation
+      state.byDownload[id, default: []].append(Watcher(token: state.nextToken, stream: continuation))
       return state.nextToken
     }
     guard let token else {
@@ -134,7 +140,7 @@ final class EventHub: Sendable {
     }
     continuation.onTermination = { [weak self] _ in
       self?.state.withLock { state in
-        state.byDownload[id]?[token] = nil
+        state.byDownload[id]?.removeAll { $0.token == token }
         if state.byDownload[id]?.isEmpty == true { state.byDownload[id] = nil }
       }
     }
@@ -148,7 +154,7 @@ final class EventHub: Sendable {
       if state.isFinished { return nil }
       state.nextToken += 1
       state.watchersOfAll += 1
-      state.observers[state.nextToken] = continuation
+      state.observers.append(Watcher(token: state.nextToken, stream: continuation))
       return state.nextToken
     }
     guard let token else {
@@ -156,7 +162,7 @@ final class EventHub: Sendable {
       return stream
     }
     continuation.onTermination = { [weak self] _ in
-      self?.state.withLock { $0.observers[token] = nil }
+      self?.state.withLock { $0.observers.removeAll { $0.token == token } }
     }
     return stream
   }
@@ -169,11 +175,13 @@ final class EventHub: Sendable {
       state.nextToken += 1
       state.watchersOfAll += 1
       let token = state.nextToken
-      let buffer = ChangeBuffer(time: time) { [weak self] in self?.state.withLock { $0.changes[token] = nil } }
+      let buffer = ChangeBuffer(time: time) { [weak self] in
+        self?.state.withLock { $0.changes.removeAll { $0.token == token } }
+      }
       if state.isFinished {
         buffer.finish()
       } else {
-        state.changes[token] = WeakBuffer(buffer: buffer, followsQueue: followsQueue)
+        state.changes.append(WeakBuffer(token: token, buffer: buffer, followsQueue: followsQueue))
       }
       return buffer
     }

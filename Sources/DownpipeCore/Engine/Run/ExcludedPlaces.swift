@@ -5,7 +5,7 @@ internal import Synchronization
 /// left, unless the download is restarted, or its request asks for another file: then other bytes may be right.
 ///
 /// In memory: after a restart of the process a wrong place is asked once more. Bounded: when it is full, the places of
-/// any other download are forgotten.
+/// the download that came first are forgotten.
 final class ExcludedPlaces: Sendable {
   private struct Exclusion {
     /// The request whose bytes were wrong.
@@ -14,7 +14,7 @@ final class ExcludedPlaces: Sendable {
   }
 
   private static let capacity = 10_000
-  private let exclusions = Mutex<[PartialKey: Exclusion]>([:])
+  private let exclusions = Mutex(OrderedTable<PartialKey, Exclusion>())
 
   /// The excluded places of a download, in the order in which they were excluded.
   func places(of record: DownloadRecord) -> [URL] {
@@ -31,9 +31,7 @@ final class ExcludedPlaces: Sendable {
     guard !known.contains(place) else { return }
     exclusions.withLock { exclusions in
       let key = record.partialKey
-      if exclusions.count >= Self.capacity, exclusions[key] == nil {
-        exclusions.removeValue(forKey: exclusions.first?.key ?? key)
-      }
+      if exclusions.count >= Self.capacity, exclusions[key] == nil { exclusions.removeFirst() }
       exclusions[key] = Exclusion(request: record.request, places: known + [place])
     }
   }

@@ -35,8 +35,8 @@ extension Run {
       guard case .tooSlow = state.stopReason else { return nil }
       state.stopReason = nil
       state.place = next
-      let task = Task { await work() }
-      state.task = Task {
+      let task = context.executors.start { [self] in await work() }
+      state.task = context.executors.start {
         _ = await withTaskCancellationHandler {
           await task.value
         } onCancel: {

@@ -16,6 +16,24 @@ enum StopReason: Sendable, Hashable {
   case changed
   case lostLease
   case tooSlow(DownloadError)
+
+  /// The name of the case.
+  var name: String {
+    switch self {
+    case .gate: "gate"
+    case .limit: "limit"
+    case .pause: "pause"
+    case .pauseAll: "pauseAll"
+    case .restart: "restart"
+    case .cancel: "cancel"
+    case .remove: "remove"
+    case .shutdown: "shutdown"
+    case .suspend: "suspend"
+    case .changed: "changed"
+    case .lostLease: "lostLease"
+    case .tooSlow: "tooSlow"
+    }
+  }
 }
 
 /// One leased download while it is worked on, from the lease to its ``Outcome``.
@@ -78,7 +96,7 @@ final class Run: Sendable {
     var inPlaceAtRemoval: StoredArtifact?
     var task: Task<Void, Never>?
     var hasEnded = false
-    var waiters: [UInt64: CheckedContinuation<Void, Never>] = [:]
+    var waiters = OrderedTable<UInt64, CheckedContinuation<Void, Never>>()
     var lastWaiter: UInt64 = 0
   }
 
@@ -114,7 +132,7 @@ final class Run: Sendable {
 
   /// Starts the work after an earlier run of the same download has ended. The outcome is posted to the mailbox.
   func start(after earlier: Run? = nil) {
-    let task = Task {
+    let task = context.executors.start { [self] in
       await earlier?.end()
       // The wait is over: watchers measure it, and the time until the reply.
       if stopReason == nil { announce(state: .transferring) }
@@ -141,6 +159,7 @@ final class Run: Sendable {
       default: return nil
       }
       state.stopReason = reason
+      context.options.probe?.note(.stopped(id, reason: reason.name))
       if case .remove = reason { state.inPlaceAtRemoval = state.record.artifactInPlace }
       return state.task
     }
@@ -209,7 +228,7 @@ final class Run: Sendable {
     let waiters = state.withLock { state in
       state.hasEnded = true
       state.task = nil
-      defer { state.waiters = [:] }
+      defer { state.waiters.removeAll() }
       return state.waiters
     }
     for waiter in waiters.values { waiter.resume() }

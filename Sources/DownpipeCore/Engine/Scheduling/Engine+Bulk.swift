@@ -17,9 +17,10 @@ extension Engine {
     _ filter: DownloadFilter
   ) async throws -> Int {
     try checkOpen()
-    var (idle, runs) = try await context.mailbox.perform { engine in
-      // A command that stops no run waits for the runs that have ended but are not saved.
-      let runs = engine.slots.runs(matching: filter).filter { reason != nil || !$0.read(\.phase.isActive) }
+    let number = commands.begin(nil)
+    defer { commands.end(number) }
+    var (idle, runs) = try await takeFirstTurn(number) { engine in
+      let runs = engine.runs(engine.slots.runs(matching: filter), awaitedBy: number, reason)
       return try await engine.carryOut(event, on: .matching(filter), stopping: runs, reason)
     }
     let needsSweep = event == .cancel && idle.count > idle.ids.count
@@ -30,9 +31,8 @@ extension Engine {
       let rest = runs.filter { !$0.hasBeenStopped(to: phase) }.map(\.id)
       count += runs.count - rest.count
       if rest.isEmpty { break }
-      (idle, runs) = try await context.mailbox.perform { engine in
-        let runs = rest.compactMap { engine.slots.runs[$0] }
-          .filter { reason != nil || !$0.read(\.phase.isActive) }
+      (idle, runs) = try await takeTurn(number, for: rest) { engine in
+        let runs = engine.runs(rest.compactMap { engine.slots.runs[$0] }, awaitedBy: number, reason)
         let idle = rest.filter { engine.slots.runs[$0] == nil }
         return try await engine.carryOut(event, on: .ids(idle), stopping: runs, reason)
       }
@@ -41,6 +41,12 @@ extension Engine {
     if needsSweep { try await removePartials(ofCancelled: filter) }
     context.mailbox.wake()
     return count
+  }
+
+  /// The runs that a command waits for: all that it stops. A command that stops no run waits for those that have ended but
+  /// are not saved, and for those that an earlier command stops.
+  private func runs(_ runs: [Run], awaitedBy number: Int, _ reason: StopReason?) -> [Run] {
+    runs.filter { reason != nil || !$0.read(\.phase.isActive) || commands.last(for: $0.id, before: number) != nil }
   }
 
   /// Applies an event in the loop, and stops runs.
@@ -133,6 +139,7 @@ extension Engine {
   /// Stops all runs, whose downloads wait again, and starts no download until ``unsuspend()`` is called.
   func suspend() async {
     mode.isSuspended = true
+    mode.suspensions += 1
     let runs = try? await context.mailbox.perform { engine in
       for run in engine.slots.runs.values { run.stop(.suspend) }
       return Array(engine.slots.runs.values)
@@ -141,6 +148,8 @@ extension Engine {
   }
 
   func unsuspend() async {
+    mode.suspensions += 1
+    let number = mode.suspensions
     if !mode.isRanked {
       // The downloader was suspended from the start, so the ranking and interrupted renames have to be done now.
       do { try await rankOnce() } catch {
@@ -148,6 +157,8 @@ extension Engine {
       }
       await finishRenaming()
     }
+    // A later call wins.
+    guard mode.suspensions == number else { return }
     mode.isSuspended = false
     mode.mayLease = true
     context.mailbox.wake()

@@ -8,7 +8,7 @@ extension Engine {
   ) async throws -> DownloadStatus {
     try checkOpen()
     try await rankOnce()
-    return try await takeTurns { try await $0.change(id, change) }
+    return try await takeTurns(for: id) { try await $0.change(id, change) }
   }
 
   /// Changes the request in the loop.

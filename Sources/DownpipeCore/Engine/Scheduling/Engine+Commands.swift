@@ -18,8 +18,7 @@ extension Engine {
   ) async throws -> Bool {
     try checkOpen()
     // The run is stopped at once; the loop stops a run that begins in between.
-    if let reason { slots.runs[id]?.stop(reason) }
-    return try await takeTurns { run in
+    return try await takeTurns(for: id, stopping: reason) { run in
       phase.map { run.hasBeenStopped(to: $0) } == true ? true : nil
     } _: { engine in
       if let run = engine.slots.runs[id] {

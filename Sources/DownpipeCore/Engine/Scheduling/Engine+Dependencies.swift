@@ -6,7 +6,7 @@ extension Engine {
   func dependencies(of records: [DownloadRecord]) async -> Dependencies {
     let ids = records.reduce(into: Set<DownloadID>()) { if $1.phase == .waiting { $0.formUnion($1.waitsFor) } }
     guard !ids.isEmpty else { return .unread }
-    return Dependencies(try? await store.records(of: Array(ids)))
+    return Dependencies(try? await store.records(of: ids.sorted()))
   }
 
   /// The artifacts that no longer exist, of finished downloads that are added together with a download that waits for

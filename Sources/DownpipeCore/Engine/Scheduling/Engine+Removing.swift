@@ -10,10 +10,9 @@ extension Engine {
   /// Removes a download after stopping its run.
   func remove(_ id: DownloadID, deletingFile: Bool) async throws -> Bool {
     try checkOpen()
-    slots.runs[id]?.stop(.remove)
     var wasRemoved = false
     var left: StoredArtifact?
-    let removed: Leftovers.State = try await takeTurns { run in
+    let removed: Leftovers.State = try await takeTurns(for: id, stopping: .remove) { run in
       wasRemoved = wasRemoved || run.wasRemoved
       if deletingFile, run.wasRemoved { left = run.leftArtifact }
       return nil
@@ -44,7 +43,9 @@ extension Engine {
   /// - Returns: The number of downloads that were removed.
   func removeAll(_ filter: DownloadFilter, deletingFiles: Bool) async throws -> Int {
     try checkOpen()
-    var (removed, runs) = try await context.mailbox.perform { engine in
+    let number = commands.begin(nil)
+    defer { commands.end(number) }
+    var (removed, runs) = try await takeFirstTurn(number) { engine in
       let runs = engine.slots.runs(matching: filter)
       let (running, location) = (Set(engine.slots.runs.keys), engine.context.storage.location)
       // Downloads that other owners run, and downloads at other locations, are not removed.
@@ -70,7 +71,7 @@ extension Engine {
       let rest = runs.filter { !$0.wasRemoved }.map(\.id)
       count += runs.count - rest.count
       if rest.isEmpty { break }
-      (removed, runs) = try await context.mailbox.perform { engine in
+      (removed, runs) = try await takeTurn(number, for: rest) { engine in
         let idle = rest.filter { engine.slots.runs[$0] == nil }
         let removed = try await engine.forget(.ids(idle), deletingFiles: deletingFiles)
         let runs = rest.compactMap { engine.slots.runs[$0] }

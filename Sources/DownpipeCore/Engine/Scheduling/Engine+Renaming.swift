@@ -5,7 +5,7 @@ extension Engine {
     try checkOpen()
     try await rankOnce()
     let name = SafeFileName.make(fromTitle: name)
-    return try await takeTurns { engine in
+    return try await takeTurns(for: id) { engine in
       guard let record = try await engine.record(id) else { throw DownloadError.unknownDownload(id) }
       guard record.phase == .finished, engine.slots.runs[id] == nil else {
         return try await engine.change(id) { $0.destination.setName(name) }

@@ -6,7 +6,7 @@ extension Engine {
   /// - Returns: Whether the download runs now.
   func start(_ id: DownloadID, preempting preemption: Preemption) async throws -> Bool {
     try checkOpen()
-    let started: Started = try await takeTurns { engine in
+    let started: Started = try await takeTurns(for: id) { engine in
       if let run = engine.slots.runs[id] {
         let isRunning = engine.slots.candidate(of: run) != nil && run.stopReason == nil
         return isRunning ? .over(Started()) : .wait(for: run)

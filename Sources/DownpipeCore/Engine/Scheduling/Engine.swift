@@ -12,6 +12,7 @@ actor Engine {
   var waits = Waits()
   var idleWaiters = IdleWaiters()
   var outbox = Outbox()
+  var commands = CommandQueue()
   var reasons = WaitingReasons()
   var mode = Mode()
   /// Selects the downloads of the exchange in progress; `nil` if it leases none.
@@ -20,6 +21,8 @@ actor Engine {
   /// The state of the engine apart from its downloads.
   struct Mode: Sendable {
     var isSuspended = false
+    /// The number of calls that suspend the downloads, or end that.
+    var suspensions = 0
     var isStopping = false
     /// Whether the ledger ranks by the pipeline's policy.
     var isRanked = false

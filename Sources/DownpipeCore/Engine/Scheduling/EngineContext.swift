@@ -45,6 +45,7 @@ final class EngineContext: Sendable {
   }
 
   var time: any TimeSource { options.time }
+  var executors: Executors { options.executors }
 
   /// Returns a number for the order of arrival, larger than all earlier ones.
   func nextArrival(at now: Date) -> Int64 {

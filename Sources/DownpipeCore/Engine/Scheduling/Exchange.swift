@@ -40,7 +40,7 @@ struct Exchange: Sendable {
 
   /// Starts the exchange. The answer is posted to the mailbox.
   func start(in context: EngineContext) -> Task<Void, Never> {
-    Task { context.mailbox.post(await perform(in: context)) }
+    context.executors.start { context.mailbox.post(await perform(in: context)) }
   }
 
   private func perform(in context: EngineContext) async -> Answer {

@@ -1,7 +1,7 @@
 /// The callers that wait until the downloader is idle.
 struct IdleWaiters: Sendable {
   typealias Waiter = CheckedContinuation<Result<Void, any Error>, Never>
-  private var waiters: [UInt64: Waiter] = [:]
+  private var waiters = OrderedTable<UInt64, Waiter>()
   private var last: UInt64 = 0
 
   var isEmpty: Bool { waiters.isEmpty }
@@ -19,10 +19,10 @@ struct IdleWaiters: Sendable {
     for number in numbers { waiters.removeValue(forKey: number)?.resume(returning: .failure(CancellationError())) }
   }
 
-  /// Resumes all waiters.
+  /// Resumes all waiters, in the order in which they came.
   mutating func finish(_ result: Result<Void, any Error>) {
-    let all = waiters.values
-    waiters = [:]
-    for waiter in all { waiter.resume(returning: result) }
+    let all = waiters
+    waiters.removeAll()
+    for waiter in all.values { waiter.resume(returning: result) }
   }
 }

@@ -4,7 +4,8 @@ internal import Synchronization
 final class LeaseSelector: Sendable {
   private let limits: AdmissionLimits
   private let rules: [GateRule]
-  private let slots: Slots
+  /// Not all of the slots: the engine changes them while this is in use, and would copy them.
+  private let ceiling: Int?
   private let now: Duration
   private let state: Mutex<State>
 
@@ -16,7 +17,7 @@ final class LeaseSelector: Sendable {
   init(limits: AdmissionLimits, rules: [GateRule], slots: Slots, now: Duration) {
     self.limits = limits
     self.rules = rules
-    self.slots = slots
+    ceiling = slots.ceiling
     self.now = now
     state = Mutex(State(running: slots.counts))
   }
@@ -28,7 +29,7 @@ final class LeaseSelector: Sendable {
     // A new rule of a gate begins a new epoch.
     guard rules.areOpen(for: candidate) else { return .hold(until: nil) }
     return state.withLock { state in
-      guard slots.hasDescriptors(beside: state.running) else { return .stop }
+      guard state.running.hasDescriptors(upTo: ceiling) else { return .stop }
       switch limits.admit(candidate, beside: state.running, at: now) {
       case .admitted:
         state.running.insert(candidate)

@@ -30,7 +30,10 @@ final class LiveSettings<Value: Codable & Sendable>: Sendable {
     let pipeline = build(value)
     try pipeline.check()
     do {
-      return (value, pipeline, try JSONEncoder().encode(value))
+      // Sorted, so that equal settings are equal bytes.
+      let encoder = JSONEncoder()
+      encoder.outputFormatting = .sortedKeys
+      return (value, pipeline, try encoder.encode(value))
     } catch {
       throw DownloadError(.invalidRequest, "the settings cannot be encoded as JSON: \(error)", cause: error)
     }

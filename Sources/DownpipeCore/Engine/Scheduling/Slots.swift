@@ -2,8 +2,8 @@
 ///
 /// A run has a slot from its lease until its work ends. It stays here until its outcome has been saved in the ledger.
 struct Slots: Sendable {
-  /// All runs by download; the later one if a download has two.
-  private(set) var runs: [DownloadID: Run] = [:]
+  /// All runs by download, in the order of their starts; the later one if a download has two.
+  private(set) var runs = OrderedTable<DownloadID, Run>()
   /// The runs with a slot, as admission policies see them.
   private(set) var counts = RunningDownloads()
   private var holders: [ObjectIdentifier: Holder] = [:]
@@ -35,6 +35,14 @@ struct Slots: Sendable {
   /// Whether there are no runs.
   var isEmpty: Bool { runs.isEmpty }
 
+  /// The sizes of the collections, by their names.
+  var sizes: [String: Int] {
+    [
+      "runs": runs.count, "slots": holders.count, "running downloads": counts.total, "readers": readers.count,
+      "changes for readers": lastChanges.count,
+    ]
+  }
+
   /// Gives a run a slot.
   /// - Returns: An earlier run of the same download that has not ended.
   mutating func insert(_ run: Run, isForced: Bool = false, at now: Duration = .zero) -> Run? {
@@ -46,7 +54,10 @@ struct Slots: Sendable {
     }
     holders[ObjectIdentifier(run)] = holder
     counts.insert(holder.candidate)
-    return runs.updateValue(run, forKey: run.id)
+    // In the place of its start, not in that of the earlier run.
+    let earlier = runs.removeValue(forKey: run.id)
+    runs[run.id] = run
+    return earlier
   }
 
   /// Updates the candidate and rank of a run whose request has changed.
@@ -130,7 +141,7 @@ struct Slots: Sendable {
   var ranked: [Run] {
     sorted { left, right in
       guard left.isForced == right.isForced else { return left.isForced }
-      return (left.rank, left.arrival) < (right.rank, right.arrival)
+      return (left.rank, left.arrival, left.start) < (right.rank, right.arrival, right.start)
     }
   }
 
@@ -181,5 +192,10 @@ struct Slots: Sendable {
   }
 
   /// Whether there are enough descriptors for one more download beside `running`.
-  func hasDescriptors(beside running: RunningDownloads) -> Bool { ceiling.map { running.total < $0 } ?? true }
+  func hasDescriptors(beside running: RunningDownloads) -> Bool { running.hasDescriptors(upTo: ceiling) }
+}
+
+extension RunningDownloads {
+  /// Whether there are enough descriptors for one more download; see ``Slots/ceiling``.
+  func hasDescriptors(upTo ceiling: Int?) -> Bool { ceiling.map { total < $0 } ?? true }
 }

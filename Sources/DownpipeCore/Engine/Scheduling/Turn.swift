@@ -7,23 +7,84 @@ enum Turn<Value: Sendable>: Sendable {
 }
 
 extension Engine {
-  /// Takes turns in the loop until the command is done.
+  /// What a command has to do before its next turn.
+  private enum Step<Value: Sendable>: Sendable {
+    case turn(Turn<Value>)
+    case wait(for: CommandQueue.Pending)
+  }
+
+  /// Takes turns in the loop until the command is done. Earlier commands for the same download come first.
   ///
   /// - Parameters:
+  ///   - id: The download.
+  ///   - reason: Why its run is stopped before the first turn, unless an earlier command comes first; `nil` if it is not.
   ///   - afterRun: Called when an awaited run has ended; returning a value ends the command without another turn.
   ///   - turn: Performed by the loop while no download is being leased.
   /// - Throws: The errors of `turn`, `.shutDown`, and `CancellationError`. After a cancellation, a command that has
   ///   begun may still be completed.
   func takeTurns<Value: Sendable>(
-    afterRun: (Run) -> Value? = { _ in nil },
+    for id: DownloadID, stopping reason: StopReason? = nil, afterRun: (Run) -> Value? = { _ in nil },
     _ turn: @escaping @Sendable (isolated Engine) async throws -> Turn<Value>
   ) async throws -> Value {
+    let number = commands.begin([id])
+    defer { commands.end(number) }
+    if let reason, commands.last(for: id, before: number) == nil { slots.runs[id]?.stop(reason) }
     while true {
-      switch try await context.mailbox.perform(turn) {
-      case .over(let value): return value
-      case .wait(let run):
+      let step = try await context.mailbox.perform { engine -> Step<Value> in
+        if let earlier = engine.commands.last(for: id, before: number) { return .wait(for: earlier) }
+        let turn = try await turn(engine)
+        // Not later, when the caller goes on: the next command may take its turn at once.
+        if case .over = turn { engine.commands.end(number) }
+        return .turn(turn)
+      }
+      switch step {
+      case .wait(let earlier): try await earlier.end.wait()
+      case .turn(.over(let value)): return value
+      case .turn(.wait(let run)):
         try await run.endUnlessCancelled()
         if let value = afterRun(run) { return value }
+      }
+    }
+  }
+
+  /// Takes the first turn of a command for many downloads. Earlier commands come first whose runs have ended, and those
+  /// that have not taken their first turn.
+  ///
+  /// - Parameters:
+  ///   - number: The number of the command; the caller ends it.
+  ///   - turn: Performed by the loop while no download is being leased; returns the runs that the command waits for.
+  func takeFirstTurn<Value: Sendable>(
+    _ number: Int, _ turn: @escaping @Sendable (isolated Engine) async throws -> (Value, [Run])
+  ) async throws -> (Value, [Run]) {
+    try await takeTurn(number, after: { engine, id in engine.slots.runs[id] == nil }, turn)
+  }
+
+  /// Takes a further turn of a command for downloads that it still concerns.
+  func takeTurn<Value: Sendable>(
+    _ number: Int, for ids: [DownloadID],
+    _ turn: @escaping @Sendable (isolated Engine) async throws -> (Value, [Run])
+  ) async throws -> (Value, [Run]) {
+    let ids = Set(ids)
+    return try await takeTurn(number, after: { _, id in ids.contains(id) }, turn)
+  }
+
+  private func takeTurn<Value: Sendable>(
+    _ number: Int, after isEarlier: @escaping @Sendable (isolated Engine, DownloadID) -> Bool,
+    _ turn: @escaping @Sendable (isolated Engine) async throws -> (Value, [Run])
+  ) async throws -> (Value, [Run]) {
+    while true {
+      let step = try await context.mailbox.perform { engine -> Step<(Value, [Run])> in
+        if let earlier = engine.commands.last(before: number, where: { isEarlier(engine, $0) }) {
+          return .wait(for: earlier)
+        }
+        let (value, runs) = try await turn(engine)
+        engine.commands.narrow(number, to: Set(runs.map(\.id)))
+        return .turn(.over((value, runs)))
+      }
+      switch step {
+      case .wait(let earlier): try await earlier.end.wait()
+      case .turn(.over(let result)): return result
+      case .turn(.wait(let run)): try await run.endUnlessCancelled()
       }
     }
   }

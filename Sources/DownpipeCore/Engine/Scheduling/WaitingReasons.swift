@@ -15,7 +15,7 @@ struct WaitingReasons: Sendable {
   /// The largest number of dependencies to follow.
   private static let mostDependencies = 100_000
 
-  private(set) var told: [DownloadID: Told] = [:]
+  private(set) var told = OrderedTable<DownloadID, Told>()
   /// The followed downloads that wait for a download, by its id.
   private var dependents: [DownloadID: Set<DownloadID>] = [:]
   private var dependencyCount = 0
@@ -90,12 +90,12 @@ struct WaitingReasons: Sendable {
   }
 
   /// Notes that any number of downloads have changed.
-  mutating func noteChangeOfAll() { noteChange(of: Array(dependents.keys)) }
+  mutating func noteChangeOfAll() { noteChange(of: dependents.keys) }
 
-  /// Removes and returns the downloads whose dependencies have changed.
+  /// Removes and returns the downloads whose dependencies have changed, in order of their ids.
   mutating func takeStale() -> [DownloadID] {
     defer { stale = [] }
-    return Array(stale)
+    return stale.sorted()
   }
 
   /// The downloads whose reason has changed, except those that wait for another download. The closure is called once for each distinct candidate.
@@ -107,14 +107,16 @@ struct WaitingReasons: Sendable {
     mayHaveChanged = false
     var reasons: [Candidate: WaitingReason] = [:]
     var changed: [DownloadID] = []
+    var new: [(id: DownloadID, reason: WaitingReason)] = []
     for (id, old) in told where old.waitsFor.isEmpty {
       let now = reasons[old.candidate] ?? reason(old.candidate)
       reasons[old.candidate] = now
       guard now != old.reason else { continue }
-      told[id]?.reason = now
+      new.append((id, now))
       if !followingQueue, now.isFreeSlot, old.reason.isFreeSlot { continue }
       changed.append(id)
     }
+    for (id, reason) in new { told[id]?.reason = reason }
     return changed
   }
 }

@@ -17,7 +17,7 @@ struct Waits: Sendable {
 
   private static let mostMissing = 100_000
   /// Downloads by the resource they need; the loop looks up one resource at a time.
-  private var missing: [Awaited: [DownloadID: Missing]] = [:]
+  private var missing: [Awaited: OrderedTable<DownloadID, Missing>] = [:]
   /// Whether a child task checks the disk.
   var isWatchingForRoom = false
   /// The instants with a timer. Not dates: a clock that is set would make an early timer look late.
@@ -62,15 +62,15 @@ struct Waits: Sendable {
   mutating func note(_ record: DownloadRecord, available: Int64?, needed: Int64? = nil) {
     for what in missing.keys { missing[what]?[record.id] = nil }
     guard record.phase == .waiting, let until = record.notBefore, let what = record.awaited,
-      missing[what, default: [:]].count < Self.mostMissing
+      missing[what].map({ $0.count < Self.mostMissing }) ?? true
     else { return }
     switch what {
     case .network, .descriptors:
-      missing[what, default: [:]][record.id] = Missing(needed: 0, threshold: 0, until: until)
+      missing[what, default: OrderedTable()][record.id] = Missing(needed: 0, threshold: 0, until: until)
     case .disk:
       guard let available else { return }
       let rest = record.checkpoint.total.bytes.map { $0 - record.checkpoint.ranges.byteCount }
-      missing[what, default: [:]][record.id] = Missing(
+      missing[what, default: OrderedTable()][record.id] = Missing(
         needed: max(rest ?? 0, 1 << 20), threshold: needed ?? available.addingReportingOverflow(1).partialValue,
         until: until)
     case .owner, .link:
@@ -78,26 +78,25 @@ struct Waits: Sendable {
     }
   }
 
-  /// Removes and returns the downloads that wait for a resource that is available now.
+  /// Removes and returns the downloads that wait for a resource that is available now, the longest first.
   mutating func take(_ what: Awaited) -> [DownloadID] {
     missing.removeValue(forKey: what).map { Array($0.keys) } ?? []
   }
 
   /// Removes and returns the downloads for which there is enough space now.
   ///
-  /// Each byte of space is assigned once, so that the downloads do not fill the disk together. A download does not get
-  /// less space than there was when it failed.
+  /// Each byte of space is assigned once, to the downloads that have waited longest, so that they do not fill the disk
+  /// together. A download does not get less space than there was when it failed.
   mutating func take(withRoom room: Int64?, at now: Date) -> [DownloadID] {
-    var waiting = missing[.disk, default: [:]].filter { $0.value.until > now }
     var ready: [DownloadID] = []
-    if var room {
-      for (id, need) in waiting where room >= need.threshold && room >= need.needed {
-        room -= need.needed
-        ready.append(id)
-      }
+    var room = room
+    missing[.disk]?.removeAll { id, need in
+      if need.until <= now { return true }
+      guard let free = room, free >= need.threshold, free >= need.needed else { return false }
+      room = free - need.needed
+      ready.append(id)
+      return true
     }
-    for id in ready { waiting[id] = nil }
-    missing[.disk] = waiting
     return ready
   }
 

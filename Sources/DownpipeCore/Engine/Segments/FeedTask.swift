@@ -8,10 +8,13 @@ final class FeedTask: Sendable {
   }
 
   private let state = Mutex(State.idle)
+  private let executors: Executors
+
+  init(_ executors: Executors) { self.executors = executors }
 
   /// Runs `work` until it has ended, also when it is cancelled.
   func run<Value: Sendable>(_ work: @escaping @Sendable () async throws -> Value) async throws -> Value {
-    let task = Task { try await work() }
+    let task = executors.start(throwing: work)
     let isCancelled = state.withLock { state in
       if case .cancelled = state { return true }
       state = .running { task.cancel() }

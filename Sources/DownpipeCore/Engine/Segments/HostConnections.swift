@@ -65,11 +65,14 @@ final class HostConnections: Sendable {
   /// - Parameter limit: The most connections to one host; `nil` for no limit.
   init(limit: Int? = nil) { state = Mutex(State(limit: limit)) }
 
+  /// The number of hosts with connections.
+  var count: Int { state.withLock { $0.hosts.count } }
+
   /// Changes the limit. Added connections beyond it are ended.
   func setLimit(_ limit: Int?) {
     let ends = state.withLock { state in
       state.limit = limit
-      return state.hosts.keys.flatMap { state.hosts[$0]?.settle(limit) ?? [] }
+      return state.hosts.keys.sorted().flatMap { state.hosts[$0]?.settle(limit) ?? [] }
     }
     for end in ends { end() }
   }

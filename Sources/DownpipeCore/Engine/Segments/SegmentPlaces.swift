@@ -111,7 +111,8 @@ struct SegmentPlaces: Sendable {
 
   /// Takes over what has been measured of the feeds: the median of each place, which one stalled connection does not
   /// change.
-  mutating func learn(from feeds: some Collection<SegmentTable.Feed>) {
+  mutating func learn(from feeds: some Sequence<SegmentTable.Feed>) {
+    let feeds = Array(feeds)
     for index in places.indices {
       let mine = feeds.filter { $0.place == index && $0.seamEnd == nil && !$0.isRevoked }
       let speeds = mine.compactMap(\.meter.speed).sorted()

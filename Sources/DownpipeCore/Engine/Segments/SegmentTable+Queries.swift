@@ -22,7 +22,8 @@ extension SegmentTable {
 
   /// The feeds whose bytes are wanted, the slowest first.
   var slowest: [FeedID] {
-    feeds.filter { !$0.value.isRevoked }.sorted { $0.value.meter.speed ?? 0 < $1.value.meter.speed ?? 0 }.map(\.key)
+    feeds.filter { !$0.value.isRevoked }
+      .sorted { ($0.value.meter.speed ?? 0, $0.key) < ($1.value.meter.speed ?? 0, $1.key) }.map(\.key)
   }
 
   /// Whether the bytes in a range were brought by the first place, or were on disk before.

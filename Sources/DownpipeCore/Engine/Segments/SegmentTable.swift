@@ -65,8 +65,8 @@ struct SegmentTable: Sendable {
   private(set) var written: ByteRangeSet
   /// The number of bytes on disk.
   private(set) var writtenCount: Int64
-  private(set) var segments: [Int: Segment] = [:]
-  private(set) var feeds: [FeedID: Feed] = [:]
+  private(set) var segments = OrderedTable<Int, Segment>()
+  private(set) var feeds = OrderedTable<FeedID, Feed>()
   /// The bytes that places other than the first have brought, by place.
   private(set) var brought: [Int: ByteRangeSet] = [:]
   /// The offsets at which the bytes of two feeds meet and have not been compared.

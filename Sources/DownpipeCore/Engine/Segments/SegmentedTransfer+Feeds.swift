@@ -43,7 +43,7 @@ extension SegmentedTransfer {
     _ state: inout State, _ group: inout Group
   ) -> Bool {
     let source = state.places[place]
-    let task = FeedTask()
+    let task = FeedTask(run.context.executors)
     guard takeRoom(for: id, task, at: place, &state) else {
       writer.withTable { $0.remove(id) }
       return false
@@ -117,6 +117,7 @@ extension SegmentedTransfer {
     let plan = ResumePlan.decide(
       // A mirror without a strong validator has shown the bytes on disk, and the seams are compared.
       checkpoint: checkpoint, request: ask, reply: reply, validation: isStrong ? .strict : .digest, hasDigest: true)
+    run.context.options.probe?.note(.planned(plan))
     do {
       switch plan {
       case .append(at: offset, _) where reply.coverage != .whole:
@@ -138,7 +139,7 @@ extension SegmentedTransfer {
   private func audition(_ state: inout State, _ group: inout Group, at now: Duration) {
     guard !state.isAuditioning, let place = state.places.nextToCompare(at: now) else { return }
     let source = state.places[place]
-    let task = FeedTask()
+    let task = FeedTask(run.context.executors)
     if transfer.hasSegments {
       guard let ticket = run.context.connections.add(source.url.hostKey, end: { task.cancel() }) else {
         return state.places.leaveAlone(place, until: now + Self.interval)
@@ -163,6 +164,7 @@ extension SegmentedTransfer {
     let (ask, reply) = try await transfer.request(RequestedRange(from: start, to: end), nil, of: place)
     let known = Checkpoint(ranges: ByteRangeSet(0..<end), total: .known(total))
     let plan = ResumePlan.decide(checkpoint: known, request: ask, reply: reply)
+    run.context.options.probe?.note(.planned(plan))
     do {
       guard case .append = plan, case .range(_, .known(total)) = reply.coverage else {
         if case .reject(let error) = plan { throw error }

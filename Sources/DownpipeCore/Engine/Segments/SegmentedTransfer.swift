@@ -40,7 +40,7 @@ struct SegmentedTransfer: Sendable {
     /// The number of connections wanted.
     var target: Int
     /// The connections that count against the limit of a host, by feed.
-    var tickets: [SegmentTable.FeedID: HostConnections.Ticket] = [:]
+    var tickets = OrderedTable<SegmentTable.FeedID, HostConnections.Ticket>()
     /// The feed that has the place with which the download began.
     var feedAtFirstPlace: SegmentTable.FeedID?
     var refusals = 0
@@ -86,7 +86,7 @@ struct SegmentedTransfer: Sendable {
         return id
       }
       state.feedAtFirstPlace = id
-      launch(id, of: 0, FeedTask(), in: &state, &group) { try await first.forEachChunk { try writer.take($0, of: id) } }
+      launch(id, of: 0, FeedTask(run.context.executors), in: &state, &group) { try await first.forEachChunk { try writer.take($0, of: id) } }
       group.addTask { await tick() }
       group.addTask { await ring() }
       openMore(&state, &group)

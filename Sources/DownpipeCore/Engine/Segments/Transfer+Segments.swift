@@ -94,7 +94,7 @@ extension Transfer {
         if start < offset { own.insert(contentsOf: start..<offset) }
         for bytes in brought.values { own.subtract(bytes) }
         state.origins.note(own, from: asked.url)
-        for (place, bytes) in brought { state.origins.note(bytes, from: urls[place]) }
+        for (place, bytes) in brought.sorted(by: { $0.key < $1.key }) { state.origins.note(bytes, from: urls[place]) }
       }
       // However the bodies ended, the bytes count that have been compared where those of two connections meet.
       if let bytes = writer.provenBytes {

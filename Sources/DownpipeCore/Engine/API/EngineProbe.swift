@@ -1,0 +1,40 @@
+/// Told what an engine decides, for simulations. It must be fast, and is called on any thread.
+package struct EngineProbe: Sendable {
+  /// A decision of the engine.
+  package enum Moment: Sendable {
+    /// A reply was compared with the bytes on disk.
+    case planned(ResumePlan)
+    /// A run was told to stop, for a reason with this name.
+    case stopped(DownloadID, reason: String)
+  }
+
+  let note: @Sendable (Moment) -> Void
+
+  package init(_ note: @escaping @Sendable (Moment) -> Void) { self.note = note }
+}
+
+extension Downloader {
+  /// Ends the work without waiting for it, like the death of the process: stages that fail by then end its tasks.
+  package func abandon() { loop.cancel() }
+}
+
+extension Downloader {
+  /// The sizes of the engine's collections by their names. All are empty when there is no download.
+  package var bookkeeping: [String: Int] {
+    get async { await engine.bookkeeping }
+  }
+}
+
+extension Engine {
+  fileprivate var bookkeeping: [String: Int] {
+    var sizes = slots.sizes
+    sizes["outcomes"] = outbox.waiting.count
+    sizes["waits"] = waits.isAnythingMissing ? 1 : 0
+    sizes["idle waiters"] = idleWaiters.isEmpty ? 0 : 1
+    sizes["reasons"] = reasons.told.count
+    sizes["watched downloads"] = hub.watchedDownloads.count
+    sizes["claims of room"] = context.room.count
+    sizes["connections"] = context.connections.count
+    return sizes
+  }
+}
