@@ -1,0 +1,275 @@
+import DownpipeCore
+import Foundation
+import Synchronization
+
+/// Checks the invariants of a simulation where the events happen.
+final class InvariantChecks: Sendable {
+  /// Limits while they are replaced: a download may start under the old or the new ones.
+  struct Limits: Sendable {
+    var concurrent: Int
+    var perHost: Int
+  }
+
+  private struct State: Sendable {
+    var records: [DownloadID: DownloadRecord] = [:]
+    /// In the order in which they were added first.
+    var order: [DownloadID] = []
+    /// The URLs that each download was ever asked for.
+    var urls: [DownloadID: Set<URL>] = [:]
+    /// The last step after which the ledger had nothing to do.
+    var lastIdleStep = 0
+    var isBusy = false
+    var limits: [Int: Limits] = [:]
+    /// The transfers of each download, by the process.
+    var transfers: [DownloadID: [Int]] = [:]
+    /// Since when the gate of a process has been closed, or its downloads suspended.
+    var closedSince: [Int: Duration] = [:]
+    var usesDisk = false
+    var deaths = 0
+  }
+
+  private let world: World
+  private let network: SimulatedNetwork
+  private let disk: SimulatedDisk
+  private let names: Set<Invariant.Name>
+  private let own: [Invariant]
+  private let state = Mutex(State())
+
+  init(_ world: World, _ network: SimulatedNetwork, _ disk: SimulatedDisk, _ invariants: [Invariant]) {
+    self.world = world
+    self.network = network
+    self.disk = disk
+    names = Set(invariants.map(\.name))
+    own = invariants.filter { $0.check != nil }
+  }
+
+  func report(_ name: Invariant.Name, _ text: @autoclosure () -> String) {
+    if names.contains(name) || name == .response { world.report(name, text()) }
+  }
+
+  // MARK: Invariants of the user's own
+
+  func check(at moment: Invariant.Moment) {
+    guard own.contains(where: { $0.moment == moment }) else { return }
+    let view = view
+    for invariant in own where invariant.moment == moment {
+      if let text = invariant.check?(view) { world.report(invariant.name, text) }
+    }
+  }
+
+  var view: SimulationView {
+    let (records, transfers) = state.withLock { state in
+      (state.order.compactMap { state.records[$0] },
+        state.transfers.sorted { $0.key.rawValue < $1.key.rawValue }.flatMap { id, processes in processes.map { _ in id } })
+    }
+    return SimulationView(
+      time: world.clock.now, date: world.startDate.addingTimeInterval(world.clock.now / .seconds(1)),
+      records: records, transfers: transfers)
+  }
+
+  var records: [DownloadRecord] { view.records }
+
+  func record(_ id: DownloadID) -> DownloadRecord? { state.withLock { $0.records[id] } }
+
+  // MARK: Processes
+
+  func started(_ process: SimulatedProcess, usesDisk: Bool) {
+    state.withLock { state in
+      state.usesDisk = usesDisk
+      state.closedSince[process.number] = nil
+      state.limits[process.number] = Limits(concurrent: process.limits.concurrent, perHost: process.limits.perHost)
+    }
+    // What the ledger claims has to have survived the death of the last process.
+    for record in records { checkClaims(record) }
+  }
+
+  func died(_ process: SimulatedProcess) {
+    state.withLock { state in
+      state.deaths += 1
+      for id in state.transfers.keys { state.transfers[id]?.removeAll { $0 == process.incarnation } }
+    }
+  }
+
+  var deaths: Int { state.withLock { $0.deaths } }
+
+  // MARK: Transfers
+
+  func transferBegan(_ process: SimulatedProcess, _ id: DownloadID) {
+    guard process.isAlive else { return }
+    let others = state.withLock { state in
+      state.transfers[id, default: []].append(process.incarnation)
+      return state.transfers[id, default: []].filter { $0 != process.incarnation }
+    }
+    if !others.isEmpty { report(.oneWriter, "\(id) is transferred by two processes at once") }
+  }
+
+  func transferEnded(_ process: SimulatedProcess, _ id: DownloadID) {
+    state.withLock { state in
+      guard let index = state.transfers[id]?.firstIndex(of: process.incarnation) else { return }
+      state.transfers[id]?.remove(at: index)
+      if state.transfers[id]?.isEmpty == true { state.transfers[id] = nil }
+    }
+  }
+
+  // MARK: The ledger
+
+  /// Takes over what a change of the ledger has written.
+  ///
+  /// - Parameter ids: The changed downloads; `nil` for all.
+  func ledgerHas(
+    _ records: [DownloadRecord], _ ids: [DownloadID]?, after change: LedgerChange, _ process: SimulatedProcess
+  ) {
+    let found = Dictionary(records.map { ($0.id, $0) }) { $1 }
+    let all = ids ?? state.withLock { $0.order } + records.map(\.id)
+    for id in Set(all).sorted(by: { $0.rawValue < $1.rawValue }) {
+      let before = state.withLock { state -> DownloadRecord? in
+        defer {
+          state.records[id] = found[id]
+          if let record = found[id] {
+            if !state.order.contains(id) { state.order.append(id) }
+            state.urls[id, default: []].formUnion([record.request.url] + record.request.mirrors)
+          }
+        }
+        return state.records[id]
+      }
+      guard let record = found[id] else { continue }
+      checkLifecycle(from: before, to: record, change)
+      if ids != nil { checkClaims(record) }
+    }
+    if ids != nil { checkLimits(of: process, after: change, ids ?? []) }
+  }
+
+  func setBusy(_ isBusy: Bool) {
+    state.withLock { state in
+      // It was idle until this change.
+      if !isBusy || !state.isBusy { state.lastIdleStep = world.scheduler.steps }
+      state.isBusy = isBusy
+    }
+  }
+
+  /// Whether the ledger has had nothing to do at some moment since a step.
+  func wasIdle(since step: Int) -> Bool { state.withLock { !$0.isBusy || $0.lastIdleStep > step } }
+
+  private func checkLifecycle(from before: DownloadRecord?, to record: DownloadRecord, _ change: LedgerChange) {
+    guard let before, before.generation == record.generation else { return }
+    world.coverage.count("phase: \(before.phase.rawValue) → \(record.phase.rawValue)")
+    let isLegal: Bool
+    switch change {
+    case .lease: isLegal = before.phase == .waiting && record.phase == .transferring
+    case .exchange(let saved) where saved.contains(record.id): isLegal = before.phase.isActive
+    case .exchange: isLegal = before.phase == .waiting && record.phase == .transferring && record.waitsFor.isEmpty
+    case .save: isLegal = before.phase.isActive
+    case .transition(let event):
+      isLegal = before.phase == record.phase || Lifecycle.next(before.phase, event) == record.phase
+    case .removal, .other: isLegal = true
+    }
+    if !isLegal {
+      report(.lifecycle, "\(record.id) went from \(before.phase) to \(record.phase) by \(change)")
+    }
+  }
+
+  /// Checks that the bytes that a record claims are on the disk: for a loss of power, that they were flushed.
+  private func checkClaims(_ record: DownloadRecord) {
+    guard state.withLock({ $0.usesDisk }), !record.checkpoint.ranges.isEmpty, record.phase != .finished,
+      record.phase != .cancelled, record.steps.artifact == nil, record.refreshing == nil,
+      record.request.headStart == nil
+    else { return }
+    let stored = disk.contents.partials[record.partialKey]
+    let isForPower = world.configuration.durability == .power
+    let bytes = isForPower ? stored?.durable : stored?.bytes
+    let has = bytes?.ranges ?? ByteRangeSet()
+    guard !has.isSuperset(of: record.checkpoint.ranges) || stored?.isNamed != true else { return }
+    report(
+      .claims,
+      "the ledger claims \(Self.text(record.checkpoint.ranges)) of \(record.id) (\(record.phase)), but the disk has "
+        + (stored == nil ? "no partial" : "\(stored?.isNamed == true ? "" : "without a name ")\(Self.text(has))"))
+  }
+
+  private static func text(_ ranges: ByteRangeSet) -> String {
+    ranges.isEmpty ? "nothing" : "bytes " + ranges.ranges.map { "\($0.lowerBound)-\($0.upperBound - 1)" }.joined(separator: ", ")
+  }
+
+  // MARK: Limits
+
+  /// Permits the limits in force and the new ones, until ``setLimits(_:of:)`` is called.
+  func willSetLimits(_ new: SimulatedLimits, of process: SimulatedProcess) {
+    state.withLock { state in
+      let old = state.limits[process.number] ?? Limits(concurrent: 0, perHost: 0)
+      state.limits[process.number] = Limits(
+        concurrent: max(old.concurrent, new.concurrent), perHost: max(old.perHost, new.perHost))
+    }
+  }
+
+  func setLimits(_ new: SimulatedLimits, of process: SimulatedProcess) {
+    state.withLock { $0.limits[process.number] = Limits(concurrent: new.concurrent, perHost: new.perHost) }
+  }
+
+  private func checkLimits(of process: SimulatedProcess, after change: LedgerChange, _ ids: [DownloadID]) {
+    guard case .exchange(let saved) = change else { return }
+    let (limits, records) = state.withLock { ($0.limits[process.number], $0.records) }
+    let leased = ids.compactMap { records[$0] }.filter { $0.phase.isActive && !saved.contains($0.id) }
+    guard let limits, let owner = leased.first?.owner else { return }
+    let active = records.values.filter { $0.phase.isActive && $0.owner == owner }
+    for record in leased {
+      // One whose request has changed still works for the earlier one, until it stops.
+      let sameHost = active.count { $0.request.host == record.request.host && !$0.isOutdated }
+      guard active.count > limits.concurrent || sameHost > limits.perHost else { continue }
+      report(
+        .limits,
+        "\(record.id) was leased although \(active.count) run, \(sameHost) of them from its host; the limits are "
+          + "\(limits.concurrent) and \(limits.perHost)")
+    }
+  }
+
+  // MARK: Gates
+
+  func set(isClosed: Bool, of process: SimulatedProcess) {
+    state.withLock { $0.closedSince[process.number] = isClosed ? world.clock.now : nil }
+  }
+
+  /// Checks what must hold when no job can run.
+  func rest(_ processes: [SimulatedProcess]) {
+    for process in processes where process.isAlive {
+      guard let since = state.withLock({ $0.closedSince[process.number] }) else { continue }
+      // The engine may wait for a slow disk or ledger before it looks at its gates.
+      let isSlow = world.configuration.slowDisk > 0 || world.configuration.slowLedger > 0
+      guard world.clock.now - since >= (isSlow ? .seconds(20) : .zero) else { continue }
+      let ids = state.withLock { $0.transfers.filter { $0.value.contains(process.incarnation) }.keys }
+      if let id = ids.min(by: { $0.rawValue < $1.rawValue }) {
+        report(.gates, "\(id) is being transferred, although it may not since \(since)")
+      }
+    }
+    check(at: .atRest)
+  }
+
+  // MARK: Files
+
+  func published(_ request: DownloadRequest, at path: String) {
+    guard let bytes = disk.contents.files[path]?.bytes else { return }
+    let urls = state.withLock { $0.urls[request.id] ?? [] }.union([request.url] + request.mirrors)
+    checkVersion(bytes, of: request, from: urls)
+  }
+
+  /// Checks that a finished download has a version of what it is asked for now.
+  func checkFinished(_ record: DownloadRecord) {
+    guard state.withLock({ $0.usesDisk }), record.phase == .finished, let stored = record.steps.artifact else { return }
+    let path = stored.path.map { $0.hasPrefix("/") ? $0 : "\(SimulatedStorage.root)/\($0)" } ?? ""
+    guard let bytes = disk.contents.files[path]?.bytes else {
+      return report(.wholeVersions, "\(record.id) has finished, but its file \(path) does not exist")
+    }
+    checkVersion(bytes, of: record.request, from: Set([record.request.url] + record.request.mirrors))
+  }
+
+  private func checkVersion(_ bytes: SparseBytes, of request: DownloadRequest, from urls: Set<URL>) {
+    if let digest = request.expectedDigests.first {
+      if bytes.digest != digest { report(.wholeVersions, "\(request.id) does not have the expected digest") }
+      return
+    }
+    let versions = urls.flatMap(network.versions)
+    if !versions.contains(where: bytes.equals) {
+      report(
+        .wholeVersions,
+        "\(request.id) has \(bytes.size) bytes, which are none of the \(versions.count) versions of its file")
+    }
+  }
+}

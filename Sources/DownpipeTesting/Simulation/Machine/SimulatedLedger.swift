@@ -1,0 +1,210 @@
+import DownpipeCore
+import Foundation
+
+/// A ledger that is slow and fails as its world says, ends with its process, and shows its changes to the invariants.
+struct SimulatedLedger: Ledger {
+  let base: any Ledger
+  let process: SimulatedProcess
+
+  var name: String { base.name }
+  var id: String { base.id }
+  var summary: String { base.summary }
+
+  func open() async throws -> any LedgerStore {
+    try process.checkAlive()
+    let store = try await base.open()
+    guard process.isAlive else { throw SimulatedProcess.death }
+    process.set(store)
+    return SimulatedStore(owner: store.owner, changesByOthers: store.changesByOthers, process: process)
+  }
+}
+
+/// The store of a ``SimulatedLedger``.
+final class SimulatedStore: LedgerStore {
+  let owner: String
+  let changesByOthers: AsyncStream<Void>?
+  private let process: SimulatedProcess
+
+  init(owner: String, changesByOthers: AsyncStream<Void>?, process: SimulatedProcess) {
+    self.owner = owner
+    self.changesByOthers = changesByOthers
+    self.process = process
+  }
+
+  private var world: World { process.system.world }
+  private var checks: InvariantChecks { process.system.checks }
+
+  // MARK: Calls
+
+  private static var failure: DownloadError { DownloadError(.ledger, "the ledger fails") }
+
+  /// Performs a call. It may take its time, and fail before or after it has taken effect; the process may die at each
+  /// point where it waits.
+  private func call<Result>(
+    _ name: String, _ work: (any LedgerStore) async throws -> Result, noting note: (Result) async throws -> Void
+  ) async throws -> Result {
+    try await pause()
+    if world.happens(world.configuration.ledgerFailures / 2, .ledger) {
+      world.coverage.count("fault: ledger")
+      world.timeline.note(.ledger, process.number, text: "\(name) fails before it takes effect")
+      throw Self.failure
+    }
+    let result = try await work(try process.store())
+    try await note(result)
+    try await pause()
+    if world.happens(world.configuration.ledgerFailures / 2, .ledger) {
+      world.coverage.count("fault: ledger")
+      world.timeline.note(.ledger, process.number, text: "\(name) fails after it has taken effect")
+      throw Self.failure
+    }
+    return result
+  }
+
+  private func pause() async throws {
+    await world.scheduler.yield(on: process.executor)
+    if world.happens(world.configuration.slowLedger, .ledger) {
+      try? await process.time.sleep(for: world.duration(in: .zero ... .seconds(1), .ledger))
+    }
+    try process.checkAlive()
+  }
+
+  /// Performs a call that reads.
+  private func read<Result>(_ name: String, _ work: (any LedgerStore) async throws -> Result) async throws -> Result {
+    try await call(name, work) { _ in }
+  }
+
+  /// Performs a call that changes records, and shows them to the invariants.
+  private func write<Result>(
+    _ name: String, _ change: LedgerChange, _ work: (any LedgerStore) async throws -> Result,
+    of ids: (Result) -> [DownloadID]?
+  ) async throws -> Result {
+    try await call(name, work) { result in
+      let store = try process.store()
+      guard let ids = ids(result) else {
+        return checks.ledgerHas(try await store.records(DownloadQuery()), nil, after: change, process)
+      }
+      guard !ids.isEmpty else { return }
+      world.timeline.note(
+        .ledger, process.number, ids.count == 1 ? ids[0] : nil, numbers: Int64(ids.count),
+        text: "\(name) of \(ids.map(\.rawValue).joined(separator: ", "))")
+      checks.ledgerHas(try await store.records(of: ids), ids, after: change, process)
+      checks.setBusy(try await store.isBusy())
+    }
+  }
+
+  // MARK: The contract
+
+  func add(_ additions: [LedgerAddition], at now: Date) async throws -> [LedgerAddOutcome] {
+    try await write("the addition", .other) { try await $0.add(additions, at: now) } of: { $0.map(\.record.id) }
+  }
+
+  func update(
+    _ id: DownloadID, at now: Date, _ change: @escaping @Sendable (inout DownloadRecord) throws -> Void
+  ) async throws -> DownloadRecord? {
+    try await write("the change", .other) { try await $0.update(id, at: now, change) } of: { $0 == nil ? [] : [id] }
+  }
+
+  func update(
+    _ selection: LedgerSelection, at now: Date, _ change: @escaping @Sendable (inout DownloadRecord) throws -> Void
+  ) async throws -> LedgerBulkResult {
+    try await write("the change", .other) { try await $0.update(selection, at: now, change) } of: { $0.ids }
+  }
+
+  func record(_ id: DownloadID) async throws -> DownloadRecord? { try await read("reading") { try await $0.record(id) } }
+
+  func records(of ids: [DownloadID]) async throws -> [DownloadRecord] {
+    try await read("reading") { try await $0.records(of: ids) }
+  }
+
+  func records(_ query: DownloadQuery) async throws -> [DownloadRecord] {
+    try await read("reading") { try await $0.records(query) }
+  }
+
+  func damaged() async throws -> [DamagedRecord] { try await read("reading") { try await $0.damaged() } }
+
+  func counts(_ filter: DownloadFilter) async throws -> [DownloadState.Phase: Int] {
+    try await read("counting") { try await $0.counts(filter) }
+  }
+
+  func totals(_ filter: DownloadFilter) async throws -> DownloadTotals {
+    try await read("counting") { try await $0.totals(filter) }
+  }
+
+  func unsettledMoves() async throws -> [DownloadRecord] { try await read("reading") { try await $0.unsettledMoves() } }
+
+  func lease(_ request: LeaseRequest) async throws -> [DownloadRecord] {
+    try await write("the lease", .lease(isForced: true)) { try await $0.lease(request) } of: { $0.map(\.id) }
+  }
+
+  func save(_ record: DownloadRecord, _ fields: RecordFields, at now: Date) async throws -> Bool {
+    try await write("the save", .save) { try await $0.save(record, fields, at: now) } of: { $0 ? [record.id] : [] }
+  }
+
+  func exchange(
+    _ saves: [LedgerSave], leasing request: LeaseRequest?, at now: Date
+  ) async throws -> LedgerExchange {
+    try await write("the exchange", .exchange(saved: saves.map(\.record.id))) {
+      try await $0.exchange(saves, leasing: request, at: now)
+    } of: { exchange in
+      zip(saves, exchange.saved).filter(\.1).map(\.0.record.id) + exchange.leased.map(\.id)
+    }
+  }
+
+  func transition(
+    _ selection: LedgerSelection, _ event: Lifecycle.Event, at now: Date
+  ) async throws -> LedgerBulkResult {
+    try await write("“\(event.rawValue)”", .transition(event)) {
+      try await $0.transition(selection, event, at: now)
+    } of: { $0.ids }
+  }
+
+  func remove(
+    _ selection: LedgerSelection, _ choose: @escaping @Sendable (DownloadRecord) -> Bool
+  ) async throws -> Int {
+    let seen = SeenRecords()
+    return try await write("the removal", .removal) { store in
+      try await store.remove(selection) { record in
+        let isChosen = choose(record)
+        if isChosen { seen.add(record.id) }
+        return isChosen
+      }
+    } of: { _ in seen.ids }
+  }
+
+  func renewLeases(until lease: Date) async throws { try await read("renewing") { try await $0.renewLeases(until: lease) } }
+
+  func reclaim(at now: Date) async throws -> Int {
+    try await write("the reclaim", .transition(.leaseLost)) { try await $0.reclaim(at: now) } of: { $0 > 0 ? nil : [] }
+  }
+
+  func nextDue(after now: Date) async throws -> Date? { try await read("reading") { try await $0.nextDue(after: now) } }
+
+  func isBusy() async throws -> Bool { try await read("asking whether it is busy") { try await $0.isBusy() } }
+
+  func rank(by ranking: Ranking) async throws { try await read("ranking") { try await $0.rank(by: ranking) } }
+
+  func settings() async throws -> Data? { try await read("reading") { try await $0.settings() } }
+
+  func keep(settings: Data) async throws { try await read("keeping settings") { try await $0.keep(settings: settings) } }
+
+  func hasChangesByOtherProcesses() async throws -> Bool? {
+    try process.checkAlive()
+    return try await process.store().hasChangesByOtherProcesses()
+  }
+
+  func close() async throws {
+    let store = try process.store()
+    try await store.close()
+    process.forgetStore()
+  }
+}
+
+/// What a call of a ledger did.
+enum LedgerChange: Sendable {
+  case lease(isForced: Bool)
+  case save
+  case exchange(saved: [DownloadID])
+  case transition(Lifecycle.Event)
+  case removal
+  case other
+}

@@ -1,0 +1,219 @@
+public import DownpipeCore
+import Foundation
+import Synchronization
+
+/// One process on a simulated machine, from its start to its end.
+final class SimulatedProcess: Sendable {
+  private struct State: Sendable {
+    var isAlive = true
+    /// Whether the process has ended, alive or not.
+    var hasEnded = false
+    var downloader: Downloader?
+    /// The ledger's store, which ends with the process.
+    var store: (any LedgerStore)?
+    var waiter: CheckedContinuation<Void, Never>?
+    /// Whether a step of the pipeline checks expected digests.
+    var verifiesDigests = false
+    /// Whether files are on the simulated disk.
+    var usesDisk = false
+  }
+
+  let number: Int
+  /// A number that no other process of the world has.
+  let incarnation: Int
+  let system: SimulatedSystem
+  let executor: SimulatedExecutor
+  let time: ProcessTime
+  let gate: SimulatedGate
+  let limits: SimulatedLimits
+  let watchers: Watchers
+  private let state = Mutex(State())
+
+  init(_ number: Int, incarnation: Int, on system: SimulatedSystem) {
+    self.number = number
+    self.incarnation = incarnation
+    self.system = system
+    executor = SimulatedExecutor(system.world.scheduler)
+    time = ProcessTime(clock: system.world.clock, owner: executor) { [world = system.world] in world.startDate }
+    gate = SimulatedGate(world: system.world, number: number)
+    limits = SimulatedLimits(concurrent: 3, perHost: 2)
+    watchers = Watchers(system.world, executor, number: number)
+  }
+
+  private var world: World { system.world }
+
+  var isAlive: Bool { state.withLock { $0.isAlive } }
+  var downloader: Downloader? { state.withLock { $0.downloader } }
+
+  /// Throws after the death of the process: what its tasks still do has no effect.
+  func checkAlive() throws(DownloadError) {
+    guard isAlive else { throw Self.death }
+  }
+
+  static var death: DownloadError { DownloadError(.storage, "the process is dead") }
+
+  // MARK: The downloader
+
+  /// Opens a downloader with the stages.
+  func open(_ stages: PipelineStages) async throws -> Downloader {
+    var options = DownloaderOptions(
+      time: time, random: { [world] in world.random(.backOff) { Double.random(in: 0..<1, using: &$0) } },
+      checkpoints: CheckpointPolicy(bytes: 64 << 10, interval: .seconds(1)))
+    options.executors = Executors(executor)
+    options.probe = EngineProbe { [world] in world.coverage.note($0) }
+    let pipeline = Pipeline(stages) { parts in
+      parts.sources = parts.sources.map { $0 is SimulatedSource ? $0 : SeveredSource(base: $0, process: self) }
+      parts.storages = parts.storages.map { $0.isSimulated ? $0 : SeveredStorage(base: $0, process: self) }
+      parts.ledgers = (parts.ledgers.last.map { [$0] } ?? [system.ledger]).map {
+        SimulatedLedger(base: $0, process: self)
+      }
+    }
+    let usesDisk = pipeline.storage.isSimulated
+    system.checks.started(self, usesDisk: usesDisk)
+    state.withLock { state in
+      state.usesDisk = usesDisk
+      state.verifiesDigests = pipeline.steps.contains { $0.verifies(SparseBytes.algorithm) }
+    }
+    let downloader = try await Downloader(pipeline, options: options)
+    guard isAlive else {
+      downloader.abandon()
+      throw Self.death
+    }
+    state.withLock { $0.downloader = downloader }
+    return downloader
+  }
+
+  var usesDisk: Bool { state.withLock { $0.usesDisk } }
+  var verifiesDigests: Bool { state.withLock { $0.verifiesDigests } }
+
+  func forgetDownloader() { state.withLock { $0.downloader = nil } }
+
+  // MARK: The ledger
+
+  func set(_ store: any LedgerStore) { state.withLock { $0.store = store } }
+
+  /// The store of the ledger.
+  /// - Throws: After the death of the process.
+  func store() throws(DownloadError) -> any LedgerStore {
+    guard let store = state.withLock({ $0.isAlive ? $0.store : nil }) else { throw Self.death }
+    return store
+  }
+
+  func forgetStore() { state.withLock { $0.store = nil } }
+
+  // MARK: The end
+
+  /// Ends the effects of the process at once.
+  func die() {
+    let store = state.withLock { state in
+      state.isAlive = false
+      defer { state.store = nil }
+      return state.store
+    }
+    // The last reference to the store: its owner is gone.
+    _ = consume store
+    system.disk.release(self)
+    system.checks.died(self)
+    world.clock.kill(executor)
+    downloader?.abandon()
+  }
+
+  /// Runs what is left of the tasks of a dead process, which can do nothing but end.
+  func bury() {
+    if !world.scheduler.drain(executor) {
+      world.report(.determinism, "a stage goes on for ever after the death of its process")
+    }
+    end()
+  }
+
+  /// Wakes the task that waits for the end of the process, which goes on.
+  func finish() {
+    let waiter = state.withLock { state in
+      state.hasEnded = true
+      defer { state.waiter = nil }
+      return state.waiter
+    }
+    waiter?.resume()
+  }
+
+  /// Wakes the task that waits for the end of the process.
+  private func end() {
+    let waiter = state.withLock { state in
+      state.hasEnded = true
+      state.downloader = nil
+      defer { state.waiter = nil }
+      return state.waiter
+    }
+    system.ended(self)
+    waiter?.resume()
+  }
+
+  /// Waits until the process has ended.
+  func ended() async {
+    await withCheckedContinuation { continuation in
+      let isOver = state.withLock { state in
+        if !state.hasEnded { state.waiter = continuation }
+        return state.hasEnded
+      }
+      if isOver { continuation.resume() }
+    }
+  }
+
+  // MARK: What is checked
+
+  /// Checks that nothing is left of a downloader that was shut down.
+  func checkShutdown() {
+    let transfers = system.network.exchanges.filter { $0.process === self }.map(\.id)
+    if let id = transfers.first { system.checks.report(.shutdown, "\(id) is still being transferred") }
+    let open = system.disk.contents.openings.values.filter { $0.process === self }
+    if let one = open.first { system.checks.report(.shutdown, "the partial of \(one.key.id) is still open") }
+    let sleeps = world.clock.sleeps(of: executor).filter { $0 != SimulatedUser.sleep && $0 != .changes }
+    if let one = sleeps.first { system.checks.report(.shutdown, "something still sleeps: \(one)") }
+  }
+
+  func transferBegan(_ id: DownloadID) { system.checks.transferBegan(self, id) }
+  func transferEnded(_ id: DownloadID) { system.checks.transferEnded(self, id) }
+  func published(_ request: DownloadRequest, at path: String) { system.checks.published(request, at: path) }
+}
+
+/// The stages of a simulated process, for the pipeline under test; see ``Simulation``.
+///
+/// A stage of your own takes the place of one of these, or stands beside them.
+public struct SimulatedMachine: Sendable {
+  let process: SimulatedProcess
+
+  /// The source for the URLs of the world's servers.
+  public var source: some Source { SimulatedSource(network: process.system.network, process: process) }
+
+  /// A folder on the machine's disk, which all processes share.
+  public var storage: some Storage { SimulatedStorage(disk: process.system.disk, process: process) }
+
+  /// The machine's ledger, which all processes share. It survives them, and a loss of power.
+  public var ledger: some Ledger { process.system.ledger }
+
+  /// A gate that the simulated users open and close.
+  public var gate: some Gate { process.gate }
+
+  /// At most three downloads at once, and two from one host, unless the simulated users change it.
+  public var limits: some AdmissionPolicy { process.limits }
+
+  /// A step that copies the file to a workspace and checks the expected digest, which takes some time.
+  public var step: some PostProcessor<File, File> { SimulatedStep(process: process) }
+
+  /// The clock of the world, with the machine's calendar.
+  public var time: any TimeSource { process.time }
+
+  /// Performs a call that the simulation cannot order, such as one of a real database or file system, as one step: all
+  /// simulated tasks wait meanwhile.
+  ///
+  /// Stages that use threads, queues or tasks of their own have to make all such calls in this way.
+  /// - Throws: The errors of `work`.
+  public func outside<Success: Sendable>(
+    _ work: @escaping @Sendable () async throws -> Success
+  ) async throws -> Success {
+    try await process.system.world.scheduler.outside(work)
+  }
+
+  /// Returns an object that survives the process, such as a ledger of your own: it is made once for each world.
+  public func keep<Value: Sendable>(_ name: String, _ make: () -> Value) -> Value { process.system.keep(name, make) }
+}

@@ -1,0 +1,104 @@
+import DownpipeCore
+import Synchronization
+
+/// A gate that simulated users open and close.
+final class SimulatedGate: Gate {
+  private struct State: Sendable {
+    var isOpen = true
+    var last = 0
+    var watchers: [Int: @Sendable (GateRule) -> Void] = [:]
+  }
+  private let state = Mutex(State())
+  private let world: World
+  private let number: Int
+
+  init(world: World, number: Int) {
+    self.world = world
+    self.number = number
+  }
+
+  var name: String { "SimulatedGate" }
+
+  var isOpen: Bool { state.withLock { $0.isOpen } }
+
+  func set(isOpen: Bool) {
+    world.timeline.note(.world, number, numbers: isOpen ? 1 : 0, text: isOpen ? "the gate opens" : "the gate closes")
+    let watchers = state.withLock { state in
+      state.isOpen = isOpen
+      return state.watchers.sorted { $0.key < $1.key }.map(\.value)
+    }
+    for watcher in watchers { watcher(rule) }
+  }
+
+  private var rule: GateRule { isOpen ? .open : .closed("SimulatedGate: closed by a user") }
+
+  func watch(_ publish: @escaping @Sendable (GateRule) -> Void) async throws {
+    let watcher = state.withLock { state in
+      state.last += 1
+      state.watchers[state.last] = publish
+      return state.last
+    }
+    publish(rule)
+    let (never, continuation) = AsyncStream<Never>.makeStream()
+    defer { continuation.finish() }
+    for await _ in never {}
+    state.withLock { $0.watchers[watcher] = nil }
+    throw CancellationError()
+  }
+}
+
+/// Limits that simulated users change.
+struct SimulatedLimits: AdmissionPolicy, Hashable {
+  var concurrent: Int
+  var perHost: Int
+
+  var name: String { "SimulatedLimits" }
+  var maximumConcurrent: Int? { concurrent }
+  var maximumPerHost: Int? { perHost }
+
+  func admit(_ candidate: Candidate, beside running: RunningDownloads) -> Admission {
+    if running.total >= concurrent { return .full("\(concurrent) downloads run") }
+    if running.perHost[candidate.host, default: 0] >= perHost { return .hostFull("\(perHost) from this host run") }
+    return .admitted
+  }
+}
+
+/// A step that copies the file and checks its digest.
+struct SimulatedStep: PostProcessor, DigestVerifying {
+  typealias Input = File
+  typealias Output = File
+
+  let process: SimulatedProcess
+
+  var name: String { "SimulatedStep" }
+  private var world: World { process.system.world }
+  private var disk: SimulatedDisk { process.system.disk }
+
+  func verifies(_ algorithm: DigestAlgorithm) -> Bool { algorithm == SparseBytes.algorithm }
+
+  func process(_ input: File, in context: ProcessingContext) async throws -> File {
+    try await process.time.sleep(for: world.duration(in: .zero ... .milliseconds(500), .steps))
+    try process.checkAlive()
+    if world.happens(world.configuration.stepFailures, .steps) {
+      world.coverage.count("fault: step")
+      throw DownloadError(.processing, "the step fails")
+    }
+    guard let path = input.path, let workspace = context.workspace else {
+      throw DownloadError(.processing, "there is no file")
+    }
+    let stored = disk.withState { state in
+      SimulatedPartial.key(of: path, among: state.partials.keys).flatMap { state.partials[$0] } ?? state.files[path]
+    }
+    guard var stored else { throw DownloadError(.storage, "\(path) does not exist") }
+    for digest in context.digests where stored.bytes.digest != digest {
+      throw DownloadError(.digestMismatch, "the digest is not the expected one")
+    }
+    stored.holder = nil
+    let isDurable = context.durability == .power
+    if isDurable { (stored.durable, stored.pending) = (stored.bytes, []) }
+    (stored.isNamed, stored.isNameDurable) = (true, isDurable)
+    let output = "\(workspace)/copy"
+    disk.withState { [stored] state in state.files[output] = stored }
+    return File(path: output, name: input.name, size: .known(stored.bytes.size))
+  }
+}

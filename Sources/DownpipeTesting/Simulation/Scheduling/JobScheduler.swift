@@ -1,0 +1,168 @@
+import Dispatch
+import Foundation
+import Synchronization
+
+/// Runs the jobs of a simulation, one at a time and on one thread, in the order that a ``ScheduleChooser`` decides.
+final class JobScheduler: Sendable {
+  /// A piece of a task that can run now.
+  struct Job: Sendable {
+    enum Work: Sendable {
+      case job(UnownedJob)
+      /// A task that has yielded.
+      case resume(CheckedContinuation<Void, Never>)
+    }
+    let work: Work
+    let executor: SimulatedExecutor
+    /// The number of the job's task, for strategies that need it; otherwise 0.
+    let task: UInt64
+
+    func run() {
+      switch work {
+      case .job(let job): job.runSynchronously(on: executor.asUnownedTaskExecutor())
+      case .resume(let continuation): continuation.resume()
+      }
+    }
+  }
+
+  fileprivate struct State: Sendable {
+    var ready: [Job] = []
+    var chooser: ScheduleChooser
+    /// The number of jobs that have run.
+    var steps = 0
+    /// The tasks by the number that the runtime gives them, in the order in which they were seen.
+    var tasks: [Substring: UInt64] = [:]
+    /// Calls outside of the simulation that have not returned.
+    var outside = 0
+    /// The jobs that came from another thread, although no call outside was waited for.
+    var strays = 0
+    var thread: UInt?
+  }
+
+  private let state: Mutex<State>
+  private let changed = DispatchSemaphore(value: 0)
+
+  init(_ chooser: ScheduleChooser) { state = Mutex(State(chooser: chooser)) }
+
+  /// The number of jobs that have run.
+  var steps: Int { state.withLock { $0.steps } }
+
+  /// The choices so far; see ``ScheduleChooser/choices``.
+  var choices: [UInt16] { state.withLock { $0.chooser.choices } }
+
+  /// The number of jobs that tasks outside of the simulation have made ready, so that their order is not the seed's.
+  var strays: Int { state.withLock { $0.strays } }
+
+  /// The number of jobs of an executor that can run now.
+  func readyJobs(of executor: SimulatedExecutor) -> Int { state.withLock { $0.ready.count { $0.executor === executor } } }
+
+  // MARK: Jobs
+
+  func enqueue(_ job: UnownedJob, on executor: SimulatedExecutor) {
+    let thread = Self.thread
+    let isStray = state.withLock { state in
+      let task = state.chooser.needsTasks ? state.number(of: job, executor) : 0
+      state.ready.append(Job(work: .job(job), executor: executor, task: task))
+      guard let own = state.thread, own != thread else { return false }
+      if state.outside == 0 { state.strays += 1 }
+      return true
+    }
+    if isStray { changed.signal() }
+  }
+
+  /// Runs the next job.
+  /// - Returns: `false` if none can run. Calls outside are waited for before.
+  func runOne() -> Bool {
+    waitForCallsOutside()
+    let job = state.withLock { state -> Job? in
+      state.thread = Self.thread
+      guard !state.ready.isEmpty else { return nil }
+      let ready = state.ready
+      let index = state.chooser.choose(among: ready.count) { ready[$0].task }
+      state.steps += 1
+      return state.ready.remove(at: index)
+    }
+    guard let job else { return false }
+    job.run()
+    return true
+  }
+
+  /// Runs the jobs of one executor until there are none, in order; they are no steps of the simulation.
+  ///
+  /// - Returns: `false` if there were more than `maximum`.
+  func drain(_ executor: SimulatedExecutor, atMost maximum: Int = 100_000) -> Bool {
+    for _ in 0..<maximum {
+      waitForCallsOutside()
+      let job = state.withLock { state -> Job? in
+        state.thread = Self.thread
+        guard let index = state.ready.firstIndex(where: { $0.executor === executor }) else { return nil }
+        return state.ready.remove(at: index)
+      }
+      guard let job else { return true }
+      job.run()
+    }
+    return false
+  }
+
+  // MARK: Yielding
+
+  /// Lets other jobs run before the caller goes on. Not `Task.yield()`, which leaves the executor.
+  func yield(on executor: SimulatedExecutor) async {
+    await withCheckedContinuation { continuation in
+      state.withLock { $0.ready.append(Job(work: .resume(continuation), executor: executor, task: 0)) }
+    }
+  }
+
+  // MARK: Calls outside
+
+  /// Performs a call that the simulation does not order, such as one of a real database, while everything else waits: so
+  /// the call is one step.
+  func outside<Success: Sendable>(
+    _ work: @escaping @Sendable () async throws -> Success
+  ) async throws -> Success {
+    state.withLock { $0.outside += 1 }
+    return try await withCheckedThrowingContinuation { continuation in
+      // It ends before any other job of the simulation runs.
+      Task.detached {
+        let result: Result<Success, any Error>
+        do { result = .success(try await work()) } catch { result = .failure(error) }
+        continuation.resume(with: result)
+        self.state.withLock { $0.outside -= 1 }
+        self.changed.signal()
+      }
+    }
+  }
+
+  private func waitForCallsOutside() {
+    while state.withLock({ $0.outside > 0 }) { changed.wait() }
+  }
+
+  private static var thread: UInt {
+    #if canImport(Darwin)
+      UInt(bitPattern: pthread_self())
+    #else
+      UInt(pthread_self())
+    #endif
+  }
+}
+
+extension JobScheduler.State {
+  /// The number of a job's task. The runtime's own numbers differ from run to run; jobs without one, which run actors, count
+  /// as one task for each executor.
+  fileprivate mutating func number(of job: UnownedJob, _ executor: SimulatedExecutor) -> UInt64 {
+    let text = job.description
+    let name = text.contains("id: nil") ? Substring("\(ObjectIdentifier(executor))") : text.dropFirst(0)
+    if let known = tasks[name] { return known }
+    let number = UInt64(tasks.count + 1)
+    tasks[name] = number
+    return number
+  }
+}
+
+/// The executor of one simulated process.
+final class SimulatedExecutor: TaskExecutor {
+  private let scheduler: JobScheduler
+
+  init(_ scheduler: JobScheduler) { self.scheduler = scheduler }
+
+  func enqueue(_ job: consuming ExecutorJob) { scheduler.enqueue(UnownedJob(job), on: self) }
+}

@@ -1,0 +1,111 @@
+import DownpipeCore
+import Foundation
+
+/// The end of a simulation: everything may run again, and has to finish; then everything is removed, and nothing must be
+/// left.
+struct SimulationEnd: Sendable {
+  let system: SimulatedSystem
+  let world: World
+
+  private var checks: InvariantChecks { system.checks }
+
+  func perform(rested: () async -> Void) async {
+    let processes = system.processes.filter { $0.downloader != nil }
+    for process in processes { await release(process) }
+    for process in processes { await idle(process) }
+    guard !Task.isCancelled else { return }
+    // Watchers learn the last states after a moment.
+    try? await world.clock.sleep(
+      until: world.clock.now + .seconds(5), purpose: SimulatedUser.sleep, owner: processes.first?.executor ?? .init(world.scheduler))
+    await rested()
+    checkEnds(processes)
+    checks.check(at: .atEnd)
+    for process in processes { process.watchers.cancel() }
+    if let first = processes.first { await removeAll(first) }
+    await rested()
+    for process in processes { await checkBookkeeping(process) }
+    for process in processes {
+      await process.downloader?.shutdown()
+      process.checkShutdown()
+    }
+  }
+
+  /// Lets everything of a process run that can run.
+  private func release(_ process: SimulatedProcess) async {
+    guard let downloader = process.downloader else { return }
+    process.gate.set(isOpen: true)
+    checks.willSetLimits(SimulatedLimits(concurrent: 3, perHost: 2), of: process)
+    await downloader.replace(SimulatedLimits(concurrent: 3, perHost: 2))
+    checks.setLimits(SimulatedLimits(concurrent: 3, perHost: 2), of: process)
+    await downloader.setSuspended(false)
+    checks.set(isClosed: false, of: process)
+    do { _ = try await downloader.resumeAll() } catch { checks.report(.response, "resumeAll threw \(error)") }
+  }
+
+  private func idle(_ process: SimulatedProcess) async {
+    guard let downloader = process.downloader else { return }
+    let begin = world.scheduler.steps
+    do {
+      try await downloader.waitUntilIdle()
+      if !checks.wasIdle(since: begin) {
+        checks.report(.idle, "waitUntilIdle returned, although downloads have been waiting or running since it was called")
+      }
+    } catch where !Task.isCancelled {
+      // Failures of the ledger may have been counted before the faults ended.
+      do { try await downloader.waitUntilIdle() } catch where !Task.isCancelled {
+        checks.report(.response, "waitUntilIdle threw \(error)")
+      } catch {}
+    } catch {}
+  }
+
+  // MARK: Checks
+
+  /// Failures that stay when all faults have ended: the server has another version than the one expected.
+  private static let lasting: Set<DownloadError.Code> = [.digestMismatch]
+
+  private func checkEnds(_ processes: [SimulatedProcess]) {
+    for record in checks.records {
+      let isHeld = !record.waitsFor.isEmpty
+      switch record.phase {
+      case .finished: checks.checkFinished(record)
+      case .cancelled: break
+      case .failed where record.error.map({ Self.lasting.contains($0.code) }) == true: break
+      case .waiting where isHeld: break
+      default:
+        checks.report(
+          .liveness, "\(record.id) is \(record.phase) at the end: \(record.error.map { "\($0)" } ?? "no error")")
+      }
+    }
+    for process in processes {
+      for watcher in process.watchers.lastStates {
+        let phase = checks.record(watcher.id)?.phase
+        guard let state = watcher.state, state.phase != phase else { continue }
+        checks.report(
+          .lastState, "the last state of \(watcher.id) that a watcher heard of is “\(state)”, but it is \(phase.map(\.rawValue) ?? "gone")")
+      }
+    }
+  }
+
+  private func removeAll(_ process: SimulatedProcess) async {
+    guard let downloader = process.downloader else { return }
+    do {
+      _ = try await downloader.removeAll(deletingFiles: true)
+      if process.usesDisk {
+        _ = try await downloader.removeOrphans(try await downloader.orphans())
+        let contents = system.disk.contents
+        if let key = contents.partials.keys.min(by: { $0.id.rawValue < $1.id.rawValue }) {
+          checks.report(.bookkeeping, "the partial of \(key.id) is left after all downloads were removed")
+        }
+      }
+    } catch {
+      checks.report(.response, "removeAll threw \(error)")
+    }
+  }
+
+  private func checkBookkeeping(_ process: SimulatedProcess) async {
+    guard let sizes = await process.downloader?.bookkeeping else { return }
+    for (name, size) in sizes.sorted(by: { $0.key < $1.key }) where size > 0 {
+      checks.report(.bookkeeping, "“\(name)” has \(size) entries after all downloads were removed")
+    }
+  }
+}

@@ -1,0 +1,190 @@
+import DownpipeCore
+import Synchronization
+
+/// What commands have said of downloads, in the order of their calls: from it follows the state in which each must be.
+final class CommandOrder: Sendable {
+  /// What a command does to a download, if it has an effect.
+  enum Effect: Sendable {
+    case add, pause, resume, restart, cancel, remove
+    /// The download may have any state afterwards.
+    case unknown
+  }
+
+  enum Scope: Sendable {
+    case one(DownloadID)
+    case all
+  }
+
+  /// What a command has returned.
+  enum Result: Sendable {
+    /// Whether it had an effect.
+    case effect(Bool)
+    /// It was refused, because there is no such download.
+    case refused
+    /// It failed, and may have had an effect.
+    case failed
+  }
+
+  fileprivate struct Command: Sendable {
+    let effect: Effect
+    let scope: Scope
+    let begin: Int
+    var end: Int?
+    var result: Result?
+  }
+
+  /// What is known of a download.
+  fileprivate enum Knowledge: Sendable {
+    case gone, free, paused, cancelled
+    /// Paused, unless it had ended before.
+    case pausedOrEnded
+    /// Cancelled, unless it had finished before.
+    case cancelledOrFinished
+    case unknown
+
+    func agrees(with phase: DownloadState.Phase?) -> Bool {
+      switch self {
+      case .gone: phase == nil
+      case .free: phase != nil && phase != .paused && phase != .cancelled
+      case .paused: phase == .paused
+      case .cancelled: phase == .cancelled
+      case .pausedOrEnded: phase == .paused || phase?.isFinal == true
+      case .cancelledOrFinished: phase == .cancelled || phase == .finished
+      case .unknown: true
+      }
+    }
+
+    var text: String {
+      switch self {
+      case .gone: "removed"
+      case .free: "neither paused nor cancelled"
+      case .paused: "paused"
+      case .cancelled: "cancelled"
+      case .pausedOrEnded: "paused, or have ended"
+      case .cancelledOrFinished: "cancelled or finished"
+      case .unknown: "anything"
+      }
+    }
+  }
+
+  private let state = Mutex<[Command]>([])
+
+  /// Notes the call of a command, and returns its number.
+  func begin(_ effect: Effect, _ scope: Scope, at step: Int) -> Int {
+    state.withLock { commands in
+      commands.append(Command(effect: effect, scope: scope, begin: step))
+      return commands.count - 1
+    }
+  }
+
+  func end(_ number: Int, _ result: Result, at step: Int) {
+    state.withLock { (commands: inout [Command]) in (commands[number].result, commands[number].end) = (result, step) }
+  }
+
+  /// Compares what follows from the commands with the phases of the downloads.
+  func check(_ phases: [DownloadID: DownloadState.Phase], _ report: (Invariant.Name, String) -> Void) {
+    let commands = state.withLock { $0 }
+    let ids = Set(
+      commands.compactMap { command -> DownloadID? in
+        if case .one(let id) = command.scope { id } else { nil }
+      })
+    for id in ids.sorted(by: { $0.rawValue < $1.rawValue }) {
+      var knowledge = Knowledge.gone
+      for (index, command) in commands.enumerated() where command.concerns(id) {
+        // The order of an addition and a command that overlap is not determined.
+        let isOverlapped = commands.enumerated().contains { other, theirs in
+          other != index && theirs.concerns(id) && theirs.overlaps(command)
+            && (theirs.isUnordered || command.isUnordered)
+        }
+        if let wrong = knowledge.contradiction(of: command) {
+          report(.commandResult, "\(command.effect) of \(id) \(wrong), although it must have been \(knowledge.text)")
+        }
+        knowledge = isOverlapped ? .unknown : knowledge.after(command)
+      }
+      if !knowledge.agrees(with: phases[id]) {
+        report(
+          .commandOrder, "\(id) must be \(knowledge.text), but it is \(phases[id].map(\.rawValue) ?? "not there")")
+      }
+    }
+  }
+}
+
+extension CommandOrder.Command {
+  fileprivate func concerns(_ id: DownloadID) -> Bool {
+    if case .one(let own) = scope { own == id } else { true }
+  }
+
+  fileprivate var isUnordered: Bool {
+    switch effect {
+    case .add, .unknown: true
+    default: false
+    }
+  }
+
+  fileprivate func overlaps(_ other: CommandOrder.Command) -> Bool {
+    begin <= other.end ?? .max && other.begin <= end ?? .max
+  }
+}
+
+extension CommandOrder.Knowledge {
+  /// What is wrong with the result of a command; `nil` if it may be right.
+  fileprivate func contradiction(of command: CommandOrder.Command) -> String? {
+    guard case .one = command.scope, case .effect(let hadEffect)? = command.result else { return nil }
+    switch (self, command.effect, hadEffect) {
+    case (.paused, .resume, false), (.paused, .cancel, false), (.paused, .restart, false),
+      (.cancelled, .restart, false), (.paused, .remove, false), (.cancelled, .remove, false):
+      return "had no effect"
+    case (.paused, .pause, true), (.cancelled, .pause, true), (.cancelled, .resume, true), (.cancelled, .cancel, true):
+      return "had an effect"
+    default: return nil
+    }
+  }
+
+  /// What is known after a command.
+  fileprivate func after(_ command: CommandOrder.Command) -> Self {
+    let isOne = if case .one = command.scope { true } else { false }
+    switch command.result {
+    case .refused: return self
+    case nil, .failed: return .unknown
+    case .effect(let hadEffect):
+      if isOne, !hadEffect { return command.effect == .unknown ? .unknown : self }
+      return after(command.effect, ofAll: !isOne)
+    }
+  }
+
+  private func after(_ effect: CommandOrder.Effect, ofAll: Bool) -> Self {
+    if self == .gone, effect != .add, effect != .unknown { return ofAll ? .gone : .unknown }
+    switch effect {
+    case .add:
+      return switch self {
+      case .gone: .free
+      // What has finished starts again if it is asked for another file.
+      case .pausedOrEnded, .cancelledOrFinished: .unknown
+      default: self
+      }
+    case .unknown: return .unknown
+    case .remove: return .gone
+    case .restart: return self == .unknown && ofAll ? .unknown : .free
+    case .pause:
+      guard ofAll else { return .paused }
+      return switch self {
+      case .free: .pausedOrEnded
+      default: self
+      }
+    case .resume:
+      guard ofAll else { return .free }
+      return switch self {
+      case .paused: .free
+      case .pausedOrEnded: .unknown
+      default: self
+      }
+    case .cancel:
+      guard ofAll else { return .cancelled }
+      return switch self {
+      case .paused: .cancelled
+      case .free, .pausedOrEnded: .cancelledOrFinished
+      default: self
+      }
+    }
+  }
+}

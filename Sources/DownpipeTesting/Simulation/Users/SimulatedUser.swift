@@ -1,0 +1,259 @@
+import DownpipeCore
+import Foundation
+
+/// A user of a simulated process, who gives one command after the other.
+struct SimulatedUser: Sendable {
+  let number: Int
+  let process: SimulatedProcess
+  let order: CommandOrder
+  /// Opens another downloader after a shutdown.
+  let open: @Sendable () async throws -> Downloader
+
+  /// The purpose of users' own sleeps.
+  static let sleep = SleepPurpose("user")
+
+  private var world: World { process.system.world }
+  private var checks: InvariantChecks { process.system.checks }
+
+  /// Gives a command, and waits for its end.
+  func perform(_ command: SimulatedCommand) async {
+    guard let downloader = await downloader() else { return }
+    world.timeline.note(.command, process.number, command.id, text: "user \(number): \(command)")
+    world.coverage.count("command: \(command.name)")
+    do {
+      let result = try await perform(command, with: downloader)
+      world.timeline.note(
+        .command, process.number, command.id, text: "user \(number): \(command) returned \(result ?? "")")
+    } catch {
+      world.timeline.note(.command, process.number, command.id, text: "user \(number): \(command) threw \(error)")
+      check(error, of: command)
+    }
+  }
+
+  /// The downloader; waits while another user opens one.
+  private func downloader() async -> Downloader? {
+    while process.isAlive {
+      if let downloader = process.downloader { return downloader }
+      guard (try? await process.time.sleep(for: .milliseconds(50), purpose: Self.sleep)) != nil else { return nil }
+    }
+    return nil
+  }
+
+  /// The errors that commands may throw in a world without faults of its own.
+  private static let expected: Set<DownloadError.Code> = [.invalidRequest, .shutDown, .inUse, .removed]
+
+  private func check(_ error: any Error, of command: SimulatedCommand) {
+    guard process.isAlive, !(error is CancellationError) else { return }
+    let code = (error as? DownloadError)?.code
+    let configuration = world.configuration
+    if let code, Self.expected.contains(code) { return }
+    if code == .ledger, configuration.ledgerFailures > 0 { return }
+    if code == .storage || code == .noSpace, configuration.diskFailures > 0 || configuration.diskSpace != nil { return }
+    // The user may have deleted or renamed the file meanwhile.
+    if code == .storage, ["rename", "verify"].contains(command.name) { return }
+    checks.report(.response, "\(command) threw \(error)")
+  }
+
+  // MARK: Commands
+
+  /// Gives a command whose effect on downloads is checked.
+  private func ordered(
+    _ effect: CommandOrder.Effect, _ scope: CommandOrder.Scope, _ work: () async throws -> Bool
+  ) async throws -> Bool {
+    let number = order.begin(effect, scope, at: world.scheduler.steps)
+    do {
+      let hadEffect = try await work()
+      order.end(number, process.isAlive ? .effect(hadEffect) : .failed, at: world.scheduler.steps)
+      return hadEffect
+    } catch {
+      let isRefused = process.isAlive && (error as? DownloadError)?.code == .invalidRequest
+      order.end(number, isRefused ? .refused : .failed, at: world.scheduler.steps)
+      throw error
+    }
+  }
+
+  private func one(
+    _ effect: CommandOrder.Effect, _ number: Int, _ work: (DownloadID) async throws -> Bool
+  ) async throws -> String {
+    let id = SimulatedRequest.id(number)
+    return "\(try await ordered(effect, .one(id)) { try await work(id) })"
+  }
+
+  private func all(_ effect: CommandOrder.Effect, _ work: () async throws -> Int) async throws -> String {
+    var count = 0
+    _ = try await ordered(effect, .all) {
+      count = try await work()
+      return true
+    }
+    return "\(count)"
+  }
+
+  private func perform(_ command: SimulatedCommand, with downloader: Downloader) async throws -> String? {
+    switch command {
+    case .add(let number, let file, let priority, let expectsDigest, let after):
+      let request = request(number, file, priority, expectsDigest, after)
+      return try await one(.add, number) { _ in try await downloader.add(request).isNew || true }
+    case .pause(let number): return try await one(.pause, number) { try await downloader.pause($0) }
+    case .resume(let number): return try await one(.resume, number) { try await downloader.resume($0) }
+    case .start(let number, let preemption):
+      return try await one(.unknown, number) { try await downloader.start($0, preempting: preemption) }
+    case .restart(let number): return try await one(.restart, number) { try await downloader.restart($0) }
+    case .refresh(let number): return try await one(.unknown, number) { try await downloader.refresh($0) }
+    case .cancel(let number): return try await one(.cancel, number) { try await downloader.cancel($0) }
+    case .discard(let number): return try await one(.unknown, number) { try await downloader.discard($0) }
+    case .remove(let number, let deletingFile):
+      return try await one(.remove, number) { try await downloader.remove($0, deletingFile: deletingFile) }
+    case .redirect(let number, let file):
+      let url = url(file)
+      return try await one(.unknown, number) { id in
+        try await downloader.update(id) { request in
+          request.url = url
+          (request.expectedDigests, request.metadata[SimulatedRequest.digestKey]) = ([], nil)
+        }
+        return true
+      }
+    case .pauseAll: return try await all(.pause) { try await downloader.pauseAll() }
+    case .resumeAll: return try await all(.resume) { try await downloader.resumeAll() }
+    case .restartAll: return try await all(.restart) { try await downloader.restartAll() }
+    case .refreshAll: return try await all(.unknown) { try await downloader.refreshAll() }
+    case .cancelAll: return try await all(.cancel) { try await downloader.cancelAll() }
+    case .removeAll: return try await all(.remove) { try await downloader.removeAll(deletingFiles: true) }
+    default: return try await performOther(command, with: downloader)
+    }
+  }
+
+  /// Performs a command that does not determine the state of downloads.
+  private func performOther(_ command: SimulatedCommand, with downloader: Downloader) async throws -> String? {
+    switch command {
+    case .prioritize(let number, let priority):
+      try await downloader.update(SimulatedRequest.id(number)) { $0.priority = priority }
+    case .rename(let number): try await downloader.rename(SimulatedRequest.id(number), to: "renamed-\(number)")
+    case .verify(let number): return "\(try await downloader.verify(SimulatedRequest.id(number)))"
+    case .prioritizeAll(let priority): return "\(try await downloader.updateAll { $0.priority = priority })"
+    case .suspend(let isSuspended):
+      if !isSuspended { checks.set(isClosed: !process.gate.isOpen, of: process) }
+      await downloader.setSuspended(isSuspended)
+      if process.isAlive, await downloader.isSuspended { checks.set(isClosed: true, of: process) }
+    case .gate(let isOpen):
+      let isSuspended = await downloader.isSuspended
+      checks.set(isClosed: !isOpen || isSuspended, of: process)
+      process.gate.set(isOpen: isOpen)
+    case .limit(let concurrent, let perHost, let excess):
+      let limits = SimulatedLimits(concurrent: concurrent, perHost: perHost)
+      checks.willSetLimits(limits, of: process)
+      await downloader.replace(limits, excess: excess)
+      if process.isAlive { checks.setLimits(limits, of: process) }
+    case .replaceStage(let stage): try await replace(stage, of: downloader)
+    case .swapFile(let file): process.system.network.swap(url(file))
+    case .look: return try await look(downloader)
+    case .removeOrphans: return "\(try await downloader.removeOrphans(try await downloader.orphans()))"
+    case .watch(let number): await process.watchers.watch(SimulatedRequest.id(number), of: downloader)
+    case .waitUntilIdle: return try await waitUntilIdle(downloader)
+    case .setDate(let seconds): world.jumpDate(by: .seconds(seconds))
+    case .wait(let milliseconds):
+      try await process.time.sleep(for: .milliseconds(milliseconds), purpose: Self.sleep)
+    case .reopen: try await reopen(downloader)
+    default: break
+    }
+    return nil
+  }
+
+  private func url(_ file: Int) -> URL {
+    let urls = SimulatedRequest.urls(in: world.configuration)
+    return urls[file % max(1, urls.count)]
+  }
+
+  private func request(
+    _ number: Int, _ file: Int, _ priority: Priority, _ expectsDigest: Bool, _ after: Int?
+  ) -> DownloadRequest {
+    let url = url(file)
+    var request = DownloadRequest(
+      url, id: SimulatedRequest.id(number), priority: priority, after: after.map { [SimulatedRequest.id($0)] } ?? [],
+      tags: ["t\(number % 2)"], destination: .init(name: "f\(number)"))
+    if expectsDigest, process.verifiesDigests, let content = process.system.network.content(of: url) {
+      request.expectedDigests = [content.digest]
+      request.metadata[SimulatedRequest.digestKey] = "yes"
+    }
+    return request
+  }
+
+  // MARK: Other commands
+
+  private func replace(_ stage: SimulatedCommand.ReplacedStage, of downloader: Downloader) async throws {
+    switch stage {
+    case .scheduling: try await downloader.replace(SimulatedOrder())
+    case .retry: await downloader.replace(Retry(.exponential(attempts: 6)))
+    case .source: try await downloader.replace(SimulatedSource(network: process.system.network, process: process))
+    case .gate: await downloader.replace(process.gate)
+    }
+  }
+
+  private func look(_ downloader: Downloader) async throws -> String {
+    let statuses = try await downloader.statuses()
+    _ = try await downloader.statuses(of: statuses.map(\.id))
+    _ = try await downloader.counts()
+    _ = try await downloader.totals()
+    _ = try await downloader.orphans()
+    return "\(statuses.count) downloads"
+  }
+
+  private func waitUntilIdle(_ downloader: Downloader) async throws -> String {
+    let begin = world.scheduler.steps
+    // A gate may be closed for ever.
+    let isIdle = try await withThrowingTaskGroup(of: Bool.self) { group in
+      group.addTask {
+        try await downloader.waitUntilIdle()
+        return true
+      }
+      group.addTask {
+        try await process.time.sleep(for: .seconds(60), purpose: Self.sleep)
+        return false
+      }
+      let first = try await group.next() ?? false
+      group.cancelAll()
+      return first
+    }
+    if isIdle, process.isAlive, !checks.wasIdle(since: begin) {
+      checks.report(.idle, "waitUntilIdle returned, although downloads have been waiting or running since it was called")
+    }
+    return isIdle ? "idle" : "gave up"
+  }
+
+  private func reopen(_ downloader: Downloader) async throws {
+    guard process.downloader === downloader else { return }
+    process.forgetDownloader()
+    await downloader.shutdown()
+    guard process.isAlive else { return }
+    process.checkShutdown()
+    while process.isAlive {
+      do {
+        _ = try await open()
+        return
+      } catch {
+        try await process.time.sleep(for: .seconds(1), purpose: Self.sleep)
+      }
+    }
+  }
+}
+
+/// The order of arrival, by another name.
+struct SimulatedOrder: SchedulingPolicy {
+  func rank(_ context: RankingContext) -> Rank { Rank().ascending(context.arrival) }
+}
+
+extension SimulatedCommand {
+  /// The name of the case.
+  var name: String { String("\(self)".prefix { $0 != "(" }) }
+
+  /// The download that the command names; `nil` for other commands.
+  var id: DownloadID? {
+    switch self {
+    case .add(let number, _, _, _, _), .pause(let number), .resume(let number), .start(let number, _),
+      .restart(let number), .refresh(let number), .cancel(let number), .discard(let number), .remove(let number, _),
+      .prioritize(let number, _), .redirect(let number, _), .rename(let number), .verify(let number),
+      .watch(let number):
+      SimulatedRequest.id(number)
+    default: nil
+    }
+  }
+}

@@ -1,0 +1,88 @@
+import DownpipeCore
+import Foundation
+import Synchronization
+
+/// A world while it is simulated: its clock, its chance, and everything that its processes share.
+final class World: Sendable {
+  /// The sources of chance. Each has its own numbers, so that a command more or less does not change all others.
+  enum Chance: UInt64, Sendable, CaseIterable {
+    case network = 1, disk, ledger, crashes, users, backOff, steps, pauses
+  }
+
+  private struct State: Sendable {
+    var generators: [SeededGenerator]
+    var areFaultsOver = false
+    var dateOffset = Duration.zero
+    var violations: [Violation] = []
+  }
+
+  /// A violation of an invariant.
+  struct Violation: Sendable {
+    let invariant: Invariant.Name
+    let text: String
+    let time: Duration
+    let step: Int
+  }
+
+  let configuration: SimulatedWorld
+  let scheduler: JobScheduler
+  let clock = SimulatedClock()
+  let timeline: Timeline
+  let coverage = CoverageCounter()
+  private let state: Mutex<State>
+
+  init(_ configuration: SimulatedWorld, seed: UInt64, _ chooser: ScheduleChooser, isRecording: Bool) {
+    self.configuration = configuration
+    scheduler = JobScheduler(chooser)
+    timeline = Timeline(clock, isRecording: isRecording)
+    state = Mutex(
+      State(
+        generators: Chance.allCases.map { SeededGenerator(seed: seed &* 0x9E37_79B9_7F4A_7C15 ^ $0.rawValue << 56) }))
+  }
+
+  // MARK: Time
+
+  /// The date of the machine at the beginning, as its calendar is set now.
+  var startDate: Date {
+    Date(timeIntervalSince1970: 1_800_000_000).addingTimeInterval(state.withLock { $0.dateOffset } / .seconds(1))
+  }
+
+  func jumpDate(by offset: Duration) {
+    state.withLock { $0.dateOffset += offset }
+    timeline.note(.world, numbers: offset.components.seconds, text: "the calendar jumps by \(offset)")
+  }
+
+  // MARK: Chance
+
+  func random<Result>(_ chance: Chance, _ body: (inout SeededGenerator) -> Result) -> Result {
+    state.withLock { body(&$0.generators[Int(chance.rawValue) - 1]) }
+  }
+
+  /// Whether something happens whose probability is given. Nothing does after the faults have ended.
+  func happens(_ probability: Double, _ chance: Chance) -> Bool {
+    guard probability > 0, !areFaultsOver else { return false }
+    return random(chance) { Double.random(in: 0..<1, using: &$0) } < probability
+  }
+
+  func duration(in range: ClosedRange<Duration>, _ chance: Chance) -> Duration {
+    let (low, high) = (range.lowerBound / .milliseconds(1), range.upperBound / .milliseconds(1))
+    return .milliseconds(random(chance) { Int64.random(in: Int64(low)...max(Int64(low), Int64(high)), using: &$0) })
+  }
+
+  var areFaultsOver: Bool { state.withLock { $0.areFaultsOver } }
+
+  func endFaults() {
+    state.withLock { $0.areFaultsOver = true }
+    timeline.note(.world, text: "the faults end")
+  }
+
+  // MARK: Violations
+
+  var violations: [Violation] { state.withLock { $0.violations } }
+
+  func report(_ invariant: Invariant.Name, _ text: @autoclosure () -> String) {
+    let violation = Violation(invariant: invariant, text: text(), time: clock.now, step: scheduler.steps)
+    timeline.note(.world, text: "NOT SO: \(invariant.sentence): \(violation.text)")
+    state.withLock { $0.violations.append(violation) }
+  }
+}
