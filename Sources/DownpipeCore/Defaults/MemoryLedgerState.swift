@@ -196,7 +196,8 @@ struct MemoryLedgerState: Sendable {
   /// The ids of entries in order of generation. The order of the entries is that of a dictionary, and no effect may depend
   /// on it.
   func ids(of entries: some Sequence<Entry>) -> [DownloadID] {
-    entries.map { (generation: $0.record.generation, id: $0.record.id) }.sorted { $0.generation < $1.generation }.map(\.id)
+    entries.map { (generation: $0.record.generation, id: $0.record.id) }.sorted { $0.generation < $1.generation }.map(
+      \.id)
   }
 
   /// The entries that match a filter, in no particular order.

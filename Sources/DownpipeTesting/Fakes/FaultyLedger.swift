@@ -38,6 +38,8 @@ public final class FaultyLedger: Ledger {
     case reclaim
     /// `nextDue`
     case nextDue
+    /// `isBusy`
+    case isBusy
     /// `rank`
     case rank
     /// `update` of one record
@@ -56,11 +58,11 @@ public final class FaultyLedger: Ledger {
     case close
   }
 
-  /// When a call fails.
+  /// When a call fails or is held.
   public enum Moment: Sendable, Hashable {
     /// Before the call has an effect.
     case before
-    /// After the call has taken effect: only its result is lost.
+    /// After the call has taken effect: only its result is lost or late.
     case after
   }
 
@@ -68,7 +70,9 @@ public final class FaultyLedger: Ledger {
     var calls: [Operation] = []
     var before = FaultPlan<Operation>()
     var after = FaultPlan<Operation>()
-    var held: [(operation: Operation, call: Int)] = []
+    var held: [(operation: Operation, call: Int, moment: Moment)] = []
+    /// The number of calls that have been held.
+    var holds = 0
     var isReleased = false
     var saves: [(record: DownloadRecord, fields: RecordFields)] = []
   }
@@ -94,13 +98,18 @@ public final class FaultyLedger: Ledger {
     }
   }
 
-  /// Makes a call of an operation wait for ``release()`` before it has an effect, like a slow disk. A cancelled caller
-  /// does not wait. Calls are counted as in ``fail(_:at:times:_:with:)``.
-  public func hold(_ operation: Operation, at call: Int = 1) {
+  /// Makes a call of an operation wait for ``release()``, like a slow disk: before it has an effect, or after it, so that
+  /// its result is late. A cancelled caller does not wait. Calls are counted as in ``fail(_:at:times:_:with:)``.
+  public func hold(_ operation: Operation, at call: Int = 1, _ moment: Moment = .before) {
     state.update { state in
-      state.held.append((operation, call))
+      state.held.append((operation, call, moment))
       state.isReleased = false
     }
+  }
+
+  /// Waits until at least `count` calls have been held. Returns early when the waiting task is cancelled.
+  public func held(atLeast count: Int) async {
+    await state.wait { $0.holds >= count }
   }
 
   /// Releases all held calls and cancels planned holds.
@@ -127,16 +136,23 @@ public final class FaultyLedger: Ledger {
   }
 
   fileprivate func perform<Result>(_ operation: Operation, _ body: () async throws -> Result) async throws -> Result {
-    let (errors, isHeld) = state.update { state in
+    let (errors, holds) = state.update { state in
       state.calls.append(operation)
       let errors = (before: state.before.next(operation), after: state.after.next(operation))
-      return (errors, state.held.contains { $0 == (operation, state.before.count(operation)) })
+      let call = state.before.count(operation)
+      return (errors, state.held.filter { $0.operation == operation && $0.call == call }.map(\.moment))
     }
-    if isHeld { await state.wait { $0.isReleased } }
+    if holds.contains(.before) { await waitForRelease() }
     if let error = errors.before { throw error }
     let result = try await body()
+    if holds.contains(.after) { await waitForRelease() }
     if let error = errors.after { throw error }
     return result
+  }
+
+  private func waitForRelease() async {
+    state.update { $0.holds += 1 }
+    await state.wait { $0.isReleased }
   }
 
   fileprivate func recordSave(_ record: DownloadRecord, _ fields: RecordFields) {
@@ -237,6 +253,8 @@ private struct FaultyLedgerStore: LedgerStoreWrapper {
   func nextDue(after now: Date) async throws -> Date? {
     try await ledger.perform(.nextDue) { try await base.nextDue(after: now) }
   }
+
+  func isBusy() async throws -> Bool { try await ledger.perform(.isBusy) { try await base.isBusy() } }
 
   func rank(by ranking: Ranking) async throws {
     try await ledger.perform(.rank) { try await base.rank(by: ranking) }

@@ -38,6 +38,8 @@ public struct Simulation: Sendable {
   public var shrinkingAttempts = 400
   /// Each hundredth seed runs twice, and the histories are compared. This is the number between two of them; 0 for none.
   public var seedsBetweenRepetitions: UInt64 = 100
+  /// A defect of the engine, for tests of the simulation itself.
+  package var sabotage: Sabotage?
   private let stages: @Sendable (SimulatedMachine) throws -> PipelineStages
 
   /// Creates a simulation.
@@ -115,7 +117,8 @@ public struct Simulation: Sendable {
   func plan(of seed: UInt64) -> SimulationPlan {
     SimulationPlan(
       seed: seed, world: world, scripts: workload.scripts(of: world, seed: seed),
-      strategy: strategies.isEmpty ? .inOrder : strategies[Int(seed % UInt64(strategies.count))])
+      strategy: strategies.isEmpty ? .inOrder : strategies[Int(seed % UInt64(strategies.count))],
+      sabotage: sabotage)
   }
 
   func outcome(of plan: SimulationPlan, isRecording: Bool = false) async throws -> SimulationOutcome {

@@ -8,6 +8,8 @@ struct SimulationPlan: Sendable {
   var world: SimulatedWorld
   var scripts: [UserScripts]
   var strategy: SchedulingStrategy
+  /// A defect of the engine.
+  var sabotage: Sabotage?
   /// The choices of the scheduler to repeat; `nil` to choose by the strategy.
   var choices: [UInt16]?
   /// The steps before which processes die; `nil` to choose them by the seed.
@@ -36,6 +38,8 @@ final class SimulationRun: Sendable {
     /// The users that have not given all their commands.
     var busyUsers: Int
     var isOver = false
+    /// Whether all commands have ended, so that no process dies any more.
+    var isEnding = false
     var endedAt: Duration?
     var restWaiters: [CheckedContinuation<Void, Never>] = []
     var crashes: [Int] = []
@@ -50,7 +54,7 @@ final class SimulationRun: Sendable {
   private let order = CommandOrder()
   private let state: Mutex<State>
   /// The most steps of a simulation; more are a loop.
-  private static let mostSteps = 2_000_000
+  private static let mostSteps = 200_000
 
   init(_ plan: SimulationPlan, _ invariants: [Invariant], isRecording: Bool, _ stages: @escaping Stages) {
     self.plan = plan
@@ -63,7 +67,8 @@ final class SimulationRun: Sendable {
     executor = SimulatedExecutor(world.scheduler)
     state = Mutex(
       State(
-        cursors: plan.scripts.map { $0.map { _ in 0 } }, busyUsers: plan.scripts.reduce(0) { $0 + $1.count { !$0.isEmpty } }))
+        cursors: plan.scripts.map { $0.map { _ in 0 } },
+        busyUsers: plan.scripts.reduce(0) { $0 + $1.count { !$0.isEmpty } }))
   }
 
   // MARK: The loop
@@ -78,7 +83,7 @@ final class SimulationRun: Sendable {
     let checksSteps = invariants.contains { $0.moment == .everyStep && $0.check != nil }
     while !state.withLock({ $0.isOver }), world.violations.isEmpty {
       if let step = nextCrash, world.scheduler.steps >= step, let crash = plan.world.crashes {
-        if !world.areFaultsOver, !system.processes.isEmpty {
+        if !state.withLock({ $0.isEnding }), !system.processes.isEmpty {
           state.withLock { $0.crashes.append(world.scheduler.steps) }
           system.crash(crash)
         }
@@ -89,7 +94,8 @@ final class SimulationRun: Sendable {
         if checksSteps { system.checks.check(at: .everyStep) }
         if world.scheduler.strays > 0 {
           system.checks.report(
-            .determinism, "a stage uses a thread, a queue or a task of its own: make its calls by SimulatedMachine.outside")
+            .determinism,
+            "a stage uses a thread, a queue or a task of its own: make its calls by SimulatedMachine.outside")
         }
         if world.scheduler.steps > Self.mostSteps { system.checks.report(.liveness, "there are jobs without end") }
       } else if !rest() {
@@ -147,7 +153,8 @@ final class SimulationRun: Sendable {
     if let planned = plan.crashes { return planned.first { $0 > step } }
     guard done < plan.world.mostCrashes else { return nil }
     // The time between two deaths is distributed exponentially.
-    let draw = world.random(.crashes) { Double.random(in: Double.leastNonzeroMagnitude..<1, using: &$0) }
+    // Numbers of its own: they are not drawn when deaths are repeated.
+    let draw = world.random(.crashTimes) { Double.random(in: Double.leastNonzeroMagnitude..<1, using: &$0) }
     return step + 1 + Int(-log(draw) * Double(plan.world.jobsBetweenCrashes))
   }
 
@@ -216,7 +223,7 @@ final class SimulationRun: Sendable {
 
   private func work(as number: Int, in process: SimulatedProcess) async {
     let user = SimulatedUser(number: number + 1, process: process, order: order) {
-      try await process.open(try self.stages(SimulatedMachine(process: process)))
+      try await process.open(try self.stages(SimulatedMachine(process: process)), sabotage: self.plan.sabotage)
     }
     let script = plan.scripts[process.number - 1][number]
     while process.isAlive {
@@ -240,7 +247,11 @@ final class SimulationRun: Sendable {
   }
 
   private func endIfDone() {
-    guard state.withLock({ $0.busyUsers <= 0 }) else { return }
+    let isEnding = state.withLock { state in
+      state.isEnding = state.isEnding || state.busyUsers <= 0
+      return state.isEnding
+    }
+    guard isEnding else { return }
     for process in system.processes where process.downloader != nil { process.finish() }
   }
 
@@ -248,7 +259,7 @@ final class SimulationRun: Sendable {
   private func open(in process: SimulatedProcess) async {
     while process.isAlive {
       do {
-        _ = try await process.open(try stages(SimulatedMachine(process: process)))
+        _ = try await process.open(try stages(SimulatedMachine(process: process)), sabotage: plan.sabotage)
         return
       } catch {
         guard process.isAlive else { return }

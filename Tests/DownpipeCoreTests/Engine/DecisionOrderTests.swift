@@ -181,7 +181,8 @@ struct DecisionOrderTests {
     let ledger = MemoryLedger()
     let store = try await ledger.open()
     _ = try await store.add(
-      try ids.map { LedgerAddition(request: try DownloadRequest("https://example.org/a", id: $0), arrival: 1) }, at: now)
+      try ids.map { LedgerAddition(request: try DownloadRequest("https://example.org/a", id: $0), arrival: 1) }, at: now
+    )
     let seen = Watched<[DownloadID]>([])
     #expect(try await store.transition(.all, .pause, at: now).ids == ids)
     let some: [DownloadID] = ["d9", "d3", "d9", "d5", "none", "d3"]

@@ -33,6 +33,7 @@ struct LedgerStoreWrapperTests {
     _ = try await store.damaged()
     _ = try await store.unsettledMoves()
     _ = try await store.nextDue(after: now)
+    _ = try await store.isBusy()
     _ = try await store.lease(lease)
     _ = try await store.save(record, .state, at: now)
     try await store.renewLeases(until: now + 60)
@@ -43,7 +44,7 @@ struct LedgerStoreWrapperTests {
     _ = try await store.settings()
     let single: [FaultyLedger.Operation] = [
       .open, .rank, .add, .update, .updateAll, .record, .records, .counts, .totals, .damaged, .unsettledMoves, .nextDue,
-      .lease, .save, .renewLeases, .reclaim, .transition, .remove, .keepSettings, .settings,
+      .isBusy, .lease, .save, .renewLeases, .reclaim, .transition, .remove, .keepSettings, .settings,
     ]
     #expect(ledger.calls == single)
 

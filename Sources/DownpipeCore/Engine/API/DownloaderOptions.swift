@@ -26,6 +26,8 @@ public struct DownloaderOptions: Sendable {
   package var executors = Executors()
   /// Told what the engine decides; `nil` outside of simulations.
   package var probe: EngineProbe?
+  /// A defect that a test of simulations switches on; `nil` for none.
+  package var sabotage: Sabotage?
 
   /// Creates options. The defaults suit applications.
   public init(

@@ -13,6 +13,22 @@ package struct EngineProbe: Sendable {
   package init(_ note: @escaping @Sendable (Moment) -> Void) { self.note = note }
 }
 
+/// A defect that a test of simulations switches on, to prove that they find it.
+package enum Sabotage: Sendable, CaseIterable {
+  /// A command does not wait for earlier commands for the same download.
+  case lateCommands
+  /// Idle waiters are resumed when nothing runs, although downloads may wait in the ledger.
+  case idleWithoutSecondLook
+  /// The loop does not read an answer of the ledger before something else wakes it.
+  case lostWakeUp
+  /// A leased download is started twice.
+  case startsTwice
+  /// Downloads whose outcome has been saved are still counted as being read.
+  case keepsReaders
+  /// A closed gate stops no run.
+  case runsPastGates
+}
+
 extension Downloader {
   /// Ends the work without waiting for it, like the death of the process: stages that fail by then end its tasks.
   package func abandon() { loop.cancel() }

@@ -44,7 +44,9 @@ extension Run {
       let output: Artifact
       do {
         output = try await located(step.name, as: .processing) {
-          try await withTaskExecutorPreference(self.context.executors.blocking) { try await step.process(input, context) }
+          try await withTaskExecutorPreference(self.context.executors.blocking) {
+            try await step.process(input, context)
+          }
         }
       } catch var error as DownloadError
         where error.code == .pieceMismatch && (!file.isUntouched || error.wrongBytes?.isEmpty != false)

@@ -122,16 +122,6 @@ extension Engine {
     try request.check(against: pipeline)
   }
 
-  /// The artifact of a finished download if it no longer exists; otherwise `nil`.
-  func lostArtifact(of record: DownloadRecord) async -> StoredArtifact? {
-    // An artifact in memory ends with its process and does not count as lost.
-    guard let stored = await renamed(record).steps.artifact, stored.path != nil else { return nil }
-    if let artifact = try? context.storage.artifact(from: stored), await context.storage.contains(artifact) {
-      return nil
-    }
-    return stored
-  }
-
   // MARK: Looking up
 
   func status(of id: DownloadID) async throws -> DownloadStatus? {

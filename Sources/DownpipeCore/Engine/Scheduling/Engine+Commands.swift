@@ -39,6 +39,7 @@ extension Engine {
   /// Deletes the partials of cancelled downloads, and publishes the new states.
   func carriedOut(_ event: Lifecycle.Event, on ids: [DownloadID]) async {
     noteBulkChange(of: ids)
+    waits.forget(ids)
     for id in ids where event == .cancel || hub.isWatched(id) {
       slots.beginReading([id])
       defer { slots.endReading([id]) }

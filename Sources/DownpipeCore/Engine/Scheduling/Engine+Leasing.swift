@@ -27,15 +27,35 @@ extension Engine {
     outbox.append(Exchange.Settling(run: run, state: state))
   }
 
-  /// Ends a run that has lost its lease, after finding out whether its download was removed.
+  /// Ends a run that has lost its lease, after deleting the partial of a download that was removed.
   private func abandon(_ run: Run, in group: inout DiscardingTaskGroup) {
     slots.free(run)
     let context = context
     group.addTask {
-      // Without a record the download was removed, and its partial is deleted.
-      let isGone = (try? await context.store.record(run.id)) == .some(nil)
-      if isGone { try? await context.storage.removePartial(run.key) }
-      context.mailbox.post(abandoned: run, isGone: isGone)
+      // The record may be of a later download with the same id, whose partial has another key.
+      do {
+        let record = try await context.store.record(run.id)
+        if record?.partialKey != run.key { try await context.storage.removePartial(run.key) }
+      } catch {
+        // The bytes are left as an orphan.
+      }
+      context.mailbox.post(abandoned: run)
+    }
+  }
+
+  /// Ends a run that has lost its lease, and publishes what the ledger says about its download by now. Nothing is published
+  /// if the download has another run: that run publishes its own states.
+  func finishAbandoned(_ run: Run) async {
+    let id = run.id
+    await finish(run)
+    guard hub.isWatched(id), slots.runs[id] == nil else { return }
+    do {
+      let isGone = try await isGone(id)
+      guard slots.runs[id] == nil else { return }
+      if isGone { hub.publish(removalOf: run.read { $0.request }) } else { await publishStates(of: [id]) }
+    } catch {
+      // The ledger cannot be read, but it has refused to save the run.
+      if slots.runs[id] == nil { run.announce(state: .waiting(.elsewhere)) }
     }
   }
 
@@ -107,7 +127,8 @@ extension Engine {
   func take(_ answer: Exchange.Answer, in group: inout DiscardingTaskGroup) async {
     waits.lastLook = answer.lookedAt ?? waits.lastLook
     let ids = answer.settling.map(\.run.id)
-    defer { slots.endReading(ids) }
+    if answer.hasFailedToLease { mode.mayHoldUnknown = true }
+    defer { if options.sabotage != .keepsReaders { slots.endReading(ids) } }
     switch answer.result {
     case .success(let exchange):
       outbox.succeeded()
@@ -147,6 +168,25 @@ extension Engine {
     }
   }
 
+  /// Releases the downloads that a lease has taken whose answer was lost: nothing would work on them until the end of this
+  /// process.
+  func releaseUnknown() async {
+    guard !outbox.isExchanging, !ledgerNeedsRest, !mode.isStopping else { return }
+    mode.mayHoldUnknown = false
+    do {
+      let active = try await store.records(DownloadQuery(phases: [.transferring, .processing]))
+      for var record in active where record.owner == store.owner && slots.runs[record.id] == nil {
+        record.apply(.suspended)
+        if try await store.save(record, [.state], at: time.date) { noteChange(of: CollectionOfOne(record.id)) }
+        mode.mayLease = true
+      }
+    } catch {
+      mode.mayHoldUnknown = true
+      mode.ledgerRests = true
+      outbox.noteFailure(DownloadError(error, as: .ledger, stage: context.ledgerName))
+    }
+  }
+
   /// Ends a run whose outcome has been saved.
   ///
   /// - Parameter isReopened: Whether the ledger lets the download wait again, because its request has changed or it was
@@ -172,7 +212,7 @@ extension Engine {
     // What the outcome was for is not asked for any longer: the ledger has the state.
     if !isOver { await publishStates(of: [run.id]) }
     // This comes last, because a disk that does not answer must not delay other downloads.
-    if awaited != nil || waits.isAnythingMissing { await noteMissing(of: run) }
+    if !isRemoved, awaited != nil || waits.isAnythingMissing { await noteMissing(of: run) }
     if case .finished = settling.state { await makeDescriptorsDue() }
     // The download was told during its run to wait for another one.
     if isHeld, case .waiting = settling.state { await publishStates(of: [run.id]) }
@@ -188,6 +228,7 @@ extension Engine {
     earlier?.stop(.lostLease)
     if mode.isStopping { run.stop(.shutdown) } else if mode.isSuspended { run.stop(.suspend) }
     run.start(after: earlier)
+    if options.sabotage == .startsTwice { Run(record, stages.current, context).start(after: nil) }
   }
 
   // MARK: Limits

@@ -115,6 +115,7 @@ extension Engine {
         context.furthest.forget(id)
       }
       noteChange(of: ids)
+      waits.forget(ids)
     }
     for request in removed.watched { hub.publish(removalOf: request) }
     if removed.watched.count < removed.count { hub.publishIncomplete() }

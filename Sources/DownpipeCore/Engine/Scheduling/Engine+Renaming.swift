@@ -5,17 +5,21 @@ extension Engine {
     try checkOpen()
     try await rankOnce()
     let name = SafeFileName.make(fromTitle: name)
-    return try await takeTurns(for: id) { engine in
-      guard let record = try await engine.record(id) else { throw DownloadError.unknownDownload(id) }
-      guard record.phase == .finished, engine.slots.runs[id] == nil else {
-        return try await engine.change(id) { $0.destination.setName(name) }
+    return try await takeTurns(for: id) { try await $0.renameInTurn(id, to: name) }
+  }
+
+  private func renameInTurn(_ id: DownloadID, to name: String) async throws -> Turn<DownloadStatus> {
+    try await withFile(of: id) { _ in
+      guard let record = try await record(id) else { throw DownloadError.unknownDownload(id) }
+      guard record.phase == .finished, slots.runs[id] == nil else {
+        return try await change(id) { $0.destination.setName(name) }
       }
-      return .over(try await engine.renameFile(of: record, to: name))
+      return .over(try await renameFile(of: record, to: name))
     }
   }
 
   private func renameFile(of record: DownloadRecord, to name: String) async throws -> DownloadStatus {
-    let record = await renamed(record)
+    let record = await finishRenaming(record)
     guard let stored = record.steps.artifact, stored.path != nil else {
       throw DownloadError(.invalidRequest, "“\(record.id)” has no file to rename: it was kept in memory")
     }
@@ -71,11 +75,41 @@ extension Engine {
 
   /// Finishes an interrupted rename of a record's file, and returns the record. If that fails, the record is unchanged.
   func renamed(_ record: DownloadRecord) async -> DownloadRecord {
+    guard record.phase == .finished, record.steps.note != nil else { return record }
+    return await withFile(of: record.id) { _ in
+      // The rename may have been in progress, and have ended.
+      guard let record = try? await store.record(record.id) else { return record }
+      return await finishRenaming(record)
+    }
+  }
+
+  /// Does the same as part of other work on the file.
+  private func finishRenaming(_ record: DownloadRecord) async -> DownloadRecord {
     guard record.phase == .finished, let note = record.steps.note.flatMap(RenameNote.init(stored:)),
       let stored = record.steps.artifact, let artifact = try? context.storage.artifact(from: stored),
       (try? await moveFile(of: record, artifact, to: note.name, prior: note)) != nil
     else { return record }
     return (try? await store.record(record.id)) ?? record
+  }
+}
+
+extension Engine {
+  /// The artifact of a finished download if it no longer exists; otherwise `nil`.
+  func lostArtifact(of record: DownloadRecord) async -> StoredArtifact? {
+    await withFile(of: record.id) { hasWaited in
+      var record = record
+      if hasWaited || record.steps.note != nil {
+        // It was read before or during a rename.
+        guard let present = try? await store.record(record.id), present.phase == .finished else { return nil }
+        record = present
+      }
+      // An artifact in memory ends with its process and does not count as lost.
+      guard let stored = await finishRenaming(record).steps.artifact, stored.path != nil else { return nil }
+      if let artifact = try? context.storage.artifact(from: stored), await context.storage.contains(artifact) {
+        return nil
+      }
+      return stored
+    }
   }
 }
 

@@ -28,8 +28,14 @@ extension Engine {
   private func leaseByHand(_ id: DownloadID, preempting preemption: Preemption) async throws -> Started {
     let rules = gates.rules
     guard !mode.isSuspended, !mode.isStopping else { return Started(isRunning: false) }
-    let leased = try await store.lease(
-      leaseRequest(scope: .ids([id])) { candidate in rules.areOpen(for: candidate) ? .take : .skip })
+    let leased: [DownloadRecord]
+    do {
+      leased = try await store.lease(
+        leaseRequest(scope: .ids([id])) { candidate in rules.areOpen(for: candidate) ? .take : .skip })
+    } catch {
+      mode.mayHoldUnknown = true
+      throw error
+    }
     guard let record = leased.first else {
       await publishStates(of: [id])
       return Started(isRunning: false)

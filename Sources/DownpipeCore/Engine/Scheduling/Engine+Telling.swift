@@ -45,8 +45,18 @@ extension Engine {
     let found = Set(records.map(\.id))
     for id in ids where !found.contains(id) && slots.runs[id] == nil {
       // Read once more, because the download may just have been added.
-      if (try? await store.record(id)) == .some(nil) { hub.finish(id) }
+      if let isGone = try? await isGone(id), isGone { hub.finish(id) }
     }
+  }
+
+  /// Whether the ledger has no record of a download that does not run here. `false` if the download has changed while the
+  /// ledger was read: it may have been added.
+  func isGone(_ id: DownloadID) async throws -> Bool {
+    slots.beginReading([id])
+    defer { slots.endReading([id]) }
+    let start = slots.changes
+    let record = try await store.record(id)
+    return record == nil && slots.runs[id] == nil && !slots.hasChanged(id, since: start)
   }
 
   // MARK: Reasons

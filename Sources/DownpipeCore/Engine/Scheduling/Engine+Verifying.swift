@@ -61,7 +61,9 @@ extension Engine {
     }
     for step in verifying {
       do {
-        _ = try await withTaskExecutorPreference(self.context.executors.blocking) { try await step.process(artifact, question) }
+        _ = try await withTaskExecutorPreference(self.context.executors.blocking) {
+          try await step.process(artifact, question)
+        }
       } catch let error as DownloadError where [.digestMismatch, .pieceMismatch].contains(error.code) {
         return .damaged(error.located(stage: step.name, url: nil, attempt: nil))
       } catch let error as DownloadError {

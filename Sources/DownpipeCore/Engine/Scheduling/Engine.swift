@@ -14,6 +14,7 @@ actor Engine {
   var outbox = Outbox()
   var commands = CommandQueue()
   var reasons = WaitingReasons()
+  var fileWork = FileWork()
   var mode = Mode()
   /// Selects the downloads of the exchange in progress; `nil` if it leases none.
   var selector: LeaseSelector?
@@ -34,6 +35,8 @@ actor Engine {
     var commands = 0
     /// Whether the ledger has failed, and is not used until a timer fires.
     var ledgerRests = false
+    /// Whether this owner may hold downloads in the ledger that it does not know of.
+    var mayHoldUnknown = false
     /// Whether that timer is set.
     var restTimerIsSet = false
     /// Whether a child task looks for changes by other processes.
@@ -98,10 +101,7 @@ actor Engine {
       idleWaiters.cancel(mail.cancelledWaiters)
       if Task.isCancelled { mode.isStopping = true }
       for (run, outcome) in mail.outcomes { take(outcome, of: run, in: &group) }
-      for (run, isGone) in mail.abandoned {
-        await finish(run, announcing: isGone ? nil : .waiting(.elsewhere))
-        if isGone { hub.publish(removalOf: run.read { $0.request }) }
-      }
+      for run in mail.abandoned { await finishAbandoned(run) }
       if let answer = mail.exchanged { await take(answer, in: &group) }
       await carryOutCommands()
       watchGates(in: &group)
@@ -138,6 +138,7 @@ actor Engine {
   /// Carries out commands. During an exchange with the ledger, they wait for its answer.
   private func carryOutCommands() async {
     guard !outbox.isExchanging else { return }
+    if mode.mayHoldUnknown { await releaseUnknown() }
     for command in context.mailbox.takeCommands() {
       mode.commands += 1
       await command.perform(self)

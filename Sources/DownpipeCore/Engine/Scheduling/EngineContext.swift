@@ -10,7 +10,7 @@ final class EngineContext: Sendable {
   /// Kept, because the default name is read from the type's metadata.
   let storageName: String
   let hub: EventHub
-  let mailbox = Mailbox()
+  let mailbox: Mailbox
   let trust = RangeMemory()
   let furthest = FurthestBytes()
   let rates: LiveRates
@@ -36,6 +36,7 @@ final class EngineContext: Sendable {
     connections = HostConnections(limit: pipeline.limitPerHost)
     rates = LiveRates(pipeline.rates, time: options.time)
     hub = EventHub(time: options.time)
+    mailbox = Mailbox(wakesForAnswers: options.sabotage != .lostWakeUp)
   }
 
   /// The space of the storage that no running download has claimed; `nil` if the storage cannot tell.

@@ -36,6 +36,8 @@ struct Exchange: Sendable {
     let lookedAt: Date?
     /// Whether the lease of the exchange was left out.
     let mustLease: Bool
+    /// Whether a lease has failed: it may have taken effect all the same, if only the ledger's answer was lost.
+    let hasFailedToLease: Bool
   }
 
   /// Starts the exchange. The answer is posted to the mailbox.
@@ -46,7 +48,9 @@ struct Exchange: Sendable {
   private func perform(in context: EngineContext) async -> Answer {
     var result = await attempt(leasing: request, in: context)
     var lookedAt = request?.now
+    var hasFailedToLease = false
     if case .failure = result {
+      hasFailedToLease = request != nil
       // On a full disk, space for the ledger is freed, once for each run.
       var hasRoom = false
       for one in settling where one.isOutOfRoom && !one.run.state.withLock({ $0.hasMadeRoom }) {
@@ -60,8 +64,9 @@ struct Exchange: Sendable {
       }
     }
     return Answer(
-      settling: settling, start: start, result: result, lookedAt: lookedAt, mustLease: request != nil && lookedAt == nil
-    )
+      settling: settling, start: start, result: result, lookedAt: lookedAt,
+      mustLease: request != nil && lookedAt == nil,
+      hasFailedToLease: hasFailedToLease)
   }
 
   private func attempt(

@@ -18,8 +18,8 @@ final class Mailbox: Sendable {
     var outcomes: [(run: Run, outcome: Outcome)] = []
     /// The answer to the exchange in progress.
     var exchanged: Exchange.Answer?
-    /// Runs that have lost their lease and have been cleaned up, and whether their download was removed.
-    var abandoned: [(run: Run, isGone: Bool)] = []
+    /// Runs that have lost their lease and have been cleaned up.
+    var abandoned: [Run] = []
     /// Idle waiters whose task was cancelled.
     var cancelledWaiters: [UInt64] = []
   }
@@ -32,6 +32,10 @@ final class Mailbox: Sendable {
     var reader: CheckedContinuation<Void, Never>?
   }
   private let state = Mutex(State())
+  /// Whether an answer of the ledger wakes the loop; `false` only as a ``Sabotage``.
+  private let wakesForAnswers: Bool
+
+  init(wakesForAnswers: Bool = true) { self.wakesForAnswers = wakesForAnswers }
 
   // MARK: Posting
 
@@ -40,9 +44,9 @@ final class Mailbox: Sendable {
 
   func post(_ outcome: Outcome, of run: Run) { change { $0.mail.outcomes.append((run, outcome)) } }
 
-  func post(_ answer: Exchange.Answer) { change { $0.mail.exchanged = answer } }
+  func post(_ answer: Exchange.Answer) { change(wakes: wakesForAnswers) { $0.mail.exchanged = answer } }
 
-  func post(abandoned run: Run, isGone: Bool) { change { $0.mail.abandoned.append((run, isGone)) } }
+  func post(abandoned run: Run) { change { $0.mail.abandoned.append(run) } }
 
   func post(cancelledWaiter number: UInt64) { change { $0.mail.cancelledWaiters.append(number) } }
 
@@ -66,9 +70,10 @@ final class Mailbox: Sendable {
     }
   }
 
-  private func change(_ body: (inout State) -> Void) {
+  private func change(wakes: Bool = true, _ body: (inout State) -> Void) {
     let reader = state.withLock { state -> CheckedContinuation<Void, Never>? in
       body(&state)
+      guard wakes else { return nil }
       state.hasNews = true
       defer { state.reader = nil }
       return state.reader

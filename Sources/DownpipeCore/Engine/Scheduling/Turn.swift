@@ -31,7 +31,9 @@ extension Engine {
     if let reason, commands.last(for: id, before: number) == nil { slots.runs[id]?.stop(reason) }
     while true {
       let step = try await context.mailbox.perform { engine -> Step<Value> in
-        if let earlier = engine.commands.last(for: id, before: number) { return .wait(for: earlier) }
+        if engine.options.sabotage != .lateCommands, let earlier = engine.commands.last(for: id, before: number) {
+          return .wait(for: earlier)
+        }
         let turn = try await turn(engine)
         // Not later, when the caller goes on: the next command may take its turn at once.
         if case .over = turn { engine.commands.end(number) }
@@ -74,7 +76,9 @@ extension Engine {
   ) async throws -> (Value, [Run]) {
     while true {
       let step = try await context.mailbox.perform { engine -> Step<(Value, [Run])> in
-        if let earlier = engine.commands.last(before: number, where: { isEarlier(engine, $0) }) {
+        if engine.options.sabotage != .lateCommands,
+          let earlier = engine.commands.last(before: number, where: { isEarlier(engine, $0) })
+        {
           return .wait(for: earlier)
         }
         let (value, runs) = try await turn(engine)

@@ -78,6 +78,12 @@ struct Waits: Sendable {
     }
   }
 
+  /// Forgets what downloads wait for, because a command has changed or removed them.
+  mutating func forget(_ ids: [DownloadID]) {
+    guard isAnythingMissing else { return }
+    for what in missing.keys { for id in ids { missing[what]?[id] = nil } }
+  }
+
   /// Removes and returns the downloads that wait for a resource that is available now, the longest first.
   mutating func take(_ what: Awaited) -> [DownloadID] {
     missing.removeValue(forKey: what).map { Array($0.keys) } ?? []

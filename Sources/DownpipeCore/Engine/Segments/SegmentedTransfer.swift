@@ -86,7 +86,9 @@ struct SegmentedTransfer: Sendable {
         return id
       }
       state.feedAtFirstPlace = id
-      launch(id, of: 0, FeedTask(run.context.executors), in: &state, &group) { try await first.forEachChunk { try writer.take($0, of: id) } }
+      launch(id, of: 0, FeedTask(run.context.executors), in: &state, &group) {
+        try await first.forEachChunk { try writer.take($0, of: id) }
+      }
       group.addTask { await tick() }
       group.addTask { await ring() }
       openMore(&state, &group)

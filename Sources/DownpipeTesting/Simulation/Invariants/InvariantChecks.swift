@@ -59,8 +59,12 @@ final class InvariantChecks: Sendable {
 
   var view: SimulationView {
     let (records, transfers) = state.withLock { state in
-      (state.order.compactMap { state.records[$0] },
-        state.transfers.sorted { $0.key.rawValue < $1.key.rawValue }.flatMap { id, processes in processes.map { _ in id } })
+      (
+        state.order.compactMap { state.records[$0] },
+        state.transfers.sorted { $0.key.rawValue < $1.key.rawValue }.flatMap { id, processes in
+          processes.map { _ in id }
+        }
+      )
     }
     return SimulationView(
       time: world.clock.now, date: world.startDate.addingTimeInterval(world.clock.now / .seconds(1)),
@@ -186,7 +190,8 @@ final class InvariantChecks: Sendable {
   }
 
   private static func text(_ ranges: ByteRangeSet) -> String {
-    ranges.isEmpty ? "nothing" : "bytes " + ranges.ranges.map { "\($0.lowerBound)-\($0.upperBound - 1)" }.joined(separator: ", ")
+    ranges.isEmpty
+      ? "nothing" : "bytes " + ranges.ranges.map { "\($0.lowerBound)-\($0.upperBound - 1)" }.joined(separator: ", ")
   }
 
   // MARK: Limits

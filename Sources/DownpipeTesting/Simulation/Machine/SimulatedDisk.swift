@@ -82,8 +82,10 @@ final class SimulatedDisk: Sendable {
   /// Loses all bytes that were not flushed: each write on its own is on the disk or not.
   func losePower() {
     let keys = withState { state in
-      (state.partials.keys.sorted { ($0.id.rawValue, $0.generation) < ($1.id.rawValue, $1.generation) },
-        state.files.keys.sorted())
+      (
+        state.partials.keys.sorted { ($0.id.rawValue, $0.generation) < ($1.id.rawValue, $1.generation) },
+        state.files.keys.sorted()
+      )
     }
     for key in keys.0 {
       withState { state in
@@ -124,7 +126,7 @@ struct SimulatedStorage: Storage {
     try process.checkAlive()
     await world.scheduler.yield(on: process.executor)
     if world.happens(world.configuration.slowDisk, .disk) {
-      try await process.time.sleep(for: world.duration(in: .zero ... .seconds(1), .disk))
+      try await process.time.sleep(for: world.duration(in: .zero ... .seconds(1), .disk), purpose: .simulated)
     }
     try process.checkAlive()
     try disk.fail(operation)
@@ -350,7 +352,7 @@ final class SimulatedPartial: Partial {
   func synchronize() async throws {
     await disk.world.scheduler.yield(on: process.executor)
     if disk.world.happens(disk.world.configuration.slowDisk, .disk) {
-      try await process.time.sleep(for: disk.world.duration(in: .zero ... .seconds(1), .disk))
+      try await process.time.sleep(for: disk.world.duration(in: .zero ... .seconds(1), .disk), purpose: .simulated)
     }
     try process.checkAlive()
     try disk.fail("flushing")
@@ -399,6 +401,8 @@ final class SimulatedPartial: Partial {
   }
 
   func matches(_ mark: BlockMark) throws -> Bool {
-    try withStored { stored in stored.bytes.size >= mark.range.upperBound && stored.bytes.mark(mark.range) == mark.digest }
+    try withStored { stored in
+      stored.bytes.size >= mark.range.upperBound && stored.bytes.mark(mark.range) == mark.digest
+    }
   }
 }

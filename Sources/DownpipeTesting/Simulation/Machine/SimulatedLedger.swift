@@ -63,7 +63,7 @@ final class SimulatedStore: LedgerStore {
   private func pause() async throws {
     await world.scheduler.yield(on: process.executor)
     if world.happens(world.configuration.slowLedger, .ledger) {
-      try? await process.time.sleep(for: world.duration(in: .zero ... .seconds(1), .ledger))
+      try? await process.time.sleep(for: world.duration(in: .zero ... .seconds(1), .ledger), purpose: .simulated)
     }
     try process.checkAlive()
   }
@@ -76,10 +76,11 @@ final class SimulatedStore: LedgerStore {
   /// Performs a call that changes records, and shows them to the invariants.
   private func write<Result>(
     _ name: String, _ change: LedgerChange, _ work: (any LedgerStore) async throws -> Result,
-    of ids: (Result) -> [DownloadID]?
+    of ids: (Result) -> [DownloadID]?, as kind: ((Result) -> LedgerChange)? = nil
   ) async throws -> Result {
     try await call(name, work) { result in
       let store = try process.store()
+      let change = kind?(result) ?? change
       guard let ids = ids(result) else {
         return checks.ledgerHas(try await store.records(DownloadQuery()), nil, after: change, process)
       }
@@ -95,22 +96,36 @@ final class SimulatedStore: LedgerStore {
   // MARK: The contract
 
   func add(_ additions: [LedgerAddition], at now: Date) async throws -> [LedgerAddOutcome] {
-    try await write("the addition", .other) { try await $0.add(additions, at: now) } of: { $0.map(\.record.id) }
+    try await write("the addition", .other) {
+      try await $0.add(additions, at: now)
+    } of: {
+      $0.map(\.record.id)
+    }
   }
 
   func update(
     _ id: DownloadID, at now: Date, _ change: @escaping @Sendable (inout DownloadRecord) throws -> Void
   ) async throws -> DownloadRecord? {
-    try await write("the change", .other) { try await $0.update(id, at: now, change) } of: { $0 == nil ? [] : [id] }
+    try await write("the change", .other) {
+      try await $0.update(id, at: now, change)
+    } of: {
+      $0 == nil ? [] : [id]
+    }
   }
 
   func update(
     _ selection: LedgerSelection, at now: Date, _ change: @escaping @Sendable (inout DownloadRecord) throws -> Void
   ) async throws -> LedgerBulkResult {
-    try await write("the change", .other) { try await $0.update(selection, at: now, change) } of: { $0.ids }
+    try await write("the change", .other) {
+      try await $0.update(selection, at: now, change)
+    } of: {
+      $0.ids
+    }
   }
 
-  func record(_ id: DownloadID) async throws -> DownloadRecord? { try await read("reading") { try await $0.record(id) } }
+  func record(_ id: DownloadID) async throws -> DownloadRecord? {
+    try await read("reading") { try await $0.record(id) }
+  }
 
   func records(of ids: [DownloadID]) async throws -> [DownloadRecord] {
     try await read("reading") { try await $0.records(of: ids) }
@@ -133,20 +148,33 @@ final class SimulatedStore: LedgerStore {
   func unsettledMoves() async throws -> [DownloadRecord] { try await read("reading") { try await $0.unsettledMoves() } }
 
   func lease(_ request: LeaseRequest) async throws -> [DownloadRecord] {
-    try await write("the lease", .lease(isForced: true)) { try await $0.lease(request) } of: { $0.map(\.id) }
+    try await write("the lease", .lease(isForced: true)) {
+      try await $0.lease(request)
+    } of: {
+      $0.map(\.id)
+    }
   }
 
   func save(_ record: DownloadRecord, _ fields: RecordFields, at now: Date) async throws -> Bool {
-    try await write("the save", .save) { try await $0.save(record, fields, at: now) } of: { $0 ? [record.id] : [] }
+    try await write("the save", .save) {
+      try await $0.save(record, fields, at: now)
+    } of: {
+      $0 ? [record.id] : []
+    }
   }
 
   func exchange(
     _ saves: [LedgerSave], leasing request: LeaseRequest?, at now: Date
   ) async throws -> LedgerExchange {
-    try await write("the exchange", .exchange(saved: saves.map(\.record.id))) {
+    func saved(_ exchange: LedgerExchange) -> [DownloadID] {
+      zip(saves, exchange.saved).filter(\.1).map(\.0.record.id)
+    }
+    return try await write("the exchange", .other) {
       try await $0.exchange(saves, leasing: request, at: now)
-    } of: { exchange in
-      zip(saves, exchange.saved).filter(\.1).map(\.0.record.id) + exchange.leased.map(\.id)
+    } of: {
+      saved($0) + $0.leased.map(\.id)
+    } as: {
+      .exchange(saved: saved($0))
     }
   }
 
@@ -155,7 +183,9 @@ final class SimulatedStore: LedgerStore {
   ) async throws -> LedgerBulkResult {
     try await write("“\(event.rawValue)”", .transition(event)) {
       try await $0.transition(selection, event, at: now)
-    } of: { $0.ids }
+    } of: {
+      $0.ids
+    }
   }
 
   func remove(
@@ -168,13 +198,21 @@ final class SimulatedStore: LedgerStore {
         if isChosen { seen.add(record.id) }
         return isChosen
       }
-    } of: { _ in seen.ids }
+    } of: { _ in
+      seen.ids
+    }
   }
 
-  func renewLeases(until lease: Date) async throws { try await read("renewing") { try await $0.renewLeases(until: lease) } }
+  func renewLeases(until lease: Date) async throws {
+    try await read("renewing") { try await $0.renewLeases(until: lease) }
+  }
 
   func reclaim(at now: Date) async throws -> Int {
-    try await write("the reclaim", .transition(.leaseLost)) { try await $0.reclaim(at: now) } of: { $0 > 0 ? nil : [] }
+    try await write("the reclaim", .transition(.leaseLost)) {
+      try await $0.reclaim(at: now)
+    } of: {
+      $0 > 0 ? nil : []
+    }
   }
 
   func nextDue(after now: Date) async throws -> Date? { try await read("reading") { try await $0.nextDue(after: now) } }
@@ -185,7 +223,9 @@ final class SimulatedStore: LedgerStore {
 
   func settings() async throws -> Data? { try await read("reading") { try await $0.settings() } }
 
-  func keep(settings: Data) async throws { try await read("keeping settings") { try await $0.keep(settings: settings) } }
+  func keep(settings: Data) async throws {
+    try await read("keeping settings") { try await $0.keep(settings: settings) }
+  }
 
   func hasChangesByOtherProcesses() async throws -> Bool? {
     try process.checkAlive()

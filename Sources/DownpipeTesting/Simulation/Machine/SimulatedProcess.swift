@@ -55,11 +55,12 @@ final class SimulatedProcess: Sendable {
   // MARK: The downloader
 
   /// Opens a downloader with the stages.
-  func open(_ stages: PipelineStages) async throws -> Downloader {
+  func open(_ stages: PipelineStages, sabotage: Sabotage? = nil) async throws -> Downloader {
     var options = DownloaderOptions(
       time: time, random: { [world] in world.random(.backOff) { Double.random(in: 0..<1, using: &$0) } },
       checkpoints: CheckpointPolicy(bytes: 64 << 10, interval: .seconds(1)))
     options.executors = Executors(executor)
+    options.sabotage = sabotage
     options.probe = EngineProbe { [world] in world.coverage.note($0) }
     let pipeline = Pipeline(stages) { parts in
       parts.sources = parts.sources.map { $0 is SimulatedSource ? $0 : SeveredSource(base: $0, process: self) }
@@ -162,12 +163,16 @@ final class SimulatedProcess: Sendable {
   // MARK: What is checked
 
   /// Checks that nothing is left of a downloader that was shut down.
-  func checkShutdown() {
+  ///
+  /// - Parameter isAlone: Whether no user waits for a command, in which a disk or a ledger may be slow.
+  func checkShutdown(isAlone: Bool) {
     let transfers = system.network.exchanges.filter { $0.process === self }.map(\.id)
     if let id = transfers.first { system.checks.report(.shutdown, "\(id) is still being transferred") }
     let open = system.disk.contents.openings.values.filter { $0.process === self }
     if let one = open.first { system.checks.report(.shutdown, "the partial of \(one.key.id) is still open") }
-    let sleeps = world.clock.sleeps(of: executor).filter { $0 != SimulatedUser.sleep && $0 != .changes }
+    let sleeps = world.clock.sleeps(of: executor).filter { purpose in
+      purpose != SimulatedUser.sleep && purpose != .changes && (isAlone || purpose != .simulated)
+    }
     if let one = sleeps.first { system.checks.report(.shutdown, "something still sleeps: \(one)") }
   }
 

@@ -36,6 +36,7 @@ final class JobScheduler: Sendable {
     /// The jobs that came from another thread, although no call outside was waited for.
     var strays = 0
     var thread: UInt?
+    var executors = 0
   }
 
   private let state: Mutex<State>
@@ -52,8 +53,18 @@ final class JobScheduler: Sendable {
   /// The number of jobs that tasks outside of the simulation have made ready, so that their order is not the seed's.
   var strays: Int { state.withLock { $0.strays } }
 
+  /// Returns a number for an executor.
+  func makeNumber() -> Int {
+    state.withLock { state in
+      state.executors += 1
+      return state.executors
+    }
+  }
+
   /// The number of jobs of an executor that can run now.
-  func readyJobs(of executor: SimulatedExecutor) -> Int { state.withLock { $0.ready.count { $0.executor === executor } } }
+  func readyJobs(of executor: SimulatedExecutor) -> Int {
+    state.withLock { $0.ready.count { $0.executor === executor } }
+  }
 
   // MARK: Jobs
 
@@ -150,7 +161,7 @@ extension JobScheduler.State {
   /// as one task for each executor.
   fileprivate mutating func number(of job: UnownedJob, _ executor: SimulatedExecutor) -> UInt64 {
     let text = job.description
-    let name = text.contains("id: nil") ? Substring("\(ObjectIdentifier(executor))") : text.dropFirst(0)
+    let name = text.contains("id: nil") ? "executor \(executor.number)" : text.dropFirst(0)
     if let known = tasks[name] { return known }
     let number = UInt64(tasks.count + 1)
     tasks[name] = number
@@ -160,9 +171,14 @@ extension JobScheduler.State {
 
 /// The executor of one simulated process.
 final class SimulatedExecutor: TaskExecutor {
+  /// A number that no other executor of the simulation has; addresses are used again.
+  let number: Int
   private let scheduler: JobScheduler
 
-  init(_ scheduler: JobScheduler) { self.scheduler = scheduler }
+  init(_ scheduler: JobScheduler) {
+    self.scheduler = scheduler
+    number = scheduler.makeNumber()
+  }
 
   func enqueue(_ job: consuming ExecutorJob) { scheduler.enqueue(UnownedJob(job), on: self) }
 }

@@ -21,7 +21,7 @@ final class SimulatedClock: Sendable {
     /// Sleeps that were cancelled before they started.
     var cancelled: Set<UInt64> = []
     /// The executors of processes that have died, where nothing sleeps any more.
-    var dead: Set<ObjectIdentifier> = []
+    var dead: Set<Int> = []
   }
 
   private let state = Mutex(State())
@@ -51,7 +51,7 @@ final class SimulatedClock: Sendable {
     try await withTaskCancellationHandler {
       try await withCheckedThrowingContinuation { (continuation: CheckedContinuation<Void, any Error>) in
         let result: Result<Void, any Error>? = state.withLock { state in
-          if state.cancelled.contains(number) || state.dead.contains(ObjectIdentifier(owner)) {
+          if state.cancelled.contains(number) || state.dead.contains(owner.number) {
             return .failure(CancellationError())
           }
           if instant <= state.now { return .success(()) }
@@ -90,7 +90,7 @@ final class SimulatedClock: Sendable {
   /// Ends the sleeps of a process that has died, and all later ones.
   func kill(_ owner: SimulatedExecutor) {
     let sleepers = state.withLock { state -> [Sleeper] in
-      state.dead.insert(ObjectIdentifier(owner))
+      state.dead.insert(owner.number)
       let mine = state.sleepers.filter { $0.owner === owner }
       state.sleepers.removeAll { $0.owner === owner }
       return mine

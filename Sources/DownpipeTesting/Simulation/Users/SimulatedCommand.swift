@@ -97,6 +97,8 @@ public struct SimulatedWorkload: Sendable, Hashable {
   public var commands = 8
   /// Whether users do more than to add downloads and to wait.
   public var isBusy = true
+  /// The commands of each user of the first process; `nil` if the seed chooses them. Other processes have no users then.
+  public var scripts: [[SimulatedCommand]]?
 
   /// Creates a workload with up to 5 downloads and up to 3 users with up to 8 commands each.
   public init() {}
@@ -105,6 +107,18 @@ public struct SimulatedWorkload: Sendable, Hashable {
   public static func adding(_ count: Int) -> SimulatedWorkload {
     var workload = SimulatedWorkload()
     (workload.downloads, workload.users, workload.commands, workload.isBusy) = (count, 1, count, false)
+    return workload
+  }
+
+  /// A workload of given commands, the same with each seed. Its users are those of the first process.
+  ///
+  /// ```swift
+  /// let workload = SimulatedWorkload.scripted([[.add(0, file: 0), .wait(milliseconds: 500), .pause(0)], [.look]])
+  /// ```
+  /// - Parameter scripts: The commands of each user, which users give at the same time.
+  public static func scripted(_ scripts: [[SimulatedCommand]]) -> SimulatedWorkload {
+    var workload = SimulatedWorkload()
+    workload.scripts = scripts
     return workload
   }
 }
@@ -158,6 +172,7 @@ extension SimulatedCommand: CustomStringConvertible {
 extension SimulatedWorkload {
   /// The commands of a seed, for each process and each user.
   func scripts(of world: SimulatedWorld, seed: UInt64) -> [UserScripts] {
+    if let scripts { return (0..<world.processes).map { $0 == 0 ? scripts : [] } }
     var generator = SeededGenerator(seed: seed ^ 0x5C21_7750_0000_0000)
     return (0..<world.processes).map { process in
       if !isBusy {

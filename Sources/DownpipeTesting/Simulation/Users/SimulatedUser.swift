@@ -214,7 +214,8 @@ struct SimulatedUser: Sendable {
       return first
     }
     if isIdle, process.isAlive, !checks.wasIdle(since: begin) {
-      checks.report(.idle, "waitUntilIdle returned, although downloads have been waiting or running since it was called")
+      checks.report(
+        .idle, "waitUntilIdle returned, although downloads have been waiting or running since it was called")
     }
     return isIdle ? "idle" : "gave up"
   }
@@ -224,7 +225,7 @@ struct SimulatedUser: Sendable {
     process.forgetDownloader()
     await downloader.shutdown()
     guard process.isAlive else { return }
-    process.checkShutdown()
+    process.checkShutdown(isAlone: false)
     while process.isAlive {
       do {
         _ = try await open()
@@ -234,6 +235,11 @@ struct SimulatedUser: Sendable {
       }
     }
   }
+}
+
+extension SleepPurpose {
+  /// A simulated disk or ledger is slow.
+  static let simulated = SleepPurpose("simulated")
 }
 
 /// The order of arrival, by another name.

@@ -12,7 +12,8 @@ enum BytePattern {
   }()
 
   /// Passes a part of the pattern of at most ``count`` bytes on.
-  static func withSpan<Result>(from position: Int64, count: Int, _ body: (RawSpan) throws -> Result) rethrows -> Result {
+  static func withSpan<Result>(from position: Int64, count: Int, _ body: (RawSpan) throws -> Result) rethrows -> Result
+  {
     let start = Int(position % Self.count)
     return try bytes.withUnsafeBytes { try body(UnsafeRawBufferPointer(rebasing: $0[start..<start + count]).bytes) }
   }

@@ -126,7 +126,8 @@ final class SimulatedNetwork: Sendable {
     do {
       let reply = try reply(to: request, of: server, from: process)
       world.timeline.note(
-        .reply, process.number, request.id, numbers: reply.length.bytes ?? -1, text: "\(host) answers: \(reply.coverage)")
+        .reply, process.number, request.id, numbers: reply.length.bytes ?? -1,
+        text: "\(host) answers: \(reply.coverage)")
       return reply
     } catch {
       world.timeline.note(.reply, process.number, request.id, text: "\(host) fails: \(error)")
@@ -169,7 +170,8 @@ final class SimulatedNetwork: Sendable {
     switch fault {
     case .refuse: throw DownloadError(.network, "the connection was refused")
     case .reset: throw DownloadError(.network, "the connection was reset")
-    case .tooManyRequests: return refusal(.status(429), after: world.duration(in: .seconds(1) ... .seconds(90), .network))
+    case .tooManyRequests:
+      return refusal(.status(429), after: world.duration(in: .seconds(1) ... .seconds(90), .network))
     case .serverError:
       return refusal(.status(world.random(.network) { [500, 502, 503, 504].randomElement(using: &$0) ?? 500 }))
     case .notFound: return refusal(.status(404))
@@ -213,7 +215,8 @@ final class SimulatedNetwork: Sendable {
     var coverage = Coverage.whole
     var range = 0..<content.size
     let isAgreed = request.validator.map { asked in
-      asked.entityTag == nil && asked.lastModified == nil || validator.map { asked.compare(to: $0) == .sameStrong } ?? false
+      asked.entityTag == nil && asked.lastModified == nil
+        || validator.map { asked.compare(to: $0) == .sameStrong } ?? false
     }
     let total: ByteCount = file.announcesLength ? .known(content.size) : .unknown
     if let asked = request.range {

@@ -15,10 +15,10 @@ struct MailboxTests {
     let fixture = try await RunFixture()
     let runs = try (0..<3).map { try fixture.run(DownloadID("d\($0)")) }
     for run in runs { mailbox.post(.stopped(.pause), of: run) }
-    mailbox.post(abandoned: runs[0], isGone: true)
+    mailbox.post(abandoned: runs[0])
     let mail = await mailbox.next()
     #expect(mail.outcomes.map(\.run.id) == ["d0", "d1", "d2"])
-    #expect(mail.abandoned.map(\.run.id) == ["d0"])
+    #expect(mail.abandoned.map(\.id) == ["d0"])
     #expect(mail.exchanged == nil)
     mailbox.wake()
     let nothing = await mailbox.next()

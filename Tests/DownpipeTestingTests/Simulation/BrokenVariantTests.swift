@@ -1,0 +1,183 @@
+import DownpipeCore
+@testable import DownpipeTesting
+import HangLimit
+import Testing
+
+/// A downloader with a defect that simulations must find.
+struct BrokenVariant: Sendable, CustomTestStringConvertible {
+  /// Where the defect is.
+  enum Defect: Sendable {
+    case ledger(BrokenLedger.Defect)
+    case storage(BrokenStorage.Defect)
+    case source(BrokenSource.Defect)
+    case step(BrokenStep.Defect)
+    case engine(Sabotage)
+    case limits, gate, retry
+  }
+
+  let defect: Defect
+  /// The surroundings in which the defect shows.
+  let world: SimulatedWorld
+  /// What the users do.
+  let workload: SimulatedWorkload
+  /// The invariants that do not hold.
+  let invariants: Set<Invariant.Name>
+  /// Invariants that are not checked, because they would find the defect before it does harm.
+  let unchecked: Set<Invariant.Name>
+  /// The number of seeds within which it is found, about three times the number that it took.
+  let seeds: UInt64
+
+  init(
+    _ defect: Defect, in world: SimulatedWorld = .faulty, _ invariants: Set<Invariant.Name>,
+    unchecked: Set<Invariant.Name> = [], workload: SimulatedWorkload = SimulatedWorkload(), within seeds: UInt64
+  ) {
+    self.defect = defect
+    self.world = world
+    self.workload = workload
+    self.invariants = invariants
+    self.unchecked = unchecked
+    self.seeds = seeds
+  }
+
+  var testDescription: String { "\(defect)" }
+
+  /// Returns a simulation of the broken stages, or of the same ones without the defect.
+  func simulation(isBroken: Bool = true) -> Simulation {
+    var (ledger, storage): (BrokenLedger.Defect?, BrokenStorage.Defect?)
+    var (source, step): (BrokenSource.Defect?, BrokenStep.Defect?)
+    var (sabotage, hasLimits, hasGate, hasRetry) = (Sabotage?.none, false, false, false)
+    if isBroken {
+      switch defect {
+      case .ledger(let defect): ledger = defect
+      case .storage(let defect): storage = defect
+      case .source(let defect): source = defect
+      case .step(let defect): step = defect
+      case .engine(let defect): sabotage = defect
+      case .limits: hasLimits = true
+      case .gate: hasGate = true
+      case .retry: hasRetry = true
+      }
+    }
+    var simulation = Simulation(world, workload: workload) {
+      [ledger, storage, source, step, hasLimits, hasGate, hasRetry] machine in
+      let (process, disk) = (machine.process, machine.process.system.disk)
+      BrokenSource(
+        base: SimulatedSource(network: process.system.network, process: process), defect: source,
+        executor: process.executor)
+      BrokenGate(base: machine.gate, isBroken: hasGate)
+      BrokenLimits(base: machine.limits, excess: hasLimits ? 4 : 0)
+      BrokenRetry(isBroken: hasRetry)
+      BrokenStorage(base: machine.storage, defect: storage, disk: disk)
+      BrokenLedger(base: machine.ledger, defect: ledger)
+      machine.step
+      BrokenStep(defect: step, time: machine.time, disk: disk)
+    }
+    simulation.invariants.removeAll { unchecked.contains($0.name) }
+    simulation.shrinkingAttempts = 0
+    simulation.seedsBetweenRepetitions = 0
+    simulation.sabotage = sabotage
+    return simulation
+  }
+
+  /// Returns the first failure by one of the invariants.
+  func firstFailure(_ strategy: SchedulingStrategy, within seeds: UInt64) async throws -> SimulationFailure? {
+    var simulation = simulation()
+    simulation.strategies = [strategy]
+    for seed in 0..<seeds {
+      do {
+        try await simulation.run(seed: seed)
+      } catch let failure as SimulationFailure where invariants.contains(failure.invariant) {
+        return failure
+      } catch is SimulationFailure {
+        // Another invariant came first.
+      }
+    }
+    return nil
+  }
+}
+
+extension BrokenVariant {
+  private static var killing: SimulatedWorld {
+    var world = SimulatedWorld.faulty
+    (world.crashes, world.jobsBetweenCrashes) = (.kill, 500)
+    return world
+  }
+
+  private static var losingPower: SimulatedWorld {
+    var world = SimulatedWorld.faulty
+    (world.crashes, world.durability, world.jobsBetweenCrashes) = (.powerLoss, .power, 500)
+    return world
+  }
+
+  private static var shared: SimulatedWorld {
+    var world = SimulatedWorld.faulty
+    world.processes = 2
+    return world
+  }
+
+  /// Many commands for few downloads.
+  private static var crowded: SimulatedWorkload {
+    var workload = SimulatedWorkload()
+    (workload.downloads, workload.users, workload.commands) = (2, 4, 16)
+    return workload
+  }
+
+  private static var slow: SimulatedWorld {
+    var world = SimulatedWorld.calm
+    world.slowLedger = 0.5
+    return world
+  }
+
+  static let all: [BrokenVariant] = [
+    BrokenVariant(.ledger(.claimsMore), [.claims], within: 3),
+    BrokenVariant(.ledger(.forgetsOutcomes), [.liveness, .idle, .lastState], within: 6),
+    BrokenVariant(.ledger(.forgetsPauses), [.commandOrder, .commandResult], within: 27),
+    BrokenVariant(.ledger(.pausesOthers), [.commandOrder, .commandResult], within: 48),
+    BrokenVariant(.ledger(.leasesPaused), [.lifecycle, .commandOrder], within: 3),
+    BrokenVariant(.ledger(.leasesHeld), in: shared, [.lifecycle, .oneWriter], within: 3),
+    BrokenVariant(.ledger(.ignoresLimits), [.limits], within: 3),
+    BrokenVariant(.ledger(.neverReclaims), in: killing, [.liveness], within: 27),
+    BrokenVariant(.ledger(.forgetsRemovals), [.commandOrder, .commandResult], within: 27),
+    BrokenVariant(.ledger(.restartsFinished), [.liveness, .lastState], within: 3),
+    BrokenVariant(.storage(.forgetsFlushes), in: losingPower, [.claims], within: 3),
+    BrokenVariant(
+      .storage(.forgetsFlushesUnnoticed), in: losingPower, [.wholeVersions], unchecked: [.claims], within: 84),
+    BrokenVariant(.storage(.losesWrites), [.claims, .wholeVersions, .liveness], within: 3),
+    BrokenVariant(.storage(.shiftsContinued), [.wholeVersions, .claims], within: 6),
+    BrokenVariant(.storage(.publishesEarly), [.wholeVersions], within: 3),
+    BrokenVariant(.storage(.forgetsFiles), [.wholeVersions], within: 3),
+    BrokenVariant(.storage(.keepsPartials), [.bookkeeping], within: 3),
+    BrokenVariant(.storage(.keepsOpen), [.shutdown, .liveness, .bookkeeping], within: 3),
+    BrokenVariant(.source(.shiftsContinued), [.wholeVersions], within: 102),
+    BrokenVariant(.source(.endsEarly), [.wholeVersions], within: 3),
+    BrokenVariant(.source(.ignoresCancellation), [.gates, .shutdown], within: 270),
+    BrokenVariant(.source(.usesThreads), [.determinism, .liveness], within: 3),
+    BrokenVariant(.limits, [.limits], within: 3),
+    BrokenVariant(.gate, [.gates], within: 225),
+    BrokenVariant(.retry, [.liveness], within: 84),
+    BrokenVariant(.step(.alters), [.wholeVersions], within: 3),
+    BrokenVariant(.step(.neverEnds), [.liveness], within: 3),
+    BrokenVariant(.step(.returnsNothing), [.liveness], within: 3),
+    BrokenVariant(.engine(.idleWithoutSecondLook), [.idle, .liveness], within: 66),
+    BrokenVariant(.engine(.lostWakeUp), in: .calm, [.liveness], within: 9),
+    BrokenVariant(
+      .engine(.lateCommands), in: slow, [.commandOrder, .commandResult, .lastState], workload: crowded, within: 300),
+    BrokenVariant(.engine(.startsTwice), [.oneWriter, .liveness, .bookkeeping, .shutdown], within: 3),
+    BrokenVariant(.engine(.keepsReaders), [.bookkeeping], within: 3),
+    BrokenVariant(.engine(.runsPastGates), [.gates], within: 270),
+  ]
+}
+
+@Suite(.endsHangs) struct BrokenVariantTests {
+  static let strategies: [SchedulingStrategy] = [.randomWalk, .priorities(changes: 3)]
+
+  @Test(arguments: BrokenVariant.all, strategies)
+  func `a defect is found, and the same seed passes without it`(
+    _ variant: BrokenVariant, _ strategy: SchedulingStrategy
+  ) async throws {
+    let failure = try #require(try await variant.firstFailure(strategy, within: variant.seeds))
+    var sound = variant.simulation(isBroken: false)
+    sound.strategies = [strategy]
+    try await sound.run(seed: failure.seed)
+  }
+}

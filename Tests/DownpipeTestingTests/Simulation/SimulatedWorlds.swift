@@ -1,0 +1,37 @@
+import DownpipeCore
+import DownpipeTesting
+import Testing
+
+/// The worlds in which the engine is simulated.
+enum SimulatedWorlds: String, Sendable, CaseIterable, CustomTestStringConvertible {
+  /// Nothing fails.
+  case calm
+  /// Servers and network fail.
+  case faulty
+  /// The same, and the process is killed.
+  case kill
+  /// The same, and the machine loses its power; flushed bytes survive it.
+  case power
+  /// Servers and network fail, for two processes with one ledger and one disk.
+  case twoProcesses
+  /// The same for three processes.
+  case threeProcesses
+  /// Servers, network, disk, ledger and steps fail, the calendar jumps, and the process is killed.
+  case hostile
+
+  var testDescription: String { rawValue }
+
+  var world: SimulatedWorld {
+    var world = self == .calm ? SimulatedWorld.calm : self == .hostile ? .hostile : .faulty
+    switch self {
+    case .calm, .faulty: break
+    case .kill, .hostile: world.crashes = .kill
+    case .power:
+      world.crashes = .powerLoss
+      world.durability = .power
+    case .twoProcesses: world.processes = 2
+    case .threeProcesses: world.processes = 3
+    }
+    return world
+  }
+}
