@@ -35,9 +35,9 @@ struct SimulationEnd: Sendable {
   private func release(_ process: SimulatedProcess) async {
     guard let downloader = process.downloader else { return }
     process.gate.set(isOpen: true)
-    checks.willSetLimits(SimulatedLimits(concurrent: 3, perHost: 2), of: process)
-    await downloader.replace(SimulatedLimits(concurrent: 3, perHost: 2))
-    checks.setLimits(SimulatedLimits(concurrent: 3, perHost: 2), of: process)
+    checks.willSetLimits(.usual, of: process)
+    await downloader.replace(SimulatedLimits.usual)
+    checks.setLimits(.usual, of: process)
     await downloader.setSuspended(false)
     checks.set(isClosed: false, of: process)
     do { _ = try await downloader.resumeAll() } catch { checks.report(.response, "resumeAll threw \(error)") }

@@ -152,8 +152,7 @@ final class SimulationRun: Sendable {
     let done = state.withLock { $0.crashes.count }
     if let planned = plan.crashes { return planned.first { $0 > step } }
     guard done < plan.world.mostCrashes else { return nil }
-    // The time between two deaths is distributed exponentially.
-    // Numbers of its own: they are not drawn when deaths are repeated.
+    // The time between two deaths is distributed exponentially. Numbers of their own: repeated deaths draw none.
     let draw = world.random(.crashTimes) { Double.random(in: Double.leastNonzeroMagnitude..<1, using: &$0) }
     return step + 1 + Int(-log(draw) * Double(plan.world.jobsBetweenCrashes))
   }
@@ -199,7 +198,7 @@ final class SimulationRun: Sendable {
   /// Starts a process again and again, until all users of all processes have given their commands.
   private func live(_ number: Int) async {
     while !Task.isCancelled {
-      let process = system.start(number, isAlone: plan.world.processes == 1)
+      let process = system.start(number)
       Task(executorPreference: process.executor, priority: .medium) { await self.work(in: process) }
       await process.ended()
       if process.isAlive { return }
@@ -216,9 +215,8 @@ final class SimulationRun: Sendable {
         group.addTask { await self.work(as: user, in: process) }
       }
     }
+    // Its commands may have been given by an earlier life.
     endIfDone()
-    // Its commands were given by an earlier life.
-    if state.withLock({ $0.busyUsers == 0 }) { process.finish() }
   }
 
   private func work(as number: Int, in process: SimulatedProcess) async {

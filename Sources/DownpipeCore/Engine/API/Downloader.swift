@@ -19,7 +19,7 @@ public import Foundation
 /// ended. A downloader that is deallocated stops in the same way, but asynchronously.
 public final class Downloader: Sendable {
   let engine: Engine
-  let loop: Task<Void, Never>
+  private let loop: Task<Void, Never>
 
   /// Creates a downloader from the stages of a pipeline, and starts it.
   /// - Parameters:
@@ -77,6 +77,9 @@ public final class Downloader: Sendable {
   }
 
   deinit { loop.cancel() }
+
+  /// Ends the work without waiting for it, like the death of the process: stages that fail by then end its tasks.
+  package func abandon() { loop.cancel() }
 
   /// Stops every transfer at a checkpoint, closes the ledger, and returns when all work has ended.
   ///

@@ -13,27 +13,6 @@ package struct EngineProbe: Sendable {
   package init(_ note: @escaping @Sendable (Moment) -> Void) { self.note = note }
 }
 
-/// A defect that a test of simulations switches on, to prove that they find it.
-package enum Sabotage: Sendable, CaseIterable {
-  /// A command does not wait for earlier commands for the same download.
-  case lateCommands
-  /// Idle waiters are resumed when nothing runs, although downloads may wait in the ledger.
-  case idleWithoutSecondLook
-  /// The loop does not read an answer of the ledger before something else wakes it.
-  case lostWakeUp
-  /// A leased download is started twice.
-  case startsTwice
-  /// Downloads whose outcome has been saved are still counted as being read.
-  case keepsReaders
-  /// A closed gate stops no run.
-  case runsPastGates
-}
-
-extension Downloader {
-  /// Ends the work without waiting for it, like the death of the process: stages that fail by then end its tasks.
-  package func abandon() { loop.cancel() }
-}
-
 extension Downloader {
   /// The sizes of the engine's collections by their names. All are empty when there is no download.
   package var bookkeeping: [String: Int] {
@@ -44,6 +23,8 @@ extension Downloader {
 extension Engine {
   fileprivate var bookkeeping: [String: Int] {
     var sizes = slots.sizes
+    sizes["commands"] = commands.count
+    sizes["work on files"] = fileWork.count
     sizes["outcomes"] = outbox.waiting.count
     sizes["waits"] = waits.isAnythingMissing ? 1 : 0
     sizes["idle waiters"] = idleWaiters.isEmpty ? 0 : 1

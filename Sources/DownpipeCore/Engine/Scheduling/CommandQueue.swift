@@ -17,7 +17,8 @@ struct CommandQueue: Sendable {
   private var pending: [Pending] = []
   private var last = 0
 
-  var isEmpty: Bool { pending.isEmpty }
+  /// The number of commands that have not ended.
+  var count: Int { pending.count }
 
   /// Adds a command that is called now, and returns its number.
   /// - Parameter ids: The downloads that it concerns; `nil` for all.

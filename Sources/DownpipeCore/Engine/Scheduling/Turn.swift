@@ -9,7 +9,7 @@ enum Turn<Value: Sendable>: Sendable {
 extension Engine {
   /// What a command has to do before its next turn.
   private enum Step<Value: Sendable>: Sendable {
-    case turn(Turn<Value>)
+    case done(Value)
     case wait(for: CommandQueue.Pending)
   }
 
@@ -30,19 +30,15 @@ extension Engine {
     defer { commands.end(number) }
     if let reason, commands.last(for: id, before: number) == nil { slots.runs[id]?.stop(reason) }
     while true {
-      let step = try await context.mailbox.perform { engine -> Step<Value> in
-        if engine.options.sabotage != .lateCommands, let earlier = engine.commands.last(for: id, before: number) {
-          return .wait(for: earlier)
-        }
+      let result = try await takeTurn(after: { $0.commands.last(for: id, before: number) }) { engine in
         let turn = try await turn(engine)
         // Not later, when the caller goes on: the next command may take its turn at once.
         if case .over = turn { engine.commands.end(number) }
-        return .turn(turn)
+        return turn
       }
-      switch step {
-      case .wait(let earlier): try await earlier.end.wait()
-      case .turn(.over(let value)): return value
-      case .turn(.wait(let run)):
+      switch result {
+      case .over(let value): return value
+      case .wait(let run):
         try await run.endUnlessCancelled()
         if let value = afterRun(run) { return value }
       }
@@ -74,21 +70,28 @@ extension Engine {
     _ number: Int, after isEarlier: @escaping @Sendable (isolated Engine, DownloadID) -> Bool,
     _ turn: @escaping @Sendable (isolated Engine) async throws -> (Value, [Run])
   ) async throws -> (Value, [Run]) {
+    try await takeTurn(after: { engine in
+      engine.commands.last(before: number) { isEarlier(engine, $0) }
+    }) { engine in
+      let (value, runs) = try await turn(engine)
+      engine.commands.narrow(number, to: Set(runs.map(\.id)))
+      return (value, runs)
+    }
+  }
+
+  /// Takes one turn in the loop, when no earlier command comes first.
+  private func takeTurn<Value: Sendable>(
+    after earlier: @escaping @Sendable (isolated Engine) -> CommandQueue.Pending?,
+    _ turn: @escaping @Sendable (isolated Engine) async throws -> Value
+  ) async throws -> Value {
     while true {
-      let step = try await context.mailbox.perform { engine -> Step<(Value, [Run])> in
-        if engine.options.sabotage != .lateCommands,
-          let earlier = engine.commands.last(before: number, where: { isEarlier(engine, $0) })
-        {
-          return .wait(for: earlier)
-        }
-        let (value, runs) = try await turn(engine)
-        engine.commands.narrow(number, to: Set(runs.map(\.id)))
-        return .turn(.over((value, runs)))
+      let step = try await context.mailbox.perform { engine -> Step<Value> in
+        if engine.options.sabotage != .lateCommands, let earlier = earlier(engine) { return .wait(for: earlier) }
+        return .done(try await turn(engine))
       }
       switch step {
       case .wait(let earlier): try await earlier.end.wait()
-      case .turn(.over(let result)): return result
-      case .turn(.wait(let run)): try await run.endUnlessCancelled()
+      case .done(let value): return value
       }
     }
   }

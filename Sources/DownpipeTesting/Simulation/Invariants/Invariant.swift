@@ -65,7 +65,7 @@ public struct Invariant: Sendable {
     Invariant(.gates, .atRest), Invariant(.oneWriter, .everyStep), Invariant(.lifecycle, .everyStep),
     Invariant(.lastState, .atEnd), Invariant(.commandOrder, .atEnd), Invariant(.commandResult, .everyStep),
     Invariant(.idle, .everyStep), Invariant(.shutdown, .atRest), Invariant(.liveness, .atEnd),
-    Invariant(.refetching, .atEnd), Invariant(.bookkeeping, .atEnd), Invariant(.determinism, .everyStep),
+    Invariant(.bookkeeping, .atEnd), Invariant(.determinism, .everyStep),
   ]
 }
 
@@ -95,8 +95,6 @@ extension Invariant.Name {
   public static let shutdown = Self("nothing runs, is open or waits after a shutdown")
   /// Checked at the end.
   public static let liveness = Self("everything finishes when the faults have ended")
-  /// Checked at the end, for each download.
-  public static let refetching = Self("bytes fetched twice are bounded by interruptions and checkpoints")
   /// Checked at the end, for each downloader.
   public static let bookkeeping = Self("no bookkeeping is left of finished work")
   /// Checked when a job arrives, and by simulations that run twice.

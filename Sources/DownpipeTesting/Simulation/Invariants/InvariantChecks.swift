@@ -25,7 +25,6 @@ final class InvariantChecks: Sendable {
     /// Since when the gate of a process has been closed, or its downloads suspended.
     var closedSince: [Int: Duration] = [:]
     var usesDisk = false
-    var deaths = 0
   }
 
   private let world: World
@@ -89,12 +88,9 @@ final class InvariantChecks: Sendable {
 
   func died(_ process: SimulatedProcess) {
     state.withLock { state in
-      state.deaths += 1
       for id in state.transfers.keys { state.transfers[id]?.removeAll { $0 == process.incarnation } }
     }
   }
-
-  var deaths: Int { state.withLock { $0.deaths } }
 
   // MARK: Transfers
 

@@ -26,7 +26,7 @@ final class SimulatedProcess: Sendable {
   let time: ProcessTime
   let gate: SimulatedGate
   let limits: SimulatedLimits
-  let watchers: Watchers
+  let watchers: SimulatedWatchers
   private let state = Mutex(State())
 
   init(_ number: Int, incarnation: Int, on system: SimulatedSystem) {
@@ -36,8 +36,8 @@ final class SimulatedProcess: Sendable {
     executor = SimulatedExecutor(system.world.scheduler)
     time = ProcessTime(clock: system.world.clock, owner: executor) { [world = system.world] in world.startDate }
     gate = SimulatedGate(world: system.world, number: number)
-    limits = SimulatedLimits(concurrent: 3, perHost: 2)
-    watchers = Watchers(system.world, executor, number: number)
+    limits = .usual
+    watchers = SimulatedWatchers(system.world, executor, number: number)
   }
 
   private var world: World { system.world }
@@ -137,16 +137,11 @@ final class SimulatedProcess: Sendable {
     waiter?.resume()
   }
 
-  /// Wakes the task that waits for the end of the process.
+  /// Wakes the task that waits for the end of the process, which is over.
   private func end() {
-    let waiter = state.withLock { state in
-      state.hasEnded = true
-      state.downloader = nil
-      defer { state.waiter = nil }
-      return state.waiter
-    }
+    forgetDownloader()
     system.ended(self)
-    waiter?.resume()
+    finish()
   }
 
   /// Waits until the process has ended.

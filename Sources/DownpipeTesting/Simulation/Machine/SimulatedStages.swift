@@ -49,6 +49,9 @@ final class SimulatedGate: Gate {
 
 /// Limits that simulated users change.
 struct SimulatedLimits: AdmissionPolicy, Hashable {
+  /// Those at the beginning and at the end of a simulation.
+  static let usual = SimulatedLimits(concurrent: 3, perHost: 2)
+
   var concurrent: Int
   var perHost: Int
 

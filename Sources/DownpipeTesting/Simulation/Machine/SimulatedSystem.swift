@@ -38,7 +38,7 @@ final class SimulatedSystem: Sendable {
   var processes: [SimulatedProcess] { state.withLock { $0.processes.sorted { $0.key < $1.key }.map(\.value) } }
 
   /// Starts a process.
-  func start(_ number: Int, isAlone: Bool) -> SimulatedProcess {
+  func start(_ number: Int) -> SimulatedProcess {
     let incarnation = state.withLock { state in
       state.incarnations += 1
       return state.incarnations

@@ -61,11 +61,6 @@ final class JobScheduler: Sendable {
     }
   }
 
-  /// The number of jobs of an executor that can run now.
-  func readyJobs(of executor: SimulatedExecutor) -> Int {
-    state.withLock { $0.ready.count { $0.executor === executor } }
-  }
-
   // MARK: Jobs
 
   func enqueue(_ job: UnownedJob, on executor: SimulatedExecutor) {
@@ -132,7 +127,8 @@ final class JobScheduler: Sendable {
   ) async throws -> Success {
     state.withLock { $0.outside += 1 }
     return try await withCheckedThrowingContinuation { continuation in
-      // It ends before any other job of the simulation runs.
+      // Detached, because it must not run on the executor that waits for it. The caller owns it: it ends before any other job
+      // of the simulation runs.
       Task.detached {
         let result: Result<Success, any Error>
         do { result = .success(try await work()) } catch { result = .failure(error) }

@@ -25,10 +25,6 @@ final class SimulatedNetwork: Sendable {
     var last: UInt64 = 0
     /// Until when the network is away.
     var awayUntil = Duration.zero
-    /// The bytes sent for each download.
-    var sent: [DownloadID: Int64] = [:]
-    /// How often bytes of a download had to be sent again, for reasons that are the servers' own.
-    var excuses: [DownloadID: Int] = [:]
   }
 
   let world: World
@@ -96,10 +92,6 @@ final class SimulatedNetwork: Sendable {
   // MARK: What is going on
 
   var exchanges: [Exchange] { state.withLock { $0.exchanges.sorted { $0.key < $1.key }.map(\.value) } }
-
-  var sent: [DownloadID: Int64] { state.withLock { $0.sent } }
-  func excuses(of id: DownloadID) -> Int { state.withLock { $0.excuses[id] ?? 0 } }
-  func excuse(_ id: DownloadID) { state.withLock { $0.excuses[id, default: 0] += 1 } }
 
   var isAway: Bool { state.withLock { $0.awayUntil } > world.clock.now && !world.areFaultsOver }
 
@@ -176,14 +168,11 @@ final class SimulatedNetwork: Sendable {
       return refusal(.status(world.random(.network) { [500, 502, 503, 504].randomElement(using: &$0) ?? 500 }))
     case .notFound: return refusal(.status(404))
     case .refusedRange:
-      excuse(request.id)
       return refusal(
         .rangeNotSatisfiable(total: world.random(.network) { Bool.random(using: &$0) } ? .unknown : .known(1)))
     case .swappedFile:
       swap(request.url)
-      excuse(request.id)
     case .logInPage:
-      excuse(request.id)
       let page = FileContent(position: 77, size: Self.pageSize)
       var reply = SourceReply(
         coverage: .whole, length: .known(page.size),
@@ -228,13 +217,11 @@ final class SimulatedNetwork: Sendable {
         range = (asked.start + shift)..<end
         coverage = .range(range, total: fault == .wrongTotal ? .known(content.size + 1) : total)
       } else {
-        excuse(request.id)
       }
     }
     var served = content
     if fault == .otherBytes {
       served = FileContent(position: content.position + 500_009, size: content.size)
-      excuse(request.id)
     }
     var reply = SourceReply(
       coverage: coverage, length: file.announcesLength || coverage != .whole ? .known(Int64(range.count)) : .unknown,
@@ -316,7 +303,6 @@ final class SimulatedNetwork: Sendable {
       }
       try process.checkAlive()
       guard !isAway else { throw DownloadError(.network, "the network went away") }
-      state.withLock { $0.sent[request.id, default: 0] += count }
       try BytePattern.withSpan(from: content.position + position, count: Int(count), sink)
       position += count
       try await request.pace.keep(after: Int(count))

@@ -2,7 +2,7 @@ import DownpipeCore
 import Synchronization
 
 /// The watchers of one simulated process, with the last state that each has heard of.
-final class Watchers: Sendable {
+final class SimulatedWatchers: Sendable {
   private struct State: Sendable {
     var last = 0
     /// The last state of each watcher whose events have not ended.

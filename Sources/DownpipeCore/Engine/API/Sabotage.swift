@@ -1,0 +1,15 @@
+/// A defect that a test of simulations switches on, to prove that they find it.
+package enum Sabotage: Sendable, CaseIterable {
+  /// A command does not wait for earlier commands for the same download.
+  case lateCommands
+  /// Idle waiters are resumed when nothing runs, although downloads may wait in the ledger.
+  case idleWithoutSecondLook
+  /// The loop does not read an answer of the ledger before something else wakes it.
+  case lostWakeUp
+  /// A leased download is started twice.
+  case startsTwice
+  /// Downloads whose outcome has been saved are still counted as being read.
+  case keepsReaders
+  /// A closed gate stops no run.
+  case runsPastGates
+}
