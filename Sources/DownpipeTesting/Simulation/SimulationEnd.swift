@@ -35,9 +35,7 @@ struct SimulationEnd: Sendable {
   private func release(_ process: SimulatedProcess) async {
     guard let downloader = process.downloader else { return }
     process.gate.set(isOpen: true)
-    checks.willSetLimits(.usual, of: process)
-    await downloader.replace(SimulatedLimits.usual)
-    checks.setLimits(.usual, of: process)
+    await checks.replaceLimits(of: process, downloader, by: .usual)
     await downloader.setSuspended(false)
     checks.set(isClosed: false, of: process)
     do { _ = try await downloader.resumeAll() } catch { checks.report(.response, "resumeAll threw \(error)") }

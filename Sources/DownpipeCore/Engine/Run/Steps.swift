@@ -135,7 +135,7 @@ extension Run {
   ) async throws -> ProcessingContext {
     let workspace = withWorkspace ? try await located(storageName) { try await storage.workspace(key) } : nil
     let replaced = read { $0.earlierArtifact }.flatMap { try? storage.artifact(from: $0) }
-    return read { record in
+    let context = read { record in
       ProcessingContext(
         request: record.request, workspace: workspace,
         digests: digests,
@@ -162,6 +162,9 @@ extension Run {
           try await wait(for: ids, noting: note.map { StepNote(step: step, text: $0) }, of: input)
         })
     }
+    // A run that works for an earlier request than this one has been stopped.
+    try Task.checkCancellation()
+    return context
   }
 
   /// Keeps the note of a step in the record, with the artifact that the step was given.

@@ -100,12 +100,13 @@ extension Engine {
   ///   link, is kept.
   func heed(_ record: DownloadRecord, since before: DownloadRequest?) {
     guard let run = slots.runs[record.id] else { return }
+    // Before the run sees the new request: what it has made belongs to the earlier one, and is not published as the new file.
+    if record.request.changesWork(begunFor: run.request) { run.stop(.changed) }
     run.update { mine in
       mine.request = mine.request.takingOver(record.request, since: before ?? mine.request)
       (mine.rank, mine.added, mine.waitsFor) = (record.rank, record.added, record.waitsFor)
     }
     slots.update(run)
-    if record.request.changesWork(begunFor: run.request) { run.stop(.changed) }
   }
 
   /// Takes over what other users of the ledger have changed in the requests of running downloads.

@@ -4,10 +4,25 @@ import Synchronization
 
 /// Checks the invariants of a simulation where the events happen.
 final class InvariantChecks: Sendable {
-  /// Limits while they are replaced: a download may start under the old or the new ones.
-  struct Limits: Sendable {
-    var concurrent: Int
-    var perHost: Int
+  /// The limits of a process: those in force, and those of calls that have not returned.
+  private struct Limits: Sendable {
+    private var calls: [(number: Int, limits: SimulatedLimits)]
+    private var last = 0
+
+    init(_ limits: SimulatedLimits) { calls = [(0, limits)] }
+
+    mutating func begin(_ limits: SimulatedLimits) -> Int {
+      last += 1
+      calls.append((last, limits))
+      return last
+    }
+
+    /// Notes that a call has returned: it and all earlier ones have taken effect, in the order of the calls.
+    mutating func end(_ number: Int) { calls.removeAll { $0.number < number } }
+
+    /// While limits are replaced, a download may start under the old or the new ones.
+    var concurrent: Int { calls.map(\.limits.concurrent).max() ?? 0 }
+    var perHost: Int { calls.map(\.limits.perHost).max() ?? 0 }
   }
 
   private struct State: Sendable {
@@ -25,6 +40,9 @@ final class InvariantChecks: Sendable {
     /// Since when the gate of a process has been closed, or its downloads suspended.
     var closedSince: [Int: Duration] = [:]
     var usesDisk = false
+    /// Downloads whose steps were given up: the bytes may have been moved into what the steps have made. With the ranges
+    /// that the ledger claimed then.
+    var movedBytes: [DownloadID: ByteRangeSet] = [:]
   }
 
   private let world: World
@@ -80,7 +98,7 @@ final class InvariantChecks: Sendable {
     state.withLock { state in
       state.usesDisk = usesDisk
       state.closedSince[process.number] = nil
-      state.limits[process.number] = Limits(concurrent: process.limits.concurrent, perHost: process.limits.perHost)
+      state.limits[process.number] = Limits(process.limits)
     }
     // What the ledger claims has to have survived the death of the last process.
     for record in records { checkClaims(record) }
@@ -134,6 +152,7 @@ final class InvariantChecks: Sendable {
       }
       guard let record = found[id] else { continue }
       checkLifecycle(from: before, to: record, change)
+      noteMovedBytes(from: before, to: record)
       if ids != nil { checkClaims(record) }
     }
     if ids != nil { checkLimits(of: process, after: change, ids ?? []) }
@@ -168,11 +187,23 @@ final class InvariantChecks: Sendable {
     }
   }
 
+  private func noteMovedBytes(from before: DownloadRecord?, to record: DownloadRecord) {
+    let hadSteps = before.map { $0.steps.artifact != nil || $0.steps.note != nil } ?? false
+    let isGivenUp = hadSteps && record.steps.artifact == nil && record.steps.note == nil
+    state.withLock { state in
+      if isGivenUp {
+        state.movedBytes[record.id] = record.checkpoint.ranges
+      } else if state.movedBytes[record.id] != record.checkpoint.ranges {
+        state.movedBytes[record.id] = nil
+      }
+    }
+  }
+
   /// Checks that the bytes that a record claims are on the disk: for a loss of power, that they were flushed.
   private func checkClaims(_ record: DownloadRecord) {
     guard state.withLock({ $0.usesDisk }), !record.checkpoint.ranges.isEmpty, record.phase != .finished,
       record.phase != .cancelled, record.steps.artifact == nil, record.refreshing == nil,
-      record.request.headStart == nil
+      record.request.headStart == nil, state.withLock({ $0.movedBytes[record.id] }) == nil
     else { return }
     let stored = disk.contents.partials[record.partialKey]
     let isForPower = world.configuration.durability == .power
@@ -192,17 +223,14 @@ final class InvariantChecks: Sendable {
 
   // MARK: Limits
 
-  /// Permits the limits in force and the new ones, until ``setLimits(_:of:)`` is called.
-  func willSetLimits(_ new: SimulatedLimits, of process: SimulatedProcess) {
-    state.withLock { state in
-      let old = state.limits[process.number] ?? Limits(concurrent: 0, perHost: 0)
-      state.limits[process.number] = Limits(
-        concurrent: max(old.concurrent, new.concurrent), perHost: max(old.perHost, new.perHost))
-    }
-  }
-
-  func setLimits(_ new: SimulatedLimits, of process: SimulatedProcess) {
-    state.withLock { $0.limits[process.number] = Limits(concurrent: new.concurrent, perHost: new.perHost) }
+  /// Replaces the limits of a downloader. The old ones are permitted, too, until it returns.
+  func replaceLimits(
+    of process: SimulatedProcess, _ downloader: Downloader, by new: SimulatedLimits, excess: Excess = .stops
+  ) async {
+    let number = state.withLock { $0.limits[process.number]?.begin(new) }
+    await downloader.replace(new, excess: excess)
+    guard process.isAlive, let number else { return }
+    state.withLock { $0.limits[process.number]?.end(number) }
   }
 
   private func checkLimits(of process: SimulatedProcess, after change: LedgerChange, _ ids: [DownloadID]) {

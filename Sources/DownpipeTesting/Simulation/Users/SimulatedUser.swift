@@ -140,9 +140,7 @@ struct SimulatedUser: Sendable {
       process.gate.set(isOpen: isOpen)
     case .limit(let concurrent, let perHost, let excess):
       let limits = SimulatedLimits(concurrent: concurrent, perHost: perHost)
-      checks.willSetLimits(limits, of: process)
-      await downloader.replace(limits, excess: excess)
-      if process.isAlive { checks.setLimits(limits, of: process) }
+      await checks.replaceLimits(of: process, downloader, by: limits, excess: excess)
     case .replaceStage(let stage): try await replace(stage, of: downloader)
     case .swapFile(let file): process.system.network.swap(url(file))
     case .look: return try await look(downloader)
