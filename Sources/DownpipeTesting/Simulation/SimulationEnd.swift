@@ -13,6 +13,9 @@ struct SimulationEnd: Sendable {
     let processes = system.processes.filter { $0.downloader != nil }
     for process in processes { await release(process) }
     for process in processes { await idle(process) }
+    // What has failed by a fault that began before the end of the faults.
+    for process in processes { await resumeAll(process) }
+    for process in processes { await idle(process) }
     guard !Task.isCancelled else { return }
     // Watchers learn the last states after a moment.
     try? await world.clock.sleep(
@@ -38,7 +41,13 @@ struct SimulationEnd: Sendable {
     await checks.replaceLimits(of: process, downloader, by: .usual)
     await downloader.setSuspended(false)
     checks.set(isClosed: false, of: process)
-    do { _ = try await downloader.resumeAll() } catch { checks.report(.response, "resumeAll threw \(error)") }
+    await resumeAll(process)
+  }
+
+  private func resumeAll(_ process: SimulatedProcess) async {
+    do { _ = try await process.downloader?.resumeAll() } catch {
+      checks.report(.response, "resumeAll threw \(error)")
+    }
   }
 
   private func idle(_ process: SimulatedProcess) async {

@@ -168,20 +168,29 @@ extension Engine {
     }
   }
 
-  /// Releases the downloads that a lease has taken whose answer was lost: nothing would work on them until the end of this
-  /// process.
-  func releaseUnknown() async {
-    guard !outbox.isExchanging, !ledgerNeedsRest, !mode.isStopping else { return }
+  /// Finds out which downloads of the ledger this owner holds, if a failure of the ledger has left that open: those of dead
+  /// owners are reclaimed, and those that a lease has taken whose answer was lost are released. Otherwise nothing would work
+  /// on them, and commands would take them for those of other processes.
+  /// - Throws: The errors of the ledger.
+  func clarifyOwnership() async throws {
+    if mode.mustReclaim {
+      _ = try await store.reclaim(at: time.date)
+      mode.mustReclaim = false
+    }
+    guard mode.mayHoldUnknown else { return }
+    let active = try await store.records(DownloadQuery(phases: [.transferring, .processing]))
+    for var record in active where record.owner == store.owner && slots.runs[record.id] == nil {
+      record.apply(.suspended)
+      if try await store.save(record, [.state], at: time.date) { noteChange(of: CollectionOfOne(record.id)) }
+      mode.mayLease = true
+    }
     mode.mayHoldUnknown = false
-    do {
-      let active = try await store.records(DownloadQuery(phases: [.transferring, .processing]))
-      for var record in active where record.owner == store.owner && slots.runs[record.id] == nil {
-        record.apply(.suspended)
-        if try await store.save(record, [.state], at: time.date) { noteChange(of: CollectionOfOne(record.id)) }
-        mode.mayLease = true
-      }
-    } catch {
-      mode.mayHoldUnknown = true
+  }
+
+  /// The same in the loop, unless the ledger rests after a failure.
+  func clarifyOwnershipLater() async {
+    guard mode.mayHoldUnknown || mode.mustReclaim, !ledgerNeedsRest, !mode.isStopping else { return }
+    do { try await clarifyOwnership() } catch {
       mode.ledgerRests = true
       outbox.noteFailure(DownloadError(error, as: .ledger, stage: context.ledgerName))
     }

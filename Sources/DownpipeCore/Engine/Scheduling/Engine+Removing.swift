@@ -10,11 +10,11 @@ extension Engine {
   /// Removes a download after stopping its run.
   func remove(_ id: DownloadID, deletingFile: Bool) async throws -> Bool {
     try checkOpen()
-    var wasRemoved = false
-    var left: StoredArtifact?
+    // Its outcome may be on its way to the ledger: then the loop removes its record before the first turn of this command.
+    let ending = commands.last(for: id, before: .max) == nil ? slots.runs[id] : nil
+    var ended = ending.map { [$0] } ?? []
     let removed: Leftovers.State = try await takeTurns(for: id, stopping: .remove) { run in
-      wasRemoved = wasRemoved || run.wasRemoved
-      if deletingFile, run.wasRemoved { left = run.leftArtifact }
+      ended.append(run)
       return nil
     } _: { engine in
       if let run = engine.slots.runs[id] {
@@ -24,6 +24,8 @@ extension Engine {
       return .over(try await engine.forget(id, deletingFile: deletingFile))
     }
     try await cleanUp(removed)
+    let wasRemoved = ended.contains(where: \.wasRemoved)
+    let left = deletingFile ? ended.last(where: \.wasRemoved)?.leftArtifact : nil
     if let left { try await context.storage.remove(try context.storage.artifact(from: left)) }
     return wasRemoved || removed.count > 0
   }

@@ -37,6 +37,8 @@ actor Engine {
     var ledgerRests = false
     /// Whether this owner may hold downloads in the ledger that it does not know of.
     var mayHoldUnknown = false
+    /// Whether downloads of dead owners have to be reclaimed, because the ledger has failed to do so.
+    var mustReclaim = false
     /// Whether that timer is set.
     var restTimerIsSet = false
     /// Whether a child task looks for changes by other processes.
@@ -138,7 +140,7 @@ actor Engine {
   /// Carries out commands. During an exchange with the ledger, they wait for its answer.
   private func carryOutCommands() async {
     guard !outbox.isExchanging else { return }
-    if mode.mayHoldUnknown { await releaseUnknown() }
+    await clarifyOwnershipLater()
     for command in context.mailbox.takeCommands() {
       mode.commands += 1
       await command.perform(self)
@@ -217,7 +219,9 @@ actor Engine {
   private func reclaim() async {
     do {
       _ = try await store.reclaim(at: time.date)
+      mode.mustReclaim = false
     } catch {
+      mode.mustReclaim = true
       outbox.noteFailure(DownloadError(error, as: .ledger, stage: context.ledgerName))
     }
   }

@@ -87,6 +87,7 @@ extension Engine {
     while true {
       let step = try await context.mailbox.perform { engine -> Step<Value> in
         if engine.options.sabotage != .lateCommands, let earlier = earlier(engine) { return .wait(for: earlier) }
+        try await engine.clarifyOwnership()
         return .done(try await turn(engine))
       }
       switch step {

@@ -40,6 +40,8 @@ final class InvariantChecks: Sendable {
     /// Since when the gate of a process has been closed, or its downloads suspended.
     var closedSince: [Int: Duration] = [:]
     var usesDisk = false
+    /// The owners with an open ledger.
+    var owners: Set<String> = []
     /// Downloads whose steps were given up: the bytes may have been moved into what the steps have made. With the ranges
     /// that the ledger claimed then.
     var movedBytes: [DownloadID: ByteRangeSet] = [:]
@@ -110,6 +112,15 @@ final class InvariantChecks: Sendable {
     }
   }
 
+  /// Notes that a ledger was opened or closed for an owner.
+  func set(isAlive: Bool, owner: String) {
+    state.withLock { state in
+      if isAlive { state.owners.insert(owner) } else { state.owners.remove(owner) }
+    }
+  }
+
+  private func isAlive(owner: String) -> Bool { state.withLock { $0.owners.contains(owner) } }
+
   // MARK: Transfers
 
   func transferBegan(_ process: SimulatedProcess, _ id: DownloadID) {
@@ -172,16 +183,10 @@ final class InvariantChecks: Sendable {
   private func checkLifecycle(from before: DownloadRecord?, to record: DownloadRecord, _ change: LedgerChange) {
     guard let before, before.generation == record.generation else { return }
     world.coverage.count("phase: \(before.phase.rawValue) → \(record.phase.rawValue)")
-    let isLegal: Bool
-    switch change {
-    case .lease: isLegal = before.phase == .waiting && record.phase == .transferring
-    case .exchange(let saved) where saved.contains(record.id): isLegal = before.phase.isActive
-    case .exchange: isLegal = before.phase == .waiting && record.phase == .transferring && record.waitsFor.isEmpty
-    case .save: isLegal = before.phase.isActive
-    case .transition(let event):
-      isLegal = before.phase == record.phase || Lifecycle.next(before.phase, event) == record.phase
-    case .removal, .other: isLegal = true
-    }
+    // The ledger gives back what a dead owner held, in the change itself or before.
+    let isLost = before.phase.isActive && before.owner.map { !isAlive(owner: $0) } ?? false
+    let isLegal =
+      Self.isLegal(change, from: before.phase, to: record) || isLost && Self.isLegal(change, from: .waiting, to: record)
     if !isLegal {
       report(.lifecycle, "\(record.id) went from \(before.phase) to \(record.phase) by \(change)")
     }
@@ -196,6 +201,19 @@ final class InvariantChecks: Sendable {
       } else if state.movedBytes[record.id] != record.checkpoint.ranges {
         state.movedBytes[record.id] = nil
       }
+    }
+  }
+
+  private static func isLegal(
+    _ change: LedgerChange, from phase: DownloadState.Phase, to record: DownloadRecord
+  ) -> Bool {
+    switch change {
+    case .exchange(let saved) where saved.contains(record.id): phase.isActive
+    case .lease: phase == .waiting && record.phase == .transferring
+    case .exchange: phase == .waiting && record.phase == .transferring && record.waitsFor.isEmpty
+    case .save: phase.isActive
+    case .transition(let event): phase == record.phase || Lifecycle.next(phase, event) == record.phase
+    case .removal, .other: true
     }
   }
 

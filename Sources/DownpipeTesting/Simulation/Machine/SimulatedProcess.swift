@@ -91,7 +91,10 @@ final class SimulatedProcess: Sendable {
 
   // MARK: The ledger
 
-  func set(_ store: any LedgerStore) { state.withLock { $0.store = store } }
+  func set(_ store: any LedgerStore) {
+    state.withLock { $0.store = store }
+    system.checks.set(isAlive: true, owner: store.owner)
+  }
 
   /// The store of the ledger.
   /// - Throws: After the death of the process.
@@ -100,19 +103,21 @@ final class SimulatedProcess: Sendable {
     return store
   }
 
-  func forgetStore() { state.withLock { $0.store = nil } }
+  func forgetStore() {
+    let store = state.withLock { state in
+      defer { state.store = nil }
+      return state.store
+    }
+    if let store { system.checks.set(isAlive: false, owner: store.owner) }
+  }
 
   // MARK: The end
 
   /// Ends the effects of the process at once.
   func die() {
-    let store = state.withLock { state in
-      state.isAlive = false
-      defer { state.store = nil }
-      return state.store
-    }
+    state.withLock { $0.isAlive = false }
     // The last reference to the store: its owner is gone.
-    _ = consume store
+    forgetStore()
     system.disk.release(self)
     system.checks.died(self)
     world.clock.kill(executor)
