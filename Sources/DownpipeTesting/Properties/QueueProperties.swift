@@ -93,14 +93,16 @@ public struct QueueProperties: Sendable {
       do {
         for operation in operations {
           done.append(operation)
-          try await withDeadline(limit) { try await simulation.perform(operation) }
+          // Settling ends by its own patience, which a busy machine stretches.
+          let deadline = if case .settle = operation { max(limit, .hangLimit) } else { limit }
+          try await withDeadline(deadline) { try await simulation.perform(operation) }
         }
-        try await withDeadline(limit) { try await simulation.end() }
+        try await withDeadline(max(limit, .hangLimit)) { try await simulation.end() }
         outcome = nil
       } catch {
         outcome = FailedSequence(operations: done, violation: Violation(error, after: done.last))
       }
-      try await withDeadline(limit) { await simulation.close() }
+      try await withDeadline(max(limit, .hangLimit)) { await simulation.close() }
       return outcome
     } catch {
       return FailedSequence(operations: done, violation: Violation(error, after: done.last))

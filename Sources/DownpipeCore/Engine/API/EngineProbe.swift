@@ -25,6 +25,8 @@ extension Engine {
     var sizes = slots.sizes
     sizes["commands"] = commands.count
     sizes["work on files"] = fileWork.count
+    sizes["lost removals"] = lostRemovals.count
+    sizes["unpublished downloads"] = unpublished.count
     sizes["outcomes"] = outbox.waiting.count
     sizes["waits"] = waits.isAnythingMissing ? 1 : 0
     sizes["idle waiters"] = idleWaiters.isEmpty ? 0 : 1

@@ -19,46 +19,55 @@ extension Engine {
     try checkOpen()
     let number = commands.begin(nil)
     defer { commands.end(number) }
-    var (idle, runs) = try await takeFirstTurn(number) { engine in
-      let runs = engine.runs(engine.slots.runs(matching: filter), awaitedBy: number, reason)
-      return try await engine.carryOut(event, on: .matching(filter), stopping: runs, reason)
+    var (turn, runs) = try await takeFirstTurn(number) { engine in
+      try await engine.carryOut(
+        event, on: .matching(filter), stopping: engine.slots.runs(matching: filter), reason, by: number)
     }
-    let needsSweep = event == .cancel && idle.count > idle.ids.count
-    var count = idle.count
+    let needsSweep = event == .cancel && turn.idle.count > turn.idle.ids.count
+    var count = turn.idle.count
     while !runs.isEmpty {
-      for run in runs { try await run.endUnlessCancelled() }
-      // These have ended for another reason.
-      let rest = runs.filter { !$0.hasBeenStopped(to: phase) }.map(\.id)
+      let contested = turn.contested
+      for run in runs where !contested.contains(run.id) { try await run.endUnlessCancelled() }
+      // The first ones are for earlier commands to end, others have ended for another reason.
+      let rest = runs.filter { contested.contains($0.id) || !$0.hasBeenStopped(to: phase) }.map(\.id)
       count += runs.count - rest.count
       if rest.isEmpty { break }
-      (idle, runs) = try await takeTurn(number, for: rest) { engine in
-        let runs = engine.runs(rest.compactMap { engine.slots.runs[$0] }, awaitedBy: number, reason)
+      (turn, runs) = try await takeTurn(number, for: rest) { engine in
         let idle = rest.filter { engine.slots.runs[$0] == nil }
-        return try await engine.carryOut(event, on: .ids(idle), stopping: runs, reason)
+        return try await engine.carryOut(
+          event, on: .ids(idle), stopping: rest.compactMap { engine.slots.runs[$0] }, reason, by: number)
       }
-      count += idle.count
+      count += turn.idle.count
     }
     if needsSweep { try await removePartials(ofCancelled: filter) }
     context.mailbox.wake()
     return count
   }
 
-  /// The runs that a command waits for: all that it stops. A command that stops no run waits for those that have ended but
-  /// are not saved, and for those that an earlier command stops.
-  private func runs(_ runs: [Run], awaitedBy number: Int, _ reason: StopReason?) -> [Run] {
-    runs.filter { reason != nil || !$0.read(\.phase.isActive) || commands.last(for: $0.id, before: number) != nil }
+  /// What one turn of a command for many downloads has done.
+  private struct BulkTurn: Sendable {
+    /// What has changed of the downloads that do not run.
+    let idle: LedgerBulkResult
+    /// The downloads with runs that earlier commands have not finished with: this command takes another turn after them.
+    let contested: Set<DownloadID>
   }
 
   /// Applies an event in the loop, and stops runs.
+  ///
+  /// - Returns: Also the runs that the command waits for: all that it stops, those that have ended but are not saved, and
+  ///   those that earlier commands concern.
   private func carryOut(
-    _ event: Lifecycle.Event, on selection: LedgerSelection, stopping runs: [Run], _ reason: StopReason?
-  ) async throws -> (LedgerBulkResult, [Run]) {
+    _ event: Lifecycle.Event, on selection: LedgerSelection, stopping runs: [Run], _ reason: StopReason?,
+    by number: Int
+  ) async throws -> (BulkTurn, [Run]) {
+    let contested = Set(runs.map(\.id).filter { commands.last(for: $0, before: number) != nil })
+    let awaited = runs.filter { reason != nil || !$0.read(\.phase.isActive) || contested.contains($0.id) }
     // The ledger comes first: if it fails, no run is stopped.
     let result = try await store.transition(selection, event, at: time.date)
-    if let reason { for run in runs { run.stop(reason) } }
+    if let reason { for run in awaited where !contested.contains(run.id) { run.stop(reason) } }
     await carriedOut(event, on: result.ids)
     await publishRest(of: result)
-    return (result, runs)
+    return (BulkTurn(idle: result, contested: contested), awaited)
   }
 
   /// Deletes the partials of any number of cancelled downloads, a page at a time.

@@ -44,7 +44,14 @@ extension Engine {
       slots.beginReading([id])
       defer { slots.endReading([id]) }
       let start = slots.changes
-      guard let record = try? await store.record(id) else { continue }
+      let record: DownloadRecord
+      do {
+        guard let found = try await store.record(id) else { continue }
+        record = found
+      } catch {
+        noteUnpublished(CollectionOfOne(id))
+        continue
+      }
       let dependencies = await dependencies(of: [record])
       guard slots.runs[id] == nil else { continue }
       if event == .cancel, record.phase == .cancelled { try? await context.storage.removePartial(record.partialKey) }

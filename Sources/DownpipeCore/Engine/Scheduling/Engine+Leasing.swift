@@ -121,7 +121,7 @@ extension Engine {
   private static let mostUnsaved = 64
 
   /// Whether to wait after a failure of the ledger; a timer ends the wait after a second.
-  private var ledgerNeedsRest: Bool { mode.ledgerRests && !mode.isStopping }
+  var ledgerNeedsRest: Bool { mode.ledgerRests && !mode.isStopping }
 
   /// Takes the answer of the ledger to an exchange.
   func take(_ answer: Exchange.Answer, in group: inout DiscardingTaskGroup) async {

@@ -33,7 +33,7 @@ extension Engine {
   /// Removes a record of this location, or a damaged record.
   private func forget(_ id: DownloadID, deletingFile: Bool) async throws -> Leftovers.State {
     do {
-      guard try await record(id) != nil else { return Leftovers.State() }
+      guard try await record(id) != nil || lostRemovals[id] != nil else { return Leftovers.State() }
     } catch {
       // A damaged record cannot be read, but it can be removed. All records are read only to find out.
       guard try await store.damaged().contains(where: { $0.id == id }) else { throw error }
@@ -90,12 +90,29 @@ extension Engine {
   /// Removes the record of a run that was stopped by a removal. The loop calls this, so it deletes no published file,
   /// for which it would have to wait for itself.
   func removeRecord(of run: Run) async {
-    guard let removed = try? await forget(.ids([run.id]), deletingFiles: false), removed.count > 0 else {
-      // The caller tries again; otherwise the download stays cancelled.
-      return run.announce(state: .cancelled)
+    do {
+      let removed = try await forget(.ids([run.id]), deletingFiles: false)
+      // Otherwise the download stays cancelled.
+      guard removed.count > 0 else { return run.announce(state: .cancelled) }
+      run.wasRemoved = true
+      try? await cleanUp(removed)
+    } catch {
+      // The caller tries again. The ledger may have removed the record all the same.
+      lostRemovals[run.id] = run.record
+      run.announce(state: .cancelled)
     }
-    run.wasRemoved = true
-    try? await cleanUp(removed)
+  }
+
+  /// The records of downloads whose removal failed, although the ledger has removed them.
+  private func lostRecords(of selection: LedgerSelection) async throws -> [DownloadRecord] {
+    guard case .ids(let ids) = selection, !lostRemovals.isEmpty else { return [] }
+    var lost: [DownloadRecord] = []
+    for id in ids {
+      guard let record = lostRemovals[id] else { continue }
+      if try await store.record(id) == nil { lost.append(record) }
+      lostRemovals[id] = nil
+    }
+    return lost
   }
 
   /// Removes records in the loop, and publishes the removals.
@@ -104,6 +121,7 @@ extension Engine {
     where isRemoved: @escaping @Sendable (DownloadRecord) -> Bool = { _ in true }
   ) async throws -> Leftovers.State {
     let leftovers = Leftovers(of: hub, withFiles: deletingFiles)
+    for record in try await lostRecords(of: selection) { leftovers.note(record) }
     _ = try await store.remove(selection) { record in
       guard isRemoved(record) else { return false }
       leftovers.note(record)

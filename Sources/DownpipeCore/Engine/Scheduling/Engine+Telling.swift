@@ -32,7 +32,7 @@ extension Engine {
   /// Publishes the states of those downloads that do not run.
   func publishStates(of ids: [DownloadID]) async {
     guard !ids.isEmpty else { return }
-    guard let (records, dependencies) = await readForPublishing(ids) else { return }
+    guard let (records, dependencies) = await readForPublishing(ids) else { return noteUnpublished(ids) }
     for record in records where slots.runs[record.id] == nil { publish(record, dependencies) }
   }
 
@@ -47,6 +47,25 @@ extension Engine {
       // Read once more, because the download may just have been added.
       if let isGone = try? await isGone(id), isGone { hub.finish(id) }
     }
+  }
+
+  /// Notes downloads whose states could not be read from the ledger: the loop tries again.
+  func noteUnpublished(_ ids: some Sequence<DownloadID>) {
+    for id in ids where hub.isWatched(id) {
+      guard unpublished.count < LedgerBulkResult.mostIDs else { return hub.publishIncomplete() }
+      unpublished.insert(id)
+    }
+    guard !unpublished.isEmpty else { return }
+    mode.ledgerRests = true
+    context.mailbox.wake()
+  }
+
+  /// Publishes the states that could not be read, unless the ledger rests after a failure.
+  func publishLater() async {
+    guard !unpublished.isEmpty, !ledgerNeedsRest, !mode.isStopping else { return }
+    let ids = unpublished.sorted()
+    unpublished = []
+    await publishStates(of: ids)
   }
 
   /// Whether the ledger has no record of a download that does not run here. `false` if the download has changed while the

@@ -15,6 +15,10 @@ actor Engine {
   var commands = CommandQueue()
   var reasons = WaitingReasons()
   var fileWork = FileWork()
+  /// The records of runs whose removal has failed, perhaps after it has taken effect. The commands that removed them look.
+  var lostRemovals: [DownloadID: DownloadRecord] = [:]
+  /// Watched downloads whose states could not be read from the ledger.
+  var unpublished: Set<DownloadID> = []
   var mode = Mode()
   /// Selects the downloads of the exchange in progress; `nil` if it leases none.
   var selector: LeaseSelector?
@@ -141,6 +145,8 @@ actor Engine {
   private func carryOutCommands() async {
     guard !outbox.isExchanging else { return }
     await clarifyOwnershipLater()
+    await publishLater()
+    if commands.count == 0 { lostRemovals = [:] }
     for command in context.mailbox.takeCommands() {
       mode.commands += 1
       await command.perform(self)
