@@ -120,6 +120,12 @@ extension Engine {
   /// The number of outcomes that may wait for a failing ledger before no more downloads are leased.
   private static let mostUnsaved = 64
 
+  /// Lets the ledger rest after a failure; the loop tries again after a while what has failed.
+  func restLedger() {
+    mode.ledgerRests = true
+    context.mailbox.wake()
+  }
+
   /// Whether to wait after a failure of the ledger; a timer ends the wait after a second.
   var ledgerNeedsRest: Bool { mode.ledgerRests && !mode.isStopping }
 
