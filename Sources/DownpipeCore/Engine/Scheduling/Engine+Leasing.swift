@@ -87,8 +87,9 @@ extension Engine {
 
   private func leaseRequest() -> LeaseRequest? {
     selector = nil
-    guard mode.mayLease, !mode.isSuspended, !mode.isStopping, !ledgerNeedsRest, !gates.isClosedForAll,
-      outbox.waiting.count < Self.mostUnsaved
+    // What is held without the knowledge of this engine would not count for the limits.
+    guard mode.mayLease, !mode.isSuspended, !mode.isStopping, !ledgerNeedsRest, !mode.mayHoldUnknown,
+      !gates.isClosedForAll, outbox.waiting.count < Self.mostUnsaved
     else { return nil }
     // Read before the rules: a rule that is reported in between begins another epoch.
     let epoch = epoch
