@@ -66,6 +66,7 @@ struct BrokenVariant: Sendable, CustomTestStringConvertible {
         executor: process.executor)
       BrokenGate(base: machine.gate, isBroken: hasGate)
       BrokenLimits(base: machine.limits, excess: hasLimits ? 4 : 0)
+      machine.segments
       BrokenRetry(isBroken: hasRetry)
       BrokenStorage(base: machine.storage, defect: storage, disk: disk)
       BrokenLedger(base: machine.ledger, defect: ledger)

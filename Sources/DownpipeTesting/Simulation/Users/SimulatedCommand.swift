@@ -8,9 +8,9 @@ public enum SimulatedCommand: Sendable, Hashable {
   ///   - number: The number of the download.
   ///   - file: The number of the file among all files of the world's servers; larger numbers begin again.
   ///   - priority: Its priority.
-  ///   - expectsDigest: Whether the digest of the present version is expected.
   ///   - after: The number of a download that has to finish before.
-  case add(Int, file: Int, priority: Priority = .normal, expectsDigest: Bool = false, after: Int? = nil)
+  ///   - with: What else the request asks for.
+  case add(Int, file: Int, priority: Priority = .normal, after: Int? = nil, with: RequestOptions = [])
   /// Pauses a download.
   case pause(Int)
   /// Resumes a download.
@@ -130,9 +130,9 @@ extension SimulatedCommand: CustomStringConvertible {
   /// The command as Swift source, without default arguments.
   public var description: String {
     switch self {
-    case .add(let number, let file, let priority, let expectsDigest, let after):
+    case .add(let number, let file, let priority, let after, let options):
       "add(\(number), file: \(file)" + (priority == .normal ? "" : ", priority: .init(rawValue: \(priority.rawValue))")
-        + (expectsDigest ? ", expectsDigest: true" : "") + (after.map { ", after: \($0)" } ?? "") + ")"
+        + (after.map { ", after: \($0)" } ?? "") + (options.isEmpty ? "" : ", with: \(options)") + ")"
     case .pause(let number): "pause(\(number))"
     case .resume(let number): "resume(\(number))"
     case .start(let number, let preemption): "start(\(number), preempting: .\(preemption))"
@@ -194,8 +194,8 @@ extension SimulatedWorkload {
     return .add(
       number, file: Int.random(in: 0..<max(1, files), using: &generator),
       priority: [.normal, .normal, .high, .low].randomElement(using: &generator) ?? .normal,
-      expectsDigest: Int.random(in: 0..<4, using: &generator) == 0,
-      after: number > 0 && Int.random(in: 0..<8, using: &generator) == 0 ? number - 1 : nil)
+      after: number > 0 && Int.random(in: 0..<8, using: &generator) == 0 ? number - 1 : nil,
+      with: .random(using: &generator))
   }
 
   private func command(
@@ -203,7 +203,7 @@ extension SimulatedWorkload {
   ) -> SimulatedCommand {
     let number = Int.random(in: 0..<downloads, using: &generator)
     let isOne = Bool.random(using: &generator)
-    let file = Int.random(in: 0..<8, using: &generator)
+    let file = Int.random(in: 0..<16, using: &generator)
     switch Int.random(in: 0..<100, using: &generator) {
     case 0..<14: return .pause(number)
     case 14..<28: return .resume(number)
