@@ -27,6 +27,8 @@ struct BrokenLedger: Ledger {
     case forgetsRemovals
     /// A download that has finished waits again.
     case restartsFinished
+    /// Checkpoints are not saved, although the ledger says so.
+    case forgetsCheckpoints
   }
 
   let base: any Ledger
@@ -59,6 +61,7 @@ struct BrokenLedger: Ledger {
       }
       let isFinished = fields.contains(.state) && record.phase == .finished
       if defect == .forgetsOutcomes, isFinished { return true }
+      if defect == .forgetsCheckpoints, fields == [.checkpoint] { return true }
       let isSaved = try await base.save(record, fields, at: now)
       if defect == .restartsFinished, isFinished {
         _ = try await base.transition(.ids([record.id]), .artifactLost, at: now)
@@ -114,6 +117,8 @@ struct BrokenStorage: StorageWrapper {
     case keepsPartials
     /// Partials are not closed.
     case keepsOpen
+    /// A partial that is opened again has lost its bytes.
+    case losesPartials
   }
 
   let base: any Storage
@@ -121,7 +126,9 @@ struct BrokenStorage: StorageWrapper {
   let disk: SimulatedDisk
 
   func openPartial(_ key: PartialKey, isNew: Bool) async throws -> any Partial {
-    BrokenPartial(base: try await base.openPartial(key, isNew: isNew), defect: defect, isContinued: !isNew)
+    let partial = try await base.openPartial(key, isNew: isNew)
+    if defect == .losesPartials, !isNew { try partial.truncate(to: 0) }
+    return BrokenPartial(base: partial, defect: defect, isContinued: !isNew)
   }
 
   func removePartial(_ key: PartialKey) async throws {

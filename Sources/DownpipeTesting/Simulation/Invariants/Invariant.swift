@@ -62,7 +62,8 @@ public struct Invariant: Sendable {
   /// The invariants that hold for every pipeline of sound stages.
   public static let standard: [Invariant] = [
     Invariant(.wholeVersions, .everyStep), Invariant(.claims, .everyStep), Invariant(.limits, .everyStep),
-    Invariant(.gates, .atRest), Invariant(.oneWriter, .everyStep), Invariant(.lifecycle, .everyStep),
+    Invariant(.gates, .atRest), Invariant(.oneWriter, .everyStep), Invariant(.refetching, .everyStep),
+    Invariant(.lifecycle, .everyStep),
     Invariant(.lastState, .atEnd), Invariant(.commandOrder, .atEnd), Invariant(.commandResult, .everyStep),
     Invariant(.idle, .everyStep), Invariant(.shutdown, .atRest), Invariant(.liveness, .atEnd),
     Invariant(.bookkeeping, .atEnd), Invariant(.determinism, .everyStep),
@@ -81,6 +82,20 @@ extension Invariant.Name {
   public static let gates = Self("nothing is transferred while a gate is closed or all downloads are suspended")
   /// Checked when a transfer begins.
   public static let oneWriter = Self("a download is written by one owner at a time")
+  /// Checked with each chunk that a download receives.
+  ///
+  /// The bytes that a download has received are on disk and in the ledger, so that it receives them a second time only
+  /// for a reason:
+  /// - Each request may repeat 64 KiB, which are compared with those on disk; another 64 KiB where it meets the bytes of
+  ///   another connection. If a server has not sent a range that it was asked for, its replies may be whole files.
+  /// - The death of a process may cost the bytes since the last checkpoint: those between two checkpoints, and a chunk for
+  ///   each connection. While a disk or a ledger is slow, they may be any number.
+  /// - Everything may be received again after a command that starts the download again or asks for another file, when the
+  ///   server has another version, when the bytes were proved wrong, and after a failure of the disk or the ledger.
+  ///
+  /// A download that was stopped in any other way, by a pause, a gate, a failure of the network or a shutdown, goes on
+  /// where it was.
+  public static let refetching = Self("bytes are received twice only for a reason")
   /// Checked with each change of the ledger, for the phase of each changed record.
   public static let lifecycle = Self("states follow the lifecycle")
   /// Checked for each watcher at the end.

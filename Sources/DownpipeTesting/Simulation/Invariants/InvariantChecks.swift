@@ -53,6 +53,7 @@ final class InvariantChecks: Sendable {
   private let names: Set<Invariant.Name>
   private let own: [Invariant]
   private let state = Mutex(State())
+  private let fetched = Mutex(FetchedBytes())
 
   init(_ world: World, _ network: SimulatedNetwork, _ disk: SimulatedDisk, _ invariants: [Invariant]) {
     self.world = world
@@ -107,9 +108,15 @@ final class InvariantChecks: Sendable {
   }
 
   func died(_ process: SimulatedProcess) {
-    state.withLock { state in
+    let records = state.withLock { state in
       for id in state.transfers.keys { state.transfers[id]?.removeAll { $0 == process.incarnation } }
+      return state.records
     }
+    // Meanwhile any number of bytes may arrive: while a disk or a ledger is slow, or in no time.
+    let isSteady =
+      world.configuration.slowDisk == 0 && world.configuration.slowLedger == 0
+      && world.configuration.servers.allSatisfy { $0.bandwidth != nil }
+    fetched.withLock { $0.died(process.incarnation, isSteady ? world.checkpoints : nil) { records[$0] } }
   }
 
   /// Notes that a ledger was opened or closed for an owner.
@@ -140,6 +147,37 @@ final class InvariantChecks: Sendable {
     }
   }
 
+  // MARK: Bytes that are received
+
+  func replied(_ reply: SourceReply, to request: SourceRequest, _ process: SimulatedProcess) {
+    fetched.withLock { $0.replied(reply, to: request, process.incarnation) }
+  }
+
+  /// Passes the chunks of a body on, and checks those that were accepted.
+  ///
+  /// - Parameter range: The bytes of the file that the body has.
+  func receiving(
+    _ range: ByteRange, of content: FileContent, for request: SourceRequest, _ process: SimulatedProcess,
+    into sink: @escaping ChunkSink, _ work: (@escaping ChunkSink) async throws -> Void
+  ) async throws {
+    let body = fetched.withLock { fetched in
+      fetched.begin(request, content, from: range.lowerBound, process.incarnation, failures: world.failures)
+    }
+    let state = Mutex((body: body, position: range.lowerBound))
+    defer { fetched.withLock { $0.ended(body) } }
+    try await work { chunk in
+      try sink(chunk)
+      let wrong = state.withLock { state in
+        let received = state.position..<state.position + Int64(chunk.byteCount)
+        state.position = received.upperBound
+        return self.fetched.withLock { $0.received(received, of: &state.body, failures: self.world.failures) }
+      }
+      if let wrong { self.report(.refetching, wrong) }
+    }
+  }
+
+  func stopped(_ id: DownloadID, reason: String) { fetched.withLock { $0.stopped(id, reason: reason) } }
+
   // MARK: The ledger
 
   /// Takes over what a change of the ledger has written.
@@ -161,6 +199,7 @@ final class InvariantChecks: Sendable {
         }
         return state.records[id]
       }
+      fetched.withLock { $0.ledgerHas(found[id], since: before, change, id) }
       guard let record = found[id] else { continue }
       checkLifecycle(from: before, to: record, change)
       noteMovedBytes(from: before, to: record)

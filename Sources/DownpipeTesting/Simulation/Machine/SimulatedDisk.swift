@@ -57,7 +57,7 @@ final class SimulatedDisk: Sendable {
   /// Fails sometimes, before an operation has an effect.
   func fail(_ operation: String) throws(DownloadError) {
     guard world.happens(world.configuration.diskFailures, .disk) else { return }
-    world.coverage.count("fault: disk")
+    world.noteFailure("disk")
     world.timeline.note(.disk, text: "\(operation) fails")
     throw DownloadError(.storage, "\(operation): input/output error")
   }

@@ -45,7 +45,7 @@ final class SimulatedStore: LedgerStore {
   ) async throws -> Result {
     try await pause()
     if world.happens(world.configuration.ledgerFailures / 2, .ledger) {
-      world.coverage.count("fault: ledger")
+      world.noteFailure("ledger")
       world.timeline.note(.ledger, process.number, text: "\(name) fails before it takes effect")
       throw Self.failure
     }
@@ -53,7 +53,7 @@ final class SimulatedStore: LedgerStore {
     try await note(result)
     try await pause()
     if world.happens(world.configuration.ledgerFailures / 2, .ledger) {
-      world.coverage.count("fault: ledger")
+      world.noteFailure("ledger")
       world.timeline.note(.ledger, process.number, text: "\(name) fails after it has taken effect")
       throw Self.failure
     }

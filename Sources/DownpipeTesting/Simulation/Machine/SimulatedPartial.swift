@@ -48,7 +48,7 @@ final class SimulatedPartial: Partial {
     try disk.fail("writing")
     let range = offset..<offset + Int64(bytes.byteCount)
     if let free = disk.free, try !isWritten(range), free < Int64(range.count) {
-      disk.world.coverage.count("fault: full disk")
+      disk.world.noteFailure("full disk")
       throw DownloadError(.noSpace, "the disk is full")
     }
     disk.world.timeline.note(
@@ -83,7 +83,11 @@ final class SimulatedPartial: Partial {
   func synchronize() async throws {
     await disk.world.scheduler.yield(on: process.executor)
     if disk.world.happens(disk.world.configuration.slowDisk, .disk) {
-      try await process.time.sleep(for: disk.world.duration(in: .zero ... .seconds(1), .disk), purpose: .simulated)
+      let length = disk.world.duration(in: .zero ... .seconds(1), .disk)
+      // As that of a real disk, a flush goes on if its task is cancelled: transfers flush what they have when they stop.
+      await Task(executorPreference: process.executor) { [time = process.time] in
+        try? await time.sleep(for: length, purpose: .simulated)
+      }.value
     }
     try process.checkAlive()
     try disk.fail("flushing")

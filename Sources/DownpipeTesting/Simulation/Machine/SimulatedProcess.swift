@@ -58,10 +58,13 @@ final class SimulatedProcess: Sendable {
   func open(_ stages: PipelineStages, sabotage: Sabotage? = nil) async throws -> Downloader {
     var options = DownloaderOptions(
       time: time, random: { [world] in world.random(.backOff) { Double.random(in: 0..<1, using: &$0) } },
-      checkpoints: CheckpointPolicy(bytes: 64 << 10, interval: .seconds(1)))
+      checkpoints: world.checkpoints)
     options.executors = Executors(executor)
     options.sabotage = sabotage
-    options.probe = EngineProbe { [world] in world.coverage.note($0) }
+    options.probe = EngineProbe { [world, checks = system.checks] in
+      world.coverage.note($0)
+      if case .stopped(let id, let reason) = $0 { checks.stopped(id, reason: reason) }
+    }
     let pipeline = Pipeline(stages) { parts in
       parts.sources = parts.sources.map { $0 is SimulatedSource ? $0 : SeveredSource(base: $0, process: self) }
       parts.storages = parts.storages.map { $0.isSimulated ? $0 : SeveredStorage(base: $0, process: self) }

@@ -117,6 +117,7 @@ final class SimulatedNetwork: Sendable {
     try process.checkAlive()
     do {
       let reply = try reply(to: request, of: server, from: process)
+      process.system.checks.replied(reply, to: request, process)
       world.timeline.note(
         .reply, process.number, request.id, numbers: reply.length.bytes ?? -1,
         text: "\(host) answers: \(reply.coverage)")
@@ -269,7 +270,10 @@ final class SimulatedNetwork: Sendable {
         self.state.withLock { _ = $0.exchanges.removeValue(forKey: number) }
         process.transferEnded(request.id)
       }
-      try await self.send(content, range.lowerBound..<end, request, server, process, into: sink)
+      try await process.system.checks.receiving(range.lowerBound..<end, of: content, for: request, process, into: sink)
+      {
+        try await self.send(content, range.lowerBound..<end, request, server, process, into: $0)
+      }
       switch fault {
       case .stall:
         try await process.time.sleep(for: .seconds(600))

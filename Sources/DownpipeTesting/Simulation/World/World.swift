@@ -13,6 +13,7 @@ final class World: Sendable {
     var generators: [SeededGenerator]
     var areFaultsOver = false
     var dateOffset = Duration.zero
+    var failures = 0
     var violations: [Violation] = []
   }
 
@@ -68,6 +69,18 @@ final class World: Sendable {
     let (low, high) = (range.lowerBound / .milliseconds(1), range.upperBound / .milliseconds(1))
     return .milliseconds(random(chance) { Int64.random(in: Int64(low)...max(Int64(low), Int64(high)), using: &$0) })
   }
+
+  /// The number of failures of the disk and the ledger so far.
+  var failures: Int { state.withLock { $0.failures } }
+
+  /// Notes a failure of the disk or the ledger.
+  func noteFailure(_ name: String) {
+    state.withLock { $0.failures += 1 }
+    coverage.count("fault: \(name)")
+  }
+
+  /// How often downloads commit checkpoints.
+  var checkpoints: CheckpointPolicy { CheckpointPolicy(bytes: 64 << 10, interval: .seconds(1)) }
 
   var areFaultsOver: Bool { state.withLock { $0.areFaultsOver } }
 

@@ -1,0 +1,185 @@
+import DownpipeCore
+import Foundation
+
+/// Counts the bytes that downloads receive although they have received them before.
+///
+/// The reasons for which bytes are forgiven are seen where they arise: at the ledger, the disk, the servers and the end of a
+/// process. So an engine, a ledger or a storage that loses bytes for no reason is found, however it goes about it.
+struct FetchedBytes: Sendable {
+  /// The bytes that a resume compares with those on disk, and those that two connections compare where they meet.
+  static let compared: Int64 = 64 << 10
+
+  /// What one download has received.
+  private struct Entry: Sendable {
+    /// Grows when everything that was received may be received again.
+    var epoch = 0
+    /// The version of the file, while there is one.
+    var content: FileContent?
+    var bytes = ByteRangeSet()
+    /// Whether the version has changed since the ledger has taken a checkpoint.
+    var isNewVersion = false
+    /// The bytes of `bytes` that may be received again.
+    var forgiven: Int64 = 0
+    /// The process that has received last.
+    var receiver = 0
+    /// The numbers of the bodies that are being received.
+    var bodies: Set<Int> = []
+    var largestChunk: Int64 = 0
+    /// The failures of disk and ledger so far, as far as they are noted here.
+    var failures = 0
+
+    mutating func forget() {
+      epoch += 1
+      (content, bytes, isNewVersion, forgiven) = (nil, ByteRangeSet(), false, 0)
+    }
+  }
+
+  /// A body that is being received.
+  struct Body: Sendable {
+    let id: DownloadID
+    let content: FileContent
+    fileprivate let number: Int
+    fileprivate let epoch: Int
+    /// The bytes that the download had when the body began: a connection that is replaced by a faster one is no
+    /// repetition.
+    fileprivate let before: ByteRangeSet
+    /// The bytes of `before` that may be compared; `nil` for any number.
+    fileprivate var comparing: Int64?
+  }
+
+  private struct Place: Hashable {
+    let process: Int
+    let url: String
+  }
+
+  private var entries: [DownloadID: Entry] = [:]
+  private var lastBody = 0
+  /// The URLs whose ranges a process does not trust any more: it asks for whole files.
+  private var distrusted: Set<Place> = []
+
+  // MARK: What a download receives
+
+  /// Notes a reply. A server that does not send the requested range is asked for whole files from now on.
+  mutating func replied(_ reply: SourceReply, to request: SourceRequest, _ process: Int) {
+    guard let asked = request.range else { return }
+    switch reply.coverage {
+    case .range(let range, _) where range.lowerBound == asked.start: break
+    case .range, .whole, .none(.rangeNotSatisfiable): distrusted.insert(Place(process: process, url: key(request)))
+    default: break
+    }
+  }
+
+  private func key(_ request: SourceRequest) -> String { (request.url.host() ?? "") + request.url.path() }
+
+  /// Notes that a body begins.
+  ///
+  /// - Parameters:
+  ///   - start: The position of its first byte.
+  ///   - failures: The number of failures of disk and ledger so far.
+  mutating func begin(
+    _ request: SourceRequest, _ content: FileContent, from start: Int64, _ process: Int, failures: Int
+  ) -> Body {
+    lastBody += 1
+    var entry = entries[request.id] ?? Entry()
+    if entry.failures != failures { entry.forget() }
+    (entry.failures, entry.receiver) = (failures, process)
+    entry.bodies.insert(lastBody)
+    entries[request.id] = entry
+    // Where the bytes of two connections meet, those behind the seam are compared, too.
+    var comparing: Int64? = Self.compared * (request.range?.end == nil ? 1 : 2)
+    let isOtherRange = request.range.map { $0.start != start }
+    if isOtherRange ?? distrusted.contains(Place(process: process, url: key(request))) { comparing = nil }
+    return Body(
+      id: request.id, content: content, number: lastBody, epoch: entry.epoch,
+      before: content == entry.content ? entry.bytes : ByteRangeSet(), comparing: comparing)
+  }
+
+  /// Notes bytes that the downloader has accepted.
+  ///
+  /// - Returns: What is wrong, if they are too many.
+  mutating func received(_ range: ByteRange, of body: inout Body, failures: Int) -> String? {
+    guard var entry = entries[body.id] else { return nil }
+    defer { entries[body.id] = entry }
+    if entry.failures != failures {
+      entry.failures = failures
+      entry.forget()
+    }
+    if entry.content != body.content {
+      entry.forget()
+      (entry.content, entry.isNewVersion) = (body.content, true)
+    }
+    entry.largestChunk = max(entry.largestChunk, Int64(range.count))
+    let isCounted = body.epoch == entry.epoch
+    entry.bytes.insert(contentsOf: range)
+    guard isCounted, let left = body.comparing else { return nil }
+    let again = body.before.intersection(ByteRangeSet(range)).byteCount
+    let compared = min(left, again)
+    body.comparing = left - compared
+    entry.forgiven -= again - compared
+    guard again > compared, entry.forgiven < 0 else { return nil }
+    return
+      "\(body.id) receives bytes \(range.lowerBound)-\(range.upperBound - 1) again: \(-entry.forgiven) of them more "
+      + "than for any reason"
+  }
+
+  mutating func ended(_ body: Body) { entries[body.id]?.bodies.remove(body.number) }
+
+  // MARK: Reasons to receive bytes again
+
+  /// Everything that a download has received may be received again.
+  mutating func forget(_ id: DownloadID) { entries[id]?.forget() }
+
+  /// A failure of the machine may have cost any bytes of any download.
+  mutating func forgetAll() { for id in entries.keys { entries[id]?.forget() } }
+
+  /// Notes a change of the ledger.
+  mutating func ledgerHas(
+    _ record: DownloadRecord?, since before: DownloadRecord?, _ change: LedgerChange, _ id: DownloadID
+  ) {
+    guard let record, let before, record.generation == before.generation else { return forget(id) }
+    if case .transition(let event) = change, Self.startsAgain.contains(event) { forget(id) }
+    let (old, new) = (before.request, record.request)
+    let asksForAnother =
+      old.url != new.url || old.mirrors != new.mirrors || old.expectedDigests != new.expectedDigests
+    // A failed download may be leased again in the same change.
+    let hasFailed = record.error != before.error && record.error.map { Self.wrongBytes.contains($0.code) } == true
+    if asksForAnother || hasFailed || record.phase == .finished || record.phase == .cancelled { forget(id) }
+    if record.checkpoint.ranges != before.checkpoint.ranges { entries[id]?.isNewVersion = false }
+  }
+
+  /// The events after which the bytes are of no use.
+  private static let startsAgain: Set<Lifecycle.Event> = [.restart, .refresh, .cancel, .discard, .artifactLost]
+  /// The failures that prove that the bytes are of no use.
+  private static let wrongBytes: Set<DownloadError.Code> = [.contentChanged, .sizeChanged, .digestMismatch, .damaged]
+
+  /// Notes that a run was told to stop.
+  mutating func stopped(_ id: DownloadID, reason: String) {
+    if ["restart", "cancel", "remove", "changed", "lostLease"].contains(reason) { forget(id) }
+  }
+
+  /// Forgives what the death of a process has cost: the bytes that are in no checkpoint, as far as there may be such.
+  ///
+  /// - Parameters:
+  ///   - checkpoints: How often checkpoints are committed; `nil` if disk or ledger may have been too slow for that.
+  ///   - record: The download in the ledger.
+  mutating func died(
+    _ process: Int, _ checkpoints: CheckpointPolicy?, _ record: (DownloadID) -> DownloadRecord?
+  ) {
+    for (id, entry) in entries where entry.receiver == process {
+      defer { entries[id]?.bodies = [] }
+      guard let checkpoints else {
+        forget(id)
+        continue
+      }
+      let most = checkpoints.bytes + entry.largestChunk * Int64(max(1, entry.bodies.count))
+      // The checkpoint may still be that of the earlier version.
+      let known = entry.isNewVersion ? ByteRangeSet() : record(id)?.checkpoint.ranges ?? ByteRangeSet()
+      let lost = entry.bytes.subtracting(known)
+      if lost.byteCount <= most {
+        entries[id]?.bytes.subtract(lost)
+      } else {
+        entries[id]?.forgiven += most
+      }
+    }
+  }
+}
