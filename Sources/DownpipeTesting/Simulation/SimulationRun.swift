@@ -182,8 +182,7 @@ final class SimulationRun: Sendable {
     guard !Task.isCancelled else { return }
     await rested()
     if plan.world.processes == 1 {
-      let phases = Dictionary(system.checks.records.map { ($0.id, $0.phase) }) { $1 }
-      order.check(phases) { system.checks.report($0, $1) }
+      order.check(system.checks.records) { system.checks.report($0, $1) }
     }
     state.withLock { $0.endedAt = world.clock.now }
     world.endFaults()

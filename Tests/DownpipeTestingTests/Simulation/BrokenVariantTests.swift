@@ -146,6 +146,8 @@ extension BrokenVariant {
     BrokenVariant(.ledger(.neverReclaims), in: killing, [.liveness], within: 27),
     BrokenVariant(.ledger(.forgetsRemovals), [.commandOrder, .commandResult], within: 27),
     BrokenVariant(.ledger(.restartsFinished), [.liveness, .lastState, .refetching], within: 3),
+    BrokenVariant(.ledger(.saysIdle), [.idle], within: 66),
+    BrokenVariant(.ledger(.forgetsURLs), [.commandOrder], within: 24),
     BrokenVariant(.ledger(.forgetsCheckpoints), in: killing, [.refetching], within: 84),
     BrokenVariant(.storage(.forgetsFlushes), in: losingPower, [.claims], within: 3),
     BrokenVariant(
@@ -172,7 +174,7 @@ extension BrokenVariant {
     BrokenVariant(.engine(.lostWakeUp), in: .calm, [.liveness], within: 9),
     BrokenVariant(
       .engine(.lateCommands), in: slow, [.commandOrder, .commandResult, .lastState], workload: crowded, within: 900),
-    BrokenVariant(.engine(.startsTwice), [.oneWriter, .liveness, .bookkeeping, .shutdown], within: 3),
+    BrokenVariant(.engine(.startsTwice), [.oneWriter], within: 3),
     BrokenVariant(.engine(.keepsReaders), [.bookkeeping], within: 3),
     BrokenVariant(.engine(.runsPastGates), [.gates], within: 33),
   ]

@@ -27,6 +27,10 @@ struct BrokenLedger: Ledger {
     case forgetsRemovals
     /// A download that has finished waits again.
     case restartsFinished
+    /// It always says that nothing waits or runs.
+    case saysIdle
+    /// A change of the URL is answered like one that was made.
+    case forgetsURLs
     /// Checkpoints are not saved, although the ledger says so.
     case forgetsCheckpoints
   }
@@ -67,6 +71,19 @@ struct BrokenLedger: Ledger {
         _ = try await base.transition(.ids([record.id]), .artifactLost, at: now)
       }
       return isSaved
+    }
+
+    func isBusy() async throws -> Bool { defect == .saysIdle ? false : try await base.isBusy() }
+
+    func update(
+      _ id: DownloadID, at now: Date, _ change: @escaping @Sendable (inout DownloadRecord) throws -> Void
+    ) async throws -> DownloadRecord? {
+      if defect == .forgetsURLs, let record = try await base.record(id) {
+        var changed = record
+        try change(&changed)
+        if changed.request.url != record.request.url { return changed }
+      }
+      return try await base.update(id, at: now, change)
     }
 
     func transition(

@@ -80,7 +80,7 @@ extension Invariant.Name {
   public static let limits = Self("no download starts beyond the limits")
   /// Checked whenever no job can run.
   public static let gates = Self("nothing is transferred while a gate is closed or all downloads are suspended")
-  /// Checked when a transfer begins.
+  /// Checked when a transfer begins, for other processes; and when a partial is opened, for the same process.
   public static let oneWriter = Self("a download is written by one owner at a time")
   /// Checked with each chunk that a download receives.
   ///
@@ -104,7 +104,7 @@ extension Invariant.Name {
   public static let commandOrder = Self("commands take effect in the order of their calls")
   /// Checked for each command by its result and those of the commands before it.
   public static let commandResult = Self("what a command returns is true")
-  /// Checked when `waitUntilIdle` returns.
+  /// Checked when `waitUntilIdle` returns, by the records of the ledger.
   public static let idle = Self("waitUntilIdle returns only when nothing runs or waits")
   /// Checked when nothing is left to do after a shutdown.
   public static let shutdown = Self("nothing runs, is open or waits after a shutdown")

@@ -31,7 +31,7 @@ final class InvariantChecks: Sendable {
     var order: [DownloadID] = []
     /// The URLs that each download was ever asked for.
     var urls: [DownloadID: Set<URL>] = [:]
-    /// The last step after which the ledger had nothing to do.
+    /// The last step after which there was nothing to do.
     var lastIdleStep = 0
     var isBusy = false
     var limits: [Int: Limits] = [:]
@@ -139,6 +139,12 @@ final class InvariantChecks: Sendable {
     if !others.isEmpty { report(.oneWriter, "\(id) is transferred by two processes at once") }
   }
 
+  /// Notes that a partial was to be opened while it was open.
+  func opened(_ key: PartialKey, _ process: SimulatedProcess, besides owner: SimulatedProcess) {
+    guard process === owner else { return }
+    report(.oneWriter, "process \(process.number) works for \(key.id) twice at once: its partial is open already")
+  }
+
   func transferEnded(_ process: SimulatedProcess, _ id: DownloadID) {
     state.withLock { state in
       guard let index = state.transfers[id]?.firstIndex(of: process.incarnation) else { return }
@@ -201,22 +207,33 @@ final class InvariantChecks: Sendable {
       }
       fetched.withLock { $0.ledgerHas(found[id], since: before, change, id) }
       guard let record = found[id] else { continue }
+      if record.phase == .finished { release(by: id) }
       checkLifecycle(from: before, to: record, change)
       noteMovedBytes(from: before, to: record)
       if ids != nil { checkClaims(record) }
     }
+    noteIdleness()
     if ids != nil { checkLimits(of: process, after: change, ids ?? []) }
   }
 
-  func setBusy(_ isBusy: Bool) {
+  /// Notes that downloads wait for another one no longer: the ledger changes their records when it has finished.
+  private func release(by finished: DownloadID) {
     state.withLock { state in
+      for id in state.order { state.records[id]?.waitsFor.remove(finished) }
+    }
+  }
+
+  /// Notes whether a download runs or can start. The ledger is not asked, because its answer is what the engine relies on.
+  private func noteIdleness() {
+    state.withLock { state in
+      let isBusy = state.records.values.contains { $0.phase.isActive || $0.isQueued }
       // It was idle until this change.
       if !isBusy || !state.isBusy { state.lastIdleStep = world.scheduler.steps }
       state.isBusy = isBusy
     }
   }
 
-  /// Whether the ledger has had nothing to do at some moment since a step.
+  /// Whether there was nothing to do at some moment since a step.
   func wasIdle(since step: Int) -> Bool { state.withLock { !$0.isBusy || $0.lastIdleStep > step } }
 
   private func checkLifecycle(from before: DownloadRecord?, to record: DownloadRecord, _ change: LedgerChange) {
@@ -316,10 +333,10 @@ final class InvariantChecks: Sendable {
   /// Checks what must hold when no job can run.
   func rest(_ processes: [SimulatedProcess]) {
     for process in processes where process.isAlive {
-      guard let since = state.withLock({ $0.closedSince[process.number] }) else { continue }
       // The engine may wait for a slow disk or ledger before it looks at its gates.
-      let isSlow = world.configuration.slowDisk > 0 || world.configuration.slowLedger > 0
-      guard world.clock.now - since >= (isSlow ? .seconds(20) : .zero) else { continue }
+      guard let since = state.withLock({ $0.closedSince[process.number] }),
+        !world.clock.sleeps(of: process.executor).contains(.simulated)
+      else { continue }
       let ids = state.withLock { $0.transfers.filter { $0.value.contains(process.incarnation) }.keys }
       if let id = ids.min(by: { $0.rawValue < $1.rawValue }) {
         report(.gates, "\(id) is being transferred, although it may not since \(since)")

@@ -89,7 +89,6 @@ final class SimulatedStore: LedgerStore {
         .ledger, process.number, ids.count == 1 ? ids[0] : nil, numbers: Int64(ids.count),
         text: "\(name) of \(ids.map(\.rawValue).joined(separator: ", "))")
       checks.ledgerHas(try await store.records(of: ids), ids, after: change, process)
-      checks.setBusy(try await store.isBusy())
     }
   }
 

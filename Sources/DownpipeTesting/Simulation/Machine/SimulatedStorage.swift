@@ -25,7 +25,9 @@ struct SimulatedStorage: Storage {
   func openPartial(_ key: PartialKey, isNew: Bool) async throws -> any Partial {
     try await enter("opening")
     let opening = try disk.withState { state throws(DownloadError) in
-      if state.partials[key]?.holder != nil {
+      if let holder = state.partials[key]?.holder {
+        // The lock of a partial keeps other processes away. In one process there must not be two that need it.
+        if let owner = state.openings[holder]?.process { process.system.checks.opened(key, process, besides: owner) }
         throw DownloadError(.inUse, "the partial of \(key.id) is open already", stage: name)
       }
       state.lastOpening += 1

@@ -1,4 +1,5 @@
 import DownpipeCore
+import Foundation
 import Synchronization
 
 /// What commands have said of downloads, in the order of their calls: from it follows the state in which each must be.
@@ -28,6 +29,8 @@ final class CommandOrder: Sendable {
   fileprivate struct Command: Sendable {
     let effect: Effect
     let scope: Scope
+    /// The URL for which it asks; `nil` if it leaves the URL as it is.
+    let url: URL?
     let begin: Int
     var end: Int?
     var result: Result?
@@ -70,9 +73,9 @@ final class CommandOrder: Sendable {
   private let state = Mutex<[Command]>([])
 
   /// Notes the call of a command, and returns its number.
-  func begin(_ effect: Effect, _ scope: Scope, at step: Int) -> Int {
+  func begin(_ effect: Effect, _ scope: Scope, _ url: URL? = nil, at step: Int) -> Int {
     state.withLock { commands in
-      commands.append(Command(effect: effect, scope: scope, begin: step))
+      commands.append(Command(effect: effect, scope: scope, url: url, begin: step))
       return commands.count - 1
     }
   }
@@ -81,8 +84,9 @@ final class CommandOrder: Sendable {
     state.withLock { (commands: inout [Command]) in (commands[number].result, commands[number].end) = (result, step) }
   }
 
-  /// Compares what follows from the commands with the phases of the downloads.
-  func check(_ phases: [DownloadID: DownloadState.Phase], _ report: (Invariant.Name, String) -> Void) {
+  /// Compares what follows from the commands with the downloads.
+  func check(_ records: [DownloadRecord], _ report: (Invariant.Name, String) -> Void) {
+    let records = Dictionary(records.map { ($0.id, $0) }) { $1 }
     let commands = state.withLock { $0 }
     let ids = Set(
       commands.compactMap { command -> DownloadID? in
@@ -101,9 +105,55 @@ final class CommandOrder: Sendable {
         }
         knowledge = isOverlapped ? .unknown : knowledge.after(command)
       }
-      if !knowledge.agrees(with: phases[id]) {
+      let record = records[id]
+      if !knowledge.agrees(with: record?.phase) {
         report(
-          .commandOrder, "\(id) must be \(knowledge.text), but it is \(phases[id].map(\.rawValue) ?? "not there")")
+          .commandOrder, "\(id) must be \(knowledge.text), but it is \(record?.phase.rawValue ?? "not there")")
+      }
+      if let url = url(of: id, after: commands), let found = record?.request.url, found != url {
+        report(.commandOrder, "\(id) must be a download of \(url), but it is one of \(found)")
+      }
+    }
+  }
+
+  /// The URL that a download must have; `nil` if the order of commands does not determine it.
+  private func url(of id: DownloadID, after commands: [Command]) -> URL? {
+    // A command that was refused has changed nothing.
+    let asking = commands.filter { command in
+      guard command.concerns(id), command.url != nil || command.effect == .remove else { return false }
+      if case .refused? = command.result { return false }
+      return true
+    }
+    var wish = Wish()
+    for (index, command) in asking.enumerated() {
+      let isOverlapped = asking.enumerated().contains { $0 != index && $1.overlaps(command) }
+      if isOverlapped { wish = Wish(isThere: true) } else { wish.take(command) }
+    }
+    return wish.current
+  }
+
+  /// Which file a download is to be.
+  private struct Wish {
+    var isThere = false
+    /// The URL of the last addition, if it is known.
+    var added: URL?
+    /// The present URL, if it is known.
+    var current: URL?
+
+    mutating func take(_ command: Command) {
+      guard case .effect(let hadEffect)? = command.result else { return self = Wish(isThere: true) }
+      guard hadEffect else { return }
+      switch command.effect {
+      case .remove: self = Wish()
+      case .add:
+        // To add what was added before leaves later changes as they are.
+        if !isThere || added != nil && command.url != added {
+          current = command.url
+        } else if added == nil {
+          current = nil
+        }
+        (isThere, added) = (true, command.url)
+      default: current = command.url
       }
     }
   }

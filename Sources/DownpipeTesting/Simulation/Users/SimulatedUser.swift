@@ -58,9 +58,9 @@ struct SimulatedUser: Sendable {
 
   /// Gives a command whose effect on downloads is checked.
   private func ordered(
-    _ effect: CommandOrder.Effect, _ scope: CommandOrder.Scope, _ work: () async throws -> Bool
+    _ effect: CommandOrder.Effect, _ scope: CommandOrder.Scope, _ url: URL? = nil, _ work: () async throws -> Bool
   ) async throws -> Bool {
-    let number = order.begin(effect, scope, at: world.scheduler.steps)
+    let number = order.begin(effect, scope, url, at: world.scheduler.steps)
     do {
       let hadEffect = try await work()
       order.end(number, process.isAlive ? .effect(hadEffect) : .failed, at: world.scheduler.steps)
@@ -73,10 +73,10 @@ struct SimulatedUser: Sendable {
   }
 
   private func one(
-    _ effect: CommandOrder.Effect, _ number: Int, _ work: (DownloadID) async throws -> Bool
+    _ effect: CommandOrder.Effect, _ number: Int, _ url: URL? = nil, _ work: (DownloadID) async throws -> Bool
   ) async throws -> String {
     let id = SimulatedRequest.id(number)
-    return "\(try await ordered(effect, .one(id)) { try await work(id) })"
+    return "\(try await ordered(effect, .one(id), url) { try await work(id) })"
   }
 
   private func all(_ effect: CommandOrder.Effect, _ work: () async throws -> Int) async throws -> String {
@@ -93,7 +93,7 @@ struct SimulatedUser: Sendable {
     case .add(let number, let file, let priority, let after, let options):
       let request = request(number, file, priority, after, options)
       let ifKnown: KnownDownload = options.contains(.keep) ? .keep : .update
-      return try await one(.add, number) { _ in
+      return try await one(.add, number, options.contains(.keep) ? nil : request.url) { _ in
         _ = try await downloader.add(request, ifKnown: ifKnown)
         return true
       }
@@ -109,7 +109,7 @@ struct SimulatedUser: Sendable {
       return try await one(.remove, number) { try await downloader.remove($0, deletingFile: deletingFile) }
     case .redirect(let number, let file):
       let (url, mirrors) = (url(file), SimulatedRequest.copies(of: url(file), in: world.configuration))
-      return try await one(.unknown, number) { id in
+      return try await one(.unknown, number, url) { id in
         try await downloader.update(id) { request in
           (request.url, request.mirrors) = (url, request.mirrors.isEmpty ? [] : mirrors)
           (request.expectedDigests, request.metadata[SimulatedRequest.digestKey]) = ([], nil)
