@@ -9,6 +9,9 @@ struct FetchedBytes: Sendable {
   /// The bytes that a resume compares with those on disk, and those that two connections compare where they meet.
   static let compared: Int64 = 64 << 10
 
+  /// The most seams between the connections of a download.
+  private static let mostSeams: Int64 = 2
+
   /// What one download has received.
   private struct Entry: Sendable {
     /// Grows when everything that was received may be received again.
@@ -40,11 +43,18 @@ struct FetchedBytes: Sendable {
     let content: FileContent
     fileprivate let number: Int
     fileprivate let epoch: Int
-    /// The bytes that the download had when the body began: a connection that is replaced by a faster one is no
+    /// The bytes that the download had when it asked for the body: a connection that takes the place of a slow one is no
     /// repetition.
     fileprivate let before: ByteRangeSet
     /// The bytes of `before` that may be compared; `nil` for any number.
     fileprivate var comparing: Int64?
+  }
+
+  /// What a download has received at some moment.
+  struct Received: Sendable {
+    fileprivate let epoch: Int
+    fileprivate let content: FileContent?
+    fileprivate let bytes: ByteRangeSet
   }
 
   private struct Place: Hashable {
@@ -64,9 +74,20 @@ struct FetchedBytes: Sendable {
     guard let asked = request.range else { return }
     switch reply.coverage {
     case .range(let range, _) where range.lowerBound == asked.start: break
-    case .range, .whole, .none(.rangeNotSatisfiable): distrusted.insert(Place(process: process, url: key(request)))
+    case .range, .whole, .none(.rangeNotSatisfiable): distrust(request, process)
     default: break
     }
+  }
+
+  /// Notes that a server has sent another range than the one that it was asked for, or has said that it sends.
+  mutating func distrust(_ request: SourceRequest, _ process: Int) {
+    if request.range != nil { distrusted.insert(Place(process: process, url: key(request))) }
+  }
+
+  /// What a download has received so far.
+  func received(of id: DownloadID) -> Received {
+    let entry = entries[id] ?? Entry()
+    return Received(epoch: entry.epoch, content: entry.content, bytes: entry.bytes)
   }
 
   private func key(_ request: SourceRequest) -> String { (request.url.host() ?? "") + request.url.path() }
@@ -75,9 +96,12 @@ struct FetchedBytes: Sendable {
   ///
   /// - Parameters:
   ///   - start: The position of its first byte.
+  ///   - received: What the download had received when it asked for the body.
+  ///   - isSegmented: Whether the download may have several connections.
   ///   - failures: The number of failures of disk and ledger so far.
   mutating func begin(
-    _ request: SourceRequest, _ content: FileContent, from start: Int64, _ process: Int, failures: Int
+    _ request: SourceRequest, _ content: FileContent, from start: Int64, _ process: Int, beside received: Received,
+    isSegmented: Bool, failures: Int
   ) -> Body {
     lastBody += 1
     var entry = entries[request.id] ?? Entry()
@@ -86,12 +110,13 @@ struct FetchedBytes: Sendable {
     entry.bodies.insert(lastBody)
     entries[request.id] = entry
     // Where the bytes of two connections meet, those behind the seam are compared, too.
-    var comparing: Int64? = Self.compared * (request.range?.end == nil ? 1 : 2)
+    var comparing: Int64? = Self.compared * (request.range?.end == nil && !isSegmented ? 1 : 2)
     let isOtherRange = request.range.map { $0.start != start }
     if isOtherRange ?? distrusted.contains(Place(process: process, url: key(request))) { comparing = nil }
     return Body(
       id: request.id, content: content, number: lastBody, epoch: entry.epoch,
-      before: content == entry.content ? entry.bytes : ByteRangeSet(), comparing: comparing)
+      before: content == received.content && entry.epoch == received.epoch ? received.bytes : ByteRangeSet(),
+      comparing: comparing)
   }
 
   /// Notes bytes that the downloader has accepted.
@@ -145,6 +170,11 @@ struct FetchedBytes: Sendable {
     let hasFailed = record.error != before.error && record.error.map { Self.wrongBytes.contains($0.code) } == true
     if asksForAnother || hasFailed || record.phase == .finished || record.phase == .cancelled { forget(id) }
     if record.checkpoint.ranges != before.checkpoint.ranges { entries[id]?.isNewVersion = false }
+    // A transfer that stops before the bytes behind a seam were compared gives them up.
+    let lost = before.checkpoint.ranges.subtracting(record.checkpoint.ranges)
+    if new.tags.contains(SimulatedSegments.tag), lost.byteCount <= Self.mostSeams * Self.compared {
+      entries[id]?.bytes.subtract(lost)
+    }
   }
 
   /// The events after which the bytes are of no use.

@@ -159,15 +159,29 @@ final class InvariantChecks: Sendable {
     fetched.withLock { $0.replied(reply, to: request, process.incarnation) }
   }
 
+  /// What a download has received so far.
+  func received(of id: DownloadID) -> FetchedBytes.Received { fetched.withLock { $0.received(of: id) } }
+
+  /// Notes that a server's ranges are not trusted any more.
+  func distrust(_ request: SourceRequest, _ process: SimulatedProcess) {
+    fetched.withLock { $0.distrust(request, process.incarnation) }
+  }
+
   /// Passes the chunks of a body on, and checks those that were accepted.
   ///
-  /// - Parameter range: The bytes of the file that the body has.
+  /// - Parameters:
+  ///   - range: The bytes of the file that the body has.
+  ///   - received: What the download had received when it asked for the body.
   func receiving(
     _ range: ByteRange, of content: FileContent, for request: SourceRequest, _ process: SimulatedProcess,
-    into sink: @escaping ChunkSink, _ work: (@escaping ChunkSink) async throws -> Void
+    beside received: FetchedBytes.Received, into sink: @escaping ChunkSink,
+    _ work: (@escaping ChunkSink) async throws -> Void
   ) async throws {
+    let isSegmented = record(request.id)?.request.tags.contains(SimulatedSegments.tag) == true
     let body = fetched.withLock { fetched in
-      fetched.begin(request, content, from: range.lowerBound, process.incarnation, failures: world.failures)
+      fetched.begin(
+        request, content, from: range.lowerBound, process.incarnation, beside: received, isSegmented: isSegmented,
+        failures: world.failures)
     }
     let state = Mutex((body: body, position: range.lowerBound))
     defer { fetched.withLock { $0.ended(body) } }

@@ -113,10 +113,11 @@ final class SimulatedNetwork: Sendable {
       world.timeline.note(.world, text: "the network is away for \(length)")
     }
     guard !isAway else { throw DownloadError(.offline, "there is no network") }
+    let received = process.system.checks.received(of: request.id)
     try await process.time.sleep(for: world.duration(in: server.latency, .network))
     try process.checkAlive()
     do {
-      let reply = try reply(to: request, of: server, from: process)
+      let reply = try reply(to: request, of: server, from: process, beside: received)
       process.system.checks.replied(reply, to: request, process)
       world.timeline.note(
         .reply, process.number, request.id, numbers: reply.length.bytes ?? -1,
@@ -154,7 +155,8 @@ final class SimulatedNetwork: Sendable {
   }
 
   private func reply(
-    to request: SourceRequest, of server: SimulatedServer, from process: SimulatedProcess
+    to request: SourceRequest, of server: SimulatedServer, from process: SimulatedProcess,
+    beside received: FetchedBytes.Received
   ) throws -> SourceReply {
     let key = server.host + request.url.path()
     let fault = fault(of: request, server)
@@ -178,7 +180,7 @@ final class SimulatedNetwork: Sendable {
       let page = FileContent(position: 77, size: Self.pageSize)
       var reply = SourceReply(
         coverage: .whole, length: .known(page.size),
-        body: body(of: page, 0..<page.size, nil, for: request, server, process))
+        body: body(of: page, 0..<page.size, nil, for: request, server, process, beside: received))
       reply.mediaType = "text/html"
       return reply
     default: break
@@ -189,7 +191,7 @@ final class SimulatedNetwork: Sendable {
     // The copy's own bytes count as a version of the file, because a client that asks nobody else cannot notice. But they
     // must not be mixed with the original's.
     if fault == .wrongCopy, let own = known.versions.first { content = own }
-    return reply(to: request, content, known.file, fault, of: server, from: process)
+    return reply(to: request, content, known.file, fault, of: server, from: process, beside: received)
   }
 
   private func refusal(_ refusal: Coverage.Refusal, after delay: Duration? = nil) -> SourceReply {
@@ -200,7 +202,7 @@ final class SimulatedNetwork: Sendable {
 
   private func reply(
     to request: SourceRequest, _ content: FileContent, _ file: SimulatedFile, _ fault: ServerFault?,
-    of server: SimulatedServer, from process: SimulatedProcess
+    of server: SimulatedServer, from process: SimulatedProcess, beside received: FetchedBytes.Received
   ) -> SourceReply {
     let validator = validator(of: content, file)
     if let condition = request.condition, let validator, condition.compare(to: validator) == .sameStrong {
@@ -229,7 +231,7 @@ final class SimulatedNetwork: Sendable {
     }
     var reply = SourceReply(
       coverage: coverage, length: file.announcesLength || coverage != .whole ? .known(Int64(range.count)) : .unknown,
-      validator: validator, body: body(of: served, range, fault, for: request, server, process))
+      validator: validator, body: body(of: served, range, fault, for: request, server, process, beside: received))
     if fault == .redirect {
       var parts = URLComponents()
       (parts.scheme, parts.host, parts.path) = ("https", Self.otherHost, request.url.path())
@@ -257,7 +259,7 @@ final class SimulatedNetwork: Sendable {
 
   private func body(
     of content: FileContent, _ range: ByteRange, _ fault: ServerFault?, for request: SourceRequest,
-    _ server: SimulatedServer, _ process: SimulatedProcess
+    _ server: SimulatedServer, _ process: SimulatedProcess, beside received: FetchedBytes.Received
   ) -> Body {
     var end = range.upperBound
     if fault == .cut || fault == .truncate || fault == .stall, range.count > 1 {
@@ -270,10 +272,13 @@ final class SimulatedNetwork: Sendable {
         self.state.withLock { _ = $0.exchanges.removeValue(forKey: number) }
         process.transferEnded(request.id)
       }
-      try await process.system.checks.receiving(range.lowerBound..<end, of: content, for: request, process, into: sink)
-      {
+      try await process.system.checks.receiving(
+        range.lowerBound..<end, of: content, for: request, process, beside: received, into: sink
+      ) {
         try await self.send(content, range.lowerBound..<end, request, server, process, into: $0)
       }
+      // The range is shorter than the server has said.
+      if fault == .truncate { process.system.checks.distrust(request, process) }
       switch fault {
       case .stall:
         try await process.time.sleep(for: .seconds(600))
