@@ -64,6 +64,7 @@ public struct Simulation: Sendable {
       machine.source
       machine.gate
       machine.limits
+      machine.segments
       Retry(.exponential(attempts: 6))
       machine.storage
       machine.ledger

@@ -69,8 +69,14 @@ struct SimulationEnd: Sendable {
 
   // MARK: Checks
 
-  /// Failures that stay when all faults have ended: the server has another version than the one expected.
-  private static let lasting: Set<DownloadError.Code> = [.digestMismatch]
+  /// Whether a failure stays when all faults have ended: the server has another version than the one expected.
+  private static func isLasting(_ error: DownloadError, of request: DownloadRequest) -> Bool {
+    switch error.code {
+    case .digestMismatch: !request.expectedDigests.isEmpty
+    case .lengthMismatch, .sizeChanged: request.expectedSize != .unknown
+    default: false
+    }
+  }
 
   private func checkEnds(_ processes: [SimulatedProcess]) {
     for record in checks.records {
@@ -78,7 +84,7 @@ struct SimulationEnd: Sendable {
       switch record.phase {
       case .finished: checks.checkFinished(record)
       case .cancelled: break
-      case .failed where record.error.map({ Self.lasting.contains($0.code) }) == true: break
+      case .failed where record.error.map({ Self.isLasting($0, of: record.request) }) == true: break
       case .waiting where isHeld: break
       default:
         checks.report(

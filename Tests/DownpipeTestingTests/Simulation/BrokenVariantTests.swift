@@ -66,6 +66,7 @@ struct BrokenVariant: Sendable, CustomTestStringConvertible {
         executor: process.executor)
       BrokenGate(base: machine.gate, isBroken: hasGate)
       BrokenLimits(base: machine.limits, excess: hasLimits ? 4 : 0)
+      machine.segments
       BrokenRetry(isBroken: hasRetry)
       BrokenStorage(base: machine.storage, defect: storage, disk: disk)
       BrokenLedger(base: machine.ledger, defect: ledger)
@@ -122,6 +123,12 @@ extension BrokenVariant {
     return workload
   }
 
+  /// Large files, and no commands while they arrive: the power fails in the middle of a transfer.
+  private static let patient: SimulatedWorkload = {
+    let additions: [SimulatedCommand] = [.add(0, file: 0), .add(1, file: 6)]
+    return .scripted([additions + [SimulatedCommand](repeating: .wait(milliseconds: 1_000), count: 10)])
+  }()
+
   private static var slow: SimulatedWorld {
     var world = SimulatedWorld.calm
     world.slowLedger = 0.5
@@ -144,20 +151,21 @@ extension BrokenVariant {
     BrokenVariant(.ledger(.forgetsCheckpoints), in: killing, [.refetching], within: 84),
     BrokenVariant(.storage(.forgetsFlushes), in: losingPower, [.claims], within: 3),
     BrokenVariant(
-      .storage(.forgetsFlushesUnnoticed), in: losingPower, [.wholeVersions], unchecked: [.claims], within: 84),
+      .storage(.forgetsFlushesUnnoticed), in: losingPower, [.wholeVersions], unchecked: [.claims],
+      workload: patient, within: 12),
     BrokenVariant(.storage(.losesWrites), [.claims, .wholeVersions, .liveness, .refetching], within: 3),
-    BrokenVariant(.storage(.shiftsContinued), [.wholeVersions, .claims], within: 6),
+    BrokenVariant(.storage(.shiftsContinued), [.wholeVersions, .claims], within: 27),
     BrokenVariant(.storage(.publishesEarly), [.wholeVersions], within: 3),
     BrokenVariant(.storage(.forgetsFiles), [.wholeVersions], within: 3),
     BrokenVariant(.storage(.keepsPartials), [.bookkeeping], within: 3),
     BrokenVariant(.storage(.keepsOpen), [.shutdown, .liveness, .bookkeeping], within: 3),
     BrokenVariant(.storage(.losesPartials), [.refetching], within: 78),
-    BrokenVariant(.source(.shiftsContinued), [.wholeVersions], within: 102),
+    BrokenVariant(.source(.shiftsContinued), [.wholeVersions], within: 33),
     BrokenVariant(.source(.endsEarly), [.wholeVersions], within: 3),
-    BrokenVariant(.source(.ignoresCancellation), [.gates, .shutdown], within: 270),
+    BrokenVariant(.source(.ignoresCancellation), [.gates, .shutdown], within: 33),
     BrokenVariant(.source(.usesThreads), [.determinism, .liveness], within: 3),
     BrokenVariant(.limits, [.limits], within: 3),
-    BrokenVariant(.gate, [.gates], within: 225),
+    BrokenVariant(.gate, [.gates], within: 33),
     BrokenVariant(.retry, [.liveness], within: 84),
     BrokenVariant(.step(.alters), [.wholeVersions], within: 3),
     BrokenVariant(.step(.neverEnds), [.liveness], within: 3),
@@ -165,10 +173,10 @@ extension BrokenVariant {
     BrokenVariant(.engine(.idleWithoutSecondLook), [.idle, .liveness], within: 66),
     BrokenVariant(.engine(.lostWakeUp), in: .calm, [.liveness], within: 9),
     BrokenVariant(
-      .engine(.lateCommands), in: slow, [.commandOrder, .commandResult, .lastState], workload: crowded, within: 300),
+      .engine(.lateCommands), in: slow, [.commandOrder, .commandResult, .lastState], workload: crowded, within: 900),
     BrokenVariant(.engine(.startsTwice), [.oneWriter], within: 3),
     BrokenVariant(.engine(.keepsReaders), [.bookkeeping], within: 3),
-    BrokenVariant(.engine(.runsPastGates), [.gates], within: 270),
+    BrokenVariant(.engine(.runsPastGates), [.gates], within: 33),
   ]
 }
 

@@ -172,7 +172,15 @@ final class Run: Sendable {
   }
 
   /// The published artifact that a removed download leaves in place.
-  var leftArtifact: StoredArtifact? { state.withLock { $0.record.earlierArtifact ?? $0.inPlaceAtRemoval } }
+  var leftArtifact: StoredArtifact? {
+    state.withLock { state in
+      // It had ended before it was stopped. A file that was there before the download stays.
+      if state.record.phase == .finished {
+        return state.record.steps.artifact.flatMap { $0.isReused ? nil : $0 }
+      }
+      return state.record.earlierArtifact ?? state.inPlaceAtRemoval
+    }
+  }
 
   var stopReason: StopReason? { state.withLock { $0.stopReason } }
 

@@ -87,8 +87,9 @@ extension Engine {
 
   private func leaseRequest() -> LeaseRequest? {
     selector = nil
-    guard mode.mayLease, !mode.isSuspended, !mode.isStopping, !ledgerNeedsRest, !gates.isClosedForAll,
-      outbox.waiting.count < Self.mostUnsaved
+    // What is held without the knowledge of this engine would not count for the limits.
+    guard mode.mayLease, !mode.isSuspended, !mode.isStopping, !ledgerNeedsRest, !mode.mayHoldUnknown,
+      !gates.isClosedForAll, outbox.waiting.count < Self.mostUnsaved
     else { return nil }
     // Read before the rules: a rule that is reported in between begins another epoch.
     let epoch = epoch
@@ -119,6 +120,12 @@ extension Engine {
 
   /// The number of outcomes that may wait for a failing ledger before no more downloads are leased.
   private static let mostUnsaved = 64
+
+  /// Lets the ledger rest after a failure; the loop tries again after a while what has failed.
+  func restLedger() {
+    mode.ledgerRests = true
+    context.mailbox.wake()
+  }
 
   /// Whether to wait after a failure of the ledger; a timer ends the wait after a second.
   var ledgerNeedsRest: Bool { mode.ledgerRests && !mode.isStopping }

@@ -122,10 +122,16 @@ extension Engine {
   ) async throws -> Leftovers.State {
     let leftovers = Leftovers(of: hub, withFiles: deletingFiles)
     for record in try await lostRecords(of: selection) { leftovers.note(record) }
-    _ = try await store.remove(selection) { record in
-      guard isRemoved(record) else { return false }
-      leftovers.note(record)
-      return true
+    do {
+      _ = try await store.remove(selection) { record in
+        guard isRemoved(record) else { return false }
+        leftovers.note(record)
+        return true
+      }
+    } catch {
+      // The ledger may have removed them all the same.
+      noteUnpublished(leftovers.taken().watched.map(\.id))
+      throw error
     }
     let removed = leftovers.taken()
     for page in removed.pages {

@@ -56,10 +56,18 @@ extension Engine {
       throw error
     }
     let stored = StoredArtifact(moved, in: storage)
-    let record = try await store.update(id, at: time.date) { record in
-      record.steps.artifact = stored
-      record.steps.note = nil
-      record.request.destination.setName(moved.name)
+    let record: DownloadRecord?
+    do {
+      record = try await store.update(id, at: time.date) { record in
+        record.steps.artifact = stored
+        record.steps.note = nil
+        record.request.destination.setName(moved.name)
+      }
+    } catch {
+      // The file has moved: the ledger has to say so as soon as it can.
+      mode.mustFinishRenaming = true
+      restLedger()
+      throw error
     }
     guard let record else { throw DownloadError.unknownDownload(id) }
     noteChange(of: CollectionOfOne(id))
@@ -67,9 +75,13 @@ extension Engine {
     return status(of: record)
   }
 
-  /// Finishes the renames that the end of a process has interrupted. Called before any other work.
+  /// Finishes the renames that the end of a process, or a failure of the ledger, has interrupted. Called before any other
+  /// work.
   func finishRenaming() async {
-    guard let records = try? await store.unsettledMoves() else { return }
+    guard let records = try? await store.unsettledMoves() else {
+      mode.mustFinishRenaming = true
+      return restLedger()
+    }
     for record in records where belongsHere(record) { _ = await renamed(record) }
   }
 

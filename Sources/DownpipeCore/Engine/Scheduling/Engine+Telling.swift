@@ -42,10 +42,16 @@ extension Engine {
     let ids = hub.watchedDownloads.filter { slots.runs[$0] == nil && !told.contains($0) }
     guard !ids.isEmpty, let (records, dependencies) = await readForPublishing(ids) else { return }
     for record in records where slots.runs[record.id] == nil { publish(record, dependencies) }
-    let found = Set(records.map(\.id))
+    await finishEvents(of: ids, except: records)
+  }
+
+  /// Ends the events of downloads that were removed.
+  /// - Parameter found: The records that the ledger has of them.
+  private func finishEvents(of ids: [DownloadID], except found: [DownloadRecord]) async {
+    let found = Set(found.map(\.id))
     for id in ids where !found.contains(id) && slots.runs[id] == nil {
       // Read once more, because the download may just have been added.
-      if let isGone = try? await isGone(id), isGone { hub.finish(id) }
+      do { if try await isGone(id) { hub.finish(id) } } catch { noteUnpublished(CollectionOfOne(id)) }
     }
   }
 
@@ -55,9 +61,7 @@ extension Engine {
       guard unpublished.count < LedgerBulkResult.mostIDs else { return hub.publishIncomplete() }
       unpublished.insert(id)
     }
-    guard !unpublished.isEmpty else { return }
-    mode.ledgerRests = true
-    context.mailbox.wake()
+    if !unpublished.isEmpty { restLedger() }
   }
 
   /// Publishes the states that could not be read, unless the ledger rests after a failure.
@@ -65,7 +69,9 @@ extension Engine {
     guard !unpublished.isEmpty, !ledgerNeedsRest, !mode.isStopping else { return }
     let ids = unpublished.sorted()
     unpublished = []
-    await publishStates(of: ids)
+    guard let (records, dependencies) = await readForPublishing(ids) else { return noteUnpublished(ids) }
+    for record in records where slots.runs[record.id] == nil { publish(record, dependencies) }
+    await finishEvents(of: ids, except: records)
   }
 
   /// Whether the ledger has no record of a download that does not run here. `false` if the download has changed while the

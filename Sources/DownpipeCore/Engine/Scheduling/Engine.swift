@@ -43,6 +43,8 @@ actor Engine {
     var mayHoldUnknown = false
     /// Whether downloads of dead owners have to be reclaimed, because the ledger has failed to do so.
     var mustReclaim = false
+    /// Whether files were renamed without the ledger's knowledge, because it has failed.
+    var mustFinishRenaming = false
     /// Whether that timer is set.
     var restTimerIsSet = false
     /// Whether a child task looks for changes by other processes.
@@ -127,6 +129,10 @@ actor Engine {
       if mustLookForOthers {
         mode.looksForOthers = true
         group.addTask { await self.lookForOthers() }
+      }
+      if mode.mustFinishRenaming, !ledgerNeedsRest, !mode.isStopping {
+        mode.mustFinishRenaming = false
+        group.addTask { await self.finishRenaming() }
       }
       if mustFillReasons { group.addTask { await self.fillReasons() } }
       if reasons.mayHaveChanged, !reasons.isLooking, hub.isAnythingWatched {

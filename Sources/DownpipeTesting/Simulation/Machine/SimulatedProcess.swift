@@ -205,6 +205,9 @@ public struct SimulatedMachine: Sendable {
   /// At most three downloads at once, and two from one host, unless the simulated users change it.
   public var limits: some AdmissionPolicy { process.limits }
 
+  /// Three connections for each file whose request asks for it; see ``SimulatedCommand/RequestOptions/segments``.
+  public var segments: some SegmentPolicy { SimulatedSegments() }
+
   /// A step that copies the file to a workspace and checks the expected digest, which takes some time.
   public var step: some PostProcessor<File, File> { SimulatedStep(process: process) }
 

@@ -66,6 +66,20 @@ struct SimulatedLimits: AdmissionPolicy, Hashable {
   }
 }
 
+/// Fetches files over several connections if their requests have a tag.
+struct SimulatedSegments: SegmentPolicy, SegmentSession, Hashable {
+  /// The tag of the requests.
+  static let tag = "segments"
+
+  var maximumConnections = 3
+
+  func start(size: Int64, of candidate: Candidate) -> (any SegmentSession)? {
+    candidate.tags.contains(Self.tag) ? self : nil
+  }
+
+  func connections(after measurement: SegmentMeasurement) -> Int { maximumConnections }
+}
+
 /// A step that copies the file and checks its digest.
 struct SimulatedStep: PostProcessor, DigestVerifying {
   typealias Input = File

@@ -8,9 +8,9 @@ public enum SimulatedCommand: Sendable, Hashable {
   ///   - number: The number of the download.
   ///   - file: The number of the file among all files of the world's servers; larger numbers begin again.
   ///   - priority: Its priority.
-  ///   - expectsDigest: Whether the digest of the present version is expected.
   ///   - after: The number of a download that has to finish before.
-  case add(Int, file: Int, priority: Priority = .normal, expectsDigest: Bool = false, after: Int? = nil)
+  ///   - with: What else the request asks for.
+  case add(Int, file: Int, priority: Priority = .normal, after: Int? = nil, with: RequestOptions = [])
   /// Pauses a download.
   case pause(Int)
   /// Resumes a download.
@@ -87,52 +87,13 @@ public enum SimulatedCommand: Sendable, Hashable {
   }
 }
 
-/// What users do in a simulation: how many there are, and how much they do.
-public struct SimulatedWorkload: Sendable, Hashable {
-  /// The most downloads.
-  public var downloads = 5
-  /// The most users of each process, who give commands at the same time.
-  public var users = 3
-  /// The most commands of each user.
-  public var commands = 8
-  /// Whether users do more than to add downloads and to wait.
-  public var isBusy = true
-  /// The commands of each user of the first process; `nil` if the seed chooses them. Other processes have no users then.
-  public var scripts: [[SimulatedCommand]]?
-
-  /// Creates a workload with up to 5 downloads and up to 3 users with up to 8 commands each.
-  public init() {}
-
-  /// A workload that only adds downloads, in a random order.
-  public static func adding(_ count: Int) -> SimulatedWorkload {
-    var workload = SimulatedWorkload()
-    (workload.downloads, workload.users, workload.commands, workload.isBusy) = (count, 1, count, false)
-    return workload
-  }
-
-  /// A workload of given commands, the same with each seed. Its users are those of the first process.
-  ///
-  /// ```swift
-  /// let workload = SimulatedWorkload.scripted([[.add(0, file: 0), .wait(milliseconds: 500), .pause(0)], [.look]])
-  /// ```
-  /// - Parameter scripts: The commands of each user, which users give at the same time.
-  public static func scripted(_ scripts: [[SimulatedCommand]]) -> SimulatedWorkload {
-    var workload = SimulatedWorkload()
-    workload.scripts = scripts
-    return workload
-  }
-}
-
-/// The commands of the users of one process; the first user's first.
-typealias UserScripts = [[SimulatedCommand]]
-
 extension SimulatedCommand: CustomStringConvertible {
   /// The command as Swift source, without default arguments.
   public var description: String {
     switch self {
-    case .add(let number, let file, let priority, let expectsDigest, let after):
+    case .add(let number, let file, let priority, let after, let options):
       "add(\(number), file: \(file)" + (priority == .normal ? "" : ", priority: .init(rawValue: \(priority.rawValue))")
-        + (expectsDigest ? ", expectsDigest: true" : "") + (after.map { ", after: \($0)" } ?? "") + ")"
+        + (after.map { ", after: \($0)" } ?? "") + (options.isEmpty ? "" : ", with: \(options)") + ")"
     case .pause(let number): "pause(\(number))"
     case .resume(let number): "resume(\(number))"
     case .start(let number, let preemption): "start(\(number), preempting: .\(preemption))"
@@ -165,83 +126,6 @@ extension SimulatedCommand: CustomStringConvertible {
     case .setDate(let seconds): "setDate(by: \(seconds))"
     case .wait(let milliseconds): "wait(milliseconds: \(milliseconds))"
     case .reopen: "reopen"
-    }
-  }
-}
-
-extension SimulatedWorkload {
-  /// The commands of a seed, for each process and each user.
-  func scripts(of world: SimulatedWorld, seed: UInt64) -> [UserScripts] {
-    if let scripts { return (0..<world.processes).map { $0 == 0 ? scripts : [] } }
-    var generator = SeededGenerator(seed: seed ^ 0x5C21_7750_0000_0000)
-    return (0..<world.processes).map { process in
-      if !isBusy {
-        return process > 0 ? [] : [(0..<downloads).map { .add($0, file: $0) }.shuffled(using: &generator)]
-      }
-      let users = Int.random(in: 1...max(1, users), using: &generator)
-      let downloads = Int.random(in: 1...max(1, downloads), using: &generator)
-      return (0..<users).map { user in
-        let count = Int.random(in: 1...max(1, commands), using: &generator)
-        let rest = (0..<count).map { _ in command(world, downloads, &generator) }
-        // Otherwise most commands would find nothing.
-        return user == 0 && process == 0 ? (0..<downloads).map { add($0, world, &generator) } + rest : rest
-      }
-    }
-  }
-
-  private func add(_ number: Int, _ world: SimulatedWorld, _ generator: inout SeededGenerator) -> SimulatedCommand {
-    let files = world.servers.reduce(0) { $0 + $1.files.count }
-    return .add(
-      number, file: Int.random(in: 0..<max(1, files), using: &generator),
-      priority: [.normal, .normal, .high, .low].randomElement(using: &generator) ?? .normal,
-      expectsDigest: Int.random(in: 0..<4, using: &generator) == 0,
-      after: number > 0 && Int.random(in: 0..<8, using: &generator) == 0 ? number - 1 : nil)
-  }
-
-  private func command(
-    _ world: SimulatedWorld, _ downloads: Int, _ generator: inout SeededGenerator
-  ) -> SimulatedCommand {
-    let number = Int.random(in: 0..<downloads, using: &generator)
-    let isOne = Bool.random(using: &generator)
-    let file = Int.random(in: 0..<8, using: &generator)
-    switch Int.random(in: 0..<100, using: &generator) {
-    case 0..<14: return .pause(number)
-    case 14..<28: return .resume(number)
-    case 28..<32:
-      return .start(number, preempting: [.none, .oldest, .lowestPriority].randomElement(using: &generator) ?? .none)
-    case 32..<36: return .restart(number)
-    case 36..<38: return .refresh(number)
-    case 38..<41: return .cancel(number)
-    case 41: return .discard(number)
-    case 42..<45: return .remove(number, deletingFile: isOne)
-    case 45..<50: return add(number, world, &generator)
-    case 50..<52: return .prioritize(number, isOne ? .high : .low)
-    case 52..<54: return .redirect(number, file: file)
-    case 54..<56: return .rename(number)
-    case 56: return .verify(number)
-    case 57..<61: return .pauseAll
-    case 61..<65: return .resumeAll
-    case 65: return isOne ? .restartAll : .refreshAll
-    case 66: return isOne ? .cancelAll : .removeAll
-    case 67: return .prioritizeAll(isOne ? .high : .low)
-    case 68..<71: return .suspend(isOne)
-    case 71..<76: return .gate(isOpen: isOne)
-    case 76..<80:
-      return .limit(
-        concurrent: Int.random(in: 1...4, using: &generator), perHost: Int.random(in: 1...3, using: &generator),
-        excess: isOne ? .stops : .finishes)
-    case 80..<82:
-      return .replaceStage(SimulatedCommand.ReplacedStage.allCases.randomElement(using: &generator) ?? .retry)
-    case 82..<84: return .swapFile(file)
-    case 84: return .look
-    case 85: return .removeOrphans
-    case 86..<89: return .watch(number)
-    case 89..<91: return .waitUntilIdle
-    case 91 where world.dateJumps > .zero:
-      let most = Int(world.dateJumps.components.seconds)
-      return .setDate(by: Int.random(in: -most...most, using: &generator))
-    case 92: return .reopen
-    default: return .wait(milliseconds: isOne ? Int.random(in: 0...200, using: &generator) : 5_000)
     }
   }
 }

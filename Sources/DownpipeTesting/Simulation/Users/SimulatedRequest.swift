@@ -18,4 +18,13 @@ enum SimulatedRequest {
   static func urls(in world: SimulatedWorld) -> [URL] {
     world.servers.flatMap { server in server.files.map { url(server, $0) } }
   }
+
+  /// The URLs of other servers that have the same file, in the order of the world.
+  static func copies(of url: URL, in world: SimulatedWorld) -> [URL] {
+    let files = world.servers.flatMap { server in
+      server.files.map { (url: Self.url(server, $0), original: $0.copyOf ?? server.host + $0.path) }
+    }
+    guard let original = files.first(where: { $0.url == url })?.original else { return [] }
+    return files.filter { $0.original == original && $0.url != url }.map(\.url)
+  }
 }

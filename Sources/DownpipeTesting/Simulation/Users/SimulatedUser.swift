@@ -90,9 +90,13 @@ struct SimulatedUser: Sendable {
 
   private func perform(_ command: SimulatedCommand, with downloader: Downloader) async throws -> String? {
     switch command {
-    case .add(let number, let file, let priority, let expectsDigest, let after):
-      let request = request(number, file, priority, expectsDigest, after)
-      return try await one(.add, number, request.url) { _ in try await downloader.add(request).isNew || true }
+    case .add(let number, let file, let priority, let after, let options):
+      let request = request(number, file, priority, after, options)
+      let ifKnown: KnownDownload = options.contains(.keep) ? .keep : .update
+      return try await one(.add, number, options.contains(.keep) ? nil : request.url) { _ in
+        _ = try await downloader.add(request, ifKnown: ifKnown)
+        return true
+      }
     case .pause(let number): return try await one(.pause, number) { try await downloader.pause($0) }
     case .resume(let number): return try await one(.resume, number) { try await downloader.resume($0) }
     case .start(let number, let preemption):
@@ -104,11 +108,12 @@ struct SimulatedUser: Sendable {
     case .remove(let number, let deletingFile):
       return try await one(.remove, number) { try await downloader.remove($0, deletingFile: deletingFile) }
     case .redirect(let number, let file):
-      let url = url(file)
+      let (url, mirrors) = (url(file), SimulatedRequest.copies(of: url(file), in: world.configuration))
       return try await one(.unknown, number, url) { id in
         try await downloader.update(id) { request in
-          request.url = url
+          (request.url, request.mirrors) = (url, request.mirrors.isEmpty ? [] : mirrors)
           (request.expectedDigests, request.metadata[SimulatedRequest.digestKey]) = ([], nil)
+          request.expectedSize = .unknown
         }
         return true
       }
@@ -162,13 +167,18 @@ struct SimulatedUser: Sendable {
   }
 
   private func request(
-    _ number: Int, _ file: Int, _ priority: Priority, _ expectsDigest: Bool, _ after: Int?
+    _ number: Int, _ file: Int, _ priority: Priority, _ after: Int?, _ options: SimulatedCommand.RequestOptions
   ) -> DownloadRequest {
     let url = url(file)
+    let content = process.system.network.content(of: url)
     var request = DownloadRequest(
       url, id: SimulatedRequest.id(number), priority: priority, after: after.map { [SimulatedRequest.id($0)] } ?? [],
       tags: ["t\(number % 2)"], destination: .init(name: "f\(number)"))
-    if expectsDigest, process.verifiesDigests, let content = process.system.network.content(of: url) {
+    if options.contains(.mirrors) { request.mirrors = SimulatedRequest.copies(of: url, in: world.configuration) }
+    if options.contains(.segments) { request.tags.insert(SimulatedSegments.tag) }
+    if options.contains(.ifChanged) { request.refresh = .ifChanged }
+    if options.contains(.size), let content { request.expectedSize = .known(content.size) }
+    if options.contains(.digest), process.verifiesDigests, let content {
       request.expectedDigests = [content.digest]
       request.metadata[SimulatedRequest.digestKey] = "yes"
     }

@@ -135,8 +135,9 @@ final class SimulatedNetwork: Sendable {
       switch fault {
       case .wrongRange, .wrongTotal, .ignoredRange, .refusedRange: if request.range == nil { continue }
       // The end of such a body is the end of the file.
-      case .truncate: if !announcesLength(request, server) { continue }
+      case .truncate: if file(request, server)?.announcesLength == false { continue }
       // Others have no way to notice.
+      case .wrongCopy: if file(request, server)?.copyOf == nil { continue }
       case .logInPage, .otherBytes:
         if !isRange, request.metadata[SimulatedRequest.digestKey] == nil { continue }
       default: break
@@ -148,8 +149,8 @@ final class SimulatedNetwork: Sendable {
     return nil
   }
 
-  private func announcesLength(_ request: SourceRequest, _ server: SimulatedServer) -> Bool {
-    state.withLock { $0.files[server.host + request.url.path()]?.file.announcesLength } ?? true
+  private func file(_ request: SourceRequest, _ server: SimulatedServer) -> SimulatedFile? {
+    state.withLock { $0.files[server.host + request.url.path()]?.file }
   }
 
   private func reply(
@@ -182,10 +183,13 @@ final class SimulatedNetwork: Sendable {
       return reply
     default: break
     }
-    guard let known = state.withLock({ $0.files[key]?.file }), let content = content(of: request.url) else {
+    guard let known = state.withLock({ $0.files[key] }), var content = content(of: request.url) else {
       return refusal(.status(404))
     }
-    return reply(to: request, content, known, fault, of: server, from: process)
+    // The copy's own bytes count as a version of the file, because a client that asks nobody else cannot notice. But they
+    // must not be mixed with the original's.
+    if fault == .wrongCopy, let own = known.versions.first { content = own }
+    return reply(to: request, content, known.file, fault, of: server, from: process)
   }
 
   private func refusal(_ refusal: Coverage.Refusal, after delay: Duration? = nil) -> SourceReply {
@@ -217,7 +221,6 @@ final class SimulatedNetwork: Sendable {
         let shift: Int64 = fault == .wrongRange ? min(1_000, max(0, end - asked.start - 1)) : 0
         range = (asked.start + shift)..<end
         coverage = .range(range, total: fault == .wrongTotal ? .known(content.size + 1) : total)
-      } else {
       }
     }
     var served = content
@@ -261,11 +264,7 @@ final class SimulatedNetwork: Sendable {
       end = world.random(.network) { Int64.random(in: range.lowerBound..<range.upperBound, using: &$0) }
     }
     return Body { [end] sink in
-      let number = self.state.withLock { state in
-        state.last += 1
-        state.exchanges[state.last] = Exchange(process: process, id: request.id, host: server.host)
-        return state.last
-      }
+      let number = self.begin(Exchange(process: process, id: request.id, host: server.host))
       process.transferBegan(request.id)
       defer {
         self.state.withLock { _ = $0.exchanges.removeValue(forKey: number) }
@@ -282,6 +281,17 @@ final class SimulatedNetwork: Sendable {
       case .cut: throw DownloadError(.network, "the connection was cut")
       default: break
       }
+    }
+  }
+
+  private func begin(_ exchange: Exchange) -> UInt64 {
+    let others = exchanges.filter { $0.id == exchange.id && $0.process === exchange.process }
+    if !others.isEmpty { world.coverage.count("transfer: several connections") }
+    if others.contains(where: { $0.host != exchange.host }) { world.coverage.count("transfer: several servers") }
+    return state.withLock { state in
+      state.last += 1
+      state.exchanges[state.last] = exchange
+      return state.last
     }
   }
 

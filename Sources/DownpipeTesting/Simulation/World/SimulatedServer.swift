@@ -54,14 +54,16 @@ public struct SimulatedFile: Sendable, Hashable {
   public var announcesLength = true
   /// Whether the server serves ranges.
   public var servesRanges = true
-  /// Paths of other servers' files that are the same file, such as `mirror.example/film`.
+  /// The host and path of another server's file of which this is a copy, such as `origin.example/film`; `nil` for a file
+  /// of its own. When the original is replaced, so is the copy.
   public var copyOf: String?
 
   /// Creates a file.
-  public init(path: String, size: Int64, validation: Validation = .strong) {
+  public init(path: String, size: Int64, validation: Validation = .strong, copyOf: String? = nil) {
     self.path = path
     self.size = size
     self.validation = validation
+    self.copyOf = copyOf
   }
 }
 
@@ -99,6 +101,9 @@ public enum ServerFault: String, Sendable, Hashable, CaseIterable, Comparable {
   case swappedFile
   /// The bytes are those of another file, in a reply that says nothing of it.
   case otherBytes
+  /// The bytes of a copy are not those of its original, in a reply that says nothing of it: a mirror with another file of
+  /// the same size. Files that are no copies do not have the fault.
+  case wrongCopy
 
   /// In order of their names.
   public static func < (left: Self, right: Self) -> Bool { left.rawValue < right.rawValue }

@@ -51,16 +51,31 @@ public struct SimulatedWorld: Sendable, Hashable {
   /// Creates a world without faults.
   public init(servers: [SimulatedServer]) { self.servers = servers }
 
-  /// Two servers with a few files of up to 1 MiB each, without faults.
+  /// Two servers with a few files of up to 1 MiB each, and copies of two files of the other server, without faults.
   public static var calm: SimulatedWorld {
-    func files(_ prefix: String) -> [SimulatedFile] {
+    func files(_ prefix: String, copies: [SimulatedFile]) -> [SimulatedFile] {
       let kinds: [SimulatedFile.Validation] = [.strong, .date, .weak, .none]
       return kinds.enumerated().map { index, kind in
         SimulatedFile(path: "/\(prefix)\(index)", size: [700_000, 90_000, 300_000, 1_000][index], validation: kind)
-      }
+      } + copies
     }
     return SimulatedWorld(servers: [
-      SimulatedServer(host: "one.example", files: files("a")), SimulatedServer(host: "two.example", files: files("b")),
+      SimulatedServer(
+        host: "one.example",
+        files: files(
+          "a",
+          copies: [
+            SimulatedFile(path: "/b0", size: 700_000, validation: .date, copyOf: "two.example/b0"),
+            SimulatedFile(path: "/b2", size: 300_000, validation: .strong, copyOf: "two.example/b2"),
+          ])),
+      SimulatedServer(
+        host: "two.example",
+        files: files(
+          "b",
+          copies: [
+            SimulatedFile(path: "/a0", size: 700_000, validation: .strong, copyOf: "one.example/a0"),
+            SimulatedFile(path: "/a1", size: 90_000, validation: .none, copyOf: "one.example/a1"),
+          ])),
     ])
   }
 
@@ -72,6 +87,7 @@ public struct SimulatedWorld: Sendable, Hashable {
         world.servers[index].faults[fault] = 0.02
       }
       world.servers[index].faults[.cut] = 0.1
+      world.servers[index].faults[.wrongCopy] = 0.15
       world.servers[index].maximumConnections = 3
     }
     world.servers[1].files[1].validation = .lying
