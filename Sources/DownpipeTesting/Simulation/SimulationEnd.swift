@@ -121,7 +121,8 @@ struct SimulationEnd: Sendable {
 
   private func checkBookkeeping(_ process: SimulatedProcess) async {
     guard let sizes = await process.downloader?.bookkeeping else { return }
-    // What another process has removed is remembered here until its due time.
+    // What another process has finished or removed is remembered here, in a bounded number of entries, until the network
+    // comes back or a watcher comes: it may be for ever, so that to wait longer does not help.
     let isShared = world.configuration.processes > 1
     for (name, size) in sizes.sorted(by: { $0.key < $1.key }) where size > 0 {
       if isShared, name == "waits" || name == "reasons" { continue }

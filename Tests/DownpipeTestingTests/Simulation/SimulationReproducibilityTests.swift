@@ -43,9 +43,7 @@ struct SimulationReproducibilityTests {
     #expect(try await Self.fingerprints() == lines)
   }
 
-  @Test(
-    "the jobs of a transfer follow its time: a hundred times the bytes in the same time cost less than 1.6 times as many"
-  )
+  @Test("the jobs of a transfer follow its time: a hundred times the bytes in the same time cost as many")
   func costOfTransfers() async throws {
     func report(_ size: Int64, _ bandwidth: Int64) async throws -> SimulationReport {
       var server = SimulatedServer(host: "one.example", files: [SimulatedFile(path: "/film", size: size)])
@@ -55,9 +53,14 @@ struct SimulationReproducibilityTests {
       simulation.strategies = [.inOrder]
       return try await simulation.run(seed: 1)
     }
-    // Not the same: the fast one has a checkpoint after each chunk (64 KiB), the slow one after each second.
-    let (slow, fast) = (try await report(1 << 20, 10 << 10), try await report(100 << 20, 1 << 20))
-    #expect(Double(fast.jobs) / Double(slow.jobs) < 1.6, "\(fast.jobs) and \(slow.jobs) jobs")
+    var begin = ContinuousClock.now
+    let slow = try await report(1 << 20, 10 << 10)
+    let slowTime = begin.duration(to: .now)
+    begin = .now
+    let fast = try await report(100 << 20, 1 << 20)
+    #expect(Double(fast.jobs) / Double(slow.jobs) <= 1.05, "\(fast.jobs) and \(slow.jobs) jobs")
     #expect(abs(fast.time / slow.time - 1) < 0.05, "\(fast.time) and \(slow.time)")
+    // Told only: the machine may be busy with something else.
+    print("simulation: 1 MiB at 10 KiB/s takes \(slowTime), 100 MiB at 1 MiB/s \(begin.duration(to: .now))")
   }
 }

@@ -79,8 +79,12 @@ final class World: Sendable {
     coverage.count("fault: \(name)")
   }
 
-  /// How often downloads commit checkpoints.
-  var checkpoints: CheckpointPolicy { CheckpointPolicy(bytes: 64 << 10, interval: .seconds(1)) }
+  /// How often downloads commit checkpoints. A file has a limited number of them because of its bytes, so that the jobs of a
+  /// transfer follow its time.
+  var checkpoints: CheckpointPolicy {
+    let largest = configuration.servers.flatMap(\.files).map(\.size).max() ?? 0
+    return CheckpointPolicy(bytes: max(64 << 10, largest / 16), interval: .seconds(1))
+  }
 
   var areFaultsOver: Bool { state.withLock { $0.areFaultsOver } }
 
