@@ -171,10 +171,10 @@ struct FetchedBytes: Sendable {
     if asksForAnother || hasFailed || record.phase == .finished || record.phase == .cancelled { forget(id) }
     if record.checkpoint.ranges != before.checkpoint.ranges { entries[id]?.isNewVersion = false }
     // A transfer that stops before the bytes behind a seam were compared gives them up.
-    let lost = before.checkpoint.ranges.subtracting(record.checkpoint.ranges)
-    if new.tags.contains(SimulatedSegments.tag), lost.byteCount <= Self.mostSeams * Self.compared {
-      entries[id]?.bytes.subtract(lost)
-    }
+    guard before.phase.isActive, !record.phase.isActive, new.tags.contains(SimulatedSegments.tag),
+      let lost = entries[id]?.bytes.subtracting(record.checkpoint.ranges)
+    else { return }
+    if lost.byteCount <= Self.mostSeams * Self.compared { entries[id]?.bytes.subtract(lost) }
   }
 
   /// The events after which the bytes are of no use.

@@ -196,6 +196,9 @@ final class InvariantChecks: Sendable {
     }
   }
 
+  /// Notes that a reply does not fit the bytes on disk: the file is fetched from the start.
+  func restarted(_ id: DownloadID) { fetched.withLock { $0.forget(id) } }
+
   func stopped(_ id: DownloadID, reason: String) { fetched.withLock { $0.stopped(id, reason: reason) } }
 
   // MARK: The ledger

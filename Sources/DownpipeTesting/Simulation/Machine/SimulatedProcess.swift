@@ -63,7 +63,11 @@ final class SimulatedProcess: Sendable {
     options.sabotage = sabotage
     options.probe = EngineProbe { [world, checks = system.checks] in
       world.coverage.note($0)
-      if case .stopped(let id, let reason) = $0 { checks.stopped(id, reason: reason) }
+      switch $0 {
+      case .stopped(let id, let reason): checks.stopped(id, reason: reason)
+      case .planned(let id, .restart(_?)): checks.restarted(id)
+      case .planned: break
+      }
     }
     let pipeline = Pipeline(stages) { parts in
       parts.sources = parts.sources.map { $0 is SimulatedSource ? $0 : SeveredSource(base: $0, process: self) }
