@@ -12,6 +12,7 @@ final class CommandOrder: Sendable {
 
   enum Scope: Sendable {
     case one(DownloadID)
+    case some(Set<DownloadID>)
     case all
   }
 
@@ -87,7 +88,10 @@ final class CommandOrder: Sendable {
     let ids = Set(
       commands.compactMap { command -> DownloadID? in
         if case .one(let id) = command.scope { id } else { nil }
-      })
+      }
+        + commands.flatMap { command -> [DownloadID] in
+          if command.effect == .add, case .some(let ids) = command.scope { Array(ids) } else { [] }
+        })
     for id in ids.sorted(by: { $0.rawValue < $1.rawValue }) {
       var knowledge = Knowledge.gone
       for (index, command) in commands.enumerated() where command.concerns(id) {
@@ -111,7 +115,11 @@ final class CommandOrder: Sendable {
 
 extension CommandOrder.Command {
   fileprivate func concerns(_ id: DownloadID) -> Bool {
-    if case .one(let own) = scope { own == id } else { true }
+    switch scope {
+    case .one(let own): own == id
+    case .some(let ids): ids.contains(id)
+    case .all: true
+    }
   }
 
   fileprivate var isUnordered: Bool {
