@@ -71,6 +71,8 @@ struct FetchedBytes: Sendable {
 
   /// Notes a reply. A server that does not send the requested range is asked for whole files from now on.
   mutating func replied(_ reply: SourceReply, to request: SourceRequest, _ process: Int) {
+    // Bytes behind a gap are not proved by the validator of another resource.
+    if reply.finalURL != nil, let entry = entries[request.id], entry.bytes.ranges.count > 1 { forget(request.id) }
     guard let asked = request.range else { return }
     switch reply.coverage {
     case .range(let range, _) where range.lowerBound == asked.start: break

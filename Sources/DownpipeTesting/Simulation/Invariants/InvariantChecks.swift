@@ -314,12 +314,10 @@ final class InvariantChecks: Sendable {
 
   // MARK: Limits
 
-  /// Replaces the limits of a downloader. The old ones are permitted, too, until it returns.
-  func replaceLimits(
-    of process: SimulatedProcess, _ downloader: Downloader, by new: SimulatedLimits, excess: Excess = .stops
-  ) async {
+  /// Replaces the limits of a downloader by a call. The old ones are permitted, too, until it returns.
+  func replaceLimits(of process: SimulatedProcess, by new: SimulatedLimits, _ call: () async -> Void) async {
     let number = state.withLock { $0.limits[process.number]?.begin(new) }
-    await downloader.replace(new, excess: excess)
+    await call()
     guard process.isAlive, let number else { return }
     state.withLock { $0.limits[process.number]?.end(number) }
   }
@@ -385,7 +383,9 @@ final class InvariantChecks: Sendable {
       if bytes.digest != digest { report(.wholeVersions, "\(request.id) does not have the expected digest") }
       return
     }
-    let versions = urls.flatMap(network.versions)
+    // A mirror that has sent the file may have been taken out of the request since.
+    let places = urls.union(urls.flatMap { SimulatedRequest.copies(of: $0, in: world.configuration) })
+    let versions = places.flatMap(network.versions)
     if !versions.contains(where: bytes.equals) {
       report(
         .wholeVersions,

@@ -124,6 +124,38 @@ final class SimulatedPartial: Partial {
       location: .path(Self.path(of: key)), name: name, size: .known(try size()), mediaType: mediaType)
   }
 
+  func export(to path: String, count: Int64) async throws {
+    await disk.world.scheduler.yield(on: process.executor)
+    try process.checkAlive()
+    try disk.fail("exporting")
+    let bytes = try withStored { stored throws(DownloadError) in
+      guard stored.bytes.size >= count else { throw DownloadError(.storage, "there are no \(count) bytes") }
+      var bytes = stored.bytes
+      bytes.truncate(to: count)
+      return bytes
+    }
+    disk.world.coverage.count("partial: exported")
+    disk.withState { $0.files[path] = SimulatedDisk.Stored(bytes: bytes, isNamed: true) }
+  }
+
+  func copy(_ path: String, count: Int64) async throws -> Int64? {
+    await disk.world.scheduler.yield(on: process.executor)
+    try process.checkAlive()
+    try disk.fail("importing")
+    guard let source = disk.contents.files[path]?.bytes else {
+      throw DownloadError(.invalidRequest, "there is no file \(path)")
+    }
+    disk.world.coverage.count("partial: imported")
+    let size = min(count, source.size)
+    try withStored { stored in
+      stored.bytes = SparseBytes()
+      stored.bytes.write(0..<size, of: source)
+      stored.bytes.truncate(to: size)
+      stored.pending = [0..<size]
+    }
+    return size
+  }
+
   func mark(endingAt offset: Int64, from start: Int64) throws -> BlockMark? {
     let end = max(0, offset)
     let range = min(end, max(0, start, end - (64 << 10)))..<end

@@ -75,6 +75,9 @@ extension SimulatedWorkload {
     let number = Int.random(in: 0..<downloads, using: &generator)
     let isOne = Bool.random(using: &generator)
     let file = Int.random(in: 0..<16, using: &generator)
+    if Int.random(in: 0..<6, using: &generator) == 0 {
+      return rare(world, number, (0..<downloads).filter { _ in Bool.random(using: &generator) }, &generator)
+    }
     switch Int.random(in: 0..<100, using: &generator) {
     case 0..<12: return [.pause(number)]
     case 12..<24: return [.resume(number)]
@@ -116,6 +119,44 @@ extension SimulatedWorkload {
     case 89: return [.reopen]
     case 90..<98: return [wait(&generator)]
     default: return [.wait(milliseconds: 5_000)]
+    }
+  }
+
+  /// A command that users give less often.
+  ///
+  /// - Parameters:
+  ///   - number: One download.
+  ///   - numbers: Some downloads.
+  private func rare(
+    _ world: SimulatedWorld, _ number: Int, _ numbers: [Int], _ generator: inout SeededGenerator
+  ) -> [SimulatedCommand] {
+    let time = Int.random(in: 0...600, using: &generator)
+    let isOne = Bool.random(using: &generator)
+    func random<Value: CaseIterable>(_ type: Value.Type) -> Value? { type.allCases.randomElement(using: &generator) }
+    switch Int.random(in: 0..<20, using: &generator) {
+    case 0..<2: return [.addTogether(numbers.isEmpty ? [number] : numbers, file: time % 16)]
+    case 2..<9:
+      let selections: [SimulatedCommand.BulkSelection] = [
+        .numbers(numbers), .numbers(numbers), .tag(isOdd: isOne), .tag(isOdd: isOne), .host(time),
+        .phase(random(DownloadState.Phase.self) ?? .waiting),
+      ]
+      guard let operation = random(SimulatedCommand.BulkOperation.self),
+        let selection = selections.randomElement(using: &generator)
+      else { return [] }
+      return operation == .resumeTogether
+        ? [.pauseAll, .bulk(operation, of: selection)] : [.bulk(operation, of: selection)]
+    case 9: return [.repair(number)]
+    case 10..<12:
+      return [.wait(milliseconds: time), .pause(number), .handOver(number, to: isOne ? number + 1 : number + 8)]
+    case 12..<15: return [.change(number, random(SimulatedCommand.RequestChange.self) ?? .destination)]
+    case 15: return [.awaitFile(number)]
+    case 16: return [.removeStage(random(SimulatedCommand.RemovedStage.self) ?? .rate, milliseconds: time)]
+    case 17..<19:
+      return [
+        .set(
+          bytesPerSecond: isOne ? 100_000 + time * 1_000 : nil, connections: Int.random(in: 1...4, using: &generator))
+      ]
+    default: return [.watchAll]
     }
   }
 

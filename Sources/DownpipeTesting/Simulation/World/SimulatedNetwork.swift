@@ -8,7 +8,8 @@ final class SimulatedNetwork: Sendable {
   struct Exchange: Sendable {
     let process: SimulatedProcess
     let id: DownloadID
-    let host: String
+    let url: URL
+    var host: String { url.host() ?? "" }
   }
 
   private struct File: Sendable {
@@ -266,7 +267,7 @@ final class SimulatedNetwork: Sendable {
       end = world.random(.network) { Int64.random(in: range.lowerBound..<range.upperBound, using: &$0) }
     }
     return Body { [end] sink in
-      let number = self.begin(Exchange(process: process, id: request.id, host: server.host))
+      let number = self.begin(Exchange(process: process, id: request.id, url: request.url))
       process.transferBegan(request.id)
       defer {
         self.state.withLock { _ = $0.exchanges.removeValue(forKey: number) }
@@ -290,7 +291,11 @@ final class SimulatedNetwork: Sendable {
   }
 
   private func begin(_ exchange: Exchange) -> UInt64 {
-    let others = exchanges.filter { $0.id == exchange.id && $0.process === exchange.process }
+    let all = exchanges
+    if all.contains(where: { $0.id != exchange.id && $0.url == exchange.url }) {
+      world.coverage.count("transfer: one URL twice")
+    }
+    let others = all.filter { $0.id == exchange.id && $0.process === exchange.process }
     if !others.isEmpty { world.coverage.count("transfer: several connections") }
     if others.contains(where: { $0.host != exchange.host }) { world.coverage.count("transfer: several servers") }
     return state.withLock { state in
