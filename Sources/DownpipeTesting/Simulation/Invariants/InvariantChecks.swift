@@ -151,6 +151,7 @@ final class InvariantChecks: Sendable {
         return state.records[id]
       }
       guard let record = found[id] else { continue }
+      if let error = record.error, error != before?.error { world.coverage.count("failure: \(error.code.rawValue)") }
       checkLifecycle(from: before, to: record, change)
       noteMovedBytes(from: before, to: record)
       if ids != nil { checkClaims(record) }
