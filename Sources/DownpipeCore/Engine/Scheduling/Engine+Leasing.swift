@@ -225,6 +225,8 @@ extension Engine {
     if notBefore != nil { waits.mayHaveDelayed = true }
     if hub.isWatched(run.id), isOver { reasons.note(run.id, run.read { $0.candidate }, settling.state) }
     await finish(run, announcing: isOver && !isRemoved ? settling.state : nil)
+    // Somebody may have begun to watch it after its removal was told, while its run still had a state.
+    if run.wasRemoved, hub.isWatched(run.id) { await finishEvents(of: [run.id], except: []) }
     // What the outcome was for is not asked for any longer: the ledger has the state.
     if !isOver { await publishStates(of: [run.id]) }
     // This comes last, because a disk that does not answer must not delay other downloads.

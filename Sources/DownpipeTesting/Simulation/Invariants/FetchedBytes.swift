@@ -73,15 +73,12 @@ struct FetchedBytes: Sendable {
   mutating func replied(_ reply: SourceReply, to request: SourceRequest, _ process: Int) {
     // Bytes behind a gap are not proved by the validator of another resource.
     if reply.finalURL != nil, let entry = entries[request.id], entry.bytes.ranges.count > 1 { forget(request.id) }
-    guard let asked = request.range else {
-      // A whole file takes the place of the bytes behind a gap.
-      if reply.coverage == .whole, distrusted.contains(Place(process: process, url: key(request))),
-        let bytes = entries[request.id]?.bytes
-      {
-        entries[request.id]?.bytes = bytes.intersection(ByteRangeSet(0..<bytes.prefixLength))
-      }
-      return
+    // A whole file takes the place of the bytes behind a gap.
+    let isUnasked = request.range != nil || distrusted.contains(Place(process: process, url: key(request)))
+    if reply.coverage == .whole, isUnasked, let bytes = entries[request.id]?.bytes {
+      entries[request.id]?.bytes = bytes.intersection(ByteRangeSet(0..<bytes.prefixLength))
     }
+    guard let asked = request.range else { return }
     switch reply.coverage {
     case .range(let range, _) where range.lowerBound == asked.start: break
     case .range, .whole, .none(.rangeNotSatisfiable): distrust(request, process)

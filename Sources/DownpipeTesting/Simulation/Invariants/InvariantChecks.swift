@@ -225,6 +225,7 @@ final class InvariantChecks: Sendable {
       fetched.withLock { $0.ledgerHas(found[id], since: before, change, id) }
       guard let record = found[id] else { continue }
       if record.phase == .finished { release(by: id) }
+      if let error = record.error, error != before?.error { world.coverage.count("failure: \(error.code.rawValue)") }
       checkLifecycle(from: before, to: record, change)
       noteMovedBytes(from: before, to: record)
       if ids != nil { checkClaims(record) }

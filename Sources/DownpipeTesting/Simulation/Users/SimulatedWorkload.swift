@@ -54,15 +54,31 @@ extension SimulatedWorkload {
         let count = Int.random(in: 1...max(1, commands), using: &generator)
         let rest = (0..<count).flatMap { _ in scene(world, downloads, &generator) }
         // Otherwise most commands would find nothing.
-        return user == 0 && process == 0 ? (0..<downloads).map { add($0, world, &generator) } + rest : rest
+        return user == 0 && process == 0 ? additions(downloads, world, &generator) + rest : rest
       }
     }
   }
 
-  private func add(_ number: Int, _ world: SimulatedWorld, _ generator: inout SeededGenerator) -> SimulatedCommand {
+  /// Adds each download once; some of them have the file of the one before.
+  private func additions(
+    _ downloads: Int, _ world: SimulatedWorld, _ generator: inout SeededGenerator
+  ) -> [SimulatedCommand] {
+    var last: Int?
+    return (0..<downloads).map { number in
+      let isDuplicate = Int.random(in: 0..<4, using: &generator) == 0
+      let command = add(number, file: isDuplicate ? last : nil, world, &generator)
+      if case .add(_, let file, _, _, _) = command { last = file }
+      return command
+    }
+  }
+
+  /// - Parameter file: The number of the file; any file by default.
+  private func add(
+    _ number: Int, file: Int? = nil, _ world: SimulatedWorld, _ generator: inout SeededGenerator
+  ) -> SimulatedCommand {
     let files = world.servers.reduce(0) { $0 + $1.files.count }
     return .add(
-      number, file: Int.random(in: 0..<max(1, files), using: &generator),
+      number, file: file ?? Int.random(in: 0..<max(1, files), using: &generator),
       priority: [.normal, .normal, .high, .low].randomElement(using: &generator) ?? .normal,
       after: number > 0 && Int.random(in: 0..<8, using: &generator) == 0 ? number - 1 : nil,
       with: .random(using: &generator))
@@ -133,7 +149,7 @@ extension SimulatedWorkload {
     let time = Int.random(in: 0...600, using: &generator)
     let isOne = Bool.random(using: &generator)
     func random<Value: CaseIterable>(_ type: Value.Type) -> Value? { type.allCases.randomElement(using: &generator) }
-    switch Int.random(in: 0..<20, using: &generator) {
+    switch Int.random(in: 0..<21, using: &generator) {
     case 0..<2: return [.addTogether(numbers.isEmpty ? [number] : numbers, file: time % 16)]
     case 2..<9:
       let selections: [SimulatedCommand.BulkSelection] = [
@@ -156,7 +172,10 @@ extension SimulatedWorkload {
         .set(
           bytesPerSecond: isOne ? 100_000 + time * 1_000 : nil, connections: Int.random(in: 1...4, using: &generator))
       ]
-    default: return [.watchAll]
+    case 19: return [.watchAll]
+    // The same file under another id.
+    default:
+      return [add(number, file: time % 16, world, &generator), add(number + 8, file: time % 16, world, &generator)]
     }
   }
 

@@ -133,15 +133,14 @@ final class SimulatedNetwork: Sendable {
   /// The fault of a request, if it has one.
   private func fault(of request: SourceRequest, _ server: SimulatedServer) -> ServerFault? {
     for (fault, rate) in server.faults.sorted(by: { $0.key < $1.key }) where world.happens(rate, .network) {
-      let isRange = (request.range?.start ?? 0) > 0
       switch fault {
       case .wrongRange, .wrongTotal, .ignoredRange, .refusedRange: if request.range == nil { continue }
       // The end of such a body is the end of the file.
       case .truncate: if file(request, server)?.announcesLength == false { continue }
-      // Others have no way to notice.
+      // Others have no way to notice, also if the file is asked for in part: the reply may be a whole one.
+      case _ where ServerFault.undetectable.contains(fault):
+        if request.metadata[SimulatedRequest.digestKey] == nil { continue }
       case .wrongCopy: if file(request, server)?.copyOf == nil { continue }
-      case .logInPage, .otherBytes:
-        if !isRange, request.metadata[SimulatedRequest.digestKey] == nil { continue }
       default: break
       }
       world.coverage.count("fault: \(fault.rawValue)")
