@@ -156,8 +156,12 @@ extension Engine {
       }
       if !exchange.reopened.isEmpty { mode.mayLease = true }
       for record in exchange.leased { start(record) }
+      let changed = exchange.leased.map(\.id).filter(outbox.changedBeforeStart.contains)
+      outbox.changedBeforeStart = []
+      if !changed.isEmpty { await heed(changed, since: [:]) }
       if let dues = selector?.dues { armAdmission(dues, in: &group) }
     case .failure(let error):
+      outbox.changedBeforeStart = []
       let error = DownloadError(error, as: .ledger, stage: context.ledgerName)
       if mode.isStopping {
         // The next start finds the downloads whose outcomes could not be saved.

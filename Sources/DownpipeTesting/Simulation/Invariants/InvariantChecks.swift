@@ -40,6 +40,10 @@ final class InvariantChecks: Sendable {
     /// Since when the gate of a process has been closed, or its downloads suspended.
     var closedSince: [Int: Duration] = [:]
     var usesDisk = false
+    /// The downloads whose bytes are being exported, or were to be.
+    var exports: Set<DownloadID> = []
+    /// Downloads that have got wrong bytes, which only a digest shows. Users may have given up the digest since.
+    var deceived: Set<DownloadID> = []
     /// The owners with an open ledger.
     var owners: Set<String> = []
     /// Downloads whose steps were given up: the bytes may have been moved into what the steps have made. With the ranges
@@ -139,9 +143,23 @@ final class InvariantChecks: Sendable {
     if !others.isEmpty { report(.oneWriter, "\(id) is transferred by two processes at once") }
   }
 
+  func willExport(_ id: DownloadID) { state.withLock { _ = $0.exports.insert(id) } }
+
+  func deceived(_ id: DownloadID) { state.withLock { _ = $0.deceived.insert(id) } }
+
+  /// Notes that a whole file takes the place of the bytes on disk while it is being received: the ledger learns of it with the
+  /// next checkpoint. Until then the size, the marks and the comparison with what the server sends show that they differ.
+  func cut(_ key: PartialKey) {
+    state.withLock { state in
+      guard state.transfers[key.id] != nil, let record = state.records[key.id] else { return }
+      state.movedBytes[key.id] = record.checkpoint.ranges
+    }
+  }
+
   /// Notes that a partial was to be opened while it was open.
   func opened(_ key: PartialKey, _ process: SimulatedProcess, besides owner: SimulatedProcess) {
-    guard process === owner else { return }
+    // A download may start while its bytes are exported: it waits, or the export is refused.
+    guard process === owner, !state.withLock({ $0.exports.contains(key.id) }) else { return }
     report(.oneWriter, "process \(process.number) works for \(key.id) twice at once: its partial is open already")
   }
 
@@ -387,6 +405,7 @@ final class InvariantChecks: Sendable {
     // A mirror that has sent the file may have been taken out of the request since.
     let places = urls.union(urls.flatMap { SimulatedRequest.copies(of: $0, in: world.configuration) })
     let versions = places.flatMap(network.versions)
+    if state.withLock({ $0.deceived.contains(request.id) }) { return }
     if !versions.contains(where: bytes.equals) {
       report(
         .wholeVersions,

@@ -74,6 +74,7 @@ final class SimulatedPartial: Partial {
   func truncate(to size: Int64) throws {
     disk.world.timeline.note(
       .disk, process.number, key.id, numbers: size, text: "cuts its partial to \(size) bytes")
+    process.system.checks.cut(key)
     try withStored { stored in
       stored.bytes.truncate(to: size)
       stored.pending = stored.pending.map { $0.clamped(to: 0..<size) }.filter { !$0.isEmpty }

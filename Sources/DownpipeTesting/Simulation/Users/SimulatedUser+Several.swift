@@ -55,6 +55,7 @@ extension SimulatedUser {
   /// Copies the bytes of a download, and adds another one that continues with them.
   func handOver(_ number: Int, to other: Int, with downloader: Downloader) async throws -> String {
     let path = process.system.disk.makeExportPath()
+    checks.willExport(SimulatedRequest.id(number))
     let export = try await downloader.exportPartial(SimulatedRequest.id(number), to: path)
     var request = DownloadRequest(
       export.request.url, id: SimulatedRequest.id(other), tags: ["t\(other % 2)"],

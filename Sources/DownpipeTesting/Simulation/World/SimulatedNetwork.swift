@@ -131,7 +131,9 @@ final class SimulatedNetwork: Sendable {
   }
 
   /// The fault of a request, if it has one.
-  private func fault(of request: SourceRequest, _ server: SimulatedServer) -> ServerFault? {
+  private func fault(
+    of request: SourceRequest, _ server: SimulatedServer, from process: SimulatedProcess
+  ) -> ServerFault? {
     for (fault, rate) in server.faults.sorted(by: { $0.key < $1.key }) where world.happens(rate, .network) {
       switch fault {
       case .wrongRange, .wrongTotal, .ignoredRange, .refusedRange: if request.range == nil { continue }
@@ -143,6 +145,7 @@ final class SimulatedNetwork: Sendable {
       case .wrongCopy: if file(request, server)?.copyOf == nil { continue }
       default: break
       }
+      if ServerFault.undetectable.contains(fault) { process.system.checks.deceived(request.id) }
       world.coverage.count("fault: \(fault.rawValue)")
       world.timeline.note(.world, nil, request.id, text: "fault: \(fault.rawValue)")
       return fault
@@ -159,7 +162,7 @@ final class SimulatedNetwork: Sendable {
     beside received: FetchedBytes.Received
   ) throws -> SourceReply {
     let key = server.host + request.url.path()
-    let fault = fault(of: request, server)
+    let fault = fault(of: request, server, from: process)
     if let limit = server.maximumConnections, exchanges.count(where: { $0.host == server.host }) >= limit {
       return refusal(.status(503), after: .seconds(1))
     }
