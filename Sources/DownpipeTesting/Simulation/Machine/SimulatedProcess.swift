@@ -239,7 +239,7 @@ public struct SimulatedMachine: Sendable {
   public func outside<Success: Sendable>(
     _ work: @escaping @Sendable () async throws -> Success
   ) async throws -> Success {
-    try await process.system.world.scheduler.outside(work)
+    try await process.system.world.scheduler.outside(on: process.executor, work)
   }
 
   /// Returns an object that survives the process, such as a ledger of your own: it is made once for each world.
