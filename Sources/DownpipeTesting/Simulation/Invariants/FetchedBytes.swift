@@ -116,8 +116,8 @@ struct FetchedBytes: Sendable {
     (entry.failures, entry.receiver) = (failures, process)
     entry.bodies.insert(lastBody)
     entries[request.id] = entry
-    // Where the bytes of two connections meet, those behind the seam are compared, too.
-    var comparing: Int64? = Self.compared * (request.range?.end == nil && !isSegmented ? 1 : 2)
+    // Where the bytes of two connections meet, those behind the seam are fetched and compared, too.
+    var comparing: Int64? = Self.compared * (request.range?.end == nil && !isSegmented ? 1 : 3)
     let isOtherRange = request.range.map { $0.start != start }
     if isOtherRange ?? distrusted.contains(Place(process: process, url: key(request))) { comparing = nil }
     return Body(
@@ -175,7 +175,9 @@ struct FetchedBytes: Sendable {
       old.url != new.url || old.mirrors != new.mirrors || old.expectedDigests != new.expectedDigests
     // A failed download may be leased again in the same change.
     let hasFailed = record.error != before.error && record.error.map { Self.wrongBytes.contains($0.code) } == true
-    if asksForAnother || hasFailed || record.phase == .finished || record.phase == .cancelled { forget(id) }
+    // A run that does not learn of a changed request, such as one of another process, works in vain.
+    let wasInVain = before.isOutdated || record.isOutdated
+    if asksForAnother || hasFailed || wasInVain || record.phase == .finished || record.phase == .cancelled { forget(id) }
     if record.checkpoint.ranges != before.checkpoint.ranges { entries[id]?.isNewVersion = false }
     // A transfer that stops before the bytes behind a seam were compared gives them up.
     guard before.phase.isActive, !record.phase.isActive, new.tags.contains(SimulatedSegments.tag),
