@@ -49,8 +49,8 @@ struct SimulatedUser: Sendable {
     if let code, Self.expected.contains(code) { return }
     if code == .ledger, configuration.ledgerFailures > 0 { return }
     if code == .storage || code == .noSpace, configuration.diskFailures > 0 || configuration.diskSpace != nil { return }
-    // The user may have deleted or renamed the file meanwhile.
-    if code == .storage, ["rename", "verify"].contains(command.name) { return }
+    // The user may have deleted or renamed the file meanwhile, or the bytes were moved to it.
+    if code == .storage, ["rename", "verify", "repair", "handOver"].contains(command.name) { return }
     checks.report(.response, "\(command) threw \(error)")
   }
 
