@@ -78,6 +78,39 @@ struct FetchedBytesTests {
     #expect(try receive(0..<300_000, asking: nil, into: &lost).count == 1)
   }
 
+  @Test("what another connection brings after a request was sent is no repetition")
+  func connections() throws {
+    let url = try #require(URL(string: "https://one.example/a0"))
+    let request = SourceRequest(url: url, id: Self.id, range: RequestedRange(from: 100_000))
+    var fetched = FetchedBytes()
+    fetched.asks(request, 1)
+    #expect(try receive(0..<300_000, asking: nil, into: &fetched) == [])
+    var other = fetched
+    #expect(try receive(100_000..<400_000, asking: request.range, into: &fetched) == [])
+    // The same request once more.
+    #expect(try receive(100_000..<400_000, asking: request.range, into: &fetched).isEmpty == false)
+    other.asks(request, 1)
+    #expect(try receive(100_000..<400_000, asking: request.range, into: &other).isEmpty == false)
+  }
+
+  @Test("a whole file with another validator is a reason, even if nothing of it is received")
+  func otherValidator() throws {
+    let url = try #require(URL(string: "https://one.example/a0"))
+    let request = SourceRequest(url: url, id: Self.id)
+    func reply(_ tag: String) -> SourceReply {
+      SourceReply(
+        coverage: .whole, length: .known(700_000), validator: Validator(entityTag: EntityTag(tag)), body: .empty)
+    }
+    for tag in ["1", "2"] {
+      var fetched = FetchedBytes()
+      #expect(try receive(0..<1, asking: nil, into: &fetched) == [])
+      fetched.replied(reply("1"), to: request, 1)
+      #expect(try receive(0..<300_000, asking: nil, into: &fetched) == [])
+      fetched.replied(reply(tag), to: request, 1)
+      #expect(try receive(0..<300_000, asking: nil, into: &fetched).isEmpty == (tag == "2"))
+    }
+  }
+
   @Test("another version, a restart and a proof of wrong bytes are reasons; a pause is none")
   func reasons() throws {
     var fetched = FetchedBytes()

@@ -8,6 +8,9 @@ import Foundation
 struct FetchedBytes: Sendable {
   /// The bytes that a resume compares with those on disk, and those that two connections compare where they meet.
   static let compared: Int64 = 64 << 10
+  /// What a seam between the bytes of two connections costs if the transfer stops before it was compared: the bytes behind it
+  /// are given up, and those behind them are compared.
+  static let seam = 2 * compared
 
   /// What one download has received.
   private struct Entry: Sendable {
@@ -15,6 +18,8 @@ struct FetchedBytes: Sendable {
     var epoch = 0
     /// The version of the file, while there is one.
     var content: FileContent?
+    /// What the server has said of it.
+    var validator: Validator?
     var bytes = ByteRangeSet()
     /// Whether the version has changed since the ledger has taken a checkpoint.
     var isNewVersion = false
@@ -30,7 +35,8 @@ struct FetchedBytes: Sendable {
 
     mutating func forget() {
       epoch += 1
-      (content, bytes, isNewVersion, forgiven) = (nil, ByteRangeSet(), false, 0)
+      (content, bytes, isNewVersion) = (nil, ByteRangeSet(), false)
+      forgiven = FetchedBytes.seam * Int64(max(0, bodies.count - 1))
     }
   }
 
@@ -40,11 +46,23 @@ struct FetchedBytes: Sendable {
     let content: FileContent
     fileprivate let number: Int
     fileprivate let epoch: Int
-    /// The bytes that the download had when the body began: a connection that is replaced by a faster one is no
-    /// repetition.
+    /// The bytes that the download had when it sent the request: what another connection brings meanwhile is no repetition.
     fileprivate let before: ByteRangeSet
     /// The bytes of `before` that may be compared; `nil` for any number.
     fileprivate var comparing: Int64?
+  }
+
+  /// A request that has been sent.
+  private struct Question: Hashable {
+    let process: Int
+    let id: DownloadID
+    let url: URL
+    let range: RequestedRange?
+
+    init(_ request: SourceRequest, _ process: Int) {
+      self.process = process
+      (id, url, range) = (request.id, request.url, request.range)
+    }
   }
 
   private struct Place: Hashable {
@@ -54,19 +72,40 @@ struct FetchedBytes: Sendable {
 
   private var entries: [DownloadID: Entry] = [:]
   private var lastBody = 0
+  /// The state of its download when a request was sent that has no body yet.
+  private var asked: [Question: Entry] = [:]
   /// The URLs whose ranges a process does not trust any more: it asks for whole files.
   private var distrusted: Set<Place> = []
 
   // MARK: What a download receives
 
-  /// Notes a reply. A server that does not send the requested range is asked for whole files from now on.
+  /// Notes that a request is sent.
+  mutating func asks(_ request: SourceRequest, _ process: Int) {
+    asked[Question(request, process)] = entries[request.id] ?? Entry()
+  }
+
+  /// Notes a reply. A server that does not send the requested range, or lets another one answer, is asked for whole files from now on. A whole file of
+  /// another version makes the bytes useless, even if nothing of it is received.
   mutating func replied(_ reply: SourceReply, to request: SourceRequest, _ process: Int) {
+    if reply.coverage == .whole, var entry = entries[request.id] {
+      let isOther =
+        entry.validator?.compare(to: reply.validator) == .changed
+        || reply.length.bytes.map { $0 != entry.content?.size } ?? false
+      if isOther { entry.forget() }
+      entry.validator = reply.validator
+      entries[request.id] = entry
+    }
     guard let asked = request.range else { return }
     switch reply.coverage {
-    case .range(let range, _) where range.lowerBound == asked.start: break
+    case .range(let range, _) where range.lowerBound == asked.start && isOf(request, reply): break
     case .range, .whole, .none(.rangeNotSatisfiable): distrusted.insert(Place(process: process, url: key(request)))
     default: break
     }
+  }
+
+  /// Whether the server that was asked has answered.
+  private func isOf(_ request: SourceRequest, _ reply: SourceReply) -> Bool {
+    reply.finalURL.map { $0.host() == request.url.host() } ?? true
   }
 
   private func key(_ request: SourceRequest) -> String { (request.url.host() ?? "") + request.url.path() }
@@ -82,16 +121,20 @@ struct FetchedBytes: Sendable {
     lastBody += 1
     var entry = entries[request.id] ?? Entry()
     if entry.failures != failures { entry.forget() }
+    let before = asked.removeValue(forKey: Question(request, process)) ?? entry
     (entry.failures, entry.receiver) = (failures, process)
+    if !entry.bodies.isEmpty { entry.forgiven += Self.seam }
     entry.bodies.insert(lastBody)
     entries[request.id] = entry
+    let hasGap = before.bytes.ranges.count > 1
     // Where the bytes of two connections meet, those behind the seam are compared, too.
-    var comparing: Int64? = Self.compared * (request.range?.end == nil ? 1 : 2)
-    let isOtherRange = request.range.map { $0.start != start }
-    if isOtherRange ?? distrusted.contains(Place(process: process, url: key(request))) { comparing = nil }
+    var comparing: Int64? = Self.compared * (hasGap || request.range?.end != nil ? 2 : 1)
+    let isDistrusted = distrusted.contains(Place(process: process, url: key(request)))
+    // Without trust in a server there is one connection, which writes everything behind the first gap again.
+    if request.range.map({ $0.start != start || isDistrusted && hasGap }) ?? isDistrusted { comparing = nil }
     return Body(
-      id: request.id, content: content, number: lastBody, epoch: entry.epoch,
-      before: content == entry.content ? entry.bytes : ByteRangeSet(), comparing: comparing)
+      id: request.id, content: content, number: lastBody, epoch: before.epoch,
+      before: content == before.content ? before.bytes : ByteRangeSet(), comparing: comparing)
   }
 
   /// Notes bytes that the downloader has accepted.
@@ -143,7 +186,9 @@ struct FetchedBytes: Sendable {
       old.url != new.url || old.mirrors != new.mirrors || old.expectedDigests != new.expectedDigests
     // A failed download may be leased again in the same change.
     let hasFailed = record.error != before.error && record.error.map { Self.wrongBytes.contains($0.code) } == true
-    if asksForAnother || hasFailed || record.phase == .finished || record.phase == .cancelled { forget(id) }
+    // What was fetched for an earlier request is judged by the present one when the run ends.
+    let isJudged = before.isOutdated && !record.isOutdated
+    if asksForAnother || isJudged || hasFailed || record.phase == .finished || record.phase == .cancelled { forget(id) }
     if record.checkpoint.ranges != before.checkpoint.ranges { entries[id]?.isNewVersion = false }
   }
 

@@ -103,6 +103,7 @@ final class SimulatedNetwork: Sendable {
       .request, process.number, request.id, numbers: request.range?.start ?? -1, request.range?.end ?? -1,
       text: "asks for \(request.url.absoluteString)\(request.range.map { " \($0.field)" } ?? "")"
         + (request.validator.map { " if it is \($0.entityTag?.field ?? "as of a date")" } ?? ""))
+    process.system.checks.asks(request, process)
     guard let server = servers[host] else {
       throw DownloadError(.hostNotFound, "there is no server \(host)")
     }
