@@ -76,6 +76,15 @@ public struct PipelineStages: Sendable {
   let parts: PipelineParts
 }
 
+extension PipelineStages {
+  /// Returns the stages with other parts, for example to wrap stages. A storage has to be left.
+  package func changing(_ change: (inout PipelineParts) -> Void) -> PipelineStages {
+    var parts = parts
+    change(&parts)
+    return PipelineStages(parts: parts)
+  }
+}
+
 /// The parts of a pipeline under construction, which ``Stage/contribute(to:)`` fills.
 public struct PipelineParts: Sendable {
   /// The sources so far.

@@ -38,7 +38,7 @@ struct SimulationEnd: Sendable {
   private func release(_ process: SimulatedProcess) async {
     guard let downloader = process.downloader else { return }
     process.gate.set(isOpen: true)
-    await checks.replaceLimits(of: process, downloader, by: .usual)
+    await checks.replaceLimits(of: process, by: .usual) { await downloader.replace(SimulatedLimits.usual) }
     await downloader.setSuspended(false)
     checks.gate(of: process, isOpen: true)
     checks.goesOn(process)

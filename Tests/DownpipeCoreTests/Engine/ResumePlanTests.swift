@@ -174,6 +174,19 @@ struct ResumePlanTests {
     #expect(ResumePlan.question(for: checkpoint).range == nil, "all bytes if there are fewer")
   }
 
+  @Test("bytes behind a gap are not given up because few are before it", arguments: [0, 1, 65_536, 65_537])
+  func fewBytesBeforeAGap(have: Int64) {
+    var checkpoint = Self.checkpoint(.some, .sameStrong)
+    checkpoint.ranges = ByteRangeSet([0..<have, 200_000..<300_000].filter { !$0.isEmpty })
+    let question = ResumePlan.question(for: checkpoint)
+    #expect(question.range == RequestedRange(from: max(0, have - 65_536)))
+    #expect(question.validator?.ifRange == "\"v1\"")
+    // Nothing but a strong validator proves that the rest of the file is the same.
+    #expect(ResumePlan.question(for: checkpoint, trust: .none).range == nil)
+    checkpoint.validator = Self.checkpoint(.some, .sameWeak).validator
+    if have <= 65_536 { #expect(ResumePlan.question(for: checkpoint).range == nil) }
+  }
+
   @Test("the less a server is trusted, the less the request depends on it")
   func trustDecidesTheQuestion() {
     let checkpoint = Self.checkpoint(.some, .sameStrong)

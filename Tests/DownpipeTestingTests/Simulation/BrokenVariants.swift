@@ -13,6 +13,8 @@ struct BrokenLedger: Ledger {
     case forgetsOutcomes
     /// A pause is answered like one that was carried out, but nothing is paused.
     case forgetsPauses
+    /// The same for pauses of several downloads.
+    case forgetsPausesTogether
     /// A pause of one download pauses all that wait.
     case pausesOthers
     /// Paused downloads are leased.
@@ -89,6 +91,7 @@ struct BrokenLedger: Ledger {
     func transition(
       _ selection: LedgerSelection, _ event: Lifecycle.Event, at now: Date
     ) async throws -> LedgerBulkResult {
+      if defect == .forgetsPausesTogether, event == .pauseAll { return LedgerBulkResult(ids: [], count: 0) }
       if event == .pause, case .ids(let ids) = selection {
         switch defect {
         case .forgetsPauses: return LedgerBulkResult(ids: ids, count: ids.count)

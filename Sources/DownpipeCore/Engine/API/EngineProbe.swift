@@ -3,7 +3,7 @@ package struct EngineProbe: Sendable {
   /// A decision of the engine.
   package enum Moment: Sendable {
     /// A reply was compared with the bytes on disk.
-    case planned(ResumePlan)
+    case planned(DownloadID, ResumePlan)
     /// A run was told to stop, for a reason with this name.
     case stopped(DownloadID, reason: String)
   }

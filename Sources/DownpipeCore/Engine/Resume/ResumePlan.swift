@@ -44,10 +44,11 @@ extension ResumePlan {
       return Question()
     }
     let isStrong = trust == .full && checkpoint.validator?.isStrong == true
-    if have == 0 {
-      // The first bytes are missing, but later ones are on disk.
-      return isStrong ? Question(range: RequestedRange(from: 0), validator: checkpoint.validator) : Question()
-    }
+    // A reply with a whole file would give up the bytes behind a gap.
+    let fromTheStart =
+      isStrong && checkpoint.ranges.end > have
+      ? Question(range: RequestedRange(from: 0), validator: checkpoint.validator) : Question()
+    if have == 0 { return fromTheStart }
     // Some bytes are always requested again and compared, even if the validator is strong: some servers keep a strong
     // entity tag while the content changes, and some imported partials are not what they claim to be. Besides, a file
     // that is already complete is answered by a 206 with its total, not by a 416, which some servers send without one.
@@ -58,7 +59,7 @@ extension ResumePlan {
       case .digest: isStrong || hasDigest ? standardOverlap : have
       }
     let start = max(0, have - overlap)
-    return start == 0 ? Question() : Question(range: RequestedRange(from: start), validator: checkpoint.validator)
+    return start == 0 ? fromTheStart : Question(range: RequestedRange(from: start), validator: checkpoint.validator)
   }
 
   /// Decides what to do with a reply.

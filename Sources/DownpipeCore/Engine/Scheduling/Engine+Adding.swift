@@ -73,7 +73,7 @@ extension Engine {
   }
 
   /// Takes over changed requests from the ledger.
-  private func heed(_ ids: [DownloadID], since before: [DownloadID: DownloadRequest]) async {
+  func heed(_ ids: [DownloadID], since before: [DownloadID: DownloadRequest]) async {
     var records: [DownloadRecord] = []
     var dependencies = Dependencies.unread
     var start = 0
@@ -89,6 +89,9 @@ extension Engine {
     for record in records {
       if slots.runs[record.id] != nil {
         heed(record, since: before[record.id])
+      } else if record.phase.isActive, record.owner == store.owner, outbox.isExchanging {
+        // It has been leased with its earlier request, and its run is about to start.
+        outbox.changedBeforeStart.insert(record.id)
       } else if !slots.hasChanged(record.id, since: start) {
         publish(record, dependencies)
       }

@@ -156,8 +156,12 @@ extension Engine {
       }
       if !exchange.reopened.isEmpty { mode.mayLease = true }
       for record in exchange.leased { start(record) }
+      let changed = exchange.leased.map(\.id).filter(outbox.changedBeforeStart.contains)
+      outbox.changedBeforeStart = []
+      if !changed.isEmpty { await heed(changed, since: [:]) }
       if let dues = selector?.dues { armAdmission(dues, in: &group) }
     case .failure(let error):
+      outbox.changedBeforeStart = []
       let error = DownloadError(error, as: .ledger, stage: context.ledgerName)
       if mode.isStopping {
         // The next start finds the downloads whose outcomes could not be saved.
@@ -225,6 +229,8 @@ extension Engine {
     if notBefore != nil { waits.mayHaveDelayed = true }
     if hub.isWatched(run.id), isOver { reasons.note(run.id, run.read { $0.candidate }, settling.state) }
     await finish(run, announcing: isOver && !isRemoved ? settling.state : nil)
+    // Somebody may have begun to watch it after its removal was told, while its run still had a state.
+    if run.wasRemoved, hub.isWatched(run.id) { await finishEvents(of: [run.id], except: []) }
     // What the outcome was for is not asked for any longer: the ledger has the state.
     if !isOver { await publishStates(of: [run.id]) }
     // This comes last, because a disk that does not answer must not delay other downloads.

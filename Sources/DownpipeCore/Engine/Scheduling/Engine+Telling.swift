@@ -47,7 +47,7 @@ extension Engine {
 
   /// Ends the events of downloads that were removed.
   /// - Parameter found: The records that the ledger has of them.
-  private func finishEvents(of ids: [DownloadID], except found: [DownloadRecord]) async {
+  func finishEvents(of ids: [DownloadID], except found: [DownloadRecord]) async {
     let found = Set(found.map(\.id))
     for id in ids where !found.contains(id) && slots.runs[id] == nil {
       // Read once more, because the download may just have been added.

@@ -91,6 +91,8 @@ struct Outbox: Sendable {
   /// The number of consecutive failures of the ledger.
   private(set) var failures = 0
   private(set) var lastError: DownloadError?
+  /// Downloads whose requests have changed after the exchange in progress has leased them.
+  var changedBeforeStart: Set<DownloadID> = []
 
   /// Whether every outcome has been saved.
   var isEmpty: Bool { waiting.isEmpty && task == nil }

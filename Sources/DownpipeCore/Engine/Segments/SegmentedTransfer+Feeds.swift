@@ -117,7 +117,7 @@ extension SegmentedTransfer {
     let plan = ResumePlan.decide(
       // A mirror without a strong validator has shown the bytes on disk, and the seams are compared.
       checkpoint: checkpoint, request: ask, reply: reply, validation: isStrong ? .strict : .digest, hasDigest: true)
-    run.context.options.probe?.note(.planned(plan))
+    run.context.options.probe?.note(.planned(run.id, plan))
     do {
       switch plan {
       case .append(at: offset, _) where reply.coverage != .whole:
@@ -164,7 +164,7 @@ extension SegmentedTransfer {
     let (ask, reply) = try await transfer.request(RequestedRange(from: start, to: end), nil, of: place)
     let known = Checkpoint(ranges: ByteRangeSet(0..<end), total: .known(total))
     let plan = ResumePlan.decide(checkpoint: known, request: ask, reply: reply)
-    run.context.options.probe?.note(.planned(plan))
+    run.context.options.probe?.note(.planned(run.id, plan))
     do {
       guard case .append = plan, case .range(_, .known(total)) = reply.coverage else {
         if case .reject(let error) = plan { throw error }

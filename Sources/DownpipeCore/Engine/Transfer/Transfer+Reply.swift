@@ -52,7 +52,7 @@ extension Transfer {
           // The expected size is that of the decoded file.
           expectedSize: expectedSize != nil && run.decodes(reply, to: ask) ? nil : expectedSize,
           hasDigest: hasDigest)
-        run.context.options.probe?.note(.planned(plan))
+        run.context.options.probe?.note(.planned(run.id, plan))
         noteRanges(of: reply, asked: ask, plan)
         if isAsking, case .restart = plan { try await fetchAnew() }
         return try await carryOut(plan, of: reply, asked: ask, at: asked, trusting: trust, into: partial)

@@ -8,9 +8,9 @@ import Foundation
 struct FetchedBytes: Sendable {
   /// The bytes that a resume compares with those on disk, and those that two connections compare where they meet.
   static let compared: Int64 = 64 << 10
-  /// What a seam between the bytes of two connections costs if the transfer stops before it was compared: the bytes behind it
-  /// are given up, and those behind them are compared.
-  static let seam = 2 * compared
+
+  /// The most seams between the connections of a download.
+  private static let mostSeams: Int64 = 2
 
   /// What one download has received.
   private struct Entry: Sendable {
@@ -18,8 +18,6 @@ struct FetchedBytes: Sendable {
     var epoch = 0
     /// The version of the file, while there is one.
     var content: FileContent?
-    /// What the server has said of it.
-    var validator: Validator?
     var bytes = ByteRangeSet()
     /// Whether the version has changed since the ledger has taken a checkpoint.
     var isNewVersion = false
@@ -35,8 +33,7 @@ struct FetchedBytes: Sendable {
 
     mutating func forget() {
       epoch += 1
-      (content, bytes, isNewVersion) = (nil, ByteRangeSet(), false)
-      forgiven = FetchedBytes.seam * Int64(max(0, bodies.count - 1))
+      (content, bytes, isNewVersion, forgiven) = (nil, ByteRangeSet(), false, 0)
     }
   }
 
@@ -46,23 +43,18 @@ struct FetchedBytes: Sendable {
     let content: FileContent
     fileprivate let number: Int
     fileprivate let epoch: Int
-    /// The bytes that the download had when it sent the request: what another connection brings meanwhile is no repetition.
+    /// The bytes that the download had when it asked for the body: a connection that takes the place of a slow one is no
+    /// repetition.
     fileprivate let before: ByteRangeSet
     /// The bytes of `before` that may be compared; `nil` for any number.
     fileprivate var comparing: Int64?
   }
 
-  /// A request that has been sent.
-  private struct Question: Hashable {
-    let process: Int
-    let id: DownloadID
-    let url: URL
-    let range: RequestedRange?
-
-    init(_ request: SourceRequest, _ process: Int) {
-      self.process = process
-      (id, url, range) = (request.id, request.url, request.range)
-    }
+  /// What a download has received at some moment.
+  struct Received: Sendable {
+    fileprivate let epoch: Int
+    fileprivate let content: FileContent?
+    fileprivate let bytes: ByteRangeSet
   }
 
   private struct Place: Hashable {
@@ -72,40 +64,37 @@ struct FetchedBytes: Sendable {
 
   private var entries: [DownloadID: Entry] = [:]
   private var lastBody = 0
-  /// The state of its download when a request was sent that has no body yet.
-  private var asked: [Question: Entry] = [:]
   /// The URLs whose ranges a process does not trust any more: it asks for whole files.
   private var distrusted: Set<Place> = []
 
   // MARK: What a download receives
 
-  /// Notes that a request is sent.
-  mutating func asks(_ request: SourceRequest, _ process: Int) {
-    asked[Question(request, process)] = entries[request.id] ?? Entry()
-  }
-
-  /// Notes a reply. A server that does not send the requested range, or lets another one answer, is asked for whole files from now on. A whole file of
-  /// another version makes the bytes useless, even if nothing of it is received.
+  /// Notes a reply. A server that does not send the requested range is asked for whole files from now on.
   mutating func replied(_ reply: SourceReply, to request: SourceRequest, _ process: Int) {
-    if reply.coverage == .whole, var entry = entries[request.id] {
-      let isOther =
-        entry.validator?.compare(to: reply.validator) == .changed
-        || reply.length.bytes.map { $0 != entry.content?.size } ?? false
-      if isOther { entry.forget() }
-      entry.validator = reply.validator
-      entries[request.id] = entry
+    // Bytes behind a gap are not proved by the validator of another resource.
+    if reply.finalURL != nil, let entry = entries[request.id], entry.bytes.ranges.count > 1 { forget(request.id) }
+    // A whole file takes the place of the bytes behind a gap.
+    let isUnasked = request.range != nil || distrusted.contains(Place(process: process, url: key(request)))
+    if reply.coverage == .whole, isUnasked, let bytes = entries[request.id]?.bytes {
+      entries[request.id]?.bytes = bytes.intersection(ByteRangeSet(0..<bytes.prefixLength))
     }
     guard let asked = request.range else { return }
     switch reply.coverage {
-    case .range(let range, _) where range.lowerBound == asked.start && isOf(request, reply): break
-    case .range, .whole, .none(.rangeNotSatisfiable): distrusted.insert(Place(process: process, url: key(request)))
+    case .range(let range, _) where range.lowerBound == asked.start: break
+    case .range, .whole, .none(.rangeNotSatisfiable): distrust(request, process)
     default: break
     }
   }
 
-  /// Whether the server that was asked has answered.
-  private func isOf(_ request: SourceRequest, _ reply: SourceReply) -> Bool {
-    reply.finalURL.map { $0.host() == request.url.host() } ?? true
+  /// Notes that a server has sent another range than the one that it was asked for, or has said that it sends.
+  mutating func distrust(_ request: SourceRequest, _ process: Int) {
+    if request.range != nil { distrusted.insert(Place(process: process, url: key(request))) }
+  }
+
+  /// What a download has received so far.
+  func received(of id: DownloadID) -> Received {
+    let entry = entries[id] ?? Entry()
+    return Received(epoch: entry.epoch, content: entry.content, bytes: entry.bytes)
   }
 
   private func key(_ request: SourceRequest) -> String { (request.url.host() ?? "") + request.url.path() }
@@ -114,27 +103,27 @@ struct FetchedBytes: Sendable {
   ///
   /// - Parameters:
   ///   - start: The position of its first byte.
+  ///   - received: What the download had received when it asked for the body.
+  ///   - isSegmented: Whether the download may have several connections.
   ///   - failures: The number of failures of disk and ledger so far.
   mutating func begin(
-    _ request: SourceRequest, _ content: FileContent, from start: Int64, _ process: Int, failures: Int
+    _ request: SourceRequest, _ content: FileContent, from start: Int64, _ process: Int, beside received: Received,
+    isSegmented: Bool, failures: Int
   ) -> Body {
     lastBody += 1
     var entry = entries[request.id] ?? Entry()
     if entry.failures != failures { entry.forget() }
-    let before = asked.removeValue(forKey: Question(request, process)) ?? entry
     (entry.failures, entry.receiver) = (failures, process)
-    if !entry.bodies.isEmpty { entry.forgiven += Self.seam }
     entry.bodies.insert(lastBody)
     entries[request.id] = entry
-    let hasGap = before.bytes.ranges.count > 1
-    // Where the bytes of two connections meet, those behind the seam are compared, too.
-    var comparing: Int64? = Self.compared * (hasGap || request.range?.end != nil ? 2 : 1)
-    let isDistrusted = distrusted.contains(Place(process: process, url: key(request)))
-    // Without trust in a server there is one connection, which writes everything behind the first gap again.
-    if request.range.map({ $0.start != start || isDistrusted && hasGap }) ?? isDistrusted { comparing = nil }
+    // Where the bytes of two connections meet, those behind the seam are fetched and compared, too.
+    var comparing: Int64? = Self.compared * (request.range?.end == nil && !isSegmented ? 1 : 3)
+    let isOtherRange = request.range.map { $0.start != start }
+    if isOtherRange ?? distrusted.contains(Place(process: process, url: key(request))) { comparing = nil }
     return Body(
-      id: request.id, content: content, number: lastBody, epoch: before.epoch,
-      before: content == before.content ? before.bytes : ByteRangeSet(), comparing: comparing)
+      id: request.id, content: content, number: lastBody, epoch: entry.epoch,
+      before: content == received.content && entry.epoch == received.epoch ? received.bytes : ByteRangeSet(),
+      comparing: comparing)
   }
 
   /// Notes bytes that the downloader has accepted.
@@ -186,10 +175,17 @@ struct FetchedBytes: Sendable {
       old.url != new.url || old.mirrors != new.mirrors || old.expectedDigests != new.expectedDigests
     // A failed download may be leased again in the same change.
     let hasFailed = record.error != before.error && record.error.map { Self.wrongBytes.contains($0.code) } == true
-    // What was fetched for an earlier request is judged by the present one when the run ends.
-    let isJudged = before.isOutdated && !record.isOutdated
-    if asksForAnother || isJudged || hasFailed || record.phase == .finished || record.phase == .cancelled { forget(id) }
+    // A run that does not learn of a changed request, such as one of another process, works in vain.
+    let wasInVain = before.isOutdated || record.isOutdated
+    if asksForAnother || hasFailed || wasInVain || record.phase == .finished || record.phase == .cancelled {
+      forget(id)
+    }
     if record.checkpoint.ranges != before.checkpoint.ranges { entries[id]?.isNewVersion = false }
+    // A transfer that stops before the bytes behind a seam were compared gives them up.
+    guard before.phase.isActive, !record.phase.isActive, new.tags.contains(SimulatedSegments.tag),
+      let lost = entries[id]?.bytes.subtracting(record.checkpoint.ranges)
+    else { return }
+    if lost.byteCount <= Self.mostSeams * Self.compared { entries[id]?.bytes.subtract(lost) }
   }
 
   /// The events after which the bytes are of no use.

@@ -19,6 +19,10 @@ final class InvariantChecks: Sendable {
     /// Whether processes may transfer.
     var suspensions: [Int: Suspension] = [:]
     var usesDisk = false
+    /// The downloads whose bytes are being exported, or were to be.
+    var exports: Set<DownloadID> = []
+    /// Downloads that have got wrong bytes, which only a digest shows. Users may have given up the digest since.
+    var deceived: Set<DownloadID> = []
     /// The owners with an open ledger.
     var owners: Set<String> = []
     /// Downloads whose steps were given up: the bytes may have been moved into what the steps have made. With the ranges
@@ -118,9 +122,23 @@ final class InvariantChecks: Sendable {
     if !others.isEmpty { report(.oneWriter, "\(id) is transferred by two processes at once") }
   }
 
+  func willExport(_ id: DownloadID) { state.withLock { _ = $0.exports.insert(id) } }
+
+  func deceived(_ id: DownloadID) { state.withLock { _ = $0.deceived.insert(id) } }
+
+  /// Notes that a whole file takes the place of the bytes on disk while it is being received: the ledger learns of it with the
+  /// next checkpoint. Until then the size, the marks and the comparison with what the server sends show that they differ.
+  func cut(_ key: PartialKey) {
+    state.withLock { state in
+      guard state.transfers[key.id] != nil, let record = state.records[key.id] else { return }
+      state.movedBytes[key.id] = record.checkpoint.ranges
+    }
+  }
+
   /// Notes that a partial was to be opened while it was open.
   func opened(_ key: PartialKey, _ process: SimulatedProcess, besides owner: SimulatedProcess) {
-    guard process === owner else { return }
+    // A download may start while its bytes are exported: it waits, or the export is refused.
+    guard process === owner, !state.withLock({ $0.exports.contains(key.id) }) else { return }
     report(.oneWriter, "process \(process.number) works for \(key.id) twice at once: its partial is open already")
   }
 
@@ -134,23 +152,33 @@ final class InvariantChecks: Sendable {
 
   // MARK: Bytes that are received
 
-  func asks(_ request: SourceRequest, _ process: SimulatedProcess) {
-    fetched.withLock { $0.asks(request, process.incarnation) }
-  }
-
   func replied(_ reply: SourceReply, to request: SourceRequest, _ process: SimulatedProcess) {
     fetched.withLock { $0.replied(reply, to: request, process.incarnation) }
   }
 
+  /// What a download has received so far.
+  func received(of id: DownloadID) -> FetchedBytes.Received { fetched.withLock { $0.received(of: id) } }
+
+  /// Notes that a server's ranges are not trusted any more.
+  func distrust(_ request: SourceRequest, _ process: SimulatedProcess) {
+    fetched.withLock { $0.distrust(request, process.incarnation) }
+  }
+
   /// Passes the chunks of a body on, and checks those that were accepted.
   ///
-  /// - Parameter range: The bytes of the file that the body has.
+  /// - Parameters:
+  ///   - range: The bytes of the file that the body has.
+  ///   - received: What the download had received when it asked for the body.
   func receiving(
     _ range: ByteRange, of content: FileContent, for request: SourceRequest, _ process: SimulatedProcess,
-    into sink: @escaping ChunkSink, _ work: (@escaping ChunkSink) async throws -> Void
+    beside received: FetchedBytes.Received, into sink: @escaping ChunkSink,
+    _ work: (@escaping ChunkSink) async throws -> Void
   ) async throws {
+    let isSegmented = record(request.id)?.request.tags.contains(SimulatedSegments.tag) == true
     let body = fetched.withLock { fetched in
-      fetched.begin(request, content, from: range.lowerBound, process.incarnation, failures: world.failures)
+      fetched.begin(
+        request, content, from: range.lowerBound, process.incarnation, beside: received, isSegmented: isSegmented,
+        failures: world.failures)
     }
     let state = Mutex((body: body, position: range.lowerBound))
     defer { fetched.withLock { $0.ended(body) } }
@@ -164,6 +192,9 @@ final class InvariantChecks: Sendable {
       if let wrong { self.report(.refetching, wrong) }
     }
   }
+
+  /// Notes that a reply does not fit the bytes on disk: the file is fetched from the start.
+  func restarted(_ id: DownloadID) { fetched.withLock { $0.forget(id) } }
 
   func stopped(_ id: DownloadID, reason: String) { fetched.withLock { $0.stopped(id, reason: reason) } }
 
@@ -191,6 +222,7 @@ final class InvariantChecks: Sendable {
       fetched.withLock { $0.ledgerHas(found[id], since: before, change, id) }
       guard let record = found[id] else { continue }
       if record.phase == .finished { release(by: id) }
+      if let error = record.error, error != before?.error { world.coverage.count("failure: \(error.code.rawValue)") }
       checkLifecycle(from: before, to: record, change)
       noteMovedBytes(from: before, to: record)
       if ids != nil { checkClaims(record) }
@@ -280,12 +312,10 @@ final class InvariantChecks: Sendable {
 
   // MARK: Limits
 
-  /// Replaces the limits of a downloader. The old ones are permitted, too, until it returns.
-  func replaceLimits(
-    of process: SimulatedProcess, _ downloader: Downloader, by new: SimulatedLimits, excess: Excess = .stops
-  ) async {
+  /// Replaces the limits of a downloader by a call. The old ones are permitted, too, until it returns.
+  func replaceLimits(of process: SimulatedProcess, by new: SimulatedLimits, _ call: () async -> Void) async {
     let number = state.withLock { $0.limits[process.number]?.begin(new) }
-    await downloader.replace(new, excess: excess)
+    await call()
     guard process.isAlive, let number else { return }
     state.withLock { $0.limits[process.number]?.end(number) }
   }
@@ -373,7 +403,10 @@ final class InvariantChecks: Sendable {
       if bytes.digest != digest { report(.wholeVersions, "\(request.id) does not have the expected digest") }
       return
     }
-    let versions = urls.flatMap(network.versions)
+    // A mirror that has sent the file may have been taken out of the request since.
+    let places = urls.union(urls.flatMap { SimulatedRequest.copies(of: $0, in: world.configuration) })
+    let versions = places.flatMap(network.versions)
+    if state.withLock({ $0.deceived.contains(request.id) }) { return }
     if !versions.contains(where: bytes.equals) {
       report(
         .wholeVersions,

@@ -27,6 +27,7 @@ final class SimulatedDisk: Sendable {
     var publications: [Int: String] = [:]
     var lastPublication = 0
     var lastOpening = 0
+    var lastExport = 0
     /// The process that made each opening that has not been closed.
     var openings: [Int: (key: PartialKey, process: SimulatedProcess)] = [:]
 
@@ -60,6 +61,14 @@ final class SimulatedDisk: Sendable {
     world.noteFailure("disk")
     world.timeline.note(.disk, text: "\(operation) fails")
     throw DownloadError(.storage, "\(operation): input/output error")
+  }
+
+  /// A path at which there has been no file.
+  func makeExportPath() -> String {
+    withState { state in
+      state.lastExport += 1
+      return "\(SimulatedStorage.root)/.exports/\(state.lastExport)"
+    }
   }
 
   // MARK: Ends of processes

@@ -49,8 +49,12 @@ final class SimulatedStore: LedgerStore {
       world.timeline.note(.ledger, process.number, text: "\(name) fails before it takes effect")
       throw Self.failure
     }
-    let result = try await work(try process.store())
-    try await note(result)
+    // What the invariants see is read by other calls, before anything else changes.
+    let result = try await process.system.ledgerCalls.perform {
+      let result = try await work(try process.store())
+      try await note(result)
+      return result
+    }
     try await pause()
     if world.happens(world.configuration.ledgerFailures / 2, .ledger) {
       world.noteFailure("ledger")
@@ -232,9 +236,11 @@ final class SimulatedStore: LedgerStore {
   }
 
   func close() async throws {
-    let store = try process.store()
-    try await store.close()
-    process.forgetStore()
+    try await process.system.ledgerCalls.perform {
+      let store = try process.store()
+      try await store.close()
+      process.forgetStore()
+    }
   }
 }
 

@@ -74,6 +74,7 @@ final class SimulatedPartial: Partial {
   func truncate(to size: Int64) throws {
     disk.world.timeline.note(
       .disk, process.number, key.id, numbers: size, text: "cuts its partial to \(size) bytes")
+    process.system.checks.cut(key)
     try withStored { stored in
       stored.bytes.truncate(to: size)
       stored.pending = stored.pending.map { $0.clamped(to: 0..<size) }.filter { !$0.isEmpty }
@@ -122,6 +123,38 @@ final class SimulatedPartial: Partial {
   func artifact(name: String, mediaType: String?) throws -> Artifact {
     Artifact(
       location: .path(Self.path(of: key)), name: name, size: .known(try size()), mediaType: mediaType)
+  }
+
+  func export(to path: String, count: Int64) async throws {
+    await disk.world.scheduler.yield(on: process.executor)
+    try process.checkAlive()
+    try disk.fail("exporting")
+    let bytes = try withStored { stored throws(DownloadError) in
+      guard stored.bytes.size >= count else { throw DownloadError(.storage, "there are no \(count) bytes") }
+      var bytes = stored.bytes
+      bytes.truncate(to: count)
+      return bytes
+    }
+    disk.world.coverage.count("partial: exported")
+    disk.withState { $0.files[path] = SimulatedDisk.Stored(bytes: bytes, isNamed: true) }
+  }
+
+  func copy(_ path: String, count: Int64) async throws -> Int64? {
+    await disk.world.scheduler.yield(on: process.executor)
+    try process.checkAlive()
+    try disk.fail("importing")
+    guard let source = disk.contents.files[path]?.bytes else {
+      throw DownloadError(.invalidRequest, "there is no file \(path)")
+    }
+    disk.world.coverage.count("partial: imported")
+    let size = min(count, source.size)
+    try withStored { stored in
+      stored.bytes = SparseBytes()
+      stored.bytes.write(0..<size, of: source)
+      stored.bytes.truncate(to: size)
+      stored.pending = [0..<size]
+    }
+    return size
   }
 
   func mark(endingAt offset: Int64, from start: Int64) throws -> BlockMark? {

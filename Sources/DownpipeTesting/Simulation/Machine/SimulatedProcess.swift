@@ -16,6 +16,8 @@ final class SimulatedProcess: Sendable {
     var verifiesDigests = false
     /// Whether files are on the simulated disk.
     var usesDisk = false
+    /// The number of commands that have removed the gate, and not put it back.
+    var gateRemovals = 0
   }
 
   let number: Int
@@ -63,22 +65,30 @@ final class SimulatedProcess: Sendable {
     options.sabotage = sabotage
     options.probe = EngineProbe { [world, checks = system.checks] in
       world.coverage.note($0)
-      if case .stopped(let id, let reason) = $0 { checks.stopped(id, reason: reason) }
+      switch $0 {
+      case .stopped(let id, let reason): checks.stopped(id, reason: reason)
+      case .planned(let id, .restart(_?)): checks.restarted(id)
+      case .planned: break
+      }
     }
-    let pipeline = Pipeline(stages) { parts in
+    let stages = stages.changing { [self] parts in
       parts.sources = parts.sources.map { $0 is SimulatedSource ? $0 : SeveredSource(base: $0, process: self) }
       parts.storages = parts.storages.map { $0.isSimulated ? $0 : SeveredStorage(base: $0, process: self) }
       parts.ledgers = (parts.ledgers.last.map { [$0] } ?? [system.ledger]).map {
         SimulatedLedger(base: $0, process: self)
       }
     }
+    let pipeline = Pipeline(stages)
     let usesDisk = pipeline.storage.isSimulated
     system.checks.started(self, usesDisk: usesDisk)
     state.withLock { state in
       state.usesDisk = usesDisk
       state.verifiesDigests = pipeline.steps.contains { $0.verifies(SparseBytes.algorithm) }
     }
-    let downloader = try await Downloader(pipeline, options: options)
+    let build: @Sendable (SimulatedSettings) -> PipelineStages = { settings in
+      stages.changing { settings.apply(to: &$0) }
+    }
+    let downloader = try await Downloader(settings: SimulatedSettings(), options: options, build)
     guard isAlive else {
       downloader.abandon()
       throw Self.death
@@ -89,6 +99,13 @@ final class SimulatedProcess: Sendable {
 
   var usesDisk: Bool { state.withLock { $0.usesDisk } }
   var verifiesDigests: Bool { state.withLock { $0.verifiesDigests } }
+
+  /// Whether the gate is a part of the pipeline.
+  var hasGate: Bool { state.withLock { $0.gateRemovals == 0 } }
+  /// Whether the gate holds downloads back.
+  var isGateClosed: Bool { hasGate && !gate.isOpen }
+
+  func noteGateRemoval(begins: Bool) { state.withLock { $0.gateRemovals += begins ? 1 : -1 } }
 
   func forgetDownloader() { state.withLock { $0.downloader = nil } }
 
@@ -222,7 +239,7 @@ public struct SimulatedMachine: Sendable {
   public func outside<Success: Sendable>(
     _ work: @escaping @Sendable () async throws -> Success
   ) async throws -> Success {
-    try await process.system.world.scheduler.outside(work)
+    try await process.system.world.scheduler.outside(on: process.executor, work)
   }
 
   /// Returns an object that survives the process, such as a ledger of your own: it is made once for each world.

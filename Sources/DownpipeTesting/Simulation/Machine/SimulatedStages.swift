@@ -51,6 +51,8 @@ final class SimulatedGate: Gate {
 struct SimulatedLimits: AdmissionPolicy, Hashable {
   /// Those at the beginning and at the end of a simulation.
   static let usual = SimulatedLimits(concurrent: 3, perHost: 2)
+  /// Those of a pipeline without admission policies.
+  static let none = SimulatedLimits(concurrent: 5, perHost: 5)
 
   var concurrent: Int
   var perHost: Int
@@ -78,6 +80,46 @@ struct SimulatedSegments: SegmentPolicy, SegmentSession, Hashable {
   }
 
   func connections(after measurement: SegmentMeasurement) -> Int { maximumConnections }
+}
+
+/// A rate for all transfers of a process together.
+struct SimulatedRate: RatePolicy, Hashable {
+  static let usualName = "SimulatedRate"
+
+  var bytesPerSecond: Int
+  var name = "SimulatedRate"
+
+  func start(time: any TimeSource) -> any RateSession { Session(bytesPerSecond: bytesPerSecond) }
+
+  private final class Session: RateSession {
+    private let bytesPerSecond: Int
+    /// When the next byte may arrive.
+    private let next = Mutex(Duration.zero)
+
+    init(bytesPerSecond: Int) { self.bytesPerSecond = bytesPerSecond }
+
+    func pause(after bytes: Int, of id: DownloadID, _ candidate: Candidate, at now: Duration) -> Duration {
+      next.withLock { next in
+        next = max(next, now) + .seconds(Double(bytes) / Double(bytesPerSecond))
+        return next - now
+      }
+    }
+  }
+}
+
+/// The settings of a simulated downloader, which users change and its ledger keeps.
+struct SimulatedSettings: Codable, Sendable, Hashable {
+  var bytesPerSecond: Int?
+  var connections = 3
+
+  func apply(to parts: inout PipelineParts) {
+    if let bytesPerSecond {
+      parts.rates.append(SimulatedRate(bytesPerSecond: bytesPerSecond, name: "SimulatedRate of the settings"))
+    }
+    parts.segmentPolicies = parts.segmentPolicies.map {
+      $0 is SimulatedSegments ? SimulatedSegments(maximumConnections: connections) : $0
+    }
+  }
 }
 
 /// A step that copies the file and checks its digest.

@@ -15,6 +15,8 @@ final class SimulatedSystem: Sendable {
   let disk: SimulatedDisk
   let checks: InvariantChecks
   let ledger = MemoryLedger()
+  /// The order of the calls of the ledger that its processes share.
+  let ledgerCalls = OneByOne()
   private let state = Mutex(State())
 
   init(_ world: World, _ invariants: [Invariant]) {

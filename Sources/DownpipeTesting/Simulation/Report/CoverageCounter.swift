@@ -11,7 +11,7 @@ final class CoverageCounter: Sendable {
 
   func note(_ moment: EngineProbe.Moment) {
     switch moment {
-    case .planned(let plan):
+    case .planned(_, let plan):
       switch plan {
       case .append(_, let comparing): count(comparing > 0 ? "plan: append after comparing" : "plan: append")
       case .restart(nil): count("plan: first bytes")

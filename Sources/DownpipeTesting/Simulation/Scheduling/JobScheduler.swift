@@ -31,7 +31,9 @@ final class JobScheduler: Sendable {
     var steps = 0
     /// The tasks by the number that the runtime gives them, in the order in which they were seen.
     var tasks: [Substring: UInt64] = [:]
-    /// Calls outside of the simulation that have not returned.
+    /// Calls outside of the simulation that have not begun.
+    var calls: [OutsideCall] = []
+    /// Calls outside that have not returned.
     var outside = 0
     /// The jobs that came from another thread, although no call outside was waited for.
     var strays = 0
@@ -122,25 +124,35 @@ final class JobScheduler: Sendable {
 
   /// Performs a call that the simulation does not order, such as one of a real database, while everything else waits: so
   /// the call is one step.
+  ///
+  /// - Parameter executor: The executor of the caller.
   func outside<Success: Sendable>(
-    _ work: @escaping @Sendable () async throws -> Success
+    on executor: SimulatedExecutor, _ work: @escaping @Sendable () async throws -> Success
   ) async throws -> Success {
-    state.withLock { $0.outside += 1 }
-    return try await withCheckedThrowingContinuation { continuation in
-      // Detached, because it must not run on the executor that waits for it. The caller owns it: it ends before any other job
-      // of the simulation runs.
+    let result = OutsideResult<Success>()
+    await withCheckedContinuation { continuation in
+      let call = OutsideCall(executor: executor, continuation: continuation) {
+        do { result.set(.success(try await work())) } catch { result.set(.failure(error)) }
+      }
+      state.withLock { $0.calls.append(call) }
+    }
+    return try result.get()
+  }
+
+  /// Performs the calls outside that the last job has made, one after the other. Not while the job runs, which may go on
+  /// after the call as the job of an actor: what it does must not depend on the speed of the call.
+  private func waitForCallsOutside() {
+    while let call = state.withLock({ $0.calls.isEmpty ? nil : $0.calls.removeFirst() }) {
+      state.withLock { $0.outside += 1 }
+      // Detached, because it must not run on the executor that waits for it. The simulation's thread owns it, and waits.
       Task.detached {
-        let result: Result<Success, any Error>
-        do { result = .success(try await work()) } catch { result = .failure(error) }
-        continuation.resume(with: result)
+        await call.work()
         self.state.withLock { $0.outside -= 1 }
         self.changed.signal()
       }
+      while state.withLock({ $0.outside > 0 }) { changed.wait() }
+      state.withLock { $0.ready.append(Job(work: .resume(call.continuation), executor: call.executor, task: 0)) }
     }
-  }
-
-  private func waitForCallsOutside() {
-    while state.withLock({ $0.outside > 0 }) { changed.wait() }
   }
 
   private static var thread: UInt {
@@ -162,6 +174,25 @@ extension JobScheduler.State {
     let number = UInt64(tasks.count + 1)
     tasks[name] = number
     return number
+  }
+}
+
+/// A call outside of the simulation that has not begun.
+private struct OutsideCall: Sendable {
+  let executor: SimulatedExecutor
+  let continuation: CheckedContinuation<Void, Never>
+  let work: @Sendable () async -> Void
+}
+
+/// The result of a call outside of the simulation.
+private final class OutsideResult<Success: Sendable>: Sendable {
+  private let state = Mutex<Result<Success, any Error>?>(nil)
+
+  func set(_ result: Result<Success, any Error>) { state.withLock { $0 = result } }
+
+  func get() throws -> Success {
+    guard let result = state.withLock({ $0 }) else { throw CancellationError() }
+    return try result.get()
   }
 }
 

@@ -13,6 +13,7 @@ final class CommandOrder: Sendable {
 
   enum Scope: Sendable {
     case one(DownloadID)
+    case some(Set<DownloadID>)
     case all
   }
 
@@ -91,7 +92,10 @@ final class CommandOrder: Sendable {
     let ids = Set(
       commands.compactMap { command -> DownloadID? in
         if case .one(let id) = command.scope { id } else { nil }
-      })
+      }
+        + commands.flatMap { command -> [DownloadID] in
+          if command.effect == .add, case .some(let ids) = command.scope { Array(ids) } else { [] }
+        })
     for id in ids.sorted(by: { $0.rawValue < $1.rawValue }) {
       var knowledge = Knowledge.gone
       for (index, command) in commands.enumerated() where command.concerns(id) {
@@ -120,7 +124,8 @@ final class CommandOrder: Sendable {
   private func url(of id: DownloadID, after commands: [Command]) -> URL? {
     // A command that was refused has changed nothing.
     let asking = commands.filter { command in
-      guard command.concerns(id), command.url != nil || command.effect == .remove else { return false }
+      let mayChange = command.url != nil || command.effect == .remove || command.effect == .add
+      guard command.concerns(id), mayChange else { return false }
       if case .refused? = command.result { return false }
       return true
     }
@@ -147,7 +152,9 @@ final class CommandOrder: Sendable {
       case .remove: self = Wish()
       case .add:
         // To add what was added before leaves later changes as they are.
-        if !isThere || added != nil && command.url != added {
+        if command.url == nil {
+          current = nil
+        } else if !isThere || added != nil && command.url != added {
           current = command.url
         } else if added == nil {
           current = nil
@@ -161,7 +168,11 @@ final class CommandOrder: Sendable {
 
 extension CommandOrder.Command {
   fileprivate func concerns(_ id: DownloadID) -> Bool {
-    if case .one(let own) = scope { own == id } else { true }
+    switch scope {
+    case .one(let own): own == id
+    case .some(let ids): ids.contains(id)
+    case .all: true
+    }
   }
 
   fileprivate var isUnordered: Bool {

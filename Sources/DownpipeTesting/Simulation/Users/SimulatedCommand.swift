@@ -35,6 +35,18 @@ public enum SimulatedCommand: Sendable, Hashable {
   case rename(Int)
   /// Verifies a finished file.
   case verify(Int)
+  /// Adds several downloads in one transaction: of a file of the world and of those that follow it.
+  case addTogether([Int], file: Int)
+  /// Does the same to several downloads in one transaction.
+  case bulk(BulkOperation, of: BulkSelection)
+  /// Verifies a finished file, and has it fetched again if it is damaged.
+  case repair(Int)
+  /// Copies the bytes of an unfinished download, and adds another download that continues with them.
+  case handOver(Int, to: Int)
+  /// Changes the request of a download.
+  case change(Int, RequestChange)
+  /// Waits for the file of a download, at most for a minute.
+  case awaitFile(Int)
   /// Pauses all downloads.
   case pauseAll
   /// Resumes all downloads.
@@ -57,6 +69,11 @@ public enum SimulatedCommand: Sendable, Hashable {
   case limit(concurrent: Int, perHost: Int, excess: Excess)
   /// Replaces another stage of the process by an equal one.
   case replaceStage(ReplacedStage)
+  /// Removes a stage of the process, and puts it back after a number of milliseconds.
+  case removeStage(RemovedStage, milliseconds: Int)
+  /// Changes the settings of the downloader, which its ledger keeps: the bytes per second of all transfers, and the
+  /// connections of a download.
+  case set(bytesPerSecond: Int?, connections: Int)
   /// Replaces a file on its server by another version.
   case swapFile(Int)
   /// Reads statuses, counts and totals, and looks for orphans.
@@ -65,6 +82,8 @@ public enum SimulatedCommand: Sendable, Hashable {
   case removeOrphans
   /// Watches the events of a download until they end.
   case watch(Int)
+  /// Watches the changes of all downloads until the downloader ends.
+  case watchAll
   /// Waits until the downloader is idle, at most for a minute.
   case waitUntilIdle
   /// Sets the machine's calendar, by this many seconds.
@@ -73,18 +92,6 @@ public enum SimulatedCommand: Sendable, Hashable {
   case wait(milliseconds: Int)
   /// Shuts the downloader down, and opens another one.
   case reopen
-
-  /// A stage that users replace.
-  public enum ReplacedStage: String, Sendable, Hashable, CaseIterable {
-    /// The scheduling policy: by arrival.
-    case scheduling
-    /// The retry policy.
-    case retry
-    /// The source.
-    case source
-    /// The gate.
-    case gate
-  }
 }
 
 extension SimulatedCommand: CustomStringConvertible {
@@ -106,6 +113,12 @@ extension SimulatedCommand: CustomStringConvertible {
     case .redirect(let number, let file): "redirect(\(number), file: \(file))"
     case .rename(let number): "rename(\(number))"
     case .verify(let number): "verify(\(number))"
+    case .addTogether(let numbers, let file): "addTogether(\(numbers), file: \(file))"
+    case .bulk(let operation, let selection): "bulk(.\(operation.rawValue), of: \(selection))"
+    case .repair(let number): "repair(\(number))"
+    case .handOver(let number, let other): "handOver(\(number), to: \(other))"
+    case .change(let number, let change): "change(\(number), .\(change.rawValue))"
+    case .awaitFile(let number): "awaitFile(\(number))"
     case .pauseAll: "pauseAll"
     case .resumeAll: "resumeAll"
     case .restartAll: "restartAll"
@@ -118,10 +131,14 @@ extension SimulatedCommand: CustomStringConvertible {
     case .limit(let concurrent, let perHost, let excess):
       "limit(concurrent: \(concurrent), perHost: \(perHost), excess: .\(excess))"
     case .replaceStage(let stage): "replaceStage(.\(stage.rawValue))"
+    case .removeStage(let stage, let time): "removeStage(.\(stage.rawValue), milliseconds: \(time))"
+    case .set(let rate, let connections):
+      "set(bytesPerSecond: \(rate.map(String.init) ?? "nil"), connections: \(connections))"
     case .swapFile(let file): "swapFile(\(file))"
     case .look: "look"
     case .removeOrphans: "removeOrphans"
     case .watch(let number): "watch(\(number))"
+    case .watchAll: "watchAll"
     case .waitUntilIdle: "waitUntilIdle"
     case .setDate(let seconds): "setDate(by: \(seconds))"
     case .wait(let milliseconds): "wait(milliseconds: \(milliseconds))"

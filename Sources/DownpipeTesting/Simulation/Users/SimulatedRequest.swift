@@ -6,6 +6,9 @@ enum SimulatedRequest {
   /// The key in the metadata of requests that expect a digest, by which servers know that wrong bytes will be noticed.
   static let digestKey = "simulation.digest"
 
+  /// All numbers of downloads.
+  static let numbers = 0..<32
+
   static func id(_ number: Int) -> DownloadID { DownloadID("d\(number)") }
 
   static func url(_ server: SimulatedServer, _ file: SimulatedFile) -> URL {

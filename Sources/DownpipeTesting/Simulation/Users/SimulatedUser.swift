@@ -12,8 +12,8 @@ struct SimulatedUser: Sendable {
   /// The purpose of users' own sleeps.
   static let sleep = SleepPurpose("user")
 
-  private var world: World { process.system.world }
-  private var checks: InvariantChecks { process.system.checks }
+  var world: World { process.system.world }
+  var checks: InvariantChecks { process.system.checks }
 
   /// Gives a command, and waits for its end.
   func perform(_ command: SimulatedCommand) async {
@@ -57,7 +57,7 @@ struct SimulatedUser: Sendable {
   // MARK: Commands
 
   /// Gives a command whose effect on downloads is checked.
-  private func ordered(
+  func ordered(
     _ effect: CommandOrder.Effect, _ scope: CommandOrder.Scope, _ url: URL? = nil, _ work: () async throws -> Bool
   ) async throws -> Bool {
     let number = order.begin(effect, scope, url, at: world.scheduler.steps)
@@ -72,16 +72,18 @@ struct SimulatedUser: Sendable {
     }
   }
 
-  private func one(
+  func one(
     _ effect: CommandOrder.Effect, _ number: Int, _ url: URL? = nil, _ work: (DownloadID) async throws -> Bool
   ) async throws -> String {
     let id = SimulatedRequest.id(number)
     return "\(try await ordered(effect, .one(id), url) { try await work(id) })"
   }
 
-  private func all(_ effect: CommandOrder.Effect, _ work: () async throws -> Int) async throws -> String {
+  func all(
+    _ effect: CommandOrder.Effect, in scope: CommandOrder.Scope = .all, _ work: () async throws -> Int
+  ) async throws -> String {
     var count = 0
-    _ = try await ordered(effect, .all) {
+    _ = try await ordered(effect, scope) {
       count = try await work()
       return true
     }
@@ -117,6 +119,22 @@ struct SimulatedUser: Sendable {
         }
         return true
       }
+    case .addTogether(let numbers, let file):
+      let requests = numbers.enumerated().map { request($1, file + $0, .normal, nil, []) }
+      return try await all(.add, in: .some(Set(requests.map(\.id)))) {
+        try await downloader.add(contentsOf: requests).count
+      }
+    case .bulk(let operation, let selection): return try await bulk(operation, of: selection, with: downloader)
+    case .repair(let number):
+      var found: Verification?
+      _ = try await one(.unknown, number) {
+        found = try await downloader.verify($0, repairing: true)
+        return true
+      }
+      return found.map { "\($0)" }
+    case .handOver(let number, let other): return try await handOver(number, to: other, with: downloader)
+    case .change(let number, let change):
+      return try await one(.unknown, number) { try await self.change($0, change, with: downloader) }
     case .pauseAll: return try await all(.pause) { try await downloader.pauseAll() }
     case .resumeAll: return try await all(.resume) { try await downloader.resumeAll() }
     case .restartAll: return try await all(.restart) { try await downloader.restartAll() }
@@ -143,16 +161,23 @@ struct SimulatedUser: Sendable {
       let endings = checks.endingsOfSuspensions(process)
       if await isStillSuspended(downloader) { checks.isSuspended(process, unlessEndedAfter: endings) }
     case .gate(let isOpen):
-      checks.gate(of: process, isOpen: isOpen)
+      checks.gate(of: process, isOpen: isOpen || !process.hasGate)
       process.gate.set(isOpen: isOpen)
     case .limit(let concurrent, let perHost, let excess):
       let limits = SimulatedLimits(concurrent: concurrent, perHost: perHost)
-      await checks.replaceLimits(of: process, downloader, by: limits, excess: excess)
+      await checks.replaceLimits(of: process, by: limits) { await downloader.replace(limits, excess: excess) }
     case .replaceStage(let stage): try await replace(stage, of: downloader)
+    case .removeStage(let stage, let time): try await remove(stage, for: .milliseconds(time), of: downloader)
+    case .set(let rate, let connections):
+      try await downloader.settings(SimulatedSettings.self).update {
+        $0 = SimulatedSettings(bytesPerSecond: rate, connections: connections)
+      }
     case .swapFile(let file): process.system.network.swap(url(file))
     case .look: return try await look(downloader)
     case .removeOrphans: return "\(try await downloader.removeOrphans(try await downloader.orphans()))"
     case .watch(let number): await process.watchers.watch(SimulatedRequest.id(number), of: downloader)
+    case .watchAll: process.watchers.watchAll(downloader)
+    case .awaitFile(let number): return try await awaitFile(number, of: downloader)
     case .waitUntilIdle: return try await waitUntilIdle(downloader)
     case .setDate(let seconds): world.jumpDate(by: .seconds(seconds))
     case .wait(let milliseconds):
@@ -168,7 +193,7 @@ struct SimulatedUser: Sendable {
     await downloader.isSuspended && process.downloader === downloader && process.isAlive
   }
 
-  private func url(_ file: Int) -> URL {
+  func url(_ file: Int) -> URL {
     let urls = SimulatedRequest.urls(in: world.configuration)
     return urls[file % max(1, urls.count)]
   }
@@ -194,45 +219,62 @@ struct SimulatedUser: Sendable {
 
   // MARK: Other commands
 
-  private func replace(_ stage: SimulatedCommand.ReplacedStage, of downloader: Downloader) async throws {
+  func replace(_ stage: SimulatedCommand.ReplacedStage, of downloader: Downloader) async throws {
     switch stage {
     case .scheduling: try await downloader.replace(SimulatedOrder())
     case .retry: await downloader.replace(Retry(.exponential(attempts: 6)))
     case .source: try await downloader.replace(SimulatedSource(network: process.system.network, process: process))
     case .gate: await downloader.replace(process.gate)
+    case .rate: await downloader.replace(SimulatedRate(bytesPerSecond: 400_000))
+    case .segments: await downloader.replace(SimulatedSegments(maximumConnections: 2))
     }
   }
 
   private func look(_ downloader: Downloader) async throws -> String {
     let statuses = try await downloader.statuses()
     _ = try await downloader.statuses(of: statuses.map(\.id))
-    _ = try await downloader.counts()
+    if let status = statuses.first {
+      _ = try await downloader.contains(status.id)
+      _ = try await downloader.status(of: status.id)
+      try await downloader.validate(status.request)
+    }
+    _ = try await downloader.counts(.tag("t1"))
     _ = try await downloader.totals()
     _ = try await downloader.orphans()
+    _ = try await downloader.damaged()
+    _ = await downloader.pipeline
     return "\(statuses.count) downloads"
   }
 
   private func waitUntilIdle(_ downloader: Downloader) async throws -> String {
     let begin = world.scheduler.steps
-    // A gate may be closed for ever.
-    let isIdle = try await withThrowingTaskGroup(of: Bool.self) { group in
-      group.addTask {
+    let isIdle =
+      try await withinAMinute {
         try await downloader.waitUntilIdle()
         return true
-      }
-      group.addTask {
-        try await process.time.sleep(for: .seconds(60), purpose: Self.sleep)
-        return false
-      }
-      let first = try await group.next() ?? false
-      group.cancelAll()
-      return first
-    }
+      } ?? false
     if isIdle, process.isAlive, !checks.wasIdle(since: begin) {
       checks.report(
         .idle, "waitUntilIdle returned, although downloads have been waiting or running since it was called")
     }
     return isIdle ? "idle" : "gave up"
+  }
+
+  /// Waits for something, which a closed gate may hold up for ever.
+  /// - Returns: `nil` if it takes too long.
+  func withinAMinute<Success: Sendable>(
+    _ work: @escaping @Sendable () async throws -> Success
+  ) async throws -> Success? {
+    try await withThrowingTaskGroup(of: Success?.self) { group in
+      group.addTask { try await work() }
+      group.addTask {
+        try await process.time.sleep(for: .seconds(60), purpose: Self.sleep)
+        return nil
+      }
+      let first = try await group.next() ?? nil
+      group.cancelAll()
+      return first
+    }
   }
 
   private func reopen(_ downloader: Downloader) async throws {
@@ -272,7 +314,7 @@ extension SimulatedCommand {
     case .add(let number, _, _, _, _), .pause(let number), .resume(let number), .start(let number, _),
       .restart(let number), .refresh(let number), .cancel(let number), .discard(let number), .remove(let number, _),
       .prioritize(let number, _), .redirect(let number, _), .rename(let number), .verify(let number),
-      .watch(let number):
+      .watch(let number), .repair(let number), .handOver(let number, _), .change(let number, _), .awaitFile(let number):
       SimulatedRequest.id(number)
     default: nil
     }

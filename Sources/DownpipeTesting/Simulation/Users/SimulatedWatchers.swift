@@ -7,6 +7,8 @@ final class SimulatedWatchers: Sendable {
     var last = 0
     /// The last state of each watcher whose events have not ended.
     var states: [Int: (id: DownloadID, state: DownloadState?)] = [:]
+    /// The last state of each download, for each watcher of all downloads.
+    var changes: [Int: [DownloadID: DownloadState]] = [:]
     var tasks: [Task<Void, Never>] = []
   }
   private let state = Mutex(State())
@@ -39,9 +41,41 @@ final class SimulatedWatchers: Sendable {
     state.withLock { $0.tasks.append(task) }
   }
 
-  /// The last states of the watchers whose events have not ended.
+  /// Watches the changes of all downloads in a task of its own, until the downloader ends.
+  func watchAll(_ downloader: Downloader) {
+    let changes = downloader.changes()
+    let watcher = state.withLock { state in
+      state.last += 1
+      state.changes[state.last] = [:]
+      return state.last
+    }
+    let task = Task(executorPreference: executor) {
+      for await batch in changes {
+        self.world.timeline.note(
+          .state, self.number, numbers: Int64(batch.statuses.count),
+          text: "watcher \(watcher): \(batch.statuses.count) changes, \(batch.removed.count) removals")
+        self.state.withLock { state in
+          if !batch.isComplete { state.changes[watcher] = [:] }
+          for status in batch.statuses { state.changes[watcher]?[status.id] = status.state }
+          for id in batch.removed { state.changes[watcher]?[id] = nil }
+        }
+      }
+      self.state.withLock { $0.changes[watcher] = nil }
+    }
+    state.withLock { $0.tasks.append(task) }
+  }
+
+  /// The last states of the watchers whose events have not ended. Those of all downloads do not hear of the changes that
+  /// other processes make.
   var lastStates: [(id: DownloadID, state: DownloadState?)] {
-    state.withLock { $0.states.sorted { $0.key < $1.key }.map(\.value) }
+    state.withLock { state in
+      let single = state.states.sorted { $0.key < $1.key }.map(\.value)
+      guard world.configuration.processes == 1 else { return single }
+      return single
+        + state.changes.sorted { $0.key < $1.key }.flatMap { _, states in
+          states.sorted { $0.key.rawValue < $1.key.rawValue }.map { (id: $0.key, state: $0.value) }
+        }
+    }
   }
 
   func cancel() {

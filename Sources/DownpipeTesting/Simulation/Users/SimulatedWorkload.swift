@@ -54,15 +54,31 @@ extension SimulatedWorkload {
         let count = Int.random(in: 1...max(1, commands), using: &generator)
         let rest = (0..<count).flatMap { _ in scene(world, downloads, &generator) }
         // Otherwise most commands would find nothing.
-        return user == 0 && process == 0 ? (0..<downloads).map { add($0, world, &generator) } + rest : rest
+        return user == 0 && process == 0 ? additions(downloads, world, &generator) + rest : rest
       }
     }
   }
 
-  private func add(_ number: Int, _ world: SimulatedWorld, _ generator: inout SeededGenerator) -> SimulatedCommand {
+  /// Adds each download once; some of them have the file of the one before.
+  private func additions(
+    _ downloads: Int, _ world: SimulatedWorld, _ generator: inout SeededGenerator
+  ) -> [SimulatedCommand] {
+    var last: Int?
+    return (0..<downloads).map { number in
+      let isDuplicate = Int.random(in: 0..<4, using: &generator) == 0
+      let command = add(number, file: isDuplicate ? last : nil, world, &generator)
+      if case .add(_, let file, _, _, _) = command { last = file }
+      return command
+    }
+  }
+
+  /// - Parameter file: The number of the file; any file by default.
+  private func add(
+    _ number: Int, file: Int? = nil, _ world: SimulatedWorld, _ generator: inout SeededGenerator
+  ) -> SimulatedCommand {
     let files = world.servers.reduce(0) { $0 + $1.files.count }
     return .add(
-      number, file: Int.random(in: 0..<max(1, files), using: &generator),
+      number, file: file ?? Int.random(in: 0..<max(1, files), using: &generator),
       priority: [.normal, .normal, .high, .low].randomElement(using: &generator) ?? .normal,
       after: number > 0 && Int.random(in: 0..<8, using: &generator) == 0 ? number - 1 : nil,
       with: .random(using: &generator))
@@ -75,6 +91,9 @@ extension SimulatedWorkload {
     let number = Int.random(in: 0..<downloads, using: &generator)
     let isOne = Bool.random(using: &generator)
     let file = Int.random(in: 0..<16, using: &generator)
+    if Int.random(in: 0..<6, using: &generator) == 0 {
+      return rare(world, number, (0..<downloads).filter { _ in Bool.random(using: &generator) }, &generator)
+    }
     switch Int.random(in: 0..<100, using: &generator) {
     case 0..<12: return [.pause(number)]
     case 12..<24: return [.resume(number)]
@@ -116,6 +135,47 @@ extension SimulatedWorkload {
     case 89: return [.reopen]
     case 90..<98: return [wait(&generator)]
     default: return [.wait(milliseconds: 5_000)]
+    }
+  }
+
+  /// A command that users give less often.
+  ///
+  /// - Parameters:
+  ///   - number: One download.
+  ///   - numbers: Some downloads.
+  private func rare(
+    _ world: SimulatedWorld, _ number: Int, _ numbers: [Int], _ generator: inout SeededGenerator
+  ) -> [SimulatedCommand] {
+    let time = Int.random(in: 0...600, using: &generator)
+    let isOne = Bool.random(using: &generator)
+    func random<Value: CaseIterable>(_ type: Value.Type) -> Value? { type.allCases.randomElement(using: &generator) }
+    switch Int.random(in: 0..<21, using: &generator) {
+    case 0..<2: return [.addTogether(numbers.isEmpty ? [number] : numbers, file: time % 16)]
+    case 2..<9:
+      let selections: [SimulatedCommand.BulkSelection] = [
+        .numbers(numbers), .numbers(numbers), .tag(isOdd: isOne), .tag(isOdd: isOne), .host(time),
+        .phase(random(DownloadState.Phase.self) ?? .waiting),
+      ]
+      guard let operation = random(SimulatedCommand.BulkOperation.self),
+        let selection = selections.randomElement(using: &generator)
+      else { return [] }
+      return operation == .resumeTogether
+        ? [.pauseAll, .bulk(operation, of: selection)] : [.bulk(operation, of: selection)]
+    case 9: return [.repair(number)]
+    case 10..<12:
+      return [.wait(milliseconds: time), .pause(number), .handOver(number, to: isOne ? number + 1 : number + 8)]
+    case 12..<15: return [.change(number, random(SimulatedCommand.RequestChange.self) ?? .destination)]
+    case 15: return [.awaitFile(number)]
+    case 16: return [.removeStage(random(SimulatedCommand.RemovedStage.self) ?? .rate, milliseconds: time)]
+    case 17..<19:
+      return [
+        .set(
+          bytesPerSecond: isOne ? 100_000 + time * 1_000 : nil, connections: Int.random(in: 1...4, using: &generator))
+      ]
+    case 19: return [.watchAll]
+    // The same file under another id.
+    default:
+      return [add(number, file: time % 16, world, &generator), add(number + 8, file: time % 16, world, &generator)]
     }
   }
 

@@ -8,7 +8,8 @@ final class SimulatedNetwork: Sendable {
   struct Exchange: Sendable {
     let process: SimulatedProcess
     let id: DownloadID
-    let host: String
+    let url: URL
+    var host: String { url.host() ?? "" }
   }
 
   private struct File: Sendable {
@@ -103,7 +104,6 @@ final class SimulatedNetwork: Sendable {
       .request, process.number, request.id, numbers: request.range?.start ?? -1, request.range?.end ?? -1,
       text: "asks for \(request.url.absoluteString)\(request.range.map { " \($0.field)" } ?? "")"
         + (request.validator.map { " if it is \($0.entityTag?.field ?? "as of a date")" } ?? ""))
-    process.system.checks.asks(request, process)
     guard let server = servers[host] else {
       throw DownloadError(.hostNotFound, "there is no server \(host)")
     }
@@ -114,10 +114,11 @@ final class SimulatedNetwork: Sendable {
       world.timeline.note(.world, text: "the network is away for \(length)")
     }
     guard !isAway else { throw DownloadError(.offline, "there is no network") }
+    let received = process.system.checks.received(of: request.id)
     try await process.time.sleep(for: world.duration(in: server.latency, .network))
     try process.checkAlive()
     do {
-      let reply = try reply(to: request, of: server, from: process)
+      let reply = try reply(to: request, of: server, from: process, beside: received)
       process.system.checks.replied(reply, to: request, process)
       world.timeline.note(
         .reply, process.number, request.id, numbers: reply.length.bytes ?? -1,
@@ -130,19 +131,21 @@ final class SimulatedNetwork: Sendable {
   }
 
   /// The fault of a request, if it has one.
-  private func fault(of request: SourceRequest, _ server: SimulatedServer) -> ServerFault? {
+  private func fault(
+    of request: SourceRequest, _ server: SimulatedServer, from process: SimulatedProcess
+  ) -> ServerFault? {
     for (fault, rate) in server.faults.sorted(by: { $0.key < $1.key }) where world.happens(rate, .network) {
-      let isRange = (request.range?.start ?? 0) > 0
       switch fault {
       case .wrongRange, .wrongTotal, .ignoredRange, .refusedRange: if request.range == nil { continue }
       // The end of such a body is the end of the file.
       case .truncate: if file(request, server)?.announcesLength == false { continue }
-      // Others have no way to notice.
+      // Others have no way to notice, also if the file is asked for in part: the reply may be a whole one.
+      case _ where ServerFault.undetectable.contains(fault):
+        if request.metadata[SimulatedRequest.digestKey] == nil { continue }
       case .wrongCopy: if file(request, server)?.copyOf == nil { continue }
-      case .logInPage, .otherBytes:
-        if !isRange, request.metadata[SimulatedRequest.digestKey] == nil { continue }
       default: break
       }
+      if ServerFault.undetectable.contains(fault) { process.system.checks.deceived(request.id) }
       world.coverage.count("fault: \(fault.rawValue)")
       world.timeline.note(.world, nil, request.id, text: "fault: \(fault.rawValue)")
       return fault
@@ -155,10 +158,11 @@ final class SimulatedNetwork: Sendable {
   }
 
   private func reply(
-    to request: SourceRequest, of server: SimulatedServer, from process: SimulatedProcess
+    to request: SourceRequest, of server: SimulatedServer, from process: SimulatedProcess,
+    beside received: FetchedBytes.Received
   ) throws -> SourceReply {
     let key = server.host + request.url.path()
-    let fault = fault(of: request, server)
+    let fault = fault(of: request, server, from: process)
     if let limit = server.maximumConnections, exchanges.count(where: { $0.host == server.host }) >= limit {
       return refusal(.status(503), after: .seconds(1))
     }
@@ -179,7 +183,7 @@ final class SimulatedNetwork: Sendable {
       let page = FileContent(position: 77, size: Self.pageSize)
       var reply = SourceReply(
         coverage: .whole, length: .known(page.size),
-        body: body(of: page, 0..<page.size, nil, for: request, server, process))
+        body: body(of: page, 0..<page.size, nil, for: request, server, process, beside: received))
       reply.mediaType = "text/html"
       return reply
     default: break
@@ -190,7 +194,7 @@ final class SimulatedNetwork: Sendable {
     // The copy's own bytes count as a version of the file, because a client that asks nobody else cannot notice. But they
     // must not be mixed with the original's.
     if fault == .wrongCopy, let own = known.versions.first { content = own }
-    return reply(to: request, content, known.file, fault, of: server, from: process)
+    return reply(to: request, content, known.file, fault, of: server, from: process, beside: received)
   }
 
   private func refusal(_ refusal: Coverage.Refusal, after delay: Duration? = nil) -> SourceReply {
@@ -201,7 +205,7 @@ final class SimulatedNetwork: Sendable {
 
   private func reply(
     to request: SourceRequest, _ content: FileContent, _ file: SimulatedFile, _ fault: ServerFault?,
-    of server: SimulatedServer, from process: SimulatedProcess
+    of server: SimulatedServer, from process: SimulatedProcess, beside received: FetchedBytes.Received
   ) -> SourceReply {
     let validator = validator(of: content, file)
     if let condition = request.condition, let validator, condition.compare(to: validator) == .sameStrong {
@@ -230,7 +234,7 @@ final class SimulatedNetwork: Sendable {
     }
     var reply = SourceReply(
       coverage: coverage, length: file.announcesLength || coverage != .whole ? .known(Int64(range.count)) : .unknown,
-      validator: validator, body: body(of: served, range, fault, for: request, server, process))
+      validator: validator, body: body(of: served, range, fault, for: request, server, process, beside: received))
     if fault == .redirect {
       var parts = URLComponents()
       (parts.scheme, parts.host, parts.path) = ("https", Self.otherHost, request.url.path())
@@ -258,23 +262,26 @@ final class SimulatedNetwork: Sendable {
 
   private func body(
     of content: FileContent, _ range: ByteRange, _ fault: ServerFault?, for request: SourceRequest,
-    _ server: SimulatedServer, _ process: SimulatedProcess
+    _ server: SimulatedServer, _ process: SimulatedProcess, beside received: FetchedBytes.Received
   ) -> Body {
     var end = range.upperBound
     if fault == .cut || fault == .truncate || fault == .stall, range.count > 1 {
       end = world.random(.network) { Int64.random(in: range.lowerBound..<range.upperBound, using: &$0) }
     }
     return Body { [end] sink in
-      let number = self.begin(Exchange(process: process, id: request.id, host: server.host))
+      let number = self.begin(Exchange(process: process, id: request.id, url: request.url))
       process.transferBegan(request.id)
       defer {
         self.state.withLock { _ = $0.exchanges.removeValue(forKey: number) }
         process.transferEnded(request.id)
       }
-      try await process.system.checks.receiving(range.lowerBound..<end, of: content, for: request, process, into: sink)
-      {
+      try await process.system.checks.receiving(
+        range.lowerBound..<end, of: content, for: request, process, beside: received, into: sink
+      ) {
         try await self.send(content, range.lowerBound..<end, request, server, process, into: $0)
       }
+      // The range is shorter than the server has said.
+      if fault == .truncate { process.system.checks.distrust(request, process) }
       switch fault {
       case .stall:
         try await process.time.sleep(for: .seconds(600))
@@ -286,7 +293,11 @@ final class SimulatedNetwork: Sendable {
   }
 
   private func begin(_ exchange: Exchange) -> UInt64 {
-    let others = exchanges.filter { $0.id == exchange.id && $0.process === exchange.process }
+    let all = exchanges
+    if all.contains(where: { $0.id != exchange.id && $0.url == exchange.url }) {
+      world.coverage.count("transfer: one URL twice")
+    }
+    let others = all.filter { $0.id == exchange.id && $0.process === exchange.process }
     if !others.isEmpty { world.coverage.count("transfer: several connections") }
     if others.contains(where: { $0.host != exchange.host }) { world.coverage.count("transfer: several servers") }
     return state.withLock { state in

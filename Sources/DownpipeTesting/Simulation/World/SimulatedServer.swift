@@ -108,6 +108,6 @@ public enum ServerFault: String, Sendable, Hashable, CaseIterable, Comparable {
   /// In order of their names.
   public static func < (left: Self, right: Self) -> Bool { left.rawValue < right.rawValue }
 
-  /// The faults that no client can notice without a digest, if the reply is to its first request.
+  /// The faults that no client can notice without a digest. Only requests that expect one have them.
   public static let undetectable: Set<ServerFault> = [.otherBytes, .logInPage]
 }

@@ -83,11 +83,14 @@ public struct SimulatedWorld: Sendable, Hashable {
   public static var faulty: SimulatedWorld {
     var world = calm
     for index in world.servers.indices {
-      for fault in ServerFault.allCases where !ServerFault.undetectable.contains(fault) {
-        world.servers[index].faults[fault] = 0.02
-      }
+      for fault in ServerFault.allCases { world.servers[index].faults[fault] = 0.02 }
       world.servers[index].faults[.cut] = 0.1
       world.servers[index].faults[.wrongCopy] = 0.15
+      // Only few requests can have these.
+      for fault in [ServerFault.logInPage, .otherBytes] { world.servers[index].faults[fault] = 0.05 }
+      for fault in [ServerFault.ignoredRange, .refusedRange, .wrongRange, .wrongTotal] {
+        world.servers[index].faults[fault] = 0.04
+      }
       world.servers[index].maximumConnections = 3
     }
     world.servers[1].files[1].validation = .lying
