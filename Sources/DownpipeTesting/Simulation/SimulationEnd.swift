@@ -40,7 +40,8 @@ struct SimulationEnd: Sendable {
     process.gate.set(isOpen: true)
     await checks.replaceLimits(of: process, by: .usual) { await downloader.replace(SimulatedLimits.usual) }
     await downloader.setSuspended(false)
-    checks.set(isClosed: false, of: process)
+    checks.gate(of: process, isOpen: true)
+    checks.goesOn(process)
     await resumeAll(process)
   }
 

@@ -16,11 +16,13 @@ struct FetchedBytesTests {
   /// - Returns: What is wrong.
   private func receive(
     _ range: ByteRange, asking asked: RequestedRange?, of content: FileContent = file, chunk: Int64 = 100_000,
-    into fetched: inout FetchedBytes
+    beside received: FetchedBytes.Received? = nil, into fetched: inout FetchedBytes
   ) throws -> [String] {
     let url = try #require(URL(string: "https://one.example/a0"))
     let request = SourceRequest(url: url, id: Self.id, range: asked)
-    var body = fetched.begin(request, content, from: range.lowerBound, 1, failures: 0)
+    var body = fetched.begin(
+      request, content, from: range.lowerBound, 1, beside: received ?? fetched.received(of: Self.id),
+      isSegmented: false, failures: 0)
     defer { fetched.ended(body) }
     return stride(from: range.lowerBound, to: range.upperBound, by: Int64.Stride(chunk)).compactMap { start in
       fetched.received(start..<min(start + chunk, range.upperBound), of: &body, failures: 0)
@@ -76,6 +78,18 @@ struct FetchedBytesTests {
     #expect(try receive(0..<300_000, asking: nil, into: &lost) == [])
     lost.died(1, Self.policy) { _ in nil }
     #expect(try receive(0..<300_000, asking: nil, into: &lost).count == 1)
+  }
+
+  @Test("what another connection brings after a request was sent is no repetition")
+  func connections() throws {
+    var fetched = FetchedBytes()
+    #expect(try receive(0..<100_000, asking: nil, into: &fetched) == [])
+    let before = fetched.received(of: Self.id)
+    #expect(try receive(100_000..<400_000, asking: RequestedRange(from: 100_000), into: &fetched) == [])
+    var other = fetched
+    let asked = RequestedRange(from: 50_000)
+    #expect(try receive(50_000..<400_000, asking: asked, beside: before, into: &fetched) == [])
+    #expect(try receive(50_000..<400_000, asking: asked, into: &other).isEmpty == false)
   }
 
   @Test("another version, a restart and a proof of wrong bytes are reasons; a pause is none")

@@ -27,8 +27,8 @@ struct SimulatedRegressionTests {
     try await simulate(
       world,
       [
-        [.add(0, file: 3), .wait(milliseconds: 100), .look, .add(0, file: 2, expectsDigest: true), .waitUntilIdle],
-        [.wait(milliseconds: 150), .redirect(0, file: 7), .look, .add(0, file: 6, expectsDigest: true)],
+        [.add(0, file: 3), .wait(milliseconds: 100), .look, .add(0, file: 2, with: [.digest]), .waitUntilIdle],
+        [.wait(milliseconds: 150), .redirect(0, file: 7), .look, .add(0, file: 6, with: [.digest])],
       ])
   }
 

@@ -177,7 +177,9 @@ struct FetchedBytes: Sendable {
     let hasFailed = record.error != before.error && record.error.map { Self.wrongBytes.contains($0.code) } == true
     // A run that does not learn of a changed request, such as one of another process, works in vain.
     let wasInVain = before.isOutdated || record.isOutdated
-    if asksForAnother || hasFailed || wasInVain || record.phase == .finished || record.phase == .cancelled { forget(id) }
+    if asksForAnother || hasFailed || wasInVain || record.phase == .finished || record.phase == .cancelled {
+      forget(id)
+    }
     if record.checkpoint.ranges != before.checkpoint.ranges { entries[id]?.isNewVersion = false }
     // A transfer that stops before the bytes behind a seam were compared gives them up.
     guard before.phase.isActive, !record.phase.isActive, new.tags.contains(SimulatedSegments.tag),

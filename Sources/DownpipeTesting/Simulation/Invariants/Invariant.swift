@@ -86,8 +86,10 @@ extension Invariant.Name {
   ///
   /// The bytes that a download has received are on disk and in the ledger, so that it receives them a second time only
   /// for a reason:
-  /// - Each request may repeat 64 KiB, which are compared with those on disk; another 64 KiB where it meets the bytes of
-  ///   another connection. If a server has not sent a range that it was asked for, its replies may be whole files.
+  /// - Each request may repeat 64 KiB, which are compared with those on disk, and another 64 KiB where it meets the bytes
+  ///   of another connection. Each further connection may cost 128 KiB if the transfer stops before they were compared.
+  /// - If a server has not sent a range that it was asked for, or another one has answered, its replies may be whole
+  ///   files, and all bytes behind a gap may be received again.
   /// - The death of a process may cost the bytes since the last checkpoint: those between two checkpoints, and a chunk for
   ///   each connection. While a disk or a ledger is slow, they may be any number.
   /// - Everything may be received again after a command that starts the download again or asks for another file, when the

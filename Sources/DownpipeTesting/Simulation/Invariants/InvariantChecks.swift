@@ -4,27 +4,6 @@ import Synchronization
 
 /// Checks the invariants of a simulation where the events happen.
 final class InvariantChecks: Sendable {
-  /// The limits of a process: those in force, and those of calls that have not returned.
-  private struct Limits: Sendable {
-    private var calls: [(number: Int, limits: SimulatedLimits)]
-    private var last = 0
-
-    init(_ limits: SimulatedLimits) { calls = [(0, limits)] }
-
-    mutating func begin(_ limits: SimulatedLimits) -> Int {
-      last += 1
-      calls.append((last, limits))
-      return last
-    }
-
-    /// Notes that a call has returned: it and all earlier ones have taken effect, in the order of the calls.
-    mutating func end(_ number: Int) { calls.removeAll { $0.number < number } }
-
-    /// While limits are replaced, a download may start under the old or the new ones.
-    var concurrent: Int { calls.map(\.limits.concurrent).max() ?? 0 }
-    var perHost: Int { calls.map(\.limits.perHost).max() ?? 0 }
-  }
-
   private struct State: Sendable {
     var records: [DownloadID: DownloadRecord] = [:]
     /// In the order in which they were added first.
@@ -34,11 +13,11 @@ final class InvariantChecks: Sendable {
     /// The last step after which there was nothing to do.
     var lastIdleStep = 0
     var isBusy = false
-    var limits: [Int: Limits] = [:]
+    var limits: [Int: ReplacedLimits] = [:]
     /// The transfers of each download, by the process.
     var transfers: [DownloadID: [Int]] = [:]
-    /// Since when the gate of a process has been closed, or its downloads suspended.
-    var closedSince: [Int: Duration] = [:]
+    /// Whether processes may transfer.
+    var suspensions: [Int: Suspension] = [:]
     var usesDisk = false
     /// The downloads whose bytes are being exported, or were to be.
     var exports: Set<DownloadID> = []
@@ -104,8 +83,8 @@ final class InvariantChecks: Sendable {
   func started(_ process: SimulatedProcess, usesDisk: Bool) {
     state.withLock { state in
       state.usesDisk = usesDisk
-      state.closedSince[process.number] = nil
-      state.limits[process.number] = Limits(process.limits)
+      state.suspensions[process.number] = nil
+      state.limits[process.number] = ReplacedLimits(process.limits)
     }
     // What the ledger claims has to have survived the death of the last process.
     for record in records { checkClaims(record) }
@@ -360,15 +339,37 @@ final class InvariantChecks: Sendable {
 
   // MARK: Gates
 
-  func set(isClosed: Bool, of process: SimulatedProcess) {
-    state.withLock { $0.closedSince[process.number] = isClosed ? world.clock.now : nil }
+  func gate(of process: SimulatedProcess, isOpen: Bool) { change(process) { $0.isGateClosed = !isOpen } }
+
+  /// Notes that a call ends the suspension of all downloads of a process.
+  func goesOn(_ process: SimulatedProcess) {
+    change(process) { suspension in
+      suspension.isSuspended = false
+      suspension.endings += 1
+    }
+  }
+
+  func endingsOfSuspensions(_ process: SimulatedProcess) -> Int {
+    state.withLock { $0.suspensions[process.number]?.endings ?? 0 }
+  }
+
+  /// Notes that all downloads of a process are suspended, unless a call has ended that meanwhile.
+  func isSuspended(_ process: SimulatedProcess, unlessEndedAfter endings: Int) {
+    change(process) { if $0.endings == endings { $0.isSuspended = true } }
+  }
+
+  private func change(_ process: SimulatedProcess, _ body: (inout Suspension) -> Void) {
+    state.withLock { state in
+      body(&state.suspensions[process.number, default: Suspension()])
+      state.suspensions[process.number]?.update(at: world.clock.now)
+    }
   }
 
   /// Checks what must hold when no job can run.
   func rest(_ processes: [SimulatedProcess]) {
     for process in processes where process.isAlive {
       // The engine may wait for a slow disk or ledger before it looks at its gates.
-      guard let since = state.withLock({ $0.closedSince[process.number] }),
+      guard let since = state.withLock({ $0.suspensions[process.number]?.closedSince }),
         !world.clock.sleeps(of: process.executor).contains(.simulated)
       else { continue }
       let ids = state.withLock { $0.transfers.filter { $0.value.contains(process.incarnation) }.keys }

@@ -105,13 +105,12 @@ extension SimulatedUser {
     case .rate: await downloader.removeRatePolicy(id: SimulatedRate.usualName)
     case .gate:
       process.noteGateRemoval(begins: true)
-      let isSuspended = await downloader.isSuspended
-      checks.set(isClosed: isSuspended, of: process)
+      checks.gate(of: process, isOpen: true)
       await downloader.removeGate(id: process.gate.name)
       try? await process.time.sleep(for: duration, purpose: Self.sleep)
       await downloader.replace(process.gate)
       process.noteGateRemoval(begins: false)
-      if process.isAlive, process.isGateClosed { checks.set(isClosed: true, of: process) }
+      if process.isAlive { checks.gate(of: process, isOpen: !process.isGateClosed) }
     case .limits:
       await checks.replaceLimits(of: process, by: .none) {
         await downloader.removeAdmissionPolicy(id: SimulatedLimits.usual.name)

@@ -154,12 +154,14 @@ struct SimulatedUser: Sendable {
     case .verify(let number): return "\(try await downloader.verify(SimulatedRequest.id(number)))"
     case .prioritizeAll(let priority): return "\(try await downloader.updateAll { $0.priority = priority })"
     case .suspend(let isSuspended):
-      if !isSuspended { checks.set(isClosed: process.isGateClosed, of: process) }
+      if !isSuspended { checks.goesOn(process) }
       await downloader.setSuspended(isSuspended)
-      if process.isAlive, await downloader.isSuspended { checks.set(isClosed: true, of: process) }
+      // Again, because the call of another user may have found the downloads suspended meanwhile.
+      if !isSuspended { checks.goesOn(process) }
+      let endings = checks.endingsOfSuspensions(process)
+      if await isStillSuspended(downloader) { checks.isSuspended(process, unlessEndedAfter: endings) }
     case .gate(let isOpen):
-      let isSuspended = await downloader.isSuspended
-      checks.set(isClosed: !isOpen && process.hasGate || isSuspended, of: process)
+      checks.gate(of: process, isOpen: isOpen || !process.hasGate)
       process.gate.set(isOpen: isOpen)
     case .limit(let concurrent, let perHost, let excess):
       let limits = SimulatedLimits(concurrent: concurrent, perHost: perHost)
@@ -184,6 +186,11 @@ struct SimulatedUser: Sendable {
     default: break
     }
     return nil
+  }
+
+  /// Whether the downloads of the process are suspended. Another user may have opened another downloader meanwhile.
+  private func isStillSuspended(_ downloader: Downloader) async -> Bool {
+    await downloader.isSuspended && process.downloader === downloader && process.isAlive
   }
 
   func url(_ file: Int) -> URL {
