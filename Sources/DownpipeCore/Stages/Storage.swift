@@ -165,6 +165,9 @@ public protocol Partial: Sendable {
   func truncate(to size: Int64) throws
 
   /// Makes all bytes written so far as durable as the storage promises, before the ledger records them.
+  ///
+  /// A cancelled task does not end it: a download that stops keeps its bytes by it. If it throws, the bytes since the last call
+  /// are given up.
   func synchronize() async throws
 
   /// Gives the bytes a name that outlives the process, if they have none.

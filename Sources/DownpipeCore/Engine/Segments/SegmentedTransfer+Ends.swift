@@ -26,9 +26,10 @@ extension SegmentedTransfer {
   func ended(_ id: SegmentTable.FeedID, _ result: Result<Void, any Error>, _ state: inout State) throws {
     state.feeds[id] = nil
     giveRoom(of: id, &state)
-    let (feed, isFilled) = writer.withTable { table in
+    let (feed, isFilled, start) = writer.withTable { table in
       defer { table.remove(id) }
-      return (table.feeds[id], table.hasFilled(id))
+      let feed = table.feeds[id]
+      return (feed, table.hasFilled(id), feed.flatMap { table.segments[$0.segment]?.start })
     }
     guard let ended = feed else { return }
     let place = ended.place
@@ -36,6 +37,10 @@ extension SegmentedTransfer {
     let brought = ended.wrote
     if brought > 0 { state.places.succeeded(place) }
     switch result {
+    case .success where ended.position < start ?? 0 && !ended.isRevoked:
+      // Cut short, which says nothing about the server's ranges.
+      note(
+        DownloadError(.lengthMismatch, "the body ended before all bytes on disk were compared"), of: place, &state)
     case .success where brought == 0 && !ended.isRevoked && !isFilled:
       note(
         DownloadError(.wrongRangeEnd, "the server's range has none of the missing bytes"), of: place, &state)

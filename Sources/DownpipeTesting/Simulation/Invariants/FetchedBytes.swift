@@ -42,7 +42,7 @@ struct FetchedBytes: Sendable {
     let id: DownloadID
     let content: FileContent
     fileprivate let number: Int
-    fileprivate let epoch: Int
+    fileprivate var epoch: Int
     /// The bytes that the download had when it asked for the body: a connection that takes the place of a slow one is no
     /// repetition.
     fileprivate let before: ByteRangeSet
@@ -87,7 +87,7 @@ struct FetchedBytes: Sendable {
   }
 
   /// Notes that a server has sent another range than the one that it was asked for, or has said that it sends.
-  mutating func distrust(_ request: SourceRequest, _ process: Int) {
+  private mutating func distrust(_ request: SourceRequest, _ process: Int) {
     if request.range != nil { distrusted.insert(Place(process: process, url: key(request))) }
   }
 
@@ -136,14 +136,16 @@ struct FetchedBytes: Sendable {
       entry.failures = failures
       entry.forget()
     }
+    // What a body brings that has been given up meanwhile is not kept.
+    guard body.epoch == entry.epoch else { return nil }
     if entry.content != body.content {
       entry.forget()
       (entry.content, entry.isNewVersion) = (body.content, true)
+      (body.epoch, body.comparing) = (entry.epoch, nil)
     }
     entry.largestChunk = max(entry.largestChunk, Int64(range.count))
-    let isCounted = body.epoch == entry.epoch
     entry.bytes.insert(contentsOf: range)
-    guard isCounted, let left = body.comparing else { return nil }
+    guard let left = body.comparing else { return nil }
     let again = body.before.intersection(ByteRangeSet(range)).byteCount
     let compared = min(left, again)
     body.comparing = left - compared

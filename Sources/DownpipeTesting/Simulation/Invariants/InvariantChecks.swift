@@ -159,11 +159,6 @@ final class InvariantChecks: Sendable {
   /// What a download has received so far.
   func received(of id: DownloadID) -> FetchedBytes.Received { fetched.withLock { $0.received(of: id) } }
 
-  /// Notes that a server's ranges are not trusted any more.
-  func distrust(_ request: SourceRequest, _ process: SimulatedProcess) {
-    fetched.withLock { $0.distrust(request, process.incarnation) }
-  }
-
   /// Passes the chunks of a body on, and checks those that were accepted.
   ///
   /// - Parameters:

@@ -280,8 +280,6 @@ final class SimulatedNetwork: Sendable {
       ) {
         try await self.send(content, range.lowerBound..<end, request, server, process, into: $0)
       }
-      // The range is shorter than the server has said.
-      if fault == .truncate { process.system.checks.distrust(request, process) }
       switch fault {
       case .stall:
         try await process.time.sleep(for: .seconds(600))
