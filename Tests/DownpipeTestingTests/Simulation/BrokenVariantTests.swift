@@ -149,7 +149,7 @@ extension BrokenVariant {
     BrokenVariant(.ledger(.restartsFinished), [.liveness, .lastState, .refetching], within: 3),
     BrokenVariant(.ledger(.saysIdle), [.idle], within: 66),
     BrokenVariant(.ledger(.forgetsURLs), [.commandOrder], within: 24),
-    BrokenVariant(.ledger(.forgetsCheckpoints), in: killing, [.refetching], within: 84),
+    BrokenVariant(.ledger(.forgetsCheckpoints), in: killing, [.refetching], within: 400),
     BrokenVariant(.storage(.forgetsFlushes), in: losingPower, [.claims], within: 3),
     BrokenVariant(
       .storage(.forgetsFlushesUnnoticed), in: losingPower, [.wholeVersions], unchecked: [.claims],
@@ -189,6 +189,7 @@ extension BrokenVariant {
     _ variant: BrokenVariant, _ strategy: SchedulingStrategy
   ) async throws {
     let failure = try #require(try await variant.firstFailure(strategy, within: variant.seeds))
+    print("simulation: “\(variant.defect)” is found by \(strategy) after \(failure.seed + 1) seeds")
     var sound = variant.simulation(isBroken: false)
     sound.strategies = [strategy]
     try await sound.run(seed: failure.seed)

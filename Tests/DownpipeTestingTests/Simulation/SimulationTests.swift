@@ -51,9 +51,7 @@ struct SeedRange: Sendable, CustomTestStringConvertible {
 
   /// Spreads seeds over the worlds.
   private static func split(from first: UInt64, _ count: Int) -> [SeedRange] {
-    // The hostile world still has a known violation (seed 14): it is part of the long form only, which fails.
-    let isLong = ProcessInfo.processInfo.environment["DOWNPIPE_SIMULATION_SEEDS"] != nil
-    let worlds = SimulatedWorlds.allCases.filter { isLong || $0 != .hostile }
+    let worlds = SimulatedWorlds.allCases
     return worlds.enumerated().flatMap { index, world -> [SeedRange] in
       let own = count * (index + 1) / worlds.count - count * index / worlds.count
       return stride(from: 0, to: own, by: most).map { start in
