@@ -35,7 +35,7 @@ struct LostAnswerTests: EngineSuite {
     #expect(try await downloader.pauseAll() == 2)
     #expect(try await downloader.counts() == [.paused: 2])
     #expect(try await downloader.resume("d1"))
-    await source.held(atLeast: 1)
+    try await advancing { await source.held(atLeast: 1) }
     source.release()
     try await advancing { try await downloader.waitUntilIdle() }
     #expect(try await downloader.counts() == [.paused: 1, .finished: 1])
