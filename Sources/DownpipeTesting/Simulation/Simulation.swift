@@ -24,7 +24,8 @@ import Synchronization
 /// The stages under test must not use threads, queues, clocks or random numbers of their own: see
 /// ``SimulatedMachine/outside(_:)`` and ``SimulatedMachine/time``.
 ///
-/// Use it from any task. A simulation occupies a thread of its own; several can run at the same time.
+/// Use it from any task. A simulation occupies a thread of its own; several can run at the same time. A cancelled simulation
+/// ends after the present step; a stage that blocks its thread for ever is not interrupted.
 public struct Simulation: Sendable {
   /// The surroundings.
   public var world: SimulatedWorld
@@ -91,13 +92,19 @@ public struct Simulation: Sendable {
       if let violation = outcome.violations.first {
         throw await failure(of: plan, outcome, violation)
       }
-      guard seedsBetweenRepetitions > 0, seed % seedsBetweenRepetitions == 0 else { continue }
+      guard seedsBetweenRepetitions > 0, isRepeated(seed) else { continue }
       let again = try await self.outcome(of: plan)
       report.repetitions += 1
       guard again.hash != outcome.hash || again.steps != outcome.steps else { continue }
       throw await difference(of: plan)
     }
     return report
+  }
+
+  /// Whether a seed runs twice: by turns seeds of each strategy.
+  private func isRepeated(_ seed: UInt64) -> Bool {
+    let number = seed / UInt64(max(1, strategies.count))
+    return seed % seedsBetweenRepetitions == number % UInt64(max(1, strategies.count)) % seedsBetweenRepetitions
   }
 
   /// Simulates one seed.
@@ -124,15 +131,18 @@ public struct Simulation: Sendable {
 
   func outcome(of plan: SimulationPlan, isRecording: Bool = false) async throws -> SimulationOutcome {
     try Task.checkCancellation()
-    let (stages, invariants) = (stages, invariants)
-    return await withCheckedContinuation { continuation in
-      let thread = Thread {
-        continuation.resume(
-          returning: SimulationRun(plan, invariants, isRecording: isRecording, stages).perform())
+    let run = SimulationRun(plan, invariants, isRecording: isRecording, stages)
+    let outcome = await withTaskCancellationHandler {
+      await withCheckedContinuation { continuation in
+        let thread = Thread { continuation.resume(returning: run.perform()) }
+        thread.stackSize = 4 << 20
+        thread.start()
       }
-      thread.stackSize = 4 << 20
-      thread.start()
+    } onCancel: {
+      run.cancel()
     }
+    try Task.checkCancellation()
+    return outcome
   }
 
   // MARK: Failures

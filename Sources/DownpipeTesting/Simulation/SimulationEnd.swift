@@ -38,7 +38,9 @@ struct SimulationEnd: Sendable {
   private func release(_ process: SimulatedProcess) async {
     guard let downloader = process.downloader else { return }
     process.gate.set(isOpen: true)
-    await checks.replaceLimits(of: process, by: .usual) { await downloader.replace(SimulatedLimits.usual) }
+    if process.usesLimits {
+      await checks.replaceLimits(of: process, by: .usual) { await downloader.replace(SimulatedLimits.usual) }
+    }
     await downloader.setSuspended(false)
     checks.gate(of: process, isOpen: true)
     checks.goesOn(process)
@@ -70,11 +72,14 @@ struct SimulationEnd: Sendable {
 
   // MARK: Checks
 
-  /// Whether a failure stays when all faults have ended: the server has another version than the one expected.
-  private static func isLasting(_ error: DownloadError, of request: DownloadRequest) -> Bool {
-    switch error.code {
-    case .digestMismatch: !request.expectedDigests.isEmpty
-    case .lengthMismatch, .sizeChanged: request.expectedSize != .unknown
+  /// Whether a failure stays when all faults have ended: the first server that is asked has another version than the one
+  /// expected.
+  private func isLasting(_ error: DownloadError, of request: DownloadRequest) -> Bool {
+    let present = ([request.url] + request.mirrors).compactMap(system.network.content)
+    return switch error.code {
+    case .digestMismatch: !present.allSatisfy { request.expectedDigests.contains($0.digest) }
+    case .lengthMismatch, .sizeChanged:
+      request.expectedSize != .unknown && !present.allSatisfy { request.expectedSize == .known($0.size) }
     default: false
     }
   }
@@ -85,7 +90,7 @@ struct SimulationEnd: Sendable {
       switch record.phase {
       case .finished: checks.checkFinished(record)
       case .cancelled: break
-      case .failed where record.error.map({ Self.isLasting($0, of: record.request) }) == true: break
+      case .failed where record.error.map({ isLasting($0, of: record.request) }) == true: break
       case .waiting where isHeld: break
       default:
         checks.report(
@@ -95,11 +100,12 @@ struct SimulationEnd: Sendable {
     for process in processes {
       for watcher in process.watchers.lastStates {
         let phase = checks.record(watcher.id)?.phase
-        guard let state = watcher.state, state.phase != phase else { continue }
+        guard watcher.state?.phase != phase else { continue }
+        let heard = watcher.state.map { "“\($0)”" } ?? "none"
         checks.report(
           .lastState,
-          "the last state of \(watcher.id) that a watcher heard of is “\(state)”, but it is \(phase.map(\.rawValue) ?? "gone")"
-        )
+          "the last state of \(watcher.id) that a watcher heard of is \(heard), but it is "
+            + (phase.map(\.rawValue) ?? "gone"))
       }
     }
   }

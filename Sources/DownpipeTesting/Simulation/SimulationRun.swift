@@ -71,6 +71,9 @@ final class SimulationRun: Sendable {
         busyUsers: plan.scripts.reduce(0) { $0 + $1.count { !$0.isEmpty } }))
   }
 
+  /// Ends the simulation after the present job.
+  func cancel() { world.scheduler.cancel() }
+
   // MARK: The loop
 
   /// Runs the simulation to its end, on this thread.
@@ -81,7 +84,7 @@ final class SimulationRun: Sendable {
     }
     var nextCrash = nextCrash(after: 0)
     let checksSteps = invariants.contains { $0.moment == .everyStep && $0.check != nil }
-    while !state.withLock({ $0.isOver }), world.violations.isEmpty {
+    while !state.withLock({ $0.isOver }), world.violations.isEmpty, !world.scheduler.isCancelled {
       if let step = nextCrash, world.scheduler.steps >= step, let crash = plan.world.crashes {
         if !state.withLock({ $0.isEnding }), !system.processes.isEmpty {
           state.withLock { $0.crashes.append(world.scheduler.steps) }
@@ -105,7 +108,8 @@ final class SimulationRun: Sendable {
     director.cancel()
     clearUp()
     return SimulationOutcome(
-      violations: world.violations, hash: world.timeline.hash, steps: world.scheduler.steps, time: world.clock.now,
+      violations: world.violations, hash: world.timeline.hash ^ world.scheduler.hash, steps: world.scheduler.steps,
+      time: world.clock.now,
       choices: world.scheduler.choices, crashes: state.withLock { $0.crashes }, coverage: world.coverage.counts,
       timeline: world.timeline.entries)
   }

@@ -171,6 +171,9 @@ extension BrokenVariant {
     BrokenVariant(.step(.alters), [.wholeVersions], within: 3),
     BrokenVariant(.step(.neverEnds), [.liveness], within: 3),
     BrokenVariant(.step(.returnsNothing), [.liveness], within: 3),
+    BrokenVariant(.step(.isRandom), in: .calm, [.determinism], within: 3),
+    BrokenVariant(.engine(.restartsAlways), [.refetching], within: 30),
+    BrokenVariant(.engine(.tellsNothing), [.lastState], within: 30),
     BrokenVariant(.engine(.idleWithoutSecondLook), [.idle, .liveness], within: 132),
     BrokenVariant(.engine(.lostWakeUp), in: .calm, [.liveness], within: 18),
     BrokenVariant(

@@ -337,6 +337,8 @@ struct BrokenStep: PostProcessor {
     case neverEnds
     /// The step returns a file that does not exist.
     case returnsNothing
+    /// The step takes a time that no seed decides.
+    case isRandom
   }
 
   let defect: Defect?
@@ -350,6 +352,7 @@ struct BrokenStep: PostProcessor {
     let output = "\(workspace)/broken"
     switch defect {
     case .neverEnds: try await time.sleep(until: time.now + .seconds(100 * 3600), purpose: SleepPurpose("step"))
+    case .isRandom: try await time.sleep(for: .milliseconds(Int.random(in: 1...500)))
     case .alters:
       disk.withState { state in
         guard var stored = state.files[path], let first = stored.bytes.read(0..<1).first else { return }

@@ -12,4 +12,8 @@ package enum Sabotage: Sendable, CaseIterable {
   case keepsReaders
   /// A closed gate stops no run.
   case runsPastGates
+  /// Each resume begins anew, as if the file on the server had changed.
+  case restartsAlways
+  /// The states of downloads that do not run are not told.
+  case tellsNothing
 }

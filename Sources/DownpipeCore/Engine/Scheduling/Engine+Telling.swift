@@ -4,7 +4,7 @@ extension Engine {
   ///
   /// - Parameter isNew: Whether the download has just been added: not every watcher follows new downloads in the queue.
   func publish(_ record: DownloadRecord, _ dependencies: Dependencies = .unread, isNew: Bool = false) {
-    guard hub.isWatched(record.id) else { return }
+    guard hub.isWatched(record.id), options.sabotage != .tellsNothing else { return }
     // Leased, but not started yet: its run is about to publish that, after the ends of the runs that made room for it.
     if record.phase.isActive, record.owner == store.owner { return }
     let state = state(of: record, dependencies)

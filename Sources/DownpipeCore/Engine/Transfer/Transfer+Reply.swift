@@ -47,11 +47,14 @@ extension Transfer {
           case .plan: break
           }
         }
-        let plan = ResumePlan.decide(
+        var plan = ResumePlan.decide(
           checkpoint: checkpoint, request: ask, reply: reply, validation: validation,
           // The expected size is that of the decoded file.
           expectedSize: expectedSize != nil && run.decodes(reply, to: ask) ? nil : expectedSize,
           hasDigest: hasDigest)
+        if run.context.options.sabotage == .restartsAlways, case .append = plan {
+          plan = .restart(because: DownloadError(.contentChanged, "sabotage"))
+        }
         run.context.options.probe?.note(.planned(run.id, plan))
         noteRanges(of: reply, asked: ask, plan)
         if isAsking, case .restart = plan { try await fetchAnew() }

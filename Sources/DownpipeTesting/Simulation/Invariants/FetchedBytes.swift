@@ -28,6 +28,10 @@ struct FetchedBytes: Sendable {
     /// The numbers of the bodies that are being received.
     var bodies: Set<Int> = []
     var largestChunk: Int64 = 0
+    /// The strong validator of the last reply that had one.
+    var validator: Validator?
+    /// Whether something that a server did, or does not do, may prove that the bytes are of no use.
+    var isDoubtful = false
     /// The failures of disk and ledger so far, as far as they are noted here.
     var failures = 0
 
@@ -71,6 +75,7 @@ struct FetchedBytes: Sendable {
 
   /// Notes a reply. A server that does not send the requested range is asked for whole files from now on.
   mutating func replied(_ reply: SourceReply, to request: SourceRequest, _ process: Int) {
+    doubt(by: reply, to: request)
     // Bytes behind a gap are not proved by the validator of another resource.
     if reply.finalURL != nil, let entry = entries[request.id], entry.bytes.ranges.count > 1 { forget(request.id) }
     // A whole file takes the place of the bytes behind a gap.
@@ -85,6 +90,24 @@ struct FetchedBytes: Sendable {
     default: break
     }
   }
+
+  /// Notes whether a reply may belong to another version than an earlier one.
+  private mutating func doubt(by reply: SourceReply, to request: SourceRequest) {
+    if case .none = reply.coverage { return }
+    var entry = entries[request.id] ?? Entry()
+    defer { entries[request.id] = entry }
+    guard reply.finalURL == nil, let validator = reply.validator, validator.isStrong else {
+      return entry.isDoubtful = true
+    }
+    if let known = entry.validator, known.compare(to: validator) != .sameStrong { entry.isDoubtful = true }
+    entry.validator = validator
+  }
+
+  /// Notes a fault of a server, which may prove that the bytes are of no use.
+  mutating func doubt(_ id: DownloadID) { entries[id, default: Entry()].isDoubtful = true }
+
+  /// Notes that the downloader fetches a file from the start, because a reply does not fit the bytes on disk.
+  mutating func restarted(_ id: DownloadID) { if entries[id]?.isDoubtful == true { forget(id) } }
 
   /// Notes that a server has sent another range than the one that it was asked for, or has said that it sends.
   private mutating func distrust(_ request: SourceRequest, _ process: Int) {
@@ -163,9 +186,6 @@ struct FetchedBytes: Sendable {
   /// Everything that a download has received may be received again.
   mutating func forget(_ id: DownloadID) { entries[id]?.forget() }
 
-  /// A failure of the machine may have cost any bytes of any download.
-  mutating func forgetAll() { for id in entries.keys { entries[id]?.forget() } }
-
   /// Notes a change of the ledger.
   mutating func ledgerHas(
     _ record: DownloadRecord?, since before: DownloadRecord?, _ change: LedgerChange, _ id: DownloadID
@@ -176,7 +196,9 @@ struct FetchedBytes: Sendable {
     let asksForAnother =
       old.url != new.url || old.mirrors != new.mirrors || old.expectedDigests != new.expectedDigests
     // A failed download may be leased again in the same change.
-    let hasFailed = record.error != before.error && record.error.map { Self.wrongBytes.contains($0.code) } == true
+    let hasFailed =
+      record.error != before.error && record.error.map { Self.wrongBytes.contains($0.code) } == true
+      && (entries[id]?.isDoubtful == true || isWrong(id, for: old))
     // A run that does not learn of a changed request, such as one of another process, works in vain.
     let wasInVain = before.isOutdated || record.isOutdated
     if asksForAnother || hasFailed || wasInVain || record.phase == .finished || record.phase == .cancelled {
@@ -188,6 +210,13 @@ struct FetchedBytes: Sendable {
       let lost = entries[id]?.bytes.subtracting(record.checkpoint.ranges)
     else { return }
     if lost.byteCount <= Self.mostSeams * Self.compared { entries[id]?.bytes.subtract(lost) }
+  }
+
+  /// Whether the server has another file than the one that was expected.
+  private func isWrong(_ id: DownloadID, for request: DownloadRequest) -> Bool {
+    guard let content = entries[id]?.content else { return false }
+    let hasOtherDigest = !request.expectedDigests.isEmpty && !request.expectedDigests.contains(content.digest)
+    return hasOtherDigest || request.expectedSize != .unknown && request.expectedSize != .known(content.size)
   }
 
   /// The events after which the bytes are of no use.

@@ -66,7 +66,7 @@ public struct Invariant: Sendable {
     Invariant(.lifecycle, .everyStep),
     Invariant(.lastState, .atEnd), Invariant(.commandOrder, .atEnd), Invariant(.commandResult, .everyStep),
     Invariant(.idle, .everyStep), Invariant(.shutdown, .atRest), Invariant(.liveness, .atEnd),
-    Invariant(.bookkeeping, .atEnd), Invariant(.determinism, .everyStep),
+    Invariant(.bookkeeping, .atEnd), Invariant(.determinism, .everyStep), Invariant(.response, .everyStep),
   ]
 }
 
@@ -116,8 +116,8 @@ extension Invariant.Name {
   public static let bookkeeping = Self("no bookkeeping is left of finished work")
   /// Checked when a job arrives, and by simulations that run twice.
   public static let determinism = Self("the same seed has the same history")
-  /// Checked by calls of the simulation itself.
-  static let response = Self("no call throws an unexpected error")
+  /// Checked for each command. Expected are refusals, and failures of ledger and disk in worlds that have them.
+  public static let response = Self("no call throws an unexpected error")
 }
 
 /// What an ``Invariant`` sees of a simulated world.

@@ -19,8 +19,8 @@ final class InvariantChecks: Sendable {
     /// Whether processes may transfer.
     var suspensions: [Int: Suspension] = [:]
     var usesDisk = false
-    /// The downloads whose bytes are being exported, or were to be.
-    var exports: Set<DownloadID> = []
+    /// The exports of downloads' bytes that are in progress.
+    var exports: [DownloadID: Int] = [:]
     /// Downloads that have got wrong bytes, which only a digest shows. Users may have given up the digest since.
     var deceived: Set<DownloadID> = []
     /// The owners with an open ledger.
@@ -47,7 +47,7 @@ final class InvariantChecks: Sendable {
   }
 
   func report(_ name: Invariant.Name, _ text: @autoclosure () -> String) {
-    if names.contains(name) || name == .response { world.report(name, text()) }
+    if names.contains(name) { world.report(name, text()) }
   }
 
   // MARK: Invariants of the user's own
@@ -84,7 +84,7 @@ final class InvariantChecks: Sendable {
     state.withLock { state in
       state.usesDisk = usesDisk
       state.suspensions[process.number] = nil
-      state.limits[process.number] = ReplacedLimits(process.limits)
+      state.limits[process.number] = process.usesLimits ? ReplacedLimits(process.limits) : nil
     }
     // What the ledger claims has to have survived the death of the last process.
     for record in records { checkClaims(record) }
@@ -92,7 +92,10 @@ final class InvariantChecks: Sendable {
 
   func died(_ process: SimulatedProcess) {
     let records = state.withLock { state in
-      for id in state.transfers.keys { state.transfers[id]?.removeAll { $0 == process.incarnation } }
+      for (id, owners) in state.transfers {
+        let others = owners.filter { $0 != process.incarnation }
+        state.transfers[id] = others.isEmpty ? nil : others
+      }
       return state.records
     }
     // Meanwhile any number of bytes may arrive: while a disk or a ledger is slow, or in no time.
@@ -122,7 +125,7 @@ final class InvariantChecks: Sendable {
     if !others.isEmpty { report(.oneWriter, "\(id) is transferred by two processes at once") }
   }
 
-  func willExport(_ id: DownloadID) { state.withLock { _ = $0.exports.insert(id) } }
+  func exports(_ id: DownloadID, begins: Bool) { state.withLock { $0.exports[id, default: 0] += begins ? 1 : -1 } }
 
   func deceived(_ id: DownloadID) { state.withLock { _ = $0.deceived.insert(id) } }
 
@@ -138,7 +141,7 @@ final class InvariantChecks: Sendable {
   /// Notes that a partial was to be opened while it was open.
   func opened(_ key: PartialKey, _ process: SimulatedProcess, besides owner: SimulatedProcess) {
     // A download may start while its bytes are exported: it waits, or the export is refused.
-    guard process === owner, !state.withLock({ $0.exports.contains(key.id) }) else { return }
+    guard process === owner, state.withLock({ $0.exports[key.id, default: 0] }) == 0 else { return }
     report(.oneWriter, "process \(process.number) works for \(key.id) twice at once: its partial is open already")
   }
 
@@ -189,7 +192,10 @@ final class InvariantChecks: Sendable {
   }
 
   /// Notes that a reply does not fit the bytes on disk: the file is fetched from the start.
-  func restarted(_ id: DownloadID) { fetched.withLock { $0.forget(id) } }
+  func restarted(_ id: DownloadID) { fetched.withLock { $0.restarted(id) } }
+
+  /// Notes a fault of a server.
+  func fault(_ id: DownloadID) { fetched.withLock { $0.doubt(id) } }
 
   func stopped(_ id: DownloadID, reason: String) { fetched.withLock { $0.stopped(id, reason: reason) } }
 

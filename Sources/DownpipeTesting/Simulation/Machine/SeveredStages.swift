@@ -3,6 +3,9 @@ import Foundation
 
 /// A source of the user's own, which a dead process cannot use any more.
 struct SeveredSource: Source {
+  /// Whether the transfer is counted already: a source may wrap that of the simulation.
+  @TaskLocal static var isCounting = false
+
   let base: any Source
   let process: SimulatedProcess
 
@@ -31,9 +34,11 @@ struct SeveredSource: Source {
       reply.body = Body(file: body.file, discard: { body.discard() }) { sink in
         process.transferBegan(request.id)
         defer { process.transferEnded(request.id) }
-        try await body.forEachChunk { chunk in
-          try process.checkAlive()
-          try sink(chunk)
+        try await SeveredSource.$isCounting.withValue(true) {
+          try await body.forEachChunk { chunk in
+            try process.checkAlive()
+            try sink(chunk)
+          }
         }
       }
       return reply

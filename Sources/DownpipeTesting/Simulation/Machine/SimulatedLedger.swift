@@ -151,7 +151,7 @@ final class SimulatedStore: LedgerStore {
   func unsettledMoves() async throws -> [DownloadRecord] { try await read("reading") { try await $0.unsettledMoves() } }
 
   func lease(_ request: LeaseRequest) async throws -> [DownloadRecord] {
-    try await write("the lease", .lease(isForced: true)) {
+    try await write("the lease", .lease) {
       try await $0.lease(request)
     } of: {
       $0.map(\.id)
@@ -246,7 +246,7 @@ final class SimulatedStore: LedgerStore {
 
 /// What a call of a ledger did.
 enum LedgerChange: Sendable {
-  case lease(isForced: Bool)
+  case lease
   case save
   case exchange(saved: [DownloadID])
   case transition(Lifecycle.Event)

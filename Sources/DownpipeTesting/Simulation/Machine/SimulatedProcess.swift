@@ -16,6 +16,8 @@ final class SimulatedProcess: Sendable {
     var verifiesDigests = false
     /// Whether files are on the simulated disk.
     var usesDisk = false
+    /// The pipeline of the last downloader.
+    var pipeline: Pipeline?
     /// The number of commands that have removed the gate, and not put it back.
     var gateRemovals = 0
   }
@@ -80,11 +82,12 @@ final class SimulatedProcess: Sendable {
     }
     let pipeline = Pipeline(stages)
     let usesDisk = pipeline.storage.isSimulated
-    system.checks.started(self, usesDisk: usesDisk)
     state.withLock { state in
       state.usesDisk = usesDisk
+      state.pipeline = pipeline
       state.verifiesDigests = pipeline.steps.contains { $0.verifies(SparseBytes.algorithm) }
     }
+    system.checks.started(self, usesDisk: usesDisk)
     let build: @Sendable (SimulatedSettings) -> PipelineStages = { settings in
       stages.changing { settings.apply(to: &$0) }
     }
@@ -100,8 +103,14 @@ final class SimulatedProcess: Sendable {
   var usesDisk: Bool { state.withLock { $0.usesDisk } }
   var verifiesDigests: Bool { state.withLock { $0.verifiesDigests } }
 
-  /// Whether the gate is a part of the pipeline.
-  var hasGate: Bool { state.withLock { $0.gateRemovals == 0 } }
+  /// The stages under test.
+  var pipeline: Pipeline? { state.withLock { $0.pipeline } }
+  /// Whether the pipeline was given the simulated limits.
+  var usesLimits: Bool { pipeline?.admission.contains { $0.id == limits.id } ?? false }
+  /// Whether the pipeline was given the simulated gate.
+  var usesGate: Bool { pipeline?.gates.contains { $0.id == gate.id } ?? false }
+  /// Whether the gate is a part of the pipeline now.
+  var hasGate: Bool { usesGate && state.withLock { $0.gateRemovals == 0 } }
   /// Whether the gate holds downloads back.
   var isGateClosed: Bool { hasGate && !gate.isOpen }
 
@@ -234,7 +243,8 @@ public struct SimulatedMachine: Sendable {
   /// Performs a call that the simulation cannot order, such as one of a real database or file system, as one step: all
   /// simulated tasks wait meanwhile.
   ///
-  /// Stages that use threads, queues or tasks of their own have to make all such calls in this way.
+  /// Stages that use threads, queues or tasks of their own have to make all such calls in this way. The call must not wait for
+  /// ``time`` or for a task of the simulation, which does not go on meanwhile. It is cancelled with the simulation.
   /// - Throws: The errors of `work`.
   public func outside<Success: Sendable>(
     _ work: @escaping @Sendable () async throws -> Success
@@ -242,6 +252,13 @@ public struct SimulatedMachine: Sendable {
     try await process.system.world.scheduler.outside(on: process.executor, work)
   }
 
+  /// Returns a random number that follows from the seed, for stages that need some.
+  public func random(in range: ClosedRange<Double>) -> Double {
+    process.system.world.random(.stages) { Double.random(in: range, using: &$0) }
+  }
+
   /// Returns an object that survives the process, such as a ledger of your own: it is made once for each world.
+  ///
+  /// - Precondition: Objects of different types have different names.
   public func keep<Value: Sendable>(_ name: String, _ make: () -> Value) -> Value { process.system.keep(name, make) }
 }

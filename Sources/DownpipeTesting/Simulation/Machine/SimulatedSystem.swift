@@ -28,7 +28,10 @@ final class SimulatedSystem: Sendable {
 
   /// Returns the object with a name, which is made once for each world.
   func keep<Value: Sendable>(_ name: String, _ make: () -> Value) -> Value {
-    if let known = state.withLock({ $0.kept[name] }) as? Value { return known }
+    if let known = state.withLock({ $0.kept[name] }) {
+      guard let value = known as? Value else { preconditionFailure("“\(name)” is kept as a \(type(of: known))") }
+      return value
+    }
     let value = make()
     state.withLock { $0.kept[name] = value }
     return value

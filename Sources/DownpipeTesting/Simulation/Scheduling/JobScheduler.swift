@@ -27,8 +27,16 @@ final class JobScheduler: Sendable {
   fileprivate struct State: Sendable {
     var ready: [Job] = []
     var chooser: ScheduleChooser
+    /// Whether the caller of the simulation was cancelled.
+    var isCancelled = false
+    /// The call outside that is in progress.
+    var callInProgress: Task<Void, Never>?
     /// The number of jobs that have run.
     var steps = 0
+    /// All choices so far.
+    var hash: UInt64 = 0xCBF2_9CE4_8422_2325
+    /// The number of the task of the job that runs.
+    var current: UInt64 = 0
     /// The tasks by the number that the runtime gives them, in the order in which they were seen.
     var tasks: [Substring: UInt64] = [:]
     /// Calls outside of the simulation that have not begun.
@@ -48,6 +56,9 @@ final class JobScheduler: Sendable {
 
   /// The number of jobs that have run.
   var steps: Int { state.withLock { $0.steps } }
+
+  /// A number that stands for all choices so far.
+  var hash: UInt64 { state.withLock { $0.hash } }
 
   /// The choices so far; see ``ScheduleChooser/choices``.
   var choices: [UInt16] { state.withLock { $0.chooser.choices } }
@@ -87,6 +98,8 @@ final class JobScheduler: Sendable {
       let ready = state.ready
       let index = state.chooser.choose(among: ready.count) { ready[$0].task }
       state.steps += 1
+      state.current = ready[index].task
+      state.hash = (state.hash ^ UInt64(index)) &* 0x100_0000_01B3
       return state.ready.remove(at: index)
     }
     guard let job else { return false }
@@ -111,12 +124,26 @@ final class JobScheduler: Sendable {
     return false
   }
 
+  // MARK: Cancellation
+
+  /// Whether the caller of the simulation was cancelled: it ends after the present job.
+  var isCancelled: Bool { state.withLock { $0.isCancelled } }
+
+  /// Ends the simulation after the present job, and cancels the call outside that is in progress.
+  func cancel() {
+    let call = state.withLock { state in
+      state.isCancelled = true
+      return state.callInProgress
+    }
+    call?.cancel()
+  }
+
   // MARK: Yielding
 
   /// Lets other jobs run before the caller goes on. Not `Task.yield()`, which leaves the executor.
   func yield(on executor: SimulatedExecutor) async {
     await withCheckedContinuation { continuation in
-      state.withLock { $0.ready.append(Job(work: .resume(continuation), executor: executor, task: 0)) }
+      state.withLock { $0.ready.append(Job(work: .resume(continuation), executor: executor, task: $0.current)) }
     }
   }
 
@@ -145,13 +172,21 @@ final class JobScheduler: Sendable {
     while let call = state.withLock({ $0.calls.isEmpty ? nil : $0.calls.removeFirst() }) {
       state.withLock { $0.outside += 1 }
       // Detached, because it must not run on the executor that waits for it. The simulation's thread owns it, and waits.
-      Task.detached {
+      let task = Task.detached {
         await call.work()
         self.state.withLock { $0.outside -= 1 }
         self.changed.signal()
       }
+      let isCancelled = state.withLock { state in
+        state.callInProgress = task
+        return state.isCancelled
+      }
+      if isCancelled { task.cancel() }
       while state.withLock({ $0.outside > 0 }) { changed.wait() }
-      state.withLock { $0.ready.append(Job(work: .resume(call.continuation), executor: call.executor, task: 0)) }
+      state.withLock { state in
+        state.callInProgress = nil
+        state.ready.append(Job(work: .resume(call.continuation), executor: call.executor, task: 0))
+      }
     }
   }
 

@@ -58,6 +58,14 @@ final class CommandOrder: Sendable {
       }
     }
 
+    /// Whether there must be such a download.
+    var isPresent: Bool {
+      switch self {
+      case .gone, .unknown: false
+      default: true
+      }
+    }
+
     var text: String {
       switch self {
       case .gone: "removed"
@@ -104,7 +112,7 @@ final class CommandOrder: Sendable {
           other != index && theirs.concerns(id) && theirs.overlaps(command)
             && (theirs.isUnordered || command.isUnordered)
         }
-        if let wrong = knowledge.contradiction(of: command) {
+        if let wrong = knowledge.contradiction(of: command, isOverlapped) {
           report(.commandResult, "\(command.effect) of \(id) \(wrong), although it must have been \(knowledge.text)")
         }
         knowledge = isOverlapped ? .unknown : knowledge.after(command)
@@ -189,12 +197,22 @@ extension CommandOrder.Command {
 
 extension CommandOrder.Knowledge {
   /// What is wrong with the result of a command; `nil` if it may be right.
-  fileprivate func contradiction(of command: CommandOrder.Command) -> String? {
-    guard case .one = command.scope, case .effect(let hadEffect)? = command.result else { return nil }
+  /// - Parameter isOverlapped: Whether another command may have come before, such as the addition of the download.
+  fileprivate func contradiction(of command: CommandOrder.Command, _ isOverlapped: Bool) -> String? {
+    guard case .one = command.scope else { return nil }
+    if case .refused? = command.result {
+      // There must have been such a download.
+      let concerns = command.effect != .add && command.effect != .unknown && !isOverlapped
+      return concerns && isPresent ? "was refused" : nil
+    }
+    guard case .effect(let hadEffect)? = command.result else { return nil }
     switch (self, command.effect, hadEffect) {
     case (.paused, .resume, false), (.paused, .cancel, false), (.paused, .restart, false),
       (.cancelled, .restart, false), (.paused, .remove, false), (.cancelled, .remove, false):
       return "had no effect"
+    case (.gone, .pause, true), (.gone, .resume, true), (.gone, .restart, true), (.gone, .cancel, true),
+      (.gone, .remove, true):
+      return isOverlapped ? nil : "had an effect"
     case (.paused, .pause, true), (.cancelled, .pause, true), (.cancelled, .resume, true), (.cancelled, .cancel, true):
       return "had an effect"
     default: return nil

@@ -11,6 +11,7 @@ extension SimulatedUser {
     world.coverage.count("bulk: \(operation.rawValue)")
     let (filter, scope) = meaning(of: selection)
     // Which downloads are in a phase is not known here, and neither is which ones were paused together.
+    if operation == .prioritize { return "\(try await perform(operation, filter, downloader))" }
     guard let scope, let effect = operation.effect else {
       return try await all(.unknown) { try await perform(operation, filter, downloader) }
     }
@@ -55,7 +56,8 @@ extension SimulatedUser {
   /// Copies the bytes of a download, and adds another one that continues with them.
   func handOver(_ number: Int, to other: Int, with downloader: Downloader) async throws -> String {
     let path = process.system.disk.makeExportPath()
-    checks.willExport(SimulatedRequest.id(number))
+    checks.exports(SimulatedRequest.id(number), begins: true)
+    defer { checks.exports(SimulatedRequest.id(number), begins: false) }
     let export = try await downloader.exportPartial(SimulatedRequest.id(number), to: path)
     var request = DownloadRequest(
       export.request.url, id: SimulatedRequest.id(other), tags: ["t\(other % 2)"],
@@ -102,6 +104,7 @@ extension SimulatedUser {
     _ stage: SimulatedCommand.RemovedStage, for duration: Duration, of downloader: Downloader
   ) async throws {
     switch stage {
+    case .gate where !process.usesGate, .limits where !process.usesLimits: break
     case .rate: await downloader.removeRatePolicy(id: SimulatedRate.usualName)
     case .gate:
       process.noteGateRemoval(begins: true)

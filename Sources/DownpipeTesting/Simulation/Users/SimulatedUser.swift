@@ -163,6 +163,8 @@ struct SimulatedUser: Sendable {
     case .gate(let isOpen):
       checks.gate(of: process, isOpen: isOpen || !process.hasGate)
       process.gate.set(isOpen: isOpen)
+    // Stages that the pipeline has not would be added to it.
+    case .limit where !process.usesLimits, .gate where !process.usesGate: return "left out"
     case .limit(let concurrent, let perHost, let excess):
       let limits = SimulatedLimits(concurrent: concurrent, perHost: perHost)
       await checks.replaceLimits(of: process, by: limits) { await downloader.replace(limits, excess: excess) }
@@ -221,12 +223,20 @@ struct SimulatedUser: Sendable {
 
   func replace(_ stage: SimulatedCommand.ReplacedStage, of downloader: Downloader) async throws {
     switch stage {
-    case .scheduling: try await downloader.replace(SimulatedOrder())
-    case .retry: await downloader.replace(Retry(.exponential(attempts: 6)))
-    case .source: try await downloader.replace(SimulatedSource(network: process.system.network, process: process))
-    case .gate: await downloader.replace(process.gate)
+    case .scheduling:
+      let policy: any SchedulingPolicy = process.pipeline?.scheduling ?? SimulatedOrder()
+      try await downloader.replace(policy)
+    case .retry:
+      let policy: any RetryPolicy = process.pipeline?.retry ?? Retry(.exponential(attempts: 6))
+      await downloader.replace(policy)
+    case .source: for source in process.pipeline?.sources ?? [] { try await downloader.replace(source) }
+    case .gate: for gate in process.pipeline?.gates ?? [] where process.hasGate { await downloader.replace(gate) }
     case .rate: await downloader.replace(SimulatedRate(bytesPerSecond: 400_000))
-    case .segments: await downloader.replace(SimulatedSegments(maximumConnections: 2))
+    case .segments:
+      guard let segments = process.pipeline?.segments else { return }
+      let policy: any SegmentPolicy =
+        segments is SimulatedSegments ? SimulatedSegments(maximumConnections: 2) : segments
+      await downloader.replace(policy)
     }
   }
 

@@ -145,6 +145,7 @@ final class SimulatedNetwork: Sendable {
       case .wrongCopy: if file(request, server)?.copyOf == nil { continue }
       default: break
       }
+      process.system.checks.fault(request.id)
       if ServerFault.undetectable.contains(fault) { process.system.checks.deceived(request.id) }
       world.coverage.count("fault: \(fault.rawValue)")
       world.timeline.note(.world, nil, request.id, text: "fault: \(fault.rawValue)")
@@ -270,10 +271,11 @@ final class SimulatedNetwork: Sendable {
     }
     return Body { [end] sink in
       let number = self.begin(Exchange(process: process, id: request.id, url: request.url))
-      process.transferBegan(request.id)
+      let isCounted = SeveredSource.isCounting
+      if !isCounted { process.transferBegan(request.id) }
       defer {
         self.state.withLock { _ = $0.exchanges.removeValue(forKey: number) }
-        process.transferEnded(request.id)
+        if !isCounted { process.transferEnded(request.id) }
       }
       try await process.system.checks.receiving(
         range.lowerBound..<end, of: content, for: request, process, beside: received, into: sink

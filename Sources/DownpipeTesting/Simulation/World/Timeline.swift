@@ -69,7 +69,8 @@ final class Timeline: Sendable {
       isRecording ? TimelineEntry(time: now, process: process, kind: kind, id: id, text: text()) : nil
     state.withLock { state in
       state.count += 1
-      state.mix(UInt64(kind.rawValue.utf8.first ?? 0) << 32 | UInt64(process ?? 0))
+      state.mix(UInt64(process ?? 0))
+      for byte in kind.rawValue.utf8 { state.mix(UInt64(byte)) }
       state.mix(UInt64(bitPattern: now.components.seconds) ^ UInt64(bitPattern: now.components.attoseconds))
       if let id { for byte in id.rawValue.utf8 { state.mix(UInt64(byte)) } }
       for number in numbers { state.mix(UInt64(bitPattern: number)) }

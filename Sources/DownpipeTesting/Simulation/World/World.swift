@@ -6,7 +6,7 @@ import Synchronization
 final class World: Sendable {
   /// The sources of chance. Each has its own numbers, so that a command more or less does not change all others.
   enum Chance: UInt64, Sendable, CaseIterable {
-    case network = 1, disk, ledger, crashes, crashTimes, backOff, steps, pauses
+    case network = 1, disk, ledger, crashes, crashTimes, backOff, steps, pauses, stages
   }
 
   private struct State: Sendable {
