@@ -75,7 +75,7 @@ struct BrokenVariant: Sendable, CustomTestStringConvertible {
     }
     simulation.invariants.removeAll { unchecked.contains($0.name) }
     simulation.shrinkingAttempts = 0
-    simulation.seedsBetweenRepetitions = 0
+    simulation.seedsBetweenRepetitions = invariants.contains(.determinism) ? 1 : 0
     simulation.sabotage = sabotage
     return simulation
   }
@@ -173,7 +173,7 @@ extension BrokenVariant {
     BrokenVariant(.step(.returnsNothing), [.liveness], within: 3),
     BrokenVariant(.step(.isRandom), in: .calm, [.determinism], within: 3),
     BrokenVariant(.engine(.restartsAlways), [.refetching], within: 30),
-    BrokenVariant(.engine(.tellsNothing), [.lastState], within: 30),
+    BrokenVariant(.engine(.tellsNothing), [.lastState], within: 400),
     BrokenVariant(.engine(.idleWithoutSecondLook), [.idle, .liveness], within: 132),
     BrokenVariant(.engine(.lostWakeUp), in: .calm, [.liveness], within: 18),
     BrokenVariant(

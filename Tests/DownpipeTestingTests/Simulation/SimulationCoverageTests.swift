@@ -17,7 +17,7 @@ struct SimulationCoverageTests {
     var full = SimulatedWorld.faulty
     full.diskSpace = 800_000
     for index in full.servers.indices {
-      for fault in [ServerFault.wrongRange, .wrongTotal, .refusedRange] { full.servers[index].faults[fault] = 0.2 }
+      for fault in [ServerFault.wrongRange, .wrongTotal, .refusedRange, .swappedFile] { full.servers[index].faults[fault] = 0.2 }
     }
     return standard + [Simulation(sharing), Simulation(full), wholeBytesHandedOver]
   }
@@ -142,5 +142,7 @@ struct SimulationCoverageTests {
     "phase: processing → paused", "phase: processing → cancelled",
     // A lease in memory ends with its owner only: it is lost if a removal or another start takes effect although it fails.
     "stop: lostLease",
+    // A file of another size is fetched from the start at once. Only a second change in the same attempt is a failure.
+    "failure: sizeChanged",
   ]
 }

@@ -69,7 +69,7 @@ public final class Downloader: Sendable {
     self.engine = engine
     // A downloader that only lists and removes renames nothing on its own.
     if !options.startsSuspended { await engine.finishRenaming() }
-    // The only unstructured task: the downloader owns it, and all other tasks are its children.
+    // The downloader owns this task. Runs and exchanges have tasks of their own, for whose ends it waits.
     loop = options.executors.start {
       await engine.run()
       await engine.close()
@@ -78,7 +78,7 @@ public final class Downloader: Sendable {
 
   deinit { loop.cancel() }
 
-  /// Ends the work without waiting for it, like the death of the process: stages that fail by then end its tasks.
+  /// Ends the work without waiting for it, like the death of the process, in which all stages fail.
   package func abandon() { loop.cancel() }
 
   /// Stops every transfer at a checkpoint, closes the ledger, and returns when all work has ended.

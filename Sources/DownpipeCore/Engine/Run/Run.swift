@@ -151,19 +151,22 @@ final class Run: Sendable {
   }
 
   /// Stops the work at once, also if it has not begun. The first reason counts, but replaces `tooSlow`.
-  func stop(_ reason: StopReason) {
-    let task = state.withLock { state -> Task<Void, Never>? in
+  /// - Returns: Whether this call has stopped it.
+  @discardableResult
+  func stop(_ reason: StopReason) -> Bool {
+    let (isFirst, task) = state.withLock { state -> (Bool, Task<Void, Never>?) in
       switch state.stopReason {
       // A run that is too slow may continue with a mirror, which must not override any other reason.
       case nil, .tooSlow: break
-      default: return nil
+      default: return (false, nil)
       }
       state.stopReason = reason
       context.options.probe?.note(.stopped(id, reason: reason.name))
       if case .remove = reason { state.inPlaceAtRemoval = state.record.artifactInPlace }
-      return state.task
+      return (true, state.task)
     }
     task?.cancel()
+    return isFirst
   }
 
   var wasRemoved: Bool {

@@ -8,7 +8,10 @@ struct CommandQueue: Sendable {
     let number: Int
     /// The downloads that it concerns; `nil` for all.
     var ids: Set<DownloadID>?
-    let end = Completion()
+    /// Completed when the command has ended, or concerns less than before: those that wait for it look again.
+    var end = Completion()
+    /// Whether it waits for a run to end.
+    var isWaitingForRun = false
 
     func concerns(_ id: DownloadID) -> Bool { ids?.contains(id) ?? true }
   }
@@ -32,6 +35,20 @@ struct CommandQueue: Sendable {
   mutating func narrow(_ number: Int, to ids: Set<DownloadID>) {
     guard let index = pending.firstIndex(where: { $0.number == number }) else { return }
     pending[index].ids = ids
+    let end = pending[index].end
+    pending[index].end = Completion()
+    end.complete()
+  }
+
+  /// Notes that a command waits for the end of a run.
+  mutating func waitsForRun(_ number: Int) {
+    guard let index = pending.firstIndex(where: { $0.number == number }) else { return }
+    pending[index].isWaitingForRun = true
+  }
+
+  /// Whether all earlier commands for a download only wait for its run to end, so that a later one may stop it at once.
+  func permitStop(of id: DownloadID, by number: Int) -> Bool {
+    pending.allSatisfy { $0.number >= number || !$0.concerns(id) || $0.isWaitingForRun }
   }
 
   /// Ends a command: those that have waited for it take their turns. A second call has no effect.

@@ -89,7 +89,7 @@ extension Engine {
     for record in records {
       if slots.runs[record.id] != nil {
         heed(record, since: before[record.id])
-      } else if record.phase.isActive, record.owner == store.owner, outbox.isExchanging {
+      } else if record.phase.isActive, record.owner == store.owner, outbox.isExchanging || mode.isLeasingByHand {
         // It has been leased with its earlier request, and its run is about to start.
         outbox.changedBeforeStart.insert(record.id)
       } else if !slots.hasChanged(record.id, since: start) {

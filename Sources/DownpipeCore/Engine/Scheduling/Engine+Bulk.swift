@@ -149,7 +149,10 @@ extension Engine {
   func suspend() async {
     mode.isSuspended = true
     mode.suspensions += 1
-    let runs = try? await context.mailbox.perform { engine in
+    let number = mode.suspensions
+    let runs = try? await context.mailbox.perform { engine -> [Run] in
+      // A later call wins.
+      guard engine.mode.suspensions == number else { return [] }
       for run in engine.slots.runs.values { run.stop(.suspend) }
       return Array(engine.slots.runs.values)
     }

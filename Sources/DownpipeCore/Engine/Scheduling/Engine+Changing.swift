@@ -24,12 +24,16 @@ extension Engine {
     let destination = new.destination
     // A run publishes to the destination at the start of its steps, so no run may begin its steps in between. A file that
     // turns out to be unchanged stays where it is.
-    let isInTime = run.update { record in
-      guard record.phase == .transferring && !record.isAsking || destination == old.destination
-      else { return false }
-      record.request.destination = destination
-      return true
-    }
+    // What it has fetched for the earlier request does not go to the new destination.
+    let goesOn = destination == old.destination || !new.changesWork(begunFor: old)
+    let isInTime =
+      goesOn
+      && run.update { record in
+        guard record.phase == .transferring && !record.isAsking || destination == old.destination
+        else { return false }
+        record.request.destination = destination
+        return true
+      }
     guard isInTime else {
       if new.changesWork(begunFor: old) { run.stop(.changed) }
       return .wait(for: run)

@@ -31,7 +31,14 @@ extension Engine {
 
   func transition(_ id: DownloadID, _ event: Lifecycle.Event) async throws -> Bool {
     guard try await record(id) != nil else { throw DownloadError.unknownDownload(id) }
-    let result = try await store.transition(.ids([id]), event, at: time.date)
+    let result: LedgerBulkResult
+    do {
+      result = try await store.transition(.ids([id]), event, at: time.date)
+    } catch {
+      // It may have taken effect all the same.
+      noteUnpublished(CollectionOfOne(id))
+      throw error
+    }
     if result.count > 0 { await carriedOut(event, on: result.ids) }
     return result.count > 0
   }

@@ -39,7 +39,8 @@ extension Engine {
   /// Publishes the downloads whose reason to wait has changed with the state of a dependency.
   func tellDependents() async {
     let ids = reasons.takeStale().filter { slots.runs[$0] == nil }
-    guard !ids.isEmpty, let (records, dependencies) = await readForPublishing(ids) else { return }
+    guard !ids.isEmpty else { return }
+    guard let (records, dependencies) = await readForPublishing(ids) else { return noteUnpublished(ids) }
     for record in records where slots.runs[record.id] == nil {
       if case .waiting(let reason) = state(of: record, dependencies), reasons.told[record.id]?.reason == reason {
         continue

@@ -193,11 +193,15 @@ extension Engine {
     guard mode.mayHoldUnknown else { return }
     let active = try await store.records(DownloadQuery(phases: [.transferring, .processing]))
     for var record in active where record.owner == store.owner && slots.runs[record.id] == nil {
+      // The request may have changed since the lease: then this gives up what was done for the earlier one.
       record.apply(.suspended)
-      if try await store.save(record, [.state], at: time.date) { noteChange(of: CollectionOfOne(record.id)) }
+      if try await store.save(record, [.state, .checkpoint, .steps], at: time.date) {
+        noteChange(of: CollectionOfOne(record.id))
+      }
       mode.mayLease = true
     }
     mode.mayHoldUnknown = false
+    outbox.answered()
   }
 
   /// The same in the loop, unless the ledger rests after a failure.
@@ -231,7 +235,7 @@ extension Engine {
     if notBefore != nil { waits.mayHaveDelayed = true }
     if hub.isWatched(run.id), isOver { reasons.note(run.id, run.read { $0.candidate }, settling.state) }
     await finish(run, announcing: isOver && !isRemoved ? settling.state : nil)
-    // Somebody may have begun to watch it after its removal was told, while its run still had a state.
+    // A watcher may have begun after its removal was told, while its run still had a state.
     if run.wasRemoved, hub.isWatched(run.id) { await finishEvents(of: [run.id], except: []) }
     // What the outcome was for is not asked for any longer: the ledger has the state.
     if !isOver { await publishStates(of: [run.id]) }

@@ -11,7 +11,7 @@ extension Engine {
   func remove(_ id: DownloadID, deletingFile: Bool) async throws -> Bool {
     try checkOpen()
     // Its outcome may be on its way to the ledger: then the loop removes its record before the first turn of this command.
-    let ending = commands.last(for: id, before: .max) == nil ? slots.runs[id] : nil
+    let ending = commands.permitStop(of: id, by: .max) ? slots.runs[id] : nil
     var ended = ending.map { [$0] } ?? []
     let removed: Leftovers.State = try await takeTurns(for: id, stopping: .remove) { run in
       ended.append(run)
@@ -33,7 +33,11 @@ extension Engine {
   /// Removes a record of this location, or a damaged record.
   private func forget(_ id: DownloadID, deletingFile: Bool) async throws -> Leftovers.State {
     do {
-      guard try await record(id) != nil || lostRemovals[id] != nil else { return Leftovers.State() }
+      guard let record = try await record(id) else {
+        return lostRemovals[id] == nil ? Leftovers.State() : try await forget(.ids([id]), deletingFiles: deletingFile)
+      }
+      // The file may be at its new place without the ledger's knowledge.
+      if deletingFile { _ = await renamed(record) }
     } catch {
       // A damaged record cannot be read, but it can be removed. All records are read only to find out.
       guard try await store.damaged().contains(where: { $0.id == id }) else { throw error }
@@ -47,6 +51,10 @@ extension Engine {
     try checkOpen()
     let number = commands.begin(nil)
     defer { commands.end(number) }
+    if deletingFiles, mode.mustFinishRenaming {
+      mode.mustFinishRenaming = false
+      await finishRenaming()
+    }
     var (removed, runs) = try await takeFirstTurn(number) { engine in
       let runs = engine.slots.runs(matching: filter)
       let (running, location) = (Set(engine.slots.runs.keys), engine.context.storage.location)

@@ -29,6 +29,11 @@ extension Engine {
     let rules = gates.rules
     guard !mode.isSuspended, !mode.isStopping else { return Started(isRunning: false) }
     let leased: [DownloadRecord]
+    mode.isLeasingByHand = true
+    defer {
+      mode.isLeasingByHand = false
+      outbox.changedBeforeStart.remove(id)
+    }
     do {
       leased = try await store.lease(
         leaseRequest(scope: .ids([id])) { candidate in rules.areOpen(for: candidate) ? .take : .skip })
@@ -43,6 +48,7 @@ extension Engine {
     let victims = victims(of: preemption, for: record.candidate)
     stages.limits.started(record.candidate, at: time.now)
     start(record, isForced: true)
+    if outbox.changedBeforeStart.contains(id) { await heed([id], since: [:]) }
     for run in victims { run.stop(.limit("preempted by “\(id)”, which was started by hand")) }
     return Started(victims: victims)
   }

@@ -51,7 +51,12 @@ extension Engine {
     let found = Set(found.map(\.id))
     for id in ids where !found.contains(id) && slots.runs[id] == nil {
       // Read once more, because the download may just have been added.
-      do { if try await isGone(id) { hub.finish(id) } } catch { noteUnpublished(CollectionOfOne(id)) }
+      do {
+        guard try await isGone(id) else { continue }
+        hub.finish(id)
+        // Those who watch all downloads read the list again.
+        hub.publishIncomplete()
+      } catch { noteUnpublished(CollectionOfOne(id)) }
     }
   }
 

@@ -15,7 +15,8 @@ actor Engine {
   var commands = CommandQueue()
   var reasons = WaitingReasons()
   var fileWork = FileWork()
-  /// The records of runs whose removal has failed, perhaps after it has taken effect. The commands that removed them look.
+  /// The records of runs whose removal has failed, perhaps after it has taken effect. The commands that removed them
+  /// check whether the records are gone.
   var lostRemovals: [DownloadID: DownloadRecord] = [:]
   /// Watched downloads whose states could not be read from the ledger.
   var unpublished: Set<DownloadID> = []
@@ -41,6 +42,8 @@ actor Engine {
     var ledgerRests = false
     /// Whether this owner may hold downloads in the ledger that it does not know of.
     var mayHoldUnknown = false
+    /// Whether the ledger leases a download that is started by hand.
+    var isLeasingByHand = false
     /// Whether downloads of dead owners have to be reclaimed, because the ledger has failed to do so.
     var mustReclaim = false
     /// Whether files were renamed without the ledger's knowledge, because it has failed.
@@ -232,6 +235,7 @@ actor Engine {
     do {
       _ = try await store.reclaim(at: time.date)
       mode.mustReclaim = false
+      if !outbox.isExchanging { outbox.answered() }
     } catch {
       mode.mustReclaim = true
       outbox.noteFailure(DownloadError(error, as: .ledger, stage: context.ledgerName))

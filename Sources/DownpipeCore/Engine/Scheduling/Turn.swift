@@ -17,7 +17,7 @@ extension Engine {
   ///
   /// - Parameters:
   ///   - id: The download.
-  ///   - reason: Why its run is stopped before the first turn, unless an earlier command comes first; `nil` if it is not.
+  ///   - reason: Why its run is stopped before the first turn, unless an earlier command has yet to decide; `nil` if it is not.
   ///   - afterRun: Called when an awaited run has ended; returning a value ends the command without another turn.
   ///   - turn: Performed by the loop while no download is being leased.
   /// - Throws: The errors of `turn`, `.shutDown`, and `CancellationError`. After a cancellation, a command that has
@@ -28,17 +28,26 @@ extension Engine {
   ) async throws -> Value {
     let number = commands.begin([id])
     defer { commands.end(number) }
-    if let reason, commands.last(for: id, before: number) == nil { slots.runs[id]?.stop(reason) }
+    var stopped: Run?
+    if let reason, commands.permitStop(of: id, by: number) {
+      stopped = slots.runs[id].flatMap { $0.stop(reason) ? $0 : nil }
+    }
     while true {
       let result = try await takeTurn(after: { $0.commands.last(for: id, before: number) }) { engine in
         let turn = try await turn(engine)
         // Not later, when the caller goes on: the next command may take its turn at once.
-        if case .over = turn { engine.commands.end(number) }
+        switch turn {
+        case .over: engine.commands.end(number)
+        case .wait: engine.commands.waitsForRun(number)
+        }
         return turn
       }
       switch result {
-      case .over(let value): return value
+      case .over(let value):
+        // An earlier command may have taken its turn after the end of the run.
+        return stopped.flatMap(afterRun) ?? value
       case .wait(let run):
+        stopped = nil
         try await run.endUnlessCancelled()
         if let value = afterRun(run) { return value }
       }

@@ -40,7 +40,7 @@ extension SegmentedTransfer {
     case .success where ended.position < start ?? 0 && !ended.isRevoked:
       // Cut short, which says nothing about the server's ranges.
       note(
-        DownloadError(.lengthMismatch, "the body ended before all bytes on disk were compared"), of: place, &state)
+        DownloadError(.network, "the body ended before all bytes on disk were compared"), of: place, &state)
     case .success where brought == 0 && !ended.isRevoked && !isFilled:
       note(
         DownloadError(.wrongRangeEnd, "the server's range has none of the missing bytes"), of: place, &state)

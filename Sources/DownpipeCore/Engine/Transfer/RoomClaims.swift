@@ -16,10 +16,10 @@ final class RoomClaims: Sendable {
   /// The claimed bytes that are not on disk yet.
   var total: Int64 { claims.withLock { $0.values.reduce(Int64(0)) { $0.addingClamped($1.rest) } } }
 
-  /// Whether a run has a claim.
   /// The number of claims.
   var count: Int { claims.withLock { $0.count } }
 
+  /// Whether a run has a claim.
   func hasClaim(_ run: Run) -> Bool { claims.withLock { $0[ObjectIdentifier(run)] != nil } }
 
   /// Claims the bytes that a run of a download of known size has yet to receive, if they fit beside those of others.
