@@ -39,6 +39,41 @@ struct CommandRaceTests: EngineSuite {
     }
   }
 
+  @Test(
+    "A rename that waits for a step does not hold up a command that stops the step",
+    arguments: ["pause", "cancel", "remove"])
+  func stopsBesideARename(command: String) async throws {
+    let step = FakePostProcessor<File, File>(name: "Slow") { [time] file, _ in
+      try await time.sleep(for: .seconds(1_000_000))
+      return file
+    }
+    let downloader = try await Downloader(options: options) {
+      FakeSource(everyURL: .init(bytes))
+      step
+      storage
+      ledger
+    }
+    try await downloader.add(contentsOf: requests(1))
+    await step.calls(atLeast: 1)
+    let rename = Task { try await downloader.rename("d0", to: "new") }
+    try await settle(downloader)
+    switch command {
+    case "pause": #expect(try await downloader.pause("d0"))
+    case "cancel": #expect(try await downloader.cancel("d0"))
+    default: #expect(try await downloader.remove("d0"))
+    }
+    let result = await rename.result
+    let status = try await downloader.status(of: "d0")
+    switch command {
+    case "pause": #expect(status?.state == .paused)
+    case "cancel": #expect(status?.state == .cancelled)
+    default:
+      #expect(status == nil)
+      #expect(throws: DownloadError.self) { try result.get() }
+    }
+    await downloader.shutdown()
+  }
+
   /// Holds the exchange that would lease the next added download.
   private func holdNextExchange(_ faulty: FaultyLedger, of downloader: Downloader) async throws -> Int {
     try await downloader.waitUntilIdle()

@@ -92,7 +92,7 @@ struct FetchedBytesTests {
     #expect(try receive(50_000..<400_000, asking: asked, into: &other).isEmpty == false)
   }
 
-  @Test("another version, a restart and a proof of wrong bytes are reasons; a pause is none")
+  @Test("another version, a restart and a proof of wrong bytes are reasons; a pause and a claim are none")
   func reasons() throws {
     var fetched = FetchedBytes()
     #expect(try receive(0..<300_000, asking: nil, into: &fetched) == [])
@@ -102,7 +102,7 @@ struct FetchedBytesTests {
     var failed = before
     failed.error = DownloadError(.digestMismatch, "other bytes")
     let changes: [(DownloadRecord, LedgerChange, Bool)] = [
-      (before, .transition(.restart), true), (before, .transition(.pause), false), (failed, .save, true),
+      (before, .transition(.restart), true), (before, .transition(.pause), false), (failed, .save, false),
       (before, .save, false),
     ]
     for (record, change, isReason) in changes {
@@ -110,5 +110,9 @@ struct FetchedBytesTests {
       fetched.ledgerHas(record, since: before, change, Self.id)
       #expect(try receive(0..<300_000, asking: nil, of: other, into: &fetched).isEmpty == isReason, "\(change)")
     }
+    // What the engine takes for a proof is one only if a server has given cause.
+    fetched.doubt(Self.id)
+    fetched.ledgerHas(failed, since: before, .save, Self.id)
+    #expect(try receive(0..<300_000, asking: nil, of: other, into: &fetched).isEmpty)
   }
 }

@@ -201,7 +201,6 @@ extension Engine {
       mode.mayLease = true
     }
     mode.mayHoldUnknown = false
-    outbox.answered()
   }
 
   /// The same in the loop, unless the ledger rests after a failure.

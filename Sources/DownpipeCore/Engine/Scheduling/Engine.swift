@@ -235,7 +235,6 @@ actor Engine {
     do {
       _ = try await store.reclaim(at: time.date)
       mode.mustReclaim = false
-      if !outbox.isExchanging { outbox.answered() }
     } catch {
       mode.mustReclaim = true
       outbox.noteFailure(DownloadError(error, as: .ledger, stage: context.ledgerName))

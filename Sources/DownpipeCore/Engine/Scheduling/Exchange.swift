@@ -120,9 +120,6 @@ struct Outbox: Sendable {
     noteFailure(error)
   }
 
-  /// Notes that the ledger has answered after failures.
-  mutating func answered() { failures = 0 }
-
   mutating func noteFailure(_ error: DownloadError) {
     failures += 1
     lastError = error
