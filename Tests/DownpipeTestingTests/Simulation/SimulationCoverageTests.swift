@@ -17,7 +17,9 @@ struct SimulationCoverageTests {
     var full = SimulatedWorld.faulty
     full.diskSpace = 800_000
     for index in full.servers.indices {
-      for fault in [ServerFault.wrongRange, .wrongTotal, .refusedRange, .swappedFile] { full.servers[index].faults[fault] = 0.2 }
+      for fault in [ServerFault.wrongRange, .wrongTotal, .refusedRange, .swappedFile] {
+        full.servers[index].faults[fault] = 0.2
+      }
     }
     return standard + [Simulation(sharing), Simulation(full), wholeBytesHandedOver]
   }

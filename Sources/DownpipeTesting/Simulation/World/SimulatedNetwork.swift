@@ -192,7 +192,7 @@ final class SimulatedNetwork: Sendable {
     guard let known = state.withLock({ $0.files[key] }), var content = content(of: request.url) else {
       return refusal(.status(404))
     }
-    // The copy's own bytes count as a version of the file, because a client that asks nobody else cannot notice. But they
+    // The copy's own bytes count as a version of the file, because a client that asks no other server cannot notice. But they
     // must not be mixed with the original's.
     if fault == .wrongCopy, let own = known.versions.first { content = own }
     return reply(to: request, content, known.file, fault, of: server, from: process, beside: received)
