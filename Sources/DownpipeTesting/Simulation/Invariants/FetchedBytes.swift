@@ -28,6 +28,10 @@ struct FetchedBytes: Sendable {
     /// The numbers of the bodies that are being received.
     var bodies: Set<Int> = []
     var largestChunk: Int64 = 0
+    /// Whether a mirror has sent another file: what it has sent is dropped when that is noticed.
+    var hasWrongCopy = false
+    /// The server that has sent the last bytes.
+    var server: String?
     /// The strong validator of the last reply that had one.
     var validator: Validator?
     /// Whether something that a server did, or does not do, may prove that the bytes are of no use.
@@ -78,8 +82,9 @@ struct FetchedBytes: Sendable {
     doubt(by: reply, to: request)
     // Bytes behind a gap are not proved by the validator of another resource.
     if reply.finalURL != nil, let entry = entries[request.id], entry.bytes.ranges.count > 1 { forget(request.id) }
-    // A whole file takes the place of the bytes behind a gap.
-    let isUnasked = request.range != nil || distrusted.contains(Place(process: process, url: key(request)))
+    // A whole file takes the place of the bytes behind a gap, also one of a mirror, whose validator proves nothing.
+    let isOther = entries[request.id]?.server.map { $0 != key(request) } ?? false
+    let isUnasked = isOther || request.range != nil || distrusted.contains(Place(process: process, url: key(request)))
     if reply.coverage == .whole, isUnasked, let bytes = entries[request.id]?.bytes {
       entries[request.id]?.bytes = bytes.intersection(ByteRangeSet(0..<bytes.prefixLength))
     }
@@ -104,7 +109,10 @@ struct FetchedBytes: Sendable {
   }
 
   /// Notes a fault of a server, which may prove that the bytes are of no use.
-  mutating func doubt(_ id: DownloadID) { entries[id, default: Entry()].isDoubtful = true }
+  mutating func doubt(_ id: DownloadID, hasWrongCopy: Bool = false) {
+    entries[id, default: Entry()].isDoubtful = true
+    if hasWrongCopy { entries[id]?.hasWrongCopy = true }
+  }
 
   /// Notes that the downloader fetches a file from the start, because a reply does not fit the bytes on disk.
   mutating func restarted(_ id: DownloadID) { if entries[id]?.isDoubtful == true { forget(id) } }
@@ -136,13 +144,14 @@ struct FetchedBytes: Sendable {
     lastBody += 1
     var entry = entries[request.id] ?? Entry()
     if entry.failures != failures { entry.forget() }
-    (entry.failures, entry.receiver) = (failures, process)
+    (entry.failures, entry.receiver, entry.server) = (failures, process, key(request))
     entry.bodies.insert(lastBody)
     entries[request.id] = entry
     // Where the bytes of two connections meet, those behind the seam are fetched and compared, too.
     var comparing: Int64? = Self.compared * (request.range?.end == nil && !isSegmented ? 1 : 3)
     let isOtherRange = request.range.map { $0.start != start }
     if isOtherRange ?? distrusted.contains(Place(process: process, url: key(request))) { comparing = nil }
+    if entry.hasWrongCopy { comparing = nil }
     return Body(
       id: request.id, content: content, number: lastBody, epoch: entry.epoch,
       before: content == received.content && entry.epoch == received.epoch ? received.bytes : ByteRangeSet(),

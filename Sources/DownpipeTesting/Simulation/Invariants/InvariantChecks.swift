@@ -125,6 +125,8 @@ final class InvariantChecks: Sendable {
     if !others.isEmpty { report(.oneWriter, "\(id) is transferred by two processes at once") }
   }
 
+  func isExported(_ id: DownloadID) -> Bool { state.withLock { $0.exports[id, default: 0] > 0 } }
+
   func exports(_ id: DownloadID, begins: Bool) { state.withLock { $0.exports[id, default: 0] += begins ? 1 : -1 } }
 
   func deceived(_ id: DownloadID) { state.withLock { _ = $0.deceived.insert(id) } }
@@ -195,7 +197,9 @@ final class InvariantChecks: Sendable {
   func restarted(_ id: DownloadID) { fetched.withLock { $0.restarted(id) } }
 
   /// Notes a fault of a server.
-  func fault(_ id: DownloadID) { fetched.withLock { $0.doubt(id) } }
+  func fault(_ fault: ServerFault, _ id: DownloadID) {
+    fetched.withLock { $0.doubt(id, hasWrongCopy: fault == .wrongCopy) }
+  }
 
   func stopped(_ id: DownloadID, reason: String) { fetched.withLock { $0.stopped(id, reason: reason) } }
 

@@ -12,7 +12,11 @@ struct ReplacedLimits: Sendable {
   }
 
   /// Notes that a call has returned: it and all earlier ones have taken effect, in the order of the calls.
-  mutating func end(_ number: Int) { calls.removeAll { $0.number < number } }
+  ///
+  /// Calls of an earlier downloader of the process are not known any more.
+  mutating func end(_ number: Int) {
+    if calls.contains(where: { $0.number == number }) { calls.removeAll { $0.number < number } }
+  }
 
   /// While limits are replaced, a download may start under the old or the new ones.
   var concurrent: Int { calls.map(\.limits.concurrent).max() ?? 0 }

@@ -128,7 +128,9 @@ final class SimulatedProcess: Sendable {
   /// The store of the ledger.
   /// - Throws: After the death of the process.
   func store() throws(DownloadError) -> any LedgerStore {
-    guard let store = state.withLock({ $0.isAlive ? $0.store : nil }) else { throw Self.death }
+    try checkAlive()
+    // Another user may have shut the downloader down.
+    guard let store = state.withLock({ $0.store }) else { throw DownloadError(.shutDown, "the ledger is closed") }
     return store
   }
 
@@ -197,8 +199,13 @@ final class SimulatedProcess: Sendable {
   func checkShutdown(isAlone: Bool) {
     let transfers = system.network.exchanges.filter { $0.process === self }.map(\.id)
     if let id = transfers.first { system.checks.report(.shutdown, "\(id) is still being transferred") }
-    let open = system.disk.contents.openings.values.filter { $0.process === self }
-    if let one = open.first { system.checks.report(.shutdown, "the partial of \(one.key.id) is still open") }
+    // An export that is in progress is its caller's.
+    let open = system.disk.contents.openings.values.filter {
+      $0.process === self && !system.checks.isExported($0.key.id)
+    }
+    if let one = open.min(by: { $0.key.id.rawValue < $1.key.id.rawValue }) {
+      system.checks.report(.shutdown, "the partial of \(one.key.id) is still open")
+    }
     let sleeps = world.clock.sleeps(of: executor).filter { purpose in
       purpose != SimulatedUser.sleep && purpose != .changes && (isAlone || purpose != .simulated)
     }

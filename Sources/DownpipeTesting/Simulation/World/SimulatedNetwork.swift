@@ -145,7 +145,7 @@ final class SimulatedNetwork: Sendable {
       case .wrongCopy: if file(request, server)?.copyOf == nil { continue }
       default: break
       }
-      process.system.checks.fault(request.id)
+      process.system.checks.fault(fault, request.id)
       if ServerFault.undetectable.contains(fault) { process.system.checks.deceived(request.id) }
       world.coverage.count("fault: \(fault.rawValue)")
       world.timeline.note(.world, nil, request.id, text: "fault: \(fault.rawValue)")
