@@ -41,6 +41,7 @@ extension Engine {
     let ids = reasons.takeStale().filter { slots.runs[$0] == nil }
     guard !ids.isEmpty else { return }
     guard let (records, dependencies) = await readForPublishing(ids) else { return noteUnpublished(ids) }
+    forgetReasons(of: ids, except: records)
     for record in records where slots.runs[record.id] == nil {
       if case .waiting(let reason) = state(of: record, dependencies), reasons.told[record.id]?.reason == reason {
         continue

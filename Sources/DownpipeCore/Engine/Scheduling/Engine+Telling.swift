@@ -33,7 +33,15 @@ extension Engine {
   func publishStates(of ids: [DownloadID]) async {
     guard !ids.isEmpty else { return }
     guard let (records, dependencies) = await readForPublishing(ids) else { return noteUnpublished(ids) }
+    forgetReasons(of: ids, except: records)
     for record in records where slots.runs[record.id] == nil { publish(record, dependencies) }
+  }
+
+  /// Forgets the reasons of downloads that were removed while the ledger was read.
+  func forgetReasons(of ids: [DownloadID], except found: [DownloadRecord]) {
+    guard found.count < ids.count else { return }
+    let found = Set(found.map(\.id))
+    for id in ids where !found.contains(id) { reasons.forget(id) }
   }
 
   /// Publishes the states of individually watched downloads that do not run here: other owners may have changed them.
