@@ -156,8 +156,6 @@ extension Engine {
       }
       if !exchange.reopened.isEmpty { mode.mayLease = true }
       for record in exchange.leased { start(record) }
-      // A gate may have closed while the ledger was leasing; other work of the loop may take long.
-      if !exchange.leased.isEmpty { enforceGates() }
       let changed = exchange.leased.map(\.id).filter(outbox.changedBeforeStart.contains)
       outbox.changedBeforeStart = []
       if !changed.isEmpty { await heed(changed, since: [:]) }

@@ -11,8 +11,7 @@ extension Engine {
   func remove(_ id: DownloadID, deletingFile: Bool) async throws -> Bool {
     try checkOpen()
     // Its outcome may be on its way to the ledger: then the loop removes its record before the first turn of this command.
-    let ending = commands.permitStop(of: id, by: .max) ? slots.runs[id] : nil
-    var ended = ending.map { [$0] } ?? []
+    var ended: [Run] = []
     let removed: Leftovers.State = try await takeTurns(for: id, stopping: .remove) { run in
       ended.append(run)
       return nil

@@ -114,13 +114,14 @@ actor Engine {
       for (run, outcome) in mail.outcomes { take(outcome, of: run, in: &group) }
       for run in mail.abandoned { await finishAbandoned(run) }
       if let answer = mail.exchanged { await take(answer, in: &group) }
+      // Before the commands, for which the ledger may take long: a gate may have closed while it was leasing.
+      enforceGates()
       await carryOutCommands()
       watchGates(in: &group)
       if mode.isStopping {
         for run in slots.runs.values { run.stop(.shutdown) }
         if slots.isEmpty && outbox.isEmpty { return }
       }
-      enforceGates()
       await heedGates()
       if waits.isRoomMissing, !waits.isWatchingForRoom {
         waits.isWatchingForRoom = true

@@ -253,8 +253,11 @@ final class InvariantChecks: Sendable {
     }
   }
 
-  /// Whether there was nothing to do at some moment since a step.
-  func wasIdle(since step: Int) -> Bool { state.withLock { !$0.isBusy || $0.lastIdleStep > step } }
+  /// Checks that there was nothing to do at some moment since `waitUntilIdle` was called, at a step.
+  func checkIdle(since step: Int) {
+    guard state.withLock({ $0.isBusy && $0.lastIdleStep <= step }) else { return }
+    report(.idle, "waitUntilIdle returned, although downloads have been waiting or running since it was called")
+  }
 
   private func checkLifecycle(from before: DownloadRecord?, to record: DownloadRecord, _ change: LedgerChange) {
     guard let before, before.generation == record.generation else { return }
