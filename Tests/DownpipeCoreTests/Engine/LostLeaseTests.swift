@@ -1,8 +1,9 @@
-import DownpipeCore
 import DownpipeTesting
 import Foundation
 import HangLimit
 import Testing
+
+@testable import DownpipeCore
 
 /// Runs whose lease is lost, and the runs after them.
 @Suite(.endsHangs)
@@ -26,6 +27,19 @@ struct LostLeaseTests: EngineSuite {
     #expect(storage.published.isEmpty && storage.partials.isEmpty && storage.openPartials == 0)
     // The slot is free again.
     #expect(storage.bytes(of: try await downloader.add(DownloadRequest(url, id: "b")).value) == bytes)
+    await downloader.shutdown()
+  }
+
+  @Test("a command for a run that another owner has removed has no effect")
+  func pauseOfARemovedDownload() async throws {
+    let open = OpenLedger(ledger)
+    let source = FakeSource(everyURL: .init(bytes).holding(after: 40_000))
+    let downloader = try await downloader(source, ledger: open)
+    try await downloader.add(DownloadRequest(url, id: "a"))
+    await source.held(atLeast: 1)
+    try await open.forget("a")
+    await #expect(throws: DownloadError.unknownDownload("a")) { try await downloader.pause("a") }
+    #expect(try await downloader.pauseAll() == 0)
     await downloader.shutdown()
   }
 

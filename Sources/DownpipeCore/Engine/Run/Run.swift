@@ -92,6 +92,8 @@ final class Run: Sendable {
     var asksWithoutCondition = false
     /// Whether the download was removed after the run had ended.
     var wasRemoved = false
+    /// Whether the ledger has refused the outcome: another owner holds the download, or it was removed.
+    var wasRefused = false
     /// What was in place when the run was stopped by a removal; it forgets a folder, which nothing replaces.
     var inPlaceAtRemoval: StoredArtifact?
     var task: Task<Void, Never>?
@@ -190,7 +192,10 @@ final class Run: Sendable {
   /// Whether stopping the run has completed a command that brings the download into a phase. A run that waits again
   /// without attempts was restarted; any other was stopped for another reason, or had failed before.
   func hasBeenStopped(to phase: DownloadState.Phase) -> Bool {
-    read { $0.phase == phase && (phase != .waiting || $0.attempts == 0) }
+    state.withLock { state in
+      let record = state.record
+      return !state.wasRefused && record.phase == phase && (phase != .waiting || record.attempts == 0)
+    }
   }
 
   /// Returns when the outcome is in the ledger and the run has ended.

@@ -30,6 +30,7 @@ extension Engine {
   /// Ends a run that has lost its lease, after deleting the partial of a download that was removed.
   private func abandon(_ run: Run, in group: inout DiscardingTaskGroup) {
     slots.free(run)
+    run.state.withLock { $0.wasRefused = true }
     let context = context
     group.addTask {
       // The record may be of a later download with the same id, whose partial has another key.

@@ -151,8 +151,9 @@ struct Transfer: Sendable {
       do {
         return try await transferOnce(from: url, trusting: trust, into: partial)
       } catch let error as DownloadError {
-        guard run.stopReason == nil, let less = RangeTrust.left(after: error.code, of: trust),
-          !run.read({ $0.partialRanges.isEmpty })
+        // A mirror that has served a segment says nothing about this URL's ranges.
+        guard run.stopReason == nil, error.url == url.redacted,
+          let less = RangeTrust.left(after: error.code, of: trust), !run.read({ $0.partialRanges.isEmpty })
         else { throw error }
         trust = less
         run.context.trust.lower(url, to: less)

@@ -37,14 +37,37 @@ struct SegmentFaultTests: EngineSuite {
     var random = SeededGenerator(seed: seed)
     let faults = (0..<Int.random(in: 1...8, using: &random)).map { _ in script(&random) }
     let others = (0..<Int.random(in: 0...4, using: &random)).map { _ in script(&random) }
-    let source = FakeSource([
+    let source = source(faults, atMirror: others + [.init(bytes)])
+    try await download(from: source, hasMirror: Bool.random(using: &random), &random)
+  }
+
+  /// The URL is asked for the missing bytes only, although the last error of its transfer was one of the mirror's ranges.
+  @Test(arguments: 0..<40)
+  func wrongRangesOfAMirrorSayNothingAboutTheURL(seed: UInt64) async throws {
+    var random = SeededGenerator(seed: seed)
+    let faults = (0..<Int.random(in: 1...2, using: &random)).map { _ in FakeSource.Script.status(404) }
+    let wrong = FakeSource.Script(bytes).with { script in
+      script.claimedCoverage = .range(1000..<Int64(script.bytes.count), total: .known(Int64(script.bytes.count)))
+    }
+    let right = (0..<Int.random(in: 1...3, using: &random)).map { _ in
+      FakeSource.Script(bytes).failing(after: 70_000, with: DownloadError(.network, "cut"))
+    }
+    let source = source(faults, atMirror: [.init(bytes)] + right + [wrong])
+    try await download(from: source, hasMirror: true, &random)
+    #expect(source.requests.filter { $0.url == url }.dropFirst().allSatisfy { $0.range != nil })
+  }
+
+  private func source(_ faults: [FakeSource.Script], atMirror others: [FakeSource.Script]) -> FakeSource {
+    FakeSource([
       url: [FakeSource.Script(bytes).failing(after: 200_000, with: DownloadError(.network, "cut"))] + faults
         + [.init(bytes)],
-      mirror: others + [.init(bytes)],
+      mirror: others,
     ])
+  }
+
+  private func download(from source: FakeSource, hasMirror: Bool, _ random: inout SeededGenerator) async throws {
     let maximum = Int.random(in: 2...4, using: &random)
     let isGreedy = Bool.random(using: &random)
-    let hasMirror = Bool.random(using: &random)
     let downloader = try await Downloader(
       options: DownloaderOptions(time: time, random: { 0.5 }, lease: .seconds(86_400), minimumSpeed: nil)
     ) {
