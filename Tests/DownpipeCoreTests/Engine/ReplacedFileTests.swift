@@ -94,6 +94,22 @@ struct ReplacedFileTests: EngineSuite {
     await downloader.shutdown()
   }
 
+  @Test("a file that has grown is fetched from the start, also if its length is not announced")
+  func aFileThatHasGrown() async throws {
+    let other = bytes + changed(at: 0, count: 50_000)
+    let grown = FakeSource.Script(other).with {
+      $0.honoursRanges = false
+      $0.validator = nil
+      $0.announcesLength = false
+    }
+    let source = FakeSource([url: [FakeSource.Script(bytes).failing(after: 60_000, with: cut), grown]])
+    let downloader = try await downloader(
+      source, retry: FakeRetryPolicy { Retry(.exponential(attempts: 3, base: .zero)).decide($0) })
+    let artifact = try await downloader.add(DownloadRequest(url, id: "a")).value
+    #expect(storage.bytes(of: artifact) == other)
+    await downloader.shutdown()
+  }
+
   @Test("a partial is of one file at every moment, also when the other file's body is cut")
   func anotherFileIsCut() async throws {
     let other = changed(at: 30_000)

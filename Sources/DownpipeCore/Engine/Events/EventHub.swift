@@ -67,12 +67,19 @@ final class EventHub: Sendable {
     finish(request.id)
   }
 
+  /// Publishes the removal of a download whose request is not known, and ends its streams.
+  func publish(removalOf id: DownloadID) {
+    let changes = state.withLock { $0.changes.compactMap(\.buffer) }
+    for buffer in changes { buffer.record(.removed, of: id) }
+    finish(id)
+  }
+
   private func event(_ request: DownloadRequest, _ kind: DownloadEvent.Kind) -> DownloadEvent {
     DownloadEvent(request, kind, date: time.date, instant: time.now)
   }
 
   /// Ends the streams of a removed download.
-  func finish(_ id: DownloadID) {
+  private func finish(_ id: DownloadID) {
     let watchers = state.withLock { $0.byDownload.removeValue(forKey: id) ?? [] }
     for watcher in watchers { watcher.stream.finish() }
   }

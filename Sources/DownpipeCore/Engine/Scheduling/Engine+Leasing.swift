@@ -37,6 +37,9 @@ extension Engine {
       do {
         let record = try await context.store.record(run.id)
         if record?.partialKey != run.key { try await context.storage.removePartial(run.key) }
+        // The ledger may have saved the outcome before, and its answer was lost.
+        let isSaved = record?.partialKey == run.key && record?.phase == run.read(\.phase)
+        if isSaved { run.state.withLock { $0.wasRefused = false } }
       } catch {
         // The bytes are left as an orphan.
       }

@@ -60,10 +60,7 @@ extension Engine {
     for id in ids where !found.contains(id) && slots.runs[id] == nil {
       // Read once more, because the download may just have been added.
       do {
-        guard try await isGone(id) else { continue }
-        hub.finish(id)
-        // Those who watch all downloads read the list again.
-        hub.publishIncomplete()
+        if try await isGone(id) { hub.publish(removalOf: id) }
       } catch { noteUnpublished(CollectionOfOne(id)) }
     }
   }

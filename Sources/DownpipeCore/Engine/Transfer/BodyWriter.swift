@@ -14,6 +14,8 @@ final class BodyWriter: CheckpointedWriter {
   /// The number of bytes on disk when the body began.
   private let kept: Int64
   private let expectedEnd: Int64?
+  /// Whether the reply has announced its end; otherwise the file is known to end there.
+  private let isEndAnnounced: Bool
   /// The representation of the body, if it may take the place of the bytes on disk.
   private let replacement: Adoption?
   /// The position from which the body has taken the place of the bytes on disk; -1 if it has not.
@@ -27,7 +29,7 @@ final class BodyWriter: CheckpointedWriter {
 
   init(
     partial: any Partial, run: Run, book: CheckpointBook, start: Int64, compareUntil: Int64, end: Int64?,
-    maximumSize: Int64?, replacement: Adoption? = nil
+    isEndAnnounced: Bool = true, maximumSize: Int64?, replacement: Adoption? = nil
   ) {
     self.partial = partial
     self.run = run
@@ -35,6 +37,7 @@ final class BodyWriter: CheckpointedWriter {
     self.start = start
     self.kept = compareUntil
     self.expectedEnd = end
+    self.isEndAnnounced = isEndAnnounced
     self.maximumSize = maximumSize
     self.replacement = replacement
     position = Atomic(start)
@@ -86,7 +89,9 @@ final class BodyWriter: CheckpointedWriter {
       if bytes.isEmpty { return }
     }
     if let end, Int64(bytes.byteCount) > end - offset {
-      throw DownloadError(.lengthMismatch, "the server sent more than the \(end) bytes it announced")
+      throw isEndAnnounced || hasReplaced
+        ? DownloadError(.lengthMismatch, "the server sent more than the \(end) bytes it announced")
+        : DownloadError(.sizeChanged, "the file on the server has more than the \(end) bytes that it had before")
     }
     do { try partial.write(bytes, at: offset) } catch {
       throw DownloadError(error, as: .storage, stage: run.storageName)

@@ -176,7 +176,8 @@ extension Transfer {
       return (record.request.maximumSize, record.attempts, record.checkpoint.total.bytes)
     }
     // A reply without a length has to end where the file is known to end.
-    var end = end(of: reply) ?? (compareUntil > 0 && isWhole ? knownTotal : nil)
+    let announcedEnd = end(of: reply)
+    var end = announcedEnd ?? (compareUntil > 0 && isWhole ? knownTotal : nil)
     if let maximum, let end, end > maximum {
       throw DownloadError(.tooLarge, "the file has \(end) bytes, but the maximum is \(maximum)")
     }
@@ -200,7 +201,7 @@ extension Transfer {
       try await forgetLaterRanges()
       let writer = BodyWriter(
         partial: partial, run: run, book: book, start: start, compareUntil: compareUntil, end: end,
-        maximumSize: maximum,
+        isEndAnnounced: announcedEnd != nil, maximumSize: maximum,
         replacement: isWhole && compareUntil > 0 && mayReplace(reply)
           ? Adoption(reply, to: asked, keeping: 0, of: Checkpoint()) : nil)
       offset = try await write(reply.body, of: asked.url, with: writer, into: partial, adopting: adoption)
