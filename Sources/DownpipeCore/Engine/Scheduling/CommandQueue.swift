@@ -23,6 +23,9 @@ struct CommandQueue: Sendable {
   /// The number of commands that have not ended.
   var count: Int { pending.count }
 
+  /// The number of commands that have not ended and concern a download.
+  func count(for id: DownloadID) -> Int { pending.count { $0.concerns(id) } }
+
   /// Adds a command that is called now, and returns its number.
   /// - Parameter ids: The downloads that it concerns; `nil` for all.
   mutating func begin(_ ids: Set<DownloadID>?) -> Int {

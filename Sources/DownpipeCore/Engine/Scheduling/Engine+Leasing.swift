@@ -226,7 +226,8 @@ extension Engine {
       default: !isReopened
       }
     // Done here, so that it is done even if the caller was cancelled.
-    let isRemoved = run.stopReason == .remove
+    // Earlier commands that have waited for the run come first.
+    let isRemoved = run.stopReason == .remove && commands.count(for: run.id) < 2
     if isRemoved { await removeRecord(of: run) }
     reasons.noteChange(of: CollectionOfOne(run.id))
     let (notBefore, awaited, isHeld) = run.read { ($0.notBefore, $0.awaited, !$0.waitsFor.isEmpty) }

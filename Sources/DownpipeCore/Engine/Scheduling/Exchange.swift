@@ -55,7 +55,9 @@ struct Exchange: Sendable {
       var hasRoom = false
       for one in settling where one.isOutOfRoom && !one.run.state.withLock({ $0.hasMadeRoom }) {
         one.run.state.withLock { $0.hasMadeRoom = true }
-        if await one.run.makeRoomForTheLedger() { hasRoom = true }
+        // Unless the outcome was saved all the same, and only the answer was lost.
+        let isSaved = (try? await context.store.record(one.run.id)).map { $0?.phase.isActive != true } ?? false
+        if !isSaved, await one.run.makeRoomForTheLedger() { hasRoom = true }
       }
       // The request's selector has counted downloads whose lease was rolled back: the next exchange leases.
       if hasRoom {
