@@ -69,8 +69,10 @@ struct OutboxTests {
     #expect(answer.lookedAt == now)
   }
 
-  @Test("on a full disk the partial of a download that failed for it is truncated once, to make room for the ledger")
-  func roomForTheLedger() async throws {
+  @Test(
+    "on a full disk the partial of a download that failed for it is truncated once, unless its outcome was saved",
+    arguments: [false, true])
+  func roomForTheLedger(isSaved: Bool) async throws {
     let ledger = FaultyLedger(MemoryLedger())
     let fixture = try await RunFixture(ledger: ledger)
     let run = try await fixture.leased("a")
@@ -82,13 +84,18 @@ struct OutboxTests {
       record.checkpoint.ranges = ByteRangeSet(0..<size)
       record.apply(.failedForNow)
     }
-    ledger.fail(.exchange, at: 1, with: failure)
+    ledger.fail(.exchange, at: 1, isSaved ? .after : .before, with: failure)
     var outbox = Outbox()
     let full = DownloadError(.noSpace, "full")
     outbox.append(
       .init(run: run, state: .waiting(.missing(.disk, until: fixture.time.date, after: full))))
     outbox.begin(nil, since: 0, in: fixture.context)
     let answer = try await answer(in: fixture)
+    if isSaved {
+      #expect(throws: failure) { try answer.result.get() }
+      #expect(fixture.storage.partials[run.key]?.count == Int(size))
+      return
+    }
     #expect(try answer.result.get().saved == [true])
     let left = size - (512 << 10)
     #expect(try await fixture.store.record("a")?.checkpoint.ranges.prefixLength == left)
