@@ -1,8 +1,9 @@
-import DownpipeCore
 import DownpipeTesting
 import Foundation
 import HangLimit
 import Testing
+
+@testable import DownpipeCore
 
 /// Commands whose effect, or the effect of what came before them, the ledger does not confirm.
 @Suite(.endsHangs)
@@ -129,6 +130,45 @@ struct LostAnswerTests: EngineSuite {
     #expect(try await downloader.cancel("d0"))
     let isTold = try await advancing { await watching.value }
     #expect(isTold)
+    await downloader.shutdown()
+  }
+
+  @Test("Watchers hear of the cancellation of all downloads although its answer was lost")
+  func cancellationOfAllIsTold() async throws {
+    let faulty = FaultyLedger(ledger)
+    let downloader = try await downloader(FakeSource(everyURL: .init(bytes)), ledger: faulty)
+    await downloader.setSuspended(true)
+    let download = try await downloader.add(contentsOf: requests(1))[0]
+    let changes = downloader.changes()
+    let reading = Task { () -> Bool in
+      for await batch in changes where !batch.isComplete { return true }
+      return false
+    }
+    let watching = Task { () -> Bool in
+      for await event in download.events where event.kind == .state(.cancelled) { return true }
+      return false
+    }
+    try await settle(downloader)
+    faulty.fail(.transition, at: next(.transition, faulty), .after, with: failure)
+    await #expect { try await downloader.cancelAll() } throws: { code($0) == .ledger }
+    #expect(try await advancing { await watching.value })
+    #expect(try await advancing { await reading.value })
+    await downloader.shutdown()
+  }
+
+  @Test("A download that was removed without an answer does not wait for the network any longer")
+  func removedWithoutAnswer() async throws {
+    let faulty = FaultyLedger(ledger)
+    let source = FakeSource(everyURL: .failingToOpen(DownloadError(.offline, "no route")))
+    let downloader = try await downloader(
+      source, retry: FakeRetryPolicy { _ in .wait(for: .network, atMost: .seconds(30)) }, ledger: faulty)
+    try await downloader.add(contentsOf: requests(1))
+    await time.sleeper(dueIn: .seconds(30))
+    try await settle(downloader)
+    #expect(await downloader.bookkeeping["waits"] == 1)
+    faulty.fail(.remove, at: next(.remove, faulty), .after, with: failure)
+    await #expect { try await downloader.remove("d0") } throws: { code($0) == .ledger }
+    #expect(await downloader.bookkeeping["waits"] == 0)
     await downloader.shutdown()
   }
 

@@ -57,6 +57,28 @@ struct RenameRaceTests: EngineSuite {
       downloader: downloader, source: source, adding: adding, moving: moving, addition: addition, rename: rename)
   }
 
+  @Test("Another file that is asked for during a rename takes the place of the renamed one", arguments: 1...3)
+  func anotherFile(update: Int) async throws {
+    let other = try #require(URL(string: "https://example.org/other.bin"))
+    let otherBytes = DownloadFixtures.pattern(size: 50_000)
+    let source = FakeSource([url: [.init(bytes)], other: [.init(otherBytes)]])
+    let faulty = FaultyLedger(ledger)
+    let downloader = try await downloader(source, ledger: faulty)
+    _ = try await downloader.add(DownloadRequest(url, id: "a")).value
+    // Two updates note what is about to be moved, and the third one that it has been moved.
+    faulty.hold(.update, at: faulty.calls.count { $0 == .update } + update)
+    let rename = Task { try await downloader.rename("a", to: "new") }
+    await faulty.held(atLeast: 1)
+    let addition = Task { try await downloader.add(DownloadRequest(other, id: "a")) }
+    try await settle(downloader)
+    faulty.release()
+    _ = try await (rename.value, addition.value)
+    try await downloader.waitUntilIdle()
+    #expect(storage.published == ["new": otherBytes])
+    #expect(try await downloader.status(of: "a")?.name == "new")
+    await downloader.shutdown()
+  }
+
   @Test("A file that is being renamed is not downloaded again")
   func addedAgain() async throws {
     let race = try await race([DownloadRequest(url, id: "a")], holding: .add)

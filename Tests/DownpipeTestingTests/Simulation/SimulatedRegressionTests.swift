@@ -32,6 +32,21 @@ struct SimulatedRegressionTests {
       ])
   }
 
+  @Test("A command that has waited for an earlier run comes before a later one for the next run")
+  func pauseAfterCancel() async throws {
+    var world = SimulatedWorld.calm
+    world.slowLedger = 0.3
+    try await simulate(
+      world,
+      [
+        [.add(0, file: 0)], [.wait(milliseconds: 600), .pause(0)],
+        [
+          .wait(milliseconds: 364), .gate(isOpen: false), .wait(milliseconds: 100), .gate(isOpen: true),
+          .wait(milliseconds: 50), .cancel(0),
+        ],
+      ])
+  }
+
   @Test("The last of several replacements of the limits counts")
   func limitsInOrder() async throws {
     var world = SimulatedWorld.calm

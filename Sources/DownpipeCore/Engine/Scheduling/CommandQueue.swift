@@ -10,8 +10,8 @@ struct CommandQueue: Sendable {
     var ids: Set<DownloadID>?
     /// Completed when the command has ended, or concerns less than before: those that wait for it look again.
     var end = Completion()
-    /// Whether it waits for a run to end.
-    var isWaitingForRun = false
+    /// The run for whose end it waits; `nil` if it waits for none.
+    var awaited: ObjectIdentifier?
 
     func concerns(_ id: DownloadID) -> Bool { ids?.contains(id) ?? true }
   }
@@ -44,14 +44,14 @@ struct CommandQueue: Sendable {
   }
 
   /// Notes that a command waits for the end of a run.
-  mutating func waitsForRun(_ number: Int) {
+  mutating func wait(_ number: Int, for run: Run) {
     guard let index = pending.firstIndex(where: { $0.number == number }) else { return }
-    pending[index].isWaitingForRun = true
+    pending[index].awaited = ObjectIdentifier(run)
   }
 
-  /// Whether all earlier commands for a download only wait for its run to end, so that a later one may stop it at once.
-  func permitStop(of id: DownloadID, by number: Int) -> Bool {
-    pending.allSatisfy { $0.number >= number || !$0.concerns(id) || $0.isWaitingForRun }
+  /// Whether all earlier commands for a run's download only wait for its end, so that a later one may stop it at once.
+  func permitStop(of run: Run, by number: Int) -> Bool {
+    pending.allSatisfy { $0.number >= number || !$0.concerns(run.id) || $0.awaited == ObjectIdentifier(run) }
   }
 
   /// Ends a command: those that have waited for it take their turns. A second call has no effect.

@@ -63,7 +63,15 @@ extension Engine {
     let contested = Set(runs.map(\.id).filter { commands.last(for: $0, before: number) != nil })
     let awaited = runs.filter { reason != nil || !$0.read(\.phase.isActive) || contested.contains($0.id) }
     // The ledger comes first: if it fails, no run is stopped.
-    let result = try await store.transition(selection, event, at: time.date)
+    let result: LedgerBulkResult
+    do {
+      result = try await store.transition(selection, event, at: time.date)
+    } catch {
+      // It may have taken effect all the same.
+      noteUnpublished(hub.watchedDownloads.filter { slots.runs[$0] == nil })
+      hub.publishIncomplete()
+      throw error
+    }
     if let reason { for run in awaited where !contested.contains(run.id) { run.stop(reason) } }
     await carriedOut(event, on: result.ids)
     await publishRest(of: result)

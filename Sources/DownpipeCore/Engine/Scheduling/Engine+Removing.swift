@@ -137,7 +137,9 @@ extension Engine {
       }
     } catch {
       // The ledger may have removed them all the same.
-      noteUnpublished(leftovers.taken().watched.map(\.id))
+      let lost = leftovers.taken()
+      for page in lost.pages { waits.forget(page.keys.map(\.id)) }
+      noteUnpublished(lost.watched.map(\.id))
       throw error
     }
     let removed = leftovers.taken()

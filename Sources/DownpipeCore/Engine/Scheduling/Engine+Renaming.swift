@@ -34,7 +34,8 @@ extension Engine {
 
   /// Saves a note in the ledger before the file moves: after a crash the next start finishes the rename.
   private func keep(_ note: RenameNote?, of id: DownloadID) async throws {
-    _ = try await store.update(id, at: time.date) { $0.steps.note = note?.stored }
+    // An addition may have asked for another file: the note would be taken for that of a step.
+    _ = try await store.update(id, at: time.date) { if $0.phase == .finished { $0.steps.note = note?.stored } }
   }
 
   private func moveFile(
@@ -55,13 +56,18 @@ extension Engine {
       if await storage.contains(artifact) { try? await keep(nil, of: id) }
       throw error
     }
-    let stored = StoredArtifact(moved, in: storage)
+    let (old, stored) = (record.steps.artifact, StoredArtifact(moved, in: storage))
     let record: DownloadRecord?
     do {
       record = try await store.update(id, at: time.date) { record in
-        record.steps.artifact = stored
-        record.steps.note = nil
         record.request.destination.setName(moved.name)
+        if record.steps.artifact?.path == old?.path {
+          record.steps.artifact = stored
+          record.steps.note = nil
+        } else if record.earlierArtifact?.path == old?.path {
+          // An addition has asked for another file meanwhile, which takes the place of this one.
+          record.earlierArtifact = stored
+        }
       }
     } catch {
       // The file has moved: the ledger has to say so as soon as it can.

@@ -29,8 +29,8 @@ extension Engine {
     let number = commands.begin([id])
     defer { commands.end(number) }
     var stopped: Run?
-    if let reason, commands.permitStop(of: id, by: number) {
-      stopped = slots.runs[id].flatMap { $0.stop(reason) ? $0 : nil }
+    if let reason, let run = slots.runs[id], commands.permitStop(of: run, by: number), run.stop(reason) {
+      stopped = run
     }
     while true {
       let result = try await takeTurn(after: { $0.commands.last(for: id, before: number) }) { engine in
@@ -38,7 +38,7 @@ extension Engine {
         // Not later, when the caller goes on: the next command may take its turn at once.
         switch turn {
         case .over: engine.commands.end(number)
-        case .wait: engine.commands.waitsForRun(number)
+        case .wait(let run): engine.commands.wait(number, for: run)
         }
         return turn
       }
