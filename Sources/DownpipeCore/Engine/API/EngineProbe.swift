@@ -6,6 +6,8 @@ package struct EngineProbe: Sendable {
     case planned(DownloadID, ResumePlan)
     /// A run was told to stop, for a reason with this name.
     case stopped(DownloadID, reason: String)
+    /// A command has come to the engine. The note is made in the task of its caller.
+    case called
   }
 
   let note: @Sendable (Moment) -> Void

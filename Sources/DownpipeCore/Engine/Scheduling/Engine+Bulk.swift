@@ -17,7 +17,7 @@ extension Engine {
     _ filter: DownloadFilter
   ) async throws -> Int {
     try checkOpen()
-    let number = commands.begin(nil)
+    let number = beginCommand(for: nil)
     defer { commands.end(number) }
     var (turn, runs) = try await takeFirstTurn(number) { engine in
       try await engine.carryOut(

@@ -48,7 +48,7 @@ extension Engine {
   /// - Returns: The number of downloads that were removed.
   func removeAll(_ filter: DownloadFilter, deletingFiles: Bool) async throws -> Int {
     try checkOpen()
-    let number = commands.begin(nil)
+    let number = beginCommand(for: nil)
     defer { commands.end(number) }
     if deletingFiles, mode.mustFinishRenaming {
       mode.mustFinishRenaming = false

@@ -13,6 +13,13 @@ extension Engine {
     case wait(for: CommandQueue.Pending)
   }
 
+  /// Notes a command that is called now, and returns its number; the caller ends it.
+  /// - Parameter ids: The downloads that it concerns; `nil` for all.
+  func beginCommand(for ids: Set<DownloadID>?) -> Int {
+    options.probe?.note(.called)
+    return commands.begin(ids)
+  }
+
   /// Takes turns in the loop until the command is done. Earlier commands for the same download come first.
   ///
   /// - Parameters:
@@ -26,7 +33,7 @@ extension Engine {
     for id: DownloadID, stopping reason: StopReason? = nil, afterRun: (Run) -> Value? = { _ in nil },
     _ turn: @escaping @Sendable (isolated Engine) async throws -> Turn<Value>
   ) async throws -> Value {
-    let number = commands.begin([id])
+    let number = beginCommand(for: [id])
     defer { commands.end(number) }
     var stopped: Run?
     if let reason, let run = slots.runs[id], commands.permitStop(of: run, by: number), run.stop(reason) {

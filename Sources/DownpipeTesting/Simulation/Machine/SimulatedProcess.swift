@@ -70,6 +70,7 @@ final class SimulatedProcess: Sendable {
       switch $0 {
       case .stopped(let id, let reason): checks.stopped(id, reason: reason)
       case .planned(let id, .restart(_?)): checks.restarted(id)
+      case .called: CommandOrder.current?.arrived()
       case .planned: break
       }
     }

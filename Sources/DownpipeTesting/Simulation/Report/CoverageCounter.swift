@@ -20,6 +20,7 @@ final class CoverageCounter: Sendable {
       case .reject(let error): count("plan: reject, \(error.code.rawValue)")
       }
     case .stopped(_, let reason): count("stop: \(reason)")
+    case .called: break
     }
   }
 }

@@ -33,8 +33,35 @@ final class CommandOrder: Sendable {
     /// The URL for which it asks; `nil` if it leaves the URL as it is.
     let url: URL?
     let begin: Int
+    /// Its place in the order in which commands came to the engine: the calls of two users may overtake each other on
+    /// their way.
+    var arrival: Int
     var end: Int?
     var result: Result?
+  }
+
+  /// A command on its way to the engine.
+  struct Call: Sendable {
+    fileprivate let order: CommandOrder
+    fileprivate let number: Int
+
+    /// Notes that the command has come to the engine.
+    func arrived() {
+      order.state.withLock { state in
+        state.arrivals += 1
+        state.commands[number].arrival = state.arrivals
+      }
+    }
+  }
+
+  /// The command that the present task gives.
+  @TaskLocal static var current: Call?
+
+  func call(_ number: Int) -> Call { Call(order: self, number: number) }
+
+  private struct State: Sendable {
+    var commands: [Command] = []
+    var arrivals = 0
   }
 
   /// What is known of a download.
@@ -79,24 +106,26 @@ final class CommandOrder: Sendable {
     }
   }
 
-  private let state = Mutex<[Command]>([])
+  private let state = Mutex(State())
 
   /// Notes the call of a command, and returns its number.
   func begin(_ effect: Effect, _ scope: Scope, _ url: URL? = nil, at step: Int) -> Int {
-    state.withLock { commands in
-      commands.append(Command(effect: effect, scope: scope, url: url, begin: step))
-      return commands.count - 1
+    state.withLock { state in
+      state.arrivals += 1
+      state.commands.append(
+        Command(effect: effect, scope: scope, url: url, begin: step, arrival: state.arrivals))
+      return state.commands.count - 1
     }
   }
 
   func end(_ number: Int, _ result: Result, at step: Int) {
-    state.withLock { (commands: inout [Command]) in (commands[number].result, commands[number].end) = (result, step) }
+    state.withLock { state in (state.commands[number].result, state.commands[number].end) = (result, step) }
   }
 
   /// Compares what follows from the commands with the downloads.
   func check(_ records: [DownloadRecord], _ report: (Invariant.Name, String) -> Void) {
     let records = Dictionary(records.map { ($0.id, $0) }) { $1 }
-    let commands = state.withLock { $0 }
+    let commands = state.withLock { $0.commands }.sorted { $0.arrival < $1.arrival }
     let ids = Set(
       commands.compactMap { command -> DownloadID? in
         if case .one(let id) = command.scope { id } else { nil }

@@ -62,7 +62,7 @@ struct SimulatedUser: Sendable {
   ) async throws -> Bool {
     let number = order.begin(effect, scope, url, at: world.scheduler.steps)
     do {
-      let hadEffect = try await work()
+      let hadEffect = try await CommandOrder.$current.withValue(order.call(number)) { try await work() }
       order.end(number, process.isAlive ? .effect(hadEffect) : .failed, at: world.scheduler.steps)
       return hadEffect
     } catch {
