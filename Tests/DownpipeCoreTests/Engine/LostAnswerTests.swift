@@ -79,6 +79,27 @@ struct LostAnswerTests: EngineSuite {
     await downloader.shutdown()
   }
 
+  @Test("A removal is true of a download whose next run has begun before the removal takes its turn")
+  func removesTheNextRun() async throws {
+    let faulty = FaultyLedger(ledger)
+    let source = FakeSource([
+      url: [
+        .init(bytes).failing(after: 10_000, with: DownloadError(.network, "cut")), .init(bytes).holding(after: 20_000),
+      ]
+    ])
+    let retry = FakeRetryPolicy { _ in .resume(after: .zero) }
+    let downloader = try await downloader(source, retry: retry, ledger: faulty)
+    faulty.hold(.exchange, at: 3)
+    try await downloader.add(DownloadRequest(url, id: "d0"))
+    await faulty.held(atLeast: 1)
+    let removal = Task { try await downloader.remove("d0") }
+    try await settle(downloader)
+    faulty.release()
+    #expect(try await removal.value)
+    #expect(try await downloader.status(of: "d0") == nil)
+    await downloader.shutdown()
+  }
+
   @Test("A removal of a running download is true although its answer was lost", arguments: [false, true])
   func removalWithoutAnswer(isForAll: Bool) async throws {
     let faulty = FaultyLedger(ledger)
@@ -185,5 +206,20 @@ struct LostAnswerTests: EngineSuite {
       while try await downloader.status(of: "d0")?.name != "new" { await Task.yield() }
     }
     await downloader.shutdown()
+  }
+
+  @Test("An interrupted rename is finished although the ledger fails at the next start")
+  func renameIsFinishedLater() async throws {
+    let faulty = FaultyLedger(ledger)
+    let downloader = try await downloader(FakeSource(everyURL: .init(bytes)), ledger: faulty)
+    _ = try await downloader.add(contentsOf: requests(1))[0].value
+    faulty.fail(.update, at: next(.update, faulty) + 2, with: failure)
+    await #expect { try await downloader.rename("d0", to: "new") } throws: { code($0) == .ledger }
+    await downloader.shutdown()
+    let failing = FaultyLedger(ledger)
+    failing.fail(.record, with: failure)
+    let next = try await self.downloader(FakeSource(everyURL: .init(bytes)), ledger: failing)
+    try await advancing { while try await next.status(of: "d0")?.name != "new" { await Task.yield() } }
+    await next.shutdown()
   }
 }

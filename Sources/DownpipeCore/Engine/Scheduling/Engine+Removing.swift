@@ -146,7 +146,7 @@ extension Engine {
     for page in removed.pages {
       let ids = page.keys.map(\.id)
       for id in ids {
-        reasons.forget(id)
+        reasons.noteRemoval(of: id)
         context.furthest.forget(id)
       }
       noteChange(of: ids)

@@ -95,9 +95,15 @@ extension Engine {
   func renamed(_ record: DownloadRecord) async -> DownloadRecord {
     guard record.phase == .finished, record.steps.note != nil else { return record }
     return await withFile(of: record.id) { _ in
-      // The rename may have been in progress, and have ended.
-      guard let record = try? await store.record(record.id) else { return record }
-      return await finishRenaming(record)
+      do {
+        // The rename may have been in progress, and have ended.
+        guard let present = try await store.record(record.id) else { return record }
+        return await finishRenaming(present)
+      } catch {
+        mode.mustFinishRenaming = true
+        restLedger()
+        return record
+      }
     }
   }
 

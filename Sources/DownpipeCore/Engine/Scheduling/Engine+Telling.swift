@@ -133,8 +133,12 @@ extension Engine {
     reasons.filledFor = watchers
     var query = DownloadQuery(phases: [.waiting], location: context.storage.location, order: .rank)
     query.limit = WaitingReasons.most
-    guard let records = try? await store.records(query) else { return }
-    for record in records where slots.runs[record.id] == nil && reasons.told[record.id] == nil {
+    reasons.beginReading()
+    let found = try? await store.records(query)
+    let removed = reasons.endReading()
+    guard let records = found else { return }
+    for record in records
+    where slots.runs[record.id] == nil && reasons.told[record.id] == nil && !removed.contains(record.id) {
       // The published reason is not known; assume the initial one.
       if case .waiting(let reason) = state(of: record), reason.dependsOnOthers {
         reasons.note(record.id, record.candidate, .waiting(.turn), waitsFor: record.waitsFor)

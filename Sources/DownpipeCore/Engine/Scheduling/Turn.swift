@@ -54,6 +54,8 @@ extension Engine {
         // An earlier command may have taken its turn after the end of the run.
         return stopped.flatMap(afterRun) ?? value
       case .wait(let run):
+        // The run that was stopped first may have ended before this one began.
+        if let earlier = stopped, earlier !== run { _ = afterRun(earlier) }
         stopped = nil
         try await run.endUnlessCancelled()
         if let value = afterRun(run) { return value }

@@ -32,6 +32,9 @@ struct FetchedBytes: Sendable {
     var hasWrongCopy = false
     /// The server that has sent the last bytes.
     var server: String?
+    /// Whether a server has sent bytes from another place than it was asked for: the validator of the one proves nothing of
+    /// the other.
+    var wasRedirected = false
     /// The strong validator of the last reply that had one.
     var validator: Validator?
     /// Whether something that a server did, or does not do, may prove that the bytes are of no use.
@@ -83,11 +86,16 @@ struct FetchedBytes: Sendable {
     // Bytes behind a gap are not proved by the validator of another resource.
     if reply.finalURL != nil, let entry = entries[request.id], entry.bytes.ranges.count > 1 { forget(request.id) }
     // A whole file takes the place of the bytes behind a gap, also one of a mirror, whose validator proves nothing.
-    let isOther = entries[request.id]?.server.map { $0 != key(request) } ?? false
+    let entry = entries[request.id]
+    let isOther = entry?.wasRedirected == true || entry?.server.map { $0 != key(request) } ?? false
     let isUnasked = isOther || request.range != nil || distrusted.contains(Place(process: process, url: key(request)))
-    if reply.coverage == .whole, isUnasked, let bytes = entries[request.id]?.bytes {
+    // So does the rest of a file that was redirected before.
+    let isRefused = if case .none = reply.coverage { true } else { false }
+    let isRest = !isRefused && request.range?.end == nil && entry?.wasRedirected == true
+    if reply.coverage == .whole && isUnasked || isRest, let bytes = entries[request.id]?.bytes {
       entries[request.id]?.bytes = bytes.intersection(ByteRangeSet(0..<bytes.prefixLength))
     }
+    if reply.finalURL != nil { entries[request.id]?.wasRedirected = true }
     guard let asked = request.range else { return }
     switch reply.coverage {
     case .range(let range, _) where range.lowerBound == asked.start: break
@@ -154,7 +162,8 @@ struct FetchedBytes: Sendable {
     if entry.hasWrongCopy { comparing = nil }
     return Body(
       id: request.id, content: content, number: lastBody, epoch: entry.epoch,
-      before: content == received.content && entry.epoch == received.epoch ? received.bytes : ByteRangeSet(),
+      before: content == received.content && entry.epoch == received.epoch
+        ? received.bytes.intersection(entry.bytes) : ByteRangeSet(),
       comparing: comparing)
   }
 
