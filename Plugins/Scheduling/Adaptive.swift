@@ -60,6 +60,12 @@ public struct Adaptive: AdmissionPolicy, Hashable {
 
     init(policy: Adaptive) { self.policy = policy }
 
+    /// Forgets the hosts that were used longest ago: many at once, because looking for them costs a look at all.
+    private static func forgetHalf(of hosts: inout [String: Host]) {
+      let median = hosts.values.map(\.lastUse).sorted()[hosts.count / 2]
+      hosts = hosts.filter { $0.value.lastUse >= median }
+    }
+
     func admit(_ candidate: Candidate, beside running: RunningDownloads, at now: Duration) -> Admission {
       if candidate.host.isEmpty { return .admitted }
       let limit = hosts.withLock { $0[candidate.host].map { Int($0.limit) } } ?? policy.initial
@@ -84,9 +90,7 @@ public struct Adaptive: AdmissionPolicy, Hashable {
         case .failed, .stopped: break
         }
         hosts[candidate.host] = host
-        if hosts.count > Self.mostHosts, let oldest = hosts.min(by: { $0.value.lastUse < $1.value.lastUse }) {
-          hosts[oldest.key] = nil
-        }
+        if hosts.count > Self.mostHosts { Self.forgetHalf(of: &hosts) }
       }
     }
   }

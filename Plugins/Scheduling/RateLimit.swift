@@ -79,7 +79,7 @@ public struct RateLimit: RatePolicy, Hashable {
   private final class Session: RateSession {
     private struct State {
       /// The instant until which the bytes so far are paid for, by host or download.
-      var paid: [String: Duration] = [:]
+      var paid = PaidUntil()
       var applies = true
       /// The instant at which the date decides again whether the limit applies; `nil` before the first time.
       var nextView: Duration?
@@ -90,8 +90,6 @@ public struct RateLimit: RatePolicy, Hashable {
     private let state = Mutex(State())
     /// The time whose bytes may arrive at full speed after an idle time.
     private static let burst: Duration = .milliseconds(100)
-    /// Buckets without a debt are forgotten when there are more.
-    private static let mostBuckets = 4_096
 
     init(limit: RateLimit, time: any TimeSource) {
       self.limit = limit
@@ -108,12 +106,9 @@ public struct RateLimit: RatePolicy, Hashable {
       let cost = Duration.seconds(Double(bytes) / Double(limit.rate.bytesPerSecond))
       return state.withLock { state in
         guard applies(&state, at: now) else { return .zero }
-        if state.paid.count >= Self.mostBuckets, state.paid[key] == nil {
-          state.paid = state.paid.filter { $0.value > now }
-        }
         let full = now - Self.burst
         let until = max(state.paid[key] ?? full, full) + cost
-        state.paid[key] = until
+        state.paid.set(until, for: key, at: now)
         return max(.zero, until - now)
       }
     }
@@ -128,7 +123,7 @@ public struct RateLimit: RatePolicy, Hashable {
       state.nextView = now + min(change, RateLimit.longestView)
       let applies = if case .closed = hour { false } else { true }
       // Debts of the last time do not count when the limit applies again.
-      if applies != state.applies { state.paid = [:] }
+      if applies != state.applies { state.paid = PaidUntil() }
       state.applies = applies
       return applies
     }

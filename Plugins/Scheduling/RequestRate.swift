@@ -63,9 +63,7 @@ public struct RequestRate: AdmissionPolicy, Hashable {
   private final class Session: AdmissionSession {
     private let rate: RequestRate
     /// The instant at which the starts so far are paid for, by host (GCRA: the theoretical arrival time).
-    private let paid = Mutex<[String: Duration]>([:])
-    /// Hosts without recent starts are forgotten when there are more.
-    private static let mostHosts = 4_096
+    private let paid = Mutex(PaidUntil())
 
     init(rate: RequestRate) { self.rate = rate }
 
@@ -88,8 +86,7 @@ public struct RequestRate: AdmissionPolicy, Hashable {
     func started(_ candidate: Candidate, at now: Duration) {
       let key = key(candidate)
       paid.withLock { paid in
-        if paid.count >= Self.mostHosts, paid[key] == nil { paid = paid.filter { $0.value > now } }
-        paid[key] = max(paid[key] ?? now, now) + spacing
+        paid.set(max(paid[key] ?? now, now) + spacing, for: key, at: now)
       }
     }
   }
