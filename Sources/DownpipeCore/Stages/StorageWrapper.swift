@@ -9,7 +9,7 @@
 ///   func availableBytes() async throws -> Int64? { try await base.availableBytes().map { max(0, $0 - 1 << 30) } }
 /// }
 /// ```
-/// Partials are passed on unchanged. A wrapper with its own type of partial implements
+/// Partials are passed on unchanged. A wrapper with its own type of partial (a ``PartialWrapper``) implements
 /// ``Storage/openPartial(_:isNew:)``, and passes the base its own partial in ``Storage/publish(_:of:at:in:)``.
 public protocol StorageWrapper: Storage {
   /// The wrapped storage.

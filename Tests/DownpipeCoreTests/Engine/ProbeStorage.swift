@@ -56,7 +56,7 @@ final class ProbeStorage: StorageWrapper {
 }
 
 /// A partial that gets its name only when it needs one.
-private struct ProbePartial: Partial {
+private struct ProbePartial: PartialWrapper {
   let base: any Partial
   private let hasName: Watched<Bool>
 
@@ -66,10 +66,6 @@ private struct ProbePartial: Partial {
   }
 
   var isNamed: Bool { hasName.value }
-  func size() throws -> Int64 { try base.size() }
-  func write(_ bytes: RawSpan, at offset: Int64) throws { try base.write(bytes, at: offset) }
-  func read(at offset: Int64, count: Int) throws -> [UInt8] { try base.read(at: offset, count: count) }
-  func truncate(to size: Int64) throws { try base.truncate(to: size) }
   func synchronize() async throws {
     try await base.synchronize()
     hasName.update { $0 = true }
@@ -78,15 +74,6 @@ private struct ProbePartial: Partial {
     try base.persist()
     hasName.update { $0 = true }
   }
-  func finish() throws { try base.finish() }
-  func close() throws { try base.close() }
-  func artifact(name: String, mediaType: String?) throws -> Artifact {
-    try base.artifact(name: name, mediaType: mediaType)
-  }
-  func mark(endingAt offset: Int64, from start: Int64) throws -> BlockMark? {
-    try base.mark(endingAt: offset, from: start)
-  }
-  func matches(_ mark: BlockMark) throws -> Bool { try base.matches(mark) }
 }
 
 /// Wraps any storage as a stage.

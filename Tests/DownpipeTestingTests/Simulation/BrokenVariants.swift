@@ -181,20 +181,16 @@ struct BrokenStorage: StorageWrapper {
 }
 
 /// A partial of a ``BrokenStorage``.
-struct BrokenPartial: Partial {
+struct BrokenPartial: PartialWrapper {
   let base: any Partial
   let defect: BrokenStorage.Defect?
   /// Whether the partial existed before it was opened.
   let isContinued: Bool
 
-  func size() throws -> Int64 { try base.size() }
-
   func write(_ bytes: RawSpan, at offset: Int64) throws {
     if defect == .losesWrites, offset % 512_000 > 256_000 { return }
     try base.write(bytes, at: defect == .shiftsContinued && isContinued ? offset + 1 : offset)
   }
-
-  func truncate(to size: Int64) throws { try base.truncate(to: size) }
 
   func synchronize() async throws {
     switch defect {
@@ -208,23 +204,6 @@ struct BrokenPartial: Partial {
 
   func matches(_ mark: BlockMark) throws -> Bool {
     try defect == .forgetsFlushesUnnoticed || base.matches(mark)
-  }
-
-  func read(at offset: Int64, count: Int) throws -> [UInt8] { try base.read(at: offset, count: count) }
-  func read(at offset: Int64, into buffer: inout MutableRawSpan) throws -> Int {
-    try base.read(at: offset, into: &buffer)
-  }
-  func persist() throws { try base.persist() }
-  var isNamed: Bool { base.isNamed }
-  func finish() throws { try base.finish() }
-  func artifact(name: String, mediaType: String?) throws -> Artifact {
-    try base.artifact(name: name, mediaType: mediaType)
-  }
-  func adopt(_ path: String) throws -> Bool { try base.adopt(path) }
-  func copy(_ path: String, count: Int64) async throws -> Int64? { try await base.copy(path, count: count) }
-  func export(to path: String, count: Int64) async throws { try await base.export(to: path, count: count) }
-  func mark(endingAt offset: Int64, from start: Int64) throws -> BlockMark? {
-    try base.mark(endingAt: offset, from: start)
   }
 }
 

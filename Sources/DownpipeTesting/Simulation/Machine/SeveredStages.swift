@@ -91,18 +91,13 @@ struct SeveredStorage: StorageWrapper {
 }
 
 /// A partial of a ``SeveredStorage``.
-struct SeveredPartial: Partial {
+struct SeveredPartial: PartialWrapper {
   let base: any Partial
   let process: SimulatedProcess
 
-  func size() throws -> Int64 { try base.size() }
   func write(_ bytes: RawSpan, at offset: Int64) throws {
     try process.checkAlive()
     try base.write(bytes, at: offset)
-  }
-  func read(at offset: Int64, count: Int) throws -> [UInt8] { try base.read(at: offset, count: count) }
-  func read(at offset: Int64, into buffer: inout MutableRawSpan) throws -> Int {
-    try base.read(at: offset, into: &buffer)
   }
   func truncate(to size: Int64) throws {
     try process.checkAlive()
@@ -116,12 +111,6 @@ struct SeveredPartial: Partial {
     try process.checkAlive()
     try base.persist()
   }
-  var isNamed: Bool { base.isNamed }
-  func finish() throws { try base.finish() }
-  func close() throws { try base.close() }
-  func artifact(name: String, mediaType: String?) throws -> Artifact {
-    try base.artifact(name: name, mediaType: mediaType)
-  }
   func adopt(_ path: String) throws -> Bool {
     try process.checkAlive()
     return try base.adopt(path)
@@ -130,11 +119,6 @@ struct SeveredPartial: Partial {
     try process.checkAlive()
     return try await base.copy(path, count: count)
   }
-  func export(to path: String, count: Int64) async throws { try await base.export(to: path, count: count) }
-  func mark(endingAt offset: Int64, from start: Int64) throws -> BlockMark? {
-    try base.mark(endingAt: offset, from: start)
-  }
-  func matches(_ mark: BlockMark) throws -> Bool { try base.matches(mark) }
 }
 
 extension Storage {
