@@ -248,6 +248,8 @@ struct ResumeTests {
     let downloader = try await downloader(source, retry: Retry(.constant(.seconds(1), attempts: 2)), gate: gate)
     let download = try await downloader.add(DownloadRequest(url, id: "a"))
     await time.sleeper(dueIn: .seconds(30))
+    // The timer is set before the state is told.
+    while try await download.status.state.phase != .waiting { await Task.yield() }
     guard case .waiting(.missing(.network, _, let error)) = try await download.status.state else {
       Issue.record("\(try await download.status.state)")
       return

@@ -12,8 +12,9 @@ public import Foundation
 /// await downloader.shutdown()
 /// ```
 /// A new downloader first continues the unfinished downloads of its ledger. Without a ledger stage the records are kept
-/// in memory and end with the process; add a ledger such as `SQLiteLedger` to resume after a restart. A downloader can be
-/// used from any thread.
+/// in memory and end with the process; add a ledger such as `SQLiteLedger` to resume after a restart. Records in memory stay,
+/// also those of finished downloads, until they are removed: a job that runs for long removes them from time to time, by
+/// ``removeAll(_:deletingFiles:)``. A downloader can be used from any thread.
 ///
 /// Call ``shutdown()`` to end a downloader: transfers stop at a checkpoint, and the call returns when all work has
 /// ended. A downloader that is deallocated stops in the same way, but asynchronously.

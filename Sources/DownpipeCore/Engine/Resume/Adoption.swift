@@ -18,7 +18,7 @@ final class Adoption: Sendable {
   /// Whether the reply's body begins at byte 0, so that it is compared with every kept byte.
   let isWhole: Bool
   /// Whether strong validators of the same resource agree.
-  let isVouched: Bool
+  let hasSameStrongValidator: Bool
   /// The number of bytes on disk that are kept.
   let kept: Int64
 
@@ -35,7 +35,7 @@ final class Adoption: Sendable {
     digests = reply.digests
     name = SafeFileName.make(from: reply.suggestedName, url: reply.finalURL ?? request.url)
     isWhole = reply.coverage == .whole
-    isVouched = ResumePlan.comparison(of: checkpoint, with: reply, to: request) == .sameStrong
+    hasSameStrongValidator = ResumePlan.comparison(of: checkpoint, with: reply, to: request) == .sameStrong
     self.kept = kept
   }
 
@@ -47,7 +47,7 @@ final class Adoption: Sendable {
     } else {
       // If only a few bytes were compared, the validator can still reveal a change, but no longer proves the whole
       // file.
-      if !isVouched { checkpoint.validator = (checkpoint.validator ?? validator)?.weakened }
+      if !hasSameStrongValidator { checkpoint.validator = (checkpoint.validator ?? validator)?.weakened }
       checkpoint.resource = checkpoint.resource ?? resource
     }
     checkpoint.contentCoding = contentCoding

@@ -69,11 +69,11 @@ extension Engine {
         changed.append(record.id)
       }
     }
-    if !changed.isEmpty { await heed(changed, since: before) }
+    if !changed.isEmpty { await takeOverRequests(of: changed, since: before) }
   }
 
   /// Takes over changed requests from the ledger.
-  func heed(_ ids: [DownloadID], since before: [DownloadID: DownloadRequest]) async {
+  func takeOverRequests(of ids: [DownloadID], since before: [DownloadID: DownloadRequest]) async {
     var records: [DownloadRecord] = []
     var dependencies = Dependencies.unread
     var start = 0
@@ -88,7 +88,7 @@ extension Engine {
     }
     for record in records {
       if slots.runs[record.id] != nil {
-        heed(record, since: before[record.id])
+        takeOver(record, since: before[record.id])
       } else if record.phase.isActive, record.owner == store.owner, outbox.isExchanging || mode.isLeasingByHand {
         // It has been leased with its earlier request, and its run is about to start.
         outbox.changedBeforeStart.insert(record.id)
@@ -101,7 +101,7 @@ extension Engine {
   /// Takes over the changed request of a running download from the ledger.
   /// - Parameter before: The run's request before the change. What the run itself has changed since, such as an expired
   ///   link, is kept.
-  func heed(_ record: DownloadRecord, since before: DownloadRequest?) {
+  func takeOver(_ record: DownloadRecord, since before: DownloadRequest?) {
     guard let run = slots.runs[record.id] else { return }
     // Before the run sees the new request: what it has made belongs to the earlier one, and is not published as the new file.
     if record.request.changesWork(begunFor: run.request) { run.stop(.changed) }
@@ -110,6 +110,7 @@ extension Engine {
       (mine.rank, mine.added, mine.waitsFor) = (record.rank, record.added, record.waitsFor)
     }
     slots.update(run)
+    enforceGates(for: run)
   }
 
   /// Takes over what other users of the ledger have changed in the requests of running downloads.
@@ -117,7 +118,7 @@ extension Engine {
     let before = slots.runs.mapValues { $0.read { $0.request } }
     guard !before.isEmpty, let records = try? await store.records(of: Array(before.keys)) else { return }
     for record in records where slots.runs[record.id]?.key == record.partialKey {
-      heed(record, since: before[record.id])
+      takeOver(record, since: before[record.id])
     }
   }
 

@@ -133,7 +133,7 @@ extension Engine {
     for record in (try? await store.records(of: Array(before.keys))) ?? [] {
       guard let run = slots.runs[record.id] else { continue }
       let old = run.read { $0.request }
-      heed(record, since: before[record.id])
+      takeOver(record, since: before[record.id])
       if hub.isWatched(run.id), run.read({ $0.request }) != old { run.announce(state: run.status.state) }
     }
     let watched = result.ids.filter { hub.isWatched($0) && slots.runs[$0] == nil }

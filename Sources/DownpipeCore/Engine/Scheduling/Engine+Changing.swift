@@ -56,7 +56,7 @@ extension Engine {
     }
     guard let record else { throw DownloadError.unknownDownload(id) }
     noteChange(of: CollectionOfOne(id))
-    heed(record, since: before)
+    takeOver(record, since: before)
     mode.mayLease = true
     noteDelay(of: record)
     let dependencies = await dependencies(of: [record])

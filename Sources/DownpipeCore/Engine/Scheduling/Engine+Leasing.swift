@@ -6,13 +6,13 @@ extension Engine {
   // MARK: Outcomes
 
   /// Takes the outcome of a run: frees its slot, and adds the outcome to the next exchange.
-  func take(_ outcome: Outcome, of run: Run, in group: inout DiscardingTaskGroup) {
+  func take(_ outcome: Outcome, of run: Run) {
     if let candidate = slots.candidate(of: run), let start = slots.start(of: run) {
       stages.limits.ended(candidate, RunEnd(outcome.result, startedAt: start, endedAt: time.now))
     }
     slots.free(run)
     mode.mayLease = true
-    if case .notOwned = outcome { return abandon(run, in: &group) }
+    if case .notOwned = outcome { return abandon(run) }
     if case .published = outcome {
       slots.succeeded()
       context.furthest.forget(run.id)
@@ -28,11 +28,11 @@ extension Engine {
   }
 
   /// Ends a run that has lost its lease, after deleting the partial of a download that was removed.
-  private func abandon(_ run: Run, in group: inout DiscardingTaskGroup) {
+  private func abandon(_ run: Run) {
     slots.free(run)
     run.state.withLock { $0.wasRefused = true }
     let context = context
-    group.addTask {
+    begin {
       // The record may be of a later download with the same id, whose partial has another key.
       do {
         let record = try await context.store.record(run.id)
@@ -77,16 +77,19 @@ extension Engine {
 
   // MARK: The exchange
 
-  /// Saves outcomes in the ledger and leases downloads, unless an exchange is in progress.
-  func exchange() {
-    guard !outbox.isExchanging else { return }
+  /// Saves outcomes in the ledger and leases downloads.
+  /// - Returns: `false` if there was nothing to do.
+  func exchange() async -> Bool {
     let request = leaseRequest()
-    guard request != nil || (!outbox.waiting.isEmpty && !ledgerNeedsRest) else { return }
+    guard request != nil || (!outbox.waiting.isEmpty && !ledgerNeedsRest) else { return false }
     // If this exchange does not lease, the next one has to.
     if request != nil { mode.mayLease = false }
     mode.ledgerRests = false
     slots.beginReading(outbox.waiting.map(\.run.id))
-    outbox.begin(request, since: slots.changes, in: context)
+    let exchange = outbox.begin(request, since: slots.changes)
+    // In a task of its own, which is not cancelled: what has been saved would not be known.
+    await take(await context.executors.start { [context] in await exchange.perform(in: context) }.value)
+    return options.sabotage != .lostWakeUp
   }
 
   private func leaseRequest() -> LeaseRequest? {
@@ -97,7 +100,7 @@ extension Engine {
     else { return nil }
     // Read before the rules: a rule that is reported in between begins another epoch.
     let epoch = epoch
-    if slots.learnSizes() { reasons.mayHaveChanged = true }
+    if slots.learnSizes() { (reasons.mayHaveChanged, mode.mustEnforceGates) = (true, true) }
     let selector = LeaseSelector(limits: stages.limits, rules: gates.rules, slots: slots, now: time.now)
     self.selector = selector
     var request = leaseRequest(scope: options.scope, selector.select)
@@ -135,7 +138,7 @@ extension Engine {
   var ledgerNeedsRest: Bool { mode.ledgerRests && !mode.isStopping }
 
   /// Takes the answer of the ledger to an exchange.
-  func take(_ answer: Exchange.Answer, in group: inout DiscardingTaskGroup) async {
+  func take(_ answer: Exchange.Answer) async {
     waits.lastLook = answer.lookedAt ?? waits.lastLook
     let ids = answer.settling.map(\.run.id)
     if answer.hasFailedToLease { mode.mayHoldUnknown = true }
@@ -147,7 +150,7 @@ extension Engine {
       if !answer.settling.isEmpty || !exchange.leased.isEmpty { reasons.mayHaveChanged = true }
       if exchange.mayHaveReleasedDelayed { waits.mayHaveDelayed = true }
       // Timers are set before the states with the due times are published.
-      for settling in answer.settling { arm(settling.run.read { $0.notBefore }, in: &group) }
+      for settling in answer.settling { arm(settling.run.read { $0.notBefore }) }
       for (settling, isSaved) in zip(answer.settling, exchange.saved) {
         if isSaved {
           // An addition may have changed it again since the commit.
@@ -155,15 +158,15 @@ extension Engine {
           await settle(
             settling, isReopened: exchange.reopened.contains(id) || slots.hasChanged(id, since: answer.start))
         } else {
-          abandon(settling.run, in: &group)
+          abandon(settling.run)
         }
       }
       if !exchange.reopened.isEmpty { mode.mayLease = true }
       for record in exchange.leased { start(record) }
       let changed = exchange.leased.map(\.id).filter(outbox.changedBeforeStart.contains)
       outbox.changedBeforeStart = []
-      if !changed.isEmpty { await heed(changed, since: [:]) }
-      if let dues = selector?.dues { armAdmission(dues, in: &group) }
+      if !changed.isEmpty { await takeOverRequests(of: changed, since: [:]) }
+      if let dues = selector?.dues { armAdmission(dues) }
     case .failure(let error):
       outbox.changedBeforeStart = []
       let error = DownloadError(error, as: .ledger, stage: context.ledgerName)
@@ -257,6 +260,8 @@ extension Engine {
     let earlier = slots.insert(run, isForced: isForced, at: time.now)
     earlier?.stop(.lostLease)
     if mode.isStopping { run.stop(.shutdown) } else if mode.isSuspended { run.stop(.suspend) }
+    // A gate may have closed while the ledger was leasing.
+    enforceGates(for: run)
     run.start(after: earlier)
     if options.sabotage == .startsTwice { Run(record, stages.current, context).start(after: nil) }
   }

@@ -7,7 +7,7 @@ extension Engine {
   func followOthers() async {
     guard let changes = store.changesByOthers else { return }
     for await _ in changes {
-      await heedOthers()
+      await takeOverFromOthers()
       // If many downloads are watched, they are not read after each commit of another user.
       if hub.watchedDownloads.count > 100 { try? await time.sleep(for: options.progressInterval, purpose: .reasons) }
     }
@@ -15,7 +15,7 @@ extension Engine {
 
   /// Looks for downloads that others have released or made due, takes over the requests that they have changed, and
   /// publishes the changes of those that are watched.
-  func heedOthers() async {
+  func takeOverFromOthers() async {
     await takeOverRequestsOfOthers()
     waits.mayHaveDelayed = true
     mode.mayLease = true
@@ -42,7 +42,7 @@ extension Engine {
           return
         }
         if isChanged {
-          await heedOthers()
+          await takeOverFromOthers()
           hub.publishIncomplete()
         }
       } catch {

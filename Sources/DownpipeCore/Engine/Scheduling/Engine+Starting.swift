@@ -48,7 +48,7 @@ extension Engine {
     let victims = victims(of: preemption, for: record.candidate)
     stages.limits.started(record.candidate, at: time.now)
     start(record, isForced: true)
-    if outbox.changedBeforeStart.contains(id) { await heed([id], since: [:]) }
+    if outbox.changedBeforeStart.contains(id) { await takeOverRequests(of: [id], since: [:]) }
     for run in victims { run.stop(.limit("preempted by “\(id)”, which was started by hand")) }
     return Started(victims: victims)
   }
@@ -57,7 +57,7 @@ extension Engine {
     switch preemption {
     case .none: return []
     case .oldest:
-      _ = slots.learnSizes()
+      if slots.learnSizes() { mode.mustEnforceGates = true }
       return slots.victims(stages.limits, for: candidate, among: slots.byStart, at: time.now)
     case .lowestPriority:
       rankRuns()

@@ -60,7 +60,9 @@ extension Engine {
     for id in ids where !found.contains(id) && slots.runs[id] == nil {
       // Read once more, because the download may just have been added.
       do {
-        if try await isGone(id) { hub.publish(removalOf: id) }
+        guard try await isGone(id) else { continue }
+        reasons.noteRemoval(of: id)
+        hub.publish(removalOf: id)
       } catch { noteUnpublished(CollectionOfOne(id)) }
     }
   }

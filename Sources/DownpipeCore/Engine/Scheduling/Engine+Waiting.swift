@@ -6,20 +6,20 @@ extension Engine {
   // MARK: Gates
 
   /// Starts to watch new gates.
-  func watchGates(in group: inout DiscardingTaskGroup) {
+  func watchGates() {
     let mailbox = context.mailbox
-    for slot in gates.takeUnwatched() {
-      group.addTask {
-        await slot.stop.guarding {
+    for watched in gates.takeUnwatched() {
+      begin {
+        await watched.stop.guarding {
           do {
-            try await slot.gate.watch { rule in
-              slot.latest.report(rule)
+            try await watched.gate.watch { rule in
+              watched.latest.report(rule)
               mailbox.wake()
             }
           } catch is CancellationError {
           } catch {
             // A gate that has failed no longer knows, and a gate must not close by guess.
-            slot.latest.report(.open)
+            watched.latest.report(.open)
             mailbox.wake()
           }
         }
@@ -29,19 +29,23 @@ extension Engine {
 
   /// Suspends the runs that a closed gate no longer permits.
   func enforceGates() {
-    guard !gates.slots.isEmpty, options.sabotage != .runsPastGates else { return }
-    for run in slots.runs.values {
-      if let candidate = slots.candidate(of: run), let reason = gates.reasonToStop(candidate) {
-        run.stop(.gate(reason))
-      }
-    }
+    mode.mustEnforceGates = false
+    for run in slots.runs.values { enforceGates(for: run) }
+  }
+
+  /// Suspends a run that a closed gate does not permit.
+  func enforceGates(for run: Run) {
+    guard !gates.watched.isEmpty, options.sabotage != .runsPastGates, let candidate = slots.candidate(of: run),
+      let reason = gates.reasonToStop(candidate)
+    else { return }
+    run.stop(.gate(reason))
   }
 
   /// After news from a gate, publishes new reasons of waiting downloads, and retries downloads that wait for the
   /// network.
-  func heedGates() async {
-    guard gates.takeNews() else { return }
-    mode.mayLease = true
+  func tellGateNews() async {
+    guard mode.hasGateNews else { return }
+    mode.hasGateNews = false
     await tellReasons()
     if !gates.isClosedForAll { await makeDue(waits.take(.network)) }
   }
@@ -49,7 +53,7 @@ extension Engine {
   // MARK: Timers
 
   /// Sets a timer for the next due time. The ledger is only read if there may be a new one.
-  func setTimer(in group: inout DiscardingTaskGroup) async {
+  func setTimer() async {
     guard waits.mayHaveDelayed || mode.ledgerRests, !mode.isStopping else { return }
     waits.mayHaveDelayed = false
     let now = time.date
@@ -69,17 +73,17 @@ extension Engine {
         due = now.addingTimeInterval(1)
       }
     }
-    arm(due, in: &group)
+    arm(due)
   }
 
   /// Sets a timer for the first of the instants at which admission policies are to be asked again.
-  func armAdmission(_ dues: [Duration], in group: inout DiscardingTaskGroup) {
+  func armAdmission(_ dues: [Duration]) {
     waits.noteAdmissions(dues)
     // The instant may have come while the ledger was leasing.
     if waits.passAdmissions(through: time.now) { askAdmissionAgain() }
     guard let due = waits.nextAdmission, mode.admissionDue.map({ due < $0 }) ?? true else { return }
     mode.admissionDue = due
-    group.addTask { await self.askAdmission(at: due) }
+    begin { await self.askAdmission(at: due) }
   }
 
   private func askAdmission(at due: Duration) async {
@@ -97,11 +101,11 @@ extension Engine {
   }
 
   /// Sets a timer for a due time, unless there is one already.
-  func arm(_ due: Date?, in group: inout DiscardingTaskGroup) {
+  func arm(_ due: Date?) {
     // Read before the date: if time passes between the two, the timer fires early, which does no harm, and never late.
     let now = time.now
     guard let due, let instant = waits.arm(due, at: time.date, now: now) else { return }
-    group.addTask { await self.sleep(until: instant) }
+    begin { await self.sleep(until: instant) }
   }
 
   private func sleep(until instant: Duration) async {

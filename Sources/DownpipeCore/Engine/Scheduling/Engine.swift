@@ -2,8 +2,9 @@ internal import Foundation
 
 /// Decides which downloads run.
 ///
-/// A single loop makes all decisions. Commands, outcomes of runs, answers of the ledger, gate reports and timers arrive
-/// in its mailbox, and only the loop leases downloads.
+/// A single loop makes all decisions: outcomes of runs, gate reports and timers arrive in its mailbox. It never waits for a
+/// ledger or a disk. What has to wait, such as commands and leases, is done in turns beside it, one at a time: so a gate
+/// that closes stops transfers although a disk or the ledger hangs.
 actor Engine {
   nonisolated let context: EngineContext
   var stages: LiveStages
@@ -23,10 +24,24 @@ actor Engine {
   var mode = Mode()
   /// Selects the downloads of the exchange in progress; `nil` if it leases none.
   var selector: LeaseSelector?
+  /// Runs that have lost their lease and have been cleaned up; the next turn ends them.
+  var abandoned: [Run] = []
+  /// The child tasks that the loop starts next.
+  private var newTasks: [@Sendable () async -> Void] = []
+  /// Whether the loop is about to start new tasks.
+  private var isDeciding = false
 
   /// The state of the engine apart from its downloads.
   struct Mode: Sendable {
     var isSuspended = false
+    /// Whether a turn is being taken.
+    var isTakingTurn = false
+    /// Whether there is something for a turn to do.
+    var mustTakeTurn = false
+    /// Whether a gate, or what it decides by, has changed since the runs were compared with the gates.
+    var mustEnforceGates = false
+    /// Whether gates have reported rules whose consequences have not been told.
+    var hasGateNews = false
     /// The number of calls that suspend the downloads, or end that.
     var suspensions = 0
     var isStopping = false
@@ -91,7 +106,7 @@ actor Engine {
         }
         group.addTask { await self.maintain() }
         group.addTask { await self.followOthers() }
-        watchGates(in: &group)
+        watchGates()
         await reclaim()
         await loop(in: &group)
         // These calls come before the wait for the children, which may wait for a command or until the engine is idle.
@@ -108,52 +123,79 @@ actor Engine {
   private func loop(in group: inout DiscardingTaskGroup) async {
     context.mailbox.wake()
     while true {
-      let mail = await context.mailbox.next()
-      idleWaiters.cancel(mail.cancelledWaiters)
-      if Task.isCancelled { mode.isStopping = true }
-      for (run, outcome) in mail.outcomes { take(outcome, of: run, in: &group) }
-      for run in mail.abandoned { await finishAbandoned(run) }
-      if let answer = mail.exchanged { await take(answer, in: &group) }
-      // Before the commands, for which the ledger may take long: a gate may have closed while it was leasing.
-      enforceGates()
-      await carryOutCommands()
-      watchGates(in: &group)
-      if mode.isStopping {
-        for run in slots.runs.values { run.stop(.shutdown) }
-        if slots.isEmpty && outbox.isEmpty { return }
+      decide(await context.mailbox.next())
+      for work in newTasks { group.addTask { await work() } }
+      newTasks = []
+      if mode.mustTakeTurn, !mode.isTakingTurn {
+        (mode.mustTakeTurn, mode.isTakingTurn) = (false, true)
+        group.addTask { await self.takeTurn() }
       }
-      await heedGates()
-      if waits.isRoomMissing, !waits.isWatchingForRoom {
-        waits.isWatchingForRoom = true
-        group.addTask { await self.watchForRoom() }
-      }
-      if mode.mayLease { mode.mayHaveQueue = true }
-      exchange()
-      await setTimer(in: &group)
-      if mustLookForOthers {
-        mode.looksForOthers = true
-        group.addTask { await self.lookForOthers() }
-      }
-      if mode.mustFinishRenaming, !ledgerNeedsRest, !mode.isStopping {
-        mode.mustFinishRenaming = false
-        group.addTask { await self.finishRenaming() }
-      }
-      if mustFillReasons { group.addTask { await self.fillReasons() } }
-      if reasons.mayHaveChanged, !reasons.isLooking, hub.isAnythingWatched {
-        reasons.isLooking = true
-        group.addTask { await self.lookAtReasons() }
-      }
-      if !slots.isEmpty, !mode.ticks, !Task.isCancelled {
-        mode.ticks = true
-        group.addTask { await self.tick() }
-      }
-      await settleIdle()
+      if mode.isStopping, !mode.isTakingTurn, slots.isEmpty, outbox.isEmpty { return }
     }
   }
 
-  /// Carries out commands. During an exchange with the ledger, they wait for its answer.
+  /// Makes the loop start a child task.
+  func begin(_ work: @escaping @Sendable () async -> Void) {
+    newTasks.append(work)
+    if !isDeciding { context.mailbox.wake(forTurn: false) }
+  }
+
+  /// Decides what the news means.
+  private func decide(_ mail: Mailbox.Mail) {
+    isDeciding = true
+    defer { isDeciding = false }
+    idleWaiters.cancel(mail.cancelledWaiters)
+    if Task.isCancelled { mode.isStopping = true }
+    if mail.hasEndedTurn { mode.isTakingTurn = false }
+    if mail.needsTurn { mode.mustTakeTurn = true }
+    for (run, outcome) in mail.outcomes { take(outcome, of: run) }
+    abandoned += mail.abandoned
+    if gates.takeNews() { (mode.mayLease, mode.hasGateNews, mode.mustEnforceGates) = (true, true, true) }
+    if mode.mustEnforceGates { enforceGates() }
+    watchGates()
+    if mode.isStopping { for run in slots.runs.values { run.stop(.shutdown) } }
+    if waits.isRoomMissing, !waits.isWatchingForRoom {
+      waits.isWatchingForRoom = true
+      begin { await self.watchForRoom() }
+    }
+    if mode.mayLease { mode.mayHaveQueue = true }
+    if mustLookForOthers {
+      mode.looksForOthers = true
+      begin { await self.lookForOthers() }
+    }
+    if mode.mustFinishRenaming, !ledgerNeedsRest, !mode.isStopping {
+      mode.mustFinishRenaming = false
+      begin { await self.finishRenaming() }
+    }
+    if mustFillReasons { begin { await self.fillReasons() } }
+    if reasons.mayHaveChanged, !reasons.isLooking, hub.isAnythingWatched {
+      reasons.isLooking = true
+      begin { await self.lookAtReasons() }
+    }
+    if !slots.isEmpty, !mode.ticks, !Task.isCancelled {
+      mode.ticks = true
+      begin { await self.tick() }
+    }
+  }
+
+  /// Does what has to wait for the ledger, one turn at a time.
+  private func takeTurn() async {
+    var isDone = false
+    while !isDone {
+      let runs = abandoned
+      abandoned = []
+      for run in runs { await finishAbandoned(run) }
+      await carryOutCommands()
+      await tellGateNews()
+      isDone = await !exchange()
+      await setTimer()
+      await settleIdle()
+    }
+    context.mailbox.postEndOfTurn()
+  }
+
+  /// Carries out commands.
   private func carryOutCommands() async {
-    guard !outbox.isExchanging else { return }
     await clarifyOwnershipLater()
     await publishLater()
     if commands.count == 0 { lostRemovals = [:] }
@@ -205,7 +247,7 @@ actor Engine {
       for run in slots.runs.values { run.tick(at: now) }
       // A download may start because another one is smaller than expected.
       if slots.learnSizes() {
-        mode.mayLease = true
+        (mode.mayLease, mode.mustEnforceGates) = (true, true)
         reasons.mayHaveChanged = true
         context.mailbox.wake()
       }
@@ -224,7 +266,7 @@ actor Engine {
       // Own leases are renewed first: after the machine has slept they may have expired.
       if !slots.isEmpty { await renewLeases() }
       await reclaim()
-      await heedOthers()
+      await takeOverFromOthers()
     }
   }
 

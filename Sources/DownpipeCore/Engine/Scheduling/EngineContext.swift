@@ -36,7 +36,7 @@ final class EngineContext: Sendable {
     connections = HostConnections(limit: pipeline.limitPerHost)
     rates = LiveRates(pipeline.rates, time: options.time)
     hub = EventHub(time: options.time)
-    mailbox = Mailbox(wakesForAnswers: options.sabotage != .lostWakeUp)
+    mailbox = Mailbox()
   }
 
   /// The space of the storage that no running download has claimed; `nil` if the storage cannot tell.

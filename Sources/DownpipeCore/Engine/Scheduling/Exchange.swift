@@ -40,12 +40,8 @@ struct Exchange: Sendable {
     let hasFailedToLease: Bool
   }
 
-  /// Starts the exchange. The answer is posted to the mailbox.
-  func start(in context: EngineContext) -> Task<Void, Never> {
-    context.executors.start { context.mailbox.post(await perform(in: context)) }
-  }
-
-  private func perform(in context: EngineContext) async -> Answer {
+  /// Performs the exchange, once more without the lease if the disk was full.
+  func perform(in context: EngineContext) async -> Answer {
     var result = await attempt(leasing: request, in: context)
     var lookedAt = request?.now
     var hasFailedToLease = false
@@ -88,8 +84,8 @@ struct Exchange: Sendable {
 struct Outbox: Sendable {
   /// The outcomes for the next exchange.
   private(set) var waiting: [Exchange.Settling] = []
-  /// The exchange in progress.
-  private(set) var task: Task<Void, Never>?
+  /// Whether an exchange is in progress.
+  private(set) var isExchanging = false
   /// The number of consecutive failures of the ledger.
   private(set) var failures = 0
   private(set) var lastError: DownloadError?
@@ -97,27 +93,25 @@ struct Outbox: Sendable {
   var changedBeforeStart: Set<DownloadID> = []
 
   /// Whether every outcome has been saved.
-  var isEmpty: Bool { waiting.isEmpty && task == nil }
-  var isExchanging: Bool { task != nil }
+  var isEmpty: Bool { waiting.isEmpty && !isExchanging }
 
   mutating func append(_ settling: Exchange.Settling) { waiting.append(settling) }
 
-  /// Starts an exchange with the waiting outcomes.
-  mutating func begin(_ request: LeaseRequest?, since start: Int, in context: EngineContext) {
-    let exchange = Exchange(settling: waiting, request: request, start: start)
-    waiting = []
-    task = exchange.start(in: context)
+  /// Begins an exchange with the waiting outcomes.
+  mutating func begin(_ request: LeaseRequest?, since start: Int) -> Exchange {
+    defer { (waiting, isExchanging) = ([], true) }
+    return Exchange(settling: waiting, request: request, start: start)
   }
 
   /// Ends the exchange after a success.
   mutating func succeeded() {
-    task = nil
+    isExchanging = false
     failures = 0
   }
 
   /// Ends the exchange after a failure: its outcomes wait again.
   mutating func failed(_ settling: [Exchange.Settling], _ error: DownloadError) {
-    task = nil
+    isExchanging = false
     waiting = settling + waiting
     noteFailure(error)
   }

@@ -1,41 +1,41 @@
 /// The gates of a downloader with their latest reports, and their verdicts for a download.
 struct Gates: Sendable {
-  private(set) var slots: [GateSlot] = []
+  private(set) var watched: [WatchedGate] = []
   /// The number of reports when the loop last checked.
   private var seenReports = 0
   /// Grows when a gate is added, replaced or removed.
   private(set) var replacements = 0
 
-  init(_ gates: [any Gate]) { slots = gates.map(GateSlot.init) }
+  init(_ gates: [any Gate]) { watched = gates.map(WatchedGate.init) }
 
   /// The current rules of all gates.
-  var rules: [GateRule] { slots.map(\.rule) }
+  var rules: [GateRule] { watched.map(\.rule) }
 
   /// Why a download may not run; `nil` if all gates are open for it.
   func reason(for candidate: Candidate) -> String? {
-    for slot in slots {
-      if case .closed(let reason) = slot.rule.verdict(for: candidate) { return reason }
+    for gate in watched {
+      if case .closed(let reason) = gate.rule.verdict(for: candidate) { return reason }
     }
     return nil
   }
 
   /// Why a running download has to stop; `nil` if it may run. A new gate stops no download before its first report.
   func reasonToStop(_ candidate: Candidate) -> String? {
-    for slot in slots where slot.latest.hasReported {
-      if case .closed(let reason) = slot.rule.verdict(for: candidate) { return reason }
+    for gate in watched where gate.latest.hasReported {
+      if case .closed(let reason) = gate.rule.verdict(for: candidate) { return reason }
     }
     return nil
   }
 
   /// Whether a gate is closed for every download.
   var isClosedForAll: Bool {
-    slots.contains { slot in
-      if case .all(.closed) = slot.rule.extent { true } else { false }
+    watched.contains { gate in
+      if case .all(.closed) = gate.rule.extent { true } else { false }
     }
   }
 
   /// The number of rules that the gates have reported.
-  var reports: Int { slots.reduce(0) { $0 &+ $1.latest.reports } }
+  var reports: Int { watched.reduce(0) { $0 &+ $1.latest.reports } }
 
   /// Whether a gate has reported a new rule since the last call.
   mutating func takeNews() -> Bool {
@@ -45,34 +45,36 @@ struct Gates: Sendable {
   }
 
   /// Returns the gates that are not watched, and marks them as watched.
-  mutating func takeUnwatched() -> [GateSlot] {
-    var unwatched: [GateSlot] = []
-    for index in slots.indices where !slots[index].isWatched {
-      slots[index].isWatched = true
-      unwatched.append(slots[index])
+  mutating func takeUnwatched() -> [WatchedGate] {
+    var unwatched: [WatchedGate] = []
+    for index in watched.indices where !watched[index].isWatched {
+      watched[index].isWatched = true
+      unwatched.append(watched[index])
     }
     return unwatched
   }
 
   /// The gates, in order.
-  var stages: [any Gate] { slots.map(\.gate) }
+  var stages: [any Gate] { watched.map(\.gate) }
 
   /// Replaces the gate with the same id, or adds the gate.
   mutating func replace(_ gate: any Gate) {
     noteReplacement()
-    guard let index = slots.firstIndex(where: { $0.gate.id == gate.id }) else { return slots.append(GateSlot(gate)) }
-    slots[index].stop.stop(())
-    slots[index] = GateSlot(gate)
+    guard let index = watched.firstIndex(where: { $0.gate.id == gate.id }) else {
+      return watched.append(WatchedGate(gate))
+    }
+    watched[index].stop.stop(())
+    watched[index] = WatchedGate(gate)
     seenReports = -1
   }
 
   /// Removes the gate with an id.
   /// - Returns: Whether there was such a gate.
   mutating func remove(id: String) -> Bool {
-    guard let index = slots.firstIndex(where: { $0.gate.id == id }) else { return false }
+    guard let index = watched.firstIndex(where: { $0.gate.id == id }) else { return false }
     noteReplacement()
-    slots[index].stop.stop(())
-    slots.remove(at: index)
+    watched[index].stop.stop(())
+    watched.remove(at: index)
     seenReports = -1
     return true
   }

@@ -1,11 +1,10 @@
 internal import Synchronization
 
-/// The messages to the engine's loop: commands of users, outcomes of runs, answers of the ledger, and news of timers
-/// and gates.
+/// The messages to the engine's loop: commands of users, outcomes of runs, and news of timers and gates.
 ///
-/// The number of messages is bounded by the number of senders that wait for an answer: callers, runs, one exchange.
+/// The number of messages is bounded by the number of senders that wait for an answer: callers and runs.
 final class Mailbox: Sendable {
-  /// A command, which the loop carries out between two exchanges with the ledger.
+  /// A command, which is carried out between two exchanges with the ledger.
   struct Command: Sendable {
     let perform: @Sendable (isolated Engine) async -> Void
     /// Called instead of `perform` if the loop has ended.
@@ -16,8 +15,10 @@ final class Mailbox: Sendable {
   struct Mail: Sendable {
     /// Runs whose work has ended, in order.
     var outcomes: [(run: Run, outcome: Outcome)] = []
-    /// The answer to the exchange in progress.
-    var exchanged: Exchange.Answer?
+    /// Whether the turn in progress has ended.
+    var hasEndedTurn = false
+    /// Whether there may be something for a turn to do.
+    var needsTurn = false
     /// Runs that have lost their lease and have been cleaned up.
     var abandoned: [Run] = []
     /// Idle waiters whose task was cancelled.
@@ -32,19 +33,16 @@ final class Mailbox: Sendable {
     var reader: CheckedContinuation<Void, Never>?
   }
   private let state = Mutex(State())
-  /// Whether an answer of the ledger wakes the loop; `false` only as a ``Sabotage``.
-  private let wakesForAnswers: Bool
-
-  init(wakesForAnswers: Bool = true) { self.wakesForAnswers = wakesForAnswers }
 
   // MARK: Posting
 
   /// Wakes the loop without a message: the news is stored elsewhere.
-  func wake() { change { _ in } }
+  /// - Parameter forTurn: Whether there may be something for a turn to do.
+  func wake(forTurn: Bool = true) { change(forTurn: forTurn) { _ in } }
 
   func post(_ outcome: Outcome, of run: Run) { change { $0.mail.outcomes.append((run, outcome)) } }
 
-  func post(_ answer: Exchange.Answer) { change(wakes: wakesForAnswers) { $0.mail.exchanged = answer } }
+  func postEndOfTurn() { change(forTurn: false) { $0.mail.hasEndedTurn = true } }
 
   func post(abandoned run: Run) { change { $0.mail.abandoned.append(run) } }
 
@@ -70,10 +68,10 @@ final class Mailbox: Sendable {
     }
   }
 
-  private func change(wakes: Bool = true, _ body: (inout State) -> Void) {
+  private func change(forTurn: Bool = true, _ body: (inout State) -> Void) {
     let reader = state.withLock { state -> CheckedContinuation<Void, Never>? in
       body(&state)
-      guard wakes else { return nil }
+      if forTurn { state.mail.needsTurn = true }
       state.hasNews = true
       defer { state.reader = nil }
       return state.reader

@@ -33,7 +33,7 @@ extension SegmentTable {
 
   /// The place that is wrong when the bytes of a feed differ from those on disk at an offset: of two places the one that
   /// comes later. `nil` when both are the first place, whose file has changed then.
-  func liar(_ id: FeedID, at offset: Int64) -> Int? {
+  func wrongPlace(_ id: FeedID, at offset: Int64) -> Int? {
     let theirs = brought.filter { $0.value.contains(offset) }.keys.max() ?? 0
     let latest = max(theirs, feeds[id]?.place ?? 0)
     return latest > 0 ? latest : nil

@@ -5,7 +5,7 @@ enum FeedEnd: Error {
   /// Its bytes are not needed any more.
   case done
   /// The place has sent bytes that differ from those of another place.
-  case lies(place: Int)
+  case wrongBytes(place: Int)
   /// The file has changed, or this device fails: the transfer cannot go on.
   case fatal(DownloadError)
 }
@@ -22,11 +22,11 @@ final class SegmentWriter: CheckpointedWriter {
   private let isProvenFlag: Atomic<Bool>
   private let checkpoints: CheckpointRequests
   /// Tells the conductor that something has changed; coalesced.
-  private let bell: AsyncStream<Void>.Continuation
+  private let newsSender: AsyncStream<Void>.Continuation
   /// Whether there are enough bytes at the front of the file to compare those of a mirror with.
   private let hasFront: Atomic<Bool>
   /// An element each time the conductor may have something to do.
-  let rings: AsyncStream<Void>
+  let news: AsyncStream<Void>
 
   /// - Parameter proofAt: The number of bytes on disk that the first body is compared with; 0 for none.
   init(_ table: SegmentTable, partial: any Partial, run: Run, bytesBetween: Int64, proofAt: Int64) {
@@ -37,10 +37,10 @@ final class SegmentWriter: CheckpointedWriter {
     isProvenFlag = Atomic(proofAt == 0)
     hasFront = Atomic(table.hasFront)
     checkpoints = CheckpointRequests(bytesBetween: bytesBetween)
-    (rings, bell) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1))
+    (news, newsSender) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1))
   }
 
-  deinit { bell.finish() }
+  deinit { newsSender.finish() }
 
   func withTable<Value: Sendable>(_ body: (inout SegmentTable) -> Value) -> Value { table.withLock { body(&$0) } }
 
@@ -56,7 +56,7 @@ final class SegmentWriter: CheckpointedWriter {
 
   func ledgerKnows(removals: Int) {
     withTable { $0.release(removals: removals) }
-    bell.yield()
+    newsSender.yield()
   }
 
   /// Lets the ledger know soon that bytes were removed.
@@ -88,7 +88,7 @@ final class SegmentWriter: CheckpointedWriter {
       }
       if !isProven, range.upperBound >= proofAt {
         isProvenFlag.store(true, ordering: .releasing)
-        bell.yield()
+        newsSender.yield()
       }
       bytes = bytes.extracting(droppingFirst: Int(range.length))
     }
@@ -106,7 +106,7 @@ final class SegmentWriter: CheckpointedWriter {
       return (table.writtenCount, table.isComplete, table.hasFront)
     }
     run.received.store(count, ordering: .relaxed)
-    if hasFront, !self.hasFront.exchange(true, ordering: .acquiringAndReleasing) || isComplete { bell.yield() }
+    if hasFront, !self.hasFront.exchange(true, ordering: .acquiringAndReleasing) || isComplete { newsSender.yield() }
     checkpoints.written(count)
   }
 
@@ -120,11 +120,11 @@ final class SegmentWriter: CheckpointedWriter {
         table.compared(offset..<(offset + Int64(bytes.byteCount)), by: id)
         return table.isComplete && table.seams.isEmpty
       }
-      if isOver { bell.yield() }
+      if isOver { newsSender.yield() }
       return
     }
     let place = offset + Int64(equal)
-    if let liar = table.withLock({ $0.liar(id, at: place) }) { throw FeedEnd.lies(place: liar) }
+    if let wrong = table.withLock({ $0.wrongPlace(id, at: place) }) { throw FeedEnd.wrongBytes(place: wrong) }
     throw FeedEnd.fatal(
       DownloadError(
         .contentChanged, "the bytes at \(place) differ from those on disk: the file on the server has changed"))

@@ -4,11 +4,11 @@ internal import Synchronization
 // What the ends of connections mean for their place and for the transfer.
 extension SegmentedTransfer {
   /// How often a mirror may fail to answer before it is not asked again.
-  private static let mostAuditions = 2
+  private static let mostComparisons = 2
 
-  func auditioned(_ place: Int, _ result: Result<Checkpoint, any Error>, _ state: inout State) {
-    state.isAuditioning = false
-    if let ticket = state.tickets.removeValue(forKey: Self.auditionKey) { run.context.connections.close(ticket) }
+  func comparedMirror(_ place: Int, _ result: Result<Checkpoint, any Error>, _ state: inout State) {
+    state.isComparingMirror = false
+    if let ticket = state.tickets.removeValue(forKey: Self.comparisonKey) { run.context.connections.close(ticket) }
     switch result {
     case .success(let reference):
       state.places[place].reference = reference
@@ -18,7 +18,7 @@ extension SegmentedTransfer {
       state.places.leaveAlone(place, until: run.context.time.now + Self.interval)
     case .failure(let error):
       let failure = note(error, of: place, &state)
-      if state.places[place].failures >= Self.mostAuditions { state.places.exclude(place, failure) }
+      if state.places[place].failures >= Self.mostComparisons { state.places.exclude(place, failure) }
     }
   }
 
@@ -53,8 +53,8 @@ extension SegmentedTransfer {
       // The file has changed, or the server's ranges are wrong: the next attempt depends less on them.
       if error.code == .contentChanged { run.context.trust.lower(state.places[0].url, to: .overlap) }
       throw error
-    case .failure(FeedEnd.lies(let liar)):
-      drop(liar, &state)
+    case .failure(FeedEnd.wrongBytes(let wrong)):
+      drop(wrong, &state)
     case .failure where ended.isRevoked:
       break
     case .failure(let error):

@@ -7,7 +7,7 @@ extension SegmentedTransfer {
   func openMore(_ state: inout State, _ group: inout Group) {
     guard writer.isProven else { return }
     let now = run.context.time.now
-    if writer.canCompare { audition(&state, &group, at: now) }
+    if writer.canCompare { compareMirror(&state, &group, at: now) }
     // Mirrors that can be compared in a moment get a connection each.
     let reserved = now < state.reservedUntil ? min(state.places.unmeasured, state.target - 1) : 0
     while let place = state.places.next(at: now),
@@ -136,21 +136,21 @@ extension SegmentedTransfer {
   }
 
   /// Asks a mirror for bytes that are on disk, one mirror at a time. Only one that has the same ones may bring others.
-  private func audition(_ state: inout State, _ group: inout Group, at now: Duration) {
-    guard !state.isAuditioning, let place = state.places.nextToCompare(at: now) else { return }
+  private func compareMirror(_ state: inout State, _ group: inout Group, at now: Duration) {
+    guard !state.isComparingMirror, let place = state.places.nextToCompare(at: now) else { return }
     let source = state.places[place]
     let task = FeedTask(run.context.executors)
     if transfer.hasSegments {
       guard let ticket = run.context.connections.add(source.url.hostKey, end: { task.cancel() }) else {
         return state.places.leaveAlone(place, until: now + Self.interval)
       }
-      state.tickets[Self.auditionKey] = ticket
+      state.tickets[Self.comparisonKey] = ticket
     }
-    state.isAuditioning = true
+    state.isComparingMirror = true
     group.addTask {
       do {
-        return .auditioned(place: place, .success(try await task.run { try await compare(source) }))
-      } catch { return .auditioned(place: place, .failure(error)) }
+        return .comparedMirror(place: place, .success(try await task.run { try await compare(source) }))
+      } catch { return .comparedMirror(place: place, .failure(error)) }
     }
   }
 

@@ -21,10 +21,10 @@ struct SegmentedTransfer: Sendable {
     /// Time to measure.
     case tick
     /// The writer has something new.
-    case bell
+    case writerHasNews
     case ended(SegmentTable.FeedID, Result<Void, any Error>)
     /// A mirror was asked for bytes that are on disk. The result is what its replies must agree with.
-    case auditioned(place: Int, Result<Checkpoint, any Error>)
+    case comparedMirror(place: Int, Result<Checkpoint, any Error>)
   }
 
   typealias Group = ThrowingTaskGroup<Event, any Error>
@@ -34,7 +34,7 @@ struct SegmentedTransfer: Sendable {
     var places: SegmentPlaces
     var feeds: [SegmentTable.FeedID: FeedTask] = [:]
     /// Whether a mirror is being asked for bytes that are on disk.
-    var isAuditioning = false
+    var isComparingMirror = false
     /// Until when mirrors that have not been compared have a connection reserved.
     let reservedUntil: Duration
     /// The number of connections wanted.
@@ -57,8 +57,8 @@ struct SegmentedTransfer: Sendable {
     var open: Int { feeds.count }
   }
 
-  /// The key under which the ticket of an audition is kept.
-  static let auditionKey = 0
+  /// The key under which the ticket of a comparison is kept.
+  static let comparisonKey = 0
   /// How long connections are reserved for mirrors. One that does not answer holds up nothing.
   private static let reservation = Duration.seconds(1)
 
@@ -90,17 +90,17 @@ struct SegmentedTransfer: Sendable {
         try await first.forEachChunk { try writer.take($0, of: id) }
       }
       group.addTask { await tick() }
-      group.addTask { await ring() }
+      group.addTask { await waitForNews() }
       openMore(&state, &group)
       while let event = try await group.next() {
         try Task.checkCancellation()
         switch event {
-        case .bell: group.addTask { await ring() }
+        case .writerHasNews: group.addTask { await waitForNews() }
         case .tick:
           group.addTask { await tick() }
           measure(&state)
         case .ended(let id, let result): try ended(id, result, &state)
-        case .auditioned(let place, let result): auditioned(place, result, &state)
+        case .comparedMirror(let place, let result): comparedMirror(place, result, &state)
         }
         if isOver(&state) { return }
         openMore(&state, &group)
@@ -115,7 +115,7 @@ struct SegmentedTransfer: Sendable {
   /// Whether nothing is open and nothing is on its way. Called after ``openMore(_:_:)``, at least with each tick: so the
   /// transfer asks again or fails, also if no connection was opened for a reason that is not known here.
   private func isStuck(_ state: inout State) -> Bool {
-    guard state.open == 0, !state.isAuditioning else {
+    guard state.open == 0, !state.isComparingMirror else {
       state.idleSince = nil
       return false
     }
@@ -138,9 +138,9 @@ struct SegmentedTransfer: Sendable {
     return .tick
   }
 
-  private func ring() async -> Event {
-    for await _ in writer.rings { break }
-    return .bell
+  private func waitForNews() async -> Event {
+    for await _ in writer.news { break }
+    return .writerHasNews
   }
 
   /// How many intervals a connection may take to compare a seam when the file is complete.

@@ -29,18 +29,18 @@ struct GatesTests {
 
   @Test func everyGateHasToBeOpen() {
     let gates = Gates([FakeGate(name: "one"), FakeGate(name: "two")])
-    gates.slots[0].latest.report(.open)
-    gates.slots[1].latest.report(.closed("night"))
+    gates.watched[0].latest.report(.open)
+    gates.watched[1].latest.report(.closed("night"))
     #expect(gates.reason(for: candidate) == "night")
     #expect(gates.reasonToStop(candidate) == "night")
-    gates.slots[1].latest.report(.open)
+    gates.watched[1].latest.report(.open)
     #expect(gates.reason(for: candidate) == nil)
     #expect(!gates.isClosedForAll)
   }
 
   @Test func aGateThatDecidesForEachIsNotClosedForAll() {
     let gates = Gates([FakeGate()])
-    gates.slots[0].latest.report(.each { $0.host == "one.example" ? .closed("not this one") : .open })
+    gates.watched[0].latest.report(.each { $0.host == "one.example" ? .closed("not this one") : .open })
     #expect(gates.reasonToStop(candidate) == "not this one")
     #expect(gates.reasonToStop(Candidate(host: "two.example")) == nil)
     #expect(!gates.isClosedForAll)
@@ -50,9 +50,9 @@ struct GatesTests {
   @Test func newsIsWhatWasNotSaidBefore() {
     var gates = Gates([FakeGate()])
     func takeNews() -> Bool { gates.takeNews() }
-    let latest = gates.slots[0].latest
+    let latest = gates.watched[0].latest
     #expect(!takeNews())
-    latest.report(.closed("\(gates.slots[0].gate.name): has not reported yet"))
+    latest.report(.closed("\(gates.watched[0].gate.name): has not reported yet"))
     #expect(takeNews(), "any first report is news")
     #expect(!takeNews())
     latest.report(.open)
@@ -77,15 +77,15 @@ struct GatesTests {
     #expect(takeUnwatched() == ["one"])
     gates.replace(FakeGate(name: "three"))
     #expect(takeUnwatched() == ["three"])
-    #expect(gates.slots.map(\.gate.name) == ["one", "two", "three"], "it keeps its place")
+    #expect(gates.watched.map(\.gate.name) == ["one", "two", "three"], "it keeps its place")
   }
 
   @Test func aGateThatIsRemovedOrReplacedIsStoppedAndThatIsNews() {
     var gates = Gates([FakeGate(name: "one"), FakeGate(name: "two")])
     func takeNews() -> Bool { gates.takeNews() }
-    for slot in gates.slots { slot.latest.report(.closed("no")) }
+    for slot in gates.watched { slot.latest.report(.closed("no")) }
     #expect(takeNews())
-    let slots = gates.slots
+    let slots = gates.watched
     let isRemoved = gates.remove(id: "one")
     #expect(isRemoved)
     #expect(slots[0].stop.reason != nil)
@@ -93,7 +93,7 @@ struct GatesTests {
     gates.replace(FakeGate(name: "two"))
     #expect(slots[1].stop.reason != nil)
     #expect(takeNews())
-    #expect(gates.slots.count == 1)
+    #expect(gates.watched.count == 1)
     let isUnknown = gates.remove(id: "three")
     #expect(!isUnknown)
     #expect(!takeNews())

@@ -19,9 +19,12 @@ struct MailboxTests {
     let mail = await mailbox.next()
     #expect(mail.outcomes.map(\.run.id) == ["d0", "d1", "d2"])
     #expect(mail.abandoned.map(\.id) == ["d0"])
-    #expect(mail.exchanged == nil)
-    mailbox.wake()
+    #expect(!mail.hasEndedTurn && mail.needsTurn)
+    mailbox.wake(forTurn: false)
     let nothing = await mailbox.next()
+    #expect(!nothing.needsTurn)
+    mailbox.postEndOfTurn()
+    #expect(await mailbox.next().hasEndedTurn)
     #expect(nothing.outcomes.isEmpty && nothing.abandoned.isEmpty && nothing.cancelledWaiters.isEmpty)
   }
 

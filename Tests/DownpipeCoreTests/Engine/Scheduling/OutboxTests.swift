@@ -10,10 +10,6 @@ import Testing
 struct OutboxTests {
   private let failure = DownloadError(.ledger, "the disk is full")
 
-  private func answer(in fixture: RunFixture) async throws -> Exchange.Answer {
-    while true { if let answer = await fixture.context.mailbox.next().exchanged { return answer } }
-  }
-
   @Test func anExchangeTakesAlongWhatWaitsAndWhatComesMeanwhileWaits() async throws {
     let fixture = try await RunFixture()
     let (first, second) = (try await fixture.leased("a"), try await fixture.leased("b"))
@@ -22,10 +18,10 @@ struct OutboxTests {
     first.update { _ = $0.apply(.pause) }
     outbox.append(.init(run: first, state: .paused))
     #expect(!outbox.isEmpty)
-    outbox.begin(nil, since: 0, in: fixture.context)
+    let exchange = outbox.begin(nil, since: 0)
     #expect(outbox.isExchanging && outbox.waiting.isEmpty && !outbox.isEmpty)
     outbox.append(.init(run: second, state: .paused))
-    let answer = try await answer(in: fixture)
+    let answer = await exchange.perform(in: fixture.context)
     #expect(answer.settling.map(\.run.id) == ["a"])
     #expect(try answer.result.get().saved == [true])
     #expect(answer.lookedAt == nil, "nothing was leased")
@@ -42,9 +38,9 @@ struct OutboxTests {
     ledger.fail(.exchange, at: 1, times: 2, with: failure)
     var outbox = Outbox()
     outbox.append(.init(run: first, state: .waiting(.turn)))
-    outbox.begin(nil, since: 0, in: fixture.context)
+    let exchange = outbox.begin(nil, since: 0)
     outbox.append(.init(run: second, state: .waiting(.turn)))
-    let answer = try await answer(in: fixture)
+    let answer = await exchange.perform(in: fixture.context)
     #expect(throws: DownloadError.self) { try answer.result.get() }
     outbox.failed(answer.settling, failure)
     #expect(outbox.waiting.map(\.run.id) == ["a", "b"])
@@ -52,7 +48,7 @@ struct OutboxTests {
     #expect(outbox.failures == 1 && outbox.lastError == failure)
     outbox.noteFailure(failure)
     #expect(outbox.failures == 2)
-    outbox.begin(nil, since: 0, in: fixture.context)
+    _ = outbox.begin(nil, since: 0)
     outbox.succeeded()
     #expect(outbox.failures == 0 && outbox.isEmpty)
   }
@@ -63,8 +59,8 @@ struct OutboxTests {
     _ = try await fixture.store.add([LedgerAddition(request: request, arrival: 1)], at: fixture.time.date)
     var outbox = Outbox()
     let now = fixture.time.date
-    outbox.begin(LeaseRequest(now: now, until: now + 30, select: { _ in .take }), since: 0, in: fixture.context)
-    let answer = try await answer(in: fixture)
+    let exchange = outbox.begin(LeaseRequest(now: now, until: now + 30, select: { _ in .take }), since: 0)
+    let answer = await exchange.perform(in: fixture.context)
     #expect(try answer.result.get().leased.map(\.id) == ["a"])
     #expect(answer.lookedAt == now)
   }
@@ -89,8 +85,8 @@ struct OutboxTests {
     let full = DownloadError(.noSpace, "full")
     outbox.append(
       .init(run: run, state: .waiting(.missing(.disk, until: fixture.time.date, after: full))))
-    outbox.begin(nil, since: 0, in: fixture.context)
-    let answer = try await answer(in: fixture)
+    let exchange = outbox.begin(nil, since: 0)
+    let answer = await exchange.perform(in: fixture.context)
     if isSaved {
       #expect(throws: failure) { try answer.result.get() }
       #expect(fixture.storage.partials[run.key]?.count == Int(size))

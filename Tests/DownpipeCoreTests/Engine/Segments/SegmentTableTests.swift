@@ -184,7 +184,7 @@ struct SegmentTableTests {
     #expect(table.next(honest, count: 50) == .write(0..<50))
     table.wrote(0..<50, by: honest)
     #expect(table.next(honest, count: 10) == .compare(50..<60))
-    #expect(table.liar(honest, at: 50) == 1)
+    #expect(table.wrongPlace(honest, at: 50) == 1)
     #expect(table.drop(1) == ByteRangeSet(50..<80))
     table.release(removals: 1)
     // What it was writing meanwhile does not count.

@@ -126,7 +126,9 @@ struct SegmentWorld {
         continue
       }
       guard (owner == Self.liar) != (connection.place == Self.liar) else { continue }
-      if table.liar(connection.id, at: block) != Self.liar { problems.append("block \(block): the wrong place lies") }
+      if table.wrongPlace(connection.id, at: block) != Self.liar {
+        problems.append("block \(block): the wrong place lies")
+      }
       isLiarOut = true
       let lost = table.drop(Self.liar)
       table.release(removals: table.removals)

@@ -1,7 +1,7 @@
 internal import Synchronization
 
 /// A gate with its latest rule, and the signal that stops watching it.
-struct GateSlot: Sendable {
+struct WatchedGate: Sendable {
   let gate: any Gate
   let stop = StopSignal<Void>()
   let latest: Latest
