@@ -64,9 +64,11 @@ struct AlteredStorage: Storage {
   }
 }
 
-struct AlteredPartial: PartialWrapper {
+struct AlteredPartial: Partial {
   let base: any Partial
   let storage: AlteredStorage
+
+  func size() throws -> Int64 { try base.size() }
 
   func write(_ bytes: RawSpan, at offset: Int64) throws {
     do {
@@ -77,18 +79,11 @@ struct AlteredPartial: PartialWrapper {
   }
 
   func read(at offset: Int64, count: Int) throws -> [UInt8] { try storage.onRead(base, offset, count) }
-
-  func read(at offset: Int64, into buffer: inout MutableRawSpan) throws -> Int {
-    let bytes = try read(at: offset, count: buffer.byteCount)
-    return buffer.withUnsafeMutableBytes { target in
-      target.copyBytes(from: bytes)
-      return bytes.count
-    }
-  }
-
   func truncate(to size: Int64) throws { try storage.onTruncate(base, size) }
+  func synchronize() async throws { try await base.synchronize() }
   func persist() throws { try storage.onPersist(base) }
   func finish() throws { if storage.isHeldWhenFinished { try base.finish() } else { try base.close() } }
+  func close() throws { try base.close() }
 
   func artifact(name: String, mediaType: String?) throws -> Artifact {
     storage.onArtifact(try base.artifact(name: name, mediaType: mediaType))

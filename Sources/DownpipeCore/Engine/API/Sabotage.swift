@@ -4,7 +4,7 @@ package enum Sabotage: Sendable, CaseIterable {
   case lateCommands
   /// Idle waiters are resumed when nothing runs, although downloads may wait in the ledger.
   case idleWithoutSecondLook
-  /// The loop does not read an answer of the ledger before something else wakes it.
+  /// The loop does not learn of the end of a turn before something else wakes it.
   case lostWakeUp
   /// A leased download is started twice.
   case startsTwice

@@ -89,7 +89,7 @@ extension Engine {
     let exchange = outbox.begin(request, since: slots.changes)
     // In a task of its own, which is not cancelled: what has been saved would not be known.
     await take(await context.executors.start { [context] in await exchange.perform(in: context) }.value)
-    return options.sabotage != .lostWakeUp
+    return true
   }
 
   private func leaseRequest() -> LeaseRequest? {

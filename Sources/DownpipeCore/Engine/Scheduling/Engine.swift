@@ -191,7 +191,7 @@ actor Engine {
       await setTimer()
       await settleIdle()
     }
-    context.mailbox.postEndOfTurn()
+    context.mailbox.postEndOfTurn(wakes: options.sabotage != .lostWakeUp)
   }
 
   /// Carries out commands.

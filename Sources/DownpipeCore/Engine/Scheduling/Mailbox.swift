@@ -42,7 +42,8 @@ final class Mailbox: Sendable {
 
   func post(_ outcome: Outcome, of run: Run) { change { $0.mail.outcomes.append((run, outcome)) } }
 
-  func postEndOfTurn() { change(forTurn: false) { $0.mail.hasEndedTurn = true } }
+  /// - Parameter wakes: `false` only as a ``Sabotage``.
+  func postEndOfTurn(wakes: Bool = true) { change(forTurn: false, wakes: wakes) { $0.mail.hasEndedTurn = true } }
 
   func post(abandoned run: Run) { change { $0.mail.abandoned.append(run) } }
 
@@ -68,9 +69,10 @@ final class Mailbox: Sendable {
     }
   }
 
-  private func change(forTurn: Bool = true, _ body: (inout State) -> Void) {
+  private func change(forTurn: Bool = true, wakes: Bool = true, _ body: (inout State) -> Void) {
     let reader = state.withLock { state -> CheckedContinuation<Void, Never>? in
       body(&state)
+      guard wakes else { return nil }
       if forTurn { state.mail.needsTurn = true }
       state.hasNews = true
       defer { state.reader = nil }
