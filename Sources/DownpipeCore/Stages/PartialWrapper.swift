@@ -5,9 +5,10 @@
 ///
 /// ```swift
 /// /// Counts the bytes that are written.
-/// struct CountingPartial: PartialWrapper {
+/// final class CountingPartial: PartialWrapper {
 ///   let base: any Partial
-///   let count: Atomic<Int64>
+///   let count = Atomic<Int64>(0)
+///   init(_ base: any Partial) { self.base = base }
 ///   func write(_ bytes: RawSpan, at offset: Int64) throws {
 ///     count.wrappingAdd(Int64(bytes.byteCount), ordering: .relaxed)
 ///     try base.write(bytes, at: offset)

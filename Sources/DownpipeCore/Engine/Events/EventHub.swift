@@ -67,10 +67,11 @@ final class EventHub: Sendable {
     finish(request.id)
   }
 
+  private var changeBuffers: [ChangeBuffer] { state.withLock { $0.changes.compactMap(\.buffer) } }
+
   /// Publishes the removal of a download whose request is not known, and ends its streams.
   func publish(removalOf id: DownloadID) {
-    let changes = state.withLock { $0.changes.compactMap(\.buffer) }
-    for buffer in changes { buffer.record(.removed, of: id) }
+    for buffer in changeBuffers { buffer.record(.removed, of: id) }
     finish(id)
   }
 
@@ -103,14 +104,12 @@ final class EventHub: Sendable {
 
   /// Tells the watchers of all downloads that changes are left out.
   func publishIncomplete() {
-    let changes = state.withLock { $0.changes.compactMap(\.buffer) }
-    for buffer in changes { buffer.recordIncomplete() }
+    for buffer in changeBuffers { buffer.recordIncomplete() }
   }
 
   /// Delivers the changes so far to the watchers of all downloads, without waiting for their intervals.
   func deliverChanges() {
-    let changes = state.withLock { $0.changes.compactMap(\.buffer) }
-    for buffer in changes { buffer.deliver() }
+    for buffer in changeBuffers { buffer.deliver() }
   }
 
   private struct Watchers {

@@ -100,7 +100,7 @@ extension Engine {
     else { return nil }
     // Read before the rules: a rule that is reported in between begins another epoch.
     let epoch = epoch
-    if slots.learnSizes() { (reasons.mayHaveChanged, mode.mustEnforceGates) = (true, true) }
+    if learnSizes() { reasons.mayHaveChanged = true }
     let selector = LeaseSelector(limits: stages.limits, rules: gates.rules, slots: slots, now: time.now)
     self.selector = selector
     var request = leaseRequest(scope: options.scope, selector.select)

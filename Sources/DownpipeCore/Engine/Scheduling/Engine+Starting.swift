@@ -57,7 +57,7 @@ extension Engine {
     switch preemption {
     case .none: return []
     case .oldest:
-      if slots.learnSizes() { mode.mustEnforceGates = true }
+      learnSizes()
       return slots.victims(stages.limits, for: candidate, among: slots.byStart, at: time.now)
     case .lowestPriority:
       rankRuns()

@@ -33,6 +33,15 @@ extension Engine {
     for run in slots.runs.values { enforceGates(for: run) }
   }
 
+  /// Updates the sizes by which gates and limits decide.
+  /// - Returns: Whether any has changed.
+  @discardableResult
+  func learnSizes() -> Bool {
+    guard slots.learnSizes() else { return false }
+    mode.mustEnforceGates = true
+    return true
+  }
+
   /// Suspends a run that a closed gate does not permit.
   func enforceGates(for run: Run) {
     guard !gates.watched.isEmpty, options.sabotage != .runsPastGates, let candidate = slots.candidate(of: run),

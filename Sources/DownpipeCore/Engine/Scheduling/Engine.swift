@@ -246,8 +246,8 @@ actor Engine {
       let now = time.now
       for run in slots.runs.values { run.tick(at: now) }
       // A download may start because another one is smaller than expected.
-      if slots.learnSizes() {
-        (mode.mayLease, mode.mustEnforceGates) = (true, true)
+      if learnSizes() {
+        mode.mayLease = true
         reasons.mayHaveChanged = true
         context.mailbox.wake()
       }
