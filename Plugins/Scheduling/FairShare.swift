@@ -95,11 +95,9 @@ public struct FairShare: AdmissionPolicy {
   private final class Session: AdmissionSession {
     /// The advance of the groups, in millionths of a start.
     private struct State {
-      var advance: [String: UInt64] = [:]
+      var advance = RisingLevels<UInt64>()
       /// The advance of the group that started last: no waiting group is behind it.
       var level: UInt64 = 0
-      /// Groups that are level with the others are forgotten when there are more.
-      var mostGroups = 4_096
     }
 
     private let policy: FairShare
@@ -121,11 +119,7 @@ public struct FairShare: AdmissionPolicy {
       state.withLock { state in
         let start = max(state.advance[group] ?? 0, state.level)
         state.level = start
-        if state.advance.count >= state.mostGroups, state.advance[group] == nil {
-          state.advance = state.advance.filter { $0.value > start }
-          state.mostGroups = max(4_096, 2 * state.advance.count)
-        }
-        state.advance[group] = start + step
+        state.advance.set(start + step, for: group, above: start)
       }
     }
   }

@@ -79,7 +79,7 @@ public struct RateLimit: RatePolicy, Hashable {
   private final class Session: RateSession {
     private struct State {
       /// The instant until which the bytes so far are paid for, by host or download.
-      var paid = PaidUntil()
+      var paid = RisingLevels<Duration>()
       var applies = true
       /// The instant at which the date decides again whether the limit applies; `nil` before the first time.
       var nextView: Duration?
@@ -108,7 +108,7 @@ public struct RateLimit: RatePolicy, Hashable {
         guard applies(&state, at: now) else { return .zero }
         let full = now - Self.burst
         let until = max(state.paid[key] ?? full, full) + cost
-        state.paid.set(until, for: key, at: now)
+        state.paid.set(until, for: key, above: now)
         return max(.zero, until - now)
       }
     }
@@ -123,7 +123,7 @@ public struct RateLimit: RatePolicy, Hashable {
       state.nextView = now + min(change, RateLimit.longestView)
       let applies = if case .closed = hour { false } else { true }
       // Debts of the last time do not count when the limit applies again.
-      if applies != state.applies { state.paid = PaidUntil() }
+      if applies != state.applies { state.paid = RisingLevels<Duration>() }
       state.applies = applies
       return applies
     }

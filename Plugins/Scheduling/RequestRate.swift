@@ -63,7 +63,7 @@ public struct RequestRate: AdmissionPolicy, Hashable {
   private final class Session: AdmissionSession {
     private let rate: RequestRate
     /// The instant at which the starts so far are paid for, by host (GCRA: the theoretical arrival time).
-    private let paid = Mutex(PaidUntil())
+    private let paid = Mutex(RisingLevels<Duration>())
 
     init(rate: RequestRate) { self.rate = rate }
 
@@ -86,7 +86,7 @@ public struct RequestRate: AdmissionPolicy, Hashable {
     func started(_ candidate: Candidate, at now: Duration) {
       let key = key(candidate)
       paid.withLock { paid in
-        paid.set(max(paid[key] ?? now, now) + spacing, for: key, at: now)
+        paid.set(max(paid[key] ?? now, now) + spacing, for: key, above: now)
       }
     }
   }
