@@ -75,40 +75,10 @@ extension ResumePlan {
     checkpoint: Checkpoint, request: SourceRequest, reply: SourceReply,
     validation: ResumeValidation = .standard, expectedSize: Int64? = nil, hasDigest: Bool = false
   ) -> ResumePlan {
-    let have = checkpoint.ranges.prefixLength
-    let isElsewhere = checkpoint.isElsewhere(than: reply.finalURL ?? request.url)
-    var comparison = comparison(of: checkpoint, with: reply, to: request)
-    // Validators of two resources may differ for the same file; the digest of the whole file decides.
-    if isElsewhere, comparison == .changed, hasDigest { comparison = .absent }
-    if have > 0, MediaType.isPage(reply.mediaType), let known = checkpoint.mediaType, !MediaType.isPage(known),
-      comparison != .sameStrong, reply.coverage.hasBytes
-    {
-      return .reject(
-        DownloadError(
-          .linkExpired, "the server sent a web page instead of the rest of the file: most likely a log-in page"))
-    }
-    switch reply.coverage {
-    case .none(let refusal):
-      return decide(
-        refusal, have: have, comparison: comparison, checkpoint: checkpoint, request: request, reply: reply,
-        expectedSize: expectedSize)
-    case .multipart:
-      return .reject(
-        DownloadError(.multipartRange, "the server sent several ranges in one body, although one was requested"))
-    case .unreadable(let field):
-      return .reject(
-        DownloadError(.unreadableRange, "the server's 206 has no usable Content-Range (“\(field.prefix(100))”)"))
-    case .whole:
-      if let error = sizeError(reply.length, expected: expectedSize) { return .reject(error) }
-      return decideWhole(
-        checkpoint: checkpoint, reply: reply, have: have,
-        // Every byte is compared, which proves more than the entity tags of two resources.
-        comparison: isElsewhere && comparison == .changed ? .absent : comparison)
-    case .range(let range, let total):
-      return decide(
-        range, total: total, have: have, comparison: comparison, checkpoint: checkpoint, request: request,
-        reply: reply, validation: validation, expectedSize: expectedSize, hasDigest: hasDigest)
-    }
+    JudgedReply(
+      checkpoint: checkpoint, request: request, reply: reply, validation: validation, expectedSize: expectedSize,
+      hasDigest: hasDigest
+    ).plan
   }
 
   /// Compares the validator in the checkpoint with that of a reply.
@@ -126,11 +96,69 @@ extension ResumePlan {
     default: return comparison
     }
   }
+}
+
+/// A reply beside the bytes on disk, and what its bytes have to meet.
+private struct JudgedReply {
+  let checkpoint: Checkpoint
+  let request: SourceRequest
+  let reply: SourceReply
+  let validation: ResumeValidation
+  let expectedSize: Int64?
+  let hasDigest: Bool
+  /// The number of bytes on disk, from the first one to the first gap.
+  let have: Int64
+  /// Whether the bytes on disk are known to come from another resource than the reply.
+  let isElsewhere: Bool
+  let comparison: Validator.Comparison
+
+  init(
+    checkpoint: Checkpoint, request: SourceRequest, reply: SourceReply, validation: ResumeValidation,
+    expectedSize: Int64?, hasDigest: Bool
+  ) {
+    self.checkpoint = checkpoint
+    self.request = request
+    self.reply = reply
+    self.validation = validation
+    self.expectedSize = expectedSize
+    self.hasDigest = hasDigest
+    have = checkpoint.ranges.prefixLength
+    isElsewhere = checkpoint.isElsewhere(than: reply.finalURL ?? request.url)
+    let comparison = ResumePlan.comparison(of: checkpoint, with: reply, to: request)
+    // Validators of two resources may differ for the same file; the digest of the whole file decides.
+    self.comparison = isElsewhere && comparison == .changed && hasDigest ? .absent : comparison
+  }
+
+  /// What to do with the reply.
+  var plan: ResumePlan {
+    if have > 0, MediaType.isPage(reply.mediaType), let known = checkpoint.mediaType, !MediaType.isPage(known),
+      comparison != .sameStrong, reply.coverage.hasBytes
+    {
+      return .reject(
+        DownloadError(
+          .linkExpired, "the server sent a web page instead of the rest of the file: most likely a log-in page"))
+    }
+    switch reply.coverage {
+    case .none(let refusal):
+      return plan(for: refusal)
+    case .multipart:
+      return .reject(
+        DownloadError(.multipartRange, "the server sent several ranges in one body, although one was requested"))
+    case .unreadable(let field):
+      return .reject(
+        DownloadError(.unreadableRange, "the server's 206 has no usable Content-Range (“\(field.prefix(100))”)"))
+    case .whole:
+      return planForWhole
+    case .range(let range, let total):
+      return plan(for: range, of: total)
+    }
+  }
 
   /// Decides on a 200 reply. The bytes on disk are kept and compared with the beginning of the body, which proves them.
-  private static func decideWhole(
-    checkpoint: Checkpoint, reply: SourceReply, have: Int64, comparison: Validator.Comparison
-  ) -> ResumePlan {
+  private var planForWhole: ResumePlan {
+    if let error = sizeError(reply.length) { return .reject(error) }
+    // Every byte is compared, which proves more than the entity tags of two resources.
+    let comparison = isElsewhere && self.comparison == .changed ? .absent : self.comparison
     if have == 0 { return .restart(because: nil) }
     if comparison == .changed {
       return .restart(
@@ -156,10 +184,7 @@ extension ResumePlan {
   }
 
   /// Decides on a 206 reply with a valid Content-Range.
-  private static func decide(
-    _ range: ByteRange, total: ByteCount, have: Int64, comparison: Validator.Comparison, checkpoint: Checkpoint,
-    request: SourceRequest, reply: SourceReply, validation: ResumeValidation, expectedSize: Int64?, hasDigest: Bool
-  ) -> ResumePlan {
+  private func plan(for range: ByteRange, of total: ByteCount) -> ResumePlan {
     guard let asked = request.range else {
       return .reject(DownloadError(.wrongRange, "the server sent a range, although the whole file was requested"))
     }
@@ -187,7 +212,7 @@ extension ResumePlan {
       return .reject(
         DownloadError(.unproven, "nothing proves that the server has coded the file as it did before"))
     }
-    if let error = sizeError(total, expected: expectedSize) { return .reject(error) }
+    if let error = sizeError(total) { return .reject(error) }
     if case .known(let old) = checkpoint.total, case .known(let new) = total, old != new {
       return .reject(DownloadError(.sizeChanged, "the file's size changed from \(old) to \(new) bytes"))
     }
@@ -218,10 +243,7 @@ extension ResumePlan {
   }
 
   /// Decides on a reply without bytes.
-  private static func decide(
-    _ refusal: Coverage.Refusal, have: Int64, comparison: Validator.Comparison, checkpoint: Checkpoint,
-    request: SourceRequest, reply: SourceReply, expectedSize: Int64?
-  ) -> ResumePlan {
+  private func plan(for refusal: Coverage.Refusal) -> ResumePlan {
     func status(_ status: Int, _ message: String) -> ResumePlan {
       .reject(DownloadError(.httpStatus, message, httpStatus: status, retryAfter: reply.retryAfter))
     }
@@ -248,7 +270,7 @@ extension ResumePlan {
       if comparison == .changed {
         return .reject(DownloadError(.contentChanged, "the file on the server has changed", httpStatus: 416))
       }
-      if let error = sizeError(.known(total), expected: expectedSize) { return .reject(error) }
+      if let error = sizeError(.known(total)) { return .reject(error) }
       if comparison == .sameStrong, total == have, checkpoint.total == .unknown || checkpoint.total == .known(total) {
         return .alreadyComplete
       }
@@ -260,9 +282,9 @@ extension ResumePlan {
     }
   }
 
-  private static func sizeError(_ size: ByteCount, expected: Int64?) -> DownloadError? {
-    guard let expected, case .known(let size) = size, size != expected else { return nil }
-    return DownloadError(.lengthMismatch, "the file has \(size) bytes, but \(expected) were expected")
+  private func sizeError(_ size: ByteCount) -> DownloadError? {
+    guard let expectedSize, case .known(let size) = size, size != expectedSize else { return nil }
+    return DownloadError(.lengthMismatch, "the file has \(size) bytes, but \(expectedSize) were expected")
   }
 }
 
