@@ -35,6 +35,9 @@ extension DownloadRequest {
     /// RFC 9111 §4.2), or has said nothing. How long a file stays fresh is not guessed from its age.
     case whenStale
 
+    /// The longest time that a file counts as fresh; see ``SourceReply/longestFreshness``.
+    static let longestFreshness = Duration.seconds(365 * 86_400)
+
     /// Whether an addition of a finished download asks the server.
     ///
     /// - Parameter end: The time until which the file is fresh; `nil` if the server has not said.
@@ -45,7 +48,7 @@ extension DownloadRequest {
       case .whenStale:
         guard let end else { return true }
         // A later end was set by a clock that has jumped since. An hour is for clocks that are set back by one.
-        return end <= now || end > now.addingTimeInterval(SourceReply.longestFreshness / .seconds(1) + 3_600)
+        return end <= now || end > now.addingTimeInterval(Self.longestFreshness / .seconds(1) + 3_600)
       }
     }
   }

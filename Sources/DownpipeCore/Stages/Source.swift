@@ -252,7 +252,7 @@ public struct SourceReply: Sendable {
   public var body: Body
 
   /// The longest time that a file counts as fresh, also if its server says more: 365 days.
-  public static let longestFreshness = Duration.seconds(365 * 86_400)
+  public static let longestFreshness = DownloadRequest.Refresh.longestFreshness
 
   /// Creates a reply.
   public init(

@@ -21,7 +21,7 @@ extension Engine {
     let now = time.date
     let hasRefresher = run.pipeline.refresher != nil
     let state = run.update { record in
-      record.bytesFetched = record.bytesFetched.addingClamped(run.fetched.exchange(0, ordering: .relaxed))
+      record.bytesFetched = record.bytesFetched.addingSaturated(run.fetched.exchange(0, ordering: .relaxed))
       return outcome.apply(to: &record, stored: run.stored, hasRefresher: hasRefresher, now: now)
     }
     outbox.append(Exchange.Settling(run: run, state: state))

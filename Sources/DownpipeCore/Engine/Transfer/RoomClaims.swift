@@ -14,7 +14,7 @@ final class RoomClaims: Sendable {
   private let claims = Mutex<[ObjectIdentifier: Claim]>([:])
 
   /// The claimed bytes that are not on disk yet.
-  var total: Int64 { claims.withLock { $0.values.reduce(Int64(0)) { $0.addingClamped($1.rest) } } }
+  var total: Int64 { claims.withLock { $0.values.reduce(Int64(0)) { $0.addingSaturated($1.rest) } } }
 
   /// The number of claims.
   var count: Int { claims.withLock { $0.count } }
@@ -28,8 +28,8 @@ final class RoomClaims: Sendable {
   func claim(_ total: Int64, for run: Run, in room: Int64) -> Int64? {
     claims.withLock { claims in
       let claim = Claim(run: run, total: total)
-      let others = claims.values.reduce(Int64(0)) { $1.run === run ? $0 : $0.addingClamped($1.rest) }
-      let needed = claim.rest.addingClamped(others)
+      let others = claims.values.reduce(Int64(0)) { $1.run === run ? $0 : $0.addingSaturated($1.rest) }
+      let needed = claim.rest.addingSaturated(others)
       guard needed <= room else { return needed.subtractingClamped(room) }
       claims[ObjectIdentifier(run)] = claim
       return nil
