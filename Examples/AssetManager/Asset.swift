@@ -21,7 +21,7 @@ struct Asset: Sendable, Hashable {
   var request: DownloadRequest {
     let order: [Intent: Priority] = [.userInitiated: .high, .prefetch: .normal, .silent: .low]
     return DownloadRequest(
-      url, id: id, priority: priority ?? order[intent] ?? .normal, intent: intent,
-      metadata: movesTo.map { ["movesTo": $0] } ?? [:], destination: .init(directory: folder))
+      url, id: id, priority: priority ?? order[intent] ?? .normal, intent: intent, destination: .init(directory: folder)
+    ).with(\.metadata, movesTo.map { ["movesTo": $0] } ?? [:])
   }
 }

@@ -37,8 +37,8 @@ struct Dataset: Sendable {
     // `Gunzip` removes the `.gz` of the name.
     let request = DownloadRequest(
       places[0], id: DownloadID(name), mirrors: Array(places.dropFirst()),
-      expectedDigests: [try FileDigest(parsing: "sha256=\(digest)")], destination: .init(name: name, nameUse: .fallback)
-    )
+      destination: .init(name: name, nameUse: .fallback)
+    ).with(\.expectedDigests, [try FileDigest(parsing: "sha256=\(digest)")])
     return try await downloader.add(request).value.url
   }
 
@@ -47,8 +47,8 @@ struct Dataset: Sendable {
   func latest(_ name: String) async throws -> URL? {
     let download = try await downloader.add(
       DownloadRequest(
-        mirrors[0].appending(path: name), id: DownloadID("latest:\(name)"), destination: .init(directory: "latest"),
-        refresh: .whenStale))
+        mirrors[0].appending(path: name), id: DownloadID("latest:\(name)"), destination: .init(directory: "latest")
+      ).with(\.refresh, .whenStale))
     do { return try await download.value.url } catch {
       guard let kept = try await download.status.earlierArtifact else { throw error }
       return kept.url

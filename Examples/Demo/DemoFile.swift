@@ -66,7 +66,8 @@ struct DemoFile {
     var digest = try DigestComputation(.sha256)
     digest.update((content.allBytes + (fault == .damaged ? [0] : [])).span.bytes)
     return DownloadRequest(
-      server.url().appending(path: name), priority: priority, expectedDigests: [digest.finalize()])
+      server.url().appending(path: name), priority: priority
+    ).with(\.expectedDigests, [digest.finalize()])
   }
 
   /// Whether the right bytes are on disk, and the download met its fault.

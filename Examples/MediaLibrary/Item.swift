@@ -20,6 +20,7 @@ struct Item: Sendable, Hashable {
   var request: DownloadRequest {
     DownloadRequest(
       url, id: DownloadID(key), intent: isDiscretionary ? .silent : .userInitiated,
-      tags: [MediaLibrary.tag(of: user)], metadata: info, destination: .init(directory: folder))
+      tags: [MediaLibrary.tag(of: user)], destination: .init(directory: folder)
+    ).with(\.metadata, info)
   }
 }

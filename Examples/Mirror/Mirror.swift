@@ -30,7 +30,8 @@ struct Mirror: Sendable {
   func update() async throws -> [DownloadStatus] {
     let list = try await downloader.add(
       DownloadRequest(
-        manifest, id: "/", maximumSize: Self.largest, destination: .init(directory: ".manifest"), refresh: .ifChanged)
+        manifest, id: "/", destination: .init(directory: ".manifest")
+      ).with(\.maximumSize, Self.largest).with(\.refresh, .ifChanged)
     ).value
     let requests = try requests(in: String(decoding: list.read(first: Int(Self.largest)), as: UTF8.self))
     let known = try await downloader.statuses(DownloadQuery(tag: "file"))
@@ -68,9 +69,10 @@ struct Mirror: Sendable {
       }
       return DownloadRequest(
         folders.reduce(manifest.deletingLastPathComponent()) { $0.appending(component: $1) },
-        id: DownloadID(String(path)), tags: ["file"], expectedDigests: [try FileDigest(parsing: "sha256=\(parts[0])")],
+        id: DownloadID(String(path)), tags: ["file"],
         destination: .init(
-          directory: folders.count > 1 ? folders.dropLast().joined(separator: "/") : nil, name: folders.last))
+          directory: folders.count > 1 ? folders.dropLast().joined(separator: "/") : nil, name: folders.last)
+      ).with(\.expectedDigests, [try FileDigest(parsing: "sha256=\(parts[0])")])
     }
     // A server that has lost its files is no reason to delete them here.
     guard !requests.isEmpty else { throw DownloadError(.invalidResponse, "the manifest lists no files") }

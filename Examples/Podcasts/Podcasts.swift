@@ -39,11 +39,12 @@ struct Podcasts: Sendable {
     let type = audio.url.pathExtension.isEmpty ? "mp3" : audio.url.pathExtension
     return DownloadRequest(
       audio.url, id: DownloadID(episode.id), tags: [show],
-      metadata: ["title": episode.title, "published": episode.datePublished.formatted(.iso8601)],
-      // A hint, because the sizes in feeds are often wrong.
-      sizeHint: ByteCount(audio.sizeInBytes),
       destination: .init(
-        directory: show, name: "\(SafeFileName.make(fromTitle: episode.title)).\(type)"))
+        directory: show, name: "\(SafeFileName.make(fromTitle: episode.title)).\(type)")
+    )
+    .with(\.metadata, ["title": episode.title, "published": episode.datePublished.formatted(.iso8601)])
+    // A hint, because the sizes in feeds are often wrong.
+    .with(\.sizeHint, ByteCount(audio.sizeInBytes))
   }
 
   /// Starts an episode that the user has tapped, and returns its file when it is finished.

@@ -58,7 +58,7 @@ extension AppleResumeData {
       headers.fields = request.headers.fields.filter { $0.isValid && !Self.unsafe.contains($0.name.lowercased()) }
       headers = headers.reaching(Origin(url), from: Origin(request.url))
     }
-    return DownloadRequest(url, id: id, headers: headers)
+    return DownloadRequest(url, id: id).with(\.headers, headers)
   }
 
   /// Fields that would change the meaning of the request: ranges, conditions (RFC 9110 §13), codings, and fields that

@@ -49,8 +49,9 @@ extension MetalinkDocument {
         return nil
       }
       var request = DownloadRequest(
-        first, mirrors: Array(urls.dropFirst()), expectedSize: file.size.map { .known($0) } ?? .unknown,
-        expectedDigests: file.digests, destination: file.destination(in: directory))
+        first, mirrors: Array(urls.dropFirst()), destination: file.destination(in: directory))
+      request.expectedSize = file.size.map { .known($0) } ?? .unknown
+      request.expectedDigests = file.digests
       request.isNamedByServer = true
       request.pieces = pieces
       try change(&request, file)

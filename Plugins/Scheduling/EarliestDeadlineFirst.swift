@@ -4,7 +4,7 @@ import Foundation
 /// A policy that starts the download with the earliest `deadline` first.
 ///
 /// ```swift
-/// let news = DownloadRequest(url, deadline: .now.addingTimeInterval(600))
+/// let news = DownloadRequest(url).with(\.deadline, .now.addingTimeInterval(600))
 /// ```
 /// Of downloads with the same deadline, in milliseconds, the one with the highest priority goes first, and of these the
 /// one that was added first. Downloads without a deadline go last, in the same order. A download that has missed its

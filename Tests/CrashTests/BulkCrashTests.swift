@@ -36,8 +36,8 @@
       _ = try await store.add(
         try (0..<count).map { index in
           let request = try DownloadRequest(
-            "https://a.example/\(index)", id: DownloadID("\(index)"), intent: .silent, tags: ["t"],
-            metadata: ["text": String(repeating: "x", count: 200)])
+            "https://a.example/\(index)", id: DownloadID("\(index)"), intent: .silent, tags: ["t"]
+          ).with(\.metadata, ["text": String(repeating: "x", count: 200)])
           return LedgerAddition(request: request, arrival: Int64(index))
         }, at: now)
       try await store.close()

@@ -64,7 +64,7 @@
       var source: FakeSource { FakeSource([Self.url: [.init(setup.isChanged ? Self.new : Self.old)]]) }
 
       var request: DownloadRequest {
-        DownloadRequest(Self.url, id: "film", destination: .init(name: "film.bin"), refresh: .ifChanged)
+        DownloadRequest(Self.url, id: "film", destination: .init(name: "film.bin")).with(\.refresh, .ifChanged)
       }
 
       func start(_ disk: FaultyDisk, _ pace: Pace, _ source: FakeSource) async throws -> Downloader {

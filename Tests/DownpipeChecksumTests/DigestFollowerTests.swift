@@ -14,7 +14,7 @@ struct DigestFollowerTests {
 
   private func context(_ digests: [FileDigest], follower: (any TransferFollower)? = nil) throws -> ProcessingContext {
     ProcessingContext(
-      request: try DownloadRequest("https://example.org/file.bin", expectedDigests: digests), workspace: nil,
+      request: try DownloadRequest("https://example.org/file.bin").with(\.expectedDigests, digests), workspace: nil,
       digests: digests, follower: follower)
   }
 
@@ -61,7 +61,7 @@ struct DigestFollowerTests {
       FakeRetryPolicy(.giveUp)
       VerifyChecksum()
     }
-    let download = try await downloader.add(DownloadRequest(url, id: "a", expectedDigests: [digest]))
+    let download = try await downloader.add(DownloadRequest(url, id: "a").with(\.expectedDigests, [digest]))
     if isRight {
       #expect(storage.bytes(of: try await download.value) == bytes)
     } else {

@@ -36,7 +36,8 @@ struct VerifyChecksumFileTests {
     let result: Result<[UInt8], DownloadError>
     do {
       let request = DownloadRequest(
-        url, id: "a", expectedDigests: digests, headers: ["Authorization": "secret", "Accept": "*/*"])
+        url, id: "a"
+      ).with(\.expectedDigests, digests).with(\.headers, ["Authorization": "secret", "Accept": "*/*"])
       let artifact = try await downloader.add(request).value
       result = .success(try #require(storage.bytes(of: artifact)))
     } catch let error as DownloadError {

@@ -16,7 +16,7 @@ struct VerifyChecksumTests {
     _ step: VerifyChecksum, expected: [FileDigest] = [], promised: [FileDigest] = [], bytes: [UInt8] = bytes
   ) async throws -> DownloadError? {
     let context = ProcessingContext(
-      request: try DownloadRequest("https://example.org/file", expectedDigests: expected), workspace: nil,
+      request: try DownloadRequest("https://example.org/file").with(\.expectedDigests, expected), workspace: nil,
       digests: expected + promised)
     return try await withFile(bytes) { path in
       var errors: [DownloadError?] = []
@@ -135,7 +135,7 @@ struct VerifyChecksumTests {
     let artifact = Artifact(kind: .directory, location: .path("/"), name: "folder")
     for digests in [[], [try right(.sha256)]] {
       let context = ProcessingContext(
-        request: try DownloadRequest("https://example.org/file", expectedDigests: digests), workspace: nil,
+        request: try DownloadRequest("https://example.org/file").with(\.expectedDigests, digests), workspace: nil,
         digests: digests)
       let error = await #expect(throws: DownloadError.self) {
         try await VerifyChecksum().process(artifact, in: context)

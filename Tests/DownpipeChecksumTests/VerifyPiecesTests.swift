@@ -25,7 +25,7 @@ struct VerifyPiecesTests {
   private func failure(
     _ pieces: PieceDigests?, _ bytes: [UInt8], expected: [FileDigest] = [], _ step: VerifyChecksum = VerifyChecksum()
   ) async throws -> DownloadError? {
-    var request = try DownloadRequest("https://example.org/file", expectedDigests: expected)
+    var request = try DownloadRequest("https://example.org/file").with(\.expectedDigests, expected)
     request.pieces = pieces
     let context = ProcessingContext(request: request, workspace: nil, digests: expected)
     #expect(step.isNeeded(in: context))

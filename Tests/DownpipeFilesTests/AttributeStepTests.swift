@@ -23,7 +23,7 @@ struct AttributeStepTests {
     url: String = "https://example.org/a/b.txt", headers: HeaderFields = []
   ) throws -> ProcessingContext {
     ProcessingContext(
-      request: try DownloadRequest(url, id: "id", headers: headers), workspace: nil, priorNote: prior,
+      request: try DownloadRequest(url, id: "id").with(\.headers, headers), workspace: nil, priorNote: prior,
       durability: durability, lastModified: lastModified
     ) { notes?.keep($0) }
   }

@@ -236,7 +236,8 @@ struct FileStoreTests {
     {
       try await store.existing(
         for: try DownloadRequest(
-          "https://example.org/x/from%20url.bin?q", expectedSize: ByteCount(size), destination: destination))
+          "https://example.org/x/from%20url.bin?q", destination: destination
+        ).with(\.expectedSize, ByteCount(size)))
     }
     let named = try #require(try await found(.init(directory: "a", name: "named.bin"), in: store))
     #expect(named.path == folder.path("a/named.bin") && named.size == .known(3))

@@ -19,7 +19,8 @@ struct PathTemplateTests {
     metadata: [String: String] = [:], name: String? = nil, lastModified: Date? = leapDay
   ) throws -> ProcessingContext {
     ProcessingContext(
-      request: try DownloadRequest(url, id: id, metadata: metadata, destination: .init(name: name)), workspace: nil,
+      request: try DownloadRequest(url, id: id, destination: .init(name: name)).with(\.metadata, metadata),
+      workspace: nil,
       lastModified: lastModified)
   }
 

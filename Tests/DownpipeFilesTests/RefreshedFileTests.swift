@@ -25,7 +25,7 @@ struct RefreshedFileTests {
   }
 
   private func request(_ path: String) -> DownloadRequest {
-    DownloadRequest(URL(filePath: path), id: "a", destination: .init(name: "copy"), refresh: .ifChanged)
+    DownloadRequest(URL(filePath: path), id: "a", destination: .init(name: "copy")).with(\.refresh, .ifChanged)
   }
 
   @Test("only a changed file is copied again, also to a place outside of the store", arguments: [false, true])

@@ -20,7 +20,7 @@ struct RenameTests {
   }
 
   @Test func valuesOfTheRequestCanBeUsed() async throws {
-    let request = try DownloadRequest("https://example.org/a", metadata: ["title": "AC/DC"])
+    let request = try DownloadRequest("https://example.org/a").with(\.metadata, ["title": "AC/DC"])
     let context = ProcessingContext(request: request, workspace: nil)
     let step = Rename { artifact, context in
       context.request.metadata["title"].map { SafeFileName.make(fromTitle: $0) + ".mp3" } ?? artifact.name

@@ -128,7 +128,7 @@
       let bytes = Array(try #require(Data(base64Encoded: Self.coded[0].base64)))
       let ofTheSource = await downloadError { try await decode(bytes, "gzip", maximumSize: 21) }
       #expect(ofTheSource?.code == .tooLarge)
-      let request = try DownloadRequest("http://a/a.txt", maximumSize: 21)
+      let request = try DownloadRequest("http://a/a.txt").with(\.maximumSize, 21)
       let ofTheRequest = await downloadError { try await decode(bytes, "gzip", request: request) }
       #expect(ofTheRequest?.code == .tooLarge)
       _ = try await decode(bytes, "gzip", maximumSize: 22)

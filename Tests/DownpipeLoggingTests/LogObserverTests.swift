@@ -44,7 +44,8 @@ struct LogObserverTests {
       LogObserver(logger())
     }
     let request = DownloadRequest(
-      url, id: "a", tags: ["SECRET"], metadata: ["key": "SECRET"], headers: ["Authorization": "SECRET"])
+      url, id: "a", tags: ["SECRET"]
+    ).with(\.metadata, ["key": "SECRET"]).with(\.headers, ["Authorization": "SECRET"])
     _ = try await downloader.add(request).value
     await downloader.shutdown()
 

@@ -103,7 +103,7 @@ struct MemoryStoreTests {
     let reused = try await publish(reusing, 1)
     #expect(kept.location == reused.location && kept.name == reused.name && !kept.isReused && reused.isReused)
     #expect(try await publish(reusing, 2).name == "x (1).gz")
-    let request = try DownloadRequest("https://a/x.gz", expectedSize: 1)
+    let request = try DownloadRequest("https://a/x.gz").with(\.expectedSize, 1)
     #expect(try await reusing.existing(for: request)?.location == .memory([1]))
     #expect(try await both.existing(for: request) == nil)
   }

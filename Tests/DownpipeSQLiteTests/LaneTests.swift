@@ -70,8 +70,8 @@
               model[DownloadID(name)]?.addedHost = waiting.host
               return LedgerAddition(
                 request: try DownloadRequest(
-                  "http://\(waiting.host)/", id: DownloadID(name), tags: waiting.tags,
-                  expectedSize: ByteCount(waiting.rank)),
+                  "http://\(waiting.host)/", id: DownloadID(name), tags: waiting.tags
+                ).with(\.expectedSize, ByteCount(waiting.rank)),
                 arrival: waiting.arrival, location: waiting.location)
             }
             _ = try await store.add(additions, at: now)
@@ -96,7 +96,8 @@
               [
                 LedgerAddition(
                   request: try DownloadRequest(
-                    "http://\(host)/", id: id, tags: known.tags, expectedSize: ByteCount(rank)),
+                    "http://\(host)/", id: id, tags: known.tags
+                  ).with(\.expectedSize, ByteCount(rank)),
                   arrival: 0, location: known.location, ifKnown: isKept ? .keep : .update)
               ], at: now)
           case 4:

@@ -61,8 +61,8 @@
         var expected = DownloadRecord(
           request: DownloadRequest(
             url, id: "full", mirrors: [mirror], priority: Priority(-3), intent: .prefetch, tags: ["a", "b"],
-            metadata: ["k": "v"], expectedSize: 7, maximumSize: 8,
-            destination: .init(directory: "sub", name: "name")),
+            destination: .init(directory: "sub", name: "name")
+          ).with(\.metadata, ["k": "v"]).with(\.expectedSize, 7).with(\.maximumSize, 8),
           generation: 1, arrival: 5, rank: Rank(value: 7), createdAt: Date(timeIntervalSince1970: 100.5))
         expected.updatedAt = Date(timeIntervalSince1970: 200.5)
         expected.notBefore = Date(timeIntervalSince1970: 300.25)

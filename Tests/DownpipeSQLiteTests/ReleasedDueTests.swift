@@ -12,7 +12,8 @@
     private let time = VirtualTime()
 
     private func request(_ id: DownloadID, after: Set<DownloadID> = []) throws -> DownloadRequest {
-      try DownloadRequest("https://example.org/file", id: id, after: after, destination: .init(name: id.rawValue))
+      try DownloadRequest("https://example.org/file", id: id, destination: .init(name: id.rawValue)).with(
+        \.after, after)
     }
 
     /// Fills a ledger with “b”, which waits for “a” and, after a failure in an earlier process, for a time.

@@ -52,8 +52,9 @@
           Retry(.constant(.zero, attempts: 2))
         }
         let request = DownloadRequest(
-          url, id: "a", mirrors: [mirror],
-          headers: ["Authorization": "Bearer CANARY", "Cookie": "s=CANARY", "X-Key": "CANARY", "User-Agent": "u"])
+          url, id: "a", mirrors: [mirror]
+        ).with(
+          \.headers, ["Authorization": "Bearer CANARY", "Cookie": "s=CANARY", "X-Key": "CANARY", "User-Agent": "u"])
         let result = await Result(catching: { try await downloader.add(request).value })
         let hasFinished = (try? result.get()) != nil
         #expect(hasFinished == succeeds)

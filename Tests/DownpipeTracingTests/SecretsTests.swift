@@ -47,8 +47,8 @@ struct SecretsTests {
       observer
     }
     let request = DownloadRequest(
-      url, id: "a", mirrors: [mirror],
-      headers: ["Authorization": "Bearer CANARY", "Cookie": "s=CANARY", "X-Key": "CANARY"])
+      url, id: "a", mirrors: [mirror]
+    ).with(\.headers, ["Authorization": "Bearer CANARY", "Cookie": "s=CANARY", "X-Key": "CANARY"])
     let download = try await downloader.add(request)
     var texts: [String] = []
     do {

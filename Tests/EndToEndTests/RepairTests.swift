@@ -288,7 +288,7 @@ import Testing
             Unknown()
           }
           let plain = try await downloader.add(
-            DownloadRequest("\(server.url("/right"))", id: "plain", steps: .only("VerifyChecksum")))
+            DownloadRequest("\(server.url("/right"))", id: "plain").with(\.steps, .only("VerifyChecksum")))
           _ = try await plain.value
           guard case .unverifiable = try await plain.verify(repairing: true) else {
             Issue.record("a file without a digest")

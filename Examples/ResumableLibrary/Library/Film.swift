@@ -18,7 +18,8 @@ struct Film: Sendable, Hashable {
   /// The request for the download of the film.
   var request: DownloadRequest {
     DownloadRequest(
-      url, id: id, metadata: ["name": name, "type": type], destination: .init(name: fileName))
+      url, id: id, destination: .init(name: fileName)
+    ).with(\.metadata, ["name": name, "type": type])
   }
 }
 

@@ -4,7 +4,7 @@ extension DownloadRequest {
   /// What happens when a finished download is added again.
   ///
   /// ```swift
-  /// let index = try DownloadRequest("https://example.org/index.json", id: "index", refresh: .ifChanged)
+  /// let index = try DownloadRequest("https://example.org/index.json", id: "index").with(\.refresh, .ifChanged)
   /// let file = try await downloader.add(index).value  // the present one, also the tenth time
   /// ```
   /// The server is asked whether the file has changed, with the validator of the published bytes (RFC 9110 §13). If it

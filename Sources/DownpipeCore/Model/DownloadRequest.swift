@@ -3,6 +3,11 @@ public import Foundation
 /// A description of a file to download and of what to do with it.
 ///
 /// A request is a plain value: change it freely before adding it.
+///
+/// ```swift
+/// let film = try DownloadRequest("https://example.org/film.mkv", id: "film", priority: .high)
+///   .with(\.expectedSize, 734_003_200)
+/// ```
 public struct DownloadRequest: Sendable, Hashable {
   /// The properties: always one element, because an array is copied on write and is `Sendable`. Records, statuses and events
   /// are copied dozens of times for each download, and a copy of the properties costs a reference count for most of them.
@@ -46,7 +51,7 @@ public struct DownloadRequest: Sendable, Hashable {
   /// The downloads that have to finish first, at most 1,000; none by default.
   ///
   /// ```swift
-  /// try DownloadRequest("https://example.org/index", id: "index", after: ["part 1", "part 2"])
+  /// try DownloadRequest("https://example.org/index", id: "index").with(\.after, ["part 1", "part 2"])
   /// ```
   /// The download waits until each of them has finished, and ``WaitingReason/dependency(_:_:)`` says for which one. It goes
   /// on waiting while one of them is paused, has failed, was cancelled or removed; they may also be added later than the
@@ -147,44 +152,22 @@ public struct DownloadRequest: Sendable, Hashable {
     @inlinable _modify { yield &box[0].headStart }
   }
 
-  /// Creates a request.
+  /// Creates a request. All other properties have their defaults; set them afterwards, or use ``with(_:_:)``.
   public init(
     _ url: URL,
     id: DownloadID = DownloadID(),
     mirrors: [URL] = [],
     priority: Priority = .normal,
     intent: Intent = .userInitiated,
-    deadline: Date? = nil,
-    after: Set<DownloadID> = [],
     tags: Set<String> = [],
-    metadata: [String: String] = [:],
-    expectedSize: ByteCount = .unknown,
-    sizeHint: ByteCount = .unknown,
-    expectedDigests: [FileDigest] = [],
-    maximumSize: Int64? = nil,
-    headers: HeaderFields = [],
-    destination: Destination = Destination(),
-    steps: StepSelection = .all,
-    refresh: Refresh = .never,
-    headStart: HeadStart? = nil
+    destination: Destination = Destination()
   ) {
     var properties = Properties(id: id, url: url)
     properties.mirrors = mirrors
     properties.priority = priority
     properties.intent = intent
-    properties.deadline = deadline
-    properties.after = after
     properties.tags = tags
-    properties.metadata = metadata
-    properties.expectedSize = expectedSize
-    properties.sizeHint = sizeHint
-    properties.expectedDigests = expectedDigests
-    properties.maximumSize = maximumSize
-    properties.headers = headers
     properties.destination = destination
-    properties.steps = steps
-    properties.refresh = refresh
-    properties.headStart = headStart
     box = [properties]
   }
 
@@ -200,27 +183,24 @@ public struct DownloadRequest: Sendable, Hashable {
     mirrors: [URL] = [],
     priority: Priority = .normal,
     intent: Intent = .userInitiated,
-    deadline: Date? = nil,
-    after: Set<DownloadID> = [],
     tags: Set<String> = [],
-    metadata: [String: String] = [:],
-    expectedSize: ByteCount = .unknown,
-    sizeHint: ByteCount = .unknown,
-    expectedDigests: [FileDigest] = [],
-    maximumSize: Int64? = nil,
-    headers: HeaderFields = [],
-    destination: Destination = Destination(),
-    steps: StepSelection = .all,
-    refresh: Refresh = .never,
-    headStart: HeadStart? = nil
+    destination: Destination = Destination()
   ) throws(DownloadError) {
     try Self.check(text)
     guard let url = HTTPURL.parse(text) else { throw Self.unreadable(text) }
     self.init(
-      url, id: id, mirrors: mirrors, priority: priority, intent: intent, deadline: deadline, after: after,
-      tags: tags, metadata: metadata, expectedSize: expectedSize, sizeHint: sizeHint, expectedDigests: expectedDigests,
-      maximumSize: maximumSize, headers: headers, destination: destination, steps: steps, refresh: refresh,
-      headStart: headStart)
+      url, id: id, mirrors: mirrors, priority: priority, intent: intent, tags: tags, destination: destination)
+  }
+
+  /// Returns a copy of the request with another value of a property.
+  ///
+  /// ```swift
+  /// let notes = try DownloadRequest("https://example.org/1.txt", id: "notes").with(\.after, ["film"])
+  /// ```
+  public func with<Value>(_ property: WritableKeyPath<Self, Value>, _ value: Value) -> Self {
+    var copy = self
+    copy[keyPath: property] = value
+    return copy
   }
 
   /// The most bytes of UTF-8 in the text of a URL: 64 KiB. Few servers accept more than 8 KiB.

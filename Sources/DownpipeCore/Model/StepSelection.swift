@@ -1,7 +1,7 @@
 /// The steps of a pipeline that apply to a download, by name.
 ///
 /// ```swift
-/// DownloadRequest(url, steps: .only("Gunzip"))
+/// DownloadRequest(url).with(\.steps, .only("Gunzip"))
 /// ```
 /// The ledger keeps the selection. Adding a download fails if the selection names a step that the pipeline does not
 /// have, or if it leaves out a step that changes the form, such as an archive unpacker, and a later step needs its

@@ -47,18 +47,23 @@ extension LedgerConformance {
       "https://user@example.org:8443/a%20b/caf%E9?token=%2e&a%2Fb='#part", id: id,
       mirrors: [try mirror("https://one.example/caf%E9"), try mirror("ftp://two.example/f")],
       priority: Priority(-32768),
-      intent: Intent(odd), deadline: time(86_400.125), tags: [odd, "", "plain"], metadata: [odd: odd, "": ""],
-      expectedSize: .known(.max), sizeHint: 12,
-      expectedDigests: [FileDigest(.md5, bytes: Array(0..<16)), FileDigest(.sha1, bytes: Array(0..<20))],
-      maximumSize: 0,
-      headers: HeaderFields([
-        HeaderField("Accept", "a"), HeaderField("accept", odd), HeaderField("Authorization", odd),
-        HeaderField("X-All", "x", scope: .everywhere), HeaderField("X-One", "y", scope: .origin(try oneOrigin())),
-      ]),
-      destination: .init(directory: "deep/er", name: odd, nameUse: .fallback), steps: .only(odd, "Gunzip"),
-      refresh: .whenStale,
-      headStart: .init(
-        file: "/tmp/" + odd, count: 1 << 40, validator: Validator(entityTag: EntityTag("x")), total: .known(1 << 41)))
+      intent: Intent(odd), tags: [odd, "", "plain"],
+      destination: .init(directory: "deep/er", name: odd, nameUse: .fallback)
+    )
+    request.deadline = time(86_400.125)
+    request.metadata = [odd: odd, "": ""]
+    request.expectedSize = .known(.max)
+    request.sizeHint = 12
+    request.expectedDigests = [FileDigest(.md5, bytes: Array(0..<16)), FileDigest(.sha1, bytes: Array(0..<20))]
+    request.maximumSize = 0
+    request.headers = HeaderFields([
+      HeaderField("Accept", "a"), HeaderField("accept", odd), HeaderField("Authorization", odd),
+      HeaderField("X-All", "x", scope: .everywhere), HeaderField("X-One", "y", scope: .origin(try oneOrigin())),
+    ])
+    request.steps = .only(odd, "Gunzip")
+    request.refresh = .whenStale
+    request.headStart = .init(
+      file: "/tmp/" + odd, count: 1 << 40, validator: Validator(entityTag: EntityTag("x")), total: .known(1 << 41))
     request.isNamedByServer = true
     request.pieces = PieceDigests(.crc32, length: 1 << 20, bytes: [0, 1, 2, 3, 252, 253, 254, 255])
     request.lineage = DownloadRequest.Lineage(following: DownloadRequest(request.url, id: "root"))

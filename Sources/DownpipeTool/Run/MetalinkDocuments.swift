@@ -113,7 +113,8 @@ final class DescriptionFinder: RequestInterceptor {
 extension GetPlan {
   /// The request for a Metalink document.
   func request(forDocument text: String) throws(DownloadError) -> DownloadRequest {
-    var request = DownloadRequest(try Self.url(text), maximumSize: Int64(MetalinkDocument.maximumBytes))
+    var request = DownloadRequest(try Self.url(text))
+    request.maximumSize = Int64(MetalinkDocument.maximumBytes)
     request.headers = headers
     request.givenURL = text
     request.logsIn = logsIn

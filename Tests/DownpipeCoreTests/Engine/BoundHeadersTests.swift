@@ -47,7 +47,8 @@ struct BoundHeadersTests {
     var headers = Self.fields
     headers.fields.append(HeaderField("X-B", "b", scope: .origin(try #require(Origin(urls[1])))))
     try await run(source) { downloader in
-      _ = try await downloader.add(DownloadRequest(urls[0], mirrors: Array(urls.dropFirst()), headers: headers)).value
+      _ = try await downloader.add(DownloadRequest(urls[0], mirrors: Array(urls.dropFirst())).with(\.headers, headers))
+        .value
     }
     #expect(source.requests.map(\.url) == urls)
     #expect(names(source) == [Self.all, Self.everywhere + ["X-B"], Self.everywhere, Self.all])
@@ -58,7 +59,7 @@ struct BoundHeadersTests {
     let mirror = try url("greeting:again")
     let source = FakeSource([own: [.status(404)], mirror: [.init(bytes)]])
     try await run(source) { downloader in
-      _ = try await downloader.add(DownloadRequest(own, mirrors: [mirror], headers: Self.fields)).value
+      _ = try await downloader.add(DownloadRequest(own, mirrors: [mirror]).with(\.headers, Self.fields)).value
     }
     #expect(names(source) == [Self.all, Self.everywhere])
   }
@@ -72,7 +73,7 @@ struct BoundHeadersTests {
     let refresher = FakeLinkRefresher { _ in FreshLink(calls.next() == 1 ? other : first) }
     let ledger = MemoryLedger()
     try await run(source, ledger: ledger, refresher: refresher, attempts: 2) { downloader in
-      let download = try await downloader.add(DownloadRequest(first, id: "a", headers: Self.fields))
+      let download = try await downloader.add(DownloadRequest(first, id: "a").with(\.headers, Self.fields))
       await #expect(throws: DownloadError.self) { try await download.value }
       let kept = try await download.status.request
       #expect(kept.url == other)
@@ -95,7 +96,7 @@ struct BoundHeadersTests {
     let source = FakeSource([first: [.status(403)], other: [.init(bytes)]])
     let refresher = FakeLinkRefresher { _ in FreshLink(other, headers: ["Authorization": "fresh"]) }
     try await run(source, refresher: refresher) { downloader in
-      _ = try await downloader.add(DownloadRequest(first, headers: Self.fields)).value
+      _ = try await downloader.add(DownloadRequest(first).with(\.headers, Self.fields)).value
     }
     #expect(source.requests.last?.headers == ["Authorization": "fresh"])
   }
@@ -106,12 +107,12 @@ struct BoundHeadersTests {
     let other = try url("https://b.test/2")
     let source = FakeSource([first: [.status(404)], other: [.init(bytes)]])
     try await run(source) { downloader in
-      let download = try await downloader.add(DownloadRequest(first, id: "a", headers: Self.fields))
+      let download = try await downloader.add(DownloadRequest(first, id: "a").with(\.headers, Self.fields))
       await #expect(throws: DownloadError.self) { try await download.value }
       if byAdding {
         // The fields were changed since the download was added, and belong to the earlier URL.
         try await downloader.update("a") { $0.headers["X-Key"] = "changed" }
-        _ = try await downloader.add(DownloadRequest(other, id: "a", headers: Self.fields)).value
+        _ = try await downloader.add(DownloadRequest(other, id: "a").with(\.headers, Self.fields)).value
       } else {
         try await downloader.update("a") { $0.url = other }
         try await download.resume()
@@ -127,9 +128,9 @@ struct BoundHeadersTests {
     let other = try url("https://b.test/2")
     let source = FakeSource([first: [.status(404)], other: [.init(bytes)]])
     try await run(source) { downloader in
-      let download = try await downloader.add(DownloadRequest(first, id: "a", headers: Self.fields))
+      let download = try await downloader.add(DownloadRequest(first, id: "a").with(\.headers, Self.fields))
       await #expect(throws: DownloadError.self) { try await download.value }
-      _ = try await downloader.add(DownloadRequest(other, id: "a", headers: Self.fields)).value
+      _ = try await downloader.add(DownloadRequest(other, id: "a").with(\.headers, Self.fields)).value
     }
     #expect(names(source).last == Self.all, "the request was made for the new URL, with these fields")
   }
@@ -156,7 +157,7 @@ struct BoundHeadersTests {
   @Test func descriptionsHaveNoSecrets() throws {
     let url = try url("https://user:SECRET@a.test/1?token=SECRET")
     let headers: HeaderFields = ["Authorization": "SECRET", "X-Key": "SECRET", "Accept": "text/plain"]
-    let request = DownloadRequest(url, id: "a", mirrors: [url], headers: headers)
+    let request = DownloadRequest(url, id: "a", mirrors: [url]).with(\.headers, headers)
     let texts = [
       "\(headers)", "\(headers.fields)", "\(SourceRequest(url: url, headers: headers))", "\(FreshLink(url))",
       "\(request)", "\(DownloadEvent(request, .removed))", "\([request])", String(reflecting: request),

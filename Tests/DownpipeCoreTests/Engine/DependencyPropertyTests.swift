@@ -18,8 +18,9 @@ struct DependencyPropertyTests: EngineSuite {
 
   private func request(_ number: Int, after: Set<Int>) -> DownloadRequest {
     DownloadRequest(
-      url.appending(path: "\(number)"), id: Self.id(number), after: Set(after.map(Self.id)),
-      destination: .init(name: "\(number)"))
+      url.appending(path: "\(number)"), id: Self.id(number),
+      destination: .init(name: "\(number)")
+    ).with(\.after, Set(after.map(Self.id)))
   }
 
   /// The first downloads that started before a dependency had finished.

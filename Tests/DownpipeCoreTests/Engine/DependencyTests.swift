@@ -14,7 +14,8 @@ struct DependencyTests: EngineSuite {
   let ledger = MemoryLedger()
 
   private func request(_ id: DownloadID, after: Set<DownloadID> = []) -> DownloadRequest {
-    DownloadRequest(url.appending(path: id.rawValue), id: id, after: after, destination: .init(name: id.rawValue))
+    DownloadRequest(url.appending(path: id.rawValue), id: id, destination: .init(name: id.rawValue)).with(
+      \.after, after)
   }
 
   private func url(_ id: DownloadID) -> URL { url.appending(path: id.rawValue) }

@@ -86,7 +86,7 @@ struct DownloaderFailureTests: EngineSuite {
   @Test func tooLargeStopsBeforeTheDiskIsFull() async throws {
     let source = FakeSource([url: [FakeSource.Script(bytes).with { $0.announcesLength = false }]])
     let downloader = try await downloader(source)
-    let download = try await downloader.add(DownloadRequest(url, id: "a", maximumSize: 50_000))
+    let download = try await downloader.add(DownloadRequest(url, id: "a").with(\.maximumSize, 50_000))
     await #expect { try await download.value } throws: { ($0 as? DownloadError)?.code == .tooLarge }
     #expect(storage.partials.values.allSatisfy { $0.count <= 50_000 })
     await downloader.shutdown()

@@ -36,7 +36,7 @@ struct DownloaderTests: EngineSuite {
     let downloader = try await downloader(source)
     try await downloader.add(DownloadRequest(url, id: "a"))
     await source.held(atLeast: 1)
-    let again = try await downloader.add(DownloadRequest(url, id: "a", priority: .high, metadata: ["who": "me"]))
+    let again = try await downloader.add(DownloadRequest(url, id: "a", priority: .high).with(\.metadata, ["who": "me"]))
     #expect(!again.isNew)
     let status = try await again.status
     #expect(status.request.priority == .high)
@@ -64,7 +64,7 @@ struct DownloaderTests: EngineSuite {
     let downloader = try await downloader(FakeSource([url: [.init(bytes)]]))
     let unknown = try DownloadRequest("gopher://example.org/", id: "g")
     await #expect { try await downloader.add(unknown) } throws: { ($0 as? DownloadError)?.code == .unsupportedURL }
-    let header = DownloadRequest(url, headers: ["X": "a\r\nHost: evil"])
+    let header = DownloadRequest(url).with(\.headers, ["X": "a\r\nHost: evil"])
     await #expect { try await downloader.add(header) } throws: { ($0 as? DownloadError)?.code == .invalidRequest }
     let nameless = DownloadRequest(url, id: "")
     await #expect { try await downloader.add(nameless) } throws: { ($0 as? DownloadError)?.code == .invalidRequest }

@@ -17,7 +17,7 @@ struct FailureKindTests: EngineSuite {
     let retry = FakeRetryPolicy { $0.attempts < 5 ? .resume(after: .zero) : .giveUp }
     let statuses: [FakeSource.Script] = [.status(404), .status(404), .status(503), .status(404)]
     let downloader = try await downloader(FakeSource([url: statuses + [.init(bytes)]]), retry: retry)
-    let request = DownloadRequest(url, id: "a", tags: ["film"], metadata: ["k": "v"])
+    let request = DownloadRequest(url, id: "a", tags: ["film"]).with(\.metadata, ["k": "v"])
     _ = try await downloader.add(request).value
     #expect(retry.failures.map(\.repeated) == [1, 2, 1, 1])
     #expect(retry.failures.map(\.consecutive) == [1, 2, 3, 4])

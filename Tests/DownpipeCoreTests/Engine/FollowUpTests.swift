@@ -67,7 +67,7 @@ struct FollowUpTests: EngineSuite {
       }
     }
     let downloader = try await downloader(source, step)
-    try await downloader.add(DownloadRequest(url, id: "root", headers: ["X-Key": "parent"]))
+    try await downloader.add(DownloadRequest(url, id: "root").with(\.headers, ["X-Key": "parent"]))
     try await downloader.waitUntilIdle()
     let children = try await children(downloader)
     #expect(children.count == 2 && children.allSatisfy { $0.state.phase == .finished })
@@ -106,7 +106,7 @@ struct FollowUpTests: EngineSuite {
     let step = FollowUp { artifact, context in
       guard context.request.lineage == nil else { return [] }
       let first = try DownloadRequest("https://a.test/1", id: "one")
-      return [try DownloadRequest("https://a.test/2", id: "two", after: ["one", "elsewhere"]), first]
+      return [try DownloadRequest("https://a.test/2", id: "two").with(\.after, ["one", "elsewhere"]), first]
     }
     let downloader = try await downloader(source, step)
     try await downloader.add(DownloadRequest(url, id: "root"))

@@ -133,7 +133,7 @@ struct FollowUpWaitingTests: EngineSuite {
       FakeRetryPolicy(.giveUp)
       storage
       ledger
-      FollowUp(waitsForChildren: true) { [files] _ in [DownloadRequest(files[0], after: ["root"])] }
+      FollowUp(waitsForChildren: true) { [files] _ in [DownloadRequest(files[0]).with(\.after, ["root"])] }
     }
     let download = try await downloader.add(DownloadRequest(url, id: "root"))
     let error = await #expect(throws: DownloadError.self) { try await download.value }

@@ -83,7 +83,7 @@ struct MirrorDecisionTests: EngineSuite {
   @Test func aFailureAboutTheFileAsksNoMirror() async throws {
     let source = FakeSource([url: [.init(bytes)], mirror: [.init(bytes)]])
     let downloader = try await downloader(source, retry: FakeRetryPolicy(.giveUp))
-    let download = try await downloader.add(DownloadRequest(url, id: "a", mirrors: [mirror], maximumSize: 10))
+    let download = try await downloader.add(DownloadRequest(url, id: "a", mirrors: [mirror]).with(\.maximumSize, 10))
     await #expect { try await download.value } throws: { code($0) == .tooLarge }
     #expect(source.requests.map(\.url) == [url])
     await downloader.shutdown()

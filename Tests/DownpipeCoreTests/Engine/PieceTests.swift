@@ -164,7 +164,7 @@ struct PieceTests: EngineSuite {
       FakeSource()
       storage
     }
-    var request = DownloadRequest(url, expectedSize: 1_000)
+    var request = DownloadRequest(url).with(\.expectedSize, 1_000)
     request.pieces = PieceDigests(.crc32, length: 100, bytes: [UInt8](repeating: 0, count: 40))
     await #expect(throws: DownloadError.self) { try await plain.add(request) }
     await plain.shutdown()

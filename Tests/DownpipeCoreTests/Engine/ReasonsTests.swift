@@ -186,7 +186,7 @@ struct ReasonsTests: EngineSuite {
   @Test func observersSeeWhatTheRequestCarries() async throws {
     let (gate, observer) = (FakeGate(), RecordingObserver())
     let downloader = try await downloader(FakeSource(everyURL: .init(bytes)), gate, observer)
-    try await downloader.add(DownloadRequest(url, id: "a", tags: ["film"], metadata: ["title": "Sunrise"]))
+    try await downloader.add(DownloadRequest(url, id: "a", tags: ["film"]).with(\.metadata, ["title": "Sunrise"]))
     _ = await observer.wait(for: "a", toBe: .finished)
     #expect(observer.events.allSatisfy { $0.request.tags == ["film"] && $0.request.metadata["title"] == "Sunrise" })
     #expect(observer.events.first?.request.host == "example.org")

@@ -272,7 +272,7 @@ struct RefetchTests: EngineSuite {
     let source = FakeSource(everyURL: .init(bytes))
     let observer = RecordingObserver()
     let downloader = try await downloader(source, observers: [observer])
-    let request = DownloadRequest(url, id: "a", headStart: .init(file: "/nowhere/at/all", count: 10))
+    let request = DownloadRequest(url, id: "a").with(\.headStart, .init(file: "/nowhere/at/all", count: 10))
     let download = try await downloader.add(request)
     #expect(storage.bytes(of: try await download.value) == bytes)
     #expect(try await download.status.request.headStart == nil)

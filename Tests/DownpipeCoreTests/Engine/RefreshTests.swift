@@ -16,7 +16,7 @@ struct RefreshTests: EngineSuite {
 
   private var newBytes: [UInt8] { bytes.map { ~$0 } + [1] }
   private var request: DownloadRequest {
-    DownloadRequest(url, id: "a", destination: .init(name: "film"), refresh: .ifChanged)
+    DownloadRequest(url, id: "a", destination: .init(name: "film")).with(\.refresh, .ifChanged)
   }
 
   private func record() async throws -> DownloadRecord {

@@ -15,7 +15,7 @@ struct ReleasedDueTests: EngineSuite {
   let ledger = MemoryLedger()
 
   private func request(_ id: DownloadID, after: Set<DownloadID> = []) -> DownloadRequest {
-    DownloadRequest(url, id: id, after: after, destination: .init(name: id.rawValue))
+    DownloadRequest(url, id: id, destination: .init(name: id.rawValue)).with(\.after, after)
   }
 
   /// Fills a ledger with “b”, which waits for “a” and, after a failure in an earlier process, for a time.

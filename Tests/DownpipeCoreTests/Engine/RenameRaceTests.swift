@@ -94,7 +94,7 @@ struct RenameRaceTests: EngineSuite {
   /// The file of a download that is added together with one that waits for it is looked at before the addition.
   @Test("The file of a dependency that is being renamed is not downloaded again")
   func dependency() async throws {
-    let second = DownloadRequest(url.appending(path: "b"), id: "b", after: ["a"])
+    let second = DownloadRequest(url.appending(path: "b"), id: "b").with(\.after, ["a"])
     let race = try await race([DownloadRequest(url, id: "a"), second], holding: .records)
     try await race.end()
     #expect(try await race.addition.value.map(\.isNew) == [false, true])

@@ -151,7 +151,7 @@ struct ResumeTests {
     let observer = RecordingObserver()
     let downloader = try await downloader(
       source, retry: Retry(.constant(.zero, attempts: 3)), observer: observer, refresher: refresher)
-    let download = try await downloader.add(DownloadRequest(url, id: "a", headers: ["X-Token": "1"]))
+    let download = try await downloader.add(DownloadRequest(url, id: "a").with(\.headers, ["X-Token": "1"]))
     #expect(storage.bytes(of: try await download.value) == bytes)
     #expect(source.requests.map(\.url) == [url, url, fresh])
     // An entity tag applies to one resource only, so some bytes are compared.

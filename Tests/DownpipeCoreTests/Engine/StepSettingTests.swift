@@ -36,7 +36,7 @@ struct StepSettingTests: EngineSuite {
       return file
     }
     let downloader = try await downloader(source, with: step)
-    var request = DownloadRequest(url, id: "a", metadata: [key: "old"])
+    var request = DownloadRequest(url, id: "a").with(\.metadata, [key: "old"])
     let download = try await downloader.add(request)
     await source.held(atLeast: 1)
     request.metadata[key] = "new"
@@ -61,7 +61,7 @@ struct StepSettingTests: EngineSuite {
       return file
     }
     let downloader = try await downloader(FakeSource(everyURL: .init(bytes)), with: step)
-    var request = DownloadRequest(url, id: "a", metadata: [key: "old"])
+    var request = DownloadRequest(url, id: "a").with(\.metadata, [key: "old"])
     let download = try await downloader.add(request)
     await step.calls(atLeast: 1)
     request.metadata[key] = "new"

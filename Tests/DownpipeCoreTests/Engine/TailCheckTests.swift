@@ -147,7 +147,7 @@ struct TailCheckTests {
     let source = FakeSource([url: [.init(bytes)]])
     let retry = FakeRetryPolicy { $0.error.code == .contentChanged ? .restart(after: .zero) : .giveUp }
     let downloader = try await downloader(source, retry: retry)
-    let request = DownloadRequest(url, id: "a", headStart: .init(file: file, count: 400_000))
+    let request = DownloadRequest(url, id: "a").with(\.headStart, .init(file: file, count: 400_000))
     let download = try await downloader.add(request)
     #expect(storage.bytes(of: try await download.value) == bytes)
     let status = try await download.status

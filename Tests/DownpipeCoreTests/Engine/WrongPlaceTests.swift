@@ -128,7 +128,7 @@ struct WrongPlaceTests: EngineSuite {
     let downloader = try await downloader(source, right: [1])
     let digest = FileDigest(.sha256, bytes: [UInt8](repeating: 1, count: 32))
     let download = try await downloader.add(
-      DownloadRequest(url, id: "a", mirrors: [mirror], expectedDigests: [digest]))
+      DownloadRequest(url, id: "a", mirrors: [mirror]).with(\.expectedDigests, [digest]))
     await source.requests(atLeast: 2)
     try await settle(downloader)
     if restarts {

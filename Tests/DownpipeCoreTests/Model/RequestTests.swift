@@ -16,7 +16,8 @@ struct RequestTests {
     #expect(
       request
         == (try DownloadRequest(
-          "https://example.org/x", id: "a", expectedSize: 7, destination: .init(name: "n")))
+          "https://example.org/x", id: "a", destination: .init(name: "n")
+        ).with(\.expectedSize, 7))
     )
     let bare = try JSONDecoder().decode(
       DownloadRequest.self, from: Data(#"{"id": "a", "url": "https://example.org/x"}"#.utf8))
@@ -25,11 +26,13 @@ struct RequestTests {
 
   @Test func aRequestComesBackWhole() throws {
     var request = try DownloadRequest(
-      "https://example.org/x", id: "a", mirrors: [URL(filePath: "/m")], priority: .high, intent: .silent,
-      deadline: Date(timeIntervalSince1970: 1.5), tags: ["t"], metadata: ["k": "v"], expectedSize: 7, sizeHint: 8,
-      expectedDigests: [FileDigest(.md5, bytes: Array(0..<16))], maximumSize: 9, headers: ["A": "b"],
-      destination: .init(directory: "d", name: "n", nameUse: .fallback), steps: .only("Gunzip"),
-      refresh: .whenStale, headStart: .init(file: "/f", count: 3))
+      "https://example.org/x", id: "a", mirrors: [URL(filePath: "/m")], priority: .high, intent: .silent, tags: ["t"],
+      destination: .init(directory: "d", name: "n", nameUse: .fallback)
+    ).with(\.deadline, Date(timeIntervalSince1970: 1.5)).with(\.metadata, ["k": "v"]).with(\.expectedSize, 7).with(
+      \.sizeHint, 8
+    ).with(\.expectedDigests, [FileDigest(.md5, bytes: Array(0..<16))]).with(\.maximumSize, 9).with(
+      \.headers, ["A": "b"]
+    ).with(\.steps, .only("Gunzip")).with(\.refresh, .whenStale).with(\.headStart, .init(file: "/f", count: 3))
     request.isNamedByServer = true
     request.pieces = PieceDigests(.crc32, length: 5, bytes: [1, 2, 3, 4])
     request.headStart?.proof = .digests
@@ -50,7 +53,7 @@ struct RequestTests {
   }
 
   @Test func hintsAreNoPromise() throws {
-    var request = try DownloadRequest("https://example.org/x", sizeHint: 8)
+    var request = try DownloadRequest("https://example.org/x").with(\.sizeHint, 8)
     #expect(request.likelySize == 8 && request.expectedSize == .unknown)
     request.expectedSize = 9
     #expect(request.likelySize == 9)

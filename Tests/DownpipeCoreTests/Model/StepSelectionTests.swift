@@ -36,7 +36,7 @@ struct StepSelectionTests: EngineSuite {
     ] as [(StepSelection, Set<String>, [UInt8])])
   func aRequestNamesItsSteps(_ steps: StepSelection, _ tags: Set<String>, _ added: [UInt8]) async throws {
     let downloader = try await downloader()
-    let artifact = try await downloader.add(DownloadRequest(url, id: "a", tags: tags, steps: steps)).value
+    let artifact = try await downloader.add(DownloadRequest(url, id: "a", tags: tags).with(\.steps, steps)).value
     #expect(storage.bytes(of: artifact) == bytes + added)
     let store = try await ledger.open()
     #expect(try await store.record("a")?.request.steps == steps, "the selection is recorded")
@@ -45,7 +45,7 @@ struct StepSelectionTests: EngineSuite {
 
   @Test func whatNoStepIsNamedIsRefused() async throws {
     let downloader = try await downloader()
-    let request = DownloadRequest(url, id: "a", steps: .only("Add1", "Unzip"))
+    let request = DownloadRequest(url, id: "a").with(\.steps, .only("Add1", "Unzip"))
     await #expect { try await downloader.add(request) } throws: { error in
       guard let error = error as? DownloadError else { return false }
       return error.code == .invalidRequest && error.message.contains("Unzip")
@@ -81,7 +81,7 @@ struct StepSelectionTests: EngineSuite {
       adding(1)
       adding(2)
     }
-    try await first.add(DownloadRequest(url, id: "a", steps: .only("Add2")))
+    try await first.add(DownloadRequest(url, id: "a").with(\.steps, .only("Add2")))
     await first.shutdown()
     let second = try await Downloader(options: options) {
       FakeSource([url: [.init(bytes)]])

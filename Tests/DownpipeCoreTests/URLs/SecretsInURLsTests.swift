@@ -78,7 +78,8 @@ struct SecretsInURLsTests {
       let description = "cannot open http://u:hunter2@host/f"
     }
     #expect(!DownloadError(Foreign(), as: .network).message.contains("hunter2"))
-    var request = try DownloadRequest("http://u:hunter2@host/f", id: "a", headers: ["Authorization": "Basic hunter2"])
+    var request = try DownloadRequest("http://u:hunter2@host/f", id: "a").with(
+      \.headers, ["Authorization": "Basic hunter2"])
     request.mirrors = [request.url]
     #expect("\(request)" == "a http://…@host/f")
     #expect(!"\([request])".contains("hunter2"))

@@ -124,7 +124,7 @@ struct FakeStagesTests {
     let store = try await ledger.open()
     let other = try await ledger.open()
     try await store.rank(by: Ranking(name: "test") { Rank().ascending($0.arrival) })
-    let request = try DownloadRequest("https://example.org/a", id: "a", sizeHint: 7)
+    let request = try DownloadRequest("https://example.org/a", id: "a").with(\.sizeHint, 7)
     _ = try await store.add([LedgerAddition(request: request, arrival: 1)], at: now)
     for (operation, call) in [(FaultyLedger.Operation.rank, 2), (.update, 1), (.totals, 1), (.unsettledMoves, 1)] {
       ledger.fail(operation, at: call, with: error)

@@ -206,8 +206,9 @@ struct SimulatedUser: Sendable {
     let url = url(file)
     let content = process.system.network.content(of: url)
     var request = DownloadRequest(
-      url, id: SimulatedRequest.id(number), priority: priority, after: after.map { [SimulatedRequest.id($0)] } ?? [],
-      tags: ["t\(number % 2)"], destination: .init(name: "f\(number)"))
+      url, id: SimulatedRequest.id(number), priority: priority, tags: ["t\(number % 2)"],
+      destination: .init(name: "f\(number)"))
+    if let after { request.after = [SimulatedRequest.id(after)] }
     if options.contains(.mirrors) { request.mirrors = SimulatedRequest.copies(of: url, in: world.configuration) }
     if options.contains(.segments) { request.tags.insert(SimulatedSegments.tag) }
     if options.contains(.ifChanged) { request.refresh = .ifChanged }

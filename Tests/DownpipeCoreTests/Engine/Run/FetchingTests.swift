@@ -64,7 +64,7 @@ struct FetchingTests {
   func credentials() async throws {
     var headers: HeaderFields = ["Authorization": "a", "Accept": "*/*"]
     headers.fields.append(HeaderField("X-B", "b", scope: .origin(try #require(Origin(other)))))
-    let request = DownloadRequest(url, mirrors: [other], headers: headers)
+    let request = DownloadRequest(url, mirrors: [other]).with(\.headers, headers)
     for (target, isNamedByUser, names, isNamedByServer) in [
       (small, false, ["Authorization", "Accept"], false), (small, true, ["Authorization", "Accept"], false),
       (other, true, ["Accept", "X-B"], false), (other, false, ["Accept"], true),
@@ -84,7 +84,7 @@ struct FetchingTests {
     ])
     for (mirrors, script) in [([], FakeSource.Script(bytes)), ([other], .status(404))] {
       let source = FakeSource([url: [script], other: [.init(bytes)], small: [.init([1])]])
-      var request = DownloadRequest(url, mirrors: mirrors, headers: headers)
+      var request = DownloadRequest(url, mirrors: mirrors).with(\.headers, headers)
       request.isNamedByServer = true
       let downloader = try await Downloader(options: DownloaderOptions(time: VirtualTime())) {
         source

@@ -89,7 +89,8 @@ struct FormatChecks {
     let template = try PathTemplate(String(decoding: parts[0], as: UTF8.self))
     guard template.root.hasPrefix("/") else { fail("the root \(template.root)") }
     let request = try DownloadRequest(
-      "https://a.example/\(bytes.count)", id: DownloadID("a" + value.prefix(100)), metadata: ["a": value, "": value])
+      "https://a.example/\(bytes.count)", id: DownloadID("a" + value.prefix(100))
+    ).with(\.metadata, ["a": value, "": value])
     for kind in [Artifact.Kind.file, .directory] {
       let artifact = Artifact(kind: kind, location: .path("/tmp/a"), name: value)
       let target = template.target(
