@@ -1,5 +1,5 @@
 #if SQLite
-  import DownpipeCore
+  @_spi(Ledger) import DownpipeCore
   import Foundation
 
   /// The effect of a lifecycle event on the records in a phase, as SQL.

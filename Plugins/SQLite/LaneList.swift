@@ -1,5 +1,5 @@
 #if SQLite
-  import DownpipeCore
+  @_spi(Ledger) import DownpipeCore
 
   /// The place of a waiting download in the queue: the smallest key is leased first.
   struct WaitingKey: Comparable, Sendable {

@@ -1,5 +1,5 @@
 #if SQLite
-  import DownpipeCore
+  @_spi(Ledger) import DownpipeCore
   import Foundation
 
   // Downloads that wait for others. The table `dependency` has a row for each unmet dependency.

@@ -1,5 +1,5 @@
 #if SQLite
-  import DownpipeCore
+  @_spi(Ledger) import DownpipeCore
   import GRDB
 
   /// Ranking all downloads again, in batches. The name of the ranking is deleted before the first batch and written

@@ -1,5 +1,5 @@
 #if SQLite
-  import DownpipeCore
+  @_spi(Ledger) import DownpipeCore
   import GRDB
 
   /// A row of `download` with a value that this program never writes.

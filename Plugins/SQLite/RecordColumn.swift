@@ -1,5 +1,5 @@
 #if SQLite
-  import DownpipeCore
+  @_spi(Ledger) import DownpipeCore
   import Foundation
 
   /// A column of `download`: its name, the saves that write it, and its conversion from and to a record.

@@ -1,5 +1,5 @@
 #if SQLite
-  public import DownpipeCore
+  @_spi(Ledger) public import DownpipeCore
   import DownpipePOSIX
   import Foundation
 
@@ -47,7 +47,7 @@
     /// Opens the file, creates it if it does not exist, and migrates its tables to the current version.
     ///
     /// - Throws: `DownloadError` with `.ledger`, whose message says why the file cannot be used and what to do.
-    public func open() async throws -> any LedgerStore {
+    @_spi(Ledger) public func open() async throws -> any LedgerStore {
       let file = LedgerFile(path: path, durability: durability, lockTimeout: lockTimeout)
       // Opening may wait for the disk and for the locks of other programs.
       let pool = try await BlockingThreads.run(.urgent) { _ in try file.open() }

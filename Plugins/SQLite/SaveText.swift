@@ -1,5 +1,5 @@
 #if SQLite
-  import DownpipeCore
+  @_spi(Ledger) import DownpipeCore
   import Synchronization
 
   /// The statement of a save, one for each set of fields. It changes no row unless the owner holds the record.

@@ -33,7 +33,12 @@ struct ExampleHarness {
       }
       text += "}\n"
     }
-    return imports.sorted().map { "import \($0)\n" }.joined() + declarations + "\n" + text
+    return imports.sorted().map { "\(Self.attribute(of: $0))import \($0)\n" }.joined() + declarations + "\n" + text
+  }
+
+  /// Those of ledgers, so that their documentation can have examples, too.
+  private static func attribute(of module: String) -> String {
+    ["Downpipe", "DownpipeTesting"].contains(module) ? "@_spi(Ledger) " : ""
   }
 
   private func parameters(at path: String) -> [(String, String)] {
@@ -64,8 +69,8 @@ struct ExampleHarness {
           declarations[declarations.count - 1].code.append(code)
           // A declaration that begins at the margin ends there, too.
           if code.first == "}" { isInDeclaration = false }
-        } else if words.first == "import" {
-          imports.append(contentsOf: words.dropFirst().prefix(1).map(String.init))
+        } else if let keyword = words.firstIndex(of: "import"), words[..<keyword].allSatisfy({ $0.first == "@" }) {
+          imports.append(contentsOf: words.dropFirst(keyword + 1).prefix(1).map(String.init))
         } else if let word = words.first, Self.words.contains(String(word)), code.first != " " {
           declarations.append((line, [code]))
           isInDeclaration = !code.hasSuffix("}")

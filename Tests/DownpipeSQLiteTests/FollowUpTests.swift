@@ -1,5 +1,5 @@
 #if SQLite
-  import DownpipeCore
+  @_spi(Ledger) import DownpipeCore
   import DownpipeTesting
   import Foundation
   import HangLimit

@@ -2,7 +2,7 @@
   import DownpipeCore
   import DownpipeScheduling
   import DownpipeSQLite
-  import DownpipeTesting
+  @_spi(Ledger) import DownpipeTesting
   import HangLimit
   import Testing
 

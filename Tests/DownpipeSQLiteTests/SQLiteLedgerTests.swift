@@ -1,6 +1,6 @@
 #if SQLite
   import DownpipeCore
-  import DownpipeTesting
+  @_spi(Ledger) import DownpipeTesting
   import Foundation
   import HangLimit
   import Testing

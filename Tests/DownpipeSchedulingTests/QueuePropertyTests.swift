@@ -1,6 +1,6 @@
 import DownpipeCore
 import DownpipeScheduling
-import DownpipeTesting
+@_spi(Ledger) import DownpipeTesting
 import HangLimit
 import Testing
 

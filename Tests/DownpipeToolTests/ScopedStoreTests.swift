@@ -1,5 +1,5 @@
 import ArgumentParser
-import Downpipe
+@_spi(Ledger) import Downpipe
 import DownpipeTesting
 import Foundation
 import HangLimit

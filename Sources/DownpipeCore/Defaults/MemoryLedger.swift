@@ -4,8 +4,8 @@ import Synchronization
 /// A ledger in memory, for tests and for downloads that need not outlive the process.
 ///
 /// All stores opened from one value or its copies share the same records, so that a test can restart a downloader with
-/// it. A store that is released without ``LedgerStore/close()`` counts as an ended process:
-/// ``LedgerStore/reclaim(at:)`` releases the downloads that it held.
+/// it. A store that is released without being closed counts as an ended process:
+/// another store releases the downloads that it held.
 ///
 /// It is meant for up to some 100,000 downloads: replacing the scheduling policy ranks all of them in one step, and leases
 /// sort the queue when it has changed.
@@ -23,7 +23,7 @@ public struct MemoryLedger: Ledger {
   public init() {}
 
   /// Opens the ledger for another owner. It never fails.
-  public func open() async throws -> any LedgerStore { MemoryLedgerStore(box) }
+  @_spi(Ledger) public func open() async throws -> any LedgerStore { MemoryLedgerStore(box) }
 }
 
 /// The records shared by all stores of one ``MemoryLedger``.

@@ -50,7 +50,7 @@ public struct DownloadFilter: Sendable, Hashable {
   public static func ids(_ ids: some Sequence<DownloadID>) -> DownloadFilter { DownloadFilter(ids: Set(ids)) }
 
   /// Returns whether a record meets every condition.
-  public func matches(_ record: DownloadRecord) -> Bool { matches(record, host: record.request.host) }
+  @_spi(Ledger) public func matches(_ record: DownloadRecord) -> Bool { matches(record, host: record.request.host) }
 
   /// Returns whether a record meets every condition. Pass the host if it is known: reading it parses the URL.
   func matches(_ record: DownloadRecord, host: @autoclosure () -> String) -> Bool {

@@ -1,7 +1,7 @@
 public import Foundation
 
 /// The persistent state of a download, as ledgers keep it.
-public struct DownloadRecord: Sendable, Hashable {
+@_spi(Ledger) public struct DownloadRecord: Sendable, Hashable {
   /// The request; its id is the key of the record.
   public var request: DownloadRequest
   /// The request as it was last added; `nil` when it equals ``request``.
@@ -101,7 +101,7 @@ public struct DownloadRecord: Sendable, Hashable {
 /// The stored bytes of a download, and the representation that they are part of.
 ///
 /// The ledger never records bytes that the disk may not have: the data is made durable first, then the checkpoint.
-public struct Checkpoint: Sendable, Hashable {
+@_spi(Ledger) public struct Checkpoint: Sendable, Hashable {
   /// The stored bytes.
   public var ranges: ByteRangeSet
   /// The size of the whole representation.
@@ -149,7 +149,7 @@ public struct Checkpoint: Sendable, Hashable {
 }
 
 /// The results of the steps after the transfer.
-public struct StepLog: Sendable, Hashable, Codable {
+@_spi(Ledger) public struct StepLog: Sendable, Hashable, Codable {
   /// The names of the steps that have finished or were not needed, from the beginning of the chain. If the chain no
   /// longer begins with these steps, it starts again.
   public var completed: [String]
@@ -167,7 +167,7 @@ public struct StepLog: Sendable, Hashable, Codable {
 }
 
 /// An artifact, as ledgers keep it.
-public struct StoredArtifact: Sendable, Hashable, Codable {
+@_spi(Ledger) public struct StoredArtifact: Sendable, Hashable, Codable {
   /// Whether the artifact is a file or a folder.
   public var kind: Artifact.Kind
   /// The path, as returned by ``Storage/storedPath(for:)``; `nil` for an artifact in memory.

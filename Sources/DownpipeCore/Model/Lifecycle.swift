@@ -2,7 +2,7 @@
 ///
 /// It is a pure table, which the engine and every ledger follow. An event without an entry for a phase has no effect in
 /// it.
-public enum Lifecycle {
+@_spi(Ledger) public enum Lifecycle {
   /// An event in the life of a download.
   public enum Event: String, Sendable, Hashable, CaseIterable {
     /// An owner has leased the download.

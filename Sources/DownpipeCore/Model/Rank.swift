@@ -8,14 +8,14 @@ public import Foundation
 /// ```
 public struct Rank: Sendable, Hashable, Comparable {
   /// The 128 bits of the key.
-  public private(set) var value: UInt128
+  @_spi(Ledger) public private(set) var value: UInt128
   private var bitsUsed = 0
 
   /// Creates a rank without parts.
   public init() { value = 0 }
 
   /// Creates a rank from its 128 bits, as ledgers store them.
-  public init(value: UInt128) {
+  @_spi(Ledger) public init(value: UInt128) {
     self.value = value
     bitsUsed = 128
   }

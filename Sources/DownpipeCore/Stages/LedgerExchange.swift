@@ -3,7 +3,7 @@ public import Foundation
 // The values that a ledger takes and returns: additions, leases, saves.
 
 /// A download to be added to a ledger.
-public struct LedgerAddition: Sendable {
+@_spi(Ledger) public struct LedgerAddition: Sendable {
   /// The request of the download.
   public var request: DownloadRequest
   /// The download's place in the order of arrival. A known download keeps its own.
@@ -29,7 +29,7 @@ public struct LedgerAddition: Sendable {
 }
 
 /// The result of adding one download.
-public struct LedgerAddOutcome: Sendable {
+@_spi(Ledger) public struct LedgerAddOutcome: Sendable {
   /// Whether the id was new or the download starts again.
   public var isNew: Bool
   /// The record after the addition.
@@ -42,34 +42,8 @@ public struct LedgerAddOutcome: Sendable {
   }
 }
 
-/// A record that cannot be read.
-public struct DamagedRecord: Sendable, Hashable {
-  /// The id of the download.
-  public var id: DownloadID
-  /// A description of the damage.
-  public var reason: String
-
-  /// Creates a description of a damaged record.
-  public init(id: DownloadID, reason: String) {
-    self.id = id
-    self.reason = reason
-  }
-}
-
-/// The downloads that a store leases.
-public enum LeaseScope: Sendable, Hashable {
-  /// All downloads.
-  case all
-  /// The downloads that were added, resumed or restarted through this store.
-  case own
-  /// The downloads with the tag.
-  case tag(String)
-  /// The downloads with these ids.
-  case ids(Set<DownloadID>)
-}
-
 /// The conditions of a lease.
-public struct LeaseRequest: Sendable {
+@_spi(Ledger) public struct LeaseRequest: Sendable {
   /// The current time. Downloads that are due by then may be leased.
   public var now: Date
   /// The time at which the lease expires unless it is renewed.
@@ -102,26 +76,8 @@ public struct LeaseRequest: Sendable {
   }
 }
 
-/// An order of groups of waiting downloads, which goes before the order of rank.
-public struct CandidateOrder: Sendable {
-  /// Returns the group of a candidate, whose size is always unknown. It must be pure and cheap.
-  public var group: @Sendable (Candidate) -> String
-  /// Returns the place of a group: the smallest goes first, and of equal ones the group whose first download has the
-  /// smallest rank.
-  ///
-  /// The place of a group can grow with each download that starts, and never falls. The function must be cheap, because
-  /// it is called inside the ledger's transaction.
-  public var precedence: @Sendable (String) -> UInt64
-
-  /// Creates an order.
-  public init(group: @escaping @Sendable (Candidate) -> String, precedence: @escaping @Sendable (String) -> UInt64) {
-    self.group = group
-    self.precedence = precedence
-  }
-}
-
 /// The decision about a candidate for a lease.
-public enum LeaseSelection: Sendable, Hashable {
+@_spi(Ledger) public enum LeaseSelection: Sendable, Hashable {
   /// Leases the candidate.
   case take
   /// Skips the candidate and those with the same ``Candidate/withoutSize``, and goes on with the next.
@@ -137,7 +93,7 @@ public enum LeaseSelection: Sendable, Hashable {
 }
 
 /// A record to be saved, and which of its fields.
-public struct LedgerSave: Sendable {
+@_spi(Ledger) public struct LedgerSave: Sendable {
   /// The record.
   public var record: DownloadRecord
   /// The fields that are written.
@@ -151,7 +107,7 @@ public struct LedgerSave: Sendable {
 }
 
 /// The result of an exchange with the ledger.
-public struct LedgerExchange: Sendable {
+@_spi(Ledger) public struct LedgerExchange: Sendable {
   /// Whether each record was saved, in the order of the saves.
   public var saved: [Bool] = []
   /// The leased records, in order of rank.

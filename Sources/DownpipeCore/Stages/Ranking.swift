@@ -4,7 +4,7 @@
 /// try await store.rank(by: Ranking(PriorityQueue()))
 /// try await store.rank(by: Ranking(name: "smallest first") { Rank().ascending($0.size.bytes ?? .max) })
 /// ```
-public struct Ranking: Sendable {
+@_spi(Ledger) public struct Ranking: Sendable {
   /// The name that tells these ranks from those of another ranking. The ledger keeps it.
   public var name: String
   /// Returns the rank of a download; the smallest goes first. It must be pure and cheap: it is called inside the

@@ -1,5 +1,5 @@
 /// The fields of a record that a save writes.
-public struct RecordFields: OptionSet, Sendable, Hashable {
+@_spi(Ledger) public struct RecordFields: OptionSet, Sendable, Hashable {
   /// The bits of the set.
   public let rawValue: Int
   /// Creates a set from its bits.

@@ -3,7 +3,7 @@ extension Storage {
   /// list its partials.
   ///
   /// - Throws: ``DownloadError`` with `.permission`, `.storage` or `.ledger`.
-  public func orphans(unknownTo store: any LedgerStore) async throws -> [StoredPartial]? {
+  @_spi(Ledger) public func orphans(unknownTo store: any LedgerStore) async throws -> [StoredPartial]? {
     // List the partials first, so that the list has no partial that is created while the ledger is read.
     guard let partials = try await partials() else { return nil }
     var orphans: [StoredPartial] = []
@@ -16,7 +16,7 @@ extension Storage {
   /// Removes those of the given partials that are still orphans.
   /// - Returns: The number of removed partials.
   /// - Throws: ``DownloadError`` with `.permission`, `.storage` or `.ledger`.
-  public func remove(_ orphans: [StoredPartial], unknownTo store: any LedgerStore) async throws -> Int {
+  @_spi(Ledger) public func remove(_ orphans: [StoredPartial], unknownTo store: any LedgerStore) async throws -> Int {
     var count = 0
     for orphan in orphans {
       guard try await !store.wants(orphan.key) else { continue }

@@ -45,7 +45,7 @@ public struct SleepPurpose: Hashable, Sendable, CustomStringConvertible {
 
   /// No stated purpose: the default for gates and other stages.
   public static let unnamed = SleepPurpose("unnamed")
-  /// Until the next waiting download becomes due: for another attempt, after ``DownloadRecord/notBefore``, or when a
+  /// Until the next waiting download becomes due: for another attempt, at the time that its record names, or when a
   /// failed ledger is tried again.
   public static let dueTime = SleepPurpose("dueTime")
   /// Until leases are renewed and the downloads of other owners are checked.

@@ -1,4 +1,4 @@
-import DownpipeCore
+@_spi(Ledger) import DownpipeCore
 import Foundation
 import Synchronization
 

@@ -1,4 +1,4 @@
-public import DownpipeCore
+@_spi(Ledger) public import DownpipeCore
 import Foundation
 
 /// Checks that a ledger keeps the contract of ``/DownpipeCore/Ledger`` and ``/DownpipeCore/LedgerStore``.
@@ -9,7 +9,7 @@ import Foundation
 /// ```
 /// Each rule requests a new, empty ledger and opens it once or several times. All openings of one ledger must have the
 /// same records, because they stand for several processes and for restarts.
-public struct LedgerConformance: Sendable {
+@_spi(Ledger) public struct LedgerConformance: Sendable {
   let make: @Sendable () async throws -> any Ledger
   let exclusions: [ConformanceExclusion]
   let limit: Duration

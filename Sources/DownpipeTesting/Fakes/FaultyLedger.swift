@@ -1,4 +1,4 @@
-public import DownpipeCore
+@_spi(Ledger) public import DownpipeCore
 import Foundation
 
 /// A ledger that wraps another one, records its calls and fails as a test plans.
@@ -7,7 +7,7 @@ import Foundation
 /// let ledger = FaultyLedger(MemoryLedger())
 /// ledger.fail(.save, at: 2, with: DownloadError(.ledger, "the disk is full"))
 /// ```
-public final class FaultyLedger: Ledger {
+@_spi(Ledger) public final class FaultyLedger: Ledger {
   /// The calls that are recorded and can fail.
   public enum Operation: String, Sendable, Hashable, CaseIterable {
     /// `Ledger.open`

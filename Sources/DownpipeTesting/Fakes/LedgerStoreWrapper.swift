@@ -1,4 +1,4 @@
-package import DownpipeCore
+@_spi(Ledger) package import DownpipeCore
 package import Foundation
 
 /// A ledger store around another one: it implements the methods that it changes, and all others forward to ``base``.

@@ -4,7 +4,7 @@ public import DownpipeCore
 ///
 /// Downloads are named by a number from 0 to 7. An operation on a download that does not exist, or that is in no state
 /// for it, has no effect, so that a sequence stays valid when operations are left out of it.
-public enum QueueOperation: Sendable, Hashable {
+@_spi(Ledger) public enum QueueOperation: Sendable, Hashable {
   /// Adds a download, or adds it again.
   ///
   /// - Parameters:
@@ -61,7 +61,7 @@ public enum QueueOperation: Sendable, Hashable {
 }
 
 /// The limits of a simulated queue.
-public struct QueueLimits: Sendable, Hashable {
+@_spi(Ledger) public struct QueueLimits: Sendable, Hashable {
   /// The most downloads that run at once.
   public var concurrent: Int
   /// The most downloads that run at once from one host.

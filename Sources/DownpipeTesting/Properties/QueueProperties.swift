@@ -1,4 +1,4 @@
-public import DownpipeCore
+@_spi(Ledger) public import DownpipeCore
 
 /// Checks a scheduling policy in a downloader, with random sequences of operations.
 ///
@@ -18,7 +18,7 @@ public import DownpipeCore
 /// try await QueueProperties { MyPolicy() }.run([.add(1), .add(3, priority: 100), .settle])
 /// ```
 /// The engine works on several threads, so that a sequence may fail only sometimes.
-public struct QueueProperties: Sendable {
+@_spi(Ledger) public struct QueueProperties: Sendable {
   /// The stages that are tested.
   var subject: QueueSimulation.Subject
   private let length: Int
@@ -111,7 +111,7 @@ public struct QueueProperties: Sendable {
 }
 
 /// A sequence of operations after which a property does not hold.
-public struct QueuePropertyFailure: Error, Sendable, CustomStringConvertible {
+@_spi(Ledger) public struct QueuePropertyFailure: Error, Sendable, CustomStringConvertible {
   /// The seed of the sequence; `nil` for a given sequence.
   public let seed: UInt64?
   /// The property that does not hold.

@@ -1,4 +1,4 @@
-import DownpipeCore
+@_spi(Ledger) import DownpipeCore
 import Foundation
 
 // The properties that are checked when the engine has nothing left to do, and at the end.

@@ -1,4 +1,4 @@
-import DownpipeCore
+@_spi(Ledger) import DownpipeCore
 import Foundation
 
 /// A downloader with fakes for its other stages, on which a sequence of operations is performed.

@@ -1,7 +1,7 @@
 import Synchronization
 
 /// A property that a queue must have; see ``QueueProperties``.
-public enum QueueProperty: String, Sendable, Hashable, CaseIterable {
+@_spi(Ledger) public enum QueueProperty: String, Sendable, Hashable, CaseIterable {
   /// No download begins when a limit is reached, unless it is started by hand, and lowered limits stop running
   /// downloads.
   case limits = "limits are never exceeded"

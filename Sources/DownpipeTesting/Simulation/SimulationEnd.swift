@@ -1,4 +1,4 @@
-import DownpipeCore
+@_spi(Ledger) import DownpipeCore
 import Foundation
 
 /// The end of a simulation: everything may run again, and has to finish; then everything is removed, and nothing must be

@@ -1,10 +1,10 @@
-import DownpipeCore
-import DownpipeTesting
+@_spi(Ledger) import DownpipeCore
+@_spi(Ledger) import DownpipeTesting
 import Foundation
 import HangLimit
 import Testing
 
-@testable import DownpipeCore
+@_spi(Ledger) @testable import DownpipeCore
 
 @Suite(.endsHangs)
 struct MemoryLedgerTests {

@@ -1,9 +1,9 @@
-import DownpipeTesting
+@_spi(Ledger) import DownpipeTesting
 import Foundation
 import HangLimit
 import Testing
 
-@testable import DownpipeCore
+@_spi(Ledger) @testable import DownpipeCore
 
 /// What watchers are told after a run has lost its lease: what the ledger says of the download by then.
 @Suite(.endsHangs)

@@ -2,7 +2,7 @@ import Foundation
 import HangLimit
 import Testing
 
-@testable import DownpipeCore
+@_spi(Ledger) @testable import DownpipeCore
 
 /// The validator in the checkpoint after a reply's bytes are joined with bytes on disk.
 @Suite(.endsHangs)

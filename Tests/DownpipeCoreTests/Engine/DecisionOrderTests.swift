@@ -3,7 +3,7 @@ import Foundation
 import HangLimit
 import Testing
 
-@testable import DownpipeCore
+@_spi(Ledger) @testable import DownpipeCore
 
 /// The same inputs give the same order of calls: nothing follows the order of a dictionary or set, which differs from
 /// process to process and from copy to copy.

@@ -1,5 +1,5 @@
 import DownpipeCore
-import DownpipeTesting
+@_spi(Ledger) import DownpipeTesting
 import Foundation
 import HangLimit
 import Testing

@@ -1,10 +1,10 @@
-import DownpipeTesting
+@_spi(Ledger) import DownpipeTesting
 import Foundation
 import HangLimit
 import Synchronization
 import Testing
 
-@testable import DownpipeCore
+@_spi(Ledger) @testable import DownpipeCore
 
 /// Downloads that follow from the artifact of another one.
 @Suite(.endsHangs)

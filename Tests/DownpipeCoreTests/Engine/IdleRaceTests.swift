@@ -1,4 +1,4 @@
-import DownpipeTesting
+@_spi(Ledger) import DownpipeTesting
 import Foundation
 import HangLimit
 import Testing

@@ -3,7 +3,7 @@ import Foundation
 import HangLimit
 import Testing
 
-@testable import DownpipeCore
+@_spi(Ledger) @testable import DownpipeCore
 
 /// What the engine reads from the ledger may be old when it arrives.
 @Suite(.endsHangs)

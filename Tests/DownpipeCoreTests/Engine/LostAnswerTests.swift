@@ -1,9 +1,9 @@
-import DownpipeTesting
+@_spi(Ledger) import DownpipeTesting
 import Foundation
 import HangLimit
 import Testing
 
-@testable import DownpipeCore
+@_spi(Ledger) @testable import DownpipeCore
 
 /// Commands whose effect, or the effect of what came before them, the ledger does not confirm.
 @Suite(.endsHangs)

@@ -1,4 +1,4 @@
-import DownpipeCore
+@_spi(Ledger) import DownpipeCore
 import DownpipeTesting
 
 /// A ledger whose store a test can use without the engine's knowledge.

@@ -3,7 +3,7 @@ import Foundation
 import HangLimit
 import Testing
 
-@testable import DownpipeCore
+@_spi(Ledger) @testable import DownpipeCore
 
 /// Commands, changes and ends of processes while a finished download is refreshed.
 @Suite(.endsHangs)

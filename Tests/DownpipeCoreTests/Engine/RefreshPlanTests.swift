@@ -3,7 +3,7 @@ import Foundation
 import HangLimit
 import Testing
 
-@testable import DownpipeCore
+@_spi(Ledger) @testable import DownpipeCore
 
 /// What replies to the first request of a refresh mean for the published file.
 @Suite(.endsHangs)

@@ -3,7 +3,7 @@ import Foundation
 import HangLimit
 import Testing
 
-@testable import DownpipeCore
+@_spi(Ledger) @testable import DownpipeCore
 
 /// Finished downloads whose server is asked whether the file has changed.
 @Suite(.endsHangs)

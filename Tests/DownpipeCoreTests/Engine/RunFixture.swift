@@ -1,7 +1,7 @@
 import DownpipeTesting
 import Foundation
 
-@testable import DownpipeCore
+@_spi(Ledger) @testable import DownpipeCore
 
 /// Runs that do no work, for tests of the values that hold runs.
 struct RunFixture: Sendable {

@@ -1,9 +1,9 @@
-import DownpipeTesting
+@_spi(Ledger) import DownpipeTesting
 import Foundation
 import HangLimit
 import Testing
 
-@testable import DownpipeCore
+@_spi(Ledger) @testable import DownpipeCore
 
 /// Settings that users change: kept, and effective on what runs.
 @Suite(.endsHangs)

@@ -3,7 +3,7 @@ import Foundation
 import HangLimit
 import Testing
 
-@testable import DownpipeCore
+@_spi(Ledger) @testable import DownpipeCore
 
 /// A checkpoint counts only as far as the bytes on disk match it.
 @Suite(.endsHangs)

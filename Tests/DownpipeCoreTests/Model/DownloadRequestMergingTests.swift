@@ -3,7 +3,7 @@ import Foundation
 import HangLimit
 import Testing
 
-@testable import DownpipeCore
+@_spi(Ledger) @testable import DownpipeCore
 
 /// Adding again takes over what has changed in a request, and nothing else.
 @Suite(.endsHangs)

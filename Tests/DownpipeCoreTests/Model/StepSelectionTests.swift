@@ -3,7 +3,7 @@ import Foundation
 import HangLimit
 import Testing
 
-@testable import DownpipeCore
+@_spi(Ledger) @testable import DownpipeCore
 
 /// The steps that apply to a download.
 @Suite(.endsHangs)

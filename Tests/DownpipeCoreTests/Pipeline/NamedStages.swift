@@ -1,4 +1,4 @@
-import DownpipeCore
+@_spi(Ledger) import DownpipeCore
 import Foundation
 
 // Stages with only a name, to build and print pipelines.

@@ -4,7 +4,7 @@ import HangLimit
 import Synchronization
 import Testing
 
-@testable import DownpipeTesting
+@_spi(Ledger) @testable import DownpipeTesting
 
 /// Each property fails for a policy, limit or ledger that does not have it.
 @Suite(.endsHangs)

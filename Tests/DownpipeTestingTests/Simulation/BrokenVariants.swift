@@ -1,4 +1,4 @@
-import DownpipeCore
+@_spi(Ledger) import DownpipeCore
 @testable import DownpipeTesting
 import Foundation
 import Synchronization

@@ -1,4 +1,4 @@
-@testable import DownpipeCore
+@_spi(Ledger) @testable import DownpipeCore
 @testable import DownpipeTesting
 import HangLimit
 import Testing

@@ -1,9 +1,9 @@
-import DownpipeCore
+@_spi(Ledger) import DownpipeCore
 import Foundation
 import HangLimit
 import Testing
 
-@testable import DownpipeTesting
+@_spi(Ledger) @testable import DownpipeTesting
 
 /// What a failure says, and how it is shortened.
 @Suite(.endsHangs)

@@ -1,4 +1,4 @@
-import DownpipeCore
+@_spi(Ledger) import DownpipeCore
 import Foundation
 
 /// Counts the bytes that downloads receive although they have received them before.

@@ -1,4 +1,4 @@
-public import DownpipeCore
+@_spi(Ledger) public import DownpipeCore
 public import Foundation
 
 /// What must hold in every simulation, at certain moments; see ``Simulation/invariants``.
@@ -127,7 +127,7 @@ public struct SimulationView: Sendable {
   /// The date of the machine.
   public let date: Date
   /// The records as the ledger has them, in the order in which the downloads were added first.
-  public let records: [DownloadRecord]
+  @_spi(Ledger) public let records: [DownloadRecord]
   /// The downloads whose bodies are being received, with one entry for each connection.
   public let transfers: [DownloadID]
 }

@@ -1,4 +1,4 @@
-import DownpipeCore
+@_spi(Ledger) import DownpipeCore
 import Foundation
 
 /// A ledger that is slow and fails as its world says, ends with its process, and shows its changes to the invariants.

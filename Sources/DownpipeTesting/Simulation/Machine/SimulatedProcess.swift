@@ -1,4 +1,4 @@
-public import DownpipeCore
+@_spi(Ledger) public import DownpipeCore
 import Foundation
 import Synchronization
 

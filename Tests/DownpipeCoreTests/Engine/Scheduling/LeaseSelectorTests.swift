@@ -2,7 +2,7 @@ import DownpipeTesting
 import HangLimit
 import Testing
 
-@testable import DownpipeCore
+@_spi(Ledger) @testable import DownpipeCore
 
 /// The downloads that one lease takes.
 @Suite(.endsHangs)

@@ -1,9 +1,9 @@
-import DownpipeTesting
+@_spi(Ledger) import DownpipeTesting
 import Foundation
 import HangLimit
 import Testing
 
-@testable import DownpipeCore
+@_spi(Ledger) @testable import DownpipeCore
 
 /// Outcomes that wait to be saved in the ledger.
 @Suite(.endsHangs)

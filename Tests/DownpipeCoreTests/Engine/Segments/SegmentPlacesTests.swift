@@ -2,7 +2,7 @@ import Foundation
 import HangLimit
 import Testing
 
-@testable import DownpipeCore
+@_spi(Ledger) @testable import DownpipeCore
 
 /// Which place gets the next connection.
 @Suite(.endsHangs)

@@ -3,7 +3,7 @@ import Foundation
 import HangLimit
 import Testing
 
-@testable import DownpipeCore
+@_spi(Ledger) @testable import DownpipeCore
 
 /// Files that come over several connections and from several places.
 @Suite(.endsHangs)

@@ -1,0 +1,303 @@
+public import Foundation
+internal import Synchronization
+
+/// An open ledger.
+///
+/// Every call is atomic, and durable when it returns. Other processes, and later other machines, may use the same
+/// ledger at the same time. The owner that has leased a download holds it until the lease expires. ``Lifecycle``
+/// governs the transitions of a record: a ledger applies ``DownloadRecord/apply(_:)`` or an equivalent in its own
+/// language, and defines no transition itself.
+///
+/// A record that cannot be read does not affect other records: calls for several records leave it out, and a call for
+/// this record alone throws. Adding its id again replaces it, and ``damaged()`` lists it.
+/// - Throws: Every method throws ``DownloadError`` with `.ledger` when the ledger fails.
+@_spi(Ledger) public protocol LedgerStore: Sendable {
+  /// The owner that this store leases downloads for. It is unique to this opening of the ledger.
+  var owner: String { get }
+
+  /// Adds downloads, or updates the downloads whose id is known. Either all additions are applied or none.
+  ///
+  /// ``DownloadRecord/waitsFor`` is set from ``DownloadRequest/after``: to the downloads that have not finished.
+  ///
+  /// A known download keeps its arrival; ``LedgerAddition/ifKnown`` decides what else is updated. A finished download
+  /// whose request now asks for another file waits again, as after ``Lifecycle/Event/restart``; one whose request asks for
+  /// a refresh (``DownloadRequest/Refresh``) does so as after ``Lifecycle/Event/refresh``. The download starts
+  /// again, with a new generation, in three cases: its artifact is ``LedgerAddition/lost``, it belongs to another
+  /// location and is not active, or its record is damaged. All additions are in this store's ``LeaseScope/own`` scope.
+  /// - Returns: The outcomes, in the order of `additions`.
+  /// - Throws: ``DownloadError`` with `.inUse` for a download that is active at another location; with
+  ///   `.invalidRequest` if downloads would wait for each other in a cycle after the call.
+  func add(_ additions: [LedgerAddition], at now: Date) async throws -> [LedgerAddOutcome]
+
+  /// Changes the request of a download in one transaction, also while another owner holds the download.
+  ///
+  /// Only `request`, `added` and `location` of the record are written, and `artifact` and `note` of `steps` unless
+  /// another owner holds the download. The id cannot be changed. If `added` was `nil` and the request changes, `added`
+  /// becomes the previous request. The rank and ``DownloadRecord/waitsFor`` are computed again; a dependency that the
+  /// request had already is not. If nothing has changed, nothing is written. A changed URL, size or digest applies to
+  /// the bytes and steps, too: a finished download waits again, as after ``Lifecycle/Event/restart``, and is in this
+  /// store's ``LeaseScope/own`` scope.
+  /// - Parameters:
+  ///   - id: The download.
+  ///   - now: The time of the change, for ``DownloadRecord/updatedAt``.
+  ///   - change: Makes the change. It must be cheap, because it is called inside the ledger's transaction. An error
+  ///     that it throws is passed on, and nothing is written.
+  /// - Returns: The record after the change; `nil` when there is no such record.
+  /// - Throws: ``DownloadError`` with `.invalidRequest` if downloads would wait for each other in a cycle.
+  func update(
+    _ id: DownloadID, at now: Date, _ change: @escaping @Sendable (inout DownloadRecord) throws -> Void
+  ) async throws -> DownloadRecord?
+
+  /// Changes the requests of all selected records in one transaction, also while other owners hold them. Either all
+  /// changes are written or none.
+  ///
+  /// What holds for the update of one record holds for each of these. A selection is judged before the first change, so
+  /// a change cannot add records to it or remove records from it. Records that cannot be read are left out. At most the
+  /// keys of the selected records are held in memory, not the records.
+  /// - Parameters:
+  ///   - selection: The records to change.
+  ///   - now: The time of the change, for ``DownloadRecord/updatedAt``.
+  ///   - change: Makes the change. It is called once for each record, inside the ledger's transaction. An error that it
+  ///     throws is passed on, and nothing is written.
+  /// - Returns: The ids of the changed records, at most 10,000, and the number of changed records.
+  func update(
+    _ selection: LedgerSelection, at now: Date, _ change: @escaping @Sendable (inout DownloadRecord) throws -> Void
+  ) async throws -> LedgerBulkResult
+
+  /// Returns one record; `nil` when there is no such record.
+  func record(_ id: DownloadID) async throws -> DownloadRecord?
+
+  /// Returns the records of several downloads, in no particular order.
+  ///
+  /// Ids without a record are left out. The result may contain a record twice when its id is given twice. The default
+  /// implementation reads the records one by one.
+  func records(of ids: [DownloadID]) async throws -> [DownloadRecord]
+
+  /// Returns the records that a query selects, in its order, one page at a time.
+  func records(_ query: DownloadQuery) async throws -> [DownloadRecord]
+
+  /// Returns the records that cannot be read. The default implementation returns none.
+  func damaged() async throws -> [DamagedRecord]
+
+  /// Returns the number of records in each phase, of the records that match a filter.
+  func counts(_ filter: DownloadFilter) async throws -> [DownloadState.Phase: Int]
+
+  /// Returns how many bytes the downloads that match a filter have received and how many they expect. It costs far less
+  /// than reading their records.
+  func totals(_ filter: DownloadFilter) async throws -> DownloadTotals
+
+  /// Returns finished downloads that still have a ``StepLog/note``: their artifact was being moved when the process
+  /// ended. The default implementation returns none.
+  func unsettledMoves() async throws -> [DownloadRecord]
+
+  /// Leases waiting downloads that are due and wait for no other download, in order of rank.
+  ///
+  /// ``Lifecycle/Event/leased`` is applied to each download that the request selects, and ``owner`` holds it until the
+  /// lease expires.
+  ///
+  /// `select` is called inside the ledger's transaction: once for each download that it takes, and once for each
+  /// distinct candidate that it skips. It is not called for downloads of other owners, at other locations, or outside
+  /// the scope.
+  func lease(_ request: LeaseRequest) async throws -> [DownloadRecord]
+
+  /// Writes the given fields of a record that this owner holds.
+  ///
+  /// A save with `.state` of a download that is not active is the outcome for the request of `record`. If the ledger's
+  /// request asks for something else by now, the download does not stay finished or failed, but waits again.
+  ///
+  /// A save that finishes a download removes its id from the ``DownloadRecord/waitsFor`` of all records, in the same
+  /// transaction and at a cost that grows only with their number.
+  /// - Returns: `false`, and nothing is written, when the record does not exist, has another generation or is held by
+  ///   another owner. The caller must stop at once.
+  func save(_ record: DownloadRecord, _ fields: RecordFields, at now: Date) async throws -> Bool
+
+  /// Saves the outcomes of runs and then leases the next downloads, in one commit.
+  ///
+  /// - Returns: For each save the result of ``save(_:_:at:)``, and the leased records.
+  func exchange(_ saves: [LedgerSave], leasing request: LeaseRequest?, at now: Date) async throws -> LedgerExchange
+
+  /// Applies an event to all selected records that no owner holds and that have a transition for it, in one
+  /// transaction.
+  ///
+  /// The selection is judged before the first change: a record that the event brings into another phase is not moved
+  /// again.
+  /// Records that wait after the event are in this store's ``LeaseScope/own`` scope. ``Lifecycle/Event/restart``
+  /// and ``Lifecycle/Event/refresh`` compute the rank again: the size of the file is no longer known, and finished
+  /// downloads are not ranked.
+  /// - Returns: The ids of the changed records, at most 10,000, and the number of changed records.
+  func transition(
+    _ selection: LedgerSelection, _ event: Lifecycle.Event, at now: Date
+  ) async throws -> LedgerBulkResult
+
+  /// Removes records that no other owner holds, including damaged ones, in one transaction. Either all chosen records
+  /// are removed or none.
+  ///
+  /// - Parameters:
+  ///   - selection: The records to remove.
+  ///   - choose: Returns whether a selected record is removed. It is called once for each, inside the ledger's
+  ///     transaction, so it must be cheap. It can note what else has to be removed with the record, such as its partial.
+  ///     When the ledger fails, the notes are void. For a damaged record only id and generation are certain.
+  /// - Returns: The number of removed records.
+  func remove(
+    _ selection: LedgerSelection, _ choose: @escaping @Sendable (DownloadRecord) -> Bool
+  ) async throws -> Int
+
+  /// Extends the leases of all downloads that this owner holds.
+  func renewLeases(until lease: Date) async throws
+
+  /// Applies ``Lifecycle/Event/leaseLost`` to downloads whose owner has provably ended, or whose lease has expired and
+  /// whose owner is not provably alive.
+  /// - Returns: The number of downloads.
+  func reclaim(at now: Date) async throws -> Int
+
+  /// Returns the earliest time after `now` at which a waiting download becomes due; `nil` when no download waits for a
+  /// time. Downloads that wait for another one are left out.
+  func nextDue(after now: Date) async throws -> Date?
+
+  /// Returns whether a download is active, or can become active without a command for a download.
+  ///
+  /// A download that waits for another one does not count: the other one counts itself, unless it is paused, has failed,
+  /// was cancelled or does not exist. The default implementation reads the records of the waiting downloads.
+  func isBusy() async throws -> Bool
+
+  /// Sets the ranking for the downloads that this store adds or changes, and ranks existing downloads again when their
+  /// ranks come from another ranking.
+  ///
+  /// The first call on a store ranks existing downloads again only if the ledger names another ranking or none. Each
+  /// later call always does, because a policy can differ from the one it replaces in more than its name. Downloads that
+  /// have not finished are ranked batch by batch, and other calls run in between. The ledger removes its ranking's
+  /// name before the first batch and writes the new one after the last, so that the next opening repeats a ranking that
+  /// a crash has interrupted. Until the first call, downloads are ranked by ``Ranking/arrival``.
+  ///
+  /// Stores that share a ledger should use the same ranking. When a store adds with another ranking than the ledger's,
+  /// the name is removed and the next opening ranks all downloads again.
+  func rank(by ranking: Ranking) async throws
+
+  /// Returns the settings that ``keep(settings:)`` has stored last; `nil` if there are none. The default implementation
+  /// returns `nil`.
+  func settings() async throws -> Data?
+
+  /// Stores the settings of an app, such as the number of downloads at once, in place of earlier ones.
+  ///
+  /// They are at most 1 MiB of UTF-8 text. The default implementation keeps nothing.
+  func keep(settings: Data) async throws
+
+  /// A stream that yields after another store of the same ledger in this process has committed a relevant change; `nil`
+  /// for a ledger that cannot report such changes.
+  ///
+  /// A change is relevant when a download was added, changed, moved or removed, or has ended. Leases, checkpoints and
+  /// this store's own changes are not reported. Changes that occur faster than they are read are merged. The stream has
+  /// one reader and ends when the store is closed.
+  var changesByOthers: AsyncStream<Void>? { get }
+
+  /// Returns whether another process has committed a relevant change since the last call; `nil` for a ledger that
+  /// cannot tell, or that no other process can use.
+  ///
+  /// A change is relevant as for ``changesByOthers``. Changes by other stores in this process may count, too, but not
+  /// this store's own. While something is watched, awaited or queued, a downloader calls this twice in a second, so it
+  /// must cost next to nothing. After `nil` it is not called again. The default implementation returns `nil`.
+  func hasChangesByOtherProcesses() async throws -> Bool?
+
+  /// Releases all downloads that this owner holds and closes the store. No other method may be called afterwards.
+  func close() async throws
+}
+
+extension LedgerStore {
+  /// Reads the records one by one.
+  public func records(of ids: [DownloadID]) async throws -> [DownloadRecord] {
+    var records: [DownloadRecord] = []
+    for id in ids { if let record = try await record(id) { records.append(record) } }
+    return records
+  }
+
+  /// Reads the records of the waiting downloads, until one of them waits for no other download.
+  public func isBusy() async throws -> Bool {
+    let counts = try await counts(.all)
+    if counts.contains(where: { $0.key.isActive && $0.value > 0 }) { return true }
+    var page = DownloadQuery(phases: [.waiting], limit: 1_000)
+    while true {
+      let records = try await records(page)
+      if records.contains(where: { $0.waitsFor.isEmpty }) { return true }
+      guard records.count == page.limit else { return false }
+      page.offset += records.count
+    }
+  }
+
+  /// The default: no damaged records.
+  public func damaged() async throws -> [DamagedRecord] { [] }
+
+  /// The default: no unsettled moves.
+  public func unsettledMoves() async throws -> [DownloadRecord] { [] }
+
+  /// The default: none.
+  public func settings() async throws -> Data? { nil }
+
+  /// The default: keeps nothing.
+  public func keep(settings: Data) async throws {}
+
+  /// The default: `nil`, changes by other stores are not reported.
+  public var changesByOthers: AsyncStream<Void>? { nil }
+
+  /// The default: `nil`, changes by other processes are not reported.
+  public func hasChangesByOtherProcesses() async throws -> Bool? { nil }
+
+  /// Removes records that no other owner holds, including damaged ones, in one transaction.
+  /// - Returns: The removed records, all of them in memory.
+  public func remove(_ selection: LedgerSelection) async throws -> [DownloadRecord] {
+    let removed = Mutex<[DownloadRecord]>([])
+    _ = try await remove(selection) { record in
+      removed.withLock { $0.append(record) }
+      return true
+    }
+    return removed.withLock { $0 }
+  }
+
+  /// Saves the records one after the other, then leases.
+  public func exchange(
+    _ saves: [LedgerSave], leasing request: LeaseRequest?, at now: Date
+  ) async throws -> LedgerExchange {
+    var exchange = LedgerExchange()
+    for save in saves {
+      let isSaved = try await self.save(save.record, save.fields, at: now)
+      exchange.saved.append(isSaved)
+      guard isSaved, save.fields.contains(.state), [.finished, .failed].contains(save.record.phase),
+        let now = try await record(save.record.id), now.phase == .waiting
+      else { continue }
+      exchange.reopened.insert(save.record.id)
+    }
+    // Which downloads a finished one has released is not known here.
+    exchange.mayHaveReleasedDelayed = zip(saves, exchange.saved).contains {
+      $1 && $0.fields.contains(.state) && $0.record.phase == .finished
+    }
+    if let request { exchange.leased = try await lease(request) }
+    return exchange
+  }
+}
+
+/// The records that a bulk operation applies to.
+@_spi(Ledger) public enum LedgerSelection: Sendable, Hashable {
+  /// The records that match the filter.
+  case matching(DownloadFilter)
+  /// The records with these ids.
+  case ids([DownloadID])
+
+  /// All records.
+  public static let all = LedgerSelection.matching(.all)
+}
+
+/// The result of a bulk operation.
+@_spi(Ledger) public struct LedgerBulkResult: Sendable, Hashable {
+  /// The ids of the changed records, at most 10,000.
+  public var ids: [DownloadID]
+  /// The number of changed records.
+  public var count: Int
+
+  /// The largest number of ids in a result.
+  package static let mostIDs = 10_000
+
+  /// Creates a result.
+  public init(ids: [DownloadID] = [], count: Int = 0) {
+    self.ids = ids
+    self.count = count
+  }
+}
