@@ -30,7 +30,7 @@ struct ChecksumFileParser {
       guard number <= ChecksumFile.maximumLines else {
         throw .checksumFile("it has more than \(ChecksumFile.maximumLines) lines")
       }
-      try take(line)
+      try parse(line)
     }
     switch part {
     case .text, .end: break
@@ -47,13 +47,13 @@ struct ChecksumFileParser {
   private static let beginSignature = Array("-----BEGIN PGP SIGNATURE-----".utf8)
   private static let endSignature = Array("-----END PGP SIGNATURE-----".utf8)
 
-  private mutating func take(_ line: ArraySlice<UInt8>) throws(DownloadError) {
+  private mutating func parse(_ line: ArraySlice<UInt8>) throws(DownloadError) {
     let trimmed = line.trimmingBlanksAtEnd
     switch part {
     case .text where entries.isEmpty && trimmed.elementsEqual(Self.beginMessage):
       part = .signedHead
     case .text:
-      try takeText(line)
+      try parseText(line)
     case .signedHead:
       if trimmed.isEmpty {
         part = .signedText
@@ -65,11 +65,11 @@ struct ChecksumFileParser {
     case .signedText:
       // Lines that begin with a dash are escaped (RFC 9580 §7.2).
       if line.starts(with: Array("- ".utf8)) {
-        try takeText(line.dropFirst(2))
+        try parseText(line.dropFirst(2))
       } else if line.first == UInt8(ascii: "-") {
         throw refused("is not escaped, as lines of a signed message are")
       } else {
-        try takeText(line)
+        try parseText(line)
       }
     case .signature:
       if trimmed.elementsEqual(Self.endSignature) { part = .end }
@@ -78,7 +78,7 @@ struct ChecksumFileParser {
     }
   }
 
-  private mutating func takeText(_ line: ArraySlice<UInt8>) throws(DownloadError) {
+  private mutating func parseText(_ line: ArraySlice<UInt8>) throws(DownloadError) {
     guard let first = line.first(where: { !$0.isBlank }), first != UInt8(ascii: "#") else { return }
     guard line.count <= ChecksumFile.maximumNameBytes * 2 + 256 else { throw refused("is too long") }
     var line = line
@@ -87,13 +87,13 @@ struct ChecksumFileParser {
     let digits = line.prefix(while: \.isHexDigit)
     let rest = line[digits.endIndex...]
     if digits.count >= 8, rest.first?.isBlank ?? true {
-      try takeGNU(digits, rest, isEscaped: isEscaped)
+      try parseGNU(digits, rest, isEscaped: isEscaped)
     } else {
-      try takeBSD(line, isEscaped: isEscaped)
+      try parseBSD(line, isEscaped: isEscaped)
     }
   }
 
-  private mutating func takeGNU(
+  private mutating func parseGNU(
     _ digits: ArraySlice<UInt8>, _ rest: ArraySlice<UInt8>, isEscaped: Bool
   ) throws(DownloadError) {
     let byLength: DigestAlgorithm? =
@@ -121,7 +121,7 @@ struct ChecksumFileParser {
     try add(name, digest, isEscaped: isEscaped)
   }
 
-  private mutating func takeBSD(_ line: ArraySlice<UInt8>, isEscaped: Bool) throws(DownloadError) {
+  private mutating func parseBSD(_ line: ArraySlice<UInt8>, isEscaped: Bool) throws(DownloadError) {
     let open = UInt8(ascii: "(")
     let (close, equals) = (UInt8(ascii: ")"), UInt8(ascii: "="))
     let value = line.lastIndex(of: equals).map { line[($0 + 1)...] }

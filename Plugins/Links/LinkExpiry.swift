@@ -27,7 +27,7 @@ public enum LinkExpiry {
     }
     return [
       signed(values["x-amz-date"], values["x-amz-expires"]), signed(values["x-goog-date"], values["x-goog-expires"]),
-      values["expires"].flatMap(epoch), values["sig"] == nil ? nil : values["se"].flatMap(iso8601),
+      values["expires"].flatMap(unixTime), values["sig"] == nil ? nil : values["se"].flatMap(iso8601),
       values["policy"].flatMap(policy),
     ].compactMap(\.self).min()
   }
@@ -45,7 +45,7 @@ public enum LinkExpiry {
   }
 
   /// Parses seconds since 1970 from 2001 to 2286. The range excludes lifetimes in seconds and times in milliseconds.
-  private static func epoch(_ text: String) -> Date? {
+  private static func unixTime(_ text: String) -> Date? {
     guard let seconds = Int64(text), (1_000_000_000...9_999_999_999).contains(seconds) else { return nil }
     return Date(timeIntervalSince1970: TimeInterval(seconds))
   }

@@ -53,7 +53,7 @@ struct MetalinkBuilder {
   }
 
   /// Whether the text of an element has a meaning.
-  func takesText(_ path: [String]) -> Bool {
+  func acceptsText(_ path: [String]) -> Bool {
     ["url", "metaurl", "hash", "size", "origin", "dynamic"].contains(path.last)
   }
 

@@ -36,7 +36,7 @@ struct MetalinkReader {
         text = ""
         builder?.begin(path, attributes)
       case .text(let part):
-        guard builder?.takesText(path) == true else {
+        guard builder?.acceptsText(path) == true else {
           if open.isEmpty, !part.allSatisfy(\.isWhitespace) { throw Self.invalid("it has text outside of its root") }
           continue
         }

@@ -36,19 +36,19 @@ struct XMLScanner {
     }
     while place < bytes.count {
       if bytes[place] != UInt8(ascii: "<") { return .text(try text()) }
-      if take("<?") {
+      if consume("<?") {
         _ = try through("?>")
-      } else if take("<!--") {
+      } else if consume("<!--") {
         _ = try through("-->")
-      } else if take("<![CDATA[") {
+      } else if consume("<![CDATA[") {
         return .text(String(decoding: try through("]]>"), as: UTF8.self))
-      } else if take("<!") {
+      } else if consume("<!") {
         // Its entities could make a small document a large one, or name files of this computer.
         throw MetalinkReader.invalid("it has a document type declaration")
-      } else if take("</") {
+      } else if consume("</") {
         let name = try self.name()
         skipBlanks()
-        guard take(">") else { throw malformed }
+        guard consume(">") else { throw malformed }
         return .end(name)
       } else {
         place += 1
@@ -65,19 +65,19 @@ struct XMLScanner {
     var attributes: [String: String] = [:]
     while true {
       let hasBlank = skipBlanks()
-      if take(">") { return .start(name, attributes) }
-      if take("/>") {
+      if consume(">") { return .start(name, attributes) }
+      if consume("/>") {
         emptyElement = name
         return .start(name, attributes)
       }
       let key = hasBlank ? try self.name() : ""
       skipBlanks()
-      guard !key.isEmpty, take("="), attributes[key] == nil, attributes.count < Self.mostAttributes else {
+      guard !key.isEmpty, consume("="), attributes[key] == nil, attributes.count < Self.mostAttributes else {
         throw malformed
       }
       skipBlanks()
-      let isDouble = take("\"")
-      guard isDouble || take("'") else { throw malformed }
+      let isDouble = consume("\"")
+      guard isDouble || consume("'") else { throw malformed }
       let value = try through(isDouble ? "\"" : "'")
       guard !value.contains(UInt8(ascii: "<")) else { throw malformed }
       attributes[key] = try resolved(value.map { $0 == 0x09 || $0 == 0x0A || $0 == 0x0D ? 0x20 : $0 }[...])
@@ -150,7 +150,7 @@ struct XMLScanner {
     return place > start
   }
 
-  private mutating func take(_ text: StaticString) -> Bool {
+  private mutating func consume(_ text: StaticString) -> Bool {
     let isNext = text.withUTF8Buffer { text in
       bytes.count - place >= text.count && text.indices.allSatisfy { bytes[place + $0] == text[$0] }
     }
@@ -163,7 +163,7 @@ struct XMLScanner {
     let start = place
     while place < bytes.count {
       let found = place
-      if take(end) { return bytes[start..<found] }
+      if consume(end) { return bytes[start..<found] }
       place += 1
     }
     throw malformed

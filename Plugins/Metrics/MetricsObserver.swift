@@ -55,7 +55,7 @@ public struct MetricsObserver: Observer {
   /// Reports metrics until the sequence ends, except `downloads`, which needs the context.
   public func observe(_ events: AsyncStream<DownloadEvent>) async {
     var recorder = recorder
-    for await event in events { recorder.take(event) }
+    for await event in events { recorder.receive(event) }
   }
 
   /// Reports metrics until the sequence ends.

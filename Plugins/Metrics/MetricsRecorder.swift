@@ -45,9 +45,9 @@ struct MetricsRecorder {
     }
   }
 
-  mutating func take(_ event: DownloadEvent) {
+  mutating func receive(_ event: DownloadEvent) {
     if case .attemptFailed(let error) = event.kind { count(error, host(of: event)) }
-    for change in timeline.take(event) {
+    for change in timeline.receive(event) {
       switch change.kind {
       case .began, .ended(.paused, _), .ended(.shutDown, _), .ended(.forgotten, _): break
       case .beganPart(.attempt): increment(.attempts, 1, host(of: event))

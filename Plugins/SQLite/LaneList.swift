@@ -64,8 +64,8 @@
     private var held: Set<Lane> = []
     /// Held lanes, by the instant at which they are considered again.
     private var releases = MinHeap<Release>()
-    /// The epoch in which the lanes were held; `nil` before the first lease.
-    private var epoch: Int?
+    /// The version of the rules for which the lanes were held; `nil` before the first lease.
+    private var rulesVersion: Int?
 
     private struct Release: Comparable {
       var due: Duration
@@ -171,12 +171,12 @@
       for (lane, key) in heads where !held.contains(lane) { putBack(Head(key: key, lane: lane)) }
     }
 
-    /// Prepares the list for a lease: considers held lanes again whose instant has come, and all lanes in a new epoch.
+    /// Prepares the list for a lease: considers held lanes again whose instant has come, and all lanes for new rules.
     ///
     /// - Parameter candidate: Returns the candidate of the downloads in a lane.
     func begin(_ request: LeaseRequest, candidate: (Lane) throws -> Candidate?) rethrows {
-      if request.epoch != epoch || (request.order == nil) != (order == nil) {
-        epoch = request.epoch
+      if request.rulesVersion != rulesVersion || (request.order == nil) != (order == nil) {
+        rulesVersion = request.rulesVersion
         order = request.order
         groups = [:]
         held = []
@@ -200,7 +200,7 @@
 
     // MARK: Held lanes
 
-    /// Considers a lane no more until an instant, or until the epoch changes.
+    /// Considers a lane no more until an instant, or until the rules change.
     func hold(_ lane: Lane, until due: Duration?) {
       held.insert(lane)
       if let due { releases.insert(Release(due: due, lane: lane)) }

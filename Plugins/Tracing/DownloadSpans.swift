@@ -21,11 +21,11 @@ struct DownloadSpans {
 
   init(_ tracer: any Tracer) { self.tracer = tracer }
 
-  mutating func take(_ event: DownloadEvent) {
+  mutating func receive(_ event: DownloadEvent) {
     let clock = clock ?? EventClock(event)
     self.clock = clock
     now = max(now, clock.instant(of: event))
-    for change in timeline.take(event) { apply(change, event) }
+    for change in timeline.receive(event) { apply(change, event) }
     note(event)
   }
 

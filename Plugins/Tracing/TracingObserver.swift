@@ -35,7 +35,7 @@ public struct TracingObserver: Observer {
   /// Records spans until the sequence ends, and ends all of them.
   public func observe(_ events: AsyncStream<DownloadEvent>) async {
     var spans = DownloadSpans(tracer ?? InstrumentationSystem.tracer)
-    for await event in events { spans.take(event) }
+    for await event in events { spans.receive(event) }
     spans.end()
   }
 }

@@ -66,7 +66,7 @@ package struct Timeline: Sendable {
   package var count: Int { entries.count }
 
   /// Takes the next event, and returns what it changes.
-  package mutating func take(_ event: DownloadEvent) -> [Change] {
+  package mutating func receive(_ event: DownloadEvent) -> [Change] {
     now = event.instant
     var changes: [Change] = []
     switch event.kind {

@@ -92,10 +92,10 @@ struct LedgerPicker: Sendable {
     }
   }
 
-  /// Takes the downloads.
-  func take(from downloader: Downloader, _ monitor: RunMonitor) async throws {
+  /// Includes the chosen downloads in the command.
+  func include(from downloader: Downloader, _ monitor: RunMonitor) async throws {
     switch choice {
-    case .ids(let ids): try await take(ids, downloader, monitor)
+    case .ids(let ids): try await include(ids, downloader, monitor)
     case .phases, .published:
       // Pages of all phases, in the order of addition: they do not shift when downloads change their phase.
       var query = DownloadQuery(limit: 1000)
@@ -104,7 +104,7 @@ struct LedgerPicker: Sendable {
         let statuses = try await downloader.statuses(query)
         await monitor.beginAdding()
         for status in statuses where choice.contains(status) {
-          if DownloadIdentity(status.id) == nil { foreign += 1 } else { try await take(status, downloader, monitor) }
+          if DownloadIdentity(status.id) == nil { foreign += 1 } else { try await include(status, downloader, monitor) }
         }
         await monitor.endAdding()
         guard statuses.count == query.limit else {
@@ -116,7 +116,7 @@ struct LedgerPicker: Sendable {
     }
   }
 
-  private func take(_ ids: [DownloadID], _ downloader: Downloader, _ monitor: RunMonitor) async throws {
+  private func include(_ ids: [DownloadID], _ downloader: Downloader, _ monitor: RunMonitor) async throws {
     let statuses = try await downloader.statuses(of: ids)
     if let unknown = ids.first(where: { statuses[$0] == nil }) {
       throw UsageError(
@@ -129,13 +129,13 @@ struct LedgerPicker: Sendable {
     }
     await monitor.beginAdding()
     for id in ids {
-      if let status = statuses[id] { try await take(status, downloader, monitor) }
+      if let status = statuses[id] { try await include(status, downloader, monitor) }
     }
     await monitor.endAdding()
   }
 
-  private func take(_ status: DownloadStatus, _ downloader: Downloader, _ monitor: RunMonitor) async throws {
-    guard await monitor.take(status.id) else { return }
+  private func include(_ status: DownloadStatus, _ downloader: Downloader, _ monitor: RunMonitor) async throws {
+    guard await monitor.include(status.id) else { return }
     if let result = try await action(downloader, status) {
       try await monitor.close(result)
     } else if countsUntrusted, status.request.isUntrusted {

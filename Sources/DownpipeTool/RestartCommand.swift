@@ -53,7 +53,7 @@ struct RestartCommand: LedgerRunCommand {
       ) {
         try await $0.restart($1)
       }
-      try await picker.take(from: downloader, monitor)
+      try await picker.include(from: downloader, monitor)
     }
   }
 }

@@ -65,15 +65,15 @@ struct ResumeCommand: LedgerRunCommand {
         switch phase {
         case .finished, .failed:
           if status.updatedAt >= start {
-            if await monitor.take(status.id) { try await monitor.receive([status]) }
-          } else if phase == .failed, await monitor.take(status.id) {
+            if await monitor.include(status.id) { try await monitor.receive([status]) }
+          } else if phase == .failed, await monitor.include(status.id) {
             try await downloader.resume(status.id)
           }
         case .cancelled: continue
         case .paused:
-          if await monitor.take(status.id) { try await downloader.resume(status.id) }
+          if await monitor.include(status.id) { try await downloader.resume(status.id) }
         case .waiting, .transferring, .processing:
-          if await monitor.take(status.id), status.isHeldBack { try await downloader.resume(status.id) }
+          if await monitor.include(status.id), status.isHeldBack { try await downloader.resume(status.id) }
         }
       }
       await monitor.endAdding()

@@ -31,7 +31,7 @@ struct RetryCommand: LedgerRunCommand {
       ) {
         try await $0.resume($1)
       }
-      try await picker.take(from: downloader, monitor)
+      try await picker.include(from: downloader, monitor)
     }
   }
 }

@@ -41,7 +41,7 @@ struct VerifyCommand: LedgerRunCommand {
       let picker = LedgerPicker(choice: choice, countsUntrusted: isRepairing && !isUntrusted) { downloader, status in
         try await Self.verify(status, repairing: isRepairing, downloader, monitor)
       }
-      try await picker.take(from: downloader, monitor)
+      try await picker.include(from: downloader, monitor)
     }
   }
 

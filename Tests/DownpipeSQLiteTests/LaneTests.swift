@@ -27,9 +27,9 @@
       var due: Date?
     }
 
-    /// What a store's owner holds back, and by which order it leases, until the next epoch.
+    /// What a store's owner holds back, and by which order it leases, until the rules change.
     private struct Rule {
-      var epoch = 0
+      var rulesVersion = 0
       var closed = ""
       var isOrdered = false
 
@@ -141,7 +141,7 @@
             let location = [nil, "A"][number(0...1)]
             let full = number(0...1) == 0 ? "host\(number(0...3))" : ""
             if number(0...3) == 0 {
-              rules[index].epoch += 1
+              rules[index].rulesVersion += 1
               rules[index].closed = number(0...1) == 0 ? "host\(number(0...3))" : ""
               rules[index].isOrdered = number(0...1) == 0
             }
@@ -160,7 +160,7 @@
               taken.withLock { $0 += 1 }
               return .take
             }
-            request.epoch = rule.epoch
+            request.rulesVersion = rule.rulesVersion
             if rule.isOrdered { request.order = CandidateOrder(group: \.host, precedence: Rule.precedence) }
             let leased = try await store.lease(request)
             // A download that no longer waits must not be selected: it would take another one's slot.

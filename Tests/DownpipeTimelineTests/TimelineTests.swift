@@ -15,7 +15,7 @@ struct TimelineTests {
   private func changes(_ events: [(Int, DownloadEvent.Kind)]) -> [Timeline.Kind] {
     var timeline = Timeline()
     return events.flatMap { second, kind in
-      timeline.take(DownloadEvent(request, kind, instant: .seconds(second))).map(\.kind)
+      timeline.receive(DownloadEvent(request, kind, instant: .seconds(second))).map(\.kind)
     }
   }
 
@@ -75,7 +75,7 @@ struct TimelineTests {
     var timeline = Timeline(capacity: 10)
     for number in 0..<1000 {
       let request = DownloadRequest(URL(filePath: "/a"), id: DownloadID("\(number)"))
-      _ = timeline.take(DownloadEvent(request, .state(.waiting(.turn))))
+      _ = timeline.receive(DownloadEvent(request, .state(.waiting(.turn))))
     }
     #expect(timeline.count == 10)
     // Downloads that run are followed although those that wait fill the timeline.
@@ -83,7 +83,7 @@ struct TimelineTests {
     var ended = 0
     for number in 0..<1000 {
       let request = DownloadRequest(URL(filePath: "/a"), id: DownloadID("r\(number)"))
-      let changes = timeline.take(DownloadEvent(request, .state(.transferring)))
+      let changes = timeline.receive(DownloadEvent(request, .state(.transferring)))
       begun += changes.count { $0.kind == .began }
       ended += changes.count { if case .ended(.forgotten, _) = $0.kind { true } else { false } }
       #expect(timeline.count <= 20)
@@ -133,7 +133,7 @@ struct TimelineTests {
       guard let kind = kinds.randomElement(using: &generator) else { continue }
       // Clocks of events may go back.
       let instant = Duration.seconds(Int.random(in: -5..<100, using: &generator))
-      check(timeline.take(DownloadEvent(request, kind, instant: instant)))
+      check(timeline.receive(DownloadEvent(request, kind, instant: instant)))
       #expect(open.count == timeline.count)
     }
     check(timeline.end())

@@ -125,7 +125,7 @@ struct FeederTests {
     let downloader = try await downloader()
     let monitor = RunMonitor(output: Silence())
     await monitor.beginAdding()
-    #expect(await monitor.take([id, id]) == [true, false])
+    #expect(await monitor.include([id, id]) == [true, false])
     try await monitor.reconcile(downloader)
     #expect(await monitor.result.finished == 0)
     await monitor.endAdding()

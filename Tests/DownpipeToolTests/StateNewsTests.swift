@@ -44,7 +44,7 @@ struct StateNewsTests {
     let file = try FileHandle(forWritingTo: URL(filePath: path))
     let monitor = RunMonitor(output: make(OutputFile(descriptor: file.fileDescriptor, deadline: WriteDeadline())))
     for status in statuses {
-      _ = await monitor.take(status.id)
+      _ = await monitor.include(status.id)
       try await monitor.receive([status])
     }
     return String(decoding: try folder.read("output"), as: UTF8.self).split(separator: "\n").map(String.init)

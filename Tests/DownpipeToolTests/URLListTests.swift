@@ -16,7 +16,7 @@ struct URLListTests {
     var urls: [String] = []
     let bytes = Array(text.utf8)
     for start in stride(from: 0, to: bytes.count, by: size) {
-      urls += parser.take(bytes[start..<min(bytes.count, start + size)])
+      urls += parser.parse(bytes[start..<min(bytes.count, start + size)])
     }
     urls += parser.end()
     #expect(urls == (1...6).map { "http://a/\($0)\($0 == 3 ? "#part" : "")" })
@@ -27,23 +27,25 @@ struct URLListTests {
   func otherEncodings() {
     var parser = URLListParser()
     let lines = Array("http://a/caf".utf8) + [0xE9, 0x0A] + Array("http://a/café\n".utf8)
-    #expect(parser.take(lines) == ["http://a/caf%E9", "http://a/café"])
+    #expect(parser.parse(lines) == ["http://a/caf%E9", "http://a/café"])
   }
 
   @Test("Tabs between URLs stay, for the mirrors of a file")
   func tabs() {
     var parser = URLListParser()
     #expect(
-      parser.take(Array("\thttp://a/1\thttp://b/1\t\r\nhttp://a/2\n".utf8)) == ["http://a/1\thttp://b/1", "http://a/2"])
+      parser.parse(Array("\thttp://a/1\thttp://b/1\t\r\nhttp://a/2\n".utf8)) == [
+        "http://a/1\thttp://b/1", "http://a/2",
+      ])
   }
 
   @Test("A line without an end does not grow without limit")
   func endless() {
     var parser = URLListParser()
     let piece = [UInt8](repeating: 0x61, count: 4096)
-    for _ in 0..<1000 { #expect(parser.take(piece).isEmpty) }
+    for _ in 0..<1000 { #expect(parser.parse(piece).isEmpty) }
     #expect(parser.end().map(\.count) == [32 * 65_536])
-    #expect(parser.take(Array("http://a/1\n".utf8)) == ["http://a/1"])
+    #expect(parser.parse(Array("http://a/1\n".utf8)) == ["http://a/1"])
   }
 
   @Test("A file is read to its end")

@@ -114,11 +114,11 @@ struct XMLPropertyListReader {
       while at < bytes.count, Self.isBlank(bytes[at]) { at += 1 }
       if at == bytes.count { return nil }
       guard bytes[at] == UInt8(ascii: "<") else { throw broken("there is text between the elements") }
-      if take("<!--") {
+      if consume("<!--") {
         try skip(past: "-->")
-      } else if take("<?") {
+      } else if consume("<?") {
         try skip(past: "?>")
-      } else if take("<!DOCTYPE") {
+      } else if consume("<!DOCTYPE") {
         while at < bytes.count, bytes[at] != UInt8(ascii: ">") {
           guard bytes[at] != UInt8(ascii: "[") else {
             throw broken("its document type declares entities, which are not supported")
@@ -135,7 +135,7 @@ struct XMLPropertyListReader {
   /// Reads a tag that starts at `<`; attributes are skipped.
   private mutating func element() throws(PropertyListError) -> Tag {
     at += 1
-    let isEnd = take("/")
+    let isEnd = consume("/")
     let start = at
     while at < bytes.count, Self.isLetter(bytes[at]) { at += 1 }
     let name = String(decoding: bytes[start..<at], as: UTF8.self)
@@ -164,9 +164,9 @@ struct XMLPropertyListReader {
       case UInt8(ascii: "&"):
         found += try reference()
       case UInt8(ascii: "<"):
-        if take("<!--") {
+        if consume("<!--") {
           try skip(past: "-->")
-        } else if take("<![CDATA[") {
+        } else if consume("<![CDATA[") {
           let start = at
           try skip(past: "]]>")
           found += bytes[start..<at - 3]
@@ -209,7 +209,7 @@ struct XMLPropertyListReader {
     }
   }
 
-  private mutating func take(_ text: StaticString) -> Bool {
+  private mutating func consume(_ text: StaticString) -> Bool {
     let found = text.withUTF8Buffer { bytes[at...].starts(with: $0) }
     if found { at += text.utf8CodeUnitCount }
     return found
@@ -217,7 +217,7 @@ struct XMLPropertyListReader {
 
   private mutating func skip(past text: StaticString) throws(PropertyListError) {
     while at < bytes.count {
-      if take(text) { return }
+      if consume(text) { return }
       at += 1
     }
     throw broken("it is truncated")

@@ -45,8 +45,8 @@ struct Publication: Sendable {
 
   var system: FileSystem { publisher.system }
   var durability: Durability { publisher.durability }
-  var aside: Entry { folder.entry(Leftovers.asideName(artifact, context.request.id)) }
-  var hidden: Entry { folder.entry(Leftovers.copyName(artifact, context.request.id)) }
+  var aside: Entry { folder.entry(PublishResidue.asideName(artifact, context.request.id)) }
+  var hidden: Entry { folder.entry(PublishResidue.copyName(artifact, context.request.id)) }
 
   func run() async throws -> Artifact {
     // An earlier run may have ended between its link and its rename.
@@ -141,7 +141,7 @@ struct Publication: Sendable {
 
   /// Copies the artifact to a hidden name in the target's folder.
   private func copy() async throws -> PublishedItem {
-    let name = Leftovers.copyName(artifact, context.request.id)
+    let name = PublishResidue.copyName(artifact, context.request.id)
     return try await BlockingThreads.run { cancellation in
       let tree = FileTree(system: system, isCancelled: { cancellation.isCancelled })
       let target = folder.entry(name)
@@ -164,13 +164,13 @@ struct Publication: Sendable {
 
   /// Completes the publication of an item that has the target's name already.
   private func acknowledge(_ occupant: FileStatus, for item: PublishedItem) async throws -> Artifact {
-    let leftovers = Leftovers(
+    let residue = PublishResidue(
       artifact: artifact, id: context.request.id, folder: folder, name: name, published: occupant,
       isPublished: isPublished)
-    if let path = artifact.path, try !leftovers.isTarget(path) { try await note(.atOnce, item, name) }
+    if let path = artifact.path, try !residue.isTarget(path) { try await note(.atOnce, item, name) }
     try await flushData(of: item)
     try await flushTarget()
-    try await leftovers.remove()
+    try await residue.remove()
     try await flushSource()
     return artifact.published(at: PathText.join(folder.path, name), occupant)
   }

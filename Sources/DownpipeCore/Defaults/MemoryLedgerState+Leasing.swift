@@ -28,10 +28,10 @@ extension MemoryLedgerState {
     } else {
       queue.scan(visit)
     }
-    return take(taken, request, owner: owner)
+    return lease(taken, request, owner: owner)
   }
 
-  private mutating func take(_ ids: [DownloadID], _ request: LeaseRequest, owner: String) -> [DownloadRecord] {
+  private mutating func lease(_ ids: [DownloadID], _ request: LeaseRequest, owner: String) -> [DownloadRecord] {
     update(ids, at: request.now) { entry in
       entry.record.owner = owner
       return entry.record.apply(.leased)
@@ -70,7 +70,7 @@ extension MemoryLedgerState {
       case .stop: break search
       }
     }
-    return take(taken, request, owner: owner)
+    return lease(taken, request, owner: owner)
   }
 
   /// The keys of waiting downloads that a scope may contain, in order of rank.

@@ -28,24 +28,24 @@ extension ContentDisposition {
     mutating func nextPart() -> Part? {
       guard position < octets.count else { return nil }
       defer {
-        _ = take { $0 == Self.semicolon }
+        _ = read { $0 == Self.semicolon }
         position += 1
       }
       skipBlanks()
       if isAtQuote {
         // A string in place of a name: its semicolons and equals signs separate nothing.
         position += 1
-        _ = takeQuoted()
+        _ = readQuoted()
         return Part(name: "", isQuoted: true)
       }
-      let name = String(decoding: take { $0 == Self.semicolon || $0 == UInt8(ascii: "=") }, as: UTF8.self)
+      let name = String(decoding: read { $0 == Self.semicolon || $0 == UInt8(ascii: "=") }, as: UTF8.self)
         .trimmingHTTPWhitespace.lowercased()
       guard position < octets.count, octets[position] == UInt8(ascii: "=") else { return Part(name: name) }
       position += 1
       skipBlanks()
-      guard isAtQuote else { return Part(name: name, value: takeUnquoted()) }
+      guard isAtQuote else { return Part(name: name, value: readUnquoted()) }
       position += 1
-      return Part(name: name, value: takeQuoted(), isQuoted: true)
+      return Part(name: name, value: readQuoted(), isQuoted: true)
     }
 
     private var isAtQuote: Bool { position < octets.count && octets[position] == Self.quote }
@@ -62,7 +62,7 @@ extension ContentDisposition {
       while position < octets.count, octets[position] == 0x20 || octets[position] == 0x09 { position += 1 }
     }
 
-    private mutating func take(until stop: (UInt8) -> Bool) -> [UInt8] {
+    private mutating func read(until stop: (UInt8) -> Bool) -> [UInt8] {
       let start = position
       while position < octets.count, !stop(octets[position]) { position += 1 }
       return Array(octets[start..<position])
@@ -70,7 +70,7 @@ extension ContentDisposition {
 
     /// Reads a value up to the next semicolon. Semicolons between two quotation marks belong to the value, as in
     /// Chromium.
-    private mutating func takeUnquoted() -> [UInt8] {
+    private mutating func readUnquoted() -> [UInt8] {
       let start = position
       while position < octets.count, octets[position] != Self.semicolon {
         if octets[position] == Self.quote, let close = octets[(position + 1)...].firstIndex(of: Self.quote) {
@@ -87,7 +87,7 @@ extension ContentDisposition {
     ///
     /// A backslash escapes every character (RFC 9110 §5.6.4), except in a path with a drive letter: Windows servers send
     /// such paths without escaping them.
-    private mutating func takeQuoted() -> [UInt8] {
+    private mutating func readQuoted() -> [UInt8] {
       let isPath = isAtDrive
       var value: [UInt8] = []
       while position < octets.count, octets[position] != Self.quote {

@@ -26,7 +26,7 @@ struct LinkParser {
   /// Returns the next link that is well-formed; `nil` at the end of the field.
   mutating func nextLink() -> Link? {
     while position < scalars.count {
-      let link = takeLink()
+      let link = readLink()
       // What follows a link up to the comma is malformed, and so is the link.
       let isWhole = skipToComma()
       if isCut, position >= scalars.count { return nil }
@@ -36,21 +36,21 @@ struct LinkParser {
     return nil
   }
 
-  private mutating func takeLink() -> Link? {
+  private mutating func readLink() -> Link? {
     skipBlanks()
-    guard take("<") else { return nil }
+    guard consume("<") else { return nil }
     let target = text(upTo: { $0 == ">" })
-    guard take(">") else { return nil }
+    guard consume(">") else { return nil }
     var parameters: [(String, String)] = []
     skipBlanks()
-    while take(";") {
+    while consume(";") {
       skipBlanks()
       let name = text(upTo: { $0 == "=" || $0 == ";" || $0 == "," || Self.isBlank($0) }).lowercased()
       skipBlanks()
       var value = ""
-      if take("=") {
+      if consume("=") {
         skipBlanks()
-        guard let given = takeValue() else { return nil }
+        guard let given = readValue() else { return nil }
         value = given
         skipBlanks()
       }
@@ -62,15 +62,15 @@ struct LinkParser {
   }
 
   /// Returns a token or a quoted string; `nil` for a string without an end.
-  private mutating func takeValue() -> String? {
-    guard take("\"") else { return text(upTo: { $0 == ";" || $0 == "," || Self.isBlank($0) }) }
+  private mutating func readValue() -> String? {
+    guard consume("\"") else { return text(upTo: { $0 == ";" || $0 == "," || Self.isBlank($0) }) }
     var value = String.UnicodeScalarView()
     while position < scalars.count, scalars[position] != "\"" {
       if scalars[position] == "\\", position + 1 < scalars.count { position += 1 }
       value.append(scalars[position])
       position += 1
     }
-    return take("\"") ? String(value) : nil
+    return consume("\"") ? String(value) : nil
   }
 
   /// Moves to the next comma that is not in a quoted string, or to the end.
@@ -79,7 +79,7 @@ struct LinkParser {
   private mutating func skipToComma() -> Bool {
     let start = position
     while position < scalars.count, scalars[position] != "," {
-      if scalars[position] == "\"" { _ = takeValue() } else { position += 1 }
+      if scalars[position] == "\"" { _ = readValue() } else { position += 1 }
     }
     return position == start
   }
@@ -88,7 +88,7 @@ struct LinkParser {
     while position < scalars.count, Self.isBlank(scalars[position]) { position += 1 }
   }
 
-  private mutating func take(_ scalar: Unicode.Scalar) -> Bool {
+  private mutating func consume(_ scalar: Unicode.Scalar) -> Bool {
     guard position < scalars.count, scalars[position] == scalar else { return false }
     position += 1
     return true

@@ -77,7 +77,7 @@ private struct Reader {
     while let next, characters.utf8.contains(next) { position += 1 }
   }
 
-  private mutating func take(_ character: Character) -> Bool {
+  private mutating func consume(_ character: Character) -> Bool {
     guard let next, next == character.asciiValue else { return false }
     position += 1
     return true
@@ -104,7 +104,7 @@ private struct Reader {
       count += 1
       guard count <= StructuredField.maximumMembers, let key = key() else { return nil }
       let found: StructuredField.Member?
-      if take("=") {
+      if consume("=") {
         found = member()
       } else {
         found = parameters().map { .item(.init(value: .boolean(true), parameters: $0)) }
@@ -125,17 +125,17 @@ private struct Reader {
   private mutating func separator() -> Bool? {
     skip(" \t")
     if isAtEnd { return false }
-    guard take(",") else { return nil }
+    guard consume(",") else { return nil }
     skip(" \t")
     return isAtEnd ? nil : true
   }
 
   private mutating func member() -> StructuredField.Member? {
-    guard take("(") else { return item().map { .item($0) } }
+    guard consume("(") else { return item().map { .item($0) } }
     var items: [StructuredField.Item] = []
     while true {
       skip(" ")
-      if take(")") { return parameters().map { .innerList(items, parameters: $0) } }
+      if consume(")") { return parameters().map { .innerList(items, parameters: $0) } }
       guard items.count < StructuredField.maximumMembers, let item = item() else { return nil }
       items.append(item)
       guard let next, next == UInt8(ascii: " ") || next == UInt8(ascii: ")") else { return nil }
@@ -152,12 +152,12 @@ private struct Reader {
   private mutating func parameters() -> [StructuredField.Parameter]? {
     var parameters: [StructuredField.Parameter] = []
     var count = 0
-    while take(";") {
+    while consume(";") {
       count += 1
       skip(" ")
       guard count <= StructuredField.maximumMembers, let key = key() else { return nil }
       var value = StructuredField.BareItem.boolean(true)
-      if take("=") {
+      if consume("=") {
         guard let given = bareItem() else { return nil }
         value = given
       }
@@ -197,7 +197,7 @@ private struct Reader {
   }
 
   private mutating func number() -> StructuredField.BareItem? {
-    let isNegative = take("-")
+    let isNegative = consume("-")
     let whole = text(while: Self.isDigit)
     guard !whole.isEmpty else { return nil }
     guard next == UInt8(ascii: ".") else {
@@ -213,7 +213,7 @@ private struct Reader {
   }
 
   private mutating func string() -> String? {
-    guard take("\"") else { return nil }
+    guard consume("\"") else { return nil }
     var bytes: [UInt8] = []
     while var character = next {
       position += 1
@@ -234,9 +234,9 @@ private struct Reader {
   }
 
   private mutating func bytes() -> [UInt8]? {
-    guard take(":") else { return nil }
+    guard consume(":") else { return nil }
     var base64 = text { Self.isAlpha($0) || Self.isDigit($0) || "+/=".utf8.contains($0) }
-    guard take(":") else { return nil }
+    guard consume(":") else { return nil }
     // Padding may be missing (§4.2.7).
     if !base64.utf8.count.isMultiple(of: 4), !base64.contains("=") {
       base64 += String(repeating: "=", count: 4 - base64.utf8.count % 4)
@@ -245,18 +245,18 @@ private struct Reader {
   }
 
   private mutating func boolean() -> StructuredField.BareItem? {
-    guard take("?") else { return nil }
-    if take("1") { return .boolean(true) }
-    return take("0") ? .boolean(false) : nil
+    guard consume("?") else { return nil }
+    if consume("1") { return .boolean(true) }
+    return consume("0") ? .boolean(false) : nil
   }
 
   private mutating func date() -> StructuredField.BareItem? {
-    guard take("@"), case .integer(let seconds)? = number() else { return nil }
+    guard consume("@"), case .integer(let seconds)? = number() else { return nil }
     return .date(seconds)
   }
 
   private mutating func displayString() -> String? {
-    guard take("%"), take("\"") else { return nil }
+    guard consume("%"), consume("\"") else { return nil }
     var bytes: [UInt8] = []
     while let character = next {
       position += 1

@@ -55,9 +55,9 @@ public import Foundation
   /// The current instant of ``TimeSource/now``, for ``LeaseSelection/hold(until:)``.
   public var instant: Duration = .zero
   /// A number that differs from that of the previous request when candidates that were held must be considered again.
-  public var epoch = 0
+  public var rulesVersion = 0
   /// The order of groups of candidates, before the order of rank; `nil` if only the rank decides. It does not change
-  /// while ``epoch`` stays the same.
+  /// while ``rulesVersion`` stays the same.
   public var order: CandidateOrder?
   /// Decides whether a candidate is leased. It must be cheap, because it is called inside the ledger's transaction. The
   /// candidate has the size of the download that is leased next.
@@ -84,7 +84,7 @@ public import Foundation
   case skip
   /// Like ``skip``, and the ledger may skip them in later leases too, without asking: until the given instant of
   /// ``TimeSource/now``, or without a limit if there is none, and while the requests have the same
-  /// ``LeaseRequest/epoch``.
+  /// ``LeaseRequest/rulesVersion``.
   ///
   /// So a million downloads behind a closed gate cost one question and not one with each lease.
   case hold(until: Duration?)

@@ -4,30 +4,31 @@ import Synchronization
 
 extension LedgerConformance {
   func checkHoldingAndPrecedence(_ report: ConformanceReport) async {
-    await report.check("hold-ends", "held candidates are considered again at their instant, and in a new epoch") {
+    await report.check("hold-ends", "held candidates are considered again at their instant, and in a new version") {
       let (_, store) = try await opened()
       let hosts = ["closed", "closed", "later", "open", "open"]
       _ = try await store.add(
         try hosts.enumerated().map { try Self.shared(DownloadID("\($0)"), order: Int64($0), host: $1) }, at: Self.start)
-      func lease(at instant: Duration, epoch: Int) async throws -> [String] {
+      func lease(at instant: Duration, version: Int) async throws -> [String] {
         var request = LeaseRequest(now: Self.start, until: Self.time(60)) { candidate in
           switch candidate.host {
-          case "closed": epoch == 2 ? .take : .hold(until: nil)
+          case "closed": version == 2 ? .take : .hold(until: nil)
           case "later": instant >= .seconds(5) ? .take : .hold(until: .seconds(5))
           default: .take
           }
         }
-        (request.instant, request.epoch) = (instant, epoch)
+        (request.instant, request.rulesVersion) = (instant, version)
         return try await store.lease(request).map(\.id.rawValue)
       }
-      try expectEqual(try await lease(at: .seconds(1), epoch: 1), ["3", "4"], "the downloads leased beside held ones")
+      try expectEqual(
+        try await lease(at: .seconds(1), version: 1), ["3", "4"], "the downloads leased beside held ones")
       // New downloads of a held candidate are held too, and others are not.
       let more = try [("5", "closed"), ("6", "open")].enumerated()
         .map { try Self.shared(DownloadID($1.0), order: Int64(10 + $0), host: $1.1) }
       _ = try await store.add(more, at: Self.start)
-      try expectEqual(try await lease(at: .seconds(4), epoch: 1), ["6"], "the downloads leased before the instant")
-      try expectEqual(try await lease(at: .seconds(5), epoch: 1), ["2"], "the downloads leased at the instant")
-      try expectEqual(try await lease(at: .seconds(5), epoch: 2), ["0", "1", "5"], "those leased in a new epoch")
+      try expectEqual(try await lease(at: .seconds(4), version: 1), ["6"], "the downloads leased before the instant")
+      try expectEqual(try await lease(at: .seconds(5), version: 1), ["2"], "the downloads leased at the instant")
+      try expectEqual(try await lease(at: .seconds(5), version: 2), ["0", "1", "5"], "those leased in a new version")
     }
     await report.check("precedence", "candidates are leased in the order of precedence, then of rank") {
       let (_, store) = try await opened()

@@ -17,9 +17,9 @@ final class ObservedLedger: Ledger {
     var ended: Set<DownloadID> = []
     /// The downloads whose last lease was a start by hand.
     var forced: Set<DownloadID> = []
-    /// The candidates that the ledger need not offer before an instant, while leases have the same epoch.
+    /// The candidates that the ledger need not offer before an instant, while leases have the same version of the rules.
     var held: [Candidate: Duration] = [:]
-    var epoch = 0
+    var rulesVersion = 0
     var store: (any LedgerStore)?
   }
 
@@ -51,9 +51,9 @@ final class ObservedLedger: Ledger {
     return try await store.records(DownloadQuery())
   }
 
-  func beginEpoch(_ epoch: Int) {
+  func begin(rulesVersion: Int) {
     update { state in
-      if epoch != state.epoch { (state.epoch, state.held) = (epoch, [:]) }
+      if rulesVersion != state.rulesVersion { (state.rulesVersion, state.held) = (rulesVersion, [:]) }
     }
   }
 

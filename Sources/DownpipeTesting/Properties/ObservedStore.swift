@@ -106,7 +106,7 @@ struct ObservedStore: LedgerStoreWrapper {
         return exchange
       }
       let log = SelectionLog()
-      ledger.beginEpoch(request.epoch)
+      ledger.begin(rulesVersion: request.rulesVersion)
       let exchange = try await base.exchange(saves, leasing: log.observing(request), at: now)
       note(saves, exchange.saved)
       try await noteReopened(exchange, saves)

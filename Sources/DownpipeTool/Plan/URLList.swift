@@ -65,7 +65,7 @@ final class URLList: Sendable {
     }
     return state.withLock { state in
       if count == 0 { state.isAtEnd = true }
-      return count == 0 ? state.parser.end() : state.parser.take(bytes[..<count])
+      return count == 0 ? state.parser.end() : state.parser.parse(bytes[..<count])
     }
   }
 
@@ -84,20 +84,20 @@ struct URLListParser {
   private var line: [UInt8] = []
 
   /// Returns the URLs of the lines that these bytes complete.
-  mutating func take(_ bytes: some Collection<UInt8>) -> [String] {
+  mutating func parse(_ bytes: some Collection<UInt8>) -> [String] {
     var urls: [String] = []
     let pieces = bytes.split(omittingEmptySubsequences: false) { $0 == 0x0A || $0 == 0x0D }
     for piece in pieces.enumerated() {
-      if piece.offset > 0, let url = takeLine() { urls.append(url) }
+      if piece.offset > 0, let url = removeLine() { urls.append(url) }
       line += piece.element.prefix(Self.longestLine - line.count)
     }
     return urls
   }
 
   /// Returns the URL of a last line without a line break.
-  mutating func end() -> [String] { takeLine().map { [$0] } ?? [] }
+  mutating func end() -> [String] { removeLine().map { [$0] } ?? [] }
 
-  private mutating func takeLine() -> String? {
+  private mutating func removeLine() -> String? {
     defer { line.removeAll(keepingCapacity: true) }
     var text = line[...]
     // Some editors write a byte order mark.

@@ -44,7 +44,7 @@ struct Feeder: Sendable {
         requests.append(try plan.request(for: text))
       } catch {
         let id = plan.id(for: text)
-        if await monitor.take(id) {
+        if await monitor.include(id) {
           try await monitor.close(DownloadResult(id: id, url: URLLine(text).url, error: error))
         }
       }
@@ -64,7 +64,7 @@ struct Feeder: Sendable {
       }
     } catch let failure as MetalinkDocuments.Failure {
       let id = plan.id(for: text)
-      guard await monitor.take(id) else { return }
+      guard await monitor.include(id) else { return }
       try await monitor.close(DownloadResult(id: id, url: text, error: failure.error))
     }
   }
@@ -83,7 +83,7 @@ struct Feeder: Sendable {
         rest.append(request.id)
         continue
       }
-      guard await monitor.take(request.id) else { continue }
+      guard await monitor.include(request.id) else { continue }
       let isThere = await Self.isThere(status, asked: request, storage)
       if isThere, request.refresh == .never, Self.hasDigests(status, asked: request),
         let result = DownloadResult(status, wasFinishedBefore: true)
@@ -97,7 +97,7 @@ struct Feeder: Sendable {
       taken.insert(request.id)
     }
     // As late as possible: a download that is taken may start, and must start with the options of this command.
-    for (id, isNew) in zip(rest, await monitor.take(rest)) where isNew { taken.insert(id) }
+    for (id, isNew) in zip(rest, await monitor.include(rest)) where isNew { taken.insert(id) }
     let new = requests.filter { taken.remove($0.id) != nil }
     let added = new.isEmpty ? [] : try await downloader.add(contentsOf: new)
     // What is still fresh stays finished.

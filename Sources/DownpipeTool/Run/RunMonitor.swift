@@ -40,14 +40,14 @@ actor RunMonitor {
 
   /// Makes a download part of this command.
   /// - Returns: False when it is already: a URL that is twice in a list is one download.
-  func take(_ id: DownloadID) -> Bool {
+  func include(_ id: DownloadID) -> Bool {
     guard let identity = DownloadIdentity(id), chosen.insert(identity.bits).inserted else { return false }
     open.insert(identity.bits)
     tally.total += 1
     return true
   }
 
-  func take(_ ids: [DownloadID]) -> [Bool] { ids.map { take($0) } }
+  func include(_ ids: [DownloadID]) -> [Bool] { ids.map { include($0) } }
 
   /// Starts an addition: until ``endAdding()``, the ledger may still have the results of an earlier command.
   func beginAdding() { adding += 1 }

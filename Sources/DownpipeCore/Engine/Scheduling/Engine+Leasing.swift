@@ -98,19 +98,19 @@ extension Engine {
     guard mode.mayLease, !mode.isSuspended, !mode.isStopping, !ledgerNeedsRest, !mode.mayHoldUnknown,
       !gates.isClosedForAll, outbox.waiting.count < Self.mostUnsaved
     else { return nil }
-    // Read before the rules: a rule that is reported in between begins another epoch.
-    let epoch = epoch
+    // Read before the rules: a rule that is reported in between begins another version.
+    let rulesVersion = rulesVersion
     if learnSizes() { reasons.mayHaveChanged = true }
     let selector = LeaseSelector(limits: stages.limits, rules: gates.rules, slots: slots, now: time.now)
     self.selector = selector
     var request = leaseRequest(scope: options.scope, selector.select)
-    request.epoch = epoch
+    request.rulesVersion = rulesVersion
     request.order = stages.limits.order
     return request
   }
 
   /// Changes when the gates or the admission policies decide by other rules.
-  private var epoch: Int { gates.reports &+ gates.replacements &+ stages.limits.replacements }
+  private var rulesVersion: Int { gates.reports &+ gates.replacements &+ stages.limits.replacements }
 
   /// A request to lease downloads that are due now, for the duration in the options.
   func leaseRequest(

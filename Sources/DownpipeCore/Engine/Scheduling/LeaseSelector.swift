@@ -26,7 +26,7 @@ final class LeaseSelector: Sendable {
   var dues: [Duration] { state.withLock { $0.dues } }
 
   func select(_ candidate: Candidate) -> LeaseSelection {
-    // A new rule of a gate begins a new epoch.
+    // A new rule of a gate begins a new version of the rules.
     guard rules.areOpen(for: candidate) else { return .hold(until: nil) }
     return state.withLock { state in
       guard state.running.hasDescriptors(upTo: ceiling) else { return .stop }
