@@ -26,7 +26,6 @@ extension Engine {
   fileprivate var bookkeeping: [String: Int] {
     var sizes = slots.sizes
     sizes["commands"] = commands.count
-    sizes["work on files"] = fileWork.count
     sizes["lost removals"] = lostRemovals.count
     sizes["unpublished downloads"] = unpublished.count
     sizes["outcomes"] = outbox.waiting.count

@@ -7,6 +7,13 @@ extension Engine {
   func add(_ requests: [DownloadRequest], ifKnown: KnownDownload) async throws -> [Download.Ticket] {
     try checkOpen()
     for request in requests { try check(request) }
+    return try await add(requests, ifKnown: ifKnown) { _ in }
+  }
+
+  /// - Parameter check: Performed in the turn that adds; if it throws, nothing is added.
+  func add(
+    _ requests: [DownloadRequest], ifKnown: KnownDownload, if check: (@Sendable (isolated Engine) async throws -> Void)?
+  ) async throws -> [Download.Ticket] {
     try await rankOnce()
     let now = time.date
     let lost = ifKnown == .keep ? [:] : try await lostDependencies(among: requests)
@@ -15,85 +22,93 @@ extension Engine {
         request: request, arrival: context.nextArrival(at: now), location: context.storage.location,
         lost: lost[request.id], ifKnown: ifKnown)
     }
-    let before = Dictionary(
-      requests.compactMap { request in slots.runs[request.id].map { (request.id, $0.read { $0.request }) } }
-    ) { $1 }
-    let ids = requests.map(\.id)
-    slots.beginReading(ids)
-    defer { slots.endReading(ids) }
-    let (commands, start) = (mode.commands, slots.changes)
-    var outcomes = try await addLostFirst(additions, at: now)
-    let ended = Set(ids.filter { slots.hasChanged($0, since: start) })
-    // What others have changed is left to its readers.
-    noteChange(of: outcomes.filter { $0.isNew || $0.isChanged(by: now) }.map(\.record.id))
-    let noted = slots.changes
-    for outcome in outcomes where !outcome.isNew { noteDelay(of: outcome.record) }
-    // A watcher that comes later learns why they wait even if nothing else happens.
-    if requests.contains(where: { !$0.after.isEmpty }) { reasons.mayHaveChanged = true }
+    var outcomes = try await context.mailbox.add(additions, if: check)
+    // The disks are asked here, not in a turn: they may not answer.
     for index in outcomes.indices
     where !outcomes[index].isNew && outcomes[index].record.phase == .finished && ifKnown != .keep {
-      if let lost = await lostArtifact(of: outcomes[index].record) {
-        var addition = additions[index]
-        addition.lost = lost
-        outcomes[index] = try await store.add([addition], at: now).first ?? outcomes[index]
-        noteChange(of: CollectionOfOne(ids[index]))
-      }
+      guard let lost = await lostArtifact(of: outcomes[index].record) else { continue }
+      var addition = additions[index]
+      addition.lost = lost
+      let again = try await context.mailbox.perform { [addition] in try await $0.addLost(addition) }
+      if let again { outcomes[index] = again }
     }
-    mode.mayLease = true
-    context.mailbox.wake()
-    let changed = ended.union(ids.filter { slots.hasChanged($0, since: noted) })
-    await tell(outcomes, addedAt: now, since: before, mode.commands != commands ? Set(ids) : changed)
     return outcomes.map { Download.Ticket(id: $0.record.id, isNew: $0.isNew) }
   }
 
-  /// Tells runs and watchers about additions.
-  ///
-  /// The downloads may have started meanwhile.
-  ///
-  /// - Parameter changedMeanwhile: Those whose outcomes may be out of date, and are read again.
-  private func tell(
-    _ outcomes: [LedgerAddOutcome], addedAt now: Date, since before: [DownloadID: DownloadRequest],
-    _ changedMeanwhile: Set<DownloadID>
-  ) async {
-    var changed: [DownloadID] = []
-    for outcome in outcomes {
-      let record = outcome.record
-      let run = slots.runs[record.id]
-      let runs = run != nil
-      if let run, record.request.changesWork(begunFor: run.request) {
-        changed.append(record.id)
-      } else if outcome.isNew, record.waitsFor.isEmpty, !changedMeanwhile.contains(record.id) {
-        // A run that has started since publishes its own states.
-        if !runs { publish(record, isNew: true) }
-      } else if runs || record.phase.isActive || (hub.isWatched(record.id) && outcome.isChanged(by: now)) {
-        changed.append(record.id)
-      }
-    }
-    if !changed.isEmpty { await takeOverRequests(of: changed, since: before) }
+  /// Adds a download again whose artifact is lost, in a turn; `nil` if a rename has moved the artifact meanwhile, which the
+  /// ledger may not know.
+  private func addLost(_ addition: LedgerAddition) async throws -> LedgerAddOutcome? {
+    guard try await store.record(addition.request.id)?.steps.note == nil else { return nil }
+    let outcome = try await store.add([addition], at: time.date).first
+    noteChange(of: CollectionOfOne(addition.request.id))
+    return outcome
   }
 
-  /// Takes over changed requests from the ledger.
-  func takeOverRequests(of ids: [DownloadID], since before: [DownloadID: DownloadRequest]) async {
-    var records: [DownloadRecord] = []
-    var dependencies = Dependencies.unread
-    var start = 0
-    // If a run has ended while the ledger was read, it is read again. The loop does not do this: it has to lease first.
-    for _ in 0..<3 {
-      let endings = slots.endings
-      start = slots.changes
-      guard let found = try? await store.records(of: ids) else { return }
-      records = found
-      dependencies = await self.dependencies(of: records)
-      if slots.endings == endings { break }
+  /// What was added in a turn.
+  struct Added {
+    var outcomes: [LedgerAddOutcome] = []
+    /// The requests of the runs before.
+    var before: [DownloadID: DownloadRequest] = [:]
+    /// The downloads that are new or have changed.
+    var changed: Set<DownloadID> = []
+    var answers: [Mailbox.Answer] = []
+  }
+
+  /// Adds what callers have asked for.
+  func addWaiting() async -> Added {
+    let waiting = additions
+    additions = []
+    var added = Added()
+    guard !waiting.isEmpty else { return added }
+    for run in slots.runs.values { added.before[run.id] = run.read { $0.request } }
+    let isUnconditional = waiting.allSatisfy { $0.check == nil }
+    for group in isUnconditional ? [waiting] : waiting.map({ [$0] }) { await add(group, to: &added) }
+    return added
+  }
+
+  /// Adds what several callers have asked for in one transaction of the ledger; one after the other if it is refused.
+  private func add(_ group: [Mailbox.Addition], to added: inout Added) async {
+    let now = time.date
+    do {
+      for addition in group { try await addition.check?(self) }
+      var outcomes = try await addLostFirst(group.flatMap(\.additions), at: now)[...]
+      note(outcomes, at: now, in: &added)
+      for addition in group {
+        let own = Array(outcomes.prefix(addition.additions.count))
+        outcomes = outcomes.dropFirst(own.count)
+        added.answers.append { addition.answer(.success(own)) }
+      }
+    } catch let error as DownloadError where error.code == .invalidRequest && group.count > 1 {
+      for addition in group { await add([addition], to: &added) }
+    } catch {
+      added.answers.append { for addition in group { addition.answer(.failure(error)) } }
     }
-    for record in records {
+  }
+
+  private func note(_ outcomes: ArraySlice<LedgerAddOutcome>, at now: Date, in added: inout Added) {
+    added.outcomes += outcomes
+    for outcome in outcomes {
+      // What others have changed is left to its readers.
+      if outcome.isNew || outcome.isChanged(by: now) { added.changed.insert(outcome.record.id) }
+      if !outcome.isNew { noteDelay(of: outcome.record) }
+      // A watcher that comes later learns why they wait even if nothing else happens.
+      if !outcome.record.request.after.isEmpty { reasons.mayHaveChanged = true }
+    }
+    mode.mayLease = true
+  }
+
+  /// Tells runs and watchers about additions.
+  func tell(_ added: Added) {
+    for outcome in added.outcomes {
+      let record = outcome.record
       if slots.runs[record.id] != nil {
-        takeOver(record, since: before[record.id])
-      } else if record.phase.isActive, record.owner == store.owner, outbox.isExchanging || mode.isLeasingByHand {
-        // It has been leased with its earlier request, and its run is about to start.
-        outbox.changedBeforeStart.insert(record.id)
-      } else if !slots.hasChanged(record.id, since: start) {
-        publish(record, dependencies)
+        takeOver(record, since: added.before[record.id])
+        reasons.noteChange(of: CollectionOfOne(record.id))
+      } else if outcome.isNew, record.waitsFor.isEmpty {
+        reasons.noteChange(of: CollectionOfOne(record.id))
+        publish(record, isNew: true)
+      } else if added.changed.contains(record.id) || record.phase.isActive {
+        noteChange(of: CollectionOfOne(record.id))
       }
     }
   }
@@ -111,15 +126,6 @@ extension Engine {
     }
     slots.update(run)
     enforceGates(for: run)
-  }
-
-  /// Takes over what other users of the ledger have changed in the requests of running downloads.
-  func takeOverRequestsOfOthers() async {
-    let before = slots.runs.mapValues { $0.read { $0.request } }
-    guard !before.isEmpty, let records = try? await store.records(of: Array(before.keys)) else { return }
-    for record in records where slots.runs[record.id]?.key == record.partialKey {
-      takeOver(record, since: before[record.id])
-    }
   }
 
   /// Checks a request before it is stored.

@@ -7,9 +7,6 @@ internal import Foundation
 // concerns only the downloads of these runs, so a download that matches later, such as one that a stopped run or a free
 // slot has put into the phase of the filter, is not affected.
 extension Engine {
-  /// The number of records to read at a time.
-  private static let page = 1000
-
   /// Applies a command to the downloads that match a filter.
   /// - Returns: The number of downloads that have changed.
   func commandAll(
@@ -63,18 +60,8 @@ extension Engine {
     let contested = Set(runs.map(\.id).filter { commands.last(for: $0, before: number) != nil })
     let awaited = runs.filter { reason != nil || !$0.read(\.phase.isActive) || contested.contains($0.id) }
     // The ledger comes first: if it fails, no run is stopped.
-    let result: LedgerBulkResult
-    do {
-      result = try await store.transition(selection, event, at: time.date)
-    } catch {
-      // It may have taken effect all the same.
-      noteUnpublished(hub.watchedDownloads.filter { slots.runs[$0] == nil })
-      hub.publishIncomplete()
-      throw error
-    }
+    let result = try await transition(selection, event)
     if let reason { for run in awaited where !contested.contains(run.id) { run.stop(reason) } }
-    await carriedOut(event, on: result.ids)
-    await publishRest(of: result)
     return (BulkTurn(idle: result, contested: contested), awaited)
   }
 
@@ -90,12 +77,7 @@ extension Engine {
       return false
     }
     for page in leftovers.taken().pages {
-      try await context.mailbox.perform { engine in
-        let records = try await engine.store.records(of: page.keys.map(\.id))
-        for record in records where record.phase == .cancelled && engine.slots.runs[record.id] == nil {
-          try? await engine.context.storage.removePartial(record.partialKey)
-        }
-      }
+      try await context.mailbox.perform { await $0.removePartials(ofCancelled: page.keys.map(\.id)) }
     }
   }
 
@@ -128,7 +110,7 @@ extension Engine {
     }
     // Some may have been released before their due times; the loop looks at them after this command.
     if result.count > 0 { waits.mayHaveDelayed = true }
-    noteBulkChange(of: result.ids)
+    noteChange(of: result)
     // The result has a bounded number of ids; there are few runs.
     for record in (try? await store.records(of: Array(before.keys))) ?? [] {
       guard let run = slots.runs[record.id] else { continue }
@@ -136,19 +118,7 @@ extension Engine {
       takeOver(record, since: before[record.id])
       if hub.isWatched(run.id), run.read({ $0.request }) != old { run.announce(state: run.status.state) }
     }
-    let watched = result.ids.filter { hub.isWatched($0) && slots.runs[$0] == nil }
-    for start in stride(from: 0, to: watched.count, by: Self.page) {
-      await publishStates(of: Array(watched[start..<min(start + Self.page, watched.count)]))
-    }
-    await publishRest(of: result)
     return result.count
-  }
-
-  /// Informs the watchers about changed downloads whose ids do not fit into the result.
-  private func publishRest(of result: LedgerBulkResult) async {
-    guard result.count > result.ids.count else { return }
-    hub.publishIncomplete()
-    await publishWatched(except: Set(result.ids))
   }
 
   // MARK: Suspending
@@ -175,7 +145,7 @@ extension Engine {
       do { try await rankOnce() } catch {
         outbox.noteFailure(DownloadError(error, as: .ledger, stage: context.ledgerName))
       }
-      await finishRenaming()
+      mode.mustFinishRenaming = true
     }
     // A later call wins.
     guard mode.suspensions == number else { return }

@@ -59,13 +59,9 @@ extension Engine {
     takeOver(record, since: before)
     mode.mayLease = true
     noteDelay(of: record)
-    let dependencies = await dependencies(of: [record])
-    if let run = slots.runs[id] {
-      if hub.isWatched(id) { run.announce(state: run.status.state) }
-      return run.status
-    }
-    publish(record, dependencies)
-    return status(of: record, dependencies)
+    guard let run = slots.runs[id] else { return status(of: record, await dependencies(of: [record])) }
+    if hub.isWatched(id) { run.announce(state: run.status.state) }
+    return run.status
   }
 
   /// Lets the loop look for the next due time if a change may have released a download that has one: the loop has no

@@ -31,38 +31,33 @@ extension Engine {
 
   func transition(_ id: DownloadID, _ event: Lifecycle.Event) async throws -> Bool {
     guard try await record(id) != nil else { throw DownloadError.unknownDownload(id) }
-    let result: LedgerBulkResult
-    do {
-      result = try await store.transition(.ids([id]), event, at: time.date)
-    } catch {
-      // It may have taken effect all the same.
-      noteUnpublished(CollectionOfOne(id))
-      throw error
-    }
-    if result.count > 0 { await carriedOut(event, on: result.ids) }
-    return result.count > 0
+    return try await transition(.ids([id]), event).count > 0
   }
 
-  /// Deletes the partials of cancelled downloads, and publishes the new states.
-  func carriedOut(_ event: Lifecycle.Event, on ids: [DownloadID]) async {
-    noteBulkChange(of: ids)
-    waits.forget(ids)
-    for id in ids where event == .cancel || hub.isWatched(id) {
-      slots.beginReading([id])
-      defer { slots.endReading([id]) }
-      let start = slots.changes
-      let record: DownloadRecord
-      do {
-        guard let found = try await store.record(id) else { continue }
-        record = found
-      } catch {
-        noteUnpublished(CollectionOfOne(id))
-        continue
+  /// Applies an event to downloads that do not run, in a turn.
+  func transition(_ selection: LedgerSelection, _ event: Lifecycle.Event) async throws -> LedgerBulkResult {
+    let result: LedgerBulkResult
+    do {
+      result = try await store.transition(selection, event, at: time.date)
+    } catch {
+      // It may have taken effect all the same.
+      noteUncertain(selection)
+      throw error
+    }
+    noteChange(of: result)
+    waits.forget(result.ids)
+    if event == .cancel { await removePartials(ofCancelled: result.ids) }
+    return result
+  }
+
+  /// Deletes the partials of downloads, in a turn, if they are cancelled and have no run.
+  func removePartials(ofCancelled ids: [DownloadID]) async {
+    for start in stride(from: 0, to: ids.count, by: Self.page) {
+      let page = Array(ids[start..<min(start + Self.page, ids.count)])
+      guard let records = try? await store.records(of: page) else { continue }
+      for record in records where record.phase == .cancelled && slots.runs[record.id] == nil {
+        try? await context.storage.removePartial(record.partialKey)
       }
-      let dependencies = await dependencies(of: [record])
-      guard slots.runs[id] == nil else { continue }
-      if event == .cancel, record.phase == .cancelled { try? await context.storage.removePartial(record.partialKey) }
-      if slots.runs[id] == nil, !slots.hasChanged(id, since: start) { publish(record, dependencies) }
     }
   }
 

@@ -35,38 +35,4 @@ extension Engine {
     let outcomes = try await store.add(order.map { additions[$0] }, at: now)
     return zip(order, outcomes).sorted { $0.0 < $1.0 }.map(\.1)
   }
-
-  /// Publishes the downloads whose reason to wait has changed with the state of a dependency.
-  func tellDependents() async {
-    let ids = reasons.takeStale().filter { slots.runs[$0] == nil }
-    guard !ids.isEmpty else { return }
-    guard let (records, dependencies) = await readForPublishing(ids) else { return noteUnpublished(ids) }
-    forgetReasons(of: ids, except: records)
-    for record in records where slots.runs[record.id] == nil {
-      if case .waiting(let reason) = state(of: record, dependencies), reasons.told[record.id]?.reason == reason {
-        continue
-      }
-      publish(record, dependencies)
-    }
-  }
-
-  /// Reads records together with what they wait for. They are read again if a run has ended in between, or one of them has
-  /// changed; those that keep changing are left out: an older state must not be published after a newer one.
-  func readForPublishing(_ ids: [DownloadID]) async -> (records: [DownloadRecord], dependencies: Dependencies)? {
-    slots.beginReading(ids)
-    defer { slots.endReading(ids) }
-    var start = 0
-    var found: (records: [DownloadRecord], dependencies: Dependencies)?
-    for _ in 0..<3 {
-      let endings = slots.endings
-      // Changes before the reading are in what is read.
-      start = slots.changes
-      guard let records = try? await store.records(of: ids) else { return nil }
-      found = (records, await dependencies(of: records))
-      if records.contains(where: { slots.hasChanged($0.id, since: start) }) { continue }
-      if slots.endings == endings || records.allSatisfy(\.waitsFor.isEmpty) { break }
-    }
-    found?.records.removeAll { slots.hasChanged($0.id, since: start) }
-    return found
-  }
 }

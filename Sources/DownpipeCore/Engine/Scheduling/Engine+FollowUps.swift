@@ -1,20 +1,30 @@
-// Downloads that follow from a running one, in the loop: nothing else adds any in between.
+// Downloads that follow from a running one.
 extension Engine {
   /// Adds descendants of a download, unless they would be too many.
-  func add(_ children: [DownloadRequest], following root: DownloadID, atMost maximum: Int) async throws {
-    let known = try await store.records(of: children.map(\.id)).filter { $0.request.lineage?.root == root }
-    let before = try await store.counts(.tag(FollowUp.tag(of: root))).values.reduce(0, +)
-    let count = before + Set(children.map(\.id)).subtracting(known.map(\.id)).count
-    guard count <= maximum else {
-      throw DownloadError(
-        .followUpLimit,
-        "\(count) downloads would follow from “\(root)”, but at most \(maximum) may: raise the count of FollowUpLimits if "
-          + "its manifests are trustworthy")
+  ///
+  /// - Parameter check: Performed in the turn that adds; if it throws, nothing is added.
+  func add(
+    _ children: [DownloadRequest], following root: DownloadID, atMost maximum: Int,
+    if check: @escaping @Sendable () throws -> Void
+  ) async throws {
+    try checkOpen()
+    for child in children { try self.check(child) }
+    let ids = children.map(\.id)
+    _ = try await add(children, ifKnown: .update) { engine in
+      try check()
+      let known = try await engine.store.records(of: ids).filter { $0.request.lineage?.root == root }
+      let before = try await engine.store.counts(.tag(FollowUp.tag(of: root))).values.reduce(0, +)
+      let count = before + Set(ids).subtracting(known.map(\.id)).count
+      guard count <= maximum else {
+        throw DownloadError(
+          .followUpLimit,
+          "\(count) downloads would follow from “\(root)”, but at most \(maximum) may: raise the count of "
+            + "FollowUpLimits if its manifests are trustworthy")
+      }
     }
-    _ = try await add(children, ifKnown: .update)
   }
 
-  /// Adds dependencies to a running download.
+  /// Adds dependencies to a running download, in a turn.
   ///
   /// Those that were met before are looked at again: they may have started again since. Children of an earlier artifact
   /// are let go.

@@ -47,19 +47,14 @@ extension Engine {
     }
   }
 
-  /// Ends a run that has lost its lease, and publishes what the ledger says about its download by now. Nothing is published
-  /// if the download has another run: that run publishes its own states.
-  func finishAbandoned(_ run: Run) async {
-    let id = run.id
-    await finish(run)
-    guard hub.isWatched(id), slots.runs[id] == nil else { return }
-    do {
-      let isGone = try await isGone(id)
-      guard slots.runs[id] == nil else { return }
-      if isGone { hub.publish(removalOf: run.read { $0.request }) } else { await publishStates(of: [id]) }
-    } catch {
-      // The ledger cannot be read, but it has refused to save the run.
-      if slots.runs[id] == nil { run.announce(state: .waiting(.elsewhere)) }
+  /// Ends runs that have lost their lease, and publishes what the ledger says about their downloads by now. Nothing is
+  /// published of a download that has another run: that run publishes its own states.
+  func endAbandonedRuns() async {
+    let runs = abandoned
+    abandoned = []
+    for run in runs {
+      finish(run)
+      if hub.isWatched(run.id) { unpublished.note(run.read { $0.request }) }
     }
   }
 
@@ -67,29 +62,43 @@ extension Engine {
   ///
   /// - Parameter state: The state to publish. A watcher that hears of it finds the download without its run, and may add or
   ///   resume it at once.
-  func finish(_ run: Run, announcing state: DownloadState? = nil) async {
+  func finish(_ run: Run, announcing state: DownloadState? = nil) {
     slots.remove(run)
+    reasons.noteChange(of: CollectionOfOne(run.id))
     if let state { run.announce(state: state) }
     run.hasEnded()
     guard stages.hasRetired else { return }
-    for session in stages.takeIdle(oldest: slots.runs.values.map(\.stages.epoch).min()) { await session.stop() }
+    for session in stages.takeIdle(oldest: slots.runs.values.map(\.stages.epoch).min()) { begin { await session.stop() } }
   }
 
   // MARK: The exchange
 
-  /// Saves outcomes in the ledger and leases downloads.
+  /// Saves outcomes in the ledger, adds downloads and leases downloads.
   /// - Returns: `false` if there was nothing to do.
   func exchange() async -> Bool {
     let request = leaseRequest()
-    guard request != nil || (!outbox.waiting.isEmpty && !ledgerNeedsRest) else { return false }
+    guard request != nil || (!outbox.waiting.isEmpty && !ledgerNeedsRest) else {
+      guard !additions.isEmpty else { return false }
+      await answer(addWaiting())
+      return true
+    }
     // If this exchange does not lease, the next one has to.
     if request != nil { mode.mayLease = false }
     mode.ledgerRests = false
-    slots.beginReading(outbox.waiting.map(\.run.id))
-    let exchange = outbox.begin(request, since: slots.changes)
-    // In a task of its own, which is not cancelled: what has been saved would not be known.
-    await take(await context.executors.start { [context] in await exchange.perform(in: context) }.value)
+    let exchange = outbox.begin(request)
+    // In a task of its own, which is not cancelled: what has been saved would not be known. The ledger adds meanwhile, in
+    // the same transaction if it can.
+    let task = context.executors.start { [context] in await exchange.perform(in: context) }
+    var added = await addWaiting()
+    await take(await task.value, &added)
+    await answer(added)
     return true
+  }
+
+  private func answer(_ added: Added) async {
+    tell(added)
+    await publishChanges()
+    for answer in added.answers { answer() }
   }
 
   private func leaseRequest() -> LeaseRequest? {
@@ -138,11 +147,10 @@ extension Engine {
   var ledgerNeedsRest: Bool { mode.ledgerRests && !mode.isStopping }
 
   /// Takes the answer of the ledger to an exchange.
-  func take(_ answer: Exchange.Answer) async {
+  /// - Parameter added: The downloads that were added meanwhile.
+  private func take(_ answer: Exchange.Answer, _ added: inout Added) async {
     waits.lastLook = answer.lookedAt ?? waits.lastLook
-    let ids = answer.settling.map(\.run.id)
     if answer.hasFailedToLease { mode.mayHoldUnknown = true }
-    defer { if options.sabotage != .keepsReaders { slots.endReading(ids) } }
     switch answer.result {
     case .success(let exchange):
       outbox.succeeded()
@@ -152,23 +160,18 @@ extension Engine {
       // Timers are set before the states with the due times are published.
       for settling in answer.settling { arm(settling.run.read { $0.notBefore }) }
       for (settling, isSaved) in zip(answer.settling, exchange.saved) {
-        if isSaved {
-          // An addition may have changed it again since the commit.
-          let id = settling.run.id
-          await settle(
-            settling, isReopened: exchange.reopened.contains(id) || slots.hasChanged(id, since: answer.start))
-        } else {
-          abandon(settling.run)
-        }
+        let id = settling.run.id
+        // An addition may have changed it again since the commit.
+        let isReopened = exchange.reopened.contains(id) || added.changed.contains(id)
+        if isSaved { await settle(settling, isReopened: isReopened) } else { abandon(settling.run) }
       }
       if !exchange.reopened.isEmpty { mode.mayLease = true }
-      for record in exchange.leased { start(record) }
-      let changed = exchange.leased.map(\.id).filter(outbox.changedBeforeStart.contains)
-      outbox.changedBeforeStart = []
-      if !changed.isEmpty { await takeOverRequests(of: changed, since: [:]) }
+      for record in exchange.leased {
+        added.before[record.id] = record.request
+        start(record)
+      }
       if let dues = selector?.dues { armAdmission(dues) }
     case .failure(let error):
-      outbox.changedBeforeStart = []
       let error = DownloadError(error, as: .ledger, stage: context.ledgerName)
       if mode.isStopping {
         // The next start finds the downloads whose outcomes could not be saved.
@@ -208,8 +211,9 @@ extension Engine {
     mode.mayHoldUnknown = false
   }
 
-  /// The same in the loop, unless the ledger rests after a failure.
-  func clarifyOwnershipLater() async {
+  /// Does again what a failure of the ledger has prevented, unless the ledger rests.
+  func recoverFromFailures() async {
+    if mode.mustFinishRenaming, !ledgerNeedsRest, !mode.isStopping { await finishRenaming() }
     guard mode.mayHoldUnknown || mode.mustReclaim, !ledgerNeedsRest, !mode.isStopping else { return }
     do { try await clarifyOwnership() } catch {
       mode.ledgerRests = true
@@ -232,23 +236,18 @@ extension Engine {
     // Earlier commands that have waited for the run come first.
     let isRemoved = run.stopReason == .remove && commands.count(for: run.id) < 2
     if isRemoved { await removeRecord(of: run) }
-    reasons.noteChange(of: CollectionOfOne(run.id))
-    let (notBefore, awaited, isHeld) = run.read { ($0.notBefore, $0.awaited, !$0.waitsFor.isEmpty) }
     if run.state.withLock({ $0.mayHoldBytes }), run.read({ $0.checkpoint.ranges.isEmpty }) {
       try? await context.storage.removePartial(run.key)
     }
+    let (notBefore, awaited, isHeld) = run.read { ($0.notBefore, $0.awaited, $0.phase == .waiting && !$0.waitsFor.isEmpty) }
     if notBefore != nil { waits.mayHaveDelayed = true }
     if hub.isWatched(run.id), isOver { reasons.note(run.id, run.read { $0.candidate }, settling.state) }
-    await finish(run, announcing: isOver && !isRemoved ? settling.state : nil)
-    // A watcher may have begun after its removal was told, while its run still had a state.
-    if run.wasRemoved, hub.isWatched(run.id) { await finishEvents(of: [run.id], except: []) }
-    // What the outcome was for is not asked for any longer: the ledger has the state.
-    if !isOver { await publishStates(of: [run.id]) }
-    // This comes last, because a disk that does not answer must not delay other downloads.
-    if !isRemoved, awaited != nil || waits.isAnythingMissing { await noteMissing(of: run) }
-    if case .finished = settling.state { await makeDescriptorsDue() }
-    // The download was told during its run to wait for another one.
-    if isHeld, case .waiting = settling.state { await publishStates(of: [run.id]) }
+    finish(run, announcing: isOver && !isRemoved ? settling.state : nil)
+    // What the outcome was for is not asked for any longer, or the download was told during its run to wait for another
+    // one: the ledger has the state. A watcher may have begun after the removal was told, while the run still had a state.
+    if !isOver || isHeld || run.wasRemoved { publishLater(CollectionOfOne(run.id)) }
+    if !isRemoved, awaited != nil || waits.isAnythingMissing { noteMissing(of: run) }
+    if case .finished = settling.state { waits.end(.descriptors) }
     if slots.isEmpty { context.mailbox.wake() }
   }
 

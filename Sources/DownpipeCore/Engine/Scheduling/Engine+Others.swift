@@ -7,20 +7,32 @@ extension Engine {
   func followOthers() async {
     guard let changes = store.changesByOthers else { return }
     for await _ in changes {
-      await takeOverFromOthers()
+      noteChangesByOthers()
       // If many downloads are watched, they are not read after each commit of another user.
       if hub.watchedDownloads.count > 100 { try? await time.sleep(for: options.progressInterval, purpose: .reasons) }
     }
   }
 
-  /// Looks for downloads that others have released or made due, takes over the requests that they have changed, and
-  /// publishes the changes of those that are watched.
-  func takeOverFromOthers() async {
-    await takeOverRequestsOfOthers()
+  /// Lets the next turn look for downloads that others have released, made due or changed.
+  func noteChangesByOthers() {
+    mode.mustTakeOver = true
     waits.mayHaveDelayed = true
     mode.mayLease = true
-    await publishWatched()
     context.mailbox.wake()
+  }
+
+  /// Takes over the requests of running downloads that others have changed, and publishes the changes of those that are
+  /// watched.
+  func takeOverFromOthers() async {
+    guard mode.mustTakeOver else { return }
+    mode.mustTakeOver = false
+    let before = slots.runs.mapValues { $0.read { $0.request } }
+    if !before.isEmpty, let records = try? await store.records(of: Array(before.keys)) {
+      for record in records where slots.runs[record.id]?.key == record.partialKey {
+        takeOver(record, since: before[record.id])
+      }
+    }
+    publishLater(hub.watchedDownloads)
   }
 
   // MARK: Other processes
@@ -42,7 +54,7 @@ extension Engine {
           return
         }
         if isChanged {
-          await takeOverFromOthers()
+          noteChangesByOthers()
           hub.publishIncomplete()
         }
       } catch {

@@ -50,11 +50,9 @@ extension Engine {
     try checkOpen()
     let number = beginCommand(for: nil)
     defer { commands.end(number) }
-    if deletingFiles, mode.mustFinishRenaming {
-      mode.mustFinishRenaming = false
-      await finishRenaming()
-    }
     var (removed, runs) = try await takeFirstTurn(number) { engine in
+      // The files may be at their new places without the ledger's knowledge.
+      if deletingFiles, engine.mode.mustFinishRenaming { await engine.finishRenaming() }
       let runs = engine.slots.runs(matching: filter)
       let (running, location) = (Set(engine.slots.runs.keys), engine.context.storage.location)
       // Downloads that other owners run, and downloads at other locations, are not removed.
@@ -139,17 +137,19 @@ extension Engine {
       // The ledger may have removed them all the same.
       let lost = leftovers.taken()
       for page in lost.pages { waits.forget(page.keys.map(\.id)) }
-      noteUnpublished(lost.watched.map(\.id))
+      for request in lost.watched { unpublished.note(request) }
+      waitForLedger()
       throw error
     }
     let removed = leftovers.taken()
     for page in removed.pages {
       let ids = page.keys.map(\.id)
       for id in ids {
-        reasons.noteRemoval(of: id)
+        if options.sabotage != .keepsReasons { reasons.forget(id) }
         context.furthest.forget(id)
       }
-      noteChange(of: ids)
+      reasons.noteChange(of: ids)
+      unpublished.forget(ids)
       waits.forget(ids)
     }
     for request in removed.watched { hub.publish(removalOf: request) }

@@ -9,17 +9,15 @@ extension Engine {
   }
 
   private func renameInTurn(_ id: DownloadID, to name: String) async throws -> Turn<DownloadStatus> {
-    try await withFile(of: id) { _ in
-      guard let record = try await record(id) else { throw DownloadError.unknownDownload(id) }
-      guard record.phase == .finished, slots.runs[id] == nil else {
-        return try await change(id) { $0.destination.setName(name) }
-      }
-      return .over(try await renameFile(of: record, to: name))
+    guard let record = try await record(id) else { throw DownloadError.unknownDownload(id) }
+    guard record.phase == .finished, slots.runs[id] == nil else {
+      return try await change(id) { $0.destination.setName(name) }
     }
+    return .over(try await renameFile(of: record, to: name))
   }
 
   private func renameFile(of record: DownloadRecord, to name: String) async throws -> DownloadStatus {
-    let record = await finishRenaming(record)
+    let record = await renamed(record)
     guard let stored = record.steps.artifact, stored.path != nil else {
       throw DownloadError(.invalidRequest, "“\(record.id)” has no file to rename: it was kept in memory")
     }
@@ -77,13 +75,13 @@ extension Engine {
     }
     guard let record else { throw DownloadError.unknownDownload(id) }
     noteChange(of: CollectionOfOne(id))
-    publish(record)
     return status(of: record)
   }
 
   /// Finishes the renames that the end of a process, or a failure of the ledger, has interrupted. Called before any other
   /// work.
   func finishRenaming() async {
+    mode.mustFinishRenaming = false
     guard let records = try? await store.unsettledMoves() else {
       mode.mustFinishRenaming = true
       return restLedger()
@@ -91,49 +89,34 @@ extension Engine {
     for record in records where belongsHere(record) { _ = await renamed(record) }
   }
 
-  /// Finishes an interrupted rename of a record's file, and returns the record. If that fails, the record is unchanged.
+  /// Finishes an interrupted rename of a record's file, in a turn, and returns the record. If that fails, the record is
+  /// unchanged.
   func renamed(_ record: DownloadRecord) async -> DownloadRecord {
-    guard record.phase == .finished, record.steps.note != nil else { return record }
-    return await withFile(of: record.id) { _ in
-      do {
-        // The rename may have been in progress, and have ended.
-        guard let present = try await store.record(record.id) else { return record }
-        return await finishRenaming(present)
-      } catch {
-        mode.mustFinishRenaming = true
-        restLedger()
-        return record
-      }
-    }
-  }
-
-  /// Does the same as part of other work on the file.
-  private func finishRenaming(_ record: DownloadRecord) async -> DownloadRecord {
     guard record.phase == .finished, let note = record.steps.note.flatMap(RenameNote.init(stored:)),
       let stored = record.steps.artifact, let artifact = try? context.storage.artifact(from: stored),
       (try? await moveFile(of: record, artifact, to: note.name, prior: note)) != nil
     else { return record }
     return (try? await store.record(record.id)) ?? record
   }
-}
 
-extension Engine {
-  /// The artifact of a finished download if it no longer exists; otherwise `nil`.
+  /// The artifact of a finished download if it no longer exists; otherwise `nil`. Not in a turn, because the disk may
+  /// not answer.
   func lostArtifact(of record: DownloadRecord) async -> StoredArtifact? {
-    await withFile(of: record.id) { hasWaited in
-      var record = record
-      if hasWaited || record.steps.note != nil {
-        // It was read before or during a rename.
-        guard let present = try? await store.record(record.id), present.phase == .finished else { return nil }
-        record = present
+    var record = record
+    if record.steps.note != nil {
+      // It was read before or during a rename.
+      let id = record.id
+      let present = try? await context.mailbox.perform { engine -> DownloadRecord? in
+        guard let present = try await engine.store.record(id), present.phase == .finished else { return nil }
+        return await engine.renamed(present)
       }
-      // An artifact in memory ends with its process and does not count as lost.
-      guard let stored = await finishRenaming(record).steps.artifact, stored.path != nil else { return nil }
-      if let artifact = try? context.storage.artifact(from: stored), await context.storage.contains(artifact) {
-        return nil
-      }
-      return stored
+      guard let present = present ?? nil else { return nil }
+      record = present
     }
+    // An artifact in memory ends with its process and does not count as lost.
+    guard let stored = record.steps.artifact, stored.path != nil else { return nil }
+    if let artifact = try? context.storage.artifact(from: stored), await context.storage.contains(artifact) { return nil }
+    return stored
   }
 }
 

@@ -29,11 +29,6 @@ extension Engine {
     let rules = gates.rules
     guard !mode.isSuspended, !mode.isStopping else { return Started(isRunning: false) }
     let leased: [DownloadRecord]
-    mode.isLeasingByHand = true
-    defer {
-      mode.isLeasingByHand = false
-      outbox.changedBeforeStart.remove(id)
-    }
     do {
       leased = try await store.lease(
         leaseRequest(scope: .ids([id])) { candidate in rules.areOpen(for: candidate) ? .take : .skip })
@@ -42,13 +37,12 @@ extension Engine {
       throw error
     }
     guard let record = leased.first else {
-      await publishStates(of: [id])
+      publishLater([id])
       return Started(isRunning: false)
     }
     let victims = victims(of: preemption, for: record.candidate)
     stages.limits.started(record.candidate, at: time.now)
     start(record, isForced: true)
-    if outbox.changedBeforeStart.contains(id) { await takeOverRequests(of: [id], since: [:]) }
     for run in victims { run.stop(.limit("preempted by “\(id)”, which was started by hand")) }
     return Started(victims: victims)
   }

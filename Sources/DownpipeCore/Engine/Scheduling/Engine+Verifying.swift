@@ -109,7 +109,6 @@ extension Engine {
       else { return nil }
       engine.mode.mayLease = true
       engine.noteChange(of: CollectionOfOne(id))
-      engine.publish(saved, await engine.dependencies(of: [saved]))
       return saved
     }
     guard saved != nil else {

@@ -50,15 +50,6 @@ extension Engine {
     run.stop(.gate(reason))
   }
 
-  /// After news from a gate, publishes new reasons of waiting downloads, and retries downloads that wait for the
-  /// network.
-  func tellGateNews() async {
-    guard mode.hasGateNews else { return }
-    mode.hasGateNews = false
-    await tellReasons()
-    if !gates.isClosedForAll { await makeDue(waits.take(.network)) }
-  }
-
   // MARK: Timers
 
   /// Sets a timer for the next due time. The ledger is only read if there may be a new one.
@@ -131,14 +122,10 @@ extension Engine {
   // MARK: Missing resources
 
   /// Records the resource that a download waits for after its run, if any.
-  func noteMissing(of run: Run) async {
-    let record = run.record
-    let (atFailure, needed) = run.state.withLock { ($0.roomAtFailure, $0.neededRoom) }
-    var available = atFailure
-    if available == nil, record.awaited == .disk { available = await context.availableBytes() }
-    guard slots.runs[run.id] == nil else { return }
-    waits.note(record, available: available, needed: needed)
-    if record.awaited == .disk { context.mailbox.wake() }
+  func noteMissing(of run: Run) {
+    let (available, needed) = run.state.withLock { ($0.roomAtFailure, $0.neededRoom) }
+    run.read { waits.note($0, available: available, needed: needed) }
+    if waits.isRoomMissing { context.mailbox.wake() }
   }
 
   /// The time between two checks of a full disk.
@@ -149,24 +136,21 @@ extension Engine {
     while waits.isRoomMissing {
       guard (try? await time.sleep(for: Self.roomInterval, purpose: .room)) != nil else { break }
       let room = await context.availableBytes()
-      await makeDue(waits.take(withRoom: room, at: time.date))
+      waits.end(withRoom: room, at: time.date)
+      context.mailbox.wake()
     }
     waits.isWatchingForRoom = false
   }
 
-  /// Retries downloads that wait for descriptors, because a run has released its own.
-  func makeDescriptorsDue() async {
-    if waits.isAnythingMissing { await makeDue(waits.take(.descriptors)) }
-  }
-
-  private func makeDue(_ ids: [DownloadID]) async {
+  /// Lets downloads start whose resource is available.
+  func makeDue() async {
+    let ids = waits.takeDue()
     guard !ids.isEmpty else { return }
     // If this fails, the downloads start at their due times.
     _ = try? await store.transition(.ids(ids), .becameDue, at: time.date)
     noteChange(of: ids)
+    await publishChanges()
     mode.mayLease = true
-    await publishStates(of: ids.filter(hub.isWatched))
-    context.mailbox.wake()
   }
 
   // MARK: Idleness

@@ -15,12 +15,13 @@ actor Engine {
   var outbox = Outbox()
   var commands = CommandQueue()
   var reasons = WaitingReasons()
-  var fileWork = FileWork()
   /// The records of runs whose removal has failed, perhaps after it has taken effect. The commands that removed them
   /// check whether the records are gone.
   var lostRemovals: [DownloadID: DownloadRecord] = [:]
-  /// Watched downloads whose states could not be read from the ledger.
-  var unpublished: Set<DownloadID> = []
+  /// Downloads whose states have changed in this turn, or could not be read from the ledger.
+  var unpublished = Unpublished()
+  /// Downloads that the next exchange adds.
+  var additions: [Mailbox.Addition] = []
   var mode = Mode()
   /// Selects the downloads of the exchange in progress; `nil` if it leases none.
   var selector: LeaseSelector?
@@ -51,16 +52,14 @@ actor Engine {
     var ticks = false
     /// Whether a download may have become leasable since the last lease.
     var mayLease = true
-    /// The number of commands that have been carried out.
-    var commands = 0
     /// Whether the ledger has failed, and is not used until a timer fires.
     var ledgerRests = false
     /// Whether this owner may hold downloads in the ledger that it does not know of.
     var mayHoldUnknown = false
-    /// Whether the ledger leases a download that is started by hand.
-    var isLeasingByHand = false
-    /// Whether downloads of dead owners have to be reclaimed, because the ledger has failed to do so.
-    var mustReclaim = false
+    /// Whether downloads of dead owners have to be reclaimed.
+    var mustReclaim = true
+    /// Whether other users of the ledger may have changed downloads.
+    var mustTakeOver = false
     /// Whether files were renamed without the ledger's knowledge, because it has failed.
     var mustFinishRenaming = false
     /// Whether that timer is set.
@@ -107,7 +106,6 @@ actor Engine {
         group.addTask { await self.maintain() }
         group.addTask { await self.followOthers() }
         watchGates()
-        await reclaim()
         await loop(in: &group)
         // These calls come before the wait for the children, which may wait for a command or until the engine is idle.
         context.mailbox.close()
@@ -150,7 +148,10 @@ actor Engine {
     if mail.needsTurn { mode.mustTakeTurn = true }
     for (run, outcome) in mail.outcomes { take(outcome, of: run) }
     abandoned += mail.abandoned
-    if gates.takeNews() { (mode.mayLease, mode.hasGateNews, mode.mustEnforceGates) = (true, true, true) }
+    if gates.takeNews() {
+      (mode.mayLease, mode.hasGateNews, mode.mustEnforceGates) = (true, true, true)
+      if !gates.isClosedForAll { waits.end(.network) }
+    }
     if mode.mustEnforceGates { enforceGates() }
     watchGates()
     if mode.isStopping { for run in slots.runs.values { run.stop(.shutdown) } }
@@ -163,11 +164,6 @@ actor Engine {
       mode.looksForOthers = true
       begin { await self.lookForOthers() }
     }
-    if mode.mustFinishRenaming, !ledgerNeedsRest, !mode.isStopping {
-      mode.mustFinishRenaming = false
-      begin { await self.finishRenaming() }
-    }
-    if mustFillReasons { begin { await self.fillReasons() } }
     if reasons.mayHaveChanged, !reasons.isLooking, hub.isAnythingWatched {
       reasons.isLooking = true
       begin { await self.lookAtReasons() }
@@ -178,33 +174,46 @@ actor Engine {
     }
   }
 
-  /// Does what has to wait for the ledger, one turn at a time.
+  /// Does what has to wait for the ledger or for disks, one turn at a time.
+  ///
+  /// Only turns change and publish the states of downloads that do not run. So what is read from the ledger in a turn
+  /// stays true until the turn has published it.
   private func takeTurn() async {
-    var isDone = false
-    while !isDone {
-      let runs = abandoned
-      abandoned = []
-      for run in runs { await finishAbandoned(run) }
-      await carryOutCommands()
-      await tellGateNews()
-      isDone = await !exchange()
-      await setTimer()
-      await settleIdle()
-    }
+    repeat {
+      await recoverFromFailures()
+      await endAbandonedRuns()
+      await takeOverFromOthers()
+      await compareReasons()
+      await carryOutCalls()
+      await makeDue()
+    } while await exchange()
+    await setTimer()
+    await settleIdle()
     context.mailbox.postEndOfTurn(wakes: options.sabotage != .lostWakeUp)
   }
 
-  /// Carries out commands.
-  private func carryOutCommands() async {
-    await clarifyOwnershipLater()
-    await publishLater()
+  /// Carries out commands, and publishes what they have changed before they return. Additions wait for the exchange.
+  private func carryOutCalls() async {
     if commands.count == 0 { lostRemovals = [:] }
-    for command in context.mailbox.takeCommands() {
-      mode.commands += 1
-      await command.perform(self)
-      mode.mayLease = true
-      reasons.mayHaveChanged = true
+    var answers: [Mailbox.Answer] = []
+    for call in context.mailbox.takeCalls() {
+      switch call {
+      case .addition(let addition):
+        additions.append(addition)
+      case .command(let command):
+        // What was called before comes first.
+        if !additions.isEmpty {
+          let added = await addWaiting()
+          tell(added)
+          answers += added.answers
+        }
+        answers.append(await command.perform(self))
+        mode.mayLease = true
+        reasons.mayHaveChanged = true
+      }
     }
+    await publishChanges()
+    for answer in answers { answer() }
   }
 
   /// Tells the loop to stop all runs at a checkpoint and to end.
@@ -265,22 +274,12 @@ actor Engine {
     while (try? await time.sleep(for: options.lease, purpose: .lease)) != nil {
       // Own leases are renewed first: after the machine has slept they may have expired.
       if !slots.isEmpty { await renewLeases() }
-      await reclaim()
-      await takeOverFromOthers()
+      mode.mustReclaim = true
+      noteChangesByOthers()
     }
   }
 
   private func renewLeases() async {
     try? await store.renewLeases(until: time.date.addingTimeInterval(options.lease / .seconds(1)))
-  }
-
-  private func reclaim() async {
-    do {
-      _ = try await store.reclaim(at: time.date)
-      mode.mustReclaim = false
-    } catch {
-      mode.mustReclaim = true
-      outbox.noteFailure(DownloadError(error, as: .ledger, stage: context.ledgerName))
-    }
   }
 }

@@ -9,8 +9,6 @@ struct Exchange: Sendable {
   let settling: [Settling]
   /// The lease; `nil` if no download may start.
   let request: LeaseRequest?
-  /// The number of changes that were noticed before.
-  let start: Int
 
   /// A run whose outcome is in its record, but has not been saved in the ledger.
   struct Settling: Sendable {
@@ -29,8 +27,6 @@ struct Exchange: Sendable {
   /// The ledger's answer.
   struct Answer: Sendable {
     let settling: [Settling]
-    /// The number of changes that were noticed before the exchange.
-    let start: Int
     let result: Result<LedgerExchange, any Error>
     /// The time up to which downloads counted as due; `nil` if there was no lease.
     let lookedAt: Date?
@@ -62,7 +58,7 @@ struct Exchange: Sendable {
       }
     }
     return Answer(
-      settling: settling, start: start, result: result, lookedAt: lookedAt,
+      settling: settling, result: result, lookedAt: lookedAt,
       mustLease: request != nil && lookedAt == nil,
       hasFailedToLease: hasFailedToLease)
   }
@@ -89,8 +85,6 @@ struct Outbox: Sendable {
   /// The number of consecutive failures of the ledger.
   private(set) var failures = 0
   private(set) var lastError: DownloadError?
-  /// Downloads whose requests have changed after the exchange in progress has leased them.
-  var changedBeforeStart: Set<DownloadID> = []
 
   /// Whether every outcome has been saved.
   var isEmpty: Bool { waiting.isEmpty && !isExchanging }
@@ -98,9 +92,9 @@ struct Outbox: Sendable {
   mutating func append(_ settling: Exchange.Settling) { waiting.append(settling) }
 
   /// Begins an exchange with the waiting outcomes.
-  mutating func begin(_ request: LeaseRequest?, since start: Int) -> Exchange {
+  mutating func begin(_ request: LeaseRequest?) -> Exchange {
     defer { (waiting, isExchanging) = ([], true) }
-    return Exchange(settling: waiting, request: request, start: start)
+    return Exchange(settling: waiting, request: request)
   }
 
   /// Ends the exchange after a success.

@@ -4,11 +4,35 @@ internal import Synchronization
 ///
 /// The number of messages is bounded by the number of senders that wait for an answer: callers and runs.
 final class Mailbox: Sendable {
+  /// What a caller waits for. It is called after the turn has published what has changed.
+  typealias Answer = @Sendable () -> Void
+
+  /// What callers ask for, which is done in a turn.
+  enum Call: Sendable {
+    case command(Command)
+    case addition(Addition)
+
+    /// Called if the loop has ended.
+    var refuse: Answer {
+      switch self {
+      case .command(let command): command.refuse
+      case .addition(let addition): { addition.answer(.failure(DownloadError.shutDown)) }
+      }
+    }
+  }
+
   /// A command, which is carried out between two exchanges with the ledger.
   struct Command: Sendable {
-    let perform: @Sendable (isolated Engine) async -> Void
-    /// Called instead of `perform` if the loop has ended.
-    let refuse: @Sendable () -> Void
+    let perform: @Sendable (isolated Engine) async -> Answer
+    let refuse: Answer
+  }
+
+  /// Downloads to be added. Those of several callers are added together, beside the exchange of the turn.
+  struct Addition: Sendable {
+    let additions: [LedgerAddition]
+    /// Has to succeed in the same turn before the downloads are added.
+    let check: (@Sendable (isolated Engine) async throws -> Void)?
+    let answer: @Sendable (Result<[LedgerAddOutcome], any Error>) -> Void
   }
 
   /// The messages since the loop last read them.
@@ -27,7 +51,7 @@ final class Mailbox: Sendable {
 
   private struct State {
     var mail = Mail()
-    var commands: [Command] = []
+    var calls: [Call] = []
     var hasNews = false
     var isClosed = false
     var reader: CheckedContinuation<Void, Never>?
@@ -49,7 +73,7 @@ final class Mailbox: Sendable {
 
   func post(cancelledWaiter number: UInt64) { change { $0.mail.cancelledWaiters.append(number) } }
 
-  /// Makes the loop run a command that must not run during a lease, and returns its result.
+  /// Performs a command in a turn, in which nothing is leased meanwhile, and returns its result.
   /// - Throws: The errors of the command, and `.shutDown` if the loop has ended.
   func perform<Value: Sendable>(
     _ body: @escaping @Sendable (isolated Engine) async throws -> Value
@@ -57,16 +81,36 @@ final class Mailbox: Sendable {
     try await withCheckedThrowingContinuation { (continuation: CheckedContinuation<Value, any Error>) in
       let command = Command(
         perform: { engine in
-          do { continuation.resume(returning: try await body(engine)) } catch { continuation.resume(throwing: error) }
+          do {
+            let value = try await body(engine)
+            return { continuation.resume(returning: value) }
+          } catch {
+            return { continuation.resume(throwing: error) }
+          }
         },
         refuse: { continuation.resume(throwing: DownloadError.shutDown) })
-      var isClosed = false
-      change { state in
-        isClosed = state.isClosed
-        if !isClosed { state.commands.append(command) }
-      }
-      if isClosed { command.refuse() }
+      post(.command(command))
     }
+  }
+
+  /// Adds downloads in a turn.
+  /// - Parameter check: Performed in the same turn before; if it throws, nothing is added.
+  /// - Throws: The errors of `check` and of the ledger, and `.shutDown` if the loop has ended.
+  func add(
+    _ additions: [LedgerAddition], if check: (@Sendable (isolated Engine) async throws -> Void)? = nil
+  ) async throws -> [LedgerAddOutcome] {
+    try await withCheckedThrowingContinuation { continuation in
+      post(.addition(Addition(additions: additions, check: check) { continuation.resume(with: $0) }))
+    }
+  }
+
+  private func post(_ call: Call) {
+    var isClosed = false
+    change { state in
+      isClosed = state.isClosed
+      if !isClosed { state.calls.append(call) }
+    }
+    if isClosed { call.refuse() }
   }
 
   private func change(forTurn: Bool = true, wakes: Bool = true, _ body: (inout State) -> Void) {
@@ -99,22 +143,22 @@ final class Mailbox: Sendable {
     }
   }
 
-  /// Removes and returns the commands, in the order of their arrival.
-  func takeCommands() -> [Command] {
+  /// Removes and returns what callers have asked for, in the order of their calls.
+  func takeCalls() -> [Call] {
     state.withLock { state in
-      defer { state.commands = [] }
-      return state.commands
+      defer { state.calls = [] }
+      return state.calls
     }
   }
 
-  /// Rejects waiting and future commands.
+  /// Rejects waiting and future calls.
   func close() {
-    let commands = state.withLock { state in
+    let calls = state.withLock { state in
       state.isClosed = true
-      defer { state.commands = [] }
-      return state.commands
+      defer { state.calls = [] }
+      return state.calls
     }
-    for command in commands { command.refuse() }
+    for call in calls { call.refuse() }
   }
 }
 

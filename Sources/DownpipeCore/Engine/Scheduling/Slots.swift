@@ -8,14 +8,6 @@ struct Slots: Sendable {
   private(set) var counts = RunningDownloads()
   private var holders: [ObjectIdentifier: Holder] = [:]
   private var starts = 0
-  /// The number of runs that have ended.
-  private(set) var endings = 0
-  /// The downloads that are being added or read, with the number of additions and readings in progress.
-  private var readers: [DownloadID: Int] = [:]
-  /// The number of changes that were noticed.
-  private(set) var changes = 0
-  /// For the downloads with a reader, the number of their last change.
-  private var lastChanges: [DownloadID: Int] = [:]
   /// The largest number of running downloads while descriptors are short; `nil` for no limit.
   private(set) var ceiling: Int?
 
@@ -38,8 +30,7 @@ struct Slots: Sendable {
   /// The sizes of the collections, by their names.
   var sizes: [String: Int] {
     [
-      "runs": runs.count, "slots": holders.count, "running downloads": counts.total, "readers": readers.count,
-      "changes for readers": lastChanges.count,
+      "runs": runs.count, "slots": holders.count, "running downloads": counts.total,
     ]
   }
 
@@ -97,39 +88,9 @@ struct Slots: Sendable {
 
   /// Removes a run whose outcome has been saved in the ledger.
   mutating func remove(_ run: Run) {
-    endings += 1
-    noteChange(of: CollectionOfOne(run.id))
     free(run)
     if runs[run.id] === run { runs[run.id] = nil }
   }
-
-  /// Begins to notice changes of downloads that are being added or read.
-  mutating func beginReading(_ ids: [DownloadID]) {
-    for id in ids { readers[id, default: 0] += 1 }
-  }
-
-  /// Forgets downloads with no other reader.
-  mutating func endReading(_ ids: [DownloadID]) {
-    for id in ids {
-      readers[id] = readers[id].flatMap { $0 > 1 ? $0 - 1 : nil }
-      if readers[id] == nil { lastChanges[id] = nil }
-    }
-  }
-
-  /// Notices that downloads were added or changed, or that their runs have ended.
-  mutating func noteChange(of ids: some Sequence<DownloadID>) {
-    changes += 1
-    for id in ids where readers[id] != nil { lastChanges[id] = changes }
-  }
-
-  /// Notices that any number of downloads have changed.
-  mutating func noteChangeOfAll() {
-    changes += 1
-    for id in readers.keys { lastChanges[id] = changes }
-  }
-
-  /// Whether a download with a reader has changed after the change with a number.
-  func hasChanged(_ id: DownloadID, since number: Int) -> Bool { (lastChanges[id] ?? 0) > number }
 
   /// When a run started; `nil` if the run has no slot.
   func start(of run: Run) -> Duration? { holders[ObjectIdentifier(run)]?.startedAt }

@@ -23,16 +23,16 @@ struct WaitingReasons: Sendable {
   private var stale: Set<DownloadID> = []
   /// Individually watched downloads that do not wait.
   private var settled: Set<DownloadID> = []
-  /// The downloads that were removed while the ledger is being read; `nil` if it is not.
-  private var removed: Set<DownloadID>?
   /// Whether more downloads wait than are followed.
   private(set) var isIncomplete = false
   /// The number of watchers for which older waiting downloads have been read from the ledger.
   var filledFor = 0
   /// Whether slots, limits or gates have changed since the reasons were computed.
   var mayHaveChanged = false
-  /// Whether a child task is about to compute the reasons.
+  /// Whether a timer is set, after which the reasons are compared with the published ones.
   var isLooking = false
+  /// Whether the next turn compares the reasons with the published ones.
+  var mustLook = false
 
   /// Records a published state of a download, and follows its reason if it waits and is due.
   ///
@@ -73,21 +73,6 @@ struct WaitingReasons: Sendable {
       dependents[other]?.remove(id)
       if dependents[other]?.isEmpty == true { dependents[other] = nil }
     }
-  }
-
-  /// Forgets a removed download.
-  mutating func noteRemoval(of id: DownloadID) {
-    forget(id)
-    removed?.insert(id)
-  }
-
-  /// Begins to notice removals while the ledger is read.
-  mutating func beginReading() { removed = [] }
-
-  /// Returns the downloads that were removed while the ledger was read.
-  mutating func endReading() -> Set<DownloadID> {
-    defer { removed = nil }
-    return removed ?? []
   }
 
   /// Forgets all downloads, because there are no watchers.

@@ -18,6 +18,8 @@ struct Waits: Sendable {
   private static let mostMissing = 100_000
   /// Downloads by the resource they need; the loop looks up one resource at a time.
   private var missing: [Awaited: OrderedTable<DownloadID, Missing>] = [:]
+  /// The downloads that need not wait any longer for the resource that they lacked.
+  private var due: [DownloadID] = []
   /// Whether a child task checks the disk.
   var isWatchingForRoom = false
   /// The instants with a timer. Not dates: a clock that is set would make an early timer look late.
@@ -84,16 +86,22 @@ struct Waits: Sendable {
     for what in missing.keys { for id in ids { missing[what]?[id] = nil } }
   }
 
-  /// Removes and returns the downloads that wait for a resource that is available now, the longest first.
-  mutating func take(_ what: Awaited) -> [DownloadID] {
-    missing.removeValue(forKey: what).map { Array($0.keys) } ?? []
+  /// Lets the downloads try again that wait for a resource that is available now, the longest first.
+  mutating func end(_ what: Awaited) {
+    if let all = missing.removeValue(forKey: what) { due += all.keys }
   }
 
-  /// Removes and returns the downloads for which there is enough space now.
+  /// Removes and returns the downloads that try again.
+  mutating func takeDue() -> [DownloadID] {
+    defer { due = [] }
+    return due
+  }
+
+  /// Lets the downloads try again for which there is enough space now.
   ///
   /// Each byte of space is assigned once, to the downloads that have waited longest, so that they do not fill the disk
   /// together. A download does not get less space than there was when it failed.
-  mutating func take(withRoom room: Int64?, at now: Date) -> [DownloadID] {
+  mutating func end(withRoom room: Int64?, at now: Date) {
     var ready: [DownloadID] = []
     var room = room
     missing[.disk]?.removeAll { id, need in
@@ -103,7 +111,7 @@ struct Waits: Sendable {
       ready.append(id)
       return true
     }
-    return ready
+    due += ready
   }
 
   // MARK: Timers

@@ -9,6 +9,14 @@ import Testing
 struct MailboxTests {
   private let mailbox = Mailbox()
 
+  /// Carries out the commands that were called.
+  private func answerCalls(on engine: Engine) async {
+    for case .command(let command) in mailbox.takeCalls() {
+      let answer = await command.perform(engine)
+      answer()
+    }
+  }
+
   private func isShutDown(_ error: any Error) -> Bool { (error as? DownloadError)?.code == .shutDown }
 
   @Test func mailIsReadOnceAndInOrder() async throws {
@@ -64,7 +72,7 @@ struct MailboxTests {
       }
       while done.value < 200 {
         _ = await mailbox.next()
-        for command in mailbox.takeCommands() { await command.perform(engine) }
+        await answerCalls(on: engine)
       }
       var answers: Set<Int> = []
       for try await answer in group { answers.insert(answer) }
@@ -77,7 +85,7 @@ struct MailboxTests {
     let fixture = try await RunFixture()
     let command = Task { try await mailbox.perform { _ in throw DownloadError(.ledger, "no") } }
     _ = await mailbox.next()
-    for command in mailbox.takeCommands() { await command.perform(fixture.engine) }
+    await answerCalls(on: fixture.engine)
     await #expect { try await command.value } throws: { ($0 as? DownloadError)?.code == .ledger }
   }
 
@@ -87,7 +95,7 @@ struct MailboxTests {
     mailbox.close()
     await #expect { try await waiting.value } throws: { isShutDown($0) }
     await #expect { try await mailbox.perform { _ in 2 } } throws: { isShutDown($0) }
-    #expect(mailbox.takeCommands().isEmpty)
+    #expect(mailbox.takeCalls().isEmpty)
   }
 
   @Test("a command is either carried out or rejected when the mailbox closes meanwhile", arguments: 0..<20)
@@ -96,7 +104,7 @@ struct MailboxTests {
     let answers = await withTaskGroup(of: Bool.self) { group -> Int in
       for _ in 0..<50 { group.addTask { (try? await mailbox.perform { _ in }) != nil } }
       group.addTask {
-        for command in mailbox.takeCommands() { await command.perform(fixture.engine) }
+        await answerCalls(on: fixture.engine)
         mailbox.close()
         return false
       }

@@ -18,7 +18,7 @@ struct OutboxTests {
     first.update { _ = $0.apply(.pause) }
     outbox.append(.init(run: first, state: .paused))
     #expect(!outbox.isEmpty)
-    let exchange = outbox.begin(nil, since: 0)
+    let exchange = outbox.begin(nil)
     #expect(outbox.isExchanging && outbox.waiting.isEmpty && !outbox.isEmpty)
     outbox.append(.init(run: second, state: .paused))
     let answer = await exchange.perform(in: fixture.context)
@@ -38,7 +38,7 @@ struct OutboxTests {
     ledger.fail(.exchange, at: 1, times: 2, with: failure)
     var outbox = Outbox()
     outbox.append(.init(run: first, state: .waiting(.turn)))
-    let exchange = outbox.begin(nil, since: 0)
+    let exchange = outbox.begin(nil)
     outbox.append(.init(run: second, state: .waiting(.turn)))
     let answer = await exchange.perform(in: fixture.context)
     #expect(throws: DownloadError.self) { try answer.result.get() }
@@ -48,7 +48,7 @@ struct OutboxTests {
     #expect(outbox.failures == 1 && outbox.lastError == failure)
     outbox.noteFailure(failure)
     #expect(outbox.failures == 2)
-    _ = outbox.begin(nil, since: 0)
+    _ = outbox.begin(nil)
     outbox.succeeded()
     #expect(outbox.failures == 0 && outbox.isEmpty)
   }
@@ -59,7 +59,7 @@ struct OutboxTests {
     _ = try await fixture.store.add([LedgerAddition(request: request, arrival: 1)], at: fixture.time.date)
     var outbox = Outbox()
     let now = fixture.time.date
-    let exchange = outbox.begin(LeaseRequest(now: now, until: now + 30, select: { _ in .take }), since: 0)
+    let exchange = outbox.begin(LeaseRequest(now: now, until: now + 30, select: { _ in .take }))
     let answer = await exchange.perform(in: fixture.context)
     #expect(try answer.result.get().leased.map(\.id) == ["a"])
     #expect(answer.lookedAt == now)
@@ -85,7 +85,7 @@ struct OutboxTests {
     let full = DownloadError(.noSpace, "full")
     outbox.append(
       .init(run: run, state: .waiting(.missing(.disk, until: fixture.time.date, after: full))))
-    let exchange = outbox.begin(nil, since: 0)
+    let exchange = outbox.begin(nil)
     let answer = await exchange.perform(in: fixture.context)
     if isSaved {
       #expect(throws: failure) { try answer.result.get() }

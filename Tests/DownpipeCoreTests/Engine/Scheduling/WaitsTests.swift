@@ -25,7 +25,7 @@ struct WaitsTests {
 
   @Test func whatIsMissingIsTakenOutOnceWhenItIsThere() throws {
     var waits = Waits()
-    func take(_ what: Awaited) -> Set<DownloadID> { Set(waits.take(what)) }
+    func take(_ what: Awaited) -> Set<DownloadID> { Set(waits.due(what)) }
     waits.note(try record("n1", .network), available: nil)
     waits.note(try record("n2", .network), available: nil)
     waits.note(try record("d", .descriptors), available: nil)
@@ -59,7 +59,7 @@ struct WaitsTests {
     waits.note(try record("a", .network), available: nil)
     waits.note(try record("a", .disk), available: 5)
     #expect(waits.isRoomMissing)
-    let ready = waits.take(.network)
+    let ready = waits.due(.network)
     #expect(ready.isEmpty)
   }
 
@@ -67,7 +67,7 @@ struct WaitsTests {
 
   @Test func roomHasToHaveGrownAndToSuffice() throws {
     var waits = Waits()
-    func take(_ room: Int64?) -> [DownloadID] { waits.take(withRoom: room, at: now) }
+    func take(_ room: Int64?) -> [DownloadID] { waits.due(withRoom: room, at: now) }
     waits.note(try record("a", .disk, total: .known(10 << 20), have: 4 << 20), available: 1 << 20)
     #expect(take(nil).isEmpty)
     #expect(take(1 << 20).isEmpty)
@@ -91,16 +91,16 @@ struct WaitsTests {
     for index in 0..<10 {
       waits.note(try record(DownloadID("d\(index)"), .disk, total: .known(2 << 20)), available: 0)
     }
-    let ready = waits.take(withRoom: 7 << 20, at: now)
+    let ready = waits.due(withRoom: 7 << 20, at: now)
     #expect(ready.count == 3)
-    let rest = waits.take(withRoom: 100 << 20, at: now)
+    let rest = waits.due(withRoom: 100 << 20, at: now)
     #expect(Set(ready + rest).count == 10)
   }
 
   @Test func afterItsTimeItIsTriedByTheLedgerAlone() throws {
     var waits = Waits()
     waits.note(try record("a", .disk, in: 5), available: 0)
-    let ready = waits.take(withRoom: 100 << 20, at: now.addingTimeInterval(5))
+    let ready = waits.due(withRoom: 100 << 20, at: now.addingTimeInterval(5))
     #expect(ready.isEmpty)
     #expect(!waits.isAnythingMissing)
   }
@@ -118,5 +118,18 @@ struct WaitsTests {
     for due in [Duration.seconds(3), .seconds(2), .zero] { waits.disarm(due) }
     #expect(arm(1e12) == .seconds(400 * 86_400), "a clock that jumped does not set an endless timer")
     #expect(arm(3) == .seconds(3))
+  }
+}
+
+extension Waits {
+  /// The downloads that try again because a resource is available.
+  fileprivate mutating func due(_ what: Awaited) -> [DownloadID] {
+    end(what)
+    return takeDue()
+  }
+
+  fileprivate mutating func due(withRoom room: Int64?, at now: Date) -> [DownloadID] {
+    end(withRoom: room, at: now)
+    return takeDue()
   }
 }
