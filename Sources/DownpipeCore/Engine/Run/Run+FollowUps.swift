@@ -38,7 +38,7 @@ extension Run {
   ) async throws -> Value {
     try await context.mailbox.perform { [self] engine in
       // The step may have kept its context. A download that was stopped adds nothing more.
-      guard stopReason == nil, !state.withLock({ $0.hasEnded }) else { throw CancellationError() }
+      guard stopReason == nil, !isOver else { throw CancellationError() }
       return try await body(engine)
     }
   }

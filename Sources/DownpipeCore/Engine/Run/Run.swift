@@ -97,9 +97,6 @@ final class Run: Sendable {
     /// What was in place when the run was stopped by a removal; it forgets a folder, which nothing replaces.
     var inPlaceAtRemoval: StoredArtifact?
     var task: Task<Void, Never>?
-    var hasEnded = false
-    var waiters = OrderedTable<UInt64, CheckedContinuation<Void, Never>>()
-    var lastWaiter: UInt64 = 0
   }
 
   let context: EngineContext
@@ -115,6 +112,8 @@ final class Run: Sendable {
   /// Whether a rate policy has paused the transfer since the speed was measured.
   let wasPaced = Atomic<Bool>(false)
   let state: Mutex<State>
+  /// Whether the outcome is in the ledger.
+  private let ending = Monitor(false)
 
   init(_ record: DownloadRecord, _ stages: StartedPipeline, _ context: EngineContext) {
     self.context = context
@@ -198,56 +197,20 @@ final class Run: Sendable {
     }
   }
 
+  /// Whether the run has ended: its outcome is in the ledger.
+  var isOver: Bool { ending.value }
+
   /// Returns when the outcome is in the ledger and the run has ended.
-  func end() async {
-    await withCheckedContinuation { wait($0, makeWaiter()) }
-  }
+  func end() async { await ending.waitThroughCancellation { $0 } }
 
   /// Waits like ``end()``, but can be cancelled, for example if a step commands its own download.
   /// - Throws: `CancellationError`.
-  func endUnlessCancelled() async throws {
-    let number = makeWaiter()
-    await withTaskCancellationHandler {
-      await withCheckedContinuation { continuation in
-        wait(continuation, number)
-        // The handler may have run before the continuation was stored.
-        if Task.isCancelled { release(number) }
-      }
-    } onCancel: {
-      release(number)
-    }
-    try Task.checkCancellation()
-  }
+  func endUnlessCancelled() async throws { try await ending.wait { $0 } }
 
-  private func release(_ number: UInt64) {
-    state.withLock { $0.waiters.removeValue(forKey: number) }?.resume()
-  }
-
-  private func makeWaiter() -> UInt64 {
-    state.withLock { state in
-      state.lastWaiter += 1
-      return state.lastWaiter
-    }
-  }
-
-  private func wait(_ continuation: CheckedContinuation<Void, Never>, _ number: UInt64) {
-    let isOver = state.withLock { state in
-      if state.hasEnded { return true }
-      state.waiters[number] = continuation
-      return false
-    }
-    if isOver { return continuation.resume() }
-  }
-
-  /// Marks the run as ended and resumes its waiters.
+  /// Marks the run as ended and resumes those that wait for it, in the order in which they began to wait.
   func hasEnded() {
-    let waiters = state.withLock { state in
-      state.hasEnded = true
-      state.task = nil
-      defer { state.waiters.removeAll() }
-      return state.waiters
-    }
-    for waiter in waiters.values { waiter.resume() }
+    state.withLock { $0.task = nil }
+    ending.update { $0 = true }
   }
 
   // MARK: The record
