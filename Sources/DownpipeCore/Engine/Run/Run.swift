@@ -1,41 +1,6 @@
 internal import Foundation
 internal import Synchronization
 
-/// Why the engine stops a run.
-enum StopReason: Sendable, Hashable {
-  case gate(String)
-  case limit(String)
-  case pause
-  case pauseAll
-  case restart
-  case cancel
-  case remove
-  case shutdown
-  case suspend
-  /// The request has changed in a way that the work depends on: the next run works for the new one.
-  case changed
-  case lostLease
-  case tooSlow(DownloadError)
-
-  /// The name of the case.
-  var name: String {
-    switch self {
-    case .gate: "gate"
-    case .limit: "limit"
-    case .pause: "pause"
-    case .pauseAll: "pauseAll"
-    case .restart: "restart"
-    case .cancel: "cancel"
-    case .remove: "remove"
-    case .shutdown: "shutdown"
-    case .suspend: "suspend"
-    case .changed: "changed"
-    case .lostLease: "lostLease"
-    case .tooSlow: "tooSlow"
-    }
-  }
-}
-
 /// One leased download while it is worked on, from the lease to its ``Outcome``.
 ///
 /// A run owns the task that does the work. State that other tasks read, such as status and speed, is protected by a
@@ -62,16 +27,10 @@ final class Run: Sendable {
     var watch: SpeedWatch?
     /// Whether this run has refreshed its link.
     var hasFreshLink = false
-    /// The index of the URL in use: 0 for the request's URL, then its mirrors.
-    var place = 0
+    /// What the run has learnt of its places.
+    var places = Places.Memory()
     /// Which places have brought the bytes on disk.
     var origins = ByteOrigins()
-    /// The places that have sent the pieces that were found wrong last.
-    var wrongPieceSenders: [URL] = []
-    /// The places that were asked for wrong pieces again.
-    var repairPlaces: [URL] = []
-    /// Those of them that send the file as a whole only.
-    var wholePlaces: [URL] = []
     /// How the next transfer fetches wrong pieces again; `nil` if none were found.
     var repair: Repair?
     /// Whether the bytes are of no use although the failure is not one of bytes.
@@ -299,25 +258,5 @@ final class Run: Sendable {
       // A step may have kept its context.
       if case .processing = state.publicState { state.stepProgress = progress }
     }
-  }
-}
-
-extension DownloadStatus {
-  /// Creates a status from a record and a state, which the record alone does not determine.
-  init(
-    record: DownloadRecord, state: DownloadState, progress: TransferProgress? = nil, stepProgress: StepProgress? = nil,
-    moreFetched: Int64 = 0, in storage: any Storage
-  ) {
-    self.init(
-      id: record.id, request: record.request, state: state,
-      progress: progress
-        ?? TransferProgress(received: record.checkpoint.ranges.byteCount, total: record.checkpoint.total),
-      stepProgress: stepProgress, attempts: record.attempts, resumedFrom: record.resumedFrom,
-      bytesFetched: record.bytesFetched + moreFetched,
-      name: (record.phase == .finished ? record.steps.artifact?.name : nil) ?? record.request.destination.finalName
-        ?? record.steps.artifact?.name ?? record.request.destination.name
-        ?? record.checkpoint.name,
-      earlierArtifact: record.artifactInPlace.flatMap { try? storage.artifact(from: $0) },
-      createdAt: record.createdAt, updatedAt: record.updatedAt)
   }
 }
