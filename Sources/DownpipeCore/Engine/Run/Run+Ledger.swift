@@ -64,4 +64,15 @@ extension Run {
       throw DownloadError(error, as: code, stage: stage())
     }
   }
+
+  /// Like the other one, for work that does not wait.
+  func located<Result>(
+    _ stage: @autoclosure () -> String, as code: DownloadError.Code = .storage, _ work: () throws -> Result
+  ) throws -> Result {
+    do {
+      return try work()
+    } catch let error where !(error is CancellationError) {
+      throw DownloadError(error, as: code, stage: stage())
+    }
+  }
 }

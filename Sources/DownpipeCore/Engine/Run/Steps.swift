@@ -47,7 +47,7 @@ extension Run {
     }
     // Steps read their input by path, as does the next run after a crash: the partial needs a name.
     if file.isUntouched {
-      try await located(storageName) { try file.partial.persist() }
+      try located(storageName) { try file.partial.persist() }
       // If the chain starts again from the partial, the mark proves that its bytes are unchanged.
       if read({ $0.checkpoint.marks.isEmpty }) { markTail(of: file.partial) }
     }

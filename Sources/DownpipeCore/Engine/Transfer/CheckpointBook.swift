@@ -131,10 +131,7 @@ final class CheckpointBook: Sendable {
     _ bytes: ByteRangeSet, of writer: some CheckpointedWriter, in partial: any Partial, adopting adoption: Adoption?
   ) async throws {
     do {
-      try await run.located(run.storageName) {
-        try await flush(partial)
-        try checkLength(of: partial, holding: bytes)
-      }
+      try await flush(partial, holding: bytes)
     } catch {
       // The disk may have lost bytes: write no more to it.
       writer.abort(with: DownloadError(error, as: .storage))
@@ -147,10 +144,7 @@ final class CheckpointBook: Sendable {
   func commitBetweenBodies(_ partial: any Partial) async throws {
     let bytes = run.read { $0.partialRanges }
     guard bytes.byteCount - state.withLock({ $0.committedBytes }) >= bytesBetween else { return }
-    try await run.located(run.storageName) {
-      try await flush(partial)
-      try checkLength(of: partial, holding: bytes)
-    }
+    try await flush(partial, holding: bytes)
     try await commit(bytes, in: partial)
   }
 
@@ -201,6 +195,14 @@ final class CheckpointBook: Sendable {
     } catch let error where !(error is CancellationError) {
       if partial.isNamed { state.withLock { $0.flushHasFailed = true } }
       throw error
+    }
+  }
+
+  /// Flushes the written bytes, and checks that the partial has those that a checkpoint will claim.
+  private func flush(_ partial: any Partial, holding bytes: ByteRangeSet) async throws {
+    try await run.located(run.storageName) {
+      try await flush(partial)
+      try checkLength(of: partial, holding: bytes)
     }
   }
 
