@@ -12,6 +12,8 @@
     private let isOver = Atomic(false)
     /// Why the exchange was ended before its body was read.
     private let end = Mutex<DownloadError?>(nil)
+    /// The body, if it has come with the head and was not read. The lane has nothing of the exchange then.
+    private let body = Mutex<[UInt8]?>(nil)
     /// Keeps the lanes running.
     private let session: any AnyObject & Sendable
 
@@ -28,9 +30,14 @@
     /// Sends the request and returns the head of the response.
     package func start(_ makeOrder: (Order.ID) throws -> Order) async throws -> ResponseHead {
       let order = try makeOrder(id)
-      return try await untilCancelled { continuation in
+      var head = try await untilCancelled { continuation in
         lane.send(.start(order, continuation)) ? nil : { continuation.resume(throwing: Self.shutDown) }
       }
+      if let whole = head.body.take() {
+        isOver.store(true, ordering: .relaxed)
+        body.withLock { $0 = whole }
+      }
+      return head
     }
 
     /// Pushes the body and returns after its last byte.
@@ -39,6 +46,7 @@
       defer { withExtendedLifetime(self) {} }
       try Task.checkCancellation()
       if let end = end.withLock({ $0 }) { throw end }
+      if let whole = body.withLock({ $0.take() }) { return try Self.push(whole, into: sink, pace: pace, limit: limit) }
       defer { isOver.store(true, ordering: .relaxed) }
       try await untilCancelled { continuation in
         let reader = Lane.Reader(sink: sink, pace: pace, limit: limit, continuation: continuation)
@@ -46,9 +54,19 @@
       }
     }
 
+    /// Pushes a body that has come with its head.
+    private static func push(_ body: [UInt8], into sink: ChunkSink, pace: TransferPace, limit: Int64?) throws {
+      if body.isEmpty { return }
+      if let limit, Int64(body.count) > limit { throw tooLarge(limit) }
+      try sink(body.span.bytes)
+      // It has arrived: what exceeds the rate is for the next request to wait for.
+      _ = pace.pause(after: body.count)
+    }
+
     /// Reads and drops the body if it is short, so that the connection can be used again. Returns when that has succeeded
     /// or failed.
     package func drain() async {
+      if isOver.load(ordering: .relaxed) { return }
       await withTaskCancellationHandler {
         await withCheckedContinuation { continuation in
           if !lane.send(.drain(id, continuation)) { continuation.resume() }
@@ -62,6 +80,8 @@
     /// Ends a response that is not wanted.
     package func discard() {
       end.withLock { $0 = Self.unwanted }
+      body.withLock { $0 = nil }
+      if isOver.load(ordering: .relaxed) { return }
       lane.send(.discard(id))
     }
 

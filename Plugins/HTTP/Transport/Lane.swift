@@ -126,13 +126,21 @@
     /// Sets the handle by which the thread is woken.
     func setHandle(_ handle: UnsafeMutableRawPointer) { multi.withLock { $0 = UInt(bitPattern: handle) } }
 
-    /// Takes all commands; without any, the next one wakes the handle.
+    /// Takes all commands. Later ones do not wake the handle before ``mayWait()``.
     /// - Parameter commands: An empty array, whose memory is used for the next commands.
     func takeCommands(into commands: inout [Command]) {
       inbox.withLock { inbox in
         isCalled.store(false, ordering: .relaxed)
-        inbox.isAwake = !inbox.commands.isEmpty
+        inbox.isAwake = true
         swap(&commands, &inbox.commands)
+      }
+    }
+
+    /// Whether no command has come meanwhile. The next one wakes the handle then.
+    func mayWait() -> Bool {
+      inbox.withLock { inbox in
+        inbox.isAwake = !inbox.commands.isEmpty
+        return !inbox.isAwake
       }
     }
 

@@ -25,6 +25,8 @@
     private var transfers: [Order.ID: Transfer] = [:]
     private var handles: [EasyHandle] = []
     private var alarms = MinHeap<Alarm>()
+    /// Transfers whose heads wait for their bodies, the oldest first.
+    private var waitingHeads: [WaitingHead] = []
     /// Transfers that were interrupted for the sake of commands.
     private var interrupted: [Order.ID] = []
     private var stopping: [CheckedContinuation<Void, Never>] = []
@@ -41,6 +43,14 @@
       var id: Order.ID
       static func < (left: Self, right: Self) -> Bool { left.instant < right.instant }
     }
+
+    private struct WaitingHead {
+      var id: Order.ID
+      var since: ContinuousClock.Instant
+    }
+
+    /// How long a head waits for its body while other transfers are busy.
+    private static let headTime = Duration.milliseconds(10)
 
     init(_ lane: Lane, _ settings: LaneSettings) {
       self.lane = lane
@@ -59,7 +69,6 @@
           continue
         }
         lane.takeCommands(into: &commands)
-        let hadCommands = !commands.isEmpty
         for command in commands { perform(command) }
         commands.removeAll(keepingCapacity: true)
         continueInterrupted()
@@ -74,9 +83,18 @@
           closeConnections()
           continue
         }
-        // A command that came meanwhile has not woken the handle.
-        curl_multi_poll(multi, nil, 0, hadCommands || !interrupted.isEmpty ? 0 : pollTime(idleSince), nil)
+        // Most bodies have come by now.
+        if !waitingHeads.isEmpty { waitingHeads.removeAll { transfers[$0.id]?.awaitsBody != true } }
+        // Without a wait there is nothing to ask the system for: libcurl looks at the sockets itself, one by one.
+        var ready: Int32 = 0
+        if !waitingHeads.isEmpty {
+          curl_multi_poll(multi, nil, 0, 0, &ready)
+        } else if interrupted.isEmpty, lane.mayWait() {
+          curl_multi_poll(multi, nil, 0, pollTime(idleSince), nil)
+        }
         now = .now
+        // Nothing more has arrived for them: they wait no longer.
+        if !waitingHeads.isEmpty { deliverHeads(all: ready == 0) }
       }
       end()
     }
@@ -173,6 +191,17 @@
       if transfer.isOver, transfers.removeValue(forKey: transfer.order.id) != nil {
         lane.load.subtract(1, ordering: .relaxed)
       }
+    }
+
+    /// A head waits for a short body, which is on its way.
+    func awaitBody(of id: Order.ID) { waitingHeads.append(WaitingHead(id: id, since: now)) }
+
+    /// Delivers the heads that have waited long enough.
+    private func deliverHeads(all: Bool) {
+      let end =
+        all ? waitingHeads.count : waitingHeads.firstIndex { now - $0.since < Self.headTime } ?? waitingHeads.count
+      for head in waitingHeads[..<end] { transfers[head.id]?.deliverHead() }
+      waitingHeads.removeFirst(end)
     }
 
     /// Whether other threads wait for the lane.

@@ -76,6 +76,8 @@
     package var fields: HeaderFields
     /// What protocols without header fields say of the file.
     package var file: FileFacts?
+    /// The whole body, if it has come with the head.
+    var body: [UInt8]?
 
     package init(status: Int, fields: HeaderFields = HeaderFields(), file: FileFacts? = nil) {
       self.status = status

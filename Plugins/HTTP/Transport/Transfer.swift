@@ -7,6 +7,9 @@
   ///
   /// Until the body is read, a short body is held in memory, so that libcurl finishes with it; a longer one is paused.
   /// Then each chunk goes to the sink from libcurl's own buffer.
+  ///
+  /// The head of a short body waits for the body, as long as bytes arrive: most small files need one answer of the lane
+  /// then, and no second command.
   package final class Transfer {
     /// A body of at most this many bytes is held.
     static let heldBytes = 64 * 1024
@@ -40,6 +43,8 @@
     /// The bytes of the body so far.
     package private(set) var received: Int64 = 0
     private var held: [UInt8] = []
+    /// The head, while it waits for the rest of a short body.
+    private var waitingHead: ResponseHead?
     /// The length of the body, when the head states it.
     package private(set) var length: Int64?
     /// Why a callback has ended the transfer. libcurl reports only the consequence.
@@ -84,6 +89,9 @@
 
     var isOver: Bool { if case .over = phase { true } else { false } }
 
+    /// Whether the head waits for the body.
+    var awaitsBody: Bool { waitingHead != nil }
+
     var isDraining: Bool { if case .draining = phase { true } else { false } }
 
     func prepare() throws(DownloadError) {
@@ -113,10 +121,18 @@
     package func deliver(_ head: ResponseHead, length: Int64?) -> Bool {
       hasHead = true
       self.length = length
-      guard case .asking(let continuation) = phase else { return stop(Exchange.unwanted) }
+      guard case .asking = phase else { return stop(Exchange.unwanted) }
+      waitingHead = head
+      if let length, length <= Int64(Self.heldBytes) { loop.awaitBody(of: order.id) } else { deliverHead() }
+      return true
+    }
+
+    /// Delivers a head that has waited for its body, without it.
+    func deliverHead() {
+      guard case .asking(let continuation) = phase, let head = waitingHead else { return }
+      waitingHead = nil
       phase = .holding
       continuation.resume(returning: head)
-      return true
     }
 
     /// The server has sent something.
@@ -174,6 +190,7 @@
     func end(_ reason: any Error) {
       isDone = true
       loop.block.drop(self)
+      waitingHead = nil
       if case .holding = phase { phase = .over }
       settle(.failure(reason))
     }
@@ -228,8 +245,13 @@
       if !hasHead, !handler.bodyBegins(in: self) { return Self.refused }
       if pausedUntil != nil { return pause() }
       switch phase {
-      case .holding:
-        guard (length ?? 0) <= Int64(Self.heldBytes), held.count + bytes.count <= Self.heldBytes else { return pause() }
+      case .holding,
+        .asking where waitingHead != nil:
+        guard (length ?? 0) <= Int64(Self.heldBytes), held.count + bytes.count <= Self.heldBytes else {
+          deliverHead()
+          return pause()
+        }
+        if held.isEmpty, let length { held.reserveCapacity(Int(length)) }
         held.append(contentsOf: bytes)
         received += Int64(bytes.count)
       case .pushing where loop.interrupts(order.id): return pause()
@@ -278,6 +300,7 @@
     private func settle(_ outcome: Result<Void, any Error>) {
       switch phase {
       case .asking(let continuation):
+        if waitingHead != nil { return settleWaiting(outcome, continuation) }
         phase = .over
         if case .failure(let error) = outcome { continuation.resume(throwing: error) }
       case .holding:
@@ -291,6 +314,21 @@
         continuation?.resume()
       case .over: break
       }
+    }
+
+    /// Delivers the head with the whole body; a failed body is for its reader, after the bytes that have come.
+    private func settleWaiting(
+      _ outcome: Result<Void, any Error>, _ continuation: CheckedContinuation<ResponseHead, any Error>
+    ) {
+      guard case .success = outcome else {
+        deliverHead()
+        return self.outcome = outcome
+      }
+      guard var head = waitingHead.take() else { return }
+      head.body = held
+      held = []
+      phase = .over
+      continuation.resume(returning: head)
     }
   }
 #endif
