@@ -70,7 +70,7 @@ extension Transfer {
     let table = SegmentTable(total: total, written: onDisk)
     let end = onDisk.ranges.first { $0.lowerBound >= offset }?.lowerBound ?? total
     let writer = SegmentWriter(
-      table, partial: partial, run: run, bytesBetween: book.bytesBetween, proofAt: start < offset ? offset : 0)
+      table, partial: partial, run: run, checkpoints: book.policy, proofAt: start < offset ? offset : 0)
     var reference = Checkpoint(
       total: .known(total), validator: reply.validator, resource: (reply.finalURL ?? asked.url).resourceKey)
     reference.mediaType = reply.mediaType

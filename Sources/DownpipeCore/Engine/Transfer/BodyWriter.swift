@@ -41,7 +41,7 @@ final class BodyWriter: CheckpointedWriter {
     self.maximumSize = maximumSize
     self.replacement = replacement
     position = Atomic(start)
-    checkpoints = CheckpointRequests(bytesBetween: book.bytesBetween)
+    checkpoints = CheckpointRequests(book.policy, time: run.context.time)
   }
 
   /// Whether the body has taken the place of the bytes on disk.

@@ -42,7 +42,7 @@ final class CheckpointBook: Sendable {
     state = Mutex(State(durable: ranges, committedBytes: ranges.byteCount))
   }
 
-  private var policy: CheckpointPolicy { run.context.options.checkpoints }
+  var policy: CheckpointPolicy { run.context.options.checkpoints }
 
   /// Whether a checkpoint of this transfer has been committed.
   var hasCommitted: Bool { state.withLock { $0.hasCommitted } }
@@ -72,9 +72,6 @@ final class CheckpointBook: Sendable {
     guard let end = writer.end else { return false }
     return end - writer.start <= min(Self.bytesWithoutCheckpoint, policy.bytes)
   }
-
-  /// The number of bytes between two checkpoints.
-  var bytesBetween: Int64 { min(max(1, policy.bytes), 1 << 60) }
 
   /// Receives a body and commits checkpoints meanwhile, after a number of bytes or a time.
   ///
@@ -146,7 +143,7 @@ final class CheckpointBook: Sendable {
   /// Commits a checkpoint between two bodies, if the server sends the file in bodies too small for checkpoints.
   func commitBetweenBodies(_ partial: any Partial) async throws {
     let bytes = run.read { $0.partialRanges }
-    guard bytes.byteCount - state.withLock({ $0.committedBytes }) >= bytesBetween else { return }
+    guard bytes.byteCount - state.withLock({ $0.committedBytes }) >= policy.bytesBetween else { return }
     try await run.located(run.storageName) {
       try await flush(partial)
       try checkLength(of: partial, holding: bytes)
