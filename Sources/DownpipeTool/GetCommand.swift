@@ -59,8 +59,8 @@ struct GetCommand: AsyncParsableCommand {
     let choice = reporting.choice
     let monitor = RunMonitor(output: choice.make())
     let run = DownloadRun(
-      pipeline: try Pipeline(settings, monitor), monitor: monitor, isAnimated: choice.drawsBars,
-      keepsUnfinished: settings.ledger != nil)
+      pipeline: try Pipeline(settings), monitor: monitor, isAnimated: choice.drawsBars,
+      keepsUnfinished: settings.ledger != nil, showsCodings: !settings.network.keepsContentCoding)
     defer { if settings.ledger == nil { Folder.removeEmptyWorkspace(of: settings.directory) } }
     let ending = try await run.run { downloader, monitor in
       var feeder = Feeder(plan: plan, documents: plan.isMetalink ? MetalinkDocuments(plan, settings) : nil)

@@ -3,9 +3,7 @@ import Foundation
 
 extension Pipeline {
   /// The pipeline of every command.
-  ///
-  /// - Parameter monitor: Shows what the events of the downloads say.
-  init(_ settings: PipelineSettings, _ monitor: RunMonitor? = nil) throws(UsageError) {
+  init(_ settings: PipelineSettings) throws(UsageError) {
     let source = try settings.source()
     let furtherSources = try settings.furtherSources()
 
@@ -13,8 +11,6 @@ extension Pipeline {
       source
       for further in furtherSources { further }
       if let logIn = LogInInterceptor(settings.network.logIn) { logIn }
-      // With --keep-encoded, coded bytes are what was asked for.
-      if let monitor, !settings.network.keepsContentCoding { Notices(monitor: monitor) }
       ScopedStore(
         base: FileStore(settings.directory, onConflict: settings.conflict), scope: settings.scope,
         showsAll: settings.showsAll, hasLedger: settings.ledger != nil)
