@@ -3,7 +3,11 @@ import Foundation
 
 extension Pipeline {
   /// The pipeline of every command.
-  init(_ settings: PipelineSettings) throws(UsageError) {
+  ///
+  /// - Parameter opening: The opening of the ledger, if it has begun.
+  init(
+    _ settings: PipelineSettings, opening: Task<any LedgerStore, any Error>? = nil
+  ) throws(UsageError) {
     let source = try settings.source()
     let furtherSources = try settings.furtherSources()
 
@@ -15,7 +19,11 @@ extension Pipeline {
         base: FileStore(settings.directory, onConflict: settings.conflict), scope: settings.scope,
         showsAll: settings.showsAll, hasLedger: settings.ledger != nil)
       #if SQLite
-        if let path = settings.ledger { SQLiteLedger(path) } else { MemoryLedger() }
+        if let path = settings.ledger {
+          OpeningLedger(base: SQLiteLedger(path), opening: opening)
+        } else {
+          MemoryLedger()
+        }
       #else
         MemoryLedger()
       #endif
