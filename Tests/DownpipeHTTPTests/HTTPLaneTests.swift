@@ -30,6 +30,41 @@
       }
     }
 
+    /// The head of a short body waits for the body only while bytes arrive.
+    @Test func aHeadDoesNotWaitForABodyThatDoesNotCome() async throws {
+      let held = ServerGate()
+      try await withScriptedServer { _ in
+        ScriptedReply([.head(200, ["Content-Length": "10"]), .send("short"), .hold(held), .send("later")])
+      } _: { server in
+        try await withRunning { source in
+          let reply = try await source.open(SourceRequest(url: server.url()))
+          held.open()
+          let collector = Collector()
+          try await reply.body.forEachChunk { collector.append($0) }
+          #expect(collector.bytes == Array("shortlater".utf8))
+        }
+      }
+    }
+
+    /// A body that has come with its head has no transfer any more, and is read and given up like any other.
+    @Test func aShortBodyIsReadOnce() async throws {
+      try await withScriptedServer { _ in
+        ScriptedReply([.head(200, ["Content-Length": "5"]), .send("right")])
+      } _: { server in
+        try await withRunning { source in
+          let reply = try await source.open(SourceRequest(url: server.url()))
+          let collector = Collector()
+          try await reply.body.forEachChunk { collector.append($0) }
+          #expect(collector.bytes == Array("right".utf8))
+          await #expect(throws: DownloadError.self) { try await reply.body.forEachChunk { collector.append($0) } }
+          let unwanted = try await source.open(SourceRequest(url: server.url()))
+          unwanted.body.discard()
+          await #expect(throws: DownloadError.self) { try await unwanted.body.forEachChunk { collector.append($0) } }
+          #expect(collector.bytes.count == 5)
+        }
+      }
+    }
+
     /// The second request is sent although the server has not answered the first one.
     @Test func requestsToOneHostDoNotWaitForEachOther() async throws {
       let held = ServerGate()
