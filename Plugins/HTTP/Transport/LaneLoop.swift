@@ -89,7 +89,7 @@
         var ready: Int32 = 0
         if !waitingHeads.isEmpty {
           curl_multi_poll(multi, nil, 0, 0, &ready)
-        } else if interrupted.isEmpty, lane.mayWait() {
+        } else if !isStopping, interrupted.isEmpty, lane.mayWait() {
           curl_multi_poll(multi, nil, 0, pollTime(idleSince), nil)
         }
         now = .now
